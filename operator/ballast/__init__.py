@@ -1,0 +1,7 @@
+"""Ballast keeps a live Kafka cluster level.
+
+The layers, top to bottom: ``cli`` → ``wiring | sim | sandbox`` → ``settings`` → ``daemon | pipeline`` →
+``executor | adapters`` → ``ports`` → ``core`` → ``errors``.  A room imports only rooms below it.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""One module per outside system; every third-party exception is translated at its module's single edge."""

@@ -1,0 +1,88 @@
+"""The options by which every command finds its cluster, and the one call that opens it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from ballast.wiring.cluster import OpenCluster
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """What the person said about the cluster; turned into connections only when a command needs them."""
+
+    bootstrap_server: str | None
+    command_config: Path | None
+    zookeeper: str | None
+    config: Path | None
+    timeout_s: float
+
+    def open(self) -> OpenCluster:
+        """Connect; raises ``UsageError`` when the options contradict each other or name no cluster."""
+        from ballast.wiring.cluster import open_cluster
+
+        return open_cluster(
+            bootstrap_server=self.bootstrap_server,
+            command_config=self.command_config,
+            zookeeper=self.zookeeper,
+            config=self.config,
+            timeout_s=self.timeout_s,
+        )
+
+
+def cluster_options(command: F) -> F:
+    """Add the connection options and pass them on as one ``cluster`` argument."""
+
+    def decorated(
+        *args: Any,
+        bootstrap_server: str | None,
+        command_config: Path | None,
+        zookeeper: str | None,
+        config: Path | None,
+        timeout: float,
+        **kwargs: Any,
+    ) -> Any:
+        options = ClusterOptions(bootstrap_server, command_config, zookeeper, config, timeout)
+        return command(*args, cluster=options, **kwargs)
+
+    decorated.__name__ = command.__name__
+    decorated.__doc__ = command.__doc__
+    wrapped: Any = decorated
+    if hasattr(command, "__click_params__"):
+        wrapped.__click_params__ = command.__click_params__
+    file = click.Path(exists=True, dir_okay=False, path_type=Path)
+    for option in (
+        click.option(
+            "--timeout", default=30.0, show_default=True, metavar="SECONDS", help="Longest wait for the cluster."
+        ),
+        click.option("--config", type=file, envvar="BALLAST_CONFIG", help="Ballast's settings file (YAML)."),
+        click.option(
+            "--zookeeper",
+            envvar="BALLAST_ZOOKEEPER",
+            metavar="HOST:PORT[/CHROOT]",
+            help="For clusters that still have ZooKeeper.",
+        ),
+        click.option(
+            "--command-config",
+            type=file,
+            envvar="BALLAST_COMMAND_CONFIG",
+            help="Client properties in Kafka's own form (security).",
+        ),
+        click.option(
+            "--bootstrap-server",
+            "-b",
+            envvar="BALLAST_BOOTSTRAP_SERVER",
+            metavar="HOST:PORT,…",
+            help="The cluster; without it, the running sandbox.",
+        ),
+    ):
+        wrapped = option(wrapped)
+    return wrapped  # type: ignore[no-any-return]

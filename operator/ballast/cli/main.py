@@ -1,0 +1,76 @@
+"""The ``ballast`` command: finds the subcommand, runs it, turns failures into one sentence and an exit code.
+
+Subcommands are imported when they are called, so that ``ballast --help`` and shell completion stay instant.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from typing import NoReturn
+
+import click
+
+from ballast import __version__
+from ballast.cli.commands import COMMANDS, SECTIONS
+from ballast.errors import BallastError
+
+
+class LazyGroup(click.Group):
+    """A group whose subcommands live in modules that are imported on first use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every name in the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module behind the name."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        module, _, attribute = entry.target.partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Grouped by what a person wants to do, without importing a single command."""
+        for section in SECTIONS:
+            rows = [(name, c.help) for name, c in COMMANDS.items() if c.section == section]
+            if rows:
+                with formatter.section(section):
+                    formatter.write_dl(rows)
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="ballast")
+def cli() -> None:
+    """Keep a live Kafka cluster level."""
+
+
+def main(argv: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit with the documented code."""
+    try:
+        code = cli.main(args=argv, prog_name="ballast", standalone_mode=False)
+    except BallastError as failure:
+        click.echo(f"ballast: {failure.message}", err=True)
+        if failure.hint:
+            click.echo(f"  → {failure.hint}", err=True)
+        sys.exit(failure.exit_code)
+    except click.ClickException as mistake:
+        mistake.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("ballast: interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough; Python would otherwise complain again while it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception:  # noqa: BLE001 — a bug is any other exception, and this is its one catcher
+        traceback.print_exc()
+        click.echo("ballast: this is a bug in Ballast; nothing more was done. Please report the lines above.", err=True)
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)

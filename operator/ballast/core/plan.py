@@ -1,0 +1,117 @@
+"""Moves and plans: the words that the planner says and the executor hears.
+
+A *Move* is one partition from one replica list to another, with the reason for it.  A *Plan* is ordered moves with what
+they cost and the assignment before.  How many moves run together is the executor's affair (caps and batches), not the
+plan's; the order is the plan's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ballast.core.cluster import UNKNOWN, TopicPartition
+
+PLAN_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a move is in the plan: a stable code for machines, a sentence for people."""
+
+    code: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.detail}" if self.detail else self.code
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One partition from ``old`` to ``new``; the first of each list is the preferred leader."""
+
+    topic: str
+    partition: int
+    old: tuple[int, ...]
+    new: tuple[int, ...]
+    size_bytes: int = UNKNOWN
+    """Bytes of one replica, ``UNKNOWN`` where no broker said."""
+    reason: Reason = Reason("unspecified")
+    log_dirs: tuple[str, ...] | None = None
+    """Per new replica an absolute log dir or ``any``, as in Kafka's JSON; None when nothing asks for one."""
+
+    @property
+    def name(self) -> TopicPartition:
+        """The partition."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def adding(self) -> tuple[int, ...]:
+        """Brokers that must copy the data."""
+        return tuple(b for b in self.new if b not in self.old)
+
+    @property
+    def removing(self) -> tuple[int, ...]:
+        """Brokers that give their replica up."""
+        return tuple(b for b in self.old if b not in self.new)
+
+    @property
+    def is_reorder(self) -> bool:
+        """The same brokers in another order: no byte moves."""
+        return self.old != self.new and set(self.old) == set(self.new)
+
+    @property
+    def changes_replication_factor(self) -> bool:
+        """The number of replicas changes."""
+        return len(self.old) != len(self.new)
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes that cross the network, counting an unknown size as zero (the plan says how many are unknown)."""
+        return max(self.size_bytes, 0) * len(self.adding)
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a plan stops short of what was asked, and what would remove the obstacle."""
+
+    code: str
+    subject: str
+    detail: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do about a cluster, in order, and what it costs."""
+
+    intent: str
+    """The command in words: ``level``, ``decommission 3 4``, …"""
+    cluster_id: str
+    fingerprint: str
+    """Of the assignment that the plan was made from; ``apply`` refuses when it differs."""
+    moves: tuple[Move, ...]
+    elections: tuple[TopicPartition, ...] = ()
+    """Preferred elections to hold after the moves (and first of all, where the order is already right)."""
+    status: str = "complete"
+    """``complete`` (every goal met), ``nothing-to-do``, ``partial`` (see obstacles), ``infeasible``."""
+    obstacles: tuple[Obstacle, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    seed: int = 0
+    created_at_ms: int = 0
+    bound_bytes: int | None = None
+    """The least bytes any plan could move to reach the bands this one reached."""
+    bound_method: str = ""
+    allow_replication_factor_change: bool = False
+    summary: dict[str, Any] = field(default_factory=dict)
+    """Before and after figures for people and reports; never read back by the executor."""
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes that cross the network."""
+        return sum(m.bytes_moved for m in self.moves)
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing to do."""
+        return not self.moves and not self.elections

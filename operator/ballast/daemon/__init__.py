@@ -1,0 +1,1 @@
+"""The loop that ticks, its metrics, its page."""

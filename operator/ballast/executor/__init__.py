@@ -1,0 +1,1 @@
+"""Carries a plan out: a pure state machine and the driver that performs its effects."""

@@ -1,0 +1,1 @@
+"""The pure state machine of a run: ``(run, event, now) -> (run, effects)``."""

@@ -1,0 +1,1 @@
+"""What the inside needs from the outside, as protocols; the real adapters and the simulator both implement them."""

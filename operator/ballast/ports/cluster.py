@@ -1,0 +1,165 @@
+"""A cluster as the inside sees it: read it, and change it.
+
+Both halves are implemented by the real adapters and by ``sim``, and one contract suite (``tests/contract``) holds them to
+each other.  Methods raise ``BallastError`` subclasses only: ``Unavailable`` when the cluster does not answer,
+``AuthorizationFailed`` when it refuses us as a whole.  What failed for one partition is an ``Outcome``, not an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from ballast.core.cluster import ClusterState, ConfigValue, LogDir, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the cluster said about one partition or resource."""
+
+    ok: bool
+    code: str = ""
+    """Kafka's error name in capitals, for example ``NO_REASSIGNMENT_IN_PROGRESS``; empty when ok."""
+    message: str = ""
+    """The broker's own sentence where the protocol carries one."""
+
+
+OK = Outcome(ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Reassignment:
+    """A move in flight: ``replicas`` is the union."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """What matters about one partition while it is being changed."""
+
+    leader: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLog:
+    """One replica in one log dir of one broker."""
+
+    log_dir: str
+    size_bytes: int
+    offset_lag: int
+    is_future: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLogs:
+    """A broker's log dirs and the replicas in them."""
+
+    dirs: tuple[LogDir, ...]
+    replicas: Mapping[TopicPartition, tuple[ReplicaLog, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """A partition's offsets as its leader gives them; ``UNKNOWN`` where it did not."""
+
+    earliest: int
+    high_watermark: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ConfigResource:
+    """``topic`` and its name, or ``broker`` and its id (an empty name is the cluster-wide default)."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """One incremental change: ``set``, ``delete``, ``append`` or ``subtract``."""
+
+    resource: ConfigResource
+    key: str
+    operation: str
+    value: str | None = None
+
+
+class ClusterReader(Protocol):
+    """Reading never changes the cluster."""
+
+    def snapshot(self, *, log_dirs: bool = True, configs: bool = True) -> ClusterState:
+        """Read the whole cluster; brokers that do not answer leave gaps."""
+        ...
+
+    def reassignments(self) -> Mapping[TopicPartition, Reassignment]:
+        """Every move in flight, whoever started it."""
+        ...
+
+    def partitions(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, PartitionState]:
+        """The present state of some partitions; those that do not exist are absent."""
+        ...
+
+    def log_dirs(self, brokers: Collection[int]) -> Mapping[int, BrokerLogs]:
+        """Log dirs of some brokers, asked side by side; those that do not answer are absent."""
+        ...
+
+    def offsets(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, Offsets]:
+        """Earliest offset and high watermark."""
+        ...
+
+    def configs(self, resources: Collection[ConfigResource]) -> Mapping[ConfigResource, Mapping[str, ConfigValue]]:
+        """The entries that are set (not defaults) on some resources."""
+        ...
+
+    def close(self) -> None:
+        """Let go of every connection and thread."""
+        ...
+
+
+class ClusterWriter(Protocol):
+    """Every call that changes the cluster."""
+
+    def alter_reassignments(
+        self,
+        targets: Mapping[TopicPartition, tuple[int, ...] | None],
+        *,
+        allow_replication_factor_change: bool = False,
+    ) -> Mapping[TopicPartition, Outcome]:
+        """Start moves, or cancel where the target is None; answers per partition."""
+        ...
+
+    def elect_leaders(
+        self, names: Collection[TopicPartition], *, unclean: bool = False
+    ) -> Mapping[TopicPartition, Outcome]:
+        """Hold elections; ``ELECTION_NOT_NEEDED`` counts as ok."""
+        ...
+
+    def alter_configs(self, changes: Collection[ConfigChange]) -> Mapping[ConfigResource, Outcome]:
+        """Apply incremental changes, all of one resource together."""
+        ...
+
+    def alter_log_dirs(
+        self, targets: Mapping[tuple[TopicPartition, int], str]
+    ) -> Mapping[tuple[TopicPartition, int], Outcome]:
+        """Move replicas (partition, broker) to another log dir of the same broker."""
+        ...
+
+    def create_topic(
+        self, topic: str, assignment: Mapping[int, tuple[int, ...]], configs: Mapping[str, str] | None = None
+    ) -> None:
+        """Create a topic with this explicit assignment."""
+        ...
+
+    def create_partitions(self, topic: str, total: int, assignment: Mapping[int, tuple[int, ...]]) -> None:
+        """Grow a topic to ``total`` partitions, the new ones placed as given."""
+        ...
+
+
+class Cluster(ClusterReader, ClusterWriter, Protocol):
+    """One cluster, read and written."""

@@ -1,0 +1,98 @@
+"""The journal: where intents are written before they are carried out, and the lock that goes with it.
+
+One writer at a time.  ``acquire`` makes this process the writer or raises ``LockHeld``; ``append`` is atomic and durable
+and raises ``Fenced`` once somebody else has become the writer.  Records are compacted by key: the newest value of each key
+is what ``read`` returns, in the order in which the keys were last written.  Requests of others are a stream of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+JOURNAL_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A key and a JSON value; None is a tombstone."""
+
+    key: str
+    """``run/<id>``, ``move/<run>/<topic>-<partition>``, ``throttle/<kind>/<name>``, ``pause``, …"""
+    value: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds the lock."""
+
+    id: str
+    """Unique for each process start."""
+    description: str
+    """For people: user@host, pod name, command."""
+    since_ms: int
+    doing: str = ""
+    lease_s: float = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Something another process or person asks the holder to do."""
+
+    id: str
+    kind: str
+    """``approve``, ``pause``, ``resume``, ``cancel``, ``rollback``, ``take-over``."""
+    by: str
+    at_ms: int
+    body: Mapping[str, Any]
+    answer: str | None = None
+    """The holder's acknowledgement; None while it waits."""
+
+
+class Journal(Protocol):
+    """One cluster's journal and lock."""
+
+    def acquire(self, holder: Holder, *, wait_s: float = 0.0) -> None:
+        """Become the writer, waiting for a holder that stops renewing; raises ``LockHeld`` naming who, since, doing what."""
+        ...
+
+    def renew(self, doing: str = "") -> None:
+        """Show that the holder lives; raises ``Fenced`` when it no longer is the holder."""
+        ...
+
+    def check(self) -> None:
+        """Raise ``Fenced`` unless the lease is surely still ours; called right before each write to the cluster."""
+        ...
+
+    def release(self) -> None:
+        """Give the lock up so that the next one need not wait for the lease."""
+        ...
+
+    def holder(self) -> Holder | None:
+        """Who holds the lock now, as far as can be read without holding it."""
+        ...
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Write all of these or none; returns when they are durable."""
+        ...
+
+    def read(self) -> Sequence[Record]:
+        """The newest value of every key that is not a tombstone; needs no lock."""
+        ...
+
+    def request(self, request: Request) -> None:
+        """Ask the holder for something; needs no lock."""
+        ...
+
+    def requests(self) -> Sequence[Request]:
+        """Requests and their answers, oldest first; needs no lock."""
+        ...
+
+    def answer(self, request_id: str, answer: str) -> None:
+        """Acknowledge a request; holder only."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections without releasing the lock."""
+        ...

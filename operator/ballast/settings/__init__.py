@@ -1,0 +1,1 @@
+"""One YAML file and the environment become one frozen value."""

@@ -1,0 +1,1 @@
+"""A simulated cluster behind the same ports, and the scenarios that run on it."""
