@@ -1,0 +1,107 @@
+"""The plan file keeps a plan whole and refuses whatever is not one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.plan import Move, Obstacle, Plan, Reason
+from ballast.core.plan_file import dumps, kafka_json, loads
+from ballast.errors import UsageError
+
+PLAN = Plan(
+    intent="level",
+    cluster_id="c",
+    fingerprint="sha256:00",
+    moves=(
+        Move("a", 0, (1, 2), (3, 2), 10, Reason("disk", "broker 1 is 7 % over")),
+        Move("a", 1, (1, 2), (2, 1), reason=Reason("leaders"), log_dirs=("any", "/d1")),
+    ),
+    elections=(TopicPartition("a", 1),),
+    status="partial",
+    obstacles=(Obstacle("too-big", "a-0", "larger than the band", "split it"),),
+    assumptions=("CPU follows bytes",),
+    seed=7,
+    bound_bytes=9,
+    bound_method="lp",
+    summary={"before": {"1": 3}},
+)
+
+brokers = st.lists(st.integers(0, 99), min_size=1, max_size=5, unique=True).map(tuple)
+moves = st.builds(
+    Move,
+    topic=st.text(min_size=1, max_size=8),
+    partition=st.integers(0, 9),
+    old=brokers,
+    new=brokers,
+    size_bytes=st.integers(-1, 2**50),
+    reason=st.builds(Reason, st.text(), st.text()),
+)
+
+
+@given(st.lists(moves, max_size=6, unique_by=lambda m: m.name))
+def test_a_plan_comes_back_as_it_was(some: list[Move]) -> None:
+    """Whatever the moves, reading what was written gives the same plan."""
+    plan = Plan("level", "c", "f", tuple(some))
+    assert loads(dumps(plan)) == plan
+
+
+def test_every_field_survives() -> None:
+    """Obstacles, elections, log dirs, bound and summary come back."""
+    assert loads(dumps(PLAN)) == PLAN
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"format": "x"}, "not a Ballast plan"),
+        ({"version": 99}, "version 99"),
+        ({"moves": 3}, "'moves' should be a list"),
+        ({"moves": [{"topic": "a"}]}, "moves[0]"),
+        ({"status": "great"}, "status 'great'"),
+        ({"seed": True}, "'seed'"),
+        ({"fingerprint": None}, "'fingerprint'"),
+    ],
+)
+def test_what_is_not_a_plan_is_named(change: dict[str, object], sentence: str) -> None:
+    """A damaged field is refused with its place."""
+    document = json.loads(dumps(PLAN)) | change
+    with pytest.raises(UsageError) as refused:
+        loads(json.dumps(document), source="p.json")
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("new", "sentence"), [([], "without a replica"), ([1, 1], "different broker ids"), ([1, "2"], "broker ids")]
+)
+def test_replica_lists_are_checked(new: list[object], sentence: str) -> None:
+    """A hand-edited list that repeats a broker, or is empty, is refused."""
+    document = json.loads(dumps(PLAN))
+    document["moves"][0]["new"] = new
+    with pytest.raises(UsageError, match=sentence):
+        loads(json.dumps(document))
+
+
+def test_a_partition_is_moved_once() -> None:
+    """Two moves of one partition are refused: which of them is meant cannot be told."""
+    document = json.loads(dumps(PLAN))
+    document["moves"].append(document["moves"][0])
+    with pytest.raises(UsageError, match="a-0 is moved twice"):
+        loads(json.dumps(document))
+
+
+def test_text_that_is_not_json_is_one_sentence() -> None:
+    """A truncated file says so."""
+    with pytest.raises(UsageError, match="not JSON"):
+        loads(dumps(PLAN)[:-20])
+
+
+def test_stock_json_has_the_new_lists() -> None:
+    """Kafka's own tool takes the result."""
+    first, second = json.loads(kafka_json(PLAN))["partitions"]
+    assert first == {"topic": "a", "partition": 0, "replicas": [3, 2], "log_dirs": ["any", "any"]}
+    assert second["log_dirs"] == ["any", "/d1"]
