@@ -141,9 +141,17 @@ class Partitions:
     """Index into the broker's ``log_dirs`` or ``UNKNOWN``."""
     future_size_bytes: Ints
     """Size of the copy being made in another log dir of the same broker; ``UNKNOWN`` when there is none."""
+    offline: Flags = field(default_factory=lambda: np.zeros(0, np.bool_))
+    """The cluster says that this replica cannot serve: its broker is down or its log dir has failed.
+
+    Left out, no replica is known to be offline.
+    """
 
     def __post_init__(self) -> None:
+        if len(self.offline) != len(self.replica):
+            object.__setattr__(self, "offline", np.zeros(len(self.replica), np.bool_))
         for column in (
+            self.offline,
             self.topic,
             self.number,
             self.leader,
@@ -183,6 +191,8 @@ class ClusterState:
     """What the cluster can do: ``reassign`` (KIP-455), ``reassign-v1`` (replication-factor flag), ``zookeeper``, …"""
     kafka_version: str | None = None
     """The broker's version or metadata version as far as it can be told, for example ``4.3``."""
+    controller_id: int = UNKNOWN
+    """The active controller, which on KRaft may be a node that is no broker."""
 
     @cached_property
     def broker_index(self) -> dict[int, int]:

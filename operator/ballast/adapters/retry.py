@@ -1,0 +1,70 @@
+"""The one retry policy: which failures are worth another try, for how long in all, and who hears of it.
+
+Only failures marked ``retryable`` are tried again; a wrong password or a missing permission is not.  Waits grow
+exponentially with full jitter, so that many processes do not knock in step.  The whole of the tries is bounded, not their
+number: an operation ends within its time whatever happens.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+import tenacity
+
+from ballast.errors import BallastError
+
+T = TypeVar("T")
+log: Final = logging.getLogger(__name__)
+
+
+class RetryObserver(Protocol):
+    """Hears of every try that failed and will be repeated; metrics and tests listen here."""
+
+    def __call__(self, operation: str, attempt: int, failure: BallastError, wait_s: float) -> None:
+        """``attempt`` counts from 1; ``wait_s`` is the pause before the next."""
+        ...
+
+
+def _log_retry(operation: str, attempt: int, failure: BallastError, wait_s: float) -> None:
+    log.warning("%s failed (attempt %d), next try in %.1f s: %s", operation, attempt, wait_s, failure.message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How patient an adapter is."""
+
+    total_s: float = 30.0
+    """No new try starts after this many seconds; 0 means a single try."""
+    first_wait_s: float = 0.1
+    """Upper limit of the first pause; it doubles with each failure."""
+    longest_wait_s: float = 3.0
+    """No pause is longer."""
+    observer: RetryObserver = _log_retry
+    """Told of each failure that is tried again."""
+
+    def call(self, operation: str, function: Callable[[], T], *, recover: Callable[[], None] | None = None) -> T:
+        """Run the function until it succeeds, fails for good or time is up; ``recover`` runs before each new try."""
+
+        def before_sleep(state: tenacity.RetryCallState) -> None:
+            failure = state.outcome.exception() if state.outcome else None
+            assert isinstance(failure, BallastError)
+            pause = state.next_action.sleep if state.next_action else 0.0
+            self.observer(operation, state.attempt_number, failure, pause)
+            if recover is not None:
+                recover()
+
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(_is_retryable),
+            stop=tenacity.stop_before_delay(self.total_s) if self.total_s > 0 else tenacity.stop_after_attempt(1),
+            wait=tenacity.wait_random_exponential(multiplier=self.first_wait_s, max=self.longest_wait_s),
+            before_sleep=before_sleep,
+            reraise=True,
+        )
+        return retrying(function)
+
+
+def _is_retryable(failure: BaseException) -> bool:
+    return isinstance(failure, BallastError) and failure.retryable
