@@ -1,0 +1,151 @@
+"""How journal records become bytes, and bytes records again: the part that every form of the journal shares.
+
+An *entry* is a key and bytes (None deletes the key) in a log that may be compacted by key.  A record is one entry, or, where
+its value is longer than a message may be, a head entry and pieces under keys of their own.  Every value says which version of
+Ballast's journal wrote it; a newer version is refused, never guessed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from ballast.errors import BallastError, Refused
+from ballast.ports.journal import JOURNAL_VERSION, Holder, Record, Request
+
+Entry = tuple[str, bytes | None]
+
+LEASE_KEY: Final = "lease"
+RECORD_PREFIX: Final = "record/"
+PIECE_PREFIX: Final = "piece/"
+PIECE_BYTES: Final = 256 * 1024
+"""Length of a piece; well under the smallest message limit that anybody runs with."""
+
+
+class Corrupt(BallastError):
+    """The journal holds something that no version of Ballast wrote."""
+
+    id = "journal-corrupt"
+
+
+def encode_value(value: Mapping[str, Any]) -> bytes:
+    """One versioned JSON object; keys sorted, so that equal values are equal bytes."""
+    return _encode({"value": value})
+
+
+def decode_value(key: str, data: bytes) -> dict[str, Any]:
+    """Undo ``encode_value``; raises ``Refused`` for a newer version."""
+    value: dict[str, Any] = _decode(key, data)["value"]
+    return value
+
+
+def _encode(body: Mapping[str, Any]) -> bytes:
+    versioned = {"version": JOURNAL_VERSION, **body}
+    return json.dumps(versioned, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _decode(key: str, data: bytes) -> dict[str, Any]:
+    try:
+        body: dict[str, Any] = json.loads(data)
+        version = int(body["version"])
+    except (ValueError, KeyError, TypeError) as mistake:
+        raise Corrupt(
+            f"The journal's entry {key} is not one of Ballast's.",
+            hint="Something else writes to the journal; find out what before Ballast acts on this cluster.",
+        ) from mistake
+    if version > JOURNAL_VERSION:
+        raise Refused(
+            f"The journal was written by a newer Ballast (version {version}; this one reads {JOURNAL_VERSION}).",
+            hint="Use the newer Ballast on this cluster.",
+        )
+    return body
+
+
+def encode_record(record: Record, *, pieces_before: int = 0, piece_bytes: int = PIECE_BYTES) -> Iterator[Entry]:
+    """The entries that write one record over whatever its key held; ``pieces_before`` are deleted where unused."""
+    pieces: list[bytes] = []
+    head: bytes | None = None
+    if record.value is not None:
+        head = encode_value(record.value)
+        if len(head) > piece_bytes:
+            pieces = [head[i : i + piece_bytes] for i in range(0, len(head), piece_bytes)]
+            head = _encode({"pieces": len(pieces), "sha256": hashlib.sha256(head).hexdigest()})
+    for i in range(max(len(pieces), pieces_before)):
+        yield f"{PIECE_PREFIX}{i}/{record.key}", pieces[i] if i < len(pieces) else None
+    # The head comes last, so that its place in the log is where the record was written.
+    yield RECORD_PREFIX + record.key, head
+
+
+def encode_lease(holder: Holder, beat: int) -> bytes:
+    """The lease record; ``beat`` differs each time it is renewed."""
+    return encode_value({**_as_dict(holder), "beat": beat})
+
+
+def encode_request(request: Request) -> bytes:
+    """A request, with its answer if it has one."""
+    return encode_value(_as_dict(request))
+
+
+def decode_request(key: str, data: bytes) -> Request:
+    """Undo ``encode_request``."""
+    return Request(**decode_value(key, data))
+
+
+def _as_dict(value: Holder | Request) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in value.__slots__}
+
+
+class JournalView:
+    """What the log says, entry by entry: the newest value of each key, in the order of their last writes."""
+
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        self._entries: dict[str, bytes] = {}
+        for key, data in entries:
+            self.apply(key, data)
+
+    def apply(self, key: str, data: bytes | None) -> None:
+        """Take the next entry of the log."""
+        self._entries.pop(key, None)
+        if data is not None:
+            self._entries[key] = data
+
+    def lease(self) -> tuple[Holder, int] | None:
+        """Who holds the lock and the number of the last beat; None when it was given up or never taken."""
+        data = self._entries.get(LEASE_KEY)
+        if data is None:
+            return None
+        value = decode_value(LEASE_KEY, data)
+        beat = int(value.pop("beat"))
+        return Holder(**value), beat
+
+    def records(self) -> tuple[Record, ...]:
+        """Every record that is not deleted."""
+        return tuple(
+            Record(key.removeprefix(RECORD_PREFIX), self._value(key, data))
+            for key, data in self._entries.items()
+            if key.startswith(RECORD_PREFIX)
+        )
+
+    def pieces(self, key: str) -> int:
+        """How many pieces this record's key has now."""
+        data = self._entries.get(RECORD_PREFIX + key)
+        return 0 if data is None else int(_decode(key, data).get("pieces", 0))
+
+    def entries(self) -> Iterator[tuple[str, bytes]]:
+        """The compacted log."""
+        yield from self._entries.items()
+
+    def _value(self, head_key: str, data: bytes) -> dict[str, Any]:
+        head = _decode(head_key, data)
+        if "pieces" not in head:
+            return decode_value(head_key, data)
+        key = head_key.removeprefix(RECORD_PREFIX)
+        whole = b"".join(self._entries.get(f"{PIECE_PREFIX}{i}/{key}", b"") for i in range(int(head["pieces"])))
+        if hashlib.sha256(whole).hexdigest() != head["sha256"]:
+            raise Corrupt(
+                f"The journal's record {key} is incomplete.",
+                hint="Pieces of it are missing; check the topic's cleanup.policy and retention.",
+            )
+        return decode_value(key, whole)

@@ -1,0 +1,158 @@
+"""A journal in memory: one ``JournalStore`` stands for the cluster's topics, each ``MemoryJournal`` for a process's handle.
+
+It keeps what it is given as the same bytes that the journal topic holds, so that a value which would not survive there does
+not survive here.  The fence is an epoch that each ``acquire`` raises, as the broker does for a transactional id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ballast.errors import Fenced, Refused, Unavailable
+from ballast.ports.journal import Holder, Record, Request
+from ballast.ports.journal_codec import (
+    LEASE_KEY,
+    JournalView,
+    decode_request,
+    encode_lease,
+    encode_record,
+    encode_request,
+)
+from ballast.ports.journal_lease import HeldLease, LeaseWatch, lock_held
+from ballast.ports.time import Clock
+
+POLL_S = 0.5
+
+
+@dataclass(slots=True)
+class JournalStore:
+    """What outlives every process."""
+
+    view: JournalView = field(default_factory=JournalView)
+    requests: dict[str, bytes] = field(default_factory=dict)
+    epoch: int = 0
+    """Raised by every writer that begins; an older one is fenced."""
+    available: bool = True
+    """While false, every call raises ``Unavailable``."""
+
+
+class MemoryJournal:
+    """One process's handle on the store."""
+
+    def __init__(self, store: JournalStore, clock: Clock, *, call_s: float = 0.05) -> None:
+        self._store = store
+        self._clock = clock
+        self._call_s = call_s
+        self._epoch: int | None = None
+        self._holder: Holder | None = None
+        self._beat = 0
+        self._held = HeldLease(0.0)
+
+    def acquire(self, holder: Holder, *, wait_s: float = 0.0) -> None:
+        """Become the writer or raise ``LockHeld``."""
+        self._spend()
+        deadline = self._clock.monotonic_s() + wait_s
+        watch = LeaseWatch(self._clock.monotonic_s())
+        while not watch.may_take(lease := self._store.view.lease(), now := self._clock.monotonic_s()):
+            assert lease is not None
+            if now >= deadline:
+                raise lock_held(lease[0], left_s=watch.left_s(lease, now))
+            self._clock.sleep(min(POLL_S, max(deadline - now, 0.01)))
+        self._store.epoch += 1
+        self._epoch, self._holder = self._store.epoch, holder
+        self._held = HeldLease(holder.lease_s)
+        self._write([])
+
+    def renew(self, doing: str = "") -> None:
+        """Write the next beat when it is due, or when what is being done has changed."""
+        holder = self._require_holder()
+        if doing and doing != holder.doing:
+            self._holder = replace(holder, doing=doing)
+        elif not self._held.is_due(self._clock.monotonic_s()):
+            return
+        self._spend()
+        self._write([])
+
+    def check(self) -> None:
+        """Raise ``Fenced`` unless the lease is surely ours; a lapsed lease that nobody took is renewed."""
+        self._require_holder()
+        if not self._held.is_sure(self._clock.monotonic_s()):
+            self._spend()
+            self._write([])
+
+    def release(self) -> None:
+        """Give the lock up."""
+        if self._holder is None:
+            return
+        self._spend()
+        if self._epoch == self._store.epoch:
+            self._store.view.apply(LEASE_KEY, None)
+        self._holder = None
+
+    def holder(self) -> Holder | None:
+        """Who holds the lock as far as the store says."""
+        self._spend()
+        lease = self._store.view.lease()
+        return None if lease is None else lease[0]
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Write all of these or none."""
+        self._require_holder()
+        self._spend()
+        self._write(records)
+
+    def read(self) -> Sequence[Record]:
+        """The newest value of every key."""
+        self._spend()
+        return self._store.view.records()
+
+    def request(self, request: Request) -> None:
+        """Leave a request for the holder."""
+        self._spend()
+        self._store.requests.setdefault(request.id, encode_request(request))
+
+    def requests(self) -> Sequence[Request]:
+        """Requests and their answers, oldest first."""
+        self._spend()
+        return [decode_request(key, data) for key, data in self._store.requests.items()]
+
+    def answer(self, request_id: str, answer: str) -> None:
+        """Acknowledge a request."""
+        self._require_holder()
+        self._spend()
+        self._write([])
+        if request_id not in self._store.requests:
+            raise Refused(f"There is no request {request_id}.")
+        request = decode_request(request_id, self._store.requests[request_id])
+        self._store.requests[request_id] = encode_request(replace(request, answer=answer))
+
+    def close(self) -> None:
+        """Forget what was held; the lease stays in the store until it lapses."""
+        self._holder = None
+
+    def _write(self, records: Sequence[Record]) -> None:
+        """One transaction: the records and a beat of the lease."""
+        holder = self._require_holder()
+        if self._epoch != self._store.epoch:
+            self._holder = None
+            raise Fenced(
+                "Another process has taken this cluster's lock.", hint="This process stops; the other goes on."
+            )
+        began = self._clock.monotonic_s()
+        view = self._store.view
+        entries = [e for r in records for e in encode_record(r, pieces_before=view.pieces(r.key))]
+        self._beat += 1
+        for key, data in [*entries, (LEASE_KEY, encode_lease(holder, self._beat))]:
+            view.apply(key, data)
+        self._held.written(began)
+
+    def _require_holder(self) -> Holder:
+        if self._holder is None:
+            raise Fenced("This process does not hold this cluster's lock.", hint="Acquire it first.")
+        return self._holder
+
+    def _spend(self) -> None:
+        self._clock.sleep(self._call_s)
+        if not self._store.available:
+            raise Unavailable("The journal does not answer.", hint="Check the brokers that hold it.")

@@ -1,0 +1,158 @@
+"""What a simulated cluster is made of: brokers, partitions, copies, and the settings of the physics.
+
+Only data and the questions that need nothing but the data.  Bytes are floats inside (a tick moves fractions of one) and
+whole numbers wherever a port shows them.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ballast.core.cluster import NO_LEADER, TopicPartition
+
+MESSAGE_BYTES = 1024
+"""Every simulated record has this size, so that offsets can be told from bytes."""
+
+
+class BrokerHealth(enum.Enum):
+    """What has become of a broker's process."""
+
+    UP = "up"
+    DEAD = "dead"
+    """Connections are refused at once."""
+    FROZEN = "frozen"
+    """Connections stay open and nobody answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Physics:
+    """How fast things happen in the simulated cluster."""
+
+    tick_s: float = 0.5
+    """Longest step of the mechanics, in seconds, while anything is being copied."""
+    call_s: float = 0.02
+    """What one answered call takes, in seconds."""
+    timeout_s: float = 5.0
+    """What a call to a frozen broker or an absent controller takes before it is given up, in seconds."""
+    metadata_lag_s: float = 0.5
+    """How long a change takes from the controller to what metadata says, in seconds."""
+    session_timeout_s: float = 6.0
+    """How long a broker may be silent before it is fenced, in seconds."""
+    replica_lag_s: float = 30.0
+    """How long a follower may lag before it leaves the ISR (``replica.lag.time.max.ms``), in seconds."""
+    refuse_dead_targets: bool = False
+    """ZooKeeper controllers refuse a dead destination; KRaft's accept it and the move stays pending."""
+    auto_leader_rebalance_s: float | None = None
+    """The controller elects preferred leaders by itself this often; None means that it never does."""
+
+
+@dataclass(slots=True, kw_only=True)
+class SimBroker:
+    """One broker: its place, its network card, its disks and its state."""
+
+    id: int
+    rack: str | None = None
+    nic_bytes_per_s: float = 100e6
+    """In each direction."""
+    dir_bytes: tuple[float, ...] = (1e12,)
+    """Size of each log dir."""
+    cordoned: frozenset[int] = frozenset()
+    """Indexes of log dirs that take no new replicas (KIP-1066)."""
+    configs: dict[str, str] = field(default_factory=dict)
+    """Dynamic configs of this broker."""
+    static_configs: dict[str, str] = field(default_factory=dict)
+    """What stands in its ``server.properties``."""
+    health: BrokerHealth = BrokerHealth.UP
+    fenced: bool = False
+    """The controller has given it up; follows ``health`` after the session timeout."""
+    silent_since_s: float | None = None
+    """When its last heartbeat was, while it sends none."""
+
+    @property
+    def up(self) -> bool:
+        """Its process answers and copies."""
+        return self.health is BrokerHealth.UP
+
+    @property
+    def registered(self) -> bool:
+        """The controller counts it as alive."""
+        return not self.fenced
+
+    def dir_path(self, index: int) -> str:
+        """The path that this log dir shows."""
+        return f"/data/{index}"
+
+
+@dataclass(slots=True)
+class Copy:
+    """One replica's bytes on one broker."""
+
+    log_dir: int
+    size_bytes: float = 0.0
+    future_dir: int | None = None
+    """The log dir it is being moved to within the broker."""
+    future_bytes: float = 0.0
+
+
+@dataclass(slots=True)
+class SimPartition:
+    """The controller's record of a partition, its copies and its load."""
+
+    topic: str
+    number: int
+    replicas: list[int]
+    isr: list[int]
+    leader: int
+    copies: dict[int, Copy]
+    adding: list[int] = field(default_factory=list)
+    removing: list[int] = field(default_factory=list)
+    end_bytes: float = 0.0
+    """Log end of the present leader."""
+    acked_bytes: float = 0.0
+    """What producers with ``acks=all`` were told is safe; a leader with less than this has lost data."""
+    inbound_bytes_per_s: float = 0.0
+    lost_bytes: float = 0.0
+    """Acked bytes that an unclean election threw away."""
+
+    @property
+    def name(self) -> TopicPartition:
+        """The partition."""
+        return TopicPartition(self.topic, self.number)
+
+    @property
+    def target(self) -> list[int]:
+        """The assignment it has or is on its way to."""
+        return [b for b in self.replicas if b not in self.removing]
+
+    @property
+    def reassigning(self) -> bool:
+        """A reassignment is in flight."""
+        return bool(self.adding or self.removing)
+
+    @property
+    def led(self) -> bool:
+        """Somebody leads it."""
+        return self.leader != NO_LEADER
+
+    def lagging(self) -> Iterator[tuple[int, Copy]]:
+        """The replicas that are not in sync, with their copies."""
+        for broker in self.replicas:
+            if broker not in self.isr:
+                yield broker, self.copies[broker]
+
+
+@dataclass(slots=True)
+class SimTopic:
+    """A topic's own configs and its partitions."""
+
+    name: str
+    topic_id: str
+    configs: dict[str, str] = field(default_factory=dict)
+    partitions: dict[int, SimPartition] = field(default_factory=dict)
+
+    @property
+    def min_isr(self) -> int:
+        """``min.insync.replicas``."""
+        return int(self.configs.get("min.insync.replicas", "1"))

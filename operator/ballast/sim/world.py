@@ -1,0 +1,293 @@
+"""The simulated cluster's physics: what happens while time passes, and the levers of scenarios and faults.
+
+``SimWorld`` knows everything at once; what a client may see of it, and when, is ``cluster.SimCluster``'s affair.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from random import Random
+
+from ballast.core.cluster import TopicPartition
+from ballast.errors import UsageError
+from ballast.ports.cluster import PartitionState
+from ballast.sim.clock import SimClock
+from ballast.sim.controller import SimController
+from ballast.sim.model import BrokerHealth, Copy, Physics, SimBroker, SimPartition, SimTopic
+from ballast.sim.traffic import FOLLOWER_RATE, LEADER_RATE, LOG_DIRS_RATE, Pipe, fair_rates, pipes_of, rate_of
+
+Seen = tuple[float, PartitionState | None]
+
+
+class SimWorld:
+    """Brokers, topics and a controller, moved on by a ``SimClock``."""
+
+    def __init__(
+        self, clock: SimClock, brokers: Iterable[SimBroker], *, physics: Physics | None = None, seed: int = 0
+    ) -> None:
+        self.clock = clock
+        self.physics = physics or Physics()
+        self.random = Random(seed)
+        self.brokers = {b.id: b for b in sorted(brokers, key=lambda b: b.id)}
+        self.topics: dict[str, SimTopic] = {}
+        self.cluster_configs: dict[str, str] = {}
+        """The cluster-wide dynamic broker default."""
+        self.controller_up = True
+        """While false, every change times out and reading goes on."""
+        self.seen: dict[TopicPartition, deque[Seen]] = {}
+        """Per partition, from which moment on metadata shows which state; the first entry is what it shows now."""
+        self.controller = SimController(self.brokers, self.topics, self.physics, self._publish)
+        self._topics_made = 0
+        clock.subscribe(self._advance)
+        if self.physics.auto_leader_rebalance_s is not None:
+            self._rebalance_leaders_each(self.physics.auto_leader_rebalance_s)
+
+    # Levers
+
+    def add_topic(
+        self,
+        name: str,
+        assignment: Mapping[int, tuple[int, ...]],
+        *,
+        size_bytes: float = 0.0,
+        inbound_bytes_per_s: float = 0.0,
+        configs: Mapping[str, str] | None = None,
+        lag_s: float = 0.0,
+    ) -> SimTopic:
+        """Create a topic with its data already in place; sizes and rates are per partition.
+
+        Metadata knows of it after ``lag_s``.
+        """
+        self._topics_made += 1
+        topic = SimTopic(name, topic_id=f"sim-{self._topics_made:018d}", configs=dict(configs or {}))
+        self.topics[name] = topic
+        self.add_partitions(
+            name, assignment, size_bytes=size_bytes, inbound_bytes_per_s=inbound_bytes_per_s, lag_s=lag_s
+        )
+        return topic
+
+    def add_partitions(
+        self,
+        name: str,
+        assignment: Mapping[int, tuple[int, ...]],
+        *,
+        size_bytes: float = 0.0,
+        inbound_bytes_per_s: float = 0.0,
+        lag_s: float = 0.0,
+    ) -> None:
+        """Grow a topic; metadata knows of it after ``lag_s``."""
+        for number, replicas in sorted(assignment.items()):
+            living = [b for b in replicas if self.brokers[b].registered] or list(replicas[:1])
+            partition = SimPartition(
+                topic=name,
+                number=number,
+                replicas=list(replicas),
+                isr=living,
+                leader=living[0] if self.brokers[living[0]].registered else -1,
+                copies={
+                    b: Copy(log_dir=number % len(self.brokers[b].dir_bytes), size_bytes=size_bytes) for b in replicas
+                },
+                end_bytes=size_bytes,
+                acked_bytes=size_bytes,
+                inbound_bytes_per_s=inbound_bytes_per_s,
+            )
+            self.topics[name].partitions[number] = partition
+            self._show(partition.name, _state(partition), lag_s=lag_s)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic in mid-anything."""
+        topic = self.topics.pop(name)
+        for partition in topic.partitions.values():
+            self._show(partition.name, None, lag_s=self.physics.metadata_lag_s)
+
+    def set_load(self, name: str, inbound_bytes_per_s: float) -> None:
+        """Producers write this much to each partition of the topic from now on."""
+        for partition in self.topics[name].partitions.values():
+            partition.inbound_bytes_per_s = inbound_bytes_per_s
+
+    def kill(self, broker: int) -> None:
+        """``kill -9``."""
+        self._silence(broker, BrokerHealth.DEAD)
+
+    def freeze(self, broker: int) -> None:
+        """Stop the process without ending it; its connections stay open."""
+        self._silence(broker, BrokerHealth.FROZEN)
+
+    def start(self, broker: int) -> None:
+        """Bring a dead or frozen broker back."""
+        record = self._broker(broker)
+        record.health, record.silent_since_s = BrokerHealth.UP, None
+        if record.fenced:
+            record.fenced = False
+            self.controller.unfence(broker)
+
+    def add_broker(self, broker: SimBroker) -> None:
+        """A new, empty broker registers."""
+        self.brokers[broker.id] = broker
+
+    def partition(self, topic: str, number: int) -> SimPartition:
+        """The truth about one partition."""
+        return self.topics[topic].partitions[number]
+
+    def partitions(self) -> Iterable[SimPartition]:
+        """The truth about all of them, by topic and number."""
+        return self.controller.partitions()
+
+    def used_bytes(self, broker: int, log_dir: int) -> float:
+        """What stands in one log dir, copies in the making included."""
+        used = 0.0
+        for partition in self.partitions():
+            copy = partition.copies.get(broker)
+            if copy is not None:
+                used += copy.size_bytes if copy.log_dir == log_dir else 0.0
+                used += copy.future_bytes if copy.future_dir == log_dir else 0.0
+        return used
+
+    # Physics
+
+    def _advance(self, elapsed: float) -> None:
+        """Work off a piece of time in ticks; one long tick where nothing is being copied."""
+        while elapsed > 1e-9:
+            step = min(elapsed, self.physics.tick_s) if self._busy() else elapsed
+            elapsed -= step
+            self._fence_the_silent()
+            self._produce(step)
+            self._drop_laggards()
+            self._replicate(step)
+            self._copy_within_brokers(step)
+
+    def _busy(self) -> bool:
+        silent = any(b.silent_since_s is not None and not b.fenced for b in self.brokers.values())
+        return silent or any(
+            len(p.isr) < len(p.replicas) or any(c.future_dir is not None for c in p.copies.values())
+            for p in self.partitions()
+        )
+
+    def _fence_the_silent(self) -> None:
+        now = self.clock.monotonic_s()
+        for broker in self.brokers.values():
+            silent = broker.silent_since_s
+            if silent is not None and not broker.fenced and now - silent >= self.physics.session_timeout_s:
+                broker.fenced = True
+                self.controller.fence(broker.id)
+
+    def _produce(self, step: float) -> None:
+        """Writers with ``acks=all`` go on where the leader and the whole ISR answer and the ISR is large enough."""
+        for topic in self.topics.values():
+            for partition in topic.partitions.values():
+                if not partition.inbound_bytes_per_s or not partition.led:
+                    continue
+                if len(partition.isr) < topic.min_isr or not all(self.brokers[b].up for b in partition.isr):
+                    continue
+                partition.end_bytes += partition.inbound_bytes_per_s * step
+                partition.acked_bytes = partition.end_bytes
+                for broker in partition.isr:
+                    partition.copies[broker].size_bytes = partition.end_bytes
+
+    def _drop_laggards(self) -> None:
+        """A leader drops followers that stopped fetching before the controller has fenced them."""
+        now = self.clock.monotonic_s()
+        quiet = {
+            b.id
+            for b in self.brokers.values()
+            if b.silent_since_s is not None and now - b.silent_since_s >= self.physics.replica_lag_s
+        }
+        if not quiet:
+            return
+        for partition in self.partitions():
+            if partition.led and self.brokers[partition.leader].up:
+                for broker in quiet.intersection(partition.isr):
+                    self.controller.leave_isr(partition, broker)
+
+    def _replicate(self, step: float) -> None:
+        """Copy to every lagging replica at its fair rate; who has caught up joins the ISR."""
+        lagging = [
+            (partition, broker, copy)
+            for partition in self.partitions()
+            if partition.led and self.brokers[partition.leader].up
+            for broker, copy in partition.lagging()
+            if self.brokers[broker].up and not self.brokers[broker].fenced
+        ]
+        if not lagging:
+            return
+        flows = [pipes_of(p, b, self.topics[p.topic].configs, leader=p.leader) for p, b, _ in lagging]
+        rates = fair_rates(flows, {pipe: self._capacity(pipe) for flow in flows for pipe in flow})
+        room = {}
+        for (partition, broker, copy), rate in zip(lagging, rates, strict=True):
+            place = (broker, copy.log_dir)
+            if place not in room:
+                room[place] = self.brokers[broker].dir_bytes[copy.log_dir] - self.used_bytes(*place)
+            missing = partition.end_bytes - copy.size_bytes
+            copied = max(min(rate * step, missing, room[place]), 0.0)
+            copy.size_bytes += copied
+            room[place] -= copied
+            if copied >= missing:
+                copy.size_bytes = partition.end_bytes
+                self.controller.join_isr(partition, broker)
+
+    def _capacity(self, pipe: Pipe) -> float:
+        kind, broker = pipe
+        record = self.brokers[broker]
+        if kind in {LEADER_RATE, FOLLOWER_RATE}:
+            return rate_of(record, self.cluster_configs, kind)
+        return record.nic_bytes_per_s
+
+    def _copy_within_brokers(self, step: float) -> None:
+        """Log-dir moves share the broker's copying rate evenly."""
+        for record in self.brokers.values():
+            if not record.up:
+                continue
+            copies = [
+                c for p in self.partitions() for b, c in p.copies.items() if b == record.id and c.future_dir is not None
+            ]
+            if not copies:
+                continue
+            rate = min(rate_of(record, self.cluster_configs, LOG_DIRS_RATE), record.nic_bytes_per_s)
+            for copy in copies:
+                copy.future_bytes += rate * step / len(copies)
+                if copy.future_bytes >= copy.size_bytes and copy.future_dir is not None:
+                    copy.log_dir, copy.future_dir, copy.future_bytes = copy.future_dir, None, 0.0
+
+    # Metadata
+
+    def metadata(self, name: TopicPartition) -> PartitionState | None:
+        """What the brokers' metadata says of a partition now; None when it does not know it."""
+        history = self.seen.get(name)
+        if history is None:
+            return None
+        now = self.clock.monotonic_s()
+        while len(history) > 1 and history[1][0] <= now:
+            history.popleft()
+        return history[0][1] if history[0][0] <= now else None
+
+    def _publish(self, partition: SimPartition) -> None:
+        self._show(partition.name, _state(partition), lag_s=self.physics.metadata_lag_s)
+
+    def _show(self, name: TopicPartition, state: PartitionState | None, *, lag_s: float) -> None:
+        visible = self.clock.monotonic_s() + lag_s
+        self.seen.setdefault(name, deque()).append((visible, state))
+
+    # Small things
+
+    def _silence(self, broker: int, health: BrokerHealth) -> None:
+        record = self._broker(broker)
+        record.health = health
+        if record.silent_since_s is None:
+            record.silent_since_s = self.clock.monotonic_s()
+
+    def _broker(self, broker: int) -> SimBroker:
+        if broker not in self.brokers:
+            raise UsageError(f"The simulated cluster has no broker {broker}.")
+        return self.brokers[broker]
+
+    def _rebalance_leaders_each(self, period_s: float) -> None:
+        def turn() -> None:
+            self.controller.rebalance_leaders()
+            self.clock.after(period_s, turn)
+
+        self.clock.after(period_s, turn)
+
+
+def _state(partition: SimPartition) -> PartitionState:
+    return PartitionState(partition.leader, tuple(partition.replicas), tuple(partition.isr))
