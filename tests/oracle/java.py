@@ -37,7 +37,8 @@ class Jvm:
             return_proc=True,
         )
         self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
-        self.java = self._gateway.jvm.java
+        self.package = self._gateway.jvm
+        self.java = self.package.java
 
     def close(self) -> None:
         """End the process."""
@@ -56,11 +57,21 @@ class Jvm:
             out[i] = item
         return out
 
-    def method(self, owner: str, name: str) -> Any:
-        """The one method of that name, private or not."""
-        (found,) = (m for m in self.type(owner).getDeclaredMethods() if m.getName() == name)
+    def method(self, owner: str, name: str, *, parameters: int | None = None, text: bool = False) -> Any:
+        """The one method of that name (and that many parameters, the first of them a string), private or not."""
+        (found,) = (
+            m
+            for m in self.type(owner).getDeclaredMethods()
+            if m.getName() == name
+            and (parameters is None or m.getParameterCount() == parameters)
+            and (not text or m.getParameterTypes()[0].getSimpleName() == "String")
+        )
         found.setAccessible(True)
         return found
+
+    def invoke(self, method: Any, *arguments: Any) -> Any:
+        """Call a static method."""
+        return method.invoke(None, self.array(self._gateway.jvm.Object, *arguments))
 
     def constructor(self, owner: str) -> Any:
         """The one constructor with parameters, private or not."""

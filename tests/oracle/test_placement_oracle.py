@@ -24,6 +24,8 @@ from ballast.core.placement import (
 )
 from ballast.core.striped import place_striped
 
+pytestmark = pytest.mark.kafka
+
 RACK_NAMES = (
     "a",
     "b",
