@@ -1,0 +1,149 @@
+"""Which waiting moves start next: a stream bounded by caps, ordered so that the longest road is never idle.
+
+List scheduling: the makespan is set by the busiest link (a broker's receiving or sending side), so moves that use the link
+with the most work left go first, larger ones before smaller ones.  Moves that relieve a nearly full disk come before all
+others, moves onto one come last.  Pure; O(n log n) in the waiting moves.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from ballast.core.plan import Move
+from ballast.core.throttles import SAFE_SHARE
+
+JSON_BYTES_PER_MOVE: Final = 40
+"""Of Kafka's reassignment JSON, besides the topic's name and the broker ids."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caps:
+    """Limits that hold at every moment."""
+
+    moves_in_per_broker: int
+    moves_out_per_broker: int
+    moves_in_cluster: int
+    bytes_in_flight: int | None = None
+    json_bytes: int | None = None
+    """Size of the whole batch as Kafka's JSON, where one znode must hold it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One move as the links see it."""
+
+    move: Move
+    leader: int
+    """The broker that sends, -1 where there is none now."""
+    left_bytes: int
+    inbound_bytes_per_s: float = 0.0
+
+
+@dataclass(slots=True)
+class _Links:
+    """What the admitted moves use of each cap."""
+
+    into: Counter[int] = field(default_factory=Counter)
+    out: Counter[int] = field(default_factory=Counter)
+    intake_in: Counter[int] = field(default_factory=Counter)
+    intake_out: Counter[int] = field(default_factory=Counter)
+    moves: int = 0
+    left_bytes: int = 0
+    json_bytes: int = 60
+
+    def add(self, load: Load) -> None:
+        fan = len(load.move.adding)
+        self.into.update(load.move.adding)
+        self.out[load.leader] += 1
+        for b in load.move.adding:
+            self.intake_in[b] += int(load.inbound_bytes_per_s)
+        self.intake_out[load.leader] += int(load.inbound_bytes_per_s * fan)
+        self.moves += 1
+        self.left_bytes += load.left_bytes
+        self.json_bytes += json_bytes(load.move)
+
+
+def json_bytes(move: Move) -> int:
+    """About how long this move is in Kafka's reassignment JSON; never under-estimated."""
+    return JSON_BYTES_PER_MOVE + len(move.topic) + 12 + sum(len(str(b)) + 1 for b in move.new)
+
+
+def choose(
+    waiting: Sequence[Load],
+    active: Collection[Load],
+    caps: Caps,
+    *,
+    rates: Mapping[int, int],
+    room: Mapping[int, int],
+    full: Collection[int] = (),
+) -> list[Move]:
+    """The waiting moves that may start now, in the order in which they should."""
+    links = _Links()
+    for load in active:
+        links.add(load)
+    left = dict(room)
+    out: list[Move] = []
+    for load in _ordered(waiting, active, rates, full):
+        if links.moves >= caps.moves_in_cluster:
+            break
+        if _fits(load, links, caps, rates, left):
+            links.add(load)
+            for b in load.move.adding:
+                if b in left:
+                    left[b] -= load.left_bytes // max(len(load.move.adding), 1)
+            out.append(load.move)
+    return out
+
+
+def _fits(load: Load, links: _Links, caps: Caps, rates: Mapping[int, int], room: Mapping[int, int]) -> bool:
+    move = load.move
+    fan = len(move.adding)
+    if caps.json_bytes is not None and links.json_bytes + json_bytes(move) > caps.json_bytes and links.moves:
+        return False
+    if caps.bytes_in_flight is not None and links.moves and links.left_bytes + load.left_bytes > caps.bytes_in_flight:
+        return False
+    if load.leader >= 0:
+        if links.out[load.leader] >= caps.moves_out_per_broker:
+            return False
+        if _outruns(links.intake_out[load.leader], load.inbound_bytes_per_s * fan, rates.get(load.leader)):
+            return False
+    size = load.left_bytes // max(fan, 1)
+    return all(
+        links.into[b] < caps.moves_in_per_broker
+        and (b not in room or size <= room[b])
+        and not _outruns(links.intake_in[b], load.inbound_bytes_per_s, rates.get(b))
+        for b in move.adding
+    )
+
+
+def _outruns(intake: int, more: float, rate: int | None) -> bool:
+    """Would producers write to the moving partitions faster than the throttle lets the copies follow?"""
+    return rate is not None and intake > 0 and intake + more > rate * SAFE_SHARE
+
+
+def _ordered(
+    waiting: Sequence[Load], active: Collection[Load], rates: Mapping[int, int], full: Collection[int]
+) -> list[Load]:
+    """Relief of full disks first, then by the work left on the busiest link each move uses."""
+    into: Counter[int] = Counter()
+    out: Counter[int] = Counter()
+    for load in (*waiting, *active):
+        fan = len(load.move.adding)
+        for b in load.move.adding:
+            into[b] += load.left_bytes // max(fan, 1)
+        out[load.leader] += load.left_bytes
+    usual = max(rates.values(), default=1)
+
+    def urgency(item: tuple[int, Load]) -> tuple[int, float, int, int]:
+        order, load = item
+        relief = (
+            0 if any(b in full for b in load.move.removing) else 2 if any(b in full for b in load.move.adding) else 1
+        )
+        roads = [into[b] / rates.get(b, usual) for b in load.move.adding]
+        roads.append(out[load.leader] / rates.get(load.leader, usual))
+        return relief, -max(roads), -load.left_bytes, order
+
+    return [load for _, load in sorted(enumerate(waiting), key=urgency)]

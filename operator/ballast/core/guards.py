@@ -1,0 +1,228 @@
+"""What must hold before moves start: each guard answers with a verdict, a value that says who, why and what to do.
+
+A verdict *holds* its move (it is judged again at the next look) or *ends* it (the partition is gone, somebody else changed
+its assignment, it is already there).  An unrelated sick partition elsewhere stops nothing; a partition at its minimum ISR
+anywhere stops every move but the ones that repair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from ballast.core.cluster import UNKNOWN, Broker, ClusterState, TopicPartition
+from ballast.core.plan import Move
+from ballast.core.throttles import mb
+
+ENDS: Final = frozenset({"deleted", "already-there", "changed-by-somebody"})
+"""Codes that end a move; every other code holds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why a move may not start."""
+
+    code: str
+    subject: str
+    detail: str
+    remedy: str = ""
+
+    @property
+    def ends(self) -> bool:
+        """Waiting would not help: the move is over."""
+        return self.code in ENDS
+
+    def __str__(self) -> str:
+        return f"{self.detail} {self.remedy}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Sickness:
+    """The partitions that are not well, and the brokers that hold them."""
+
+    neighbours: Mapping[int, TopicPartition] = field(default_factory=dict)
+    """Broker to one under-replicated partition on it that no move of ours repairs."""
+    at_min_isr: TopicPartition | None = None
+    """A partition that has shrunk to its minimum ISR and that no move of ours repairs."""
+    isr: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+
+
+def repairs(move: Move, state: ClusterState, row: int) -> bool:
+    """Does this move replace or drop a replica that is dead or out of sync?"""
+    healthy = set(state.isr(row)) & state.alive
+    leaving = set(move.removing)
+    return any(b not in healthy and b in leaving for b in state.settled(row))
+
+
+def sickness(state: ClusterState, moves: Mapping[TopicPartition, Move]) -> Sickness:
+    """Find under-replicated partitions; replicas being added do not count, and neither do partitions we repair."""
+    p = state.partitions
+    lacking = np.concatenate(([0], np.cumsum(~p.in_sync & ~p.adding)))
+    rows = np.flatnonzero(lacking[p.start[1:]] > lacking[p.start[:-1]])
+    neighbours: dict[int, TopicPartition] = {}
+    isrs: dict[TopicPartition, tuple[int, ...]] = {}
+    at_min: TopicPartition | None = None
+    for row in rows.tolist():
+        topic = state.topics[int(p.topic[row])]
+        name = state.name(row)
+        move = moves.get(name)
+        if topic.deleting or (move is not None and repairs(move, state, row)):
+            continue
+        isr = state.isr(row)
+        isrs[name] = isr
+        for broker in state.settled(row):
+            neighbours.setdefault(broker, name)
+        if at_min is None and topic.min_isr != UNKNOWN and len(isr) <= topic.min_isr:
+            at_min = name
+    return Sickness(neighbours, at_min, isrs)
+
+
+def cancel_is_safe(old: Sequence[int], isr: Collection[int], alive: Collection[int]) -> bool:
+    """Can the old list be given back without an unclean election: is one of it alive and in sync?"""
+    return any(b in isr and b in alive for b in old)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdicts on the waiting moves, and the room their destinations have."""
+
+    verdicts: Mapping[TopicPartition, Verdict]
+    room: Mapping[int, int]
+    """Bytes each broker can still take, after the moves in flight and the reserve; unknown brokers are absent."""
+
+
+def judge(
+    waiting: Iterable[Move],
+    state: ClusterState,
+    *,
+    ours: Mapping[TopicPartition, Move],
+    incoming: Mapping[int, int],
+    reserve_share: float,
+    sick_neighbours: bool = True,
+) -> Judgement:
+    """Judge every waiting move on this picture.
+
+    ``ours`` are all moves of the run that have not ended, waiting or in flight; ``incoming`` the bytes that moves in flight
+    have yet to write to each broker.
+    """
+    room = {b.id: free for b in state.brokers if (free := _room(b, incoming.get(b.id, 0), reserve_share)) is not None}
+    sick = sickness(state, ours)
+    verdicts: dict[TopicPartition, Verdict] = {}
+    for move in waiting:
+        verdict = _partition(move, state) or _destinations(move, state, room)
+        if verdict is None and move.adding and not _repairs(move, state):
+            verdict = _health(move, sick, sick_neighbours=sick_neighbours)
+        if verdict is not None:
+            verdicts[move.name] = verdict
+    return Judgement(verdicts, room)
+
+
+def _repairs(move: Move, state: ClusterState) -> bool:
+    return repairs(move, state, state.index[move.name])
+
+
+def _room(broker: Broker, incoming: int, reserve_share: float) -> int | None:
+    if broker.usable_bytes == UNKNOWN:
+        return None
+    reserve = int(broker.capacity_bytes * reserve_share) if broker.capacity_bytes != UNKNOWN else 0
+    return broker.usable_bytes - incoming - reserve
+
+
+def _partition(move: Move, state: ClusterState) -> Verdict | None:
+    """Is the partition still the one that the plan spoke of?"""
+    name = str(move.name)
+    row = state.index.get(move.name)
+    if row is None or state.topics[int(state.partitions.topic[row])].deleting:
+        return Verdict("deleted", name, f"{name} no longer exists or is being deleted.")
+    if bool(state.moving[row]):
+        return _in_flight(move, state.target(row))
+    return _at_rest(move, state.target(row), int(state.partitions.leader[row]))
+
+
+def _in_flight(move: Move, target: tuple[int, ...]) -> Verdict | None:
+    if target == move.new:
+        return None
+    return Verdict(
+        "foreign-reassignment",
+        str(move.name),
+        f"{move.name} is being moved to {list(target)} by somebody else.",
+        "Wait for that move to end, or cancel it with the tool that started it.",
+    )
+
+
+def _at_rest(move: Move, replicas: tuple[int, ...], leader: int) -> Verdict | None:
+    name = str(move.name)
+    if replicas == move.new:
+        if move.log_dirs is not None:
+            return None
+        return Verdict("already-there", name, f"{name} already has the replicas {list(move.new)}.")
+    if set(replicas) not in (set(move.old), set(move.new)):
+        return Verdict(
+            "changed-by-somebody",
+            name,
+            f"{name} has the replicas {list(replicas)}, and the plan was made for {list(move.old)}.",
+            "Make a new plan.",
+        )
+    if move.adding and leader < 0:
+        return Verdict(
+            "no-leader",
+            name,
+            f"{name} has no leader, so nothing can be copied from it.",
+            f"Bring one of the brokers {list(move.old)} back.",
+        )
+    return None
+
+
+def _destinations(move: Move, state: ClusterState, room: Mapping[int, int]) -> Verdict | None:
+    for broker_id in move.adding:
+        broker = state.broker(broker_id)
+        if broker is None or not broker.alive:
+            return Verdict(
+                "destination-dead",
+                f"broker {broker_id}",
+                f"Broker {broker_id}, where {move.name} is to go, is not alive.",
+                "Start it, or make a new plan without it.",
+            )
+        if broker.cordoned:
+            return Verdict(
+                "destination-cordoned",
+                f"broker {broker_id}",
+                f"Broker {broker_id}, where {move.name} is to go, is cordoned.",
+                "Remove its log dirs from cordoned.log.dirs, or make a new plan without it.",
+            )
+        free = room.get(broker_id)
+        if free is not None and move.size_bytes > free:
+            return Verdict(
+                "destination-full",
+                f"broker {broker_id}",
+                f"Broker {broker_id} has {mb(max(free, 0))} to spare and {move.name} needs {mb(move.size_bytes)}.",
+                "Free disk space there, or make a new plan.",
+            )
+    return None
+
+
+def _health(move: Move, sick: Sickness, *, sick_neighbours: bool) -> Verdict | None:
+    if sick.at_min_isr is not None:
+        name = sick.at_min_isr
+        return Verdict(
+            "at-min-isr",
+            str(name),
+            f"{name} is down to its minimum in-sync replicas {list(sick.isr[name])}; one more loss stops its producers.",
+            "Bring its missing replicas back; moves go on by themselves then.",
+        )
+    if not sick_neighbours:
+        return None
+    for broker in (*move.old, *move.adding):
+        name_on = sick.neighbours.get(broker)
+        if name_on is not None:
+            return Verdict(
+                "under-replicated",
+                str(name_on),
+                f"{name_on} on broker {broker} is under-replicated (in sync: {list(sick.isr[name_on])}), "
+                f"and {move.name} would load that broker more.",
+                "Bring its missing replicas back; moves go on by themselves then.",
+            )
+    return None

@@ -1,0 +1,271 @@
+"""Replication throttles (KIP-73): what to set, how it blends with what stands there, and how to take it back exactly.
+
+Four settings make a throttle: on each topic the lists of throttled replicas, leader and follower side, as
+``partition:broker``; on each broker the two rates.  A throttle bites only on *listed replicas that are not in sync*.
+
+The ledger is the memory of what this program changed: for each setting the value that stood there before (None when the
+resource had none of its own, whatever a cluster default or a static file says) and every value or entry that we may have
+put there.  Invariants: a setting is changed only after its ledger line is durable; taking back removes our entries and
+nothing else; a rate that somebody else has set over ours is theirs and stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.plan import Move
+
+LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
+FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
+LEADER_RATE: Final = "leader.replication.throttled.rate"
+FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
+LOG_DIR_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
+LISTS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+RATES: Final = (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)
+EVERYTHING: Final = "*"
+"""As a list: every replica of the topic is throttled."""
+
+SAFE_SHARE: Final = 0.8
+"""A rate is enough when the intake it must keep up with is under this share of it."""
+
+
+class Setting(NamedTuple):
+    """One config entry: ``topic`` or ``broker``, its name, and the key."""
+
+    kind: str
+    name: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} {self.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What we changed of one setting."""
+
+    prior: str | None
+    """The resource's own value before us; None when it had none."""
+    ours: frozenset[str]
+    """List entries we may have added, or rate values we may have set."""
+
+
+Aim = Mapping[Setting, frozenset[str]]
+"""What a run wants to stand: list entries, or the one rate value. A setting that is absent is to be as it was."""
+Ledger = Mapping[Setting, Held]
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """How to get from what stands to what is wanted."""
+
+    intent: dict[Setting, Held] = field(default_factory=dict)
+    """Ledger lines to write before acting; each covers both what stands and what will."""
+    changes: dict[Setting, str | None] = field(default_factory=dict)
+    """Values to set; None deletes the resource's own value."""
+    after: dict[Setting, Held | None] = field(default_factory=dict)
+    """Ledger lines once the change has succeeded; None means that nothing of ours is left there."""
+    taken_over: dict[Setting, str | None] = field(default_factory=dict)
+    """Rates of ours that somebody else has changed since; they are left as they are."""
+
+
+def parse_list(text: str | None) -> list[str]:
+    """The entries of a throttled-replicas list, in order."""
+    return [e.strip() for e in (text or "").split(",") if e.strip()]
+
+
+def _sort_key(entry: str) -> tuple[int, int]:
+    partition, _, broker = entry.partition(":")
+    return int(partition), int(broker)
+
+
+def entries(moves: Iterable[Move]) -> dict[Setting, frozenset[str]]:
+    """The list entries that these moves need.
+
+    Leader side: every replica before the move, since any of them may come to lead.  Follower side: every replica that
+    must be copied.  A move that copies nothing needs no entry.
+    """
+    out: dict[Setting, set[str]] = {}
+    for m in moves:
+        if not m.adding:
+            continue
+        out.setdefault(Setting("topic", m.topic, LEADER_REPLICAS), set()).update(f"{m.partition}:{b}" for b in m.old)
+        out.setdefault(Setting("topic", m.topic, FOLLOWER_REPLICAS), set()).update(
+            f"{m.partition}:{b}" for b in m.adding
+        )
+    return {s: frozenset(v) for s, v in out.items()}
+
+
+def brokers_involved(moves: Iterable[Move]) -> frozenset[int]:
+    """Every broker that may send or receive a byte of these moves."""
+    return frozenset(b for m in moves if m.adding for b in (*m.old, *m.adding))
+
+
+def settle(
+    aim: Aim, ledger: Ledger, current: Mapping[Setting, str | None], *, keep_existing_rates: bool = False
+) -> Settlement:
+    """Compare what is wanted with what stands; pure, and idempotent: settling twice changes nothing the second time."""
+    out = Settlement()
+    for setting in sorted({*aim, *ledger}):
+        if setting.key in LISTS:
+            _settle_list(out, setting, aim.get(setting, frozenset()), ledger.get(setting), current.get(setting))
+        else:
+            wanted = next(iter(aim.get(setting, ())), None)
+            keep = keep_existing_rates and setting not in ledger
+            _settle_rate(out, setting, wanted, ledger.get(setting), current.get(setting), keep=keep)
+    return out
+
+
+def _settle_list(out: Settlement, setting: Setting, wanted: frozenset[str], held: Held | None, now: str | None) -> None:
+    standing = parse_list(now)
+    mine = held.ours if held else frozenset()
+    prior = held.prior if held else now
+    if EVERYTHING in standing:
+        # Every replica is throttled already, by somebody's wish: nothing to add, and nothing of ours is in there.
+        if held:
+            out.after[setting] = None
+        return
+    base = [e for e in standing if e not in mine]
+    ours = wanted - set(base)
+    if not ours:
+        if held is None:
+            return
+        text = prior if set(base) == set(parse_list(prior)) else (",".join(base) or None)
+        if text != now:
+            out.intent[setting] = held
+            out.changes[setting] = text
+        out.after[setting] = None
+        return
+    lines = Held(prior, ours)
+    text = ",".join([*base, *sorted(ours, key=_sort_key)])
+    if set(parse_list(text)) != set(standing):
+        out.intent[setting] = Held(prior, mine | ours)
+        out.changes[setting] = text
+    if held != lines:
+        out.after[setting] = lines
+
+
+def _settle_rate(
+    out: Settlement, setting: Setting, wanted: str | None, held: Held | None, now: str | None, *, keep: bool
+) -> None:
+    if held is None:
+        if wanted is None or now == wanted or (keep and now is not None):
+            return
+        out.intent[setting] = Held(now, frozenset({wanted}))
+        out.changes[setting] = wanted
+        out.after[setting] = out.intent[setting]
+        return
+    if now not in held.ours and now != held.prior:
+        out.taken_over[setting] = now
+        out.after[setting] = None
+        return
+    text = held.prior if wanted is None else wanted
+    if text != now:
+        out.intent[setting] = held if wanted is None else Held(held.prior, held.ours | {wanted})
+        out.changes[setting] = text
+    after = None if wanted is None else Held(held.prior, frozenset({wanted}))
+    if after != held:
+        out.after[setting] = after
+
+
+@dataclass(frozen=True, slots=True)
+class RateShortfall:
+    """A rate at which a move could never finish, with the arithmetic."""
+
+    name: TopicPartition
+    broker: int
+    side: str
+    """``follower`` or ``leader``."""
+    inbound_bytes_per_s: float
+    """What the broker must copy just to stand still."""
+    rate_bytes_per_s: int
+    needed_bytes_per_s: int
+
+    def __str__(self) -> str:
+        verb = "fetch" if self.side == "follower" else "send"
+        return (
+            f"{self.name} takes in {mb(self.inbound_bytes_per_s)}/s that broker {self.broker} must {verb} for this move, "
+            f"and its throttle is {mb(self.rate_bytes_per_s)}/s: "
+            + (
+                f"it would fall behind by {mb(self.inbound_bytes_per_s - self.rate_bytes_per_s)} each second"
+                if self.inbound_bytes_per_s > self.rate_bytes_per_s
+                else "next to nothing would be left for catching up"
+            )
+            + f"; at least {mb(self.needed_bytes_per_s)}/s is needed"
+        )
+
+
+def mb(figure: float) -> str:
+    """Bytes in MB with as many digits as a person needs."""
+    value = figure / 1e6
+    return f"{value:.0f} MB" if value >= 100 else f"{value:.1f} MB" if value >= 0.1 else f"{figure / 1e3:.1f} kB"
+
+
+def shortfall(move: Move, leader: int, inbound_bytes_per_s: float, rates: Mapping[int, int]) -> RateShortfall | None:
+    """The first broker of this move whose rate could not even keep up with what producers write to the partition."""
+    sides = [(b, "follower", inbound_bytes_per_s) for b in move.adding]
+    if leader >= 0:
+        sides.append((leader, "leader", inbound_bytes_per_s * len(move.adding)))
+    for broker, side, intake in sides:
+        rate = rates.get(broker)
+        if rate is not None and intake > rate * SAFE_SHARE:
+            return RateShortfall(move.name, broker, side, intake, rate, int(intake / SAFE_SHARE) + 1)
+    return None
+
+
+def follow(rate: int, *, used_bytes_per_s: float, bystanders_suffer: bool, floor: int, ceiling: int) -> int:
+    """The next ``auto`` rate: halve when bystanders suffer, grow by a quarter while the moves use what they have.
+
+    An unused rate is left alone: raising it would help nobody, and lowering it would only slow the next move down.
+    """
+    if bystanders_suffer:
+        return max(floor, rate // 2)
+    if used_bytes_per_s >= 0.7 * rate:
+        return min(ceiling, rate + max(rate // 4, 1))
+    return max(floor, min(rate, ceiling))
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A throttle setting found on the cluster, and whether anybody can still need it."""
+
+    setting: Setting
+    value: str
+    held: bool
+    """It stands in the ledger of an open run."""
+    needed_by: str
+    """What still needs it, as a sentence; empty when nothing does."""
+    deliberate: bool
+    """``*`` or a setting that no tool leaves behind: a person put it there on purpose."""
+
+    @property
+    def stale(self) -> bool:
+        """Nothing needs it and no person meant it to stay."""
+        return not (self.held or self.needed_by or self.deliberate)
+
+
+def standing(
+    found: Mapping[Setting, str],
+    *,
+    held: Collection[Setting],
+    busy_topics: Collection[str],
+    busy_brokers: Collection[int],
+    anything_moving: bool,
+) -> list[Standing]:
+    """Judge each throttle setting found: who needs it, or why it is stale."""
+    out = []
+    for setting, value in sorted(found.items()):
+        needed = ""
+        if setting.kind == "topic" and setting.name in busy_topics:
+            needed = f"a replica of {setting.name} is moving or out of sync"
+        elif setting.kind == "broker":
+            if setting.name == "":
+                needed = "" if not anything_moving else "moves are in flight"
+            elif int(setting.name) in busy_brokers:
+                needed = f"a replica on broker {setting.name} is moving or out of sync"
+        deliberate = value == EVERYTHING or (setting.kind == "broker" and setting.name == "")
+        out.append(Standing(setting, value, setting in held, needed, deliberate))
+    return out

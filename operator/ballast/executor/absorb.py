@@ -1,0 +1,235 @@
+"""What a look at the cluster means for each move: the half of the machine that believes the cluster.
+
+Two sources are weighed: the controller's list of reassignments, which is exact, and metadata, which may lag behind it.  A
+move has ended only when both say so; while they disagree nothing is concluded until ``policy.submit_grace_s`` has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ballast.core.cluster import TopicPartition
+from ballast.executor.observation import Picture, target
+from ballast.executor.run import FINAL, ElectionStage, MoveRun, Now, Phase, Run, Stage, with_moves
+from ballast.executor.stalls import stall_cause
+from ballast.executor.transitions import elect_to, move_to
+from ballast.ports.cluster import PartitionState
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One partition in one look."""
+
+    run: Run
+    picture: Picture
+    state: PartitionState
+    now: Now
+
+
+def absorb(run: Run, picture: Picture, now: Now) -> Run:
+    """The run after this look; no effect is decided here."""
+    changed: dict[TopicPartition, MoveRun] = {}
+    for name, m in run.moves.items():
+        if m.stage in FINAL or name not in picture.names:
+            continue
+        seen = _absorb_move(run, m, picture, now)
+        if seen is not m:
+            changed[name] = seen
+    return _absorb_elections(with_moves(run, changed), now)
+
+
+def _absorb_move(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
+    name = m.move.name
+    state = picture.partitions.get(name)
+    if state is None and name not in picture.reassignments:
+        return _gone(run, m, now)
+    judge = _JUDGES.get(m.stage)
+    if judge is None:
+        return m
+    seen = judge(m, _Look(run, picture, state or PartitionState(-1, (), ()), now))
+    if seen.stage is m.stage:
+        seen = _progress(seen, picture, now)
+        if seen.stage in {Stage.MOVING, Stage.STALLED}:
+            seen = _stall(run, seen, picture, now)
+    return seen
+
+
+def _gone(run: Run, m: MoveRun, now: Now) -> MoveRun:
+    """A partition that neither list knows: deleted, unless metadata merely lags."""
+    if m.absent_since_s is None:
+        return replace(m, absent_since_s=now.s)
+    if now.s - m.absent_since_s < min(run.policy.submit_grace_s, 5.0):
+        return m
+    return move_to(m, Stage.FAILED, now, outcome="deleted", detail=f"{m.move.name} no longer exists.")
+
+
+def _listed(m: MoveRun, picture: Picture) -> bool | None:
+    """Is our move in the cluster's list? None when another move of the same partition is."""
+    listed = picture.reassignments.get(m.move.name)
+    if listed is None:
+        return False
+    return True if set(target(listed)) == set(m.move.new) else None
+
+
+def _overridden(m: MoveRun, picture: Picture, now: Now) -> MoveRun:
+    other = list(target(picture.reassignments[m.move.name]))
+    detail = f"{m.move.name} is now on its way to {other}, which is not this run's doing."
+    return move_to(m, Stage.FAILED, now, outcome="overridden", detail=detail)
+
+
+def _not_begun(m: MoveRun, look: _Look) -> MoveRun:
+    """Planned or throttled: the very same move may be in flight already."""
+    if _listed(m, look.picture) and m.move.old != m.move.new:
+        return move_to(m, Stage.MOVING, look.now, detail="The move was in flight already and is followed.")
+    return m
+
+
+def _submitted(m: MoveRun, look: _Look) -> MoveRun:
+    listed = _listed(m, look.picture)
+    if listed is None:
+        return _overridden(m, look.picture, look.now)
+    if listed:
+        return move_to(m, Stage.MOVING, look.now)
+    if look.state.replicas == m.move.new:
+        return move_to(m, Stage.MOVED, look.now)
+    if look.now.s - m.entered_s < look.run.policy.submit_grace_s:
+        return m
+    if m.attempts < look.run.policy.max_attempts:
+        return move_to(m, Stage.PLANNED, look.now, detail="The cluster did not show the move; it is submitted again.")
+    detail = f"{m.move.name} was submitted {m.attempts} times and the cluster never showed it."
+    return move_to(m, Stage.FAILED, look.now, outcome="not-taken", detail=detail)
+
+
+def _moving(m: MoveRun, look: _Look) -> MoveRun:
+    listed = _listed(m, look.picture)
+    if listed is None:
+        return _overridden(m, look.picture, look.now)
+    if listed:
+        return replace(m, absent_since_s=None) if m.absent_since_s is not None else m
+    if look.state.replicas == m.move.new:
+        return move_to(m, Stage.MOVED, look.now)
+    if m.absent_since_s is None:
+        return replace(m, absent_since_s=look.now.s)
+    if look.now.s - m.absent_since_s < look.run.policy.submit_grace_s:
+        return m
+    detail = f"{m.move.name} is no longer moving and has the replicas {list(look.state.replicas)}."
+    return move_to(m, Stage.FAILED, look.now, outcome="cancelled-by-somebody", detail=detail)
+
+
+def _cancelling(m: MoveRun, look: _Look) -> MoveRun:
+    listed = _listed(m, look.picture)
+    if listed is None:
+        return _overridden(m, look.picture, look.now)
+    waited = look.now.s - m.entered_s >= look.run.policy.submit_grace_s
+    if listed:
+        # The cancel was lost or refused for now: back to moving, from where it is decided anew.
+        return move_to(m, Stage.MOVING, look.now, detail="The cancel did not take.") if waited else m
+    if look.state.replicas == m.move.old:
+        return move_to(m, Stage.ROLLED_BACK, look.now, outcome="rolled-back")
+    if look.state.replicas == m.move.new and waited:
+        return move_to(m, Stage.MOVED, look.now, detail="It arrived before the cancel did.")
+    # The old brokers in another order, or the union that metadata still shows: decide.restore acts on the former.
+    return m
+
+
+def _restoring(m: MoveRun, look: _Look) -> MoveRun:
+    if m.move.name not in look.picture.reassignments and look.state.replicas == m.move.old:
+        return move_to(m, Stage.ROLLED_BACK, look.now, outcome="rolled-back")
+    if look.now.s - m.entered_s < look.run.policy.submit_grace_s * 2:
+        return m
+    detail = f"{m.move.name} is back on its old brokers, in the order {list(look.state.replicas)}."
+    return move_to(m, Stage.FAILED, look.now, outcome="rejected", detail=detail)
+
+
+def _unthrottled(m: MoveRun, look: _Look) -> MoveRun:
+    if m.move.name in look.picture.reassignments or look.state.replicas != m.move.new:
+        detail = f"{m.move.name} has the replicas {list(look.state.replicas)} a moment after it had arrived."
+        return move_to(m, Stage.FAILED, look.now, outcome="changed-by-somebody", detail=detail)
+    lacking = [b for b in m.move.adding if b not in look.state.isr]
+    if not lacking:
+        return move_to(m, Stage.VERIFIED, look.now)
+    if look.now.s - m.entered_s < look.run.policy.stall_after_s:
+        return m
+    detail = f"{m.move.name} arrived, and broker {lacking[0]} has fallen out of sync since."
+    return move_to(m, Stage.FAILED, look.now, outcome="out-of-sync", detail=detail)
+
+
+def _relocating(m: MoveRun, look: _Look) -> MoveRun:
+    if look.picture.logs is None:
+        return m
+    if not misplaced(m, look.picture):
+        return move_to(m, Stage.MOVED, look.now)
+    return m
+
+
+def misplaced(m: MoveRun, picture: Picture) -> dict[int, str]:
+    """Brokers whose replica is not (only) in the log dir asked for; brokers that did not answer are left out."""
+    out = {}
+    for broker, wanted in zip(m.move.new, m.move.log_dirs or (), strict=False):
+        logs = (picture.logs or {}).get(broker)
+        if wanted == "any" or logs is None:
+            continue
+        places = {r.log_dir for r in logs.replicas.get(m.move.name, ()) if not r.is_future}
+        if places != {wanted}:
+            out[broker] = wanted
+    return out
+
+
+_Judge = Callable[[MoveRun, _Look], MoveRun]
+_JUDGES: Final[Mapping[Stage, _Judge]] = {
+    Stage.PLANNED: _not_begun,
+    Stage.THROTTLED: _not_begun,
+    Stage.SUBMITTED: _submitted,
+    Stage.MOVING: _moving,
+    Stage.STALLED: _moving,
+    Stage.CANCELLING: _cancelling,
+    Stage.RESTORING: _restoring,
+    Stage.RELOCATING: _relocating,
+    Stage.UNTHROTTLED: _unthrottled,
+}
+
+
+def _progress(m: MoveRun, picture: Picture, now: Now) -> MoveRun:
+    """Bytes at the destinations against the leader's present size."""
+    if picture.logs is None or m.stage not in {Stage.MOVING, Stage.STALLED, Stage.CANCELLING, Stage.RELOCATING}:
+        return m
+    copied = 0
+    for broker in m.move.adding:
+        logs = picture.logs.get(broker)
+        if logs is not None:
+            copied += sum(r.size_bytes for r in logs.replicas.get(m.move.name, ()))
+    size = max(picture.sizes.get(m.move.name, 0), m.move.size_bytes, 0)
+    total = size * len(m.move.adding)
+    if (copied, total) == (m.copied_bytes, m.total_bytes):
+        return m
+    grown = now.s if copied > m.copied_bytes else m.grown_at_s
+    return replace(m, copied_bytes=copied, total_bytes=total, grown_at_s=grown)
+
+
+def _stall(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
+    """Named as stalled when nothing has grown for too long; as moving again when something has."""
+    idle = now.s - m.grown_at_s
+    if m.stage is Stage.STALLED:
+        if m.copied_bytes and idle < run.policy.stall_after_s and m.grown_at_s > m.entered_s:
+            return replace(move_to(m, Stage.MOVING, now), grown_at_s=now.s)
+        cause = stall_cause(run, m, picture)
+        return replace(m, detail=cause) if cause != m.detail else m
+    dead = [b for b in m.move.adding if b not in picture.alive]
+    if idle >= run.policy.stall_after_s or (dead and now.s - m.entered_s >= run.policy.submit_grace_s):
+        return replace(move_to(m, Stage.STALLED, now, detail=stall_cause(run, m, picture)), grown_at_s=m.grown_at_s)
+    return m
+
+
+def _absorb_elections(run: Run, now: Now) -> Run:
+    """Elections whose answer was lost are asked for again: an election is idempotent."""
+    changed = {}
+    for name, e in run.elections.items():
+        if e.stage is ElectionStage.ASKED and now.s >= e.retry_at_s:
+            enough = e.attempts >= run.policy.max_attempts
+            detail = e.detail or "The cluster did not answer the request."
+            changed[name] = elect_to(e, ElectionStage.FAILED if enough else ElectionStage.WAITING, detail=detail)
+        elif e.stage is ElectionStage.WAITING and run.phase is Phase.CANCELLING:
+            changed[name] = elect_to(e, ElectionStage.FAILED, detail="The run was cancelled before this election.")
+    return replace(run, elections={**run.elections, **changed}) if changed else run

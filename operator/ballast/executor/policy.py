@@ -1,0 +1,120 @@
+"""How a run may behave: every knob of the executor in one frozen value, journaled with the run it governs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+from ballast.errors import UsageError
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionPolicy:
+    """Limits, rates and patience of one run."""
+
+    throttle_bytes_per_s: int | None = None
+    """Replication rate set on every broker involved, leader and follower side alike; None sets no throttle."""
+    throttle_per_broker: Mapping[int, int] = field(default_factory=dict)
+    """Rates in bytes/s for single brokers; they replace ``throttle_bytes_per_s`` there."""
+    throttle_auto: bool = False
+    """Let the rate follow what the moves use and how bystanders fare, between the two bounds below."""
+    auto_floor_bytes_per_s: int = 1 * MIB
+    """``throttle_auto`` never goes under this; it is also where it starts when no rate is given (times eight)."""
+    auto_ceiling_bytes_per_s: int = 1024 * MIB
+    """``throttle_auto`` never goes over this."""
+    log_dir_throttle_bytes_per_s: int | None = None
+    """Rate for copies between log dirs of one broker; None leaves the broker's setting alone."""
+    raise_throttle: bool = False
+    """Raise a rate that the moving partitions' own intake would outrun, instead of refusing it."""
+    keep_existing_rates: bool = False
+    """Leave rates that somebody else set on a broker as they are (the stock tool's ``--preserve-throttles``)."""
+    moves_in_per_broker: int = 5
+    """Replicas that one broker may be receiving at a time."""
+    moves_out_per_broker: int = 10
+    """Moving partitions that one broker may be the source (leader) of at a time."""
+    moves_in_cluster: int = 200
+    """Moves in flight in the whole cluster."""
+    bytes_in_flight: int | None = None
+    """Bytes still to be copied by the moves in flight; None does not bound them. One move may always run."""
+    free_batch: int = 1000
+    """Moves that copy nothing (reorders, fewer replicas) submitted together."""
+    election_batch: int = 500
+    """Elections asked for in one request."""
+    submit_chunk: int = 1000
+    """Partitions in one AlterPartitionReassignments request; the controller takes at most 10,000 records."""
+    one_batch_at_a_time: bool = False
+    """Start the next moves only when every one before has ended; clusters with the ZooKeeper admin znode need it."""
+    batch_json_bytes: int = 900_000
+    """In that mode, the size of the batch as Kafka's JSON: one znode holds it, and znodes end at 1 MiB."""
+    poll_s: float = 1.0
+    """Time between looks at the moves in flight."""
+    progress_s: float = 5.0
+    """Time between readings of log dirs (bytes copied) while something moves."""
+    guard_s: float = 10.0
+    """Oldest whole-cluster reading that a guard may judge by."""
+    submit_grace_s: float = 15.0
+    """How long a submitted move may be absent from the cluster's list before it counts as not taken."""
+    stall_after_s: float = 60.0
+    """A move that copied nothing for this long is stalled."""
+    cancel_stalled_after_s: float | None = None
+    """Cancel a move that has been stalled for this long; None keeps waiting and keeps saying why."""
+    refusal_patience_s: float | None = None
+    """Give up when nothing moves and every waiting move has been refused for this long; None never does."""
+    disk_reserve_share: float = 0.05
+    """Share of a log dir's total size that a move must leave free."""
+    max_attempts: int = 4
+    """Submissions (and elections, and throttle settings) per partition before it ends as failed."""
+    guard_sick_neighbours: bool = True
+    """Hold moves while another partition on a broker they touch is under-replicated."""
+
+    def __post_init__(self) -> None:
+        """Refuse values that could only be a slip."""
+        rates = [r for r in (self.throttle_bytes_per_s, self.log_dir_throttle_bytes_per_s) if r is not None]
+        if any(r <= 0 for r in [*rates, *self.throttle_per_broker.values()]):
+            raise UsageError(
+                "A throttle of zero or less would stop replication.", hint="Give bytes per second, or no throttle."
+            )
+        counts = (self.moves_in_per_broker, self.moves_out_per_broker, self.moves_in_cluster)
+        if min(counts) < 1 or min(self.free_batch, self.election_batch, self.submit_chunk, self.max_attempts) < 1:
+            raise UsageError("Batch sizes and caps are at least 1.")
+
+    @property
+    def throttled(self) -> bool:
+        """Does this run set replication throttles at all?"""
+        return self.throttle_auto or self.throttle_bytes_per_s is not None or bool(self.throttle_per_broker)
+
+    def rate(self, broker: int) -> int | None:
+        """The rate for this broker before ``auto`` changes it; None where this run sets none."""
+        if broker in self.throttle_per_broker:
+            return self.throttle_per_broker[broker]
+        if self.throttle_bytes_per_s is None and self.throttle_auto:
+            return min(self.auto_floor_bytes_per_s * 8, self.auto_ceiling_bytes_per_s)
+        return self.throttle_bytes_per_s
+
+    def dump(self) -> dict[str, Any]:
+        """JSON for the journal: only what differs from the defaults."""
+        default = type(self)()
+        out: dict[str, Any] = {}
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if value != getattr(default, f.name):
+                out[f.name] = {str(k): v for k, v in value.items()} if f.name == "throttle_per_broker" else value
+        return out
+
+    @classmethod
+    def load(cls, value: Mapping[str, Any]) -> Self:
+        """Read ``dump``'s JSON; a knob of a newer version is refused rather than ignored."""
+        known = {f.name for f in fields(cls)}
+        strange = sorted(set(value) - known)
+        if strange:
+            raise UsageError(
+                f"The journaled policy has settings this version does not know: {', '.join(strange)}.",
+                hint="Use the Ballast version that started the run, or a newer one.",
+            )
+        given = dict(value)
+        if "throttle_per_broker" in given:
+            given["throttle_per_broker"] = {int(k): int(v) for k, v in given["throttle_per_broker"].items()}
+        return cls(**given)
