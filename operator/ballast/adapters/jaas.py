@@ -12,7 +12,8 @@ from typing import Final
 from ballast.errors import UsageError
 
 _ENTRY: Final = re.compile(
-    r"^\s*(?P<module>[\w.$]+)\s+(?P<flag>required|requisite|sufficient|optional)\b(?P<options>.*)$", re.DOTALL | re.IGNORECASE
+    r"^\s*(?P<module>[\w.$]+)\s+(?P<flag>required|requisite|sufficient|optional)\b(?P<options>.*)$",
+    re.DOTALL | re.IGNORECASE,
 )
 _OPTION: Final = re.compile(r"""\s*([\w.\-]+)\s*=\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s;"']+)""", re.DOTALL)
 

@@ -26,9 +26,24 @@ class ClusterOptions:
     timeout_s: float
 
     def open(self) -> OpenCluster:
-        """Connect; raises ``UsageError`` when the options contradict each other or name no cluster."""
+        """Connect; raises ``UsageError`` when the options contradict each other or name no cluster.
+
+        What is said explicitly wins; where nothing is, the running sandbox is meant.
+        """
         from ballast.wiring.cluster import open_cluster
 
+        if self.bootstrap_server is None and self.config is None:
+            from ballast.sandbox import running
+
+            sandbox = running()
+            if sandbox is not None:
+                return open_cluster(
+                    bootstrap_server=sandbox.bootstrap_server,
+                    command_config=self.command_config,
+                    zookeeper=self.zookeeper or sandbox.zookeeper,
+                    timeout_s=self.timeout_s,
+                    properties=sandbox.client_properties,
+                )
         return open_cluster(
             bootstrap_server=self.bootstrap_server,
             command_config=self.command_config,

@@ -33,8 +33,9 @@ from ballast.core.cluster import (
 
 
 class Change(NamedTuple):
-    """The two halves of a move in flight."""
+    """A move in flight: the replica list that metadata shows meanwhile, and its two halves."""
 
+    union: tuple[int, ...]
     adding: tuple[int, ...]
     removing: tuple[int, ...]
 
@@ -223,38 +224,39 @@ def _join_logs(columns: PartitionColumns, logs: Mapping[int, LogColumns]) -> tup
 def reconcile(
     before: Mapping[TopicPartition, Change],
     after: Mapping[TopicPartition, Change],
-    replicas: Mapping[TopicPartition, tuple[int, ...]],
+    replicas: Mapping[TopicPartition, Sequence[int]],
+    *,
+    ended: Mapping[TopicPartition, Change] | None = None,
 ) -> tuple[dict[TopicPartition, Change], frozenset[TopicPartition]]:
     """Decide what each move listed around a metadata read means for the replica list that was read between.
 
-    ``replicas`` gives that list for every partition named in either listing.  Returned are the moves to colour with and
-    the partitions whose list fits neither listing: the cluster changed under the read, so read again.
+    ``replicas`` gives that list for every partition named in any listing.  Returned are the moves to colour with and the
+    partitions whose list fits neither listing: the cluster changed under the read, so read again.
 
-    A list that holds every replica being added shows the union and is coloured.  A list without any of them shows a
-    settled assignment: the move had ended, or had not begun, when the metadata was read.
+    A list that equals a move's union is coloured with it.  A list that holds nothing of what is added, or all of it and
+    nothing of what is removed, is a settled assignment: the move had not begun, or had ended, when the metadata was read.
+    ``ended`` are moves that were listed a moment ago: metadata may lag behind an empty listing, so their unions count too.
     """
     settled: dict[TopicPartition, Change] = {}
     torn: set[TopicPartition] = set()
     for name in before.keys() | after.keys():
-        listed = replicas.get(name)
-        if listed is None:
+        if name not in replicas:
             continue
-        candidates = [c for c in (after.get(name), before.get(name)) if c is not None]
-        shown = [c for c in candidates if _shows_union(listed, c)]
-        if shown:
-            settled[name] = shown[0]
-        elif name in before and name in after:
-            # Both listings say it moves, and the metadata does not show it: metadata lags behind.
+        listed = set(replicas[name])
+        candidates = [moves[name] for moves in (after, before) if name in moves]
+        union = next((c for c in candidates if listed == set(c.union)), None)
+        if union is not None:
+            settled[name] = union
+        elif (name in before and name in after) or not any(_is_settled(listed, c) for c in candidates):
             torn.add(name)
-        elif any(set(c.adding) & set(listed) for c in candidates) and not _shows_end(listed, candidates):
-            torn.add(name)
+    settled |= {
+        name: change
+        for name, change in (ended or {}).items()
+        if name not in before and name not in after and set(replicas.get(name, ())) == set(change.union)
+    }
     return settled, frozenset(torn)
 
 
-def _shows_union(listed: Sequence[int], change: Change) -> bool:
-    return set(change.adding) | set(change.removing) <= set(listed)
-
-
-def _shows_end(listed: Sequence[int], candidates: Iterable[Change]) -> bool:
-    """The list is where one of the moves was going: all that it added, nothing that it removed."""
-    return any(set(c.adding) <= set(listed) and not set(c.removing) & set(listed) for c in candidates)
+def _is_settled(listed: set[int], change: Change) -> bool:
+    adding, removing = set(change.adding), set(change.removing)
+    return not adding & listed or (adding <= listed and not removing & listed)

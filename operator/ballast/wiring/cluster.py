@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from ballast.adapters.confluent import Admin
+from ballast.adapters.diagnosis import parse_servers
+from ballast.adapters.kafka_cluster import KafkaCluster
+from ballast.adapters.kafka_python import Wire
+from ballast.adapters.retry import RetryPolicy
+from ballast.adapters.security import ENVIRONMENT_PREFIX, Security
+from ballast.adapters.zookeeper import ZooKeeper
 from ballast.errors import UsageError
 from ballast.ports.cluster import Cluster
+from ballast.settings import load_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +26,8 @@ class OpenCluster:
     cluster: Cluster
     bootstrap_server: str
     zookeeper: str | None = None
+    security: Security = field(default_factory=Security)
+    """For further clients of the same cluster (the journal)."""
 
     def __enter__(self) -> Self:
         return self
@@ -32,6 +43,40 @@ def open_cluster(
     zookeeper: str | None = None,
     config: Path | None = None,
     timeout_s: float = 30.0,
+    properties: dict[str, str] | None = None,
+    retry: RetryPolicy | None = None,
 ) -> OpenCluster:
-    """Connect to the cluster that flags, settings, the environment or the running sandbox name."""
-    raise UsageError("No cluster is named.", hint="Give --bootstrap-server HOST:PORT.")
+    """Open the cluster that the arguments, the settings file or the environment name, in this order.
+
+    Nothing is sent before the first question.  ``properties`` are client properties that are already at hand and stand in
+    for ``command_config``.
+    """
+    settings = load_settings(config, os.environ).cluster
+    bootstrap_server = bootstrap_server or settings.bootstrap_server
+    if not bootstrap_server:
+        raise UsageError(
+            "No cluster is named.",
+            hint="Give --bootstrap-server HOST:PORT, or start one to play with: ballast sandbox up.",
+        )
+    if timeout_s <= 0:
+        raise UsageError("--timeout must be more than 0 seconds.")
+    parse_servers(bootstrap_server)
+    security = _security(command_config or settings.command_config, properties)
+    hosts = zookeeper or settings.zookeeper
+    cluster = KafkaCluster(
+        Wire(bootstrap_server, security, timeout_s=timeout_s, retry=retry),
+        Admin(bootstrap_server, security, timeout_s=timeout_s),
+        zookeeper=ZooKeeper(hosts, security, timeout_s=min(10.0, timeout_s)) if hosts else None,
+    )
+    return OpenCluster(cluster, bootstrap_server, hosts, security)
+
+
+def _security(command_config: Path | None, properties: dict[str, str] | None) -> Security:
+    """From the file, the properties at hand, or the environment: the first that is there."""
+    if command_config is not None:
+        return Security.from_file(command_config)
+    if properties is not None:
+        return Security.from_properties(properties)
+    if any(name.startswith(ENVIRONMENT_PREFIX) for name in os.environ):
+        return Security.from_environment(os.environ)
+    return Security()

@@ -1,0 +1,184 @@
+"""Configurations of topics and brokers: what is set, by whom, and incremental changes (KIP-339).
+
+A snapshot asks only for the keys that decisions use, so that ten thousand topics stay one quick question.  A broker's own
+entries can be read and changed at that broker only (others answer "Unexpected broker id", on KRaft too), so those of a dead
+broker have to wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
+
+from ballast.adapters.kafka_python import Wire, code_name, raise_for
+from ballast.adapters.reassignments import WRITE_ONCE
+from ballast.adapters.responses import read_config_entries
+from ballast.core.cluster import ConfigValue
+from ballast.errors import BallastError
+from ballast.ports.cluster import OK, ConfigChange, ConfigResource, Outcome
+
+TOPIC_KEYS: Final = (
+    "min.insync.replicas",
+    "leader.replication.throttled.replicas",
+    "follower.replication.throttled.replicas",
+    "unclean.leader.election.enable",
+    "cleanup.policy",
+    "retention.ms",
+    "retention.bytes",
+    "segment.bytes",
+    "remote.storage.enable",
+    "max.message.bytes",
+)
+"""What a snapshot reads of each topic."""
+
+BROKER_KEYS: Final = (
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+    "auto.leader.rebalance.enable",
+    "leader.imbalance.per.broker.percentage",
+    "leader.imbalance.check.interval.seconds",
+    "replica.lag.time.max.ms",
+    "min.insync.replicas",
+    "default.replication.factor",
+    "num.partitions",
+    "unclean.leader.election.enable",
+    "inter.broker.protocol.version",
+    "log.dirs",
+    "log.dir",
+    "cordoned.log.dirs",
+    "process.roles",
+    "num.replica.fetchers",
+    "message.max.bytes",
+    "confluent.balancer.enable",
+    "confluent.balancer.heal.uneven.load.trigger",
+)
+"""What a snapshot reads of each broker and of the cluster-wide default."""
+
+RESOURCES_PER_REQUEST: Final = 1_000
+_KINDS: Final = {"topic": 2, "broker": 4}
+_NAMES: Final = {number: kind for kind, number in _KINDS.items()}
+_OPERATIONS: Final = {"set": 0, "delete": 1, "append": 2, "subtract": 3}
+
+Entries = dict[ConfigResource, dict[str, ConfigValue]]
+
+
+def describe(
+    wire: Wire, resources: Collection[ConfigResource], keys: Sequence[str] | None = None
+) -> tuple[Entries, dict[ConfigResource, BallastError]]:
+    """Every entry (of ``keys``) of each resource, defaults included, and why a resource has none.
+
+    A resource that does not exist is in neither.
+    """
+    anywhere = [r for r in resources if r.kind == "topic" or not r.name]
+    brokers = [r for r in resources if r.kind == "broker" and r.name]
+    entries: Entries = {}
+    failures: dict[ConfigResource, BallastError] = {}
+    for at in range(0, len(anywhere), RESOURCES_PER_REQUEST):
+        chunk = anywhere[at : at + RESOURCES_PER_REQUEST]
+        _take(wire.ask("configs", lambda chunk=chunk: _describe_request(chunk, keys)), entries, failures)  # type: ignore[misc]
+    answers = wire.ask_each(
+        "configs", [int(r.name) for r in brokers], lambda b: _describe_request([ConfigResource("broker", str(b))], keys)
+    )
+    for broker, answer in answers.items():
+        if isinstance(answer, BallastError):
+            failures[ConfigResource("broker", str(broker))] = answer
+        else:
+            _take(answer, entries, failures)
+    return entries, failures
+
+
+def _describe_request(resources: Sequence[ConfigResource], keys: Sequence[str] | None) -> Any:
+    resource_type = DescribeConfigsRequest.DescribeConfigsResource
+    return DescribeConfigsRequest(
+        resources=[
+            resource_type(
+                resource_type=_KINDS[r.kind],
+                resource_name=r.name,
+                configuration_keys=None if keys is None else list(keys),
+            )
+            for r in resources
+        ],
+        include_synonyms=False,
+        include_documentation=False,
+    )
+
+
+_MISSING: Final = 3
+
+
+def _take(response: Any, entries: Entries, failures: dict[ConfigResource, BallastError]) -> None:
+    for result in response.results:
+        resource = ConfigResource(_NAMES[result.resource_type], result.resource_name)
+        if result.error_code == _MISSING:
+            continue
+        try:
+            raise_for(result.error_code, f"configs of {resource.kind} {resource.name}", result.error_message)
+        except BallastError as failure:
+            failures[resource] = failure
+        else:
+            entries[resource] = read_config_entries(result.configs)
+
+
+def alter(wire: Wire, changes: Collection[ConfigChange]) -> dict[ConfigResource, Outcome]:
+    """Apply changes; topics together in one request, each broker in one of its own."""
+    by_resource: dict[ConfigResource, list[ConfigChange]] = {}
+    for change in changes:
+        by_resource.setdefault(change.resource, []).append(change)
+    topics = [r for r in by_resource if r.kind == "topic"]
+    outcomes: dict[ConfigResource, Outcome] = {}
+    for at in range(0, len(topics), RESOURCES_PER_REQUEST):
+        chunk = {r: by_resource[r] for r in topics[at : at + RESOURCES_PER_REQUEST]}
+        outcomes |= _alter_together(wire, chunk, broker=None)
+    for resource in by_resource.keys() - set(topics):
+        broker = int(resource.name) if resource.name else None
+        outcomes |= _alter_together(wire, {resource: by_resource[resource]}, broker=broker)
+    return outcomes
+
+
+def _alter_together(
+    wire: Wire, changes: Mapping[ConfigResource, Sequence[ConfigChange]], *, broker: int | None
+) -> dict[ConfigResource, Outcome]:
+    if broker is None:
+        try:
+            response = wire.ask("a config change", lambda: _alter_request(changes), retry=WRITE_ONCE)
+        except BallastError as failure:
+            if failure.retryable:
+                return dict.fromkeys(changes, _no_answer(failure))
+            raise
+    else:
+        response = wire.ask_each("a config change", [broker], lambda _: _alter_request(changes), retry=WRITE_ONCE)[
+            broker
+        ]
+        if isinstance(response, BallastError):
+            return dict.fromkeys(changes, _no_answer(response))
+    return {
+        ConfigResource(_NAMES[r.resource_type], r.resource_name): OK
+        if r.error_code == 0
+        else Outcome(ok=False, code=code_name(r.error_code), message=r.error_message or "")
+        for r in response.responses
+    }
+
+
+def _no_answer(failure: BallastError) -> Outcome:
+    return Outcome(ok=False, code="NO_ANSWER", message=failure.message)
+
+
+def _alter_request(changes: Mapping[ConfigResource, Sequence[ConfigChange]]) -> Any:
+    resource_type = IncrementalAlterConfigsRequest.AlterConfigsResource
+    return IncrementalAlterConfigsRequest(
+        resources=[
+            resource_type(
+                resource_type=_KINDS[resource.kind],
+                resource_name=resource.name,
+                configs=[
+                    resource_type.AlterableConfig(name=c.key, config_operation=_OPERATIONS[c.operation], value=c.value)
+                    for c in entries
+                ],
+            )
+            for resource, entries in changes.items()
+        ],
+        validate_only=False,
+    )

@@ -1,0 +1,289 @@
+"""The request layer over kafka-python: one request to one broker, any broker, the controller, or many side by side.
+
+It uses kafka-python's connections and messages and not its admin client, which hides what safety needs: the
+replication-factor flag of AlterPartitionReassignments, the brokers' own error sentences, and a bound on each wait.
+kafka-python is pinned to 3.0.x for it, and the contract suite guards what is used.
+
+Every wait is bounded.  A connection manager remembers dead brokers and old addresses, so it is thrown away and rebuilt
+whenever something goes wrong; a rebuild costs about 0.03 s.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import kafka.errors as kafka_errors
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.sasl.oauth import AbstractTokenProvider
+from kafka.net.selector import NetworkSelector
+from kafka.protocol.metadata import MetadataRequest
+
+from ballast.adapters.diagnosis import knock, parse_servers
+from ballast.adapters.oauth import TokenSource
+from ballast.adapters.retry import RetryPolicy
+from ballast.adapters.security import Security
+from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Refused, Unavailable
+
+# kafka-python logs every failed connection as an error of its own; Ballast reports failures once, in its own words.
+logging.getLogger("kafka").setLevel(logging.CRITICAL)
+
+MakeRequest = Callable[[], Any]
+"""A request is used up by sending it (the client writes the version into it), so each send makes its own."""
+
+_NOT_CONTROLLER: Final = 41
+
+
+class _Link:
+    """kafka-python's connections and the one thread that serves them."""
+
+    def __init__(self, configuration: Mapping[str, Any], bootstrap_timeout_s: float) -> None:
+        self._net = NetworkSelector(**configuration)
+        self._manager = KafkaConnectionManager(self._net, **configuration)
+        self._net.start()
+        try:
+            self._manager.bootstrap(bootstrap_timeout_s * 1000)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def versions(self) -> Any:
+        """What the bootstrap broker said it speaks."""
+        return self._manager.broker_version_data
+
+    def run(self, attempt: Callable[[_Link], Any]) -> Any:
+        """Run a coroutine function on the serving thread and wait for it; callable from any other thread."""
+        return self._manager.run(attempt, self)
+
+    def start(self, attempt: Callable[..., Any], *args: object) -> Any:
+        """Start a coroutine without waiting; the future can be awaited in another coroutine."""
+        return self._manager.call_soon(attempt, *args)
+
+    async def send(self, request: Any, node: int | None, wait_s: float) -> Any:
+        """One request, one bounded wait."""
+        return await self._manager.wait_for(
+            self._manager.send(request, node_id=node, request_timeout_ms=wait_s * 1000), wait_s * 1000
+        )
+
+    async def refresh(self, wait_s: float) -> None:
+        """Learn which brokers there are and where, so that a restarted one is found at its new address."""
+        await self._manager.wait_for(self.start(self._manager.cluster.refresh_metadata), wait_s * 1000)
+
+    def close(self) -> None:
+        """Close every connection and end the thread."""
+        # Sockets belong to the serving thread, so it closes them before it is told to stop.
+        self._manager.run(self._manager.close)
+        self._net.close()
+
+
+class Wire:
+    """Connections to one cluster; safe to use from several threads."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        security: Security,
+        *,
+        timeout_s: float = 30.0,
+        broker_wait_s: float = 8.0,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        self._servers = parse_servers(bootstrap_servers)
+        self._security = security
+        self._timeout_s = timeout_s
+        self.broker_wait_s = min(broker_wait_s, timeout_s)
+        """Longest wait for one broker's answer to one request."""
+        self._retry = retry or RetryPolicy(total_s=timeout_s)
+        self._lock = threading.RLock()
+        self._link: _Link | None = None
+        self._closed = False
+
+    def close(self) -> None:
+        """Close every connection; the wire cannot be used again."""
+        with self._lock:
+            self._closed = True
+            self.reconnect()
+
+    def reconnect(self) -> None:
+        """Forget the client; the next request builds a new one, with fresh metadata."""
+        with self._lock:
+            link, self._link = self._link, None
+        if link is not None:
+            link.close()
+
+    def versions(self) -> Mapping[int, tuple[int, int]]:
+        """Api key to the versions that the bootstrap broker speaks."""
+        with self._translated("api versions"):
+            return dict(self._connected().versions.api_versions)
+
+    def broker_version(self) -> str:
+        """The release whose requests the bootstrap broker speaks, for example ``4.3``."""
+        with self._translated("api versions"):
+            return str(self._connected().versions.broker_version_str)
+
+    def ask(self, what: str, make: MakeRequest, *, retry: RetryPolicy | None = None) -> Any:
+        """Send to whichever broker is least busy, and again to another when it fails."""
+        return self._patiently(what, lambda link: link.send(make(), None, self.broker_wait_s), retry)
+
+    def ask_controller(
+        self, what: str, make: MakeRequest, *, retry: RetryPolicy | None = None, wait_s: float | None = None
+    ) -> Any:
+        """Send to the controller (on KRaft any broker forwards), finding it anew for each try."""
+        bound_s = wait_s or self.broker_wait_s
+
+        async def attempt(link: _Link) -> Any:
+            metadata = await link.send(MetadataRequest(topics=[]), None, self.broker_wait_s)
+            if metadata.controller_id < 0:
+                raise kafka_errors.NodeNotReadyError("the cluster has no controller now")
+            response = await link.send(make(), metadata.controller_id, bound_s)
+            if getattr(response, "error_code", 0) == _NOT_CONTROLLER:
+                raise kafka_errors.NodeNotReadyError("the controller has moved")
+            return response
+
+        return self._patiently(what, attempt, retry)
+
+    def ask_each(
+        self,
+        what: str,
+        brokers: Collection[int],
+        make: Callable[[int], Any],
+        *,
+        wait_s: float | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> dict[int, Any | BallastError]:
+        """Ask many brokers at once; each has its own bound, and its own failure as its value."""
+        bound_s = wait_s or self.broker_wait_s
+
+        async def one(link: _Link, broker: int) -> Any:
+            with self._translated(what, broker):
+                return await link.send(make(broker), broker, bound_s)
+
+        async def everyone(link: _Link) -> dict[int, Any | BallastError]:
+            await link.refresh(self.broker_wait_s)
+            futures = {b: link.start(one, link, b) for b in brokers}
+            answers: dict[int, Any | BallastError] = {}
+            for broker, future in futures.items():
+                try:
+                    answers[broker] = await future
+                except BallastError as failure:
+                    answers[broker] = failure
+            return answers
+
+        if not brokers:
+            return {}
+        answers: dict[int, Any | BallastError] = self._patiently(what, everyone, retry)
+        return answers
+
+    def _patiently(self, what: str, attempt: Callable[[_Link], Any], retry: RetryPolicy | None) -> Any:
+        def once() -> Any:
+            with self._translated(what):
+                return self._connected().run(attempt)
+
+        return (retry or self._retry).call(what, once, recover=self.reconnect)
+
+    def _connected(self) -> _Link:
+        with self._lock:
+            if self._closed:
+                raise Unavailable("The connection to the cluster was closed.")
+            if self._link is None:
+                knock(self._servers, self._security, timeout_s=min(5.0, self._timeout_s))
+                self._link = _Link(self._configuration(), self._timeout_s)
+            return self._link
+
+    def _configuration(self) -> dict[str, Any]:
+        wait_ms = round(self.broker_wait_s * 1000)
+        configuration = self._security.for_kafka_python() | {
+            "bootstrap_servers": [f"[{h}]:{p}" if ":" in h else f"{h}:{p}" for h, p in self._servers],
+            "client_id": "ballast",
+            "request_timeout_ms": wait_ms,
+            "socket_connection_setup_timeout_ms": wait_ms,
+            "socket_connection_setup_timeout_max_ms": wait_ms,
+            "reconnect_backoff_max_ms": 1000,
+            "metadata_max_age_ms": 30_000,
+            "receive_message_max_bytes": 1_000_000_000,
+        }
+        if self._security.tokens is not None:
+            configuration["sasl_oauth_token_provider"] = _TokenProvider(self._security.tokens)
+        return configuration
+
+    @contextmanager
+    def _translated(self, what: str, broker: int | None = None) -> Iterator[None]:
+        """Turn kafka-python's exceptions into Ballast's."""
+        try:
+            yield
+        except kafka_errors.KafkaError as failure:
+            raise self._translate(what, broker, failure) from None
+
+    def _translate(self, what: str, broker: int | None, failure: kafka_errors.KafkaError) -> BallastError:
+        who = "the cluster" if broker is None else f"broker {broker}"
+        if isinstance(failure, kafka_errors.AuthorizationError):
+            return denied(what)
+        if isinstance(failure, kafka_errors.SaslAuthenticationFailedError | kafka_errors.UnsupportedSaslMechanismError):
+            return self._not_let_in(failure)
+        if isinstance(failure, kafka_errors.UnsupportedVersionError):
+            return Refused(f"The cluster's Kafka version does not know {what}.", hint="It needs Kafka 2.4 or newer.")
+        if isinstance(failure, kafka_errors.KafkaTimeoutError | kafka_errors.RequestTimedOutError):
+            sentence = f"Asked for {what}, {who} did not answer in time."
+            return Unavailable(sentence, hint="See whether brokers are down or overloaded, or give a longer --timeout.")
+        detail = self._security.redact(str(failure).strip()) or type(failure).__name__
+        if isinstance(failure, kafka_errors.RetriableError | kafka_errors.UnknownBrokerIdError):
+            return Unavailable(
+                f"Asked for {what}, {who} cannot be reached ({detail}).",
+                hint="Check that each broker's advertised.listeners can be reached from here.",
+            )
+        return Refused(f"Asked for {what}, {who} answered {detail}.")
+
+    def _not_let_in(self, failure: kafka_errors.KafkaError) -> AuthenticationFailed:
+        if isinstance(failure, kafka_errors.UnsupportedSaslMechanismError):
+            return AuthenticationFailed(
+                f"The cluster does not offer the SASL mechanism {self._security.mechanism}.",
+                hint="Set sasl.mechanism to one that its listener has enabled.",
+            )
+        if self._security.tokens is not None:
+            return AuthenticationFailed("The cluster did not accept our OAuth token.", hint="Check the token's issuer.")
+        return AuthenticationFailed(
+            f"The cluster did not accept the user {self._security.username} with the password given.",
+            hint="Check username, password and sasl.mechanism in the client properties.",
+        )
+
+
+def denied(what: str) -> AuthorizationFailed:
+    """The cluster knows us and forbids this."""
+    return AuthorizationFailed(
+        f"The cluster does not let us ask for {what}.",
+        hint="Grant our user the ACLs that docs/security.md lists.",
+    )
+
+
+def code_name(code: int) -> str:
+    """Kafka's name of an error code, in capitals."""
+    return str(kafka_errors.for_code(code).message or f"ERROR_{code}")
+
+
+def raise_for(code: int, what: str, message: str | None = None) -> None:
+    """Raise what a response's own error code means; 0 passes."""
+    if code == 0:
+        return
+    kind = kafka_errors.for_code(code)
+    if issubclass(kind, kafka_errors.AuthorizationError):
+        raise denied(what)
+    sentence = f"Asked for {what}, the cluster answered {code_name(code)}{f': {message}' if message else ''}."
+    if issubclass(kind, kafka_errors.RetriableError):
+        raise Unavailable(sentence)
+    raise Refused(sentence)
+
+
+class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
+    """Hands the shared tokens to kafka-python."""
+
+    def __init__(self, source: TokenSource) -> None:
+        super().__init__()
+        self._source = source
+
+    def token(self) -> str:
+        """A token that is good for now."""
+        return self._source.token().value

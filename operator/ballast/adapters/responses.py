@@ -1,0 +1,230 @@
+"""Turns Kafka's response messages into columns and values; no connection is touched here.
+
+The loops below run once per partition or per replica of the whole cluster, so they append plain integers to flat lists and
+make no object per row.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+import numpy as np
+
+from ballast.adapters.kafka_python import code_name
+from ballast.core.assemble import Change, LogColumns, PartitionColumns
+from ballast.core.cluster import (
+    NO_LEADER,
+    NO_LEADERSHIP_RECORD,
+    UNKNOWN,
+    Broker,
+    ConfigValue,
+    Gap,
+    LogDir,
+    Topic,
+    TopicPartition,
+)
+from ballast.ports.cluster import BrokerLogs, PartitionState, Reassignment, ReplicaLog
+
+_UNKNOWN_TOPIC: Final = 3
+_LEADER_KNOWN_CODES: Final = frozenset({0, 5, 9, 72})
+"""No error, no leader now, a replica is missing, the leader has no listener of our kind: leadership itself is known."""
+_LEADER_DURING_DELETE: Final = -2
+"""What ZooKeeper controllers write while a topic is being deleted."""
+
+CONFIG_SOURCES: Final[Mapping[int, str]] = {
+    1: "DYNAMIC_TOPIC_CONFIG",
+    2: "DYNAMIC_BROKER_CONFIG",
+    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    4: "STATIC_BROKER_CONFIG",
+    5: "DEFAULT_CONFIG",
+    6: "DYNAMIC_BROKER_LOGGER_CONFIG",
+    7: "DYNAMIC_CLIENT_METRICS_CONFIG",
+    8: "DYNAMIC_GROUP_CONFIG",
+}
+"""``ConfigSource`` by the number it has in DescribeConfigsResponse."""
+TOPIC_SOURCE: Final = "DYNAMIC_TOPIC_CONFIG"
+DEFAULT_SOURCE: Final = "DEFAULT_CONFIG"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Metadata:
+    """A metadata response, in columns."""
+
+    cluster_id: str
+    controller_id: int
+    brokers: tuple[Broker, ...]
+    """Those that are registered and unfenced."""
+    columns: PartitionColumns
+    gaps: tuple[Gap, ...]
+
+
+def read_metadata(response: Any) -> Metadata:
+    """Linear in replicas; topics that the broker could not describe leave a gap."""
+    topics: list[Topic] = []
+    gaps: list[Gap] = []
+    topic: list[int] = []
+    number: list[int] = []
+    leader: list[int] = []
+    counts: list[int] = []
+    replica: list[int] = []
+    in_sync: list[bool] = []
+    offline: list[bool] = []
+    for t in response.topics:
+        deleting = t.error_code == _UNKNOWN_TOPIC
+        if t.error_code:
+            gaps.append(Gap(f"topic {t.name}", "partitions", code_name(t.error_code)))
+        for p in t.partitions:
+            replicas, isr, down = p.replica_nodes, p.isr_nodes, p.offline_replicas
+            topic.append(len(topics))
+            number.append(p.partition_index)
+            deleting = deleting or p.leader_id == _LEADER_DURING_DELETE
+            leader.append(_leader(p))
+            counts.append(len(replicas))
+            replica.extend(replicas)
+            in_sync.extend([True] * len(replicas) if len(isr) == len(replicas) else [r in isr for r in replicas])
+            offline.extend([r in down for r in replicas] if down else [False] * len(replicas))
+        topics.append(Topic(t.name, topic_id=topic_id(t.topic_id), internal=t.is_internal, deleting=deleting))
+    controller = response.controller_id
+    return Metadata(
+        cluster_id=response.cluster_id or "",
+        controller_id=controller,
+        brokers=tuple(
+            Broker(b.node_id, rack=b.rack, host=b.host, port=b.port, controller=b.node_id == controller)
+            for b in response.brokers
+        ),
+        columns=PartitionColumns(
+            topics=topics,
+            topic=np.array(topic, np.int32),
+            number=np.array(number, np.int32),
+            leader=np.array(leader, np.int32),
+            replicas=np.array(counts, np.int32),
+            replica=np.array(replica, np.int32),
+            in_sync=np.array(in_sync, np.bool_),
+            offline=np.array(offline, np.bool_),
+        ),
+        gaps=tuple(gaps),
+    )
+
+
+def _leader(partition: Any) -> int:
+    if partition.error_code not in _LEADER_KNOWN_CODES:
+        return NO_LEADERSHIP_RECORD
+    return partition.leader_id if partition.leader_id >= 0 else NO_LEADER
+
+
+def topic_id(value: UUID | None) -> str | None:
+    """A topic id as Kafka writes it; None from brokers before 2.8."""
+    if value is None or not value.int:
+        return None
+    return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
+
+
+def read_partition_states(response: Any, wanted: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
+    """The partitions asked for that exist."""
+    names = set(wanted)
+    return {
+        name: PartitionState(_leader(p), tuple(p.replica_nodes), tuple(p.isr_nodes))
+        for t in response.topics
+        if not t.error_code
+        for p in t.partitions
+        if (name := TopicPartition(t.name, p.partition_index)) in names
+    }
+
+
+def read_reassignments(response: Any) -> dict[TopicPartition, Reassignment]:
+    """Every move in a ListPartitionReassignments response."""
+    return {
+        TopicPartition(t.name, p.partition_index): Reassignment(
+            tuple(p.replicas), tuple(p.adding_replicas), tuple(p.removing_replicas)
+        )
+        for t in response.topics
+        for p in t.partitions
+    }
+
+
+def changes(moves: Mapping[TopicPartition, Reassignment]) -> dict[TopicPartition, Change]:
+    """The same moves in the core's words."""
+    return {name: Change(m.replicas, m.adding, m.removing) for name, m in moves.items()}
+
+
+def read_log_columns(response: Any) -> LogColumns:
+    """One broker's log dirs in columns."""
+    names: list[str] = []
+    topic: list[int] = []
+    number: list[int] = []
+    size: list[int] = []
+    lag: list[int] = []
+    log_dir: list[int] = []
+    future: list[bool] = []
+    for d, result in enumerate(response.results):
+        for t in result.topics:
+            count = len(t.partitions)
+            topic.extend([len(names)] * count)
+            names.append(t.name)
+            log_dir.extend([d] * count)
+            for p in t.partitions:
+                number.append(p.partition_index)
+                size.append(p.partition_size)
+                lag.append(p.offset_lag)
+                future.append(p.is_future_key)
+    return LogColumns(
+        dirs=read_dirs(response),
+        names=names,
+        topic=np.array(topic, np.int32),
+        number=np.array(number, np.int32),
+        size_bytes=np.array(size, np.int64),
+        lag=np.array(lag, np.int64),
+        log_dir=np.array(log_dir, np.int32),
+        future=np.array(future, np.bool_),
+    )
+
+
+def read_dirs(response: Any) -> tuple[LogDir, ...]:
+    """The log dirs themselves; a failed one carries the broker's error name."""
+    return tuple(
+        LogDir(
+            path=r.log_dir,
+            total_bytes=_known(r.total_bytes),
+            usable_bytes=_known(r.usable_bytes),
+            cordoned=bool(r.is_cordoned),
+            error=code_name(r.error_code) if r.error_code else None,
+        )
+        for r in response.results
+    )
+
+
+def _known(figure: int | None) -> int:
+    return UNKNOWN if figure is None or figure < 0 else figure
+
+
+def read_broker_logs(response: Any) -> BrokerLogs:
+    """One broker's log dirs, replica by replica."""
+    replicas: dict[TopicPartition, list[ReplicaLog]] = {}
+    for r in response.results:
+        for t in r.topics:
+            for p in t.partitions:
+                copy = ReplicaLog(r.log_dir, p.partition_size, p.offset_lag, bool(p.is_future_key))
+                replicas.setdefault(TopicPartition(t.name, p.partition_index), []).append(copy)
+    return BrokerLogs(read_dirs(response), {name: tuple(copies) for name, copies in replicas.items()})
+
+
+def read_config_entries(entries: Sequence[Any]) -> dict[str, ConfigValue]:
+    """Every entry of one resource, defaults included; a sensitive one has no value."""
+    return {
+        e.name: ConfigValue(None if e.is_sensitive else e.value, CONFIG_SOURCES.get(e.config_source, "UNKNOWN_CONFIG"))
+        for e in entries
+    }
+
+
+def set_entries(entries: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
+    """Without what nobody set."""
+    return {k: v for k, v in entries.items() if v.source not in {DEFAULT_SOURCE, "UNKNOWN_CONFIG"}}
+
+
+def own_topic_entries(entries: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
+    """What is set on the topic itself and not inherited from its brokers."""
+    return {k: v for k, v in entries.items() if v.source == TOPIC_SOURCE}
