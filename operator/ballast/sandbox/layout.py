@@ -126,7 +126,7 @@ def zookeeper_properties(ports: Ports, data: Path) -> dict[str, str]:
         "clientPort": str(ports.zookeeper),
         "clientPortAddress": LOOPBACK,
         "tickTime": "500",
-        "minSessionTimeout": "1000",
+        "maxSessionTimeout": "60000",
         "maxClientCnxns": "0",
         "admin.enableServer": "false",
         "4lw.commands.whitelist": "*",
