@@ -1,0 +1,294 @@
+"""The journal in a file, for clusters that cannot be written to; used only when a person says ``file:PATH``.
+
+The same contract as the topic's: a lease with a fence.  Each line of the file is one transaction with a checksum, appended
+under ``flock`` and forced to disk before the call returns; a torn last line never counts and is cut off by the next writer.
+The fence is an epoch that each new holder raises.  The file guards only against processes that use the same file on the same
+machine: what holds a cluster's own journal knows nothing of it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any, Final
+
+from ballast.adapters.clock import SystemClock
+from ballast.errors import Fenced, Refused, Unavailable, UsageError
+from ballast.ports.journal import Holder, Record, Request
+from ballast.ports.journal_codec import (
+    LEASE_KEY,
+    Corrupt,
+    Entry,
+    JournalView,
+    decode_request,
+    encode_lease,
+    encode_record,
+    encode_request,
+)
+from ballast.ports.journal_lease import HeldLease, LeaseWatch, lock_held
+from ballast.ports.time import Clock
+
+POLL_S: Final = 0.25
+COMPACT_FROM_BYTES: Final = 4 * 1024 * 1024
+"""The file is rewritten when it is longer than this and than twice what it needs."""
+_REQUEST: Final = "request/"
+_EPOCH: Final = "epoch"
+
+
+class FileJournal:
+    """One process's handle on a journal file."""
+
+    def __init__(self, path: Path, *, clock: Clock | None = None, compact_from_bytes: int = COMPACT_FROM_BYTES) -> None:
+        self._path = path
+        self._clock = clock or SystemClock()
+        self._compact_from_bytes = compact_from_bytes
+        self._view = JournalView()
+        self._read_to: tuple[int, int] = (0, 0)
+        """Inode and length of what the view holds."""
+        self._epoch: int | None = None
+        self._holder: Holder | None = None
+        self._beat = 0
+        self._held = HeldLease(0.0)
+
+    # The lock
+
+    def acquire(self, holder: Holder, *, wait_s: float = 0.0) -> None:
+        """Become the writer or raise ``LockHeld``; a holder that did not let go costs one lease of waiting."""
+        watch = LeaseWatch(self._clock.monotonic_s())
+        deadline = self._clock.monotonic_s() + wait_s
+        while True:
+            with self._locked() as file:
+                lease, now = self._view.lease(), self._clock.monotonic_s()
+                if watch.may_take(lease, now):
+                    self._take(file, holder)
+                    return
+            assert lease is not None
+            if now >= deadline:
+                raise lock_held(lease[0], left_s=watch.left_s(lease, now))
+            self._clock.sleep(min(POLL_S, max(watch.left_s(lease, now), 0.01), max(deadline - now, 0.01)))
+
+    def renew(self, doing: str = "") -> None:
+        """Write the next beat when it is due, or when what is being done has changed."""
+        holder = self._require_holder()
+        if doing and doing != holder.doing:
+            self._holder = replace(holder, doing=doing)
+        elif not self._held.is_due(self._clock.monotonic_s()):
+            return
+        self._write([])
+
+    def check(self) -> None:
+        """Raise ``Fenced`` unless the lease is surely ours; one that lapsed and that nobody took is renewed."""
+        self._require_holder()
+        if not self._held.is_sure(self._clock.monotonic_s()):
+            self._write([])
+
+    def release(self) -> None:
+        """Give the lock up; quietly does nothing where it was lost already."""
+        if self._holder is None:
+            return
+        with self._locked() as file:
+            if self._stored_epoch() == self._epoch:
+                self._append(file, [(LEASE_KEY, None)])
+        self._holder = None
+
+    def holder(self) -> Holder | None:
+        """Who holds the lock as far as the file says."""
+        with self._shared():
+            lease = self._view.lease()
+        return None if lease is None else lease[0]
+
+    # Records and requests
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Write all of these or none, and a beat of the lease with them."""
+        self._require_holder()
+        self._write([entry for r in records for entry in encode_record(r, piece_bytes=1 << 40)])
+
+    def read(self) -> Sequence[Record]:
+        """The newest value of every key."""
+        with self._shared():
+            return self._view.records()
+
+    def request(self, request: Request) -> None:
+        """Leave a request for the holder; one with a known id is not written again."""
+        with self._locked() as file:
+            if all(r.id != request.id for r in self._requests()):
+                self._append(file, [(_REQUEST + request.id, encode_request(request))])
+
+    def requests(self) -> Sequence[Request]:
+        """Requests and their answers, oldest first."""
+        with self._shared():
+            return self._requests()
+
+    def answer(self, request_id: str, answer: str) -> None:
+        """Acknowledge a request."""
+        self._require_holder()
+        known = {r.id: r for r in self.requests()}
+        if request_id not in known:
+            raise Refused(f"There is no request {request_id}.")
+        self._write([(_REQUEST + request_id, encode_request(replace(known[request_id], answer=answer)))])
+
+    def close(self) -> None:
+        """Forget what was held; the lease stays in the file until it lapses."""
+        self._holder = None
+
+    # Writing
+
+    def _take(self, file: IO[bytes], holder: Holder) -> None:
+        began = self._clock.monotonic_s()
+        epoch = self._stored_epoch() + 1
+        lease = encode_lease(holder, 0)
+        self._append(file, [(_EPOCH, str(epoch).encode()), (LEASE_KEY, lease)])
+        self._epoch, self._holder, self._beat = epoch, holder, 0
+        self._held = HeldLease(holder.lease_s)
+        self._held.written(began)
+
+    def _write(self, entries: Sequence[Entry]) -> None:
+        """One transaction of the holder's."""
+        holder = self._require_holder()
+        began = self._clock.monotonic_s()
+        with self._locked() as file:
+            if self._stored_epoch() != self._epoch:
+                self._holder = None
+                raise Fenced(
+                    "Another process has taken this cluster's lock.", hint="This process stops; the other goes on."
+                )
+            self._append(file, [*entries, (LEASE_KEY, encode_lease(holder, self._beat + 1))])
+            self._beat += 1
+            if self._read_to[1] > self._compact_from_bytes:
+                self._compact()
+        self._held.written(began)
+
+    def _append(self, file: IO[bytes], entries: Sequence[Entry]) -> None:
+        """Add one line and force it to disk; leaves the file as it was where that fails."""
+        start = self._read_to[1]
+        line = _line(entries)
+        try:
+            file.seek(start)
+            file.truncate()
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+        except OSError as failure:
+            file.truncate(start)
+            raise Unavailable(f"The journal file {self._path} cannot be written: {failure.strerror}.") from failure
+        self._apply(entries)
+        self._read_to = (self._read_to[0], start + len(line))
+
+    def _compact(self) -> None:
+        """Rewrite the file with the newest value of each key only, if that makes it less than half as long."""
+        line = _line(list(self._view.entries()))
+        if len(line) * 2 > self._read_to[1]:
+            return
+        fresh = self._path.with_name(self._path.name + ".new")
+        with fresh.open("wb") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self._path)
+        _sync_folder(self._path.parent)
+        self._read_to = (self._path.stat().st_ino, len(line))
+
+    # Reading
+
+    @contextmanager
+    def _locked(self) -> Iterator[IO[bytes]]:
+        """Alone with the file, and up to date with it."""
+        with self._flock(fcntl.LOCK_EX):
+            created = not self._path.exists()
+            with self._path.open("r+b" if not created else "x+b") as file:
+                if created:
+                    _sync_folder(self._path.parent)
+                self._refresh(file)
+                yield file
+
+    @contextmanager
+    def _shared(self) -> Iterator[None]:
+        """Up to date with the file while nobody writes to it; a file that is not there is an empty journal."""
+        if not self._path.exists():
+            yield
+            return
+        with self._flock(fcntl.LOCK_SH), self._path.open("rb") as file:
+            self._refresh(file)
+            yield
+
+    @contextmanager
+    def _flock(self, kind: int) -> Iterator[None]:
+        # The lock lies beside the journal, because compaction puts another file in the journal's place.
+        lock = self._path.with_name(self._path.name + ".lock")
+        try:
+            with lock.open("ab") as handle:
+                fcntl.flock(handle, kind)
+                yield
+        except (FileNotFoundError, PermissionError, IsADirectoryError, FileExistsError) as failure:
+            raise UsageError(
+                f"The journal file {self._path} cannot be used: {failure.strerror}.",
+                hint="Name a file in a folder that exists and that this user may write.",
+            ) from failure
+
+    def _refresh(self, file: IO[bytes]) -> None:
+        inode = os.fstat(file.fileno()).st_ino
+        if inode != self._read_to[0]:
+            self._view, self._read_to = JournalView(), (inode, 0)
+        position = self._read_to[1]
+        file.seek(position)
+        for line in file:
+            entries = _parse(line)
+            if entries is None:
+                break
+            self._apply(entries)
+            position += len(line)
+        else:
+            self._read_to = (inode, position)
+            return
+        self._read_to = (inode, position)
+        if file.read(1):
+            raise Corrupt(
+                f"The journal file {self._path} is damaged at byte {position}, with whole lines after it.",
+                hint="Restore it from a backup, or move it away and look at the cluster yourself first.",
+            )
+
+    def _apply(self, entries: Sequence[Entry]) -> None:
+        for key, data in entries:
+            self._view.apply(key, data)
+
+    def _stored_epoch(self) -> int:
+        return int(dict(self._view.entries()).get(_EPOCH, b"0"))
+
+    def _requests(self) -> list[Request]:
+        found = [decode_request(k, data) for k, data in self._view.entries() if k.startswith(_REQUEST)]
+        return sorted(found, key=lambda r: (r.at_ms, r.id))
+
+    def _require_holder(self) -> Holder:
+        if self._holder is None:
+            raise Fenced("This process does not hold this cluster's lock.", hint="Acquire it first.")
+        return self._holder
+
+
+def _line(entries: Sequence[Entry]) -> bytes:
+    body: Any = [[key, None if data is None else data.decode()] for key, data in entries]
+    text = json.dumps(body, separators=(",", ":"))
+    return f"{hashlib.sha256(text.encode()).hexdigest()[:16]} {text}\n".encode()
+
+
+def _parse(line: bytes) -> list[Entry] | None:
+    """The entries of a line; None where the line is not whole."""
+    checksum, _, text = line.rstrip(b"\n").partition(b" ")
+    if not line.endswith(b"\n") or hashlib.sha256(text).hexdigest()[:16].encode() != checksum:
+        return None
+    return [(key, None if value is None else value.encode()) for key, value in json.loads(text)]
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new name durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,207 @@
+"""Reading a one-partition compacted topic to its end, committed records only, and making sure that it exists.
+
+Nothing here writes records or knows what they mean; ``journal_topic`` does both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import confluent_kafka as ck
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+
+from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Fenced, Refused, Unavailable
+from ballast.ports.journal_codec import Entry
+
+REPLICAS: Final = 3
+FILE_HINT: Final = "If the cluster cannot hold a journal now, say --journal file:PATH and keep that file safe."
+
+SETTLING_S: Final = 2.0
+"""How long a reader who is not the writer waits for a commit to become readable."""
+
+_FENCED: Final = {
+    ck.KafkaError._FENCED,  # noqa: SLF001 — librdkafka's own codes have underscored names
+    ck.KafkaError.INVALID_PRODUCER_EPOCH,
+    ck.KafkaError.PRODUCER_FENCED,
+}
+_FORBIDDEN: Final = {
+    ck.KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    ck.KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    ck.KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ck.KafkaError.GROUP_AUTHORIZATION_FAILED,
+}
+
+
+def translate(error: ck.KafkaError, doing: str) -> BallastError:
+    """The client's error as one of ours; ``doing`` completes the sentence."""
+    code, text = error.code(), error.str()
+    if code in _FENCED:
+        return Fenced("Another process has taken this cluster's lock.", hint="This process stops; the other goes on.")
+    if code in _FORBIDDEN:
+        return AuthorizationFailed(
+            f"The cluster does not let us {doing}: {text}.",
+            hint="Grant create, read, write and describe on the topics __ballast_*, and write on the transactional "
+            "id ballast-journal.",
+        )
+    if code == ck.KafkaError._AUTHENTICATION:  # noqa: SLF001
+        return AuthenticationFailed(f"The cluster did not accept our credentials: {text}.")
+    return Unavailable(f"The cluster could not {doing}: {text}.", hint=FILE_HINT)
+
+
+@contextlib.contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Turn the client's exceptions into ours."""
+    try:
+        yield
+    except ck.KafkaException as failure:
+        raise translate(failure.args[0], doing) from failure
+
+
+class TopicLog:
+    """One compacted topic with a single partition, read from the beginning and then followed."""
+
+    def __init__(self, client: Mapping[str, Any], topic: str, *, timeout_s: float) -> None:
+        self.topic = topic
+        self._timeout_s = timeout_s
+        self._client = dict(client)
+        self._place = ck.TopicPartition(topic, 0)
+        self._consumer: ck.Consumer | None = None
+        self._admin_client: AdminClient | None = None
+        self._ended_at = 0
+        """The highest offset at which the end was reported."""
+
+    def new_entries(self, *, whole: bool) -> Iterator[Entry]:
+        """What was committed since the last call, oldest first; nothing where the topic does not exist.
+
+        A commit is acknowledged a moment before its records become readable.  ``whole`` waits for that moment and is for
+        the writer, behind whose back no transaction can be open; everybody else waits a little and takes what is there,
+        since the transaction that is in the way may belong to a writer that died.
+        """
+        if self._consumer is None and not self.exists():
+            return
+        with translated(f"read {self.topic}"):
+            consumer = self._opened()
+            end = self._readable_end(consumer, whole=whole)
+            deadline = time.monotonic() + self._timeout_s
+            # Commit markers take offsets but are never handed over, so the position alone may stop short of the end.
+            while max(self._position(consumer), self._ended_at) < end:
+                message = consumer.poll(0.2)
+                if message is None:
+                    if time.monotonic() > deadline:
+                        raise Unavailable(f"The end of {self.topic} was not reached in time.", hint=FILE_HINT)
+                    continue
+                deadline = time.monotonic() + self._timeout_s
+                failure = message.error()
+                if failure is None:
+                    value: bytes | None = message.value()
+                    yield (message.key() or b"").decode(), value
+                elif failure.code() == ck.KafkaError._PARTITION_EOF:  # noqa: SLF001
+                    self._ended_at = max(self._ended_at, message.offset())
+                else:
+                    raise ck.KafkaException(failure)
+
+    def _readable_end(self, consumer: ck.Consumer, *, whole: bool) -> int:
+        """The last stable offset, once it has reached what was written when we were called."""
+        written = self._admin().list_offsets(
+            {self._place: OffsetSpec.latest()},
+            isolation_level=ck.IsolationLevel.READ_UNCOMMITTED,
+            request_timeout=self._timeout_s,
+        )[self._place]
+        high_watermark = written.result().offset
+        deadline = time.monotonic() + (self._timeout_s if whole else SETTLING_S)
+        while True:
+            _, stable = consumer.get_watermark_offsets(self._place, timeout=self._timeout_s, cached=False)
+            if stable >= high_watermark:
+                return int(stable)
+            if time.monotonic() > deadline:
+                if whole:
+                    raise Unavailable(f"A transaction in {self.topic} does not end.", hint=FILE_HINT)
+                return int(stable)
+            time.sleep(0.01)
+
+    def exists(self) -> bool:
+        """Whether the topic is there; refuses one that cannot be what we made."""
+        with translated("describe its topics"):
+            found = self._admin().list_topics(timeout=self._timeout_s).topics.get(self.topic)
+        if found is None or found.error is not None:
+            return False
+        if len(found.partitions) != 1:
+            raise Refused(
+                f"{self.topic} has {len(found.partitions)} partitions and must have one.",
+                hint="It was not made by Ballast; move it out of the way.",
+            )
+        return True
+
+    def ensure(self, configs: Mapping[str, str]) -> None:
+        """Create the topic where it is missing; refuse one that forgets by age alone."""
+        if not self.exists():
+            self._create(configs)
+        resource = ConfigResource(ResourceType.TOPIC, self.topic)
+        with translated(f"describe {self.topic}"):
+            described = self._admin().describe_configs([resource], request_timeout=self._timeout_s)[resource].result()
+        policy = described["cleanup.policy"].value
+        if "compact" not in policy.split(","):
+            raise Refused(
+                f"{self.topic} has cleanup.policy={policy}, so that the journal would be forgotten.",
+                hint=f"Set cleanup.policy={configs['cleanup.policy']} on it.",
+            )
+
+    def close(self) -> None:
+        """Let the connections go."""
+        if self._consumer is not None:
+            self._consumer.close()
+        self._consumer, self._admin_client, self._ended_at = None, None, 0
+
+    def _create(self, configs: Mapping[str, str]) -> None:
+        with translated(f"create {self.topic}"):
+            brokers = len(self._admin().list_topics(timeout=self._timeout_s).brokers)
+            replicas = max(min(REPLICAS, brokers), 1)
+            settings = {**configs, "min.insync.replicas": str(max(replicas - 1, 1))}
+            topic = NewTopic(self.topic, num_partitions=1, replication_factor=replicas, config=settings)
+            future = self._admin().create_topics([topic], request_timeout=self._timeout_s)[self.topic]
+            try:
+                future.result()
+            except ck.KafkaException as failure:
+                if failure.args[0].code() != ck.KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+        self._wait_for_leader()
+
+    def _wait_for_leader(self) -> None:
+        deadline = time.monotonic() + self._timeout_s
+        while time.monotonic() < deadline:
+            with translated("describe its topics"):
+                found = self._admin().list_topics(timeout=self._timeout_s).topics.get(self.topic)
+            if found is not None and found.partitions and found.partitions[0].leader >= 0:
+                return
+            time.sleep(0.1)
+        raise Unavailable(f"{self.topic} was created and has no leader yet.", hint=FILE_HINT)
+
+    def _admin(self) -> AdminClient:
+        if self._admin_client is None:
+            self._admin_client = AdminClient(self._client)
+        return self._admin_client
+
+    def _opened(self) -> ck.Consumer:
+        if self._consumer is None:
+            self._consumer = ck.Consumer(
+                {
+                    **self._client,
+                    # librdkafka wants a group name even where the group is never joined and no offset committed.
+                    "group.id": "ballast-journal-reader",
+                    "enable.auto.commit": False,
+                    "enable.partition.eof": True,
+                    "isolation.level": "read_committed",
+                    "auto.offset.reset": "earliest",
+                    "allow.auto.create.topics": False,
+                    "fetch.wait.max.ms": 100,
+                }
+            )
+            self._consumer.assign([ck.TopicPartition(self.topic, 0, ck.OFFSET_BEGINNING)])
+        return self._consumer
+
+    def _position(self, consumer: ck.Consumer) -> int:
+        offset: int = consumer.position([self._place])[0].offset
+        return max(offset, 0)

@@ -1,0 +1,342 @@
+"""The journal in the cluster itself: a compacted topic with one writer, and the lock that is a record in it.
+
+The writer is whoever holds one transactional id.  To become it, a candidate watches the lease record for one whole lease on
+its own clock, then calls ``init_transactions``, which fences the writer before it, reads to the end, looks again, and writes
+a lease of its own.  Every transaction carries a beat of the lease, so that a holder at work renews it by working.  A commit
+that fails because of the fence means that the lock is lost, for good.
+
+The fence protects this topic.  It cannot protect the cluster's own calls: see ``check``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import confluent_kafka as ck
+
+from ballast.adapters.clock import SystemClock
+from ballast.adapters.journal_log import FILE_HINT, TopicLog, translate, translated
+from ballast.errors import Fenced, Refused, Unavailable
+from ballast.ports.journal import Holder, Record, Request
+from ballast.ports.journal_codec import (
+    LEASE_KEY,
+    Entry,
+    JournalView,
+    decode_request,
+    encode_lease,
+    encode_record,
+    encode_request,
+)
+from ballast.ports.journal_lease import HeldLease, LeaseWatch, lock_held
+from ballast.ports.time import Clock
+
+JOURNAL_TOPIC: Final = "__ballast_journal"
+REQUESTS_TOPIC: Final = "__ballast_requests"
+TRANSACTIONAL_ID: Final = "ballast-journal"
+JOURNAL_CONFIGS: Final = {
+    "cleanup.policy": "compact",
+    # Beats of the lease are most of what is written; short segments let compaction take them away.
+    "segment.bytes": str(8 * 1024 * 1024),
+    "segment.ms": str(6 * 3600 * 1000),
+    "min.cleanable.dirty.ratio": "0.2",
+    "compression.type": "producer",
+}
+REQUESTS_CONFIGS: Final = {
+    "cleanup.policy": "compact,delete",
+    "retention.ms": str(30 * 24 * 3600 * 1000),
+    "segment.bytes": str(8 * 1024 * 1024),
+}
+POLL_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Transaction:
+    """What one commit writes to the journal, and when it began."""
+
+    began_s: float
+    entries: tuple[Entry, ...]
+
+
+class TopicJournal:
+    """One process's handle on the journal topic; may be used from several threads."""
+
+    def __init__(
+        self,
+        client_config: Mapping[str, Any],
+        *,
+        clock: Clock | None = None,
+        timeout_s: float = 30.0,
+        journal_topic: str = JOURNAL_TOPIC,
+        requests_topic: str = REQUESTS_TOPIC,
+    ) -> None:
+        self._client = {"socket.timeout.ms": max(int(timeout_s * 1000), 1000), **client_config}
+        self._clock = clock or SystemClock()
+        self._timeout_s = timeout_s
+        # Two topics under other names are another journal with another lock.
+        self._transactional_id = TRANSACTIONAL_ID if journal_topic == JOURNAL_TOPIC else journal_topic
+        self._log = TopicLog(self._client, journal_topic, timeout_s=timeout_s)
+        self._requests_log = TopicLog(self._client, requests_topic, timeout_s=timeout_s)
+        self._view = JournalView()
+        self._requests: dict[str, Request] = {}
+        self._producer: ck.Producer | None = None
+        self._unsettled: _Transaction | None = None
+        """The transaction whose commit timed out: whether it is in the journal is not known yet."""
+        self._holder: Holder | None = None
+        self._beat = 0
+        self._held = HeldLease(0.0)
+        self._turn = threading.RLock()
+
+    # The lock
+
+    def acquire(self, holder: Holder, *, wait_s: float = 0.0) -> None:
+        """Become the writer, or raise ``LockHeld``; takes at least one lease where the last holder did not let go."""
+        with self._turn:
+            self._log.ensure(JOURNAL_CONFIGS)
+            self._requests_log.ensure(REQUESTS_CONFIGS)
+            watch = LeaseWatch(self._clock.monotonic_s())
+            self._await_lapse(watch, wait_s)
+            self._fence_others()
+            # Whoever renewed or took the lease between our last look and the fence cannot write any more, but may
+            # still believe in it: its whole lease has to pass before we act.
+            self._await_lapse(watch, holder.lease_s * 2)
+            self._holder, self._held, self._beat = holder, HeldLease(holder.lease_s), 0
+            try:
+                self._transact([])
+            except Fenced as overtaken:
+                lease = self._refreshed().lease()
+                if lease is None:
+                    raise
+                raise lock_held(lease[0], left_s=lease[0].lease_s) from overtaken
+
+    def renew(self, doing: str = "") -> None:
+        """Write the next beat when it is due, or when what is being done has changed."""
+        with self._turn:
+            holder = self._require_holder()
+            if doing and doing != holder.doing:
+                self._holder = replace(holder, doing=doing)
+            elif not self._held.is_due(self._clock.monotonic_s()):
+                return
+            self._transact([])
+
+    def check(self) -> None:
+        """Raise ``Fenced`` unless the lease is surely ours; one that lapsed and that nobody took is renewed.
+
+        No call to a broker while the lease is fresh.  Between this check and the write it guards lies what the process
+        may sleep through; that is why a late write may only repeat what the journal already says.
+        """
+        with self._turn:
+            self._require_holder()
+            if not self._held.is_sure(self._clock.monotonic_s()):
+                self._transact([])
+
+    def release(self) -> None:
+        """Give the lock up; quietly does nothing where it was lost already."""
+        with self._turn:
+            if self._holder is None:
+                return
+            with contextlib.suppress(Fenced):
+                self._transact([], lease=None)
+            self._forget()
+
+    def holder(self) -> Holder | None:
+        """Who holds the lock as far as the topic says; it may have died since its last beat."""
+        with self._turn:
+            lease = self._refreshed().lease()
+            return None if lease is None else lease[0]
+
+    def _await_lapse(self, watch: LeaseWatch, wait_s: float) -> None:
+        deadline = self._clock.monotonic_s() + wait_s
+        while True:
+            lease = self._refreshed().lease()
+            now = self._clock.monotonic_s()
+            if watch.may_take(lease, now):
+                return
+            assert lease is not None
+            if now >= deadline:
+                raise lock_held(lease[0], left_s=watch.left_s(lease, now))
+            self._clock.sleep(min(POLL_S, max(watch.left_s(lease, now), 0.01), max(deadline - now, 0.01)))
+
+    def _fence_others(self) -> None:
+        producer = ck.Producer(
+            {
+                **self._client,
+                "transactional.id": self._transactional_id,
+                "transaction.timeout.ms": max(int(self._timeout_s * 1000), 10_000),
+                "linger.ms": 0,
+                "compression.type": "gzip",
+            }
+        )
+        try:
+            producer.init_transactions(self._timeout_s)
+        except ck.KafkaException as failure:
+            error = failure.args[0]
+            if error.retriable() or error.code() == ck.KafkaError._TIMED_OUT:  # noqa: SLF001
+                raise Unavailable(
+                    f"The cluster cannot start transactions: {error.str()}.",
+                    hint="Its __transaction_state topic needs transaction.state.log.replication.factor brokers (3 by "
+                    f"default) and transaction.state.log.min.isr of them in sync. {FILE_HINT}",
+                ) from failure
+            raise translate(error, "start transactions") from failure
+        self._producer, self._unsettled = producer, None
+
+    # Records
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Write all of these or none, and a beat of the lease with them."""
+        with self._turn:
+            self._transact(records)
+
+    def read(self) -> Sequence[Record]:
+        """The newest value of every key."""
+        with self._turn:
+            return self._refreshed().records()
+
+    # Requests
+
+    def request(self, request: Request) -> None:
+        """Leave a request for the holder; one with a known id is not sent again."""
+        with self._turn:
+            self._requests_log.ensure(REQUESTS_CONFIGS)
+            if request.id in self._refreshed_requests():
+                return
+            producer = ck.Producer({**self._client, "enable.idempotence": True, "linger.ms": 0})
+            failures: list[ck.KafkaError] = []
+            with translated("take the request"):
+                producer.produce(
+                    self._requests_log.topic,
+                    key=request.id.encode(),
+                    value=encode_request(request),
+                    partition=0,
+                    on_delivery=lambda error, _: failures.append(error) if error else None,
+                )
+                left = producer.flush(self._timeout_s)
+            if failures:
+                raise translate(failures[0], "take the request")
+            if left:
+                raise Unavailable("The cluster did not take the request in time.")
+
+    def requests(self) -> Sequence[Request]:
+        """Requests and their answers, oldest first."""
+        with self._turn:
+            return sorted(self._refreshed_requests().values(), key=lambda r: (r.at_ms, r.id))
+
+    def answer(self, request_id: str, answer: str) -> None:
+        """Acknowledge a request, in the same transaction as the beat that proves us to be the holder."""
+        with self._turn:
+            self._require_holder()
+            request = self._refreshed_requests().get(request_id)
+            if request is None:
+                raise Refused(f"There is no request {request_id}.")
+            self._transact([], answered=replace(request, answer=answer))
+
+    def close(self) -> None:
+        """Let the connections go; the lease stays until it lapses."""
+        with self._turn:
+            self._forget()
+            self._log.close()
+            self._requests_log.close()
+
+    # Transactions
+
+    def _transact(
+        self, records: Sequence[Record], *, lease: str | None = LEASE_KEY, answered: Request | None = None
+    ) -> None:
+        """One transaction: records, at most one answer, and a beat of the lease (or, with ``lease=None``, its end)."""
+        holder = self._require_holder()
+        try:
+            self._settle()
+            began = self._clock.monotonic_s()
+            entries = [e for r in records for e in encode_record(r, pieces_before=self._view.pieces(r.key))]
+            entries.append((LEASE_KEY, None if lease is None else encode_lease(holder, self._beat + 1)))
+            self._send(entries, answered)
+            self._commit(_Transaction(began, tuple(entries)))
+        except Fenced:
+            self._forget()
+            raise
+
+    def _send(self, entries: Sequence[Entry], answered: Request | None) -> None:
+        producer = self._live_producer()
+        with translated("write the journal"):
+            producer.begin_transaction()
+        try:
+            for key, data in entries:
+                self._produce(producer, self._log.topic, key, data)
+            if answered is not None:
+                self._produce(producer, self._requests_log.topic, answered.id, encode_request(answered))
+        except ck.KafkaException as failure:
+            self._abort()
+            raise translate(failure.args[0], "write the journal") from failure
+
+    def _produce(self, producer: ck.Producer, topic: str, key: str, data: bytes | None) -> None:
+        while True:
+            try:
+                producer.produce(topic, key=key.encode(), value=data, partition=0)
+            except BufferError:
+                # The local queue is full; serving it makes room.
+                producer.poll(0.1)
+            else:
+                return
+
+    def _commit(self, transaction: _Transaction) -> None:
+        """Commit; a commit whose outcome is unknown is remembered and settled before anything else is written."""
+        self._unsettled = transaction
+        try:
+            self._live_producer().commit_transaction(self._timeout_s)
+        except ck.KafkaException as failure:
+            error = failure.args[0]
+            if error.retriable() and not error.fatal():
+                raise translate(error, "commit to the journal") from failure
+            self._unsettled = None
+            if error.txn_requires_abort():
+                self._abort()
+            raise translate(error, "commit to the journal") from failure
+        self._unsettled = None
+        self._beat += 1
+        self._held.written(transaction.began_s)
+        # The only writer knows what the journal says without reading its own words back.
+        for key, data in transaction.entries:
+            self._view.apply(key, data)
+
+    def _settle(self) -> None:
+        """Find out what became of a commit that timed out; librdkafka wants the same call again."""
+        if self._unsettled is not None:
+            self._commit(self._unsettled)
+
+    def _abort(self) -> None:
+        with translated("abort a journal transaction"):
+            self._live_producer().abort_transaction(self._timeout_s)
+
+    def _live_producer(self) -> ck.Producer:
+        assert self._producer is not None
+        return self._producer
+
+    # Reading
+
+    def _refreshed(self) -> JournalView:
+        for key, data in self._log.new_entries(whole=self._producer is not None and self._unsettled is None):
+            self._view.apply(key, data)
+        return self._view
+
+    def _refreshed_requests(self) -> dict[str, Request]:
+        for key, data in self._requests_log.new_entries(whole=False):
+            if data is None:
+                self._requests.pop(key, None)
+                continue
+            request, known = decode_request(key, data), self._requests.get(key)
+            if known is None or known.answer is None or request.answer is not None:
+                self._requests[key] = request
+        return self._requests
+
+    # Small things
+
+    def _require_holder(self) -> Holder:
+        if self._holder is None:
+            raise Fenced("This process does not hold this cluster's lock.", hint="Acquire it first.")
+        return self._holder
+
+    def _forget(self) -> None:
+        self._holder, self._producer, self._unsettled = None, None, None

@@ -1,0 +1,55 @@
+"""Opens the one journal of a cluster, so that a pod, a laptop and a second pod always meet on the same lock.
+
+The rule depends on the cluster and never on settings: the journal is a topic in the cluster.  A file is used only when a
+person says so, because two processes of which one uses the file and the other the topic do not exclude each other.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from ballast.adapters.clock import SystemClock
+from ballast.adapters.journal_file import FileJournal
+from ballast.adapters.journal_topic import TopicJournal
+from ballast.errors import UsageError
+from ballast.ports.journal import Holder, Journal
+
+FILE_PREFIX: Final = "file:"
+LEASE_S: Final = 15.0
+
+
+def open_journal(client_config: Mapping[str, Any], *, journal: str | None = None, timeout_s: float = 30.0) -> Journal:
+    """The cluster's journal; ``client_config`` is librdkafka's, with the bootstrap servers and security in it.
+
+    ``journal`` is what the person said: None for the cluster's own, ``file:PATH`` for a file.  Connects on first use.
+    """
+    if journal is None:
+        return TopicJournal(client_config, timeout_s=timeout_s)
+    path = journal.removeprefix(FILE_PREFIX)
+    if path == journal or not path:
+        raise UsageError(
+            f"{journal!r} is not a journal.", hint="Leave --journal out for the cluster's own, or say file:PATH."
+        )
+    return FileJournal(Path(path).expanduser().absolute())
+
+
+def this_process(command: str, *, lease_s: float = LEASE_S) -> Holder:
+    """How this process start names itself to the others; a pod's name is its host name."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        # A container may run under a number that has no name.
+        user = str(os.getuid())
+    host = socket.gethostname()
+    return Holder(
+        id=f"{host}-{os.getpid()}-{uuid.uuid4().hex[:12]}",
+        description=f"{user}@{host} ({command})",
+        since_ms=SystemClock().now_ms(),
+        lease_s=lease_s,
+    )

@@ -1,0 +1,230 @@
+"""Every form of the journal keeps the same promises: the topic on a real cluster, the file, and the simulator's memory."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from tests.contract.journal_forms import JournalForm
+
+from ballast.adapters.clock import SystemClock
+from ballast.adapters.journal_file import FileJournal
+from ballast.adapters.journal_topic import TopicJournal
+from ballast.errors import Fenced, LockHeld, Refused
+from ballast.ports.journal import Journal, Record, Request
+from ballast.sim import JournalStore, MemoryJournal, SimClock
+
+SHORT_LEASE_S = 3.0
+"""Long enough for a transaction on a busy machine, short enough to wait for."""
+
+
+@pytest.fixture(params=["memory", "file", pytest.param("topic", marks=pytest.mark.kafka)])
+def form(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[JournalForm]:
+    """One fresh journal of each form."""
+    with ExitStack() as stack:
+
+        def closing(make: Callable[[], Journal]) -> Callable[[], Journal]:
+            def opened() -> Journal:
+                journal = make()
+                stack.callback(journal.close)
+                return journal
+
+            return opened
+
+        if request.param == "memory":
+            store, clock = JournalStore(), SimClock()
+            yield JournalForm("memory", closing(lambda: MemoryJournal(store, clock)), clock, SHORT_LEASE_S)
+        elif request.param == "file":
+            path = tmp_path / "journal"
+            yield JournalForm("file", closing(lambda: FileJournal(path)), SystemClock(), SHORT_LEASE_S)
+        else:
+            client = {"bootstrap.servers": request.getfixturevalue("kraft").bootstrap_server}
+            topic = f"__ballast_test_{uuid.uuid4().hex[:12]}"
+            make = closing(
+                lambda: TopicJournal(client, journal_topic=topic, requests_topic=f"{topic}_requests", timeout_s=60)
+            )
+            yield JournalForm("topic", make, SystemClock(), SHORT_LEASE_S)
+
+
+def values(journal: Journal) -> dict[str, object]:
+    """The journal's records as a mapping."""
+    return {r.key: dict(r.value or {}) for r in journal.read()}
+
+
+def test_an_untouched_journal_is_empty(form: JournalForm) -> None:
+    """Reading needs no lock, creates nothing, and finds nothing."""
+    journal = form.open()
+    assert list(journal.read()) == []
+    assert list(journal.requests()) == []
+    assert journal.holder() is None
+
+
+def test_records_come_back_newest_by_key_in_order_of_writing(form: JournalForm) -> None:
+    """A tombstone takes a key away; a rewritten key moves to the end; another process reads the same."""
+    writer = form.open()
+    writer.acquire(form.holder("writer"))
+    writer.append([Record("run/1", {"stage": "planned"}), Record("pause", {"by": "é ☃"}), Record("gone", {"x": 1})])
+    writer.append([Record("gone", None), Record("run/1", {"stage": "moving", "moves": [1, 2, {"a": None}]})])
+    for journal in (writer, form.open()):
+        assert [r.key for r in journal.read()] == ["pause", "run/1"]
+        assert values(journal)["run/1"] == {"stage": "moving", "moves": [1, 2, {"a": None}]}
+        assert values(journal)["pause"] == {"by": "é ☃"}
+
+
+def test_a_record_longer_than_a_message_survives_and_shrinks_again(form: JournalForm) -> None:
+    """Ten thousand moves with their assignments are one record; a shorter value leaves no piece of the longer behind."""
+    moves = [[f"a-topic-with-a-long-name-{i % 97}", i, [1, 2, 3], [4, 5, 6]] for i in range(30_000)]
+    writer = form.open()
+    writer.acquire(form.holder("writer", lease_s=60))
+    writer.append([Record("plan", {"moves": moves})])
+    assert values(form.open())["plan"] == {"moves": moves}
+    writer.append([Record("plan", {"moves": moves[:10]})])
+    assert values(form.open())["plan"] == {"moves": moves[:10]}
+    writer.append([Record("plan", None)])
+    assert values(form.open()) == {}
+
+
+def test_ten_thousand_records_in_one_append(form: JournalForm) -> None:
+    """A whole plan is journaled at once, all of it or none."""
+    writer = form.open()
+    writer.acquire(form.holder("writer", lease_s=60))
+    writer.append([Record(f"move/r/{i}", {"old": [1, 2], "new": [2, 3]}) for i in range(10_000)])
+    assert len(form.open().read()) == 10_000
+
+
+def test_the_second_is_told_who_holds_the_lock_and_what_it_does(form: JournalForm) -> None:
+    """One acts, the other says who, since when, doing what."""
+    first, second = form.open(), form.open()
+    first.acquire(form.holder("ana@laptop ballast apply", lease_s=60))
+    first.renew("moving orders-3")
+    with pytest.raises(LockHeld, match=r"ana@laptop ballast apply holds .* since \d{4}-.*Z, doing: moving orders-3"):
+        second.acquire(form.holder("pod"))
+    seen = second.holder()
+    assert seen is not None
+    assert (seen.description, seen.doing) == ("ana@laptop ballast apply", "moving orders-3")
+    first.append([Record("still", {"mine": True})])
+
+
+def test_a_released_lock_is_free_at_once(form: JournalForm) -> None:
+    """Nobody waits for the lease of somebody who said goodbye; a released handle writes no more."""
+    first, second = form.open(), form.open()
+    first.acquire(form.holder("first", lease_s=600))
+    first.append([Record("a", {"n": 1})])
+    first.release()
+    assert second.holder() is None
+    second.acquire(form.holder("second"))
+    second.append([Record("b", {"n": 2})])
+    assert values(first) == {"a": {"n": 1}, "b": {"n": 2}}
+    with pytest.raises(Fenced):
+        first.append([Record("a", {"n": 3})])
+    first.release()
+    seen = second.holder()
+    assert seen is not None
+    assert seen.description == "second"
+
+
+def test_a_dead_holder_is_waited_out_for_one_whole_lease(form: JournalForm) -> None:
+    """Without a renewal the lock is taken, not before one lease has passed on the candidate's own clock."""
+    dead, next_one = form.open(), form.open()
+    dead.acquire(form.holder("dead"))
+    dead.append([Record("intent", {"n": 1})])
+    dead.close()
+    began = form.clock.monotonic_s()
+    with pytest.raises(LockHeld):
+        next_one.acquire(form.holder("next"), wait_s=0)
+    began = form.clock.monotonic_s()
+    next_one.acquire(form.holder("next"), wait_s=60)
+    assert form.clock.monotonic_s() - began >= form.lease_s
+    assert values(next_one) == {"intent": {"n": 1}}
+
+
+def test_a_holder_that_hangs_is_fenced_for_good(form: JournalForm) -> None:
+    """After the takeover nothing the old holder does gets into the journal, and it is told before it acts."""
+    old, new = form.open(), form.open()
+    old.acquire(form.holder("old"))
+    old.check()
+    new.acquire(form.holder("new"), wait_s=60)
+    new.append([Record("run", {"by": "new"})])
+    with pytest.raises(Fenced):
+        old.check()
+    with pytest.raises(Fenced):
+        old.append([Record("run", {"by": "old"})])
+    with pytest.raises(Fenced):
+        old.renew()
+    old.release()
+    seen = new.holder()
+    assert seen is not None
+    assert seen.description == "new"
+    assert values(new) == {"run": {"by": "new"}}
+
+
+def test_a_lapsed_lease_that_nobody_took_is_renewed(form: JournalForm) -> None:
+    """A holder that was away too long asks the journal; where nobody else came, it goes on."""
+    journal = form.open()
+    journal.acquire(form.holder("slow"))
+    form.clock.sleep(form.lease_s * 1.2)
+    journal.check()
+    journal.append([Record("a", {})])
+
+
+def test_a_holder_that_renews_keeps_the_lock(form: JournalForm) -> None:
+    """A candidate that waits longer than a lease gets nothing while beats are seen."""
+    first, second = form.open(), form.open()
+    first.acquire(form.holder("first"))
+    until = form.clock.monotonic_s() + form.lease_s * 2
+    rounds = itertools.count()
+    while form.clock.monotonic_s() < until:
+        first.renew()
+        first.check()
+        with pytest.raises(LockHeld):
+            second.acquire(form.holder("second"), wait_s=form.lease_s / 4)
+        next(rounds)
+    assert next(rounds) >= 2
+    first.append([Record("a", {"n": 1})])
+
+
+def test_only_the_holder_writes(form: JournalForm) -> None:
+    """Without the lock there is no append, no check, no renewal and no answer."""
+    journal = form.open()
+    with pytest.raises(Fenced):
+        journal.append([Record("a", {})])
+    with pytest.raises(Fenced):
+        journal.check()
+    with pytest.raises(Fenced):
+        journal.renew()
+    with pytest.raises(Fenced):
+        journal.answer("r", "ok")
+
+
+def test_requests_of_others_are_answered_by_the_holder(form: JournalForm) -> None:
+    """Anyone may ask; a repeated question is one question, and does not wipe out its answer."""
+    holder, laptop = form.open(), form.open()
+    holder.acquire(form.holder("daemon", lease_s=60))
+    pause = Request("q-1", "pause", "ana", 1000, {"for_s": 60})
+    laptop.request(pause)
+    laptop.request(Request("q-2", "cancel", "bo", 2000, {"run": "7"}))
+    assert [(r.id, r.kind, r.by, r.body, r.answer) for r in holder.requests()] == [
+        ("q-1", "pause", "ana", {"for_s": 60}, None),
+        ("q-2", "cancel", "bo", {"run": "7"}, None),
+    ]
+    holder.answer("q-1", "paused until 10:00")
+    laptop.request(pause)
+    assert [r.answer for r in laptop.requests()] == ["paused until 10:00", None]
+    with pytest.raises(Refused, match="q-9"):
+        holder.answer("q-9", "?")
+    assert list(holder.read()) == []
+
+
+def test_a_value_that_is_not_json_changes_nothing(form: JournalForm) -> None:
+    """All or none: the good record beside the bad one is not written, and the handle goes on."""
+    journal = form.open()
+    journal.acquire(form.holder("writer", lease_s=60))
+    with pytest.raises(TypeError):
+        journal.append([Record("good", {"n": 1}), Record("bad", {"n": object()})])
+    assert list(journal.read()) == []
+    journal.append([Record("good", {"n": 2})])
+    assert values(form.open()) == {"good": {"n": 2}}
