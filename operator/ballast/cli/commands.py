@@ -20,5 +20,7 @@ COMMANDS: Final[dict[str, Entry]] = {
         "ballast.cli.status:status", "Look", "Brokers, leader imbalance, sick and moving partitions, throttles."
     ),
     "topics": Entry("ballast.cli.topics:topics", "Look", "Describe, create and expand topics."),
+    "run": Entry("ballast.cli.run:run", "Run", "The daemon: observe, decide, act, report."),
+    "config": Entry("ballast.cli.config:config", "Run", "Check a settings file, explain settings."),
     "sandbox": Entry("ballast.cli.sandbox:sandbox", "Try it", "A real Kafka on this machine to play with."),
 }

@@ -1,0 +1,153 @@
+"""From a plan to a run: propose it, let it wait for a person, or start it, and keep the counts that caps need."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from dataclasses import replace
+
+from ballast.core.cluster import UNKNOWN
+from ballast.core.plan import Move, Plan
+from ballast.daemon.logs import say
+from ballast.daemon.permission import Acts, standing
+from ballast.daemon.policy import ActionKind, Mode
+from ballast.daemon.scene import Proposal, Scene
+from ballast.daemon.view import MoveView, PlanView
+from ballast.errors import Refused
+from ballast.ports.journal import Record
+
+log = logging.getLogger("ballast.daemon")
+
+SHOWN_MOVES = 50
+"""Moves of a waiting plan that the page lists; the rest it counts."""
+
+
+def propose(scene: Scene, kind: ActionKind, plan: Plan) -> str:
+    """Show the plan; start it if its kind may act by itself now; say what came of it."""
+    verdict = standing(kind, scene.policy, scene.situation())
+    before = scene.memory.proposals.get(kind)
+    if before is not None and _same(before.plan, plan):
+        # The same plan again keeps its name, so that the approval of what a person saw stays valid.
+        proposal = replace(before, plan=plan)
+    else:
+        proposal = Proposal(id=f"{kind.value}-{plan.created_at_ms}", kind=kind, plan=plan)
+        say(log, f"Planned: {outline(plan)}", plan=proposal.id, action=kind.value)
+    scene.memory.proposals[kind] = proposal
+    publish_proposals(scene)
+    if not verdict.allowed:
+        return f"Would {outline(plan)}. {verdict.sentence}"
+    if verdict.mode == Mode.APPROVE.value and proposal.approved_by is None:
+        return f"Waiting for approval of {proposal.id}: {outline(plan)}."
+    return start(scene, proposal)
+
+
+def start(scene: Scene, proposal: Proposal) -> str:
+    """Begin the run; whoever calls this has checked the permission."""
+    if scene.hands is None:
+        raise Refused("This process has no hands: it was started to observe.")
+    run = scene.hands.start(proposal.plan)
+    kind = proposal.kind
+    scene.memory.proposals.pop(kind, None)
+    scene.memory.running = kind
+    remember(scene, kind, scene.memory.acts.get(kind, Acts()).started(scene.clock.now_ms()))
+    by = f", approved by {proposal.approved_by}" if proposal.approved_by else ""
+    say(log, f"Started: {outline(proposal.plan)}{by}", run=run, plan=proposal.id, action=kind.value)
+    publish_proposals(scene)
+    return f"Run {run} started{by}: {outline(proposal.plan)}."
+
+
+def notice_end(scene: Scene) -> None:
+    """Begin the cool-down when the run that this process started has ended."""
+    kind = scene.memory.running
+    if kind is None or scene.hands is None or scene.hands.current() is not None:
+        return
+    scene.memory.running = None
+    remember(scene, kind, scene.memory.acts.get(kind, Acts()).ended(scene.clock.now_ms()))
+
+
+def remember(scene: Scene, kind: ActionKind, acts: Acts) -> None:
+    """Keep a kind's counts, in the journal too: a restart must not grant a second day's worth."""
+    scene.memory.acts = {**scene.memory.acts, kind: acts}
+    if scene.journal is not None:
+        scene.journal.append([Record(acts_key(kind), acts.to_json())])
+
+
+def acts_key(kind: ActionKind) -> str:
+    """The journal key of a kind's counts."""
+    return f"daemon/acts/{kind.value}"
+
+
+def outline(plan: Plan) -> str:
+    """A plan in half a sentence."""
+    parts = []
+    reorders = sum(m.is_reorder for m in plan.moves)
+    moves = len(plan.moves) - reorders
+    if moves:
+        parts.append(f"move {moves} partition{'s' * (moves != 1)} ({human_bytes(plan.bytes_moved)})")
+    if reorders:
+        parts.append(f"reorder {reorders} replica list{'s' * (reorders != 1)}")
+    if plan.elections:
+        parts.append(f"hold {len(plan.elections)} election{'s' * (len(plan.elections) != 1)}")
+    return ", ".join(parts) or "do nothing"
+
+
+def human_bytes(count: float) -> str:
+    """Bytes for people, in powers of 1,024."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(size) < 1024 or unit == "TiB":
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    raise AssertionError  # the last unit always returns
+
+
+def publish_proposals(scene: Scene) -> None:
+    """Show every plan that exists and whether a person's word would start it."""
+    scene.board.publish(
+        plans=tuple(
+            plan_view(p, waiting=scene.policy.mode_of(p.kind) is Mode.APPROVE and p.approved_by is None)
+            for p in scene.memory.proposals.values()
+        )
+    )
+
+
+def plan_view(proposal: Proposal, *, waiting: bool) -> PlanView:
+    """A plan as the page shows it."""
+    plan = proposal.plan
+    reasons = Counter(m.reason.code for m in plan.moves)
+    if plan.elections:
+        reasons["preferred leader elections"] = len(plan.elections)
+    return PlanView(
+        id=proposal.id,
+        kind=proposal.kind.value,
+        intent=plan.intent,
+        created_at_ms=plan.created_at_ms,
+        moves=len(plan.moves),
+        elections=len(plan.elections),
+        bytes_moved=plan.bytes_moved,
+        bound_bytes=plan.bound_bytes,
+        status=plan.status,
+        waiting=waiting,
+        reasons=tuple(reasons.most_common()),
+        before=plan.summary.get("before", {}),
+        after=plan.summary.get("after", {}),
+        examples=tuple(_move_view(m) for m in plan.moves[:SHOWN_MOVES]),
+        obstacles=tuple(f"{o.subject}: {o.detail} {o.remedy}".strip() for o in plan.obstacles),
+    )
+
+
+def _move_view(move: Move) -> MoveView:
+    return MoveView(
+        topic=move.topic,
+        partition=move.partition,
+        old=move.old,
+        new=move.new,
+        size_bytes=move.size_bytes if move.size_bytes != UNKNOWN else 0,
+        copied_bytes=0,
+        phase="planned",
+        reason=str(move.reason),
+    )
+
+
+def _same(a: Plan, b: Plan) -> bool:
+    return (a.fingerprint, a.moves, a.elections) == (b.fingerprint, b.moves, b.elections)

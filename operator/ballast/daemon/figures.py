@@ -1,0 +1,278 @@
+"""What one reading of the cluster says in figures: the numbers that metrics, the page and decisions share.
+
+Pure.  Every figure means what Kafka's own tools mean by it, so that Ballast and ``kafka-topics --describe`` never
+disagree: a partition being reassigned is under-replicated against the replicas it had, not against the union.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ballast.core.cluster import UNKNOWN, ClusterState, Flags, Ints
+from ballast.core.leadership import LeaderImbalance, imbalance
+
+LEADER_THROTTLE = "leader.replication.throttled.replicas"
+FOLLOWER_THROTTLE = "follower.replication.throttled.replicas"
+RATES = (
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerFigures:
+    """One broker in figures; bytes are ``UNKNOWN`` where the broker did not say."""
+
+    id: int
+    rack: str | None
+    alive: bool
+    controller: bool
+    cordoned: bool
+    replicas: int
+    leaders: int
+    preferred: int
+    not_led: int
+    imbalance: float
+    """Share (0 to 1) of the partitions preferring this broker that it does not lead."""
+    over: bool
+    disk_bytes: int
+    capacity_bytes: int
+    usable_bytes: int
+    leader_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """One resource over the living brokers, against the band that counts as level."""
+
+    resource: str
+    unit: str
+    mean: float
+    low: float
+    high: float
+    values: dict[int, float]
+    """Per living broker whose figure is known."""
+
+    @property
+    def outside(self) -> tuple[int, ...]:
+        """Brokers out of the band."""
+        return tuple(b for b, v in self.values.items() if not self.low <= v <= self.high)
+
+    @property
+    def skew(self) -> float:
+        """The largest distance from the mean, as a share of the mean; 0 where there is nothing to compare."""
+        if not self.mean or not self.values:
+            return 0.0
+        return max(abs(v - self.mean) for v in self.values.values()) / self.mean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicFigures:
+    """One topic in figures, collected only on request."""
+
+    name: str
+    partitions: int
+    size_bytes: int
+    under_replicated: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throttles:
+    """Replication throttles that are set on the cluster now, whoever set them."""
+
+    topics: tuple[str, ...] = ()
+    brokers: tuple[int, ...] = ()
+    bytes_per_s: int = UNKNOWN
+    """The lowest rate on any broker; ``UNKNOWN`` when none is set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """The cluster in figures."""
+
+    cluster_id: str
+    kafka_version: str | None
+    taken_at_ms: int
+    brokers: tuple[BrokerFigures, ...]
+    topics: int
+    partitions: int
+    under_replicated: int
+    under_min_isr: int
+    at_min_isr: int
+    offline: int
+    moving: int
+    threshold: float
+    """The imbalance above which a broker counts, 0 to 1."""
+    levels: tuple[Level, ...]
+    throttles: Throttles
+    gaps: tuple[str, ...]
+    per_topic: tuple[TopicFigures, ...] = ()
+
+    @property
+    def alive(self) -> int:
+        """Brokers that are up."""
+        return sum(b.alive for b in self.brokers)
+
+    @property
+    def racks(self) -> int:
+        """Racks that living brokers name."""
+        return len({b.rack for b in self.brokers if b.alive and b.rack is not None})
+
+    @property
+    def over(self) -> tuple[int, ...]:
+        """Brokers over the leader imbalance threshold."""
+        return tuple(b.id for b in self.brokers if b.over)
+
+    @property
+    def healthy(self) -> bool:
+        """Every replica is in sync and every partition has its leader."""
+        return not (self.under_replicated or self.offline)
+
+
+def measure(
+    state: ClusterState, *, threshold_percent: float, band_percent: float = 10.0, per_topic: bool = False
+) -> Figures:
+    """Turn one reading into figures; linear in replicas."""
+    health = Health(state)
+    leaders = imbalance(state, threshold_percent)
+    brokers = tuple(_brokers(state, leaders))
+    return Figures(
+        cluster_id=state.cluster_id,
+        kafka_version=state.kafka_version,
+        taken_at_ms=state.taken_at_ms,
+        brokers=brokers,
+        topics=len(state.topics),
+        partitions=len(state.partitions),
+        under_replicated=int(health.under_replicated.sum()),
+        under_min_isr=int(health.under_min_isr.sum()),
+        at_min_isr=int(health.at_min_isr.sum()),
+        offline=int(health.offline.sum()),
+        moving=int(state.moving.sum()),
+        threshold=threshold_percent / 100,
+        levels=_levels(brokers, band_percent),
+        throttles=throttles(state),
+        gaps=tuple(f"{g.subject}: {g.missing} missing ({g.reason})" for g in state.gaps),
+        per_topic=_topics(state, health) if per_topic else (),
+    )
+
+
+class Health:
+    """Per partition, the four words of ``kafka-topics --describe``."""
+
+    under_replicated: Flags
+    under_min_isr: Flags
+    at_min_isr: Flags
+    offline: Flags
+
+    def __init__(self, state: ClusterState) -> None:
+        p = state.partitions
+        in_sync = _per_partition(p.start, p.in_sync)
+        # TopicCommand counts the replicas without those being added.
+        factor = _per_partition(p.start, ~p.adding)
+        min_isr = np.array([t.min_isr for t in state.topics], np.int64)[p.topic]
+        known = min_isr != UNKNOWN
+        self.under_replicated = in_sync < factor
+        self.under_min_isr = known & (in_sync < min_isr)
+        self.at_min_isr = known & (in_sync == min_isr)
+        self.offline = ~np.isin(p.leader, np.array(sorted(state.alive), np.int32))
+
+
+def throttles(state: ClusterState) -> Throttles:
+    """Every replication throttle that is set dynamically, whoever set it."""
+    topics = tuple(
+        t.name for t in state.topics if any(t.configs.get(k) and t.configs[k].value for k in THROTTLED_REPLICAS)
+    )
+    rates = {
+        broker: [
+            int(entry.value)
+            for key in RATES
+            if (entry := configs.get(key)) and entry.value and entry.source.startswith("DYNAMIC")
+        ]
+        for broker, configs in state.broker_configs.items()
+    }
+    lowest = min((rate for found in rates.values() for rate in found), default=UNKNOWN)
+    return Throttles(topics=topics, brokers=tuple(sorted(b for b, r in rates.items() if r)), bytes_per_s=lowest)
+
+
+THROTTLED_REPLICAS = (LEADER_THROTTLE, FOLLOWER_THROTTLE)
+
+
+def _per_partition(start: Ints, flags: Flags) -> Ints:
+    running = np.concatenate(([0], np.cumsum(flags, dtype=np.int64)))
+    return np.asarray(running[start[1:]] - running[start[:-1]])
+
+
+def _brokers(state: ClusterState, leaders: LeaderImbalance) -> list[BrokerFigures]:
+    p = state.partitions
+    ids = np.array([b.id for b in state.brokers], np.int64)
+    slot = np.searchsorted(ids, p.replica)
+    replicas = np.bincount(slot, minlength=len(ids))
+    known = p.size_bytes >= 0
+    disk = np.bincount(slot[known], weights=p.size_bytes[known].astype(np.float64), minlength=len(ids))
+    row = np.repeat(np.arange(len(p)), np.diff(p.start))
+    leading = p.replica == p.leader[row]
+    led = np.bincount(slot[leading], minlength=len(ids))
+    lead = leading & known
+    led_bytes = np.bincount(slot[lead], weights=p.size_bytes[lead].astype(np.float64), minlength=len(ids))
+    out = []
+    for i, broker in enumerate(state.brokers):
+        judged = leaders[broker.id]
+        sized = broker.log_dirs_known
+        out.append(
+            BrokerFigures(
+                id=broker.id,
+                rack=broker.rack,
+                alive=broker.alive,
+                controller=broker.controller,
+                cordoned=broker.cordoned,
+                replicas=int(replicas[i]),
+                leaders=int(led[i]),
+                preferred=judged.preferred,
+                not_led=judged.not_led,
+                imbalance=judged.ratio,
+                over=judged.over,
+                disk_bytes=int(disk[i]) if sized else UNKNOWN,
+                capacity_bytes=broker.capacity_bytes,
+                usable_bytes=broker.usable_bytes,
+                leader_bytes=int(led_bytes[i]) if sized else UNKNOWN,
+            )
+        )
+    return out
+
+
+def _levels(brokers: tuple[BrokerFigures, ...], band_percent: float) -> tuple[Level, ...]:
+    living = [b for b in brokers if b.alive]
+    resources = (
+        ("disk", "bytes", {b.id: float(b.disk_bytes) for b in living if b.disk_bytes != UNKNOWN}),
+        ("leader bytes", "bytes", {b.id: float(b.leader_bytes) for b in living if b.leader_bytes != UNKNOWN}),
+        ("replicas", "count", {b.id: float(b.replicas) for b in living}),
+        ("leaders", "count", {b.id: float(b.leaders) for b in living}),
+        ("preferred leaders", "count", {b.id: float(b.preferred) for b in living}),
+    )
+    return tuple(_level(name, unit, values, band_percent) for name, unit, values in resources if values)
+
+
+def _level(name: str, unit: str, values: dict[int, float], band_percent: float) -> Level:
+    mean = sum(values.values()) / len(values)
+    slack = mean * band_percent / 100
+    if unit == "count":
+        # Whole things cannot be split: one more or less than the mean is always level.
+        slack = max(slack, 1.0)
+    return Level(resource=name, unit=unit, mean=mean, low=mean - slack, high=mean + slack, values=values)
+
+
+def _topics(state: ClusterState, health: Health) -> tuple[TopicFigures, ...]:
+    p = state.partitions
+    row_topic = p.topic[np.repeat(np.arange(len(p)), np.diff(p.start))]
+    known = p.size_bytes >= 0
+    count = len(state.topics)
+    size = np.bincount(row_topic[known], weights=p.size_bytes[known].astype(np.float64), minlength=count)
+    partitions = np.bincount(p.topic, minlength=count)
+    sick = np.bincount(p.topic[health.under_replicated], minlength=count)
+    return tuple(
+        TopicFigures(name=t.name, partitions=int(partitions[i]), size_bytes=int(size[i]), under_replicated=int(sick[i]))
+        for i, t in enumerate(state.topics)
+    )

@@ -1,0 +1,72 @@
+"""What the daemon needs to act: somebody who makes plans and somebody who carries them out.
+
+The daemon decides whether and when; ``wiring`` puts the planner and the executor's driver behind these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.plan import Plan
+from ballast.daemon.policy import ActionKind
+from ballast.daemon.view import RunView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purpose:
+    """What a plan is wanted for."""
+
+    kind: ActionKind
+    dead: frozenset[int] = frozenset()
+    """Brokers whose replicas are to be rebuilt elsewhere."""
+
+
+class Planner(Protocol):
+    """Makes plans from readings; pure, but may take seconds."""
+
+    def plan(self, state: ClusterState, purpose: Purpose) -> Plan:
+        """The cheapest plan for this purpose; an empty one when there is nothing to do."""
+        ...
+
+
+class Hands(Protocol):
+    """Carries plans out, one run at a time, in the background; journals before it acts."""
+
+    def start(self, plan: Plan) -> str:
+        """Begin a run and return its id at once; raises ``Refused`` when one is being carried out."""
+        ...
+
+    def adopt(self) -> str | None:
+        """Go on with a run that an earlier process left open and take its throttles over; None when there is none."""
+        ...
+
+    def current(self) -> RunView | None:
+        """The run being carried out."""
+        ...
+
+    def ours(self) -> Collection[TopicPartition]:
+        """Partitions that the current run may be moving."""
+        ...
+
+    def history(self) -> Sequence[RunView]:
+        """Runs that ended, newest first."""
+        ...
+
+    def throttle_debts(self) -> int:
+        """Throttles that were set and not yet taken back."""
+        ...
+
+    def pause(self, *, paused: bool) -> None:
+        """Hold the current run's next moves back, or let them go on."""
+        ...
+
+    def cancel(self, *, rollback: bool = False) -> bool:
+        """Take the current run's moves in flight back; False when there is no run."""
+        ...
+
+    def stop(self, *, drain_s: float) -> None:
+        """Stop acting: wait at most so long for moves in flight, then leave them with their throttles."""
+        ...

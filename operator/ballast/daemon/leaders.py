@@ -1,0 +1,67 @@
+"""The leaders tick: is a broker's share of lost leaderships over the threshold, and may elections be held now?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ballast.core.cluster import ClusterState
+from ballast.core.fingerprint import fingerprint
+from ballast.core.leadership import electable, imbalance
+from ballast.core.plan import Plan
+from ballast.daemon import others
+from ballast.daemon.acting import propose
+from ballast.daemon.policy import ActionKind, BesideController
+from ballast.daemon.scene import Scene
+
+
+def check_leaders(scene: Scene) -> str:
+    """Measure leader imbalance and, where permitted, bring leaders home."""
+    state = scene.fresh_state()
+    policy, now_s = scene.policy.leaders, scene.clock.monotonic_s()
+    leaders = imbalance(state, policy.imbalance_percentage)
+    scene.memory.hysteresis = scene.memory.hysteresis.see(leaders, policy.leave, now_s)
+    imbalanced = sorted(scene.memory.hysteresis.since_s)
+    if not imbalanced:
+        scene.memory.proposals.pop(ActionKind.ELECTIONS, None)
+        return f"Leaders are level: the worst broker misses {leaders.worst_ratio:.1%} of its own."
+    named = ", ".join(f"{b} ({leaders[b].ratio:.1%})" for b in imbalanced if _known(leaders.broker, b))
+    headline = f"Leader imbalance over {policy.imbalance_percentage:g} % at broker {named}."
+    wait_s = controller_wait_s(scene, state)
+    if wait_s is None:
+        return f"{headline} Left to the controller, which holds elections itself."
+    lasting = scene.memory.hysteresis.lasting(wait_s, now_s)
+    if not lasting:
+        return f"{headline} Waiting whether the controller repairs it within {wait_s:.0f} s."
+    plan = election_plan(state, lasting, scene.clock.now_ms())
+    if plan.is_empty:
+        return f"{headline} None can be elected now: their preferred replicas are down, out of sync or moving."
+    return f"{headline} {propose(scene, ActionKind.ELECTIONS, plan)}"
+
+
+def controller_wait_s(scene: Scene, state: ClusterState) -> float | None:
+    """How long imbalance must have lasted before Ballast elects; None when it is left to the controller."""
+    how = scene.policy.leaders.beside_controller
+    if how is BesideController.ACT or not others.controller_rebalances(state):
+        return 0.0
+    if how is BesideController.STAND_BACK:
+        return None
+    return others.controller_interval_s(state)
+
+
+def election_plan(state: ClusterState, brokers: frozenset[int], now_ms: int) -> Plan:
+    """Every preferred election that would bring a leader home to one of these brokers."""
+    rows = np.flatnonzero(electable(state) & np.isin(state.preferred, np.array(sorted(brokers), np.int32)))
+    names = tuple(state.name(int(row)) for row in rows)
+    return Plan(
+        intent="elect preferred leaders",
+        cluster_id=state.cluster_id,
+        fingerprint=fingerprint(state),
+        moves=(),
+        elections=names,
+        status="complete" if names else "nothing-to-do",
+        created_at_ms=now_ms,
+    )
+
+
+def _known(ids: np.ndarray, broker: int) -> bool:
+    return bool(np.isin(broker, ids))

@@ -1,0 +1,107 @@
+"""The lock tick: become the cluster's one writer, stay it, or stand by warm.
+
+It runs on a loop of its own, so that a slow reading of the cluster never lets the lease run out.  A standby waits inside
+the journal's ``acquire``, which takes the lock the moment its holder releases it or has been silent for a whole lease.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from ballast.daemon.acting import acts_key
+from ballast.daemon.logs import say
+from ballast.daemon.permission import Acts
+from ballast.daemon.policy import ActionKind
+from ballast.daemon.scene import Scene
+from ballast.daemon.view import LockView, Pause, Role
+from ballast.errors import BallastError, Fenced, LockHeld
+from ballast.ports.journal import Holder, Journal
+
+log = logging.getLogger("ballast.daemon")
+
+PAUSE_KEY = "pause"
+WAIT_LEASES = 1.5
+"""How many leases a standby waits in one tick: longer than one, so that a dead holder is found out within it."""
+
+
+def keep_lock(scene: Scene, holder: Holder) -> str:
+    """Acquire, renew or wait; what is journaled is read again at each change of role."""
+    journal = scene.journal
+    if journal is None:
+        scene.set_role(Role.OBSERVER)
+        return "Every kind of action is in observe: no lock is wanted, nothing is written."
+    try:
+        if scene.board.view.role is Role.LEADER:
+            return _renew(scene, journal)
+        return _acquire(scene, journal, holder)
+    except BallastError as failure:
+        if not isinstance(failure, LockHeld):
+            _step_down(scene, failure.message)
+            scene.board.publish(lock=LockView(journal_readable=False))
+        raise
+
+
+def recall(scene: Scene, journal: Journal) -> None:
+    """Read what earlier processes left: the pause switch and the counts behind the caps."""
+    pause, acts = None, {}
+    kinds = {acts_key(kind): kind for kind in ActionKind}
+    for record in journal.read():
+        if record.key == PAUSE_KEY and record.value is not None:
+            pause = Pause(
+                by=str(record.value.get("by", "somebody")),
+                since_ms=int(record.value.get("since_ms", 0)),
+                reason=str(record.value.get("reason", "")),
+            )
+        elif record.key in kinds and record.value is not None:
+            acts[kinds[record.key]] = Acts.from_json(record.value)
+    scene.memory.acts = acts
+    scene.set_pause(pause)
+
+
+def _renew(scene: Scene, journal: Journal) -> str:
+    run = scene.hands.current() if scene.hands else None
+    try:
+        journal.renew(run.sentence if run else "")
+    except Fenced as failure:
+        _step_down(scene, failure.message)
+        return f"Lost the lock: {failure.message}"
+    return "Holds the lock" + (f" and carries out run {run.id}." if run else " and has nothing in flight.")
+
+
+def _acquire(scene: Scene, journal: Journal, holder: Holder) -> str:
+    try:
+        journal.acquire(holder, wait_s=WAIT_LEASES * holder.lease_s if scene.board.view.role is Role.STANDBY else 0.0)
+    except LockHeld as held:
+        scene.set_role(Role.STANDBY)
+        scene.board.publish(lock=_foreign(journal))
+        recall(scene, journal)
+        return f"Standing by: {held.message}"
+    if scene.board.view.role is Role.STOPPING:
+        journal.release()
+        return "Got the lock while stopping, and gave it back."
+    recall(scene, journal)
+    scene.board.publish(
+        lock=LockView(held=True, holder=holder.description, since_ms=holder.since_ms, journal_readable=True)
+    )
+    scene.set_role(Role.LEADER)
+    adopted = scene.hands.adopt() if scene.hands else None
+    tail = f" and goes on with run {adopted}, which an earlier process left open" if adopted else ""
+    sentence = f"Took the lock{tail}."
+    say(log, sentence, run=adopted)
+    return sentence
+
+
+def _step_down(scene: Scene, why: str) -> None:
+    if scene.board.view.role is Role.LEADER:
+        say(log, f"No longer the one that acts: {why}", level=logging.WARNING)
+        if scene.hands is not None:
+            scene.hands.stop(drain_s=0.0)
+    scene.set_role(Role.STANDBY)
+    scene.board.publish(lock=LockView(journal_readable=scene.board.view.lock.journal_readable))
+
+
+def _foreign(journal: Journal) -> LockView:
+    other = journal.holder()
+    if other is None:
+        return LockView(journal_readable=True)
+    return LockView(holder=other.description, since_ms=other.since_ms, journal_readable=True)

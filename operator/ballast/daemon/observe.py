@@ -1,0 +1,121 @@
+"""The observe tick: read the cluster, measure it, notice who came, who left and who else moves things."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ballast.core.cluster import ClusterState
+from ballast.daemon import others
+from ballast.daemon.figures import Figures, measure
+from ballast.daemon.scene import Scene
+from ballast.errors import BallastError, Refused, Unavailable
+
+
+def observe(scene: Scene) -> str:
+    """Take one reading and publish its figures."""
+    now_s = scene.clock.monotonic_s()
+    full = _wants_full(scene, now_s)
+    try:
+        state = scene.cluster.snapshot(log_dirs=full, configs=full)
+        _check_identity(scene, state)
+    except BallastError as failure:
+        scene.board.publish(figures_error=failure.message)
+        raise
+    memory = scene.memory
+    if full:
+        memory.full_read_at_s = now_s
+    elif memory.state is not None:
+        state = carry_over(memory.state, state)
+    memory.state, memory.read_at_s = state, scene.clock.monotonic_s()
+    memory.presence = memory.presence.see(state.alive, [b.id for b in state.brokers], now_s)
+    figures = measure(
+        state,
+        threshold_percent=scene.policy.leaders.imbalance_percentage,
+        per_topic=scene.web.topic_metrics,
+    )
+    ours = scene.hands.ours() if scene.hands else ()
+    found = others.find(state, ours, ignore=scene.policy.caution.ignore_others)
+    scene.board.publish(figures=figures, figures_error="", others=found)
+    scene.publish_standings()
+    if full and scene.on_state is not None:
+        scene.on_state(state)
+    return sentence(figures)
+
+
+def sentence(figures: Figures) -> str:
+    """The cluster in one sentence."""
+    down = len(figures.brokers) - figures.alive
+    parts = [f"{figures.alive} brokers up" + (f", {down} down" if down else "")]
+    parts.append(f"{figures.partitions} partitions")
+    for count, what in (
+        (figures.offline, "offline"),
+        (figures.under_min_isr, "under min ISR"),
+        (figures.under_replicated, "under-replicated"),
+        (figures.moving, "moving"),
+    ):
+        if count:
+            parts.append(f"{count} {what}")
+    over = figures.over
+    leaders = f"leaders of broker {', '.join(map(str, over))} imbalanced" if over else "leaders level"
+    return f"{', '.join(parts)}; {leaders}."
+
+
+def carry_over(old: ClusterState, new: ClusterState) -> ClusterState:
+    """Give a reading of metadata alone the sizes and configs of the reading before, replica by replica.
+
+    A replica that was not there before has no size: it stays unknown until the next full reading.
+    """
+    p, q = old.partitions, new.partitions
+    same_layout = (
+        [t.name for t in old.topics] == [t.name for t in new.topics]
+        and np.array_equal(p.start, q.start)
+        and np.array_equal(p.replica, q.replica)
+        and np.array_equal(p.number, q.number)
+        and np.array_equal(p.topic, q.topic)
+    )
+    kept = {b.id: b for b in old.brokers}
+    brokers = tuple(
+        replace(b, log_dirs=kept[b.id].log_dirs, log_dirs_known=kept[b.id].log_dirs_known) if b.id in kept else b
+        for b in new.brokers
+    )
+    configs = {t.name: t for t in old.topics}
+    topics = tuple(
+        replace(t, configs=configs[t.name].configs, min_isr=configs[t.name].min_isr) if t.name in configs else t
+        for t in new.topics
+    )
+    columns = q
+    if same_layout:
+        columns = replace(
+            q, size_bytes=p.size_bytes, lag=p.lag, log_dir=p.log_dir, future_size_bytes=p.future_size_bytes
+        )
+    return replace(
+        new,
+        brokers=brokers,
+        topics=topics,
+        partitions=columns,
+        broker_configs=old.broker_configs,
+        cluster_configs=old.cluster_configs,
+        gaps=old.gaps + tuple(g for g in new.gaps if g not in old.gaps),
+    )
+
+
+def _wants_full(scene: Scene, now_s: float) -> bool:
+    """Sizes and configs cost the brokers more: they are read less often, and again when the layout changed."""
+    last = scene.memory.full_read_at_s
+    return last is None or now_s - last >= scene.policy.intervals.log_dirs_s
+
+
+def _check_identity(scene: Scene, state: ClusterState) -> None:
+    """Refuse to look after another cluster than before under the same address."""
+    if not state.alive:
+        raise Unavailable("The cluster answered and named no living broker.")
+    memory = scene.memory
+    expected = scene.pinned_cluster_id or memory.cluster_id
+    if expected is not None and state.cluster_id != expected:
+        raise Refused(
+            f"This is cluster {state.cluster_id}, and this process keeps cluster {expected}.",
+            hint="If the cluster was replaced on purpose, set cluster.id anew and restart.",
+        )
+    memory.cluster_id = state.cluster_id

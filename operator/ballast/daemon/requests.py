@@ -1,0 +1,106 @@
+"""The requests tick: what people ask for, through the page or the journal, is answered by the one that acts."""
+
+from __future__ import annotations
+
+import logging
+import queue
+from collections.abc import Callable
+from dataclasses import replace
+
+from ballast.daemon.acting import propose, publish_proposals
+from ballast.daemon.lock import PAUSE_KEY
+from ballast.daemon.logs import say
+from ballast.daemon.scene import Scene
+from ballast.daemon.view import Pause, Role
+from ballast.errors import BallastError, Refused
+from ballast.ports.journal import Record, Request
+
+log = logging.getLogger("ballast.audit")
+
+Inbox = queue.SimpleQueue[Request]
+
+
+def submit(scene: Scene, inbox: Inbox, request: Request) -> None:
+    """Take a request from the page: into the journal, so that the one that acts finds it, whichever replica was asked."""
+    if scene.journal is not None:
+        scene.journal.request(request)
+    elif request.kind in {"pause", "resume"}:
+        inbox.put(request)
+    else:
+        raise Refused("This process only observes: there is nothing to approve or to cancel.")
+
+
+def answer_requests(scene: Scene, inbox: Inbox) -> str:
+    """Answer everything that waits."""
+    answered = 0
+    while not inbox.empty():
+        request = inbox.get_nowait()
+        say(log, answer(scene, request), request=request.id, by=request.by)
+        answered += 1
+    if scene.journal is not None and scene.board.view.role is Role.LEADER:
+        for request in [r for r in scene.journal.requests() if r.answer is None and r.kind in ANSWERS]:
+            sentence = answer(scene, request)
+            scene.journal.answer(request.id, sentence)
+            say(log, sentence, request=request.id, by=request.by)
+            answered += 1
+    scene.publish_standings()
+    return f"Answered {answered} request{'s' * (answered != 1)}." if answered else "Nobody asked for anything."
+
+
+def answer(scene: Scene, request: Request) -> str:
+    """Carry one request out and say what came of it; a refusal is an answer, too."""
+    try:
+        return ANSWERS[request.kind](scene, request)
+    except BallastError as failure:
+        return f"Refused: {failure}"
+
+
+def _pause(scene: Scene, request: Request) -> str:
+    pause = Pause(by=request.by, since_ms=request.at_ms, reason=str(request.body.get("reason", ""))[:200])
+    _journal(scene, {"by": pause.by, "since_ms": pause.since_ms, "reason": pause.reason})
+    scene.set_pause(pause)
+    if scene.hands is not None:
+        scene.hands.pause(paused=True)
+    return f"Paused by {pause.by}: nothing new starts, moves in flight go on."
+
+
+def _resume(scene: Scene, request: Request) -> str:
+    if scene.board.view.pause is None:
+        return "It was not paused."
+    _journal(scene, None)
+    scene.set_pause(None)
+    if scene.hands is not None:
+        scene.hands.pause(paused=False)
+    return f"Resumed by {request.by}."
+
+
+def _approve(scene: Scene, request: Request) -> str:
+    wanted = str(request.body.get("plan", ""))
+    for kind, proposal in scene.memory.proposals.items():
+        if proposal.id == wanted:
+            approved = replace(proposal, approved_by=request.by)
+            scene.memory.proposals[kind] = approved
+            sentence = propose(scene, kind, approved.plan)
+            publish_proposals(scene)
+            return f"{request.by} approved {wanted}. {sentence}"
+    raise Refused(f"There is no plan {wanted} any more.", hint="The cluster changed; look at the plan that waits now.")
+
+
+def _cancel(scene: Scene, request: Request) -> str:
+    rollback = request.body.get("rollback") is True
+    if scene.hands is None or not scene.hands.cancel(rollback=rollback):
+        return "Nothing is being carried out."
+    return f"{request.by} cancelled the run" + (" and asked to undo what had arrived." if rollback else ".")
+
+
+ANSWERS: dict[str, Callable[[Scene, Request], str]] = {
+    "pause": _pause,
+    "resume": _resume,
+    "approve": _approve,
+    "cancel": _cancel,
+}
+
+
+def _journal(scene: Scene, value: dict[str, object] | None) -> None:
+    if scene.journal is not None:
+        scene.journal.append([Record(PAUSE_KEY, value)])

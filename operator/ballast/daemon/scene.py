@@ -1,0 +1,120 @@
+"""What every tick works with: the parts, the policy in force, and what the daemon remembers between ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ballast.core.cluster import ClusterState
+from ballast.core.plan import Plan
+from ballast.daemon.hands import Hands, Planner
+from ballast.daemon.patience import Hysteresis, Presence
+from ballast.daemon.permission import Acts, Situation, standings
+from ballast.daemon.policy import ActionKind, DaemonPolicy, WebPolicy
+from ballast.daemon.view import Board, Pause, Role
+from ballast.errors import Unavailable
+from ballast.ports.cluster import ClusterReader
+from ballast.ports.journal import Journal
+from ballast.ports.time import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A plan and the kind of action that would carry it out."""
+
+    id: str
+    kind: ActionKind
+    plan: Plan
+    approved_by: str | None = None
+
+
+@dataclass(slots=True)
+class Memory:
+    """What is known from earlier ticks; bounded by the number of brokers and kinds, never by time."""
+
+    state: ClusterState | None = None
+    """The newest reading, sizes and configs carried over from the newest full one."""
+    read_at_s: float | None = None
+    """Monotonic time of the newest reading."""
+    full_read_at_s: float | None = None
+    cluster_id: str | None = None
+    """Pinned at the first reading, or by the settings."""
+    presence: Presence = field(default_factory=Presence)
+    hysteresis: Hysteresis = field(default_factory=Hysteresis)
+    acts: Mapping[ActionKind, Acts] = field(default_factory=dict)
+    proposals: dict[ActionKind, Proposal] = field(default_factory=dict)
+    running: ActionKind | None = None
+    """The kind of action that the current run is."""
+
+
+@dataclass(slots=True)
+class Scene:
+    """The parts and the memory."""
+
+    cluster: ClusterReader
+    clock: Clock
+    board: Board
+    policy: DaemonPolicy
+    web: WebPolicy = field(default_factory=WebPolicy)
+    journal: Journal | None = None
+    """None in observe mode: nothing is written to the cluster, and there is nothing to read."""
+    hands: Hands | None = None
+    planner: Planner | None = None
+    pinned_cluster_id: str | None = None
+    on_state: Callable[[ClusterState], None] | None = None
+    """Told about every full reading: the sampler."""
+    memory: Memory = field(default_factory=Memory)
+
+    def fresh_state(self) -> ClusterState:
+        """The newest reading; raises ``Unavailable`` when it is too old to decide from."""
+        state, age = self.memory.state, self.reading_age_s()
+        if state is None or age is None or age > self.policy.caution.max_snapshot_age_s:
+            raise Unavailable(
+                "There is no fresh reading of the cluster.",
+                hint="See the observe tick for what keeps it from being read.",
+            )
+        return state
+
+    def reading_age_s(self) -> float | None:
+        """Age of the newest reading in seconds."""
+        read = self.memory.read_at_s
+        return None if read is None else self.clock.monotonic_s() - read
+
+    def quiet_reason(self) -> str:
+        """Why the cluster is to be left in peace now; empty when it is not."""
+        now_s = self.clock.monotonic_s()
+        wait_s = self.memory.presence.unquiet(self.policy.caution.quiet_after_return_s, now_s)
+        figures = self.board.view.figures
+        if wait_s > 0:
+            return f"a broker came or went; {wait_s:.0f} s of quiet are left."
+        if figures is not None and figures.under_replicated:
+            return f"{figures.under_replicated} partitions have replicas out of sync."
+        return ""
+
+    def situation(self) -> Situation:
+        """Everything a permission depends on, now."""
+        view = self.board.view
+        run = self.hands.current() if self.hands else None
+        return Situation(
+            now_ms=self.clock.now_ms(),
+            role=view.role,
+            reading_age_s=self.reading_age_s(),
+            pause=view.pause,
+            run=run.id if run else None,
+            others=view.others,
+            quiet_reason=self.quiet_reason(),
+            acts=self.memory.acts,
+        )
+
+    def publish_standings(self) -> None:
+        """Show what may start now and what may not, and why."""
+        self.board.publish(standings=standings(self.policy, self.situation()), mode=self.policy.mode.value)
+
+    def set_pause(self, pause: Pause | None) -> None:
+        """Show the pause switch."""
+        self.board.publish(pause=pause)
+
+    def set_role(self, role: Role) -> None:
+        """Show what this process is."""
+        if self.board.view.role is not role:
+            self.board.publish(role=role)

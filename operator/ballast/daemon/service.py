@@ -1,0 +1,178 @@
+"""The daemon: three loops, a board, a web server, and an orderly end.
+
+The *lock* loop keeps the lease or waits for it; the *pulse* loop answers people and follows the settings; the *work* loop
+reads and decides, and may take as long as a slow cluster makes it.  The lock loop writes the role, the pulse loop pause and
+policy, the work loop readings and figures; starting a run is guarded by the executor, which carries out one at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ballast.daemon import health
+from ballast.daemon.acting import notice_end
+from ballast.daemon.leaders import check_leaders
+from ballast.daemon.lock import keep_lock
+from ballast.daemon.logs import say
+from ballast.daemon.loop import Beat, Loop, Tick
+from ballast.daemon.metrics import Metrics
+from ballast.daemon.observe import observe
+from ballast.daemon.policy import DaemonPolicy
+from ballast.daemon.requests import Inbox, answer_requests, submit
+from ballast.daemon.scene import Scene
+from ballast.daemon.view import Role, TickReport
+from ballast.daemon.web.actions import Desk
+from ballast.daemon.web.app import WebParts, build
+from ballast.daemon.web.server import WebServer
+from ballast.errors import BallastError
+from ballast.ports.journal import Holder, Request
+
+log = logging.getLogger("ballast.daemon")
+
+_JOIN_S: Final = 5.0
+
+SettingsChange = tuple[DaemonPolicy, tuple[tuple[str, str], ...], str]
+"""The policy from now on, the settings for the page, and what changed in one sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceParts:
+    """What ``wiring`` hands over."""
+
+    scene: Scene
+    holder: Holder
+    settings_changed: Callable[[], SettingsChange | None] = lambda: None
+    """Asked every few seconds; raises ``UsageError`` when the new file has a mistake."""
+    more_ticks: Sequence[Tick] = ()
+
+
+class Service:
+    """Runs until it is told to stop."""
+
+    def __init__(self, parts: ServiceParts) -> None:
+        self.parts = parts
+        self.scene = parts.scene
+        self.metrics = Metrics(self.scene.board)
+        self.inbox: Inbox = Inbox()
+        self._stop = threading.Event()
+        self._wake = threading.Event()
+        scene = self.scene
+        self.work = self._loop(
+            Tick(name="observe", every_s=lambda: scene.policy.intervals.observe_s, run=lambda: observe(scene)),
+            Tick(
+                name="leaders", every_s=lambda: scene.policy.leaders.check_interval_s, run=lambda: check_leaders(scene)
+            ),
+            *parts.more_ticks,
+        )
+        self.lock = self._loop(
+            Tick(name="lock", every_s=lambda: scene.policy.intervals.lock_s, run=lambda: keep_lock(scene, parts.holder))
+        )
+        self.pulse = self._loop(
+            Tick(name="requests", every_s=lambda: scene.policy.intervals.requests_s, run=self._requests),
+            Tick(name="settings", every_s=lambda: scene.policy.intervals.settings_s, run=self._settings),
+        )
+        self.web = WebServer(build(self._web_parts()), scene.web)
+
+    def run(self) -> None:
+        """Serve and tick until ``stop``; then leave within the grace period."""
+        self.web.start()
+        say(log, f"Listening on http://{self.web.host}:{self.web.port}/", host=self.web.host, port=self.web.port)
+        threads = [
+            threading.Thread(target=loop.run, args=(self._stop.is_set,), name=name, daemon=True)
+            for name, loop in (("work", self.work), ("lock", self.lock))
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            self.pulse.run(self._stop.is_set)
+        finally:
+            self._leave(threads)
+
+    def stop(self) -> None:
+        """Ask for the end; safe inside a signal handler, since it only sets flags."""
+        self._stop.set()
+        self._wake.set()
+
+    @property
+    def beats(self) -> dict[str, Beat]:
+        """The signs of life of every loop."""
+        return {"pulse": self.pulse.beat, "work": self.work.beat, "lock": self.lock.beat}
+
+    def look_now(self) -> None:
+        """Make the reading and the checks due at once."""
+        for tick in self.work.ticks:
+            self.work.hurry(tick.name)
+
+    def _loop(self, *ticks: Tick) -> Loop:
+        return Loop(ticks=ticks, clock=self.scene.clock, report=self._report, nap=self._nap)
+
+    def _nap(self, seconds: float) -> None:
+        self._wake.wait(seconds)
+
+    def _requests(self) -> str:
+        notice_end(self.scene)
+        return answer_requests(self.scene, self.inbox)
+
+    def _settings(self) -> str:
+        try:
+            change = self.parts.settings_changed()
+        except BallastError as mistake:
+            self.scene.board.publish(settings_problem=str(mistake))
+            raise
+        if change is None:
+            return "The settings are the same."
+        self.scene.policy, shown, sentence = change
+        self.scene.board.publish(settings=shown, settings_problem="")
+        self.scene.publish_standings()
+        say(log, sentence)
+        return sentence
+
+    def _report(self, name: str, report: TickReport) -> None:
+        before = self.scene.board.view.ticks.get(name)
+        self.scene.board.publish(ticks={**self.scene.board.view.ticks, name: report})
+        result = "ok" if report.ok else ("bug" if report.sentence.startswith("A bug") else "failed")
+        self.metrics.ticks.labels(name, result).inc()
+        self.metrics.durations.labels(name).observe(report.duration_s)
+        if report.ok and (before is None or before.sentence != report.sentence) and name != "observe":
+            say(log, report.sentence, tick=name)
+
+    def _web_parts(self) -> WebParts:
+        scene = self.scene
+        return WebParts(
+            board=scene.board,
+            metrics=self.metrics,
+            clock=scene.clock,
+            desk=Desk(scene.web.token_file, self._submit, scene.clock),
+            alive=lambda: health.alive(self.beats, scene.clock.monotonic_s()),
+            ready=lambda: health.ready(
+                scene.board.view, now_ms=scene.clock.now_ms(), observe_s=scene.policy.intervals.observe_s
+            ),
+        )
+
+    def _submit(self, request: Request) -> None:
+        submit(self.scene, self.inbox, request)
+        self.pulse.hurry("requests")
+
+    def _leave(self, threads: Sequence[threading.Thread]) -> None:
+        """Stop deciding, put the tools down, tell the successor."""
+        scene = self.scene
+        held = scene.board.view.role is Role.LEADER
+        scene.set_role(Role.STOPPING)
+        say(log, "Stopping: nothing new is decided.")
+        if scene.hands is not None:
+            drain_s = max(0.0, scene.policy.stop.grace_s - 2 * _JOIN_S) if scene.policy.stop.drain else 0.0
+            scene.hands.stop(drain_s=drain_s)
+        for thread in threads:
+            # A standby may be waiting for the lease to run out; it is not waited for, and gives up what it gets.
+            thread.join(_JOIN_S / len(threads))
+        if held and scene.journal is not None:
+            try:
+                scene.journal.release()
+            except BallastError as failure:
+                say(log, f"The lock was not released and runs out by itself: {failure}", level=logging.WARNING)
+        self.web.stop()
+        say(log, "Stopped.")

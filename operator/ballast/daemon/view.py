@@ -1,0 +1,197 @@
+"""What the daemon knows about itself and its cluster right now, as one frozen value.
+
+The loop publishes; metrics, the page and the probes read.  A reader never sees half an update, holds no lock while it
+renders, and can wait for the next version.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from ballast.daemon.figures import Figures
+
+
+class Role(StrEnum):
+    """What this process is to its cluster."""
+
+    STARTING = "starting"
+    OBSERVER = "observer"
+    """No kind of action may write: no lock is wanted."""
+    LEADER = "leader"
+    """It holds the cluster's lock and is the only one that acts."""
+    STANDBY = "standby"
+    """Somebody else holds the lock; this process is warm."""
+    STOPPING = "stopping"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TickReport:
+    """How one kind of tick went last time, in one sentence."""
+
+    sentence: str
+    at_ms: int
+    duration_s: float
+    ok: bool = True
+    failures: int = 0
+    """Failures in a row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Whether one kind of action may start now, and the sentence that says why."""
+
+    kind: str
+    mode: str
+    allowed: bool
+    code: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Other:
+    """Somebody else who moves things on this cluster, or could."""
+
+    code: str
+    sentence: str
+    blocking: bool
+    """Ballast stands back while this lasts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveView:
+    """One partition on its way."""
+
+    topic: str
+    partition: int
+    old: tuple[int, ...]
+    new: tuple[int, ...]
+    size_bytes: int
+    copied_bytes: int
+    phase: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """The run that is being carried out, or one of history."""
+
+    id: str
+    intent: str
+    phase: str
+    started_at_ms: int
+    ended_at_ms: int | None = None
+    outcome: str = ""
+    moves_total: int = 0
+    moves_done: int = 0
+    moves_failed: int = 0
+    bytes_total: int = 0
+    bytes_left: int = 0
+    rate_bytes_per_s: float = 0.0
+    seconds_left: float | None = None
+    throttle_bytes_per_s: int | None = None
+    sentence: str = ""
+    moves: tuple[MoveView, ...] = ()
+    """The ones in flight, at most a page of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanView:
+    """A plan that waits for a person, or that the daemon would carry out if it were allowed to."""
+
+    id: str
+    kind: str
+    intent: str
+    created_at_ms: int
+    moves: int
+    elections: int
+    bytes_moved: int
+    bound_bytes: int | None
+    status: str
+    waiting: bool
+    """True when a person's approval would start it."""
+    reasons: tuple[tuple[str, int], ...] = ()
+    before: Mapping[str, Any] = field(default_factory=dict)
+    after: Mapping[str, Any] = field(default_factory=dict)
+    examples: tuple[MoveView, ...] = ()
+    obstacles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """The pause switch, as the journal remembers it."""
+
+    by: str
+    since_ms: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockView:
+    """The cluster's lock as far as this process can tell."""
+
+    held: bool = False
+    holder: str = ""
+    since_ms: int | None = None
+    journal_readable: bool | None = None
+    """None when there is no journal to read (observe mode)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """Everything at one moment."""
+
+    version: int = 0
+    name: str = ""
+    """What people call the cluster."""
+    instance: str = ""
+    """What people call this process: the pod's name."""
+    started_at_ms: int = 0
+    role: Role = Role.STARTING
+    mode: str = "observe"
+    figures: Figures | None = None
+    figures_error: str = ""
+    """Why the newest reading failed; empty when it did not."""
+    ticks: Mapping[str, TickReport] = field(default_factory=dict)
+    standings: tuple[Standing, ...] = ()
+    others: tuple[Other, ...] = ()
+    plans: tuple[PlanView, ...] = ()
+    run: RunView | None = None
+    history: tuple[RunView, ...] = ()
+    pause: Pause | None = None
+    lock: LockView = LockView()
+    throttle_debts: int = 0
+    """Throttles that Ballast set and has not yet taken back."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """The settings in force, as (name, value); no secret is ever among them."""
+    settings_problem: str = ""
+    """Why the newest settings file is not in force; empty when it is."""
+
+
+class Board:
+    """Holds the newest view; safe to use from any thread."""
+
+    def __init__(self, first: View | None = None) -> None:
+        self._view = first or View()
+        self._changed = threading.Condition()
+
+    @property
+    def view(self) -> View:
+        """The newest view."""
+        return self._view
+
+    def publish(self, **changes: Any) -> View:
+        """Replace some fields; wakes whoever waits."""
+        with self._changed:
+            self._view = replace(self._view, version=self._view.version + 1, **changes)
+            self._changed.notify_all()
+            return self._view
+
+    def wait(self, version: int, timeout_s: float) -> View:
+        """Return when there is a newer view than ``version``, or after the timeout with what there is."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._view.version > version, timeout_s)
+            return self._view

@@ -1,0 +1,89 @@
+"""The JSON form of a view, as ``/api/v1`` gives it; documented by ``openapi``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from ballast.core.cluster import UNKNOWN
+from ballast.daemon.figures import BrokerFigures, Figures, Level
+from ballast.daemon.view import View
+
+
+def status(view: View, *, now_ms: int, can_act: bool) -> dict[str, Any]:
+    """Everything that the page shows."""
+    return {
+        "version": view.version,
+        "now_ms": now_ms,
+        "name": view.name,
+        "instance": view.instance,
+        "started_at_ms": view.started_at_ms,
+        "role": view.role.value,
+        "mode": view.mode,
+        "actions_enabled": can_act,
+        "cluster": None if view.figures is None else cluster(view.figures),
+        "cluster_error": view.figures_error or None,
+        "standings": [asdict(s) for s in view.standings],
+        "others": [asdict(o) for o in view.others],
+        "pause": None if view.pause is None else asdict(view.pause),
+        "lock": asdict(view.lock),
+        "run": None if view.run is None else asdict(view.run),
+        "plans": [asdict(p) for p in view.plans],
+        "ticks": {name: asdict(t) for name, t in view.ticks.items()},
+        "throttle_debts": view.throttle_debts,
+        "settings_problem": view.settings_problem or None,
+    }
+
+
+def cluster(figures: Figures) -> dict[str, Any]:
+    """The cluster in figures; what a broker did not say is null, never zero."""
+    return {
+        "id": figures.cluster_id,
+        "kafka_version": figures.kafka_version,
+        "taken_at_ms": figures.taken_at_ms,
+        "topics": figures.topics,
+        "partitions": figures.partitions,
+        "under_replicated": figures.under_replicated,
+        "under_min_isr": figures.under_min_isr,
+        "at_min_isr": figures.at_min_isr,
+        "offline": figures.offline,
+        "moving": figures.moving,
+        "leader_imbalance_threshold": figures.threshold,
+        "brokers": [_broker(b) for b in figures.brokers],
+        "levels": [_level(lv) for lv in figures.levels],
+        "throttles": {
+            "topics": list(figures.throttles.topics),
+            "brokers": list(figures.throttles.brokers),
+            "bytes_per_s": None if figures.throttles.bytes_per_s == UNKNOWN else figures.throttles.bytes_per_s,
+        },
+        "gaps": list(figures.gaps),
+    }
+
+
+def history(view: View) -> list[dict[str, Any]]:
+    """Runs that ended, newest first."""
+    return [asdict(run) for run in view.history]
+
+
+def settings(view: View) -> dict[str, Any]:
+    """The settings in force; secrets are never among them."""
+    return {"settings": [{"name": name, "value": value} for name, value in view.settings]}
+
+
+def _broker(broker: BrokerFigures) -> dict[str, Any]:
+    return {
+        key: None if value == UNKNOWN and key.endswith("_bytes") else value for key, value in asdict(broker).items()
+    }
+
+
+def _level(level: Level) -> dict[str, Any]:
+    return {
+        "resource": level.resource,
+        "unit": level.unit,
+        "mean": level.mean,
+        "low": level.low,
+        "high": level.high,
+        "skew": level.skew,
+        "outside": list(level.outside),
+        "values": {str(broker): value for broker, value in level.values.items()},
+    }

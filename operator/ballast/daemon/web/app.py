@@ -1,0 +1,175 @@
+"""The routes.  Reading needs nothing; acting needs the token, sent in a header that no form or link can send."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, Final
+
+from prometheus_client.exposition import choose_encoder
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from ballast.daemon.health import Health
+from ballast.daemon.metrics import Metrics
+from ballast.daemon.view import Board
+from ballast.daemon.web import api
+from ballast.daemon.web.actions import Desk
+from ballast.daemon.web.openapi import document
+from ballast.ports.time import Clock
+
+_STATIC: Final = {
+    "page.html": "text/html; charset=utf-8",
+    "page.css": "text/css; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+_SECURITY: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+_LONGEST_WAIT_S: Final = 25.0
+
+Answer = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebParts:
+    """What the routes need from the daemon."""
+
+    board: Board
+    metrics: Metrics
+    clock: Clock
+    desk: Desk
+    alive: Callable[[], Health]
+    ready: Callable[[], Health]
+
+
+def build(parts: WebParts) -> Starlette:
+    """The application."""
+    return Starlette(
+        routes=[*_probes(parts), *_reading(parts), *_acting(parts), *_page()],
+        middleware=[Middleware(GZipMiddleware, minimum_size=2_000)],
+        exception_handlers={HTTPException: _refused},
+    )
+
+
+def _probes(parts: WebParts) -> list[BaseRoute]:
+    async def livez(_: Request) -> Response:
+        return _probe(parts.alive())
+
+    async def readyz(_: Request) -> Response:
+        return _probe(parts.ready())
+
+    async def metrics(request: Request) -> Response:
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        body = await run_in_threadpool(encode, parts.metrics.registry)
+        return Response(body, media_type=content_type)
+
+    return [Route("/livez", livez), Route("/readyz", readyz), Route("/metrics", metrics)]
+
+
+def _reading(parts: WebParts) -> list[BaseRoute]:
+    board, desk = parts.board, parts.desk
+
+    async def status(request: Request) -> Response:
+        """With ``?after=<version>`` it waits until there is something newer, so that the page need not poll fast."""
+        after = request.query_params.get("after", "")
+        view = board.view
+        if after.isdigit():
+            view = await run_in_threadpool(board.wait, int(after), _LONGEST_WAIT_S)
+        return _json(api.status(view, now_ms=parts.clock.now_ms(), can_act=desk.open))
+
+    async def history(_: Request) -> Response:
+        return _json({"runs": api.history(board.view)})
+
+    async def settings(_: Request) -> Response:
+        return _json(api.settings(board.view))
+
+    async def openapi(_: Request) -> Response:
+        return _json(document())
+
+    return [
+        Route("/api/v1/status", status),
+        Route("/api/v1/history", history),
+        Route("/api/v1/settings", settings),
+        Route("/api/v1/openapi.json", openapi),
+    ]
+
+
+def _acting(parts: WebParts) -> list[BaseRoute]:
+    desk = parts.desk
+
+    def action(kind: str) -> Answer:
+        async def answer(request: Request) -> Response:
+            desk.admit(request.headers)
+            body = await _body(request)
+            receipt = await run_in_threadpool(desk.take, kind, body)
+            return _json({"request": receipt, "accepted": True}, status_code=202)
+
+        return answer
+
+    return [
+        Route(f"/api/v1/actions/{kind}", action(kind), methods=["POST"])
+        for kind in ("pause", "resume", "approve", "cancel")
+    ]
+
+
+def _page() -> list[BaseRoute]:
+    folder = resources.files("ballast.daemon.web") / "static"
+
+    def asset(name: str) -> Answer:
+        body = (folder / name).read_bytes()
+
+        async def answer(_: Request) -> Response:
+            return Response(body, media_type=_STATIC[name], headers={**_SECURITY, "Cache-Control": "no-cache"})
+
+        return answer
+
+    async def favicon(_: Request) -> Response:
+        return RedirectResponse("/icon.svg")
+
+    return [
+        Route("/", asset("page.html")),
+        Route("/favicon.ico", favicon),
+        *(Route(f"/{name}", asset(name)) for name in _STATIC if name != "page.html"),
+    ]
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    raw = await request.body()
+    if len(raw) > 10_000:
+        raise HTTPException(413, "The request is too long.")
+    try:
+        body = json.loads(raw or b"{}")
+    except ValueError as error:
+        raise HTTPException(400, "The body is not JSON.") from error
+    if not isinstance(body, dict):
+        raise HTTPException(400, "The body must be a JSON object.")
+    return body
+
+
+def _json(value: Any, *, status_code: int = 200) -> Response:
+    return JSONResponse(value, status_code=status_code, headers={"Cache-Control": "no-store", **_SECURITY})
+
+
+def _probe(health: Health) -> Response:
+    return PlainTextResponse(health.sentence + "\n", status_code=200 if health.ok else 503)
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return JSONResponse(
+        {"error": error.detail}, status_code=error.status_code, headers={**_SECURITY, **(error.headers or {})}
+    )

@@ -1,0 +1,110 @@
+"""Every setting, composed from the policies that the rooms declare; documented where each is declared.
+
+A field here is either a room's policy or the connection.  Names are Ballast's own; Kafka's dotted names are accepted for
+the ones that Kafka has (``kafka_names``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from annotated_types import Gt
+
+from ballast.daemon.policy import (
+    Actions,
+    Caution,
+    DaemonPolicy,
+    Intervals,
+    LeaderPolicy,
+    LogPolicy,
+    Mode,
+    StopPolicy,
+    WebPolicy,
+)
+from ballast.executor.policy import ExecutionPolicy
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClusterSettings:
+    """Which cluster, and how it is reached. Changes need a restart."""
+
+    name: str = ""
+    """What people call the cluster; shown on the page and in `ballast_cluster_info`. Empty shows the cluster id."""
+    bootstrap_server: str | None = None
+    """`host:port,…` of a few brokers. Empty uses the running sandbox, if there is one."""
+    command_config: Path | None = None
+    """A file of client properties in Kafka's own form (`security.protocol`, `sasl.jaas.config`, `ssl.…`)."""
+    zookeeper: str | None = None
+    """`host:port[/chroot]` for clusters that still have ZooKeeper."""
+    id: str | None = None
+    """The cluster's id. When set, Ballast refuses to look after any other cluster at this address. Empty pins the id
+    of the first reading, until the process ends."""
+    timeout_s: Annotated[float, Gt(0)] = 30.0
+    """Longest wait for an answer of the cluster, in seconds."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JournalSettings:
+    """Where intents are written before they are carried out. Changes need a restart."""
+
+    topic: str = "__ballast_journal"
+    """The compacted topic in the cluster itself that holds the journal and the lock."""
+    lease_s: Annotated[float, Gt(0)] = 15.0
+    """How long after its holder's last sign of life the lock may be taken over, in seconds."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SampleSettings:
+    """The sampler, which gives plans a history to judge by. Changes need a restart."""
+
+    store: str | None = None
+    """Folder or object-store URL of the Delta tables. Empty keeps no samples."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """One process keeps one cluster by these."""
+
+    cluster: ClusterSettings = field(default_factory=ClusterSettings)
+    """Which cluster, and how it is reached."""
+    mode: Mode = Mode.OBSERVE
+    """`observe` writes nothing to the cluster, not even a journal; `approve` prepares plans that wait for a person;
+    `auto` carries them out. Each kind of action may have its own, see `actions`."""
+    leaders: LeaderPolicy = field(default_factory=LeaderPolicy)
+    """Leader imbalance."""
+    actions: Actions = field(default_factory=Actions)
+    """Per kind of action: mode, windows, caps."""
+    intervals: Intervals = field(default_factory=Intervals)
+    """How often the daemon looks."""
+    caution: Caution = field(default_factory=Caution)
+    """When to hold still."""
+    execution: ExecutionPolicy = field(default_factory=ExecutionPolicy)
+    """How plans are carried out: batches, throttles, guards."""
+    journal: JournalSettings = field(default_factory=JournalSettings)
+    """Where intents are written."""
+    samples: SampleSettings = field(default_factory=SampleSettings)
+    """The sampler."""
+    stop: StopPolicy = field(default_factory=StopPolicy)
+    """What SIGTERM does."""
+    web: WebPolicy = field(default_factory=WebPolicy)
+    """The page, the API, the metrics and the probes. Changes need a restart."""
+    log: LogPolicy = field(default_factory=LogPolicy)
+    """What the log looks like. Changes need a restart."""
+
+    @property
+    def daemon(self) -> DaemonPolicy:
+        """What the loop decides by."""
+        return DaemonPolicy(
+            mode=self.mode,
+            leaders=self.leaders,
+            actions=self.actions,
+            intervals=self.intervals,
+            caution=self.caution,
+            stop=self.stop,
+        )
+
+
+NEED_RESTART = ("cluster", "journal", "samples", "web", "log")
+"""Sections that are read once."""

@@ -1,0 +1,116 @@
+"""Puts a daemon together: cluster, journal, planner, executor, settings, and the loop that uses them."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import FrameType
+
+from ballast.adapters.clock import SystemClock
+from ballast.daemon import logs
+from ballast.daemon.scene import Scene
+from ballast.daemon.service import Service, ServiceParts, SettingsChange
+from ballast.daemon.view import Board, View
+from ballast.ports.journal import Holder
+from ballast.ports.time import Clock
+from ballast.settings.load import load_settings
+from ballast.settings.model import Settings
+from ballast.settings.show import differences, flat, need_restart
+from ballast.settings.watch import FileWatch
+from ballast.wiring.cluster import open_cluster
+
+
+def run_daemon(config: Path | None, environment: Mapping[str, str]) -> None:
+    """Run until SIGTERM or SIGINT."""
+    settings = load_settings(config, environment)
+    logs.configure(settings.log)
+    opened = open_cluster(
+        bootstrap_server=settings.cluster.bootstrap_server,
+        command_config=settings.cluster.command_config,
+        zookeeper=settings.cluster.zookeeper,
+        timeout_s=settings.cluster.timeout_s,
+    )
+    with opened:
+        clock = SystemClock()
+        board = Board(first_view(settings, clock))
+        scene = Scene(
+            cluster=opened.cluster,
+            clock=clock,
+            board=board,
+            policy=settings.daemon,
+            web=settings.web,
+            pinned_cluster_id=settings.cluster.id,
+        )
+        service = Service(
+            ServiceParts(
+                scene=scene,
+                holder=describe_self(clock, settings),
+                settings_changed=settings_reader(config, environment, settings),
+            )
+        )
+        _obey_signals(service)
+        service.run()
+
+
+def first_view(settings: Settings, clock: Clock) -> View:
+    """What is known before the first tick."""
+    return View(
+        name=settings.cluster.name,
+        instance=instance_name(),
+        started_at_ms=clock.now_ms(),
+        mode=settings.mode.value,
+        settings=tuple(flat(settings)),
+    )
+
+
+def instance_name() -> str:
+    """The pod's name where there is one, else the host's."""
+    return os.environ.get("BALLAST_INSTANCE") or socket.gethostname()
+
+
+def describe_self(clock: Clock, settings: Settings) -> Holder:
+    """Who takes the lock."""
+    return Holder(
+        id=secrets.token_hex(8),
+        description=f"the daemon on {instance_name()} (process {os.getpid()})",
+        since_ms=clock.now_ms(),
+        lease_s=settings.journal.lease_s,
+    )
+
+
+def settings_reader(
+    config: Path | None, environment: Mapping[str, str], first: Settings
+) -> Callable[[], SettingsChange | None]:
+    """Look whether the file changed; hand over what may change while running and name what may not."""
+    if config is None:
+        return lambda: None
+    watch, current = FileWatch(config), first
+
+    def look() -> SettingsChange | None:
+        nonlocal current
+        if not watch.changed():
+            return None
+        before, current = current, load_settings(config, environment)
+        changed = differences(current, before)
+        if not changed:
+            return None
+        later = need_restart(before, current)
+        names = ", ".join(f"{name} = {value}" for name, value, _ in changed if name not in later)
+        sentence = f"Settings changed: {names}." if names else "Settings changed."
+        if later:
+            sentence += f" Picked up at the next start only: {', '.join(later)}."
+        return current.daemon, tuple(flat(current)), sentence
+
+    return look
+
+
+def _obey_signals(service: Service) -> None:
+    def stop(_: int, __: FrameType | None) -> None:
+        service.stop()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)

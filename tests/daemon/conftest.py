@@ -1,0 +1,182 @@
+"""A daemon on a simulated cluster: single ticks on simulated time, or the whole service on real time."""
+
+from __future__ import annotations
+
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from ballast.core.cluster import ClusterState
+from ballast.daemon.policy import DaemonPolicy, WebPolicy
+from ballast.daemon.scene import Scene
+from ballast.daemon.service import Service, ServiceParts
+from ballast.daemon.view import Board, Role, View
+from ballast.ports.journal import Holder
+from ballast.sim.clock import SimClock
+from ballast.sim.cluster import SimCluster
+from ballast.sim.model import SimBroker
+from ballast.sim.world import SimWorld
+
+RACKS = ("a", "b", "c")
+
+
+def make_world(clock: SimClock, brokers: int = 3, partitions: int = 12, **world: Any) -> SimWorld:
+    """``orders`` with three replicas each, preferred leaders in turn, everything level."""
+    ids = list(range(1, brokers + 1))
+    sim = SimWorld(clock, [SimBroker(id=b, rack=RACKS[(b - 1) % 3]) for b in ids], **world)
+    width = min(3, brokers)
+    sim.add_topic(
+        "orders",
+        {p: tuple(ids[(p + k) % brokers] for k in range(width)) for p in range(partitions)},
+        size_bytes=100e6,
+        configs={"min.insync.replicas": "2"},
+    )
+    # The controller's own rebalance is off unless a test is about it.
+    sim.cluster_configs["auto.leader.rebalance.enable"] = "false"
+    return sim
+
+
+def displace(world: SimWorld, broker: int) -> None:
+    """Take every leadership from a broker that stays up and in sync, as a restart does."""
+    for partition in world.partitions():
+        if partition.leader == broker:
+            partition.leader = next(b for b in partition.replicas if b != broker)
+            world.controller.publish(partition) if hasattr(world.controller, "publish") else None
+    world.clock.sleep(2)
+
+
+class LiveCluster(SimCluster):
+    """A simulated cluster whose time follows the real one, for services that run in threads."""
+
+    def __init__(self, world: SimWorld) -> None:
+        super().__init__(world)
+        self._started = time.monotonic()
+        self._turn = threading.Lock()
+
+    def snapshot(self, *, log_dirs: bool = True, configs: bool = True) -> ClusterState:
+        """Catch up with real time, then answer."""
+        with self._turn:
+            behind = time.monotonic() - self._started - self.world.clock.monotonic_s()
+            self.world.clock.sleep(max(0.0, behind))
+            return super().snapshot(log_dirs=log_dirs, configs=configs)
+
+
+class WallClock:
+    """Real time, here so that these tests need no adapter."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic_s(self) -> float:
+        """Seconds that never go back."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+
+@dataclass
+class Running:
+    """A service in a thread."""
+
+    service: Service
+    world: SimWorld
+    scene: Scene
+    thread: threading.Thread
+    turn: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.service.web.port}"
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and body, also of refusals."""
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=10) as answer:  # noqa: S310 — our own server
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refusal:
+            return refusal.code, refusal.read().decode()
+
+    def until(self, condition: Callable[[View], bool], timeout_s: float = 20) -> View:
+        """Wait until the view is as wanted."""
+        return wait_for(self.scene.board, condition, timeout_s)
+
+    def stop(self) -> None:
+        """End it and wait."""
+        self.service.stop()
+        self.thread.join(20)
+        assert not self.thread.is_alive()
+
+
+def wait_for(board: Board, condition: Callable[[View], bool], timeout_s: float = 20) -> View:
+    """Wait for a view; fail with the last one."""
+    deadline = time.monotonic() + timeout_s
+    view = board.view
+    while not condition(view):
+        left = deadline - time.monotonic()
+        assert left > 0, f"never came about; last: {view}"
+        view = board.wait(view.version, left)
+    return view
+
+
+def holder(name: str = "tests", lease_s: float = 15.0) -> Holder:
+    """Who takes the lock in tests."""
+    return Holder(id=name, description=f"{name} on this machine", since_ms=0, lease_s=lease_s)
+
+
+@pytest.fixture
+def clock() -> SimClock:
+    """Simulated time."""
+    return SimClock()
+
+
+@pytest.fixture
+def world(clock: SimClock) -> SimWorld:
+    """Three brokers, twelve partitions, level."""
+    return make_world(clock)
+
+
+@pytest.fixture
+def scene(world: SimWorld, clock: SimClock) -> Scene:
+    """A scene on simulated time in which nothing has happened yet."""
+    board = Board(View(name="shop", instance="pod-0", started_at_ms=clock.now_ms(), role=Role.OBSERVER))
+    return Scene(cluster=SimCluster(world), clock=clock, board=board, policy=DaemonPolicy())
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Running]]:
+    """Whole services on a simulated cluster; ended when the test ends."""
+    with ExitStack() as stack:
+
+        def start(
+            policy: DaemonPolicy | None = None,
+            *,
+            world: SimWorld | None = None,
+            web: WebPolicy | None = None,
+            **parts: Any,
+        ) -> Running:
+            world = world or make_world(SimClock(start_ms=time.time_ns() // 1_000_000))
+            web = web or WebPolicy(port=0)
+            clock = WallClock()
+            board = Board(View(name="shop", instance="pod-0", started_at_ms=clock.now_ms()))
+            scene = Scene(
+                cluster=LiveCluster(world), clock=clock, board=board, policy=policy or DaemonPolicy(), web=web
+            )
+            service = Service(ServiceParts(scene=scene, holder=holder(), **parts))
+            thread = threading.Thread(target=service.run, name="service", daemon=True)
+            running = Running(service, world, scene, thread)
+            thread.start()
+            stack.callback(running.stop)
+            return running
+
+        yield start

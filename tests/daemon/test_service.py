@@ -1,0 +1,37 @@
+"""The whole service in observe mode, over HTTP, on a simulated cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from tests.daemon.conftest import Running
+
+from ballast.daemon.view import Role
+
+Serve = Callable[..., Running]
+
+
+def test_it_reads_serves_and_stops(serve: Serve) -> None:
+    """Within seconds of its start the probes are well and the figures are those of the cluster."""
+    daemon = serve()
+    daemon.until(lambda v: v.figures is not None and v.role is Role.OBSERVER)
+    assert daemon.get("/livez")[0] == 200
+    assert daemon.get("/readyz") == (200, daemon.get("/readyz")[1])
+    status = json.loads(daemon.get("/api/v1/status")[1])
+    assert status["cluster"]["partitions"] == 12
+    assert status["role"] == "observer"
+    assert not status["actions_enabled"]
+    metrics = daemon.get("/metrics")[1]
+    assert "ballast_partitions 12.0" in metrics
+    assert 'ballast_leader_imbalance_ratio{broker="1"} 0.0' in metrics
+    assert "ballast_lock_held 1.0" in metrics
+
+
+def test_it_writes_nothing_in_observe_mode(serve: Serve) -> None:
+    """Observe mode calls no changing method of the cluster, and reading is all it does."""
+    daemon = serve()
+    before = {p.name: (tuple(p.replicas), p.leader) for p in daemon.world.partitions()}
+    daemon.until(lambda v: {"observe", "leaders", "requests"} <= set(v.ticks))
+    assert {p.name: (tuple(p.replicas), p.leader) for p in daemon.world.partitions()} == before
+    assert [s.code for s in daemon.scene.board.view.standings] == ["observe-only"] * 4
