@@ -52,6 +52,14 @@ class ClusterOptions:
             timeout_s=self.timeout_s,
         )
 
+    def imbalance_percentage(self) -> float:
+        """The leader imbalance that the settings tolerate."""
+        import os
+
+        from ballast.settings import load_settings
+
+        return load_settings(self.config, os.environ).leaders.imbalance_percentage
+
 
 def cluster_options(command: F) -> F:
     """Add the connection options and pass them on as one ``cluster`` argument."""

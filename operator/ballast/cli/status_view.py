@@ -1,0 +1,279 @@
+"""How a ``ClusterStatus`` looks, to people and to programs (``docs/json.md`` describes the shape)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from ballast.cli.tables import (
+    UNKNOWN_TEXT,
+    Cell,
+    Column,
+    Row,
+    human_bytes,
+    human_count,
+    human_names,
+    human_percent,
+    known,
+    render_table,
+)
+from ballast.core.cluster import TopicPartition
+from ballast.core.status import BrokerStatus, ClusterStatus, MovingPartition
+
+SHAPE: Final = "ballast.status"
+SHAPE_VERSION: Final = 1
+FEW: Final = 10
+"""Sick and moving partitions named in a table unless all are asked for."""
+
+_BROKER_COLUMNS: Final = (
+    Column("BROKER"),
+    Column("STATE", "left"),
+    Column("RACK", "left", rank=3),
+    Column("REPLICAS"),
+    Column("LEADERS"),
+    Column("PREFERRED", rank=2),
+    Column("IMBALANCE"),
+    Column("OUT OF SYNC", rank=4),
+    Column("DATA", rank=1),
+    Column("DISK USED", rank=2),
+    Column("DISK", rank=3),
+    Column("HOST", "left", rank=5),
+)
+
+
+def as_json(status: ClusterStatus) -> dict[str, Any]:
+    """The documented shape; every figure that is not known is null."""
+    return {
+        "kind": SHAPE,
+        "version": SHAPE_VERSION,
+        "takenAt": _when(status.taken_at_ms),
+        "cluster": {
+            "id": status.cluster_id,
+            "kafkaVersion": status.kafka_version,
+            "mode": status.mode,
+            "controllerId": known(status.controller_id),
+            "topics": status.topics,
+            "internalTopics": status.internal_topics,
+            "deletingTopics": list(status.deleting_topics),
+            "partitions": status.partitions,
+            "replicas": status.replicas,
+        },
+        "needsAttention": status.needs_attention,
+        "leaderImbalance": {
+            "thresholdPercent": status.threshold_percent,
+            "ratio": status.imbalance_ratio,
+            "brokersOverThreshold": list(status.over_threshold),
+        },
+        "brokers": [_broker_json(b) for b in status.brokers],
+        "partitionsWithProblems": {
+            "offline": _names(status.sickness.offline),
+            "underMinIsr": _names(status.sickness.under_min_isr),
+            "underReplicated": _names(status.sickness.under_replicated),
+        },
+        "moving": [_moving_json(m) for m in status.moving],
+        "throttles": [
+            {"resource": t.resource, "key": t.key, "value": t.value, "leftBehind": t.left_behind, "reason": t.reason}
+            for t in status.throttles
+        ],
+        "otherBalancers": [
+            {"id": o.id, "name": o.name, "evidence": o.evidence, "movesReplicas": o.moves_replicas}
+            for o in status.others
+        ],
+        "gaps": [{"subject": g.subject, "missing": g.missing, "reason": g.reason} for g in status.gaps],
+    }
+
+
+def _broker_json(b: BrokerStatus) -> dict[str, Any]:
+    return {
+        "id": b.broker.id,
+        "rack": b.broker.rack,
+        "host": b.broker.host or None,
+        "port": b.broker.port or None,
+        "alive": b.broker.alive,
+        "controller": b.broker.controller,
+        "cordoned": b.broker.cordoned,
+        "replicas": b.replicas,
+        "leaders": b.leaders,
+        "preferredLeaders": b.preferred_leaders,
+        "preferredNotLed": b.not_led,
+        "imbalanceRatio": b.imbalance_ratio,
+        "overThreshold": b.over_threshold,
+        "outOfSyncReplicas": b.out_of_sync,
+        "offlineReplicas": b.offline_replicas,
+        "replicaBytes": known(b.replica_bytes),
+        "replicasOfUnknownSize": b.unknown_sizes,
+        "diskTotalBytes": known(b.broker.capacity_bytes),
+        "diskUsedBytes": known(b.disk_used_bytes),
+        "logDirs": [
+            {
+                "path": d.path,
+                "totalBytes": known(d.total_bytes),
+                "usableBytes": known(d.usable_bytes),
+                "cordoned": d.cordoned,
+                "error": d.error,
+            }
+            for d in b.broker.log_dirs
+        ],
+    }
+
+
+def _moving_json(m: MovingPartition) -> dict[str, Any]:
+    return {
+        "topic": m.name.topic,
+        "partition": m.name.partition,
+        "replicas": list(m.replicas),
+        "adding": list(m.adding),
+        "removing": list(m.removing),
+        "copiedBytes": known(m.copied_bytes),
+        "totalBytes": known(m.total_bytes),
+    }
+
+
+def _names(names: Sequence[TopicPartition]) -> list[dict[str, Any]]:
+    return [{"topic": n.topic, "partition": n.partition} for n in names]
+
+
+def _when(taken_at_ms: int) -> str:
+    return datetime.fromtimestamp(taken_at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def draw(status: ClusterStatus, screen: Any, *, limit: int | None) -> None:
+    """Print it on a rich console, at most ``limit`` partitions of each kind by name."""
+    screen.print(_headline(status), soft_wrap=True)
+    screen.print()
+    screen.print(render_table(_BROKER_COLUMNS, [_broker_row(b) for b in status.brokers], screen.width))
+    screen.print()
+    for cell in _findings(status, limit):
+        screen.print(cell.text, style=cell.style or None, markup=False, soft_wrap=True)
+    if status.moving:
+        screen.print()
+        shown = status.moving[:limit]
+        screen.print(render_table(_MOVING_COLUMNS, [_moving_row(m) for m in shown], screen.width))
+        if len(shown) < len(status.moving):
+            screen.print(f"… and {len(status.moving) - len(shown):,} more (--all names them)")
+    if status.throttles:
+        screen.print()
+        rows: list[Row] = [
+            (t.resource, t.key, _shortened(t.value), Cell(t.reason, "yellow" if t.left_behind else ""))
+            for t in status.throttles
+        ]
+        screen.print(render_table(_THROTTLE_COLUMNS, rows, screen.width))
+    for gap in status.gaps:
+        screen.print(
+            f"not known: {gap.missing} of {gap.subject} ({gap.reason})", style="yellow", markup=False, soft_wrap=True
+        )
+
+
+def _headline(status: ClusterStatus) -> str:
+    mode = "KRaft" if status.mode == "kraft" else "ZooKeeper"
+    alive = sum(b.broker.alive for b in status.brokers)
+    controller = status.controller_id if status.controller_id >= 0 else UNKNOWN_TEXT
+    return (
+        f"Cluster {status.cluster_id}: Kafka {status.kafka_version or UNKNOWN_TEXT}, {mode}, controller {controller}; "
+        f"{alive} of {len(status.brokers)} brokers alive, {human_count(status.topics)} topics, "
+        f"{human_count(status.partitions)} partitions, {human_count(status.replicas)} replicas"
+    )
+
+
+def _broker_row(b: BrokerStatus) -> Row:
+    used, total = b.disk_used_bytes, b.broker.capacity_bytes
+    share = f" ({used / total * 100:.0f} %)" if used >= 0 and total > 0 else ""
+    data = human_bytes(b.replica_bytes) + ("+?" if b.replica_bytes >= 0 and b.unknown_sizes else "")
+    return (
+        str(b.broker.id),
+        _broker_state(b),
+        b.broker.rack or "-",
+        human_count(b.replicas),
+        human_count(b.leaders),
+        human_count(b.preferred_leaders),
+        Cell(
+            human_percent(b.imbalance_ratio) + (" !" if b.over_threshold else ""), "yellow" if b.over_threshold else ""
+        ),
+        Cell(human_count(b.out_of_sync), "yellow" if b.out_of_sync else ""),
+        data,
+        human_bytes(used) + share,
+        human_bytes(total),
+        f"{b.broker.host}:{b.broker.port}" if b.broker.host else "-",
+    )
+
+
+def _broker_state(b: BrokerStatus) -> Cell:
+    if not b.broker.alive:
+        return Cell("down", "red")
+    marks = ["controller"] if b.broker.controller else []
+    marks += ["cordoned"] if b.broker.cordoned else []
+    marks += ["log dir failed"] if any(d.error for d in b.broker.log_dirs) else []
+    marks += ["silent"] if not b.broker.log_dirs_known else []
+    return Cell(", ".join(marks), "yellow" if set(marks) - {"controller"} else "") if marks else Cell("ok")
+
+
+def _findings(status: ClusterStatus, limit: int | None) -> Iterator[Cell]:
+    """One sentence each, worst first."""
+    few = limit if limit is not None else status.partitions
+    sick = status.sickness
+    for names, what in (
+        (sick.offline, "without a leader"),
+        (sick.under_min_isr, "under their min ISR"),
+        (sick.under_replicated, "under-replicated"),
+    ):
+        if names:
+            yield Cell(f"{len(names):,} partition{_s(names)} {what}: {human_names(names, few)}", "red")
+    if status.dead_brokers:
+        yield Cell(f"Broker{_s(status.dead_brokers)} {human_names(status.dead_brokers, few)} down.", "red")
+    over = status.over_threshold
+    figure = f"{status.threshold_percent:g} %"
+    overall = f"{human_percent(status.imbalance_ratio)} of all partitions are not led by their preferred replica"
+    if over:
+        yield Cell(
+            f"Leader imbalance is over {figure} on broker{_s(over)} {human_names(over, few)}; {overall}.", "yellow"
+        )
+    else:
+        yield Cell(f"Leader imbalance is within {figure} on every broker; {overall}.")
+    if status.deleting_topics:
+        yield Cell(f"Being deleted: {human_names(status.deleting_topics, few)}")
+    if status.moving:
+        yield Cell(f"{len(status.moving):,} partition{_s(status.moving)} moving.")
+    stale = [t for t in status.throttles if t.left_behind]
+    if stale:
+        yield Cell(
+            f"{len(stale)} throttle setting{_s(stale)} left behind by the look of it; see: ballast throttles", "yellow"
+        )
+    for other in status.others:
+        does = "moves replicas" if other.moves_replicas else "elects leaders"
+        yield Cell(f"Also {does} here: {other.name} ({other.evidence}).")
+    if not sick.any and not status.dead_brokers:
+        yield Cell("Every partition has its leader and all its replicas in sync.", "green")
+
+
+def _s(items: Sequence[object]) -> str:
+    return "" if len(items) == 1 else "s"
+
+
+_MOVING_COLUMNS: Final = (
+    Column("MOVING", "left"),
+    Column("REPLICAS", "left", rank=2),
+    Column("ADDING", "left"),
+    Column("REMOVING", "left", rank=1),
+    Column("COPIED"),
+)
+_THROTTLE_COLUMNS: Final = (
+    Column("THROTTLE ON", "left"),
+    Column("SETTING", "left"),
+    Column("VALUE", "left", rank=1),
+    Column("IN USE", "left"),
+)
+_VALUE_WIDTH: Final = 40
+
+
+def _shortened(value: str) -> str:
+    return value if len(value) <= _VALUE_WIDTH else value[: _VALUE_WIDTH - 1] + "…"
+
+
+def _moving_row(m: MovingPartition) -> Row:
+    progress = f"{human_bytes(m.copied_bytes)} of {human_bytes(m.total_bytes)}" if m.adding else "-"
+    return (str(m.name), _ids(m.replicas), _ids(m.adding), _ids(m.removing), progress)
+
+
+def _ids(brokers: Sequence[int]) -> str:
+    return ",".join(str(b) for b in brokers) or "-"

@@ -1,0 +1,138 @@
+"""How results look: tables that fit the terminal, figures that people read, JSON with a versioned shape.
+
+stdout carries the result and stderr the story.  A table drops its least important columns on a narrow terminal instead of
+wrapping them; a pipe is as wide as the table.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+F = TypeVar("F", bound=Callable[..., Any])
+UNKNOWN_TEXT: Final = "?"
+"""Stands for every figure that the cluster did not give; never a zero."""
+_PIPE_WIDTH: Final = 1_000
+_GAP: Final = 2
+
+
+def output_option(command: F) -> F:
+    """Add ``--output table|json``, passed on as ``output``."""
+    option = click.option(
+        "--output",
+        type=click.Choice(["table", "json"]),
+        default="table",
+        show_default=True,
+        help="For people or for programs.",
+    )
+    return option(command)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A table column."""
+
+    title: str
+    justify: Literal["left", "right"] = "right"
+    rank: int = 0
+    """0 is always shown; on a narrow terminal the highest rank goes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A text with a meaning that colour underlines; the text alone says everything."""
+
+    text: str
+    style: str = ""
+
+
+Row = Sequence[str | Cell]
+
+
+def console() -> Console:
+    """Where results are drawn: as wide as the terminal, or as wide as needed into a pipe."""
+    from rich.console import Console
+
+    if sys.stdout.isatty():
+        return Console(highlight=False, soft_wrap=False)
+    return Console(file=sys.stdout, width=_PIPE_WIDTH, highlight=False, no_color=True)
+
+
+def render_table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> Any:
+    """A rich table of the columns that fit into ``width`` characters."""
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = [[c if isinstance(c, Cell) else Cell(c) for c in row] for row in rows]
+    kept = _fitting(columns, cells, width)
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), show_edge=False, header_style="bold")
+    for at in kept:
+        table.add_column(columns[at].title, justify=columns[at].justify, no_wrap=True, overflow="ellipsis")
+    for row in cells:
+        table.add_row(*(Text(row[at].text, style=row[at].style) for at in kept))
+    return table
+
+
+def _fitting(columns: Sequence[Column], cells: Sequence[Sequence[Cell]], width: int) -> list[int]:
+    """Positions of the columns to show."""
+    widths = [
+        max([len(column.title), *(len(row[at].text) for row in cells)]) + _GAP for at, column in enumerate(columns)
+    ]
+    kept = list(range(len(columns)))
+    while sum(widths[at] for at in kept) - _GAP > width:
+        droppable = [at for at in kept if columns[at].rank]
+        if not droppable:
+            break
+        kept.remove(max(droppable, key=lambda at: (columns[at].rank, at)))
+    return kept
+
+
+def print_json(document: object) -> None:
+    """One JSON document; keys keep their order."""
+    click.echo(json.dumps(document, ensure_ascii=False, indent=2))
+
+
+def print_json_line(document: object) -> None:
+    """One JSON document on one line, for streams."""
+    click.echo(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
+
+
+def known(figure: float) -> float | None:
+    """For JSON: a figure that was not given is null."""
+    return None if figure < 0 else figure
+
+
+def human_count(figure: int) -> str:
+    """``1234567`` as ``1,234,567``."""
+    return UNKNOWN_TEXT if figure < 0 else f"{figure:,}"
+
+
+def human_bytes(figure: float) -> str:
+    """``1536`` as ``1.5 KiB``."""
+    if figure < 0:
+        return UNKNOWN_TEXT
+    size = float(figure)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} PiB"
+
+
+def human_percent(share: float) -> str:
+    """``0.1234`` as ``12.3 %``."""
+    return f"{share * 100:.1f} %"
+
+
+def human_names(names: Sequence[object], limit: int = 5) -> str:
+    """The first few, and how many more there are."""
+    shown = ", ".join(str(n) for n in names[:limit])
+    return shown + (f" and {len(names) - limit:,} more" if len(names) > limit else "")

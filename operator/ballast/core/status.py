@@ -1,0 +1,237 @@
+"""What ``status`` tells about a cluster, computed from one ``ClusterState`` and nothing else.
+
+Counting follows Kafka's own metrics: a partition is under-replicated when its ISR is smaller than the replica count it has
+apart from replicas being added (``Partition.isUnderReplicated``), and under its min ISR when the ISR is smaller than the
+lesser of ``min.insync.replicas`` and the replica count (KIP-966's effective min ISR).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ballast.core.balancers import OtherBalancer, other_balancers
+from ballast.core.cluster import NO_LEADER, UNKNOWN, Broker, ClusterState, Flags, Gap, Ints, TopicPartition
+from ballast.core.leadership import DEFAULT_THRESHOLD_PERCENT, LeaderImbalance, imbalance
+from ballast.core.leftovers import StandingThrottle, standing_throttles
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStatus:
+    """One broker's line."""
+
+    broker: Broker
+    replicas: int
+    """Replicas that it holds or is getting."""
+    leaders: int
+    preferred_leaders: int
+    """Partitions whose first replica it is."""
+    not_led: int
+    """Of those, the ones that it does not lead."""
+    over_threshold: bool
+    replica_bytes: int
+    """Sum of the sizes it told; ``UNKNOWN`` when it told none."""
+    unknown_sizes: int
+    """Replicas whose size is not in that sum."""
+    out_of_sync: int
+    offline_replicas: int
+
+    @property
+    def imbalance_ratio(self) -> float:
+        """Share of the partitions that prefer this broker and are led by another or none."""
+        return self.not_led / self.preferred_leaders if self.preferred_leaders else 0.0
+
+    @property
+    def disk_used_bytes(self) -> int:
+        """Capacity less free space, whoever uses it; ``UNKNOWN`` unless the broker told both."""
+        total, free = self.broker.capacity_bytes, self.broker.usable_bytes
+        return total - free if total >= 0 and free >= 0 else UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class MovingPartition:
+    """A move in flight and how far its copies are."""
+
+    name: TopicPartition
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+    copied_bytes: int
+    """Bytes on the brokers being added; ``UNKNOWN`` when one of them did not tell."""
+    total_bytes: int
+    """Bytes that these will hold, judged by the leader's copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sickness:
+    """Partitions that are not well, by what ails them; one may be in several."""
+
+    offline: tuple[TopicPartition, ...]
+    """No leader now."""
+    under_min_isr: tuple[TopicPartition, ...]
+    """Producers with acks=all are refused."""
+    under_replicated: tuple[TopicPartition, ...]
+
+    @property
+    def any(self) -> bool:
+        """Something ails some partition."""
+        return bool(self.offline or self.under_min_isr or self.under_replicated)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """Everything ``status`` shows."""
+
+    cluster_id: str
+    taken_at_ms: int
+    kafka_version: str | None
+    mode: str
+    """``kraft`` or ``zookeeper``."""
+    controller_id: int
+    topics: int
+    internal_topics: int
+    deleting_topics: tuple[str, ...]
+    partitions: int
+    replicas: int
+    brokers: tuple[BrokerStatus, ...]
+    threshold_percent: float
+    imbalance_ratio: float
+    """Over the whole cluster."""
+    sickness: Sickness
+    moving: tuple[MovingPartition, ...]
+    throttles: tuple[StandingThrottle, ...]
+    others: tuple[OtherBalancer, ...]
+    gaps: tuple[Gap, ...]
+
+    @property
+    def dead_brokers(self) -> tuple[int, ...]:
+        """Brokers that the cluster or a replica list names and that are not alive."""
+        return tuple(b.broker.id for b in self.brokers if not b.broker.alive)
+
+    @property
+    def over_threshold(self) -> tuple[int, ...]:
+        """Brokers whose leader imbalance is over the threshold."""
+        return tuple(b.broker.id for b in self.brokers if b.over_threshold)
+
+    @property
+    def needs_attention(self) -> bool:
+        """A sick partition, a dead broker, an imbalance over the threshold, or a throttle that looks left behind."""
+        stale = any(t.left_behind for t in self.throttles)
+        return self.sickness.any or bool(self.dead_brokers) or bool(self.over_threshold) or stale
+
+
+def cluster_status(state: ClusterState, threshold_percent: float = DEFAULT_THRESHOLD_PERCENT) -> ClusterStatus:
+    """Compute it; linear in replicas."""
+    measured = imbalance(state, threshold_percent)
+    return ClusterStatus(
+        cluster_id=state.cluster_id,
+        taken_at_ms=state.taken_at_ms,
+        kafka_version=state.kafka_version,
+        mode="kraft" if "kraft" in state.api else "zookeeper",
+        controller_id=state.controller_id,
+        topics=len(state.topics),
+        internal_topics=sum(t.internal for t in state.topics),
+        deleting_topics=tuple(t.name for t in state.topics if t.deleting),
+        partitions=len(state.partitions),
+        replicas=len(state.partitions.replica),
+        brokers=_brokers(state, measured),
+        threshold_percent=threshold_percent,
+        imbalance_ratio=measured.total_ratio,
+        sickness=sickness(state),
+        moving=tuple(_moving(state, row) for row in np.flatnonzero(state.moving).tolist()),
+        throttles=standing_throttles(state),
+        others=other_balancers(state),
+        gaps=state.gaps,
+    )
+
+
+def replica_counts(state: ClusterState, which: Flags) -> Ints:
+    """Per partition: how many of its replicas are marked in ``which``."""
+    p = state.partitions
+    total = np.concatenate(([0], np.cumsum(which, dtype=np.int64)))
+    return np.asarray(total[p.start[1:]] - total[p.start[:-1]])
+
+
+def under_replicated_rows(state: ClusterState) -> Flags:
+    """Per partition: is its ISR smaller than the replica count it has apart from replicas being added?"""
+    p = state.partitions
+    return np.asarray(replica_counts(state, p.in_sync) < replica_counts(state, ~p.adding))
+
+
+def under_min_isr_rows(state: ClusterState) -> Flags:
+    """Per partition: is its ISR smaller than its effective min ISR? False where that is not known."""
+    p = state.partitions
+    wanted = np.array([t.min_isr for t in state.topics], np.int64)
+    if not len(wanted):
+        return np.zeros(0, np.bool_)
+    effective = np.minimum(wanted[p.topic], replica_counts(state, ~p.adding))
+    return np.asarray(replica_counts(state, p.in_sync) < effective)
+
+
+def sickness(state: ClusterState) -> Sickness:
+    """Name the partitions that are not well; topics being deleted are not sick but dying."""
+    doomed = np.array([t.deleting for t in state.topics], np.bool_)
+    well = doomed[state.partitions.topic] if len(doomed) else np.zeros(0, np.bool_)
+
+    def names(rows: Flags) -> tuple[TopicPartition, ...]:
+        return tuple(state.name(row) for row in np.flatnonzero(rows & ~well).tolist())
+
+    return Sickness(
+        offline=names(state.partitions.leader == NO_LEADER),
+        under_min_isr=names(under_min_isr_rows(state)),
+        under_replicated=names(under_replicated_rows(state)),
+    )
+
+
+def _brokers(state: ClusterState, measured: LeaderImbalance) -> tuple[BrokerStatus, ...]:
+    p = state.partitions
+    ids = np.array([b.id for b in state.brokers], np.int64)
+    at = np.searchsorted(ids, p.replica)
+    known = p.size_bytes >= 0
+
+    def per_broker(which: Flags) -> Ints:
+        return np.bincount(at[which], minlength=len(ids)).astype(np.int64)
+
+    replicas = per_broker(np.ones(len(p.replica), np.bool_))
+    sizes = np.zeros(len(ids), np.int64)
+    np.add.at(sizes, at[known], p.size_bytes[known])
+    led = p.leader >= 0
+    leaders = np.bincount(np.searchsorted(ids, p.leader[led]), minlength=len(ids))
+    unknown, out_of_sync, offline = per_broker(~known), per_broker(~p.in_sync), per_broker(p.offline)
+    out: list[BrokerStatus] = []
+    for i, broker in enumerate(state.brokers):
+        drift = measured[broker.id]
+        told = broker.log_dirs_known
+        out.append(
+            BrokerStatus(
+                broker=broker,
+                replicas=int(replicas[i]),
+                leaders=int(leaders[i]),
+                preferred_leaders=drift.preferred,
+                not_led=drift.not_led,
+                over_threshold=drift.over,
+                replica_bytes=int(sizes[i]) if told else UNKNOWN,
+                unknown_sizes=int(unknown[i]),
+                out_of_sync=int(out_of_sync[i]),
+                offline_replicas=int(offline[i]),
+            )
+        )
+    return tuple(out)
+
+
+def _moving(state: ClusterState, row: int) -> MovingPartition:
+    p = state.partitions
+    run = slice(int(p.start[row]), int(p.start[row + 1]))
+    replica, size, adding = p.replica[run], p.size_bytes[run], p.adding[run]
+    copies = size[adding]
+    leader = size[replica == p.leader[row]]
+    whole = int(leader[0]) if len(leader) and leader[0] >= 0 else UNKNOWN
+    return MovingPartition(
+        name=state.name(row),
+        replicas=tuple(replica.tolist()),
+        adding=tuple(replica[adding].tolist()),
+        removing=tuple(replica[p.removing[run]].tolist()),
+        copied_bytes=int(copies.sum()) if len(copies) == 0 or copies.min() >= 0 else UNKNOWN,
+        total_bytes=whole * int(adding.sum()) if whole >= 0 else UNKNOWN,
+    )
