@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeVar
 
 import confluent_kafka as ck
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Fenced, Refused, Unavailable
 from ballast.ports.journal_codec import Entry
 
+T = TypeVar("T")
 REPLICAS: Final = 3
 FILE_HINT: Final = "If the cluster cannot hold a journal now, say --journal file:PATH and keep that file safe."
 
@@ -26,6 +27,13 @@ _FENCED: Final = {
     ck.KafkaError._FENCED,  # noqa: SLF001 — librdkafka's own codes have underscored names
     ck.KafkaError.INVALID_PRODUCER_EPOCH,
     ck.KafkaError.PRODUCER_FENCED,
+}
+_PASSING: Final = {
+    ck.KafkaError.UNKNOWN_TOPIC_OR_PART,
+    ck.KafkaError.LEADER_NOT_AVAILABLE,
+    ck.KafkaError.NOT_LEADER_FOR_PARTITION,
+    ck.KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
+    ck.KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
 }
 _FORBIDDEN: Final = {
     ck.KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -70,6 +78,8 @@ class TopicLog:
         self._place = ck.TopicPartition(topic, 0)
         self._consumer: ck.Consumer | None = None
         self._admin_client: AdminClient | None = None
+        self._known = False
+        """It is certain that the topic exists, whatever a broker that has not heard of it yet may say."""
         self._ended_at = 0
         """The highest offset at which the end was reported."""
 
@@ -80,7 +90,7 @@ class TopicLog:
         the writer, behind whose back no transaction can be open; everybody else waits a little and takes what is there,
         since the transaction that is in the way may belong to a writer that died.
         """
-        if self._consumer is None and not self.exists():
+        if not self._known and not self.exists():
             return
         with translated(f"read {self.topic}"):
             consumer = self._opened()
@@ -89,12 +99,12 @@ class TopicLog:
             # Commit markers take offsets but are never handed over, so the position alone may stop short of the end.
             while max(self._position(consumer), self._ended_at) < end:
                 message = consumer.poll(0.2)
-                if message is None:
+                failure = None if message is None else message.error()
+                if message is None or (failure is not None and failure.code() in _PASSING):
                     if time.monotonic() > deadline:
                         raise Unavailable(f"The end of {self.topic} was not reached in time.", hint=FILE_HINT)
                     continue
                 deadline = time.monotonic() + self._timeout_s
-                failure = message.error()
                 if failure is None:
                     value: bytes | None = message.value()
                     yield (message.key() or b"").decode(), value
@@ -105,22 +115,40 @@ class TopicLog:
 
     def _readable_end(self, consumer: ck.Consumer, *, whole: bool) -> int:
         """The last stable offset, once it has reached what was written when we were called."""
-        written = self._admin().list_offsets(
-            {self._place: OffsetSpec.latest()},
-            isolation_level=ck.IsolationLevel.READ_UNCOMMITTED,
-            request_timeout=self._timeout_s,
-        )[self._place]
-        high_watermark = written.result().offset
+        high_watermark = self._patiently(self._high_watermark)
         deadline = time.monotonic() + (self._timeout_s if whole else SETTLING_S)
         while True:
-            _, stable = consumer.get_watermark_offsets(self._place, timeout=self._timeout_s, cached=False)
+            stable = self._patiently(lambda: self._last_stable(consumer))
             if stable >= high_watermark:
-                return int(stable)
+                return stable
             if time.monotonic() > deadline:
                 if whole:
                     raise Unavailable(f"A transaction in {self.topic} does not end.", hint=FILE_HINT)
-                return int(stable)
+                return stable
             time.sleep(0.01)
+
+    def _high_watermark(self) -> int:
+        asked = self._admin().list_offsets(
+            {self._place: OffsetSpec.latest()},
+            isolation_level=ck.IsolationLevel.READ_UNCOMMITTED,
+            request_timeout=self._timeout_s,
+        )
+        return int(asked[self._place].result().offset)
+
+    def _last_stable(self, consumer: ck.Consumer) -> int:
+        _, end = consumer.get_watermark_offsets(self._place, timeout=self._timeout_s, cached=False)
+        return int(end)
+
+    def _patiently(self, ask: Callable[[], T]) -> T:
+        """Ask again while brokers have not yet heard of a topic that we know exists, or are electing its leader."""
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                return ask()
+            except ck.KafkaException as failure:
+                if failure.args[0].code() not in _PASSING or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.1)
 
     def exists(self) -> bool:
         """Whether the topic is there; refuses one that cannot be what we made."""
@@ -133,6 +161,7 @@ class TopicLog:
                 f"{self.topic} has {len(found.partitions)} partitions and must have one.",
                 hint="It was not made by Ballast; move it out of the way.",
             )
+        self._known = True
         return True
 
     def ensure(self, configs: Mapping[str, str]) -> None:
@@ -140,8 +169,14 @@ class TopicLog:
         if not self.exists():
             self._create(configs)
         resource = ConfigResource(ResourceType.TOPIC, self.topic)
+
+        def describe() -> dict[str, ConfigEntry]:
+            asked = self._admin().describe_configs([resource], request_timeout=self._timeout_s)
+            entries: dict[str, ConfigEntry] = asked[resource].result()
+            return entries
+
         with translated(f"describe {self.topic}"):
-            described = self._admin().describe_configs([resource], request_timeout=self._timeout_s)[resource].result()
+            described = self._patiently(describe)
         policy = described["cleanup.policy"].value
         if "compact" not in policy.split(","):
             raise Refused(
@@ -167,17 +202,7 @@ class TopicLog:
             except ck.KafkaException as failure:
                 if failure.args[0].code() != ck.KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
-        self._wait_for_leader()
-
-    def _wait_for_leader(self) -> None:
-        deadline = time.monotonic() + self._timeout_s
-        while time.monotonic() < deadline:
-            with translated("describe its topics"):
-                found = self._admin().list_topics(timeout=self._timeout_s).topics.get(self.topic)
-            if found is not None and found.partitions and found.partitions[0].leader >= 0:
-                return
-            time.sleep(0.1)
-        raise Unavailable(f"{self.topic} was created and has no leader yet.", hint=FILE_HINT)
+        self._known = True
 
     def _admin(self) -> AdminClient:
         if self._admin_client is None:
