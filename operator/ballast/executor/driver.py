@@ -1,0 +1,394 @@
+"""Performs what the machine decides: journals each intent, checks the lock, sends, and tells the machine what came of it.
+
+One loop, no threads of its own.  Invariants: nothing is sent to the cluster whose intent is not durable in the journal; the
+lease is checked right before each send; a lost lease (``Fenced``) ends the loop before its next write; whatever cannot be
+known (a send without an answer) is told to the machine as ``Unanswered`` and found out by looking.
+
+Whoever calls holds the journal's lock already (``wiring.runs``) and releases it afterwards.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.plan import Plan
+from ballast.core.throttles import Setting
+from ballast.errors import Fenced, Refused, Unavailable
+from ballast.executor.events import (
+    Ending,
+    Listener,
+    MoveChanged,
+    Note,
+    Performing,
+    Progressed,
+    Refusing,
+    RunBegan,
+    RunEnded,
+    RunResult,
+    Silence,
+)
+from ballast.executor.inbound import measure_inbound
+from ballast.executor.ledger import Throttler, load_ledger
+from ballast.executor.look import Looker
+from ballast.executor.machine import Asked, Event, Observed, Performed, Unanswered, Wish, needs, step
+from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.progress import Speedometer, total_of
+from ballast.executor.run import (
+    FINAL,
+    IN_FLIGHT,
+    ElectionStage,
+    Now,
+    Phase,
+    Run,
+    Stage,
+    changes,
+    dump_run,
+    load_runs,
+    new_run,
+)
+from ballast.executor.transitions import Effect, EffectKind
+from ballast.ports.cluster import OK, Cluster, Outcome
+from ballast.ports.journal import Journal, Record
+from ballast.ports.time import Clock
+
+REQUESTS_EVERY_S: Final = 2.0
+"""How often the driver looks whether somebody asks for something."""
+STILL_S: Final = 1.0
+"""Two listings this far apart that agree mean that the cluster stands still."""
+BACK_OFF_S: Final = 10.0
+"""Longest wait between looks while the cluster does not answer."""
+
+
+class Driver:
+    """Carries out one run at a time on one cluster."""
+
+    def __init__(self, cluster: Cluster, journal: Journal, clock: Clock, listener: Listener | None = None) -> None:
+        self._cluster = cluster
+        self._journal = journal
+        self._clock = clock
+        self._listener = listener or Silence()
+        self._throttler = Throttler(cluster)
+        self._wishes: deque[Wish] = deque()
+        self._leave = threading.Event()
+        self._measured = False
+        self._run: Run | None = None
+        self._written: Run | None = None
+        self._looker: Looker | None = None
+
+    # --- what others may call, from any thread
+
+    def ask(self, wish: Wish) -> None:
+        """Cancel, roll back, pause or go on; taken up at the next look."""
+        self._wishes.append(wish)
+
+    def leave(self) -> None:
+        """Stop acting at the next opportunity; moves in flight go on by themselves and a later start adopts them."""
+        self._leave.set()
+
+    @property
+    def run(self) -> Run | None:
+        """The run as it stands; a value, safe to read from any thread."""
+        return self._run
+
+    # --- runs
+
+    def execute(
+        self,
+        plan: Plan,
+        policy: ExecutionPolicy,
+        *,
+        run_id: str,
+        undoes: str | None = None,
+        unclean: bool = False,
+    ) -> RunResult:
+        """Carry a plan out until it has ended, or until told to leave."""
+        self.stand_still()
+        run = replace(new_run(run_id, plan, policy, self._now(), undoes=undoes), unclean=unclean)
+        self._journal.append(dump_run(run))
+        return self._carry(run, resumed=False)
+
+    def resume(self, run: Run) -> RunResult:
+        """Go on with a run of the journal (``open_runs``)."""
+        self.stand_still()
+        now = self._now()
+        fresh = {n: replace(m, entered_s=now.s, grown_at_s=now.s) for n, m in run.moves.items()}
+        phase = Phase.RUNNING if run.phase is Phase.PAUSED else run.phase
+        return self._carry(replace(run, moves=fresh, phase=phase), resumed=True)
+
+    def open_runs(self) -> list[Run]:
+        """The journal's runs that have not ended, oldest first."""
+        return [r for r in load_runs(self._journal.read(), self._now()).values() if not r.ended]
+
+    def stand_still(self) -> None:
+        """Wait until two listings agree: a predecessor's last send may still be on its way.
+
+        Reassignments end by themselves, so only new ones and other targets count as movement.
+        """
+        before = self._cluster.reassignments()
+        while True:
+            self._clock.sleep(STILL_S)
+            after = self._cluster.reassignments()
+            if all(n in before and before[n].adding == r.adding for n, r in after.items()):
+                return
+            before = after
+
+    def pay_debts(self) -> tuple[Setting, ...]:
+        """Take back every throttle setting of runs that have ended; answers what is still owed."""
+        self._throttler.ledger = load_ledger(self._journal.read())
+        if not self._throttler.ledger:
+            return ()
+        alive = self._cluster.snapshot(log_dirs=False, configs=False).alive
+        return tuple(self._throttler.settle({}, alive, self._write_and_check, self._note))
+
+    # --- the loop
+
+    def _carry(self, run: Run, *, resumed: bool) -> RunResult:
+        began_s = self._clock.monotonic_s()
+        self._throttler = Throttler(
+            self._cluster, load_ledger(self._journal.read()), keep_existing_rates=run.policy.keep_existing_rates
+        )
+        self._looker = Looker(self._cluster, self._clock, run.policy)
+        self._run = self._written = run
+        self._measured = False
+        self._listener.hear(RunBegan(run, resumed))
+        speed = Speedometer()
+        pause_s = 0.0
+        asked_s = float("-inf")
+        while not self._current.ended and not self._leave.is_set():
+            self._clock.sleep(pause_s)
+            try:
+                self._journal.renew(self._doing())
+                if self._clock.monotonic_s() - asked_s >= REQUESTS_EVERY_S:
+                    self._take_requests()
+                    asked_s = self._clock.monotonic_s()
+                while self._wishes:
+                    self._feed(Asked(self._wishes.popleft()))
+                self._measure_once()
+                self._feed(Observed(self._looker.look(needs(self._current))))
+                self._write([])
+                pause_s = self._pause_s()
+            except Unavailable as silence:
+                if not silence.retryable:
+                    raise
+                self._note(f"{silence.message} It is tried again.")
+                pause_s = min(max(pause_s * 2, run.policy.poll_s), BACK_OFF_S)
+            self._listener.hear(Progressed(speed.read(self._current, self._clock.monotonic_s())))
+        result = self._result(began_s)
+        self._listener.hear(RunEnded(result))
+        return result
+
+    @property
+    def _current(self) -> Run:
+        assert self._run is not None
+        return self._run
+
+    def _now(self) -> Now:
+        return Now(self._clock.now_ms(), self._clock.monotonic_s())
+
+    def _note(self, text: str) -> None:
+        self._listener.hear(Note(text))
+
+    def _doing(self) -> str:
+        run = self._current
+        open_moves = sum(1 for _ in run.open_moves)
+        return f"run {run.id}: {run.intent}, {len(run.moves) - open_moves} of {len(run.moves)} moves ended"
+
+    def _pause_s(self) -> float:
+        """Look again soon where something is about to end by itself: free moves, elections, small remainders."""
+        run = self._current
+        soon = any(
+            m.stage in {Stage.SUBMITTED, Stage.MOVED, Stage.UNTHROTTLED, Stage.CANCELLING, Stage.RESTORING}
+            for m in run.moves.values()
+        )
+        return run.policy.poll_s / 4 if soon else run.policy.poll_s
+
+    def _feed(self, first: Event) -> None:
+        """Step the machine with an event and perform what follows from it, until nothing more follows."""
+        events: deque[Event] = deque([first])
+        while events:
+            before = self._current
+            after, effects = step(before, events.popleft(), self._now())
+            self._run = after
+            self._tell(before, after)
+            events.extend(self._perform(effect) for effect in effects)
+
+    def _tell(self, before: Run, after: Run) -> None:
+        if before.moves is not after.moves:
+            for name, m in after.moves.items():
+                was = before.moves[name]
+                if was.stage is not m.stage:
+                    self._listener.hear(MoveChanged(name, was.stage, m.stage, m.outcome, m.detail))
+        if before.verdicts != after.verdicts:
+            self._listener.hear(Refusing(after.verdicts))
+
+    # --- effects
+
+    def _perform(self, effect: Effect) -> Event:
+        self._listener.hear(Performing(effect))
+        try:
+            return self._send(effect)
+        except (Fenced, Refused):
+            raise
+        except Unavailable as silence:
+            if silence.retryable:
+                self._note(f"No answer to {effect.kind}: {silence.message} The next look tells what came of it.")
+                return Unanswered(effect, silence.message)
+            return Performed(
+                effect, dict.fromkeys(_names(effect), Outcome(ok=False, code=_DENIED, message=silence.message))
+            )
+
+    def _send(self, effect: Effect) -> Event:
+        match effect.kind:
+            case EffectKind.THROTTLE | EffectKind.UNTHROTTLE:
+                assert self._looker is not None
+                state = self._looker.state()
+                failed = self._throttler.settle(effect.aim, state.alive, self._write_and_check, self._note)
+                return Performed(effect, failed=failed)
+            case EffectKind.SUBMIT | EffectKind.CANCEL | EffectKind.RESTORE:
+                targets, refused = self._recheck(effect)
+                self._write_and_check([])
+                outcomes = (
+                    self._cluster.alter_reassignments(
+                        targets, allow_replication_factor_change=effect.allow_replication_factor_change
+                    )
+                    if targets
+                    else {}
+                )
+                return Performed(effect, {**outcomes, **refused})
+            case EffectKind.PLACE:
+                self._write_and_check([])
+                placed = self._cluster.alter_log_dirs(effect.log_dirs)
+                return Performed(effect, _first_failures(placed))
+            case EffectKind.ELECT:
+                self._write_and_check([])
+                return Performed(effect, self._cluster.elect_leaders(effect.names, unclean=effect.unclean))
+
+    def _recheck(
+        self, effect: Effect
+    ) -> tuple[Mapping[TopicPartition, tuple[int, ...] | None], dict[TopicPartition, Outcome]]:
+        """Look once more right before a submission where the cluster cannot guard the replica count for us (KIP-860)."""
+        state = self._looker.last_state if self._looker is not None else None
+        if effect.kind is not EffectKind.SUBMIT or state is None or "reassign-v1" in state.api:
+            return effect.targets, {}
+        listed = self._cluster.reassignments()
+        present = self._cluster.partitions(list(effect.targets))
+        refused = {}
+        for name in effect.targets:
+            move = self._current.moves[name].move
+            seen = present.get(name)
+            if seen is not None and (name in listed or set(seen.replicas) not in (set(move.old), set(move.new))):
+                refused[name] = Outcome(
+                    ok=False, code="CHANGED_MEANWHILE", message=f"its replicas are {list(seen.replicas)} now"
+                )
+        return {n: t for n, t in effect.targets.items() if n not in refused}, refused
+
+    def _write(self, records: Sequence[Record]) -> None:
+        """Journal these, and whatever of the run is not written yet, in one atomic append."""
+        assert self._written is not None
+        lines = [*changes(self._written, self._current), *records]
+        if lines:
+            self._journal.append(lines)
+        self._written = self._current
+
+    def _write_and_check(self, records: list[Record]) -> None:
+        if self._run is not None:
+            self._write(records)
+        elif records:
+            self._journal.append(records)
+        self._journal.check()
+
+    # --- requests, inbound rates, the end
+
+    def _take_requests(self) -> None:
+        """Requests of others that concern a run in progress; the rest is left to whoever else holds this journal."""
+        for request in self._journal.requests():
+            run = request.body.get("run")
+            if request.answer is not None or (run is not None and run != self._current.id):
+                continue
+            if request.kind == "take-over":
+                self._journal.answer(request.id, f"run {self._current.id} is left for you")
+                self._note(f"{request.by} takes over.")
+                self.leave()
+            elif run is not None and request.kind in _WISHES:
+                self._wishes.append(Wish(request.kind))
+                self._journal.answer(request.id, f"run {self._current.id}: {request.kind}")
+                self._note(f"{request.by} asks to {request.kind}.")
+
+    def _measure_once(self) -> None:
+        """Before the first throttled move: what do producers write to the partitions that are to move?"""
+        run = self._current
+        if self._measured or not run.policy.throttled or run.policy.measure_s <= 0:
+            return
+        self._measured = True
+        assert self._looker is not None
+        waiting = [m.move for m in run.open_moves if m.move.adding]
+        if waiting:
+            inbound = measure_inbound(self._cluster, self._clock, self._looker.state(), waiting, run.policy.measure_s)
+            self._run = replace(run, inbound=inbound)
+
+    def _result(self, began_s: float) -> RunResult:
+        run = self._current
+        self._write([])
+        if not run.ended:
+            return summary(run, "left", self._clock.monotonic_s() - began_s)
+        owed: tuple[Setting, ...] = ()
+        if self._throttler.ledger:
+            try:
+                alive = self._cluster.snapshot(log_dirs=False, configs=False).alive
+                owed = tuple(self._throttler.settle({}, alive, self._write_and_check, self._note))
+            except Unavailable as silence:
+                owed = tuple(self._throttler.ledger)
+                self._note(f"Throttles are still owed: {silence.message}")
+        for setting in owed:
+            self._note(f"{setting} cannot be taken back now; it is in the journal and the next start takes it back.")
+        return replace(summary(run, run.status.value, self._clock.monotonic_s() - began_s), debts=owed)
+
+
+_WISHES: Final = frozenset(w.value for w in Wish)
+_DENIED: Final = "CLUSTER_AUTHORIZATION_FAILED"
+
+
+def _names(effect: Effect) -> list[TopicPartition]:
+    return [*effect.targets, *effect.names, *dict.fromkeys(name for name, _ in effect.log_dirs)]
+
+
+def _first_failures(placed: Mapping[tuple[TopicPartition, int], Outcome]) -> dict[TopicPartition, Outcome]:
+    out: dict[TopicPartition, Outcome] = {}
+    for (name, _), outcome in placed.items():
+        # A replica that is not there yet is created in the dir asked for: the broker remembers (REPLICA_NOT_AVAILABLE).
+        if not outcome.ok and outcome.code != "REPLICA_NOT_AVAILABLE":
+            out.setdefault(name, outcome)
+    return out or dict.fromkeys((name for name, _ in placed), OK)
+
+
+def summary(run: Run, status: str, seconds: float) -> RunResult:
+    """The result of a run in this state."""
+    moves = list(run.moves.values())
+    endings = [
+        Ending(str(m.move.name), m.outcome or m.stage.value, m.detail)
+        for m in moves
+        if m.stage is not Stage.VERIFIED and (m.stage in FINAL or m.stage in IN_FLIGHT)
+    ]
+    endings += [
+        Ending(f"election of {n}", e.stage.value, e.detail)
+        for n, e in run.elections.items()
+        if e.stage is not ElectionStage.HELD
+    ]
+    return RunResult(
+        run_id=run.id,
+        status=status,
+        verified=sum(m.stage is Stage.VERIFIED for m in moves),
+        rolled_back=sum(m.stage is Stage.ROLLED_BACK for m in moves),
+        failed=sum(m.stage is Stage.FAILED for m in moves),
+        left=sum(m.stage not in FINAL for m in moves),
+        elections_held=sum(e.stage is ElectionStage.HELD for e in run.elections.values()),
+        bytes_moved=sum(total_of(m) for m in moves if m.stage is Stage.VERIFIED and m.outcome != "already-there"),
+        seconds=seconds,
+        endings=tuple(endings),
+        rollback_wanted=run.rollback_when_cancelled,
+    )

@@ -1,0 +1,158 @@
+"""The throttle ledger in the journal, and the one place that changes throttle settings on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from ballast.core.cluster import ConfigValue, TopicPartition
+from ballast.core.throttles import Aim, Held, Setting, Settlement, settle
+from ballast.errors import Refused
+from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource, Outcome
+from ballast.ports.journal import Record
+
+LEDGER_VERSION: Final = 1
+OWN_SOURCES: Final = {
+    "topic": frozenset({"DYNAMIC_TOPIC_CONFIG"}),
+    "broker": frozenset({"DYNAMIC_BROKER_CONFIG"}),
+    "": frozenset({"DYNAMIC_DEFAULT_BROKER_CONFIG"}),
+}
+"""Where a value must come from to be the resource's own; what it inherits comes back by deleting ours."""
+
+
+def ledger_key(setting: Setting) -> str:
+    """The journal key of a setting."""
+    return f"throttle/{setting.kind}/{setting.name}/{setting.key}"
+
+
+def dump_held(setting: Setting, held: Held | None) -> Record:
+    """A ledger line; None strikes it out."""
+    if held is None:
+        return Record(ledger_key(setting), None)
+    return Record(
+        ledger_key(setting),
+        {
+            "version": LEDGER_VERSION,
+            "kind": setting.kind,
+            "name": setting.name,
+            "key": setting.key,
+            "prior": held.prior,
+            "ours": sorted(held.ours),
+        },
+    )
+
+
+def load_ledger(records: Iterable[Record]) -> dict[Setting, Held]:
+    """Every line of the ledger."""
+    out = {}
+    for record in records:
+        if not record.key.startswith("throttle/") or record.value is None:
+            continue
+        value = record.value
+        if value.get("version") != LEDGER_VERSION:
+            raise Refused(
+                f"The journal's record {record.key} has version {value.get('version')}; this Ballast reads {LEDGER_VERSION}.",
+                hint="Use the Ballast version that wrote it, or a newer one.",
+            )
+        setting = Setting(value["kind"], value["name"], value["key"])
+        out[setting] = Held(value["prior"], frozenset(value["ours"]))
+    return out
+
+
+def resource_of(setting: Setting) -> ConfigResource:
+    """The config resource that the setting belongs to."""
+    return ConfigResource(setting.kind, setting.name)
+
+
+def own_value(setting: Setting, entries: Mapping[str, ConfigValue]) -> str | None:
+    """The resource's own value of a setting; None when it merely inherits one."""
+    entry = entries.get(setting.key)
+    own = OWN_SOURCES["" if setting.kind == "broker" and not setting.name else setting.kind]
+    return entry.value if entry is not None and entry.source in own else None
+
+
+@dataclass(slots=True)
+class Throttler:
+    """Settles what stands with what is wanted, ledger line first."""
+
+    cluster: Cluster
+    ledger: dict[Setting, Held] = field(default_factory=dict)
+    keep_existing_rates: bool = False
+
+    def settle(
+        self,
+        aim: Aim,
+        alive: Collection[int],
+        write: Callable[[list[Record]], None],
+        note: Callable[[str], None],
+    ) -> dict[Setting, Outcome]:
+        """Make the settings stand as aimed and everything else of ours be gone; answers what could not be changed.
+
+        ``write`` journals records durably and checks the lock; it is called before the first change is sent.
+        """
+        touched = {*aim, *self.ledger}
+        unreachable = {s for s in touched if s.kind == "broker" and s.name and int(s.name) not in alive}
+        failed = {
+            s: Outcome(ok=False, code="BROKER_NOT_AVAILABLE", message=f"broker {s.name} is not alive")
+            for s in unreachable
+        }
+        asked = touched - unreachable
+        entries = self.cluster.configs({resource_of(s) for s in asked}) if asked else {}
+        current: dict[Setting, str | None] = {}
+        for setting in asked:
+            found = entries.get(resource_of(setting))
+            if found is not None:
+                current[setting] = own_value(setting, found)
+            elif setting.kind == "topic" and not self.cluster.partitions([TopicPartition(setting.name, 0)]):
+                # The topic is gone, and its settings with it: nothing is owed any more.
+                failed[setting] = Outcome(
+                    ok=False, code="UNKNOWN_TOPIC_OR_PARTITION", message=f"topic {setting.name} does not exist"
+                )
+                self._strike(setting, write)
+            else:
+                failed[setting] = Outcome(
+                    ok=False, code="NOT_READ", message=f"the settings of {setting.kind} {setting.name} were not told"
+                )
+        settlement = settle(
+            {s: v for s, v in aim.items() if s in current},
+            {s: v for s, v in self.ledger.items() if s in current},
+            current,
+            keep_existing_rates=self.keep_existing_rates,
+        )
+        for setting, value in settlement.taken_over.items():
+            note(f"{setting} was changed by somebody else to {value}; it is left as it is.")
+        failed |= self._send(settlement, write)
+        return failed
+
+    def _strike(self, setting: Setting, write: Callable[[list[Record]], None]) -> None:
+        if self.ledger.pop(setting, None) is not None:
+            write([dump_held(setting, None)])
+
+    def _send(self, settlement: Settlement, write: Callable[[list[Record]], None]) -> dict[Setting, Outcome]:
+        # Written even when nothing changes: the caller's own intents travel with it.
+        write([dump_held(s, h) for s, h in settlement.intent.items()])
+        self.ledger.update(settlement.intent)
+        failed: dict[Setting, Outcome] = {}
+        if settlement.changes:
+            outcomes = self.cluster.alter_configs(
+                [
+                    ConfigChange(resource_of(s), s.key, "delete" if value is None else "set", value)
+                    for s, value in settlement.changes.items()
+                ]
+            )
+            for setting in settlement.changes:
+                outcome = outcomes.get(
+                    resource_of(setting), Outcome(ok=False, code="NO_ANSWER", message="the broker did not answer")
+                )
+                if not outcome.ok:
+                    failed[setting] = outcome
+        after = {s: h for s, h in settlement.after.items() if s not in failed}
+        for setting, held in after.items():
+            if held is None:
+                self.ledger.pop(setting, None)
+            else:
+                self.ledger[setting] = held
+        if after:
+            write([dump_held(s, h) for s, h in after.items()])
+        return failed

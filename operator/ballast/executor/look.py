@@ -1,0 +1,135 @@
+"""Reads the cluster for the machine, no more than it needs: cheap looks often, dear ones rarely.
+
+A look is the controller's list of reassignments and the state of the partitions being changed.  Guards want the whole cluster:
+a light reading no older than ``policy.guard_s``, with the slow facts (min ISR, disks, sizes) of the last full one laid over.
+A reading that took long is repeated less often, so that looking never takes more than a tenth of a large cluster's time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from ballast.core.cluster import UNKNOWN, Broker, ClusterState, TopicPartition
+from ballast.executor.observation import Needs, Picture
+from ballast.executor.policy import ExecutionPolicy
+from ballast.ports.cluster import BrokerLogs, ClusterReader
+from ballast.ports.time import Clock
+
+FULL_EVERY_S: Final = 60.0
+SHARE_OF_TIME: Final = 10.0
+"""A reading that took t seconds is not repeated within this many times t."""
+
+
+class _Cadence:
+    """When a reading is due again."""
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s = every_s
+        self._next_s = float("-inf")
+
+    def due(self, now_s: float) -> bool:
+        return now_s >= self._next_s
+
+    def took(self, began_s: float, ended_s: float) -> None:
+        self._next_s = ended_s + max(self._every_s, (ended_s - began_s) * SHARE_OF_TIME)
+
+
+class Looker:
+    """Keeps what the last readings said."""
+
+    def __init__(self, cluster: ClusterReader, clock: Clock, policy: ExecutionPolicy) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._full = _Cadence(FULL_EVERY_S)
+        self._light = _Cadence(policy.guard_s)
+        self._logs = _Cadence(policy.progress_s)
+        self._guard_s = policy.guard_s
+        self._state: ClusterState | None = None
+        self._slow: ClusterState | None = None
+        self._sizes: dict[TopicPartition, int] = {}
+        self._disks: dict[int, BrokerLogs] = {}
+
+    def state(self) -> ClusterState:
+        """A whole-cluster reading that guards may judge by."""
+        now_s = self._clock.monotonic_s()
+        if self._state is None or self._full.due(now_s):
+            self._slow = self._state = self._cluster.snapshot()
+            self._sizes = partition_sizes(self._slow)
+            self._full.took(now_s, self._clock.monotonic_s())
+            self._light.took(now_s, self._clock.monotonic_s())
+        elif self._light.due(now_s):
+            light = self._cluster.snapshot(log_dirs=False, configs=False)
+            self._light.took(now_s, self._clock.monotonic_s())
+            assert self._slow is not None
+            self._state = laid_over(light, self._slow, self._disks)
+        return self._state
+
+    @property
+    def last_state(self) -> ClusterState | None:
+        """The last whole-cluster reading, however old."""
+        return self._state
+
+    def forget(self) -> None:
+        """Read everything anew: a refusal is to be judged by fresh facts."""
+        self._light = _Cadence(self._guard_s)
+
+    def look(self, needs: Needs) -> Picture:
+        """One look; partitions are read before the list, so that an ended move is never called gone too early."""
+        state = self.state()
+        partitions = self._cluster.partitions(needs.names) if needs.names else {}
+        listed = self._cluster.reassignments()
+        return Picture(
+            reassignments=listed,
+            partitions=partitions,
+            names=needs.names,
+            alive=state.alive,
+            logs=self._read_logs(needs.logs & state.alive),
+            state=state if needs.snapshot else None,
+            sizes=self._sizes,
+        )
+
+    def _read_logs(self, brokers: Collection[int]) -> Mapping[int, BrokerLogs] | None:
+        now_s = self._clock.monotonic_s()
+        if not brokers or not self._logs.due(now_s):
+            return None
+        logs = self._cluster.log_dirs(brokers)
+        self._logs.took(now_s, self._clock.monotonic_s())
+        self._disks.update(logs)
+        return logs
+
+
+def partition_sizes(state: ClusterState) -> dict[TopicPartition, int]:
+    """The largest replica of each partition; unknown sizes are left out."""
+    p = state.partitions
+    if not len(p):
+        return {}
+    out = {}
+    ends = p.start.tolist()
+    sizes = p.size_bytes
+    for row, name in enumerate(state.index):
+        run = sizes[ends[row] : ends[row + 1]]
+        largest = int(np.max(run)) if len(run) else UNKNOWN
+        if largest != UNKNOWN:
+            out[name] = largest
+    return out
+
+
+def laid_over(light: ClusterState, slow: ClusterState, disks: Mapping[int, BrokerLogs]) -> ClusterState:
+    """The light reading with the min ISRs, configs and disks of slower ones."""
+    configured = {t.name: t for t in slow.topics}
+    topics = tuple(
+        replace(t, min_isr=known.min_isr, configs=known.configs) if (known := configured.get(t.name)) is not None else t
+        for t in light.topics
+    )
+
+    def disk(b: Broker) -> Broker:
+        if b.id in disks:
+            return replace(b, log_dirs=disks[b.id].dirs, log_dirs_known=True)
+        known = slow.broker(b.id)
+        return b if known is None else replace(b, log_dirs=known.log_dirs, log_dirs_known=known.log_dirs_known)
+
+    return replace(light, topics=topics, brokers=tuple(disk(b) for b in light.brokers))
