@@ -1,0 +1,66 @@
+"""The planner: from a cluster and a wish to the cheapest plan, with the proof of how cheap it could be.
+
+``plan`` is the whole public call.  It is pure and deterministic: the same state, intent, loads, policy and seed give the
+same plan on any machine.
+"""
+
+from __future__ import annotations
+
+from ballast.core.cluster import ClusterState
+from ballast.core.plan import Plan
+from ballast.core.planner.intents import (
+    EVERYTHING,
+    ChangeReplicationFactor,
+    Decommission,
+    Demote,
+    Evacuate,
+    Expand,
+    Intent,
+    Leaders,
+    Level,
+    Racks,
+    Selection,
+    Swap,
+)
+from ballast.core.planner.loads import Loads
+from ballast.core.planner.policy import Capacity, PlannerPolicy
+
+
+def plan(
+    state: ClusterState,
+    intent: Intent,
+    *,
+    loads: Loads | None = None,
+    policy: PlannerPolicy | None = None,
+    seed: int = 0,
+) -> Plan:
+    """The cheapest plan found for this intent; raises ``UsageError`` when the intent names what is not there.
+
+    Without ``loads`` the sizes in the state are all that is levelled, and the plan says so.  A plan that cannot reach
+    everything is ``partial`` or ``infeasible`` and names its obstacles; on a cluster that is level it is
+    ``nothing-to-do`` and empty.
+    """
+    # The compiled search takes a second to import, which commands that make no plan must not pay.
+    from ballast.core.planner.make import make  # noqa: PLC0415
+
+    return make(state, intent, loads=loads, policy=policy, seed=seed)
+
+
+__all__ = [
+    "EVERYTHING",
+    "Capacity",
+    "ChangeReplicationFactor",
+    "Decommission",
+    "Demote",
+    "Evacuate",
+    "Expand",
+    "Intent",
+    "Leaders",
+    "Level",
+    "Loads",
+    "PlannerPolicy",
+    "Racks",
+    "Selection",
+    "Swap",
+    "plan",
+]

@@ -1,0 +1,169 @@
+"""What a person can ask of the planner: one value for each command."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from ballast.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which topics and brokers take part; regular expressions that match the whole name or id.
+
+    What does not take part stays as it is, and its load counts all the same.
+    """
+
+    topics: str | None = None
+    exclude_topics: str | None = None
+    brokers: str | None = None
+    exclude_brokers: str | None = None
+
+    def __post_init__(self) -> None:
+        for pattern in (self.topics, self.exclude_topics, self.brokers, self.exclude_brokers):
+            if pattern is not None:
+                try:
+                    re.compile(pattern)
+                except re.error as wrong:
+                    raise UsageError(
+                        f"{pattern!r} is not a regular expression: {wrong}.",
+                        hint="Quote special characters with a backslash.",
+                    ) from None
+
+    def topic(self, name: str) -> bool:
+        """Does this topic take part?"""
+        return _selected(name, self.topics, self.exclude_topics)
+
+    def broker(self, broker_id: int) -> bool:
+        """Does this broker take part?"""
+        return _selected(str(broker_id), self.brokers, self.exclude_brokers)
+
+    @property
+    def is_everything(self) -> bool:
+        """Nothing is left out."""
+        return self == Selection()
+
+
+EVERYTHING = Selection()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """The base of all intents."""
+
+    selection: Selection = field(default=EVERYTHING)
+
+    @property
+    def words(self) -> str:
+        """The command in words, without ``ballast plan``."""
+        return type(self).__name__.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Level(Intent):
+    """Everything within its band: dead and draining brokers emptied, racks repaired, then every resource."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaders(Intent):
+    """Level what leaders cost by reorders and elections alone: no byte moves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demote(Intent):
+    """Take leadership away from brokers, and change nothing else."""
+
+    brokers: frozenset[int]
+
+    @property
+    def words(self) -> str:
+        """For example ``demote 3 4``."""
+        return f"demote {_ids(self.brokers)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Decommission(Intent):
+    """Empty brokers so that they can be stopped; what does not sit on them stays."""
+
+    brokers: frozenset[int]
+
+    @property
+    def words(self) -> str:
+        """For example ``decommission 3``."""
+        return f"decommission {_ids(self.brokers)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Expand(Intent):
+    """Fill new brokers up to their share; nothing moves between the old ones."""
+
+    brokers: frozenset[int]
+
+    @property
+    def words(self) -> str:
+        """For example ``expand 7 8``."""
+        return f"expand {_ids(self.brokers)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Evacuate(Intent):
+    """Restore elsewhere what sat on dead brokers, or on every broker of a rack."""
+
+    brokers: frozenset[int] = frozenset()
+    racks: frozenset[str] = frozenset()
+
+    @property
+    def words(self) -> str:
+        """For example ``evacuate 3`` or ``evacuate rack a``."""
+        parts = [_ids(self.brokers)] if self.brokers else []
+        parts += [f"rack {r}" for r in sorted(self.racks)]
+        return " ".join(["evacuate", *parts])
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeReplicationFactor(Intent):
+    """Give topics another number of replicas, racks kept; the selection's topics say which."""
+
+    to: int
+
+    def __post_init__(self) -> None:
+        if self.to < 1:
+            raise UsageError(f"A replication factor of {self.to} is not possible.", hint="Give 1 or more.")
+
+    @property
+    def words(self) -> str:
+        """For example ``change-rf 'orders|payments' --to 3``."""
+        return f"change-rf {self.selection.topics or '.*'} --to {self.to}"
+
+
+@dataclass(frozen=True, slots=True)
+class Racks(Intent):
+    """Give each replica of a partition a rack of its own while racks suffice; move nothing else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swap(Intent):
+    """Put one broker in the place of another, in every replica list."""
+
+    old: int
+    new: int
+
+    def __post_init__(self) -> None:
+        if self.old == self.new:
+            raise UsageError(f"Broker {self.old} cannot be swapped with itself.", hint="Name two different brokers.")
+
+    @property
+    def words(self) -> str:
+        """For example ``swap 3 9``."""
+        return f"swap {self.old} {self.new}"
+
+
+def _selected(name: str, include: str | None, exclude: str | None) -> bool:
+    if include is not None and re.fullmatch(include, name) is None:
+        return False
+    return exclude is None or re.fullmatch(exclude, name) is None
+
+
+def _ids(brokers: frozenset[int]) -> str:
+    return " ".join(str(b) for b in sorted(brokers))

@@ -1,0 +1,108 @@
+"""Makes a plan: scope, arrays, search, moves, bound, and the checker's verdict before anything leaves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ballast.core.cluster import ClusterState, Ints, SmallInts, TopicPartition
+from ballast.core.fingerprint import fingerprint
+from ballast.core.plan import Move, Plan
+from ballast.core.planner.bound import Bound, bound_of
+from ballast.core.planner.checker import check
+from ballast.core.planner.intents import Demote, Intent, Leaders, Level, Swap
+from ballast.core.planner.loads import Loads
+from ballast.core.planner.moves import moves_of
+from ballast.core.planner.obstacles import obstacles_of
+from ballast.core.planner.policy import PlannerPolicy
+from ballast.core.planner.problem import Problem, loads_before, problem_of
+from ballast.core.planner.scope import Scope, scope_of
+from ballast.core.planner.search.run import search
+from ballast.core.planner.search.world import World
+from ballast.core.planner.summary import summary_of
+
+
+def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: PlannerPolicy | None, seed: int) -> Plan:
+    """``ballast.core.planner.plan``, with everything imported."""
+    policy = policy or PlannerPolicy()
+    loads = loads if loads is not None else Loads.from_state(state)
+    assert len(loads) == len(state.partitions), "the loads belong to another reading of the cluster"
+    scope = scope_of(state, intent, policy)
+    problem = problem_of(state, loads, policy, scope, bands="target")
+    world = World.of(problem, policy)
+    homeless = np.zeros(len(world.cur), np.bool_)
+    if not _at_rest(state, intent, loads, policy, scope, world):
+        homeless = search(world, seed=seed)
+    before = loads_before(problem)
+    moves, after = moves_of(state, intent, problem, loads, world.cur, before)
+    elections = _elections(state, intent, scope, moves)
+    obstacles = obstacles_of(state, intent, problem, policy, loads, homeless, world.cur, after, moves)
+    bound = _bound(problem, policy, scope, moves, after, world.cur)
+    made = Plan(
+        intent=intent.words,
+        cluster_id=state.cluster_id,
+        fingerprint=fingerprint(state),
+        moves=moves,
+        elections=elections,
+        status=_status(bool(moves or elections), bool(obstacles)),
+        obstacles=obstacles,
+        assumptions=loads.assumptions + problem.assumptions,
+        seed=seed,
+        bound_bytes=bound.bytes,
+        bound_method=bound.method,
+        allow_replication_factor_change=any(m.changes_replication_factor for m in moves),
+        summary=summary_of(state, intent, problem, policy, moves, before, after),
+    )
+    findings = check(state, made, intent, loads=loads, policy=policy)
+    assert not findings, f"the search broke a rule: {findings[0]}"
+    return made
+
+
+def _at_rest(
+    state: ClusterState, intent: Intent, loads: Loads, policy: PlannerPolicy, scope: Scope, world: World
+) -> bool:
+    """Is everything within the wider band that triggers a plan, with nothing that must be repaired?"""
+    if not isinstance(intent, Level | Leaders) or world.must_act():
+        return False
+    wide = problem_of(state, loads, policy, scope, bands="trigger")
+    return World.of(wide, policy).excess == 0
+
+
+def _bound(
+    problem: Problem, policy: PlannerPolicy, scope: Scope, moves: tuple[Move, ...], after: Ints, placement: SmallInts
+) -> Bound:
+    if not any(m.adding for m in moves):
+        return Bound(0, "no byte moves")
+    return bound_of(problem, after, placement, prove=policy.prove and scope.roam)
+
+
+def _status(anything: bool, short: bool) -> str:  # noqa: FBT001
+    if short:
+        return "partial" if anything else "infeasible"
+    return "complete" if anything else "nothing-to-do"
+
+
+def _elections(
+    state: ClusterState, intent: Intent, scope: Scope, moves: tuple[Move, ...]
+) -> tuple[TopicPartition, ...]:
+    """Where somebody else leads than the list will say, and the first of the list can lead."""
+    p = state.partitions
+    first = state.preferred.copy()
+    changed = {state.index[m.name]: m for m in moves}
+    wanted = np.zeros(len(p), np.bool_)
+    if isinstance(intent, Level | Leaders):
+        wanted |= scope.open_rows
+    elif isinstance(intent, Demote):
+        wanted |= scope.open_rows & np.isin(p.leader, sorted(intent.brokers))
+    for row, move in changed.items():
+        first[row] = move.new[0]
+        wanted[row] = True
+    if isinstance(intent, Swap):
+        wanted &= np.isin(np.arange(len(p)), list(changed))
+    differs = wanted & (p.leader != first) & np.isin(first, sorted(state.alive))
+    out = []
+    for row in np.flatnonzero(differs).tolist():
+        planned = changed.get(row)
+        copied = planned is not None and int(first[row]) in planned.adding
+        if copied or int(first[row]) in state.isr(row):
+            out.append(state.name(row))
+    return tuple(out)

@@ -1,0 +1,170 @@
+"""Why a plan stops short, and what would remove the obstacle."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from ballast.core.cluster import ClusterState, Flags, Ints, SmallInts
+from ballast.core.plan import Move, Obstacle
+from ballast.core.planner.intents import Intent, Leaders, Level
+from ballast.core.planner.loads import DISK, Loads
+from ballast.core.planner.policy import PlannerPolicy
+from ballast.core.planner.problem import Problem
+
+MOST: Final = 20
+"""Obstacles of one kind that are listed; the rest are counted."""
+
+
+def obstacles_of(
+    state: ClusterState,
+    intent: Intent,
+    problem: Problem,
+    policy: PlannerPolicy,
+    loads: Loads,
+    homeless: Flags,
+    cur: SmallInts,
+    after: Ints,
+    moves: tuple[Move, ...],
+) -> tuple[Obstacle, ...]:
+    """Every obstacle, the hard ones first."""
+    spent = _budget_spent(policy, moves, loads)
+    out = _homeless(state, problem, homeless, spent)
+    out += _leaders(state, problem, cur)
+    if isinstance(intent, Level | Leaders):
+        out += _bands(state, intent, problem, policy, after, spent)
+    return tuple(out)
+
+
+def _homeless(state: ClusterState, problem: Problem, homeless: Flags, spent: str) -> list[Obstacle]:
+    rows = np.unique(np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))[homeless])
+    out = []
+    takers = int(problem.scope.takes.sum())
+    for row in rows[:MOST].tolist():
+        name = str(state.name(row))
+        wanted = int(problem.start[row + 1] - problem.start[row])
+        if spent:
+            detail, remedy = f"a replica must move, but {spent}", "Allow more bytes or moves."
+        elif takers + int(problem.old_start[row + 1] - problem.old_start[row]) <= wanted or takers == 0:
+            detail = f"it shall have {wanted} replicas, but only {takers} brokers take new ones"
+            remedy = "Add brokers, or uncordon some."
+        else:
+            detail = "no broker that takes replicas has a free rack and enough disk for it"
+            remedy = "Add a broker in another rack, add disk, or raise the disk limit."
+        out.append(Obstacle("no-broker", name, detail, remedy))
+    if len(rows) > MOST:
+        out.append(Obstacle("no-broker", f"{len(rows) - MOST} more partitions", "for the same reasons", ""))
+    return out
+
+
+def _leaders(state: ClusterState, problem: Problem, cur: SmallInts) -> list[Obstacle]:
+    s = problem.scope
+    if not bool(s.unlead.any()) or not len(cur):
+        return []
+    first = cur[np.minimum(problem.start[:-1], len(cur) - 1)]
+    stuck = np.flatnonzero((first >= 0) & s.unlead[first] & s.open_rows & (np.diff(problem.start) > 0))
+    out = []
+    for row in stuck[:MOST].tolist():
+        broker = state.brokers[int(first[row])].id
+        detail = f"broker {broker} stays its leader: it has no other replica that may lead"
+        out.append(Obstacle("sole-leader", str(state.name(row)), detail, "Raise its replication factor first."))
+    if len(stuck) > MOST:
+        out.append(Obstacle("sole-leader", f"{len(stuck) - MOST} more partitions", "for the same reason", ""))
+    return out
+
+
+def _bands(
+    state: ClusterState,
+    intent: Intent,
+    problem: Problem,
+    policy: PlannerPolicy,
+    after: Ints,
+    spent: str,
+) -> list[Obstacle]:
+    out: list[Obstacle] = []
+    for k, r in enumerate(problem.resources):
+        if isinstance(intent, Leaders) and not bool((r.lead != r.follow).any()):
+            continue
+        over = np.maximum(after[:, k] - problem.high[:, k], 0)
+        under = np.maximum(problem.low[:, k] - after[:, k], 0)
+        off = np.flatnonzero((over + under) > 0)
+        if len(off):
+            worst = int(off[np.argmax((over + under)[off])])
+            share = float(problem.share[worst, k] * problem.unit[k])
+            away = (float(after[worst, k]) - share) / share if share else 0.0
+            names = ", ".join(str(state.brokers[b].id) for b in off[:8].tolist()) + (", …" if len(off) > 8 else "")
+            detail = (
+                f"{len(off)} of {int(problem.scope.shares.sum())} brokers stay outside ±{policy.band_of(r.name):.0%} "
+                f"({names}); the furthest, broker {state.brokers[worst].id}, is {abs(away):.1%} "
+                f"{'over' if away > 0 else 'under'} its share"
+            )
+            cause, remedy = _cause(state, intent, problem, policy, k, worst, spent)
+            out.append(Obstacle("band", r.label, f"{detail}: {cause}", remedy))
+        out += _uneven(state, problem, policy, k)
+    return out
+
+
+def _cause(  # noqa: PLR0911 — a table of causes, the likeliest first
+    state: ClusterState,
+    intent: Intent,
+    problem: Problem,
+    policy: PlannerPolicy,
+    k: int,
+    worst: int,
+    spent: str,
+) -> tuple[str, str]:
+    if spent:
+        return spent, "Allow more bytes, or plan again when this plan is done."
+    if isinstance(intent, Leaders):
+        return "reorders alone do not reach it", "Use ballast plan level, which may move data."
+    r = problem.resources[k]
+    largest = int(np.argmax(r.lead)) if len(r.lead) else 0
+    width = 2 * policy.band_of(r.name) * float(problem.share[worst, k])
+    if not r.counted and len(r.lead) and float(r.lead[largest]) > width:
+        share = float(r.lead[largest]) / max(float(problem.share[worst, k]), 1.0)
+        return (
+            f"one replica of {state.name(largest)} alone is {share:.0%} of a broker's share",
+            f"Give topic {state.name(largest).topic} more partitions, or a wider band for {r.label}.",
+        )
+    if not intent.selection.is_everything:
+        return "the selection leaves out what would have to move", "Select more topics or brokers."
+    if not bool(problem.scope.open_rows.all()):
+        return "some partitions are pinned, moving or being deleted", "Plan again when they are free."
+    if r.name == DISK and bool((problem.room[problem.scope.takes] < problem.high[problem.scope.takes, k]).any()):
+        return "disks would be too full while the plan runs", "Add disk or brokers, or raise the disk limit."
+    return "racks, replica counts and the other bands leave no room", f"Allow a wider band for {r.label}."
+
+
+def _uneven(state: ClusterState, problem: Problem, policy: PlannerPolicy, k: int) -> list[Obstacle]:
+    """Racks of unlike size: a rack cannot hold more than one replica of each partition, however many brokers it has."""
+    r = problem.resources[k]
+    s = problem.scope
+    if r.leaders_only or r.name != DISK or not bool(s.shares.any()):
+        return []
+    even = r.capacity * float(problem.share[s.shares, k].sum()) / float(r.capacity[s.shares].sum())
+    off = np.abs(problem.share[:, k] - even) > policy.band_of(r.name) * even
+    off &= s.shares & s.takes
+    if not bool(off.any()):
+        return []
+    worst = int(np.argmax(np.where(off, np.abs(problem.share[:, k] / np.maximum(even, 1) - 1), -1)))
+    share = float(problem.share[worst, k] / even[worst])
+    b = state.brokers[worst]
+    return [
+        Obstacle(
+            "racks-of-unlike-size",
+            f"rack {b.rack}",
+            f"each partition needs a rack for every replica, so broker {b.id} must carry {share:.0%} of an even share",
+            "Give every rack the same capacity, or use more racks than replicas.",
+        )
+    ]
+
+
+def _budget_spent(policy: PlannerPolicy, moves: tuple[Move, ...], loads: Loads) -> str:
+    if policy.max_bytes is not None:
+        largest = int(loads.size_bytes.max()) if len(loads) else 0
+        if sum(m.bytes_moved for m in moves) + largest > policy.max_bytes:
+            return f"the limit of {policy.max_bytes} bytes is spent"
+    if policy.max_moves is not None and sum(len(m.adding) for m in moves) >= policy.max_moves:
+        return f"the limit of {policy.max_moves} moves is spent"
+    return ""

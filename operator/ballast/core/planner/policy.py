@@ -1,0 +1,82 @@
+"""What the planner may do and how level is level enough: values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from ballast.errors import UsageError
+
+REPLICAS: Final = "replicas"
+LEADERS: Final = "leaders"
+RESOURCES: Final = ("disk", "bytes-in", "bytes-out", "cpu", REPLICAS, LEADERS)
+"""Every resource that has a band, in the order in which goals are listed to people."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """What one broker can carry; None means as much as the others."""
+
+    disk_bytes: int | None = None
+    """Bytes of its log dirs; None takes what the broker says of its log dirs."""
+    bytes_in_per_s: int | None = None
+    """Network in, bytes per second."""
+    bytes_out_per_s: int | None = None
+    """Network out, bytes per second."""
+    cpu: float | None = None
+    """CPU in units that only need to compare between brokers, for example cores."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannerPolicy:
+    """The knobs of the planner."""
+
+    band: float = 0.08
+    """How far from its fair share a broker may be after a plan, as a fraction of that share."""
+    bands: Mapping[str, float] = field(default_factory=dict)
+    """Band by resource (``disk``, ``bytes-in``, ``bytes-out``, ``cpu``, ``replicas``, ``leaders``) where it differs from ``band``."""
+    trigger: float = 0.10
+    """A cluster whose every broker is within this fraction of its share is left alone; wider than ``band`` so that small
+    drift after a plan does not call for the next one.  Below ``band`` it counts as ``band``."""
+    slack_bytes: int = 1 << 20
+    """Bytes by which disk may differ whatever the band says: on a nearly empty cluster nothing is worth moving."""
+    disk_limit: float = 0.90
+    """The share of a broker's disk that a plan may fill, counting what arrives before what leaves has left."""
+    max_bytes: int | None = None
+    """Most bytes to copy; None sets no limit.  The plan buys the most level that these bytes can buy."""
+    max_moves: int | None = None
+    """Most replicas to copy; None sets no limit."""
+    cordoned: frozenset[int] = frozenset()
+    """Brokers that take no new replica; what they hold may stay or go."""
+    draining: frozenset[int] = frozenset()
+    """Brokers that every plan of level empties."""
+    demoted: frozenset[int] = frozenset()
+    """Brokers that must not be preferred leaders."""
+    pinned_topics: str | None = None
+    """Topics (regular expression, whole name) that no plan touches; their load still counts."""
+    capacities: Mapping[int, Capacity] = field(default_factory=dict)
+    """Capacity by broker id where brokers differ; those not named are alike (disk: as their log dirs say)."""
+    prove: bool = True
+    """Compute the best lower bound that is affordable; False keeps the crude disk bound, which costs nothing."""
+
+    def __post_init__(self) -> None:
+        for name, value in (("band", self.band), ("trigger", self.trigger), *self.bands.items()):
+            if not 0 < value < 1:
+                raise UsageError(f"{name} is {value}: it should be above 0 and below 1.", hint="0.05 means ±5 %.")
+        unknown = sorted(set(self.bands) - set(RESOURCES))
+        if unknown:
+            raise UsageError(f"No resource is called {unknown[0]!r}.", hint=f"Bands go by {', '.join(RESOURCES)}.")
+        if not 0 < self.disk_limit <= 1:
+            raise UsageError(f"disk_limit is {self.disk_limit}: it should be above 0 and at most 1.")
+        for limit, number in (("max_bytes", self.max_bytes), ("max_moves", self.max_moves)):
+            if number is not None and number < 0:
+                raise UsageError(f"{limit} is {number}: it cannot be negative.")
+
+    def band_of(self, resource: str) -> float:
+        """The band that a plan aims at."""
+        return self.bands.get(resource, self.band)
+
+    def trigger_of(self, resource: str) -> float:
+        """The band within which nothing is done."""
+        return max(self.trigger, self.band_of(resource))

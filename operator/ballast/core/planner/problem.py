@@ -1,0 +1,281 @@
+"""The cluster as the search sees it: dense integer arrays, one column for each resource.
+
+Loads are scaled so that the fair share of an average broker is ``SHARE`` on every resource: then one unit of excess
+means the same on disk as on CPU, every sum fits 64 bits, and nothing depends on rounding.  The arrays say nothing about
+time, threads or the order of dictionaries: the same input gives the same arrays on any machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ballast.core.cluster import ClusterState, Ints, SmallInts
+from ballast.core.planner.goals import Resource, resources
+from ballast.core.planner.loads import DISK, Loads
+from ballast.core.planner.policy import PlannerPolicy
+from ballast.core.planner.scope import Scope
+
+SHARE: Final = 1 << 36
+FREE: Final = 1 << 60
+"""A limit that no load reaches."""
+INSIDE: Final = 2e-5
+"""The part of a share by which a plan stays inside its band, so that no rounding of a reader's puts it outside."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Problem:
+    """Input of one search.  ``B`` brokers, ``P`` partitions, ``R`` replica slots, ``K`` resources."""
+
+    ids: SmallInts
+    rack: SmallInts
+    """Rack number by broker; without racks, each broker is a rack of its own."""
+    rack_limit: SmallInts
+    """By partition: most replicas in one rack."""
+    start: Ints
+    """Slots of partition p are ``start[p]:start[p + 1]``, as many as it shall have."""
+    home: SmallInts
+    """By slot: the broker index before, -1 for a slot that is added."""
+    old_start: Ints
+    old: SmallInts
+    """The replica lists before, addressed by ``old_start``; differs from ``home`` where the count changes."""
+    topic: SmallInts
+    lead: Ints
+    """P x K: what the leader loads its broker with."""
+    follow: Ints
+    """P x K: what each follower loads its broker with."""
+    low: Ints
+    high: Ints
+    """B x K: the band."""
+    share: Floats
+    """B x K: the fair share, in the resource's own unit."""
+    unit: Floats
+    """K: scaled units in one of the resource's own."""
+    size: Ints
+    """P: the price of a copy in scaled bytes, at least 1."""
+    room: Ints
+    """B: most scaled bytes that a broker may hold, ``FREE`` where its disk is unknown."""
+    byte_unit: float
+    """Scaled bytes in one byte."""
+    resources: tuple[Resource, ...]
+    scope: Scope
+    assumptions: tuple[str, ...] = ()
+
+
+def problem_of(state: ClusterState, loads: Loads, policy: PlannerPolicy, scope: Scope, *, bands: str) -> Problem:
+    """Arrays for the search; ``bands`` is ``target`` or ``trigger``."""
+    start, home, old_start, old = _slots(state, scope)
+    columns = resources(state, loads, policy)
+    rack, rack_limit = _racks(state, scope)
+    count, width = len(start) - 1, len(columns)
+    lead, follow = np.zeros((count, width), np.int64), np.zeros((count, width), np.int64)
+    shape = (len(state.brokers), width)
+    low, high, share = np.zeros(shape, np.int64), np.full(shape, FREE, np.int64), np.zeros(shape)
+    unit = np.ones(width)
+    for k, r in enumerate(columns):
+        fair = _fair_shares(r, scope, start, home, rack, rack_limit)
+        mean = float(fair[scope.shares].mean()) if bool(scope.shares.any()) else 0.0
+        unit[k] = SHARE / mean if mean > 0 else 1.0
+        if r.counted:
+            unit[k] = np.rint(unit[k])
+        lead[:, k], follow[:, k] = np.rint(r.lead * unit[k]), np.rint(r.follow * unit[k])
+        band = policy.band_of(r.name) if bands == "target" else policy.trigger_of(r.name)
+        below, above = _limits(r, fair, band, policy)
+        used = scope.shares & scope.leads if r.leaders_only else scope.shares
+        low[used, k] = np.ceil(below[used] * unit[k])
+        high[used, k] = np.floor(above[used] * unit[k])
+        low[~(scope.takes | scope.leads) if r.leaders_only else ~scope.takes, k] = 0
+        share[:, k] = fair
+    # Bytes are priced in disk units: one average broker's disk is SHARE.
+    mean_disk = float(loads.size_bytes @ np.diff(start)) / max(int(scope.shares.sum()), 1)
+    byte_unit = SHARE / mean_disk if mean_disk > 0 else 1.0
+    for k, r in enumerate(columns):
+        if r.name == DISK:
+            byte_unit = float(unit[k])
+    return Problem(
+        ids=np.array([b.id for b in state.brokers], np.int32),
+        rack=rack,
+        rack_limit=rack_limit,
+        start=start,
+        home=home,
+        old_start=old_start,
+        old=old,
+        topic=state.partitions.topic.astype(np.int32),
+        lead=lead,
+        follow=follow,
+        low=low,
+        high=high,
+        share=share,
+        unit=unit,
+        size=np.maximum(np.rint(loads.size_bytes * byte_unit).astype(np.int64), 1),
+        room=_room(state, policy, byte_unit),
+        byte_unit=byte_unit,
+        assumptions=_assumptions(state),
+        resources=columns,
+        scope=scope,
+    )
+
+
+def loads_before(problem: Problem) -> Ints:
+    """B x K: the scaled loads of the replica lists before."""
+    counts = np.diff(problem.old_start)
+    row = np.repeat(np.arange(len(counts)), counts)
+    first = np.zeros(len(row), np.bool_)
+    first[problem.old_start[:-1][counts > 0]] = True
+    load = np.zeros(problem.low.shape, np.int64)
+    for k in range(len(problem.resources)):
+        np.add.at(load[:, k], problem.old, np.where(first, problem.lead[row, k], problem.follow[row, k]))
+    return load
+
+
+def _assumptions(state: ClusterState) -> tuple[str, ...]:
+    nameless = [b.id for b in state.brokers if b.alive and b.rack is None]
+    if nameless and any(b.rack is not None for b in state.brokers):
+        return (f"Broker {nameless[0]} names no rack, so racks are not looked at (as Kafka does).",)
+    return ()
+
+
+def _slots(state: ClusterState, scope: Scope) -> tuple[Ints, SmallInts, Ints, SmallInts]:
+    """Replica lists as slots; of lists that shrink the best replicas stay, in lists that grow -1 waits for a broker."""
+    p = state.partitions
+    ids = np.array([b.id for b in state.brokers], np.int64)
+    keep = ~p.removing
+    old = np.searchsorted(ids, p.replica[keep]).astype(np.int32)
+    kept = np.concatenate(([0], np.cumsum(keep)))
+    old_start = np.asarray(kept[p.start], np.int64)
+    counts = np.diff(old_start)
+    if bool((counts == scope.factor).all()):
+        return old_start, old.copy(), old_start, old
+    start = np.concatenate(([0], np.cumsum(scope.factor))).astype(np.int64)
+    row = np.repeat(np.arange(len(counts)), scope.factor)
+    place = np.arange(len(row)) - start[row]
+    inside = place < counts[row]
+    home = np.full(len(row), -1, np.int32)
+    home[inside] = old[(old_start[row] + place)[inside]]
+    in_sync = p.in_sync[keep]
+    for shrinking in np.flatnonzero(counts > scope.factor).tolist():
+        run = slice(int(old_start[shrinking]), int(old_start[shrinking + 1]))
+        stay = _survivors(state, scope, old[run].tolist(), in_sync[run].tolist(), int(scope.factor[shrinking]))
+        home[start[shrinking] : start[shrinking + 1]] = stay
+    return start, home, old_start, old
+
+
+def _survivors(state: ClusterState, scope: Scope, members: list[int], in_sync: list[bool], factor: int) -> list[int]:
+    """Which replicas stay when a list shrinks: those that may, in sync, in racks of their own, in their order."""
+    synced = dict(zip(members, in_sync, strict=True))
+    stay: list[int] = []
+    while len(stay) < factor:
+        racks = {state.brokers[b].rack for b in stay}
+        left = [b for b in members if b not in stay]
+        stay.append(
+            min(
+                left,
+                key=lambda b: (
+                    not state.brokers[b].alive,
+                    bool(scope.leave[b]),
+                    not synced[b],
+                    state.brokers[b].rack is not None and state.brokers[b].rack in racks,
+                    members.index(b),
+                ),
+            )
+        )
+    return sorted(stay, key=members.index)
+
+
+def _racks(state: ClusterState, scope: Scope) -> tuple[SmallInts, SmallInts]:
+    names = [b.rack for b in state.brokers]
+    live = [b.rack for b in state.brokers if b.alive]
+    if any(r is None for r in live) or not live:
+        # Kafka places without racks as soon as one broker does not name its own; so does the planner.
+        rack = np.arange(len(names), dtype=np.int32)
+        return rack, np.ones(len(scope.factor), np.int32)
+    order = {name: i for i, name in enumerate(sorted({r or "" for r in names}))}
+    rack = np.array([order[r or ""] for r in names], np.int32)
+    usable = scope.takes | (scope.shares & ~scope.leave)
+    racks = max(len(np.unique(rack[usable])), 1)
+    limit = -(-scope.factor.astype(np.int64) // racks)
+    return rack, np.maximum(limit, 1).astype(np.int32)
+
+
+def _limits(r: Resource, fair: Floats, band: float, policy: PlannerPolicy) -> tuple[Floats, Floats]:
+    """The band around fair shares, in the resource's own unit."""
+    if r.counted:
+        # A count is whole: a band narrower than one replica still allows the two counts next to the share.
+        above = np.maximum(np.floor(fair * (1 + band) + 1e-9), np.ceil(fair - 1e-9))
+        below = np.minimum(np.ceil(fair * (1 - band) - 1e-9), np.floor(fair + 1e-9))
+        return below, above
+    slack = float(policy.slack_bytes) if r.name == DISK else 0.0
+    width = np.maximum(fair * (band - INSIDE), slack)
+    return np.maximum(fair - width, 0), fair + width
+
+
+def _fair_shares(
+    r: Resource, scope: Scope, start: Ints, home: SmallInts, rack: SmallInts, rack_limit: SmallInts
+) -> Floats:
+    """Each broker's part of the whole, by capacity, as far as racks and cordons allow.
+
+    A rack cannot hold more than its limit of each partition, and a broker that takes nothing cannot rise: what they
+    cannot carry is shared by the others (water filling).
+    """
+    brokers = len(scope.shares)
+    active = scope.shares & scope.leads if r.leaders_only else scope.shares
+    row = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    first = np.zeros(len(row), np.bool_)
+    first[start[:-1][np.diff(start) > 0]] = True
+    figure = np.where(first, r.lead[row], r.follow[row])
+    inside = (home >= 0) & (scope.shares | scope.leave)[np.maximum(home, 0)]
+    present = np.bincount(home[inside], weights=figure[inside], minlength=brokers)
+    total = float(figure[inside | (home < 0)].sum())
+    weight = np.where(active, r.capacity, 0.0)
+    most = np.where(active, np.inf, 0.0)
+    stuck = active & ~scope.takes & ~r.leaders_only
+    if scope.roam:
+        most[stuck] = present[stuck]
+    share = _fill(total, weight, most, np.arange(brokers))
+    if r.leaders_only or not bool(active.any()):
+        return share
+    # One replica of every partition is the most that a rack can hold (or the limit, where racks do not suffice).
+    whole = float((r.lead + (rack_limit - 1) * r.follow).sum())
+    racks = int(rack.max()) + 1
+    by_rack = np.bincount(rack, weights=share, minlength=racks).astype(np.float64)
+    if bool((by_rack > whole * (1 + 1e-9)).any()) and len(np.unique(rack)) < brokers:
+        rack_weight = np.bincount(rack, weights=weight, minlength=racks).astype(np.float64)
+        rack_most = np.where(rack_weight > 0, whole, 0.0)
+        by_rack = _fill(total, rack_weight, rack_most, np.arange(racks))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(rack_weight[rack] > 0, by_rack[rack] * weight / rack_weight[rack], 0.0)
+    return share
+
+
+def _fill(total: float, weight: Floats, most: Floats, members: npt.NDArray[np.integer[Any]]) -> Floats:
+    """Split ``total`` by weight where nobody gets more than ``most``."""
+    out = np.zeros(len(weight))
+    free = weight > 0
+    left = total
+    for _ in members:
+        if not bool(free.any()) or left <= 0:
+            break
+        level = left / weight[free].sum()
+        full = free & (weight * level > most)
+        if not bool(full.any()):
+            out[free] = weight[free] * level
+            break
+        out[full] = most[full]
+        left -= float(most[full].sum())
+        free &= ~full
+    return out
+
+
+def _room(state: ClusterState, policy: PlannerPolicy, byte_unit: float) -> Ints:
+    room = np.full(len(state.brokers), FREE, np.int64)
+    for i, b in enumerate(state.brokers):
+        override = policy.capacities.get(b.id)
+        capacity = override.disk_bytes if override and override.disk_bytes is not None else b.capacity_bytes
+        if capacity > 0:
+            room[i] = min(int(capacity * policy.disk_limit * byte_unit), FREE)
+    return room

@@ -1,0 +1,189 @@
+"""What an intent allows: which brokers give, take and lead, and which partitions may change.
+
+Built once from state, intent and policy.  The search obeys it through masks, explanations read it for reasons.  The
+checker does not use it: it derives what is allowed from the intent by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ballast.core.cluster import ClusterState, Flags, Ints, SmallInts
+from ballast.core.planner.intents import (
+    ChangeReplicationFactor,
+    Decommission,
+    Demote,
+    Evacuate,
+    Expand,
+    Intent,
+    Leaders,
+    Level,
+    Racks,
+    Selection,
+    Swap,
+)
+from ballast.core.planner.policy import PlannerPolicy
+from ballast.errors import UsageError
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Scope:
+    """Masks by broker (in the order of ``state.brokers``) and by partition row."""
+
+    takes: Flags
+    """May receive replicas."""
+    leads: Flags
+    """May become preferred leader."""
+    leave: Flags
+    """Every replica here must go elsewhere."""
+    unlead: Flags
+    """Must give preferred leadership up."""
+    shares: Flags
+    """Takes part in sharing the load: the fair share is computed over these."""
+    open_rows: Flags
+    """May change at all."""
+    factor: SmallInts
+    """Replicas that each partition shall have."""
+    roam: bool = False
+    """May a replica leave a broker that it need not leave?"""
+    shift: bool = False
+    """May leadership move where nothing forces it?"""
+    repair_racks: bool = False
+    """Must replicas that share a rack be parted?"""
+    why_closed: dict[int, str] = field(default_factory=dict)
+    """By broker index: why it takes no replica."""
+
+
+def scope_of(state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Scope:
+    """Masks for this intent; raises ``UsageError`` when it names brokers that are not there."""
+    brokers = state.brokers
+    ids = np.array([b.id for b in brokers], np.int64)
+    alive = np.array([b.alive for b in brokers], np.bool_)
+    chosen = np.array([intent.selection.broker(b.id) for b in brokers], np.bool_)
+    cordoned = np.array([b.cordoned or b.id in policy.cordoned for b in brokers], np.bool_)
+    draining = np.isin(ids, sorted(policy.draining))
+    demoted = np.isin(ids, sorted(policy.demoted))
+    scope = Scope(
+        takes=alive & chosen & ~cordoned & ~draining,
+        leads=alive & chosen & ~draining & ~demoted,
+        leave=np.zeros(len(brokers), np.bool_),
+        unlead=(draining | demoted) & chosen,
+        shares=alive & chosen & ~draining,
+        open_rows=_open_rows(state, intent.selection, policy),
+        factor=_counts(state),
+    )
+    for i, b in enumerate(brokers):
+        reason = _why_closed(alive[i], chosen[i], cordoned[i], draining[i])
+        if reason:
+            scope.why_closed[i] = f"broker {b.id} {reason}"
+    _apply(scope, state, intent, ids, alive, draining & chosen)
+    return scope
+
+
+def _apply(scope: Scope, state: ClusterState, intent: Intent, ids: Ints, alive: Flags, draining: Flags) -> None:
+    match intent:
+        case Level():
+            scope.leave = (~alive | draining) & np.array([intent.selection.broker(int(b)) for b in ids], np.bool_)
+            scope.unlead |= scope.leave
+            scope.roam = scope.shift = scope.repair_racks = True
+        case Leaders():
+            scope.shift = True
+            scope.takes[:] = False
+        case Demote():
+            mask = _named(ids, intent.brokers)
+            scope.leads &= ~mask
+            scope.unlead = mask
+            scope.takes[:] = False
+        case Decommission():
+            _empty(scope, _named(ids, intent.brokers), ids, "is being decommissioned")
+        case Evacuate():
+            _empty(scope, _evacuated(state, intent, ids), ids, "is being evacuated")
+        case Expand():
+            mask = _named(ids, intent.brokers)
+            _require_alive(ids, mask & ~alive)
+            for i in np.flatnonzero(scope.takes & ~mask).tolist():
+                scope.why_closed[i] = f"broker {ids[i]} is not one of the brokers being filled"
+            scope.takes &= mask
+            scope.leads &= mask
+            scope.unlead[:] = False
+            scope.roam = scope.shift = True
+        case ChangeReplicationFactor():
+            scope.factor = np.where(scope.open_rows, np.int32(intent.to), scope.factor).astype(np.int32)
+        case Racks():
+            scope.repair_racks = True
+        case Swap():
+            old, new = _named(ids, frozenset({intent.old})), _named(ids, frozenset({intent.new}))
+            _require_alive(ids, new & ~alive)
+            # The newcomer takes the place of the old one in the list, leadership included.
+            scope.leave = old
+            scope.unlead[:] = False
+            scope.takes &= new
+            scope.shares &= ~old
+        case _:
+            raise TypeError(f"{type(intent).__name__} is not an intent that the planner knows")
+
+
+def _empty(scope: Scope, mask: Flags, ids: Ints, reason: str) -> None:
+    scope.leave = mask
+    scope.unlead = mask
+    scope.takes &= ~mask
+    scope.leads &= ~mask
+    scope.shares &= ~mask
+    for i in np.flatnonzero(mask).tolist():
+        scope.why_closed[i] = f"broker {ids[i]} {reason}"
+
+
+def _named(ids: Ints, wanted: frozenset[int]) -> Flags:
+    missing = sorted(wanted - set(ids.tolist()))
+    if missing or not wanted:
+        what = f"There is no broker {missing[0]}." if missing else "No broker is named."
+        raise UsageError(what, hint=f"The cluster has brokers {', '.join(map(str, ids.tolist()))}.")
+    return np.isin(ids, sorted(wanted))
+
+
+def _require_alive(ids: Ints, dead: Flags) -> None:
+    if bool(dead.any()):
+        raise UsageError(f"Broker {ids[dead][0]} is not alive.", hint="Start it before it is given replicas.")
+
+
+def _evacuated(state: ClusterState, intent: Evacuate, ids: Ints) -> Flags:
+    racks = {b.rack for b in state.brokers}
+    unknown = sorted(intent.racks - {r for r in racks if r is not None})
+    if unknown:
+        known = ", ".join(sorted(r for r in racks if r is not None)) or "no rack at all"
+        raise UsageError(f"There is no rack {unknown[0]!r}.", hint=f"The brokers name {known}.")
+    wanted = intent.brokers | {b.id for b in state.brokers if b.rack in intent.racks}
+    return _named(ids, frozenset(wanted))
+
+
+def _open_rows(state: ClusterState, selection: Selection, policy: PlannerPolicy) -> Flags:
+    pinned = Selection(topics=policy.pinned_topics)
+    topics = np.array(
+        [
+            selection.topic(t.name)
+            and not t.deleting
+            and not (policy.pinned_topics is not None and pinned.topic(t.name))
+            for t in state.topics
+        ],
+        np.bool_,
+    )
+    rows = topics[state.partitions.topic] if len(state.partitions) else np.zeros(0, np.bool_)
+    return rows & ~state.moving & (_counts(state) > 0)
+
+
+def _counts(state: ClusterState) -> SmallInts:
+    p = state.partitions
+    kept = np.concatenate(([0], np.cumsum(~p.removing)))
+    return np.asarray(kept[p.start[1:]] - kept[p.start[:-1]], np.int32)
+
+
+def _why_closed(alive: bool, chosen: bool, cordoned: bool, draining: bool) -> str:  # noqa: FBT001
+    if not alive:
+        return "is dead"
+    if not chosen:
+        return "is left out by the selection"
+    if cordoned:
+        return "is cordoned"
+    return "is draining" if draining else ""

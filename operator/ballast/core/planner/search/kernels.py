@@ -1,0 +1,414 @@
+"""The compiled inner loops: integers over flat arrays, no allocation, no clock, no threads.
+
+All kernels descend the same function: scaled excess over the bands, plus ``price`` (in 1/1024) times the scaled bytes
+copied.  A high price lets only moves through that repair much for their bytes; as it falls to zero the bands win.  A
+replica that goes home gives its bytes back.
+
+``world`` is the tuple that ``state.World.arrays`` packs; numba sees each element with its own type.
+"""
+
+from __future__ import annotations
+
+# ruff: noqa: FBT001, PLR0912, SIM108, SIM110 — compiled loops: no keyword arguments, no generators, one flat body.
+from typing import Any, Final
+
+import numpy as np
+from numba import njit
+
+UNIT: Final = 1024
+"""``price`` is in units of 1/1024."""
+NONE: Final = -(1 << 62)
+"""A score below every other."""
+
+
+@njit(cache=True)
+def excess(x: int, low: int, high: int) -> int:
+    """How far x is outside its band."""
+    if x > high:
+        return x - high
+    if x < low:
+        return low - x
+    return 0
+
+
+@njit(cache=True)
+def contains(values: Any, begin: int, end: int, wanted: int) -> bool:
+    """Is the value in this run?"""
+    for i in range(begin, end):
+        if values[i] == wanted:
+            return True
+    return False
+
+
+@njit(cache=True)
+def add_gain(load: Any, low: Any, high: Any, broker: int, cost: Any, row: int, sign: int) -> int:
+    """Excess removed when the broker's load changes by ``sign`` times this row of cost."""
+    gain = 0
+    for k in range(load.shape[1]):
+        x = load[broker, k]
+        lo = low[broker, k]
+        hi = high[broker, k]
+        gain += excess(x, lo, hi) - excess(x + sign * cost[row, k], lo, hi)
+    return gain
+
+
+@njit(cache=True)
+def may_lead(world: Any, p: int, broker: int) -> bool:
+    """May the broker be preferred leader?  Who led before may go on, unless it must give leadership up."""
+    old_start, old, leads, unlead = world[3], world[4], world[9], world[13]
+    return leads[broker] or (not unlead[broker] and old[old_start[p]] == broker)
+
+
+@njit(cache=True)
+def fits(world: Any, p: int, slot: int, broker: int) -> bool:
+    """May this slot's replica sit on the broker: no twin there, room in its rack, room on its disk, right to lead?"""
+    start, cur, _, old_start, old, leave, rack, rack_limit, takes, _, size, room, held = world[:13]
+    at_home = contains(old, old_start[p], old_start[p + 1], broker) and not leave[broker]
+    if not takes[broker] and not at_home:
+        return False
+    if slot == start[p] and not may_lead(world, p, broker):
+        return False
+    same = 0
+    for i in range(start[p], start[p + 1]):
+        if i != slot:
+            other = cur[i]
+            if other == broker:
+                return False
+            if other >= 0 and rack[other] == rack[broker]:
+                same += 1
+    if same >= rack_limit[p]:
+        return False
+    return at_home or held[broker] + size[p] <= room[broker]
+
+
+@njit(cache=True)
+def copy_cost(world: Any, p: int, source: int, target: int) -> int:
+    """Scaled bytes that this change adds to the plan; negative when a replica goes home."""
+    _, _, _, old_start, old, _, _, _, _, _, size = world[:11]
+    cost = 0
+    if not contains(old, old_start[p], old_start[p + 1], target):
+        cost += size[p]
+    if source >= 0 and not contains(old, old_start[p], old_start[p + 1], source):
+        cost -= size[p]
+    return cost
+
+
+@njit(cache=True)
+def put(world: Any, load: Any, lead: Any, follow: Any, slot: int, target: int, budget: Any) -> None:
+    """Move the slot's replica and keep every sum."""
+    start, cur, row, old_start, old, _, _, _, _, _, size, _, held = world[:13]
+    p = row[slot]
+    source = cur[slot]
+    leader = slot == start[p]
+    for k in range(load.shape[1]):
+        v = lead[p, k] if leader else follow[p, k]
+        if source >= 0:
+            load[source, k] -= v
+        load[target, k] += v
+    if not contains(old, old_start[p], old_start[p + 1], target):
+        held[target] += size[p]
+        budget[0] -= size[p]
+        budget[1] -= 1
+    if source >= 0 and not contains(old, old_start[p], old_start[p + 1], source):
+        held[source] -= size[p]
+        budget[0] += size[p]
+        budget[1] += 1
+    cur[slot] = target
+
+
+@njit(cache=True)
+def best_target(
+    world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, slot: int, price: int, near: Any, window: Any
+) -> tuple[int, int]:
+    """The best broker for this slot among the candidates and the homes, and its score over staying."""
+    start, cur, row, old_start, old = world[:5]
+    p = row[slot]
+    source = cur[slot]
+    cost = lead if slot == start[p] else follow
+    given = 0
+    if source >= 0:
+        given = add_gain(load, low, high, source, cost, p, -1)
+    best, best_score = -1, 0 if source >= 0 else NONE
+    count = window[1]
+    homes = old_start[p + 1] - old_start[p]
+    for j in range(count + homes):
+        if j < count:
+            target = near[(window[0] + j) % len(near)]
+        else:
+            target = old[old_start[p] + j - count]
+        if target == source:
+            continue
+        added = copy_cost(world, p, source, target)
+        gain = given + add_gain(load, low, high, target, cost, p, 1)
+        score = gain * UNIT - price * added
+        if score > best_score and fits(world, p, slot, target):
+            best, best_score = target, score
+    return best, best_score
+
+
+@njit(cache=True)
+def sweep(
+    world: Any,
+    load: Any,
+    lead: Any,
+    follow: Any,
+    low: Any,
+    high: Any,
+    order: Any,
+    movable: Any,
+    near: Any,
+    width: int,
+    price: int,
+    budget: Any,
+    roam: bool,
+) -> int:
+    """Offer every replica a better broker, in this order; returns how many took it."""
+    start, cur, row, old_start, old, _, _, _, _, _, size = world[:11]
+    resources = load.shape[1]
+    most = np.zeros(resources, np.int64)
+    for n in range(len(near)):
+        for k in range(resources):
+            short = low[near[n], k] - load[near[n], k]
+            most[k] = max(most[k], short)
+    window = np.zeros(2, np.int64)
+    window[1] = min(width, len(near))
+    changed = 0
+    for i in range(len(order)):
+        slot = order[i]
+        p = row[slot]
+        if not movable[p]:
+            continue
+        source = cur[slot]
+        at_home = contains(old, old_start[p], old_start[p + 1], source)
+        if at_home and not roam:
+            continue
+        cost = lead if slot == start[p] else follow
+        if at_home:
+            # The most that this move could repair; most replicas are turned away here.
+            hope = add_gain(load, low, high, source, cost, p, -1)
+            for k in range(resources):
+                hope += min(cost[p, k], most[k])
+            if hope * UNIT <= price * size[p]:
+                continue
+            if budget[0] < size[p] or budget[1] < 1:
+                continue
+        window[0] = i * 7
+        target, _ = best_target(world, load, lead, follow, low, high, slot, price, near, window)
+        if target >= 0:
+            put(world, load, lead, follow, slot, target, budget)
+            changed += 1
+    return changed
+
+
+@njit(cache=True)
+def shift_leaders(world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, rows: Any, toll: int) -> int:
+    """Offer every partition a better leader among its replicas; costs no byte, only the toll for each change from before."""
+    start, cur, _, old_start, old = world[:5]
+    unlead = world[13]
+    changed = 0
+    for n in range(len(rows)):
+        p = rows[n]
+        first = start[p]
+        leader = cur[first]
+        before = old[old_start[p]]
+        best, best_score = -1, 0
+        if unlead[leader]:
+            best_score = NONE
+        given = 0
+        for k in range(load.shape[1]):
+            x = load[leader, k]
+            d = lead[p, k] - follow[p, k]
+            given += excess(x, low[leader, k], high[leader, k]) - excess(x - d, low[leader, k], high[leader, k])
+        for slot in range(first + 1, start[p + 1]):
+            b = cur[slot]
+            if not may_lead(world, p, b):
+                continue
+            score = given
+            for k in range(load.shape[1]):
+                x = load[b, k]
+                d = lead[p, k] - follow[p, k]
+                score += excess(x, low[b, k], high[b, k]) - excess(x + d, low[b, k], high[b, k])
+            score -= toll * ((b != before) - (leader != before))
+            if score > best_score:
+                best, best_score = slot, score
+        if best >= 0:
+            hand_over(world, load, lead, follow, p, best)
+            changed += 1
+    return changed
+
+
+@njit(cache=True)
+def hand_over(world: Any, load: Any, lead: Any, follow: Any, p: int, slot: int) -> None:
+    """Make the replica in this slot the preferred leader; the two change places."""
+    start, cur = world[:2]
+    first = start[p]
+    a, b = cur[first], cur[slot]
+    for k in range(load.shape[1]):
+        d = lead[p, k] - follow[p, k]
+        load[a, k] -= d
+        load[b, k] += d
+    cur[first] = b
+    cur[slot] = a
+
+
+@njit(cache=True)
+def pair_gain(load: Any, low: Any, high: Any, a: int, b: int, cost_a: Any, p: int, cost_b: Any, q: int) -> int:
+    """Excess removed when p's replica goes from a to b and q's from b to a."""
+    gain = 0
+    for k in range(load.shape[1]):
+        d = cost_b[q, k] - cost_a[p, k]
+        x = load[a, k]
+        gain += excess(x, low[a, k], high[a, k]) - excess(x + d, low[a, k], high[a, k])
+        x = load[b, k]
+        gain += excess(x, low[b, k], high[b, k]) - excess(x - d, low[b, k], high[b, k])
+    return gain
+
+
+@njit(cache=True)
+def swap_scan(
+    world: Any,
+    load: Any,
+    lead: Any,
+    follow: Any,
+    low: Any,
+    high: Any,
+    slots: Any,
+    movable: Any,
+    by_start: Any,
+    by_slot: Any,
+    partners: int,
+    samples: int,
+    seed: int,
+    price: int,
+    budget: Any,
+    roam: bool,
+) -> int:
+    """For each of these slots, look for a replica elsewhere to change places with; returns how many did.
+
+    Partners are the homes of a replica that left home (undoing one move while making a smaller one) and a few
+    brokers drawn from ``seed``; of each partner's replicas a run of ``samples`` is tried.
+    """
+    start, cur, row, old_start, old = world[:5]
+    brokers = len(load)
+    draw = np.uint64(seed * 2 + 1)
+    changed = 0
+    for n in range(len(slots)):
+        slot = slots[n]
+        p = row[slot]
+        if not movable[p]:
+            continue
+        a = cur[slot]
+        away = not contains(old, old_start[p], old_start[p + 1], a)
+        cost_a = lead if slot == start[p] else follow
+        best, best_score = -1, 0
+        homes = old_start[p + 1] - old_start[p] if away else 0
+        for j in range(homes + partners):
+            draw ^= draw << np.uint64(13)
+            draw ^= draw >> np.uint64(7)
+            draw ^= draw << np.uint64(17)
+            b = old[old_start[p] + j] if j < homes else np.int64(draw % np.uint64(brokers))
+            if b == a or not fits(world, p, slot, b):
+                continue
+            here = by_start[b + 1] - by_start[b]
+            if here == 0:
+                continue
+            to_b = copy_cost(world, p, a, b)
+            tries = min(here, samples)
+            offset = np.int64((draw >> np.uint64(20)) % np.uint64(here))
+            for m in range(tries):
+                other = by_slot[by_start[b] + (offset + m) % here]
+                q = row[other]
+                if cur[other] != b or q == p or not movable[q]:
+                    continue
+                added = to_b + copy_cost(world, q, b, a)
+                cost_b = lead if other == start[q] else follow
+                score = pair_gain(load, low, high, a, b, cost_a, p, cost_b, q) * UNIT - price * added
+                if score <= best_score or added > budget[0]:
+                    continue
+                if not roam and contains(old, old_start[q], old_start[q + 1], b):
+                    continue
+                if fits(world, q, other, a):
+                    best, best_score = other, score
+        if best >= 0:
+            b = cur[best]
+            put(world, load, lead, follow, slot, b, budget)
+            put(world, load, lead, follow, best, a, budget)
+            changed += 1
+    return changed
+
+
+@njit(cache=True)
+def place_forced(
+    world: Any,
+    load: Any,
+    lead: Any,
+    follow: Any,
+    low: Any,
+    high: Any,
+    order: Any,
+    movable: Any,
+    near: Any,
+    budget: Any,
+    repair_racks: bool,
+    homeless: Any,
+) -> int:
+    """Find a broker for every replica that has none, must leave, or shares a rack; marks those for whom there is none."""
+    start, cur, row, _, _, leave, rack, rack_limit, _, _, size = world[:11]
+    placed = 0
+    for i in range(len(order)):
+        slot = order[i]
+        p = row[slot]
+        if not movable[p]:
+            continue
+        source = cur[slot]
+        if source >= 0 and not leave[source]:
+            if not repair_racks:
+                continue
+            same = 0
+            for j in range(start[p], start[p + 1]):
+                if j != slot and cur[j] >= 0 and rack[cur[j]] == rack[source]:
+                    same += 1
+            if same < rack_limit[p]:
+                continue
+        cost = lead if slot == start[p] else follow
+        best, best_gain, best_fill = -1, NONE, 0
+        if budget[0] >= size[p] and budget[1] >= 1:
+            for n in range(len(near)):
+                target = near[n]
+                if target == source:
+                    continue
+                gain = add_gain(load, low, high, target, cost, p, 1)
+                if gain < best_gain:
+                    continue
+                fill = 0
+                for k in range(load.shape[1]):
+                    fill += load[target, k] >> 8
+                if (gain > best_gain or fill < best_fill) and fits(world, p, slot, target):
+                    best, best_gain, best_fill = target, gain, fill
+        if best >= 0:
+            put(world, load, lead, follow, slot, best, budget)
+            placed += 1
+        else:
+            homeless[slot] = True
+    return placed
+
+
+@njit(cache=True)
+def total_excess(load: Any, low: Any, high: Any) -> int:
+    """Scaled excess over all brokers and resources: zero when everything is within its band."""
+    total = 0
+    for b in range(load.shape[0]):
+        for k in range(load.shape[1]):
+            total += excess(load[b, k], low[b, k], high[b, k])
+    return total
+
+
+@njit(cache=True)
+def sum_loads(start: Any, cur: Any, lead: Any, follow: Any, load: Any) -> None:
+    """Fill ``load`` from the assignment."""
+    for p in range(len(start) - 1):
+        for slot in range(start[p], start[p + 1]):
+            b = cur[slot]
+            if b >= 0:
+                for k in range(load.shape[1]):
+                    load[b, k] += lead[p, k] if slot == start[p] else follow[p, k]

@@ -1,0 +1,118 @@
+"""The assignment while it is being searched, with the sums that the kernels keep up to date."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ballast.core.cluster import Flags, Ints, SmallInts
+from ballast.core.planner.policy import PlannerPolicy
+from ballast.core.planner.problem import FREE, Problem
+from ballast.core.planner.search import kernels
+
+Saved = tuple[SmallInts, Ints, Ints, Ints]
+
+
+@dataclass(slots=True, eq=False)
+class World:
+    """A problem and where its replicas are now."""
+
+    problem: Problem
+    cur: SmallInts
+    load: Ints
+    held: Ints
+    """By broker: scaled bytes that it holds at the worst moment, when all has arrived and nothing has left."""
+    budget: Ints
+    """Scaled bytes and copies that the policy still allows."""
+    row: SmallInts
+
+    @classmethod
+    def of(cls, problem: Problem, policy: PlannerPolicy) -> World:
+        """Everything at home."""
+        cur = problem.home.copy()
+        load = np.zeros(problem.low.shape, np.int64)
+        kernels.sum_loads(problem.start, cur, problem.lead, problem.follow, load)
+        old_row = np.repeat(np.arange(len(problem.old_start) - 1), np.diff(problem.old_start))
+        held = np.zeros(len(problem.ids), np.int64)
+        np.add.at(held, problem.old, problem.size[old_row])
+        most_bytes = FREE if policy.max_bytes is None else int(policy.max_bytes * problem.byte_unit)
+        most_moves = FREE if policy.max_moves is None else policy.max_moves
+        row = np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start)).astype(np.int32)
+        return cls(problem, cur, load, held, np.array([most_bytes, most_moves], np.int64), row)
+
+    @property
+    def arrays(self) -> tuple[Any, ...]:
+        """What every kernel takes, in the order in which they unpack it."""
+        p = self.problem
+        s = p.scope
+        return (
+            p.start,
+            self.cur,
+            self.row,
+            p.old_start,
+            p.old,
+            s.leave,
+            p.rack,
+            p.rack_limit,
+            s.takes,
+            s.leads,
+            p.size,
+            p.room,
+            self.held,
+            s.unlead,
+        )
+
+    @property
+    def costs(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+        """Loads and bands, as every kernel takes them after the world."""
+        p = self.problem
+        return self.load, p.lead, p.follow, p.low, p.high
+
+    @property
+    def excess(self) -> int:
+        """How far the whole is from its bands."""
+        return int(kernels.total_excess(self.load, self.problem.low, self.problem.high))
+
+    def must_act(self) -> bool:
+        """Is there anything that no band excuses: a replica that must go, is missing or shares a rack, a barred leader?"""
+        p, s = self.problem, self.problem.scope
+        if not len(self.cur):
+            return False
+        mine = s.open_rows[self.row]
+        if bool((mine & ((self.cur < 0) | s.leave[self.cur])).any()):
+            return True
+        filled = np.flatnonzero(np.diff(p.start) > 0)
+        if bool((s.unlead[self.cur[p.start[filled]]] & s.open_rows[filled]).any()):
+            return True
+        if not s.repair_racks:
+            return False
+        keys = self.row.astype(np.int64) * (int(p.rack.max()) + 1) + p.rack[self.cur]
+        which, count = np.unique(keys[mine], return_counts=True)
+        return bool((count > p.rack_limit[which // (int(p.rack.max()) + 1)]).any())
+
+    def away(self) -> Flags:
+        """By slot: does its replica sit where the partition had none?"""
+        p = self.problem
+        home = np.zeros(len(self.row), np.bool_)
+        counts = np.diff(p.old_start)
+        for j in range(int(counts.max()) if len(counts) else 0):
+            has = counts > j
+            at = np.where(has, p.old[np.minimum(p.old_start[:-1] + j, len(p.old) - 1)], -2)
+            home |= self.cur == at[self.row]
+        return ~home & (self.cur >= 0)
+
+    @property
+    def copied(self) -> int:
+        """Scaled bytes that the present assignment copies."""
+        return int(self.problem.size[self.row[self.away()]].sum())
+
+    def save(self) -> Saved:
+        """A copy to come back to."""
+        return self.cur.copy(), self.load.copy(), self.held.copy(), self.budget.copy()
+
+    def restore(self, saved: Saved) -> None:
+        """Be as when ``saved`` was made."""
+        # In place: the kernels' tuple of arrays refers to these.
+        self.cur[...], self.load[...], self.held[...], self.budget[...] = saved
