@@ -1,0 +1,162 @@
+"""The forms of a cluster, each behind the same few calls, for the contract suite.
+
+A form is a port (``cluster``), the time that goes with it, and the hands to disturb it.  A new form (another Kafka, the
+simulator) is one more opener in ``FORMS``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from confluent_kafka import Producer
+
+from ballast.adapters.clock import SystemClock
+from ballast.adapters.confluent import Admin
+from ballast.adapters.kafka_cluster import KafkaCluster
+from ballast.adapters.kafka_python import Wire
+from ballast.adapters.security import Security
+from ballast.core.cluster import TopicPartition
+from ballast.ports.cluster import Cluster
+from ballast.ports.time import Clock
+from ballast.sandbox import Sandbox, SandboxSpec
+
+RECORD_BYTES: Final = 50_000
+WAIT_S: Final = 90.0
+"""Generous: the machine may be busy; every wait ends as soon as its condition holds."""
+
+_numbers = itertools.count(1)
+
+
+def new_prefix() -> str:
+    """A beginning of topic names that no other test has."""
+    return f"contract-{next(_numbers)}"
+
+
+class Hands(Protocol):
+    """What a test does to a cluster behind the port's back."""
+
+    def produce(self, name: TopicPartition, total_bytes: int) -> None:
+        """Have this many bytes acknowledged by all in-sync replicas."""
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic as somebody else would."""
+
+    def kill(self, broker: int) -> None:
+        """End a broker without a goodbye."""
+
+    def pause(self, broker: int) -> None:
+        """Freeze a broker: its connections stand and nothing answers."""
+
+    def start(self, broker: int) -> None:
+        """Start a killed broker, or let a frozen one go on, and return when it is back in the cluster."""
+
+
+@dataclass(frozen=True)
+class ClusterForm:
+    """One cluster: brokers 1, 2, 3 in three racks, two log dirs each."""
+
+    name: str
+    cluster: Cluster
+    clock: Clock
+    hands: Hands
+    brokers: tuple[int, ...] = (1, 2, 3)
+    prefix: str = field(default_factory=new_prefix)
+
+    def topic(
+        self, assignment: dict[int, tuple[int, ...]], configs: dict[str, str] | None = None, name: str = "t"
+    ) -> str:
+        """A new topic with this assignment, once every replica is in sync and every first replica leads."""
+        topic = f"{self.prefix}-{name}"
+        self.cluster.create_topic(topic, assignment, configs)
+
+        def ready() -> bool:
+            states = self.cluster.partitions([TopicPartition(topic, p) for p in assignment])
+            return len(states) == len(assignment) and all(
+                set(s.isr) == set(s.replicas) and s.leader == s.replicas[0] for s in states.values()
+            )
+
+        self.until(ready, f"topic {topic} is ready")
+        return topic
+
+    def until(self, condition: Callable[[], bool], what: str, *, wait_s: float = WAIT_S) -> None:
+        """Wait for a condition; fails the test when it does not come true in time."""
+        end = self.clock.monotonic_s() + wait_s
+        while not condition():
+            if self.clock.monotonic_s() > end:
+                raise AssertionError(f"waited {wait_s:g} s in vain until {what}")
+            self.clock.sleep(0.2)
+
+
+class SandboxHands:
+    """Disturbs a sandbox."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        self._paused: set[int] = set()
+
+    def produce(self, name: TopicPartition, total_bytes: int) -> None:
+        """Produce with acks=all and wait for every acknowledgement."""
+        producer = Producer({"bootstrap.servers": self._sandbox.bootstrap_server, "acks": "all", "linger.ms": 5})
+        failures: list[object] = []
+
+        def delivered(error: object, _: object) -> None:
+            if error is not None:
+                failures.append(error)
+
+        for _ in range(max(1, total_bytes // RECORD_BYTES)):
+            producer.produce(name.topic, bytes(RECORD_BYTES), partition=name.partition, on_delivery=delivered)
+        assert producer.flush(WAIT_S) == 0
+        assert not failures, failures
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete it with an admin client of its own."""
+        from confluent_kafka.admin import AdminClient
+
+        AdminClient({"bootstrap.servers": self._sandbox.bootstrap_server}).delete_topics([topic])[topic].result(WAIT_S)
+
+    def kill(self, broker: int) -> None:
+        """SIGKILL."""
+        self._sandbox.kill_broker(broker)
+
+    def pause(self, broker: int) -> None:
+        """SIGSTOP."""
+        self._sandbox.pause_broker(broker)
+        self._paused.add(broker)
+
+    def start(self, broker: int) -> None:
+        """SIGCONT for a frozen broker, a new process for a dead one."""
+        if broker in self._paused:
+            self._paused.remove(broker)
+            self._sandbox.resume_broker(broker)
+        else:
+            self._sandbox.start_broker(broker)
+
+
+def real_cluster(sandbox: Sandbox) -> KafkaCluster:
+    """The production adapter on a sandbox."""
+    security = Security.from_properties(sandbox.client_properties)
+    return KafkaCluster(
+        Wire(sandbox.bootstrap_server, security, timeout_s=30, broker_wait_s=4),
+        Admin(sandbox.bootstrap_server, security),
+    )
+
+
+@contextmanager
+def _kraft() -> Iterator[ClusterForm]:
+    with Sandbox.up(SandboxSpec(log_dirs=2)) as sandbox:
+        cluster = real_cluster(sandbox)
+        try:
+            yield ClusterForm("kraft", cluster, SystemClock(), SandboxHands(sandbox))
+        finally:
+            cluster.close()
+
+
+FORMS: Final[dict[str, Callable[[], AbstractContextManager[ClusterForm]]]] = {"kraft": _kraft}
+"""Every form that the suite runs against."""
+
+NEEDS_KAFKA: Final = frozenset({"kraft"})
+"""The forms that are real."""

@@ -1,0 +1,41 @@
+"""The forms of a cluster as fixtures: each is opened once for the whole suite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from tests.contract.cluster_forms import FORMS, NEEDS_KAFKA, ClusterForm, new_prefix
+
+
+@pytest.fixture(
+    scope="package",
+    params=[pytest.param(name, marks=pytest.mark.kafka) if name in NEEDS_KAFKA else name for name in FORMS],
+)
+def opened_form(request: pytest.FixtureRequest) -> Iterator[ClusterForm]:
+    """A cluster for the whole suite."""
+    with FORMS[request.param]() as form:
+        yield form
+
+
+@pytest.fixture
+def form(opened_form: ClusterForm) -> ClusterForm:
+    """The cluster as one test sees it: topics get names of their own, and every broker is well when it begins."""
+    fresh = replace(opened_form, prefix=new_prefix())
+
+    def whole() -> bool:
+        state = fresh.cluster.snapshot()
+        return len(state.alive) == len(fresh.brokers) and bool(state.partitions.in_sync.all())
+
+    fresh.until(whole, "every broker and every replica is well")
+    return fresh
+
+
+@pytest.fixture
+def broken(form: ClusterForm) -> Iterator[ClusterForm]:
+    """The cluster for a test that kills or freezes brokers; they are brought back afterwards."""
+    yield form
+    state = form.cluster.snapshot(log_dirs=False, configs=False)
+    for broker in set(form.brokers) - state.alive:
+        form.hands.start(broker)

@@ -1,0 +1,80 @@
+"""Incremental config changes, as throttles need them (KIP-339)."""
+
+from __future__ import annotations
+
+from tests.contract.cluster_forms import ClusterForm
+
+from ballast.core.throttles import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from ballast.ports.cluster import OK, ConfigChange, ConfigResource
+
+
+def value(form: ClusterForm, resource: ConfigResource, key: str) -> str | None:
+    """What stands on the resource itself."""
+    entry = form.cluster.configs([resource])[resource].get(key)
+    return None if entry is None else entry.value
+
+
+def test_a_list_is_set_added_to_taken_from_and_deleted(form: ClusterForm) -> None:
+    """Append and subtract touch only the entries named; delete leaves nothing of the topic's own."""
+    resource = ConfigResource("topic", form.topic({0: (1, 2)}))
+
+    def change(operation: str, entries: str | None) -> set[str]:
+        assert form.cluster.alter_configs([ConfigChange(resource, LEADER_REPLICAS, operation, entries)]) == {
+            resource: OK
+        }
+        return {e for e in (value(form, resource, LEADER_REPLICAS) or "").split(",") if e}
+
+    assert change("set", "0:1") == {"0:1"}
+    assert change("append", "0:2") == {"0:1", "0:2"}
+    assert change("subtract", "0:1") == {"0:2"}
+    assert change("delete", None) == set()
+
+
+def test_all_changes_of_a_resource_come_together(form: ClusterForm) -> None:
+    """Several keys of several topics in one call, and a topic that does not exist refuses only its own."""
+    first, second = (ConfigResource("topic", form.topic({0: (1, 2)}, name=n)) for n in ("a", "b"))
+    missing = ConfigResource("topic", f"{form.prefix}-no")
+    keys = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+    outcomes = form.cluster.alter_configs(
+        [ConfigChange(r, k, "set", "0:1") for r in (first, second, missing) for k in keys]
+    )
+    assert outcomes[first] == outcomes[second] == OK
+    assert outcomes[missing].code == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert all(value(form, r, k) == "0:1" for r in (first, second) for k in keys)
+
+
+def test_a_value_that_means_nothing_is_refused(form: ClusterForm) -> None:
+    """A throttle list that is no list of ``partition:broker`` is the resource's refusal, not a crash."""
+    resource = ConfigResource("topic", form.topic({0: (1, 2)}))
+    (outcome,) = form.cluster.alter_configs([ConfigChange(resource, LEADER_REPLICAS, "set", "nonsense")]).values()
+    assert outcome.code == "INVALID_CONFIG"
+    assert value(form, resource, LEADER_REPLICAS) is None
+
+
+def test_a_brokers_rate_and_the_default_for_all_are_told_apart(form: ClusterForm) -> None:
+    """A broker without a value of its own shows the cluster-wide default and says so; its own value wins."""
+    everyone, one, two = (ConfigResource("broker", n) for n in ("", "1", "2"))
+    set_both = [ConfigChange(everyone, LEADER_RATE, "set", "5000000"), ConfigChange(one, LEADER_RATE, "set", "7000000")]
+    assert set(form.cluster.alter_configs(set_both).values()) == {OK}
+    form.until(lambda: value(form, two, LEADER_RATE) == "5000000", "broker 2 shows the default")
+    form.until(lambda: value(form, one, LEADER_RATE) == "7000000", "broker 1 shows its own")
+    configs = form.cluster.configs([everyone, one, two])
+    assert configs[everyone][LEADER_RATE].source == configs[two][LEADER_RATE].source == "DYNAMIC_DEFAULT_BROKER_CONFIG"
+    assert configs[one][LEADER_RATE].source == "DYNAMIC_BROKER_CONFIG"
+    state = form.cluster.snapshot(log_dirs=False)
+    assert state.cluster_configs[LEADER_RATE].value == "5000000"
+    assert state.broker_configs[1][LEADER_RATE].value == "7000000"
+    gone = [ConfigChange(r, LEADER_RATE, "delete") for r in (everyone, one)]
+    assert set(form.cluster.alter_configs(gone).values()) == {OK}
+    form.until(lambda: value(form, one, LEADER_RATE) is None, "nothing is left")
+
+
+def test_a_dead_brokers_config_cannot_be_changed_now(broken: ClusterForm) -> None:
+    """The change is reported as not done, so that it can be kept as a debt; the others are done."""
+    broken.hands.kill(3)
+    broken.until(lambda: 3 not in broken.cluster.snapshot(log_dirs=False).alive, "broker 3 counts as dead")
+    one, three = (ConfigResource("broker", n) for n in ("1", "3"))
+    outcomes = broken.cluster.alter_configs([ConfigChange(r, LEADER_RATE, "set", "9000000") for r in (one, three)])
+    assert outcomes[one] == OK
+    assert not outcomes[three].ok
+    assert broken.cluster.alter_configs([ConfigChange(one, LEADER_RATE, "delete")]) == {one: OK}

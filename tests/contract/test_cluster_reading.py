@@ -1,0 +1,168 @@
+"""What every cluster tells of itself, and how it tells what it does not know."""
+
+from __future__ import annotations
+
+import numpy as np
+from tests.contract.cluster_forms import ClusterForm
+
+from ballast.core.cluster import UNKNOWN, TopicPartition
+from ballast.ports.cluster import ConfigResource
+
+MEBIBYTE = 1 << 20
+
+
+def test_brokers_have_ids_racks_and_log_dirs(form: ClusterForm) -> None:
+    """A snapshot names every broker with its rack, its log dirs and their space."""
+    state = form.cluster.snapshot()
+    assert [b.id for b in state.brokers] == list(form.brokers)
+    assert len({b.rack for b in state.brokers}) == 3
+    assert all(b.alive and b.log_dirs_known and len(b.log_dirs) == 2 for b in state.brokers)
+    assert all(b.capacity_bytes > 0 and b.usable_bytes >= 0 for b in state.brokers)
+    assert not state.gaps
+    assert {"reassign", "reassign-v1"} <= state.api
+
+
+def test_partitions_come_in_order_with_their_replicas(form: ClusterForm) -> None:
+    """Replica lists keep their order, the first one leads and is preferred, and everyone is in sync."""
+    assignment = {0: (1, 2, 3), 1: (3, 1, 2), 2: (2, 3, 1)}
+    topic = form.topic(assignment)
+    state = form.cluster.snapshot()
+    rows = [state.index[TopicPartition(topic, p)] for p in assignment]
+    assert rows == sorted(rows)
+    for row, replicas in zip(rows, assignment.values(), strict=True):
+        assert state.replicas(row) == state.target(row) == state.settled(row) == replicas
+        assert state.isr(row) == replicas
+        assert state.partitions.leader[row] == state.preferred[row] == replicas[0]
+    assert not state.moving[rows].any()
+
+
+def test_sizes_follow_what_was_produced(form: ClusterForm) -> None:
+    """Each replica's size on disk is known and at least what was acknowledged; the log dir it lies in is known too."""
+    topic = form.topic({0: (1, 2)})
+    form.hands.produce(TopicPartition(topic, 0), MEBIBYTE)
+
+    def told() -> bool:
+        state = form.cluster.snapshot()
+        p = state.partitions
+        run = slice(p.start[row := state.index[TopicPartition(topic, 0)]], p.start[row + 1])
+        return bool(
+            (p.size_bytes[run] >= MEBIBYTE * 0.9).all() and (p.log_dir[run] >= 0).all() and (p.lag[run] == 0).all()
+        )
+
+    form.until(told, "both replicas tell their size")
+
+
+def test_what_was_not_asked_for_is_unknown_and_not_zero(form: ClusterForm) -> None:
+    """Without log dirs every size is unknown, and so is every broker's capacity."""
+    form.topic({0: (1, 2)})
+    state = form.cluster.snapshot(log_dirs=False, configs=False)
+    assert (state.partitions.size_bytes == UNKNOWN).all()
+    assert not any(b.log_dirs_known for b in state.brokers)
+    assert all(b.capacity_bytes == UNKNOWN for b in state.brokers)
+
+
+def test_partitions_that_do_not_exist_are_absent(form: ClusterForm) -> None:
+    """Asking for a missing topic or a number too high is no error."""
+    topic = form.topic({0: (2, 3)})
+    there, beyond, elsewhere = TopicPartition(topic, 0), TopicPartition(topic, 7), TopicPartition(f"{topic}-no", 0)
+    states = form.cluster.partitions([there, beyond, elsewhere])
+    assert set(states) == {there}
+    assert states[there].leader == 2
+    assert states[there].replicas == (2, 3)
+    assert set(states[there].isr) == {2, 3}
+
+
+def test_offsets_are_the_leaders(form: ClusterForm) -> None:
+    """The high watermark counts acknowledged records; a partition without an answer has unknown offsets."""
+    topic = form.topic({0: (1, 2)})
+    there, beyond = TopicPartition(topic, 0), TopicPartition(topic, 7)
+    form.hands.produce(there, MEBIBYTE)
+    offsets = form.cluster.offsets([there, beyond])
+    assert offsets[there].earliest == 0
+    assert offsets[there].high_watermark > 0
+    assert offsets[beyond].high_watermark == UNKNOWN
+
+
+def test_log_dirs_list_every_copy(form: ClusterForm) -> None:
+    """Per broker: its dirs and, per partition, where the copy lies; brokers that do not exist are absent."""
+    topic = form.topic({0: (1, 2)})
+    name = TopicPartition(topic, 0)
+    form.until(lambda: all(name in form.cluster.log_dirs([b])[b].replicas for b in (1, 2)), "the copies are on disk")
+    logs = form.cluster.log_dirs([1, 2, 3, 77])
+    assert set(logs) == {1, 2, 3}
+    assert name not in logs[3].replicas
+    (copy,) = logs[1].replicas[name]
+    assert copy.log_dir in {d.path for d in logs[1].dirs}
+    assert not copy.is_future
+
+
+def test_configs_hold_only_what_was_set(form: ClusterForm) -> None:
+    """Defaults are left out, the source is named, and what does not exist is absent."""
+    topic = form.topic({0: (1, 2)}, {"min.insync.replicas": "2"})
+    resource, missing = ConfigResource("topic", topic), ConfigResource("topic", f"{topic}-no")
+    configs = form.cluster.configs([resource, missing])
+    assert set(configs) == {resource}
+    assert {k: (v.value, v.source) for k, v in configs[resource].items()} == {
+        "min.insync.replicas": ("2", "DYNAMIC_TOPIC_CONFIG")
+    }
+
+
+def test_a_topics_min_isr_is_the_one_in_force(form: ClusterForm) -> None:
+    """Set on the topic it is the topic's; otherwise it is what the brokers give it."""
+    strict = form.topic({0: (1, 2)}, {"min.insync.replicas": "2"}, name="strict")
+    plain = form.topic({0: (1, 2)}, name="plain")
+    state = form.cluster.snapshot(log_dirs=False)
+    assert state.topics[state.topic_index[strict]].min_isr == 2
+    assert state.topics[state.topic_index[plain]].min_isr == 1
+
+
+def test_a_dead_broker_leaves_a_gap_and_no_zeros(broken: ClusterForm) -> None:
+    """Its replicas stay listed, fall out of the ISR, and have unknown sizes; the gap is named."""
+    topic = broken.topic({0: (3, 1), 1: (1, 3)})
+    broken.hands.kill(3)
+    broken.until(lambda: 3 not in broken.cluster.snapshot(log_dirs=False).alive, "broker 3 counts as dead")
+
+    def left() -> bool:
+        states = broken.cluster.partitions([TopicPartition(topic, 0), TopicPartition(topic, 1)])
+        return all(s.isr == (1,) and s.leader == 1 for s in states.values())
+
+    broken.until(left, "broker 1 leads both")
+    state = broken.cluster.snapshot()
+    p = state.partitions
+    on_three = p.replica == 3
+    assert on_three.any()
+    assert (p.size_bytes[on_three] == UNKNOWN).all()
+    assert not p.in_sync[on_three].any()
+    assert (p.size_bytes[~on_three] >= 0).all()
+    dead = state.broker(3)
+    assert dead is not None
+    assert not dead.alive
+    assert any(g.subject == "broker 3" and g.missing == "log dirs" for g in state.gaps)
+
+
+def test_a_frozen_broker_costs_a_bounded_wait(broken: ClusterForm) -> None:
+    """While it still counts as alive it keeps nobody waiting for long, and what it should have told is a gap."""
+    broken.topic({0: (3, 1), 1: (1, 3)})
+    broken.cluster.snapshot()
+    broken.hands.pause(3)
+    began = broken.clock.monotonic_s()
+    state = broken.cluster.snapshot()
+    assert broken.clock.monotonic_s() - began < 25
+    assert any(g.subject == "broker 3" for g in state.gaps)
+    assert (state.partitions.size_bytes[state.partitions.replica == 3] == UNKNOWN).all()
+    assert np.any(state.partitions.size_bytes >= 0)
+
+
+def test_a_broker_that_comes_back_is_read_again(broken: ClusterForm) -> None:
+    """After a restart the same connection object finds it, alive, in sync and with sizes."""
+    broken.topic({0: (3, 1)})
+    broken.hands.kill(3)
+    broken.until(lambda: 3 not in broken.cluster.snapshot(log_dirs=False).alive, "broker 3 counts as dead")
+    broken.hands.start(3)
+
+    def back() -> bool:
+        state = broken.cluster.snapshot()
+        on_three = state.partitions.replica == 3
+        return 3 in state.alive and not state.gaps and bool(state.partitions.in_sync[on_three].all())
+
+    broken.until(back, "broker 3 is whole again")
