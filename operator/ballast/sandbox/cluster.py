@@ -17,11 +17,12 @@ from ballast.errors import BallastError, Unavailable, UsageError
 from ballast.sandbox import layout
 from ballast.sandbox.folders import clusters_root, has_keeper, sweep
 from ballast.sandbox.jars import ensure_jars
-from ballast.sandbox.java import Java, Say, ensure_java
+from ballast.sandbox.java import Java, Say, java_for
 from ballast.sandbox.keeper_client import KeeperClient, start_keeper
 from ballast.sandbox.ports import free_ports
 from ballast.sandbox.readiness import wait_for_brokers
 from ballast.sandbox.spec import SandboxSpec
+from ballast.sandbox.warm import archive_path, first_records
 
 STATE: Final = "sandbox.json"
 READY_WITHIN_S: Final = 180.0
@@ -88,7 +89,7 @@ class Sandbox:
 
     @classmethod
     def _lay_out(cls, spec: SandboxSpec, folder: Path, say: Say) -> Self:
-        java = ensure_java(at_most=11 if spec.kafka_version.startswith("2.") else None, at_least=11, say=say)
+        java = java_for(spec.kafka_version, say=say)
         jars = ensure_jars(f"kafka-{spec.kafka_version}", say=say)
         zookeeper = spec.mode == "zookeeper"
         free = iter(free_ports(spec.brokers + len(spec.controller_ids) + int(zookeeper)))
@@ -98,14 +99,18 @@ class Sandbox:
             zookeeper=next(free) if zookeeper else None,
         )
         sandbox = cls(folder, spec, ports, layout.new_id())
-        nodes = dict(sandbox.nodes(java, jars))
+        checkpoint = None if zookeeper else first_records(spec.kafka_version, java, jars, say=say)
+        nodes = dict(sandbox.nodes(java, jars, checkpoint))
         layout.write_nodes(folder, nodes)
+        sandbox.client_properties_file.write_text(layout.as_properties(sandbox.client_properties))
         (folder / STATE).write_text(
             json.dumps({"spec": asdict(spec), "ports": asdict(ports), "cluster_id": sandbox.cluster_id})
         )
         return sandbox
 
-    def nodes(self, java: Java, jars: tuple[Path, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+    def nodes(
+        self, java: Java, jars: tuple[Path, ...], checkpoint: bytes | None
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
         """Write every node's configuration and empty log dirs; yields how the keeper starts each."""
         spec, ports = self.spec, self.ports
 
@@ -117,11 +122,17 @@ class Sandbox:
                 java,
                 jars,
                 heap_mib=spec.heap_mib,
-                options=["-Dzookeeper.jmx.log4j.disable=true"] if spec.mode == "zookeeper" else [],
+                options=options,
                 main=[main, str(file)],
             )
             return name, layout.node_entry(argv, name)
 
+        options = ["-Dzookeeper.jmx.log4j.disable=true"] if spec.mode == "zookeeper" else []
+        archive = archive_path(spec.kafka_version, java)
+        if spec.archive_classes:
+            options.append(f"-XX:ArchiveClassesAtExit={archive.with_suffix('.new')}")
+        elif archive.exists():
+            options.append(f"-XX:SharedArchiveFile={archive}")
         if ports.zookeeper is not None:
             data = self.folder / "data" / layout.ZOOKEEPER
             data.mkdir(parents=True)
@@ -129,13 +140,13 @@ class Sandbox:
             yield entry(layout.ZOOKEEPER, configs, "org.apache.zookeeper.server.quorum.QuorumPeerMain")
         for node in spec.controller_ids:
             data = self.folder / "data" / layout.node_name(node)
-            layout.format_log_dir(data, cluster_id=self.cluster_id, node=node, checkpoint=None)
+            layout.format_log_dir(data, cluster_id=self.cluster_id, node=node, checkpoint=checkpoint)
             yield entry(layout.node_name(node), layout.controller_properties(spec, ports, node, data), "kafka.Kafka")
         for broker in spec.broker_ids:
             dirs = self.log_dirs(broker)
             for folder in dirs:
                 if spec.mode == "kraft":
-                    layout.format_log_dir(folder, cluster_id=self.cluster_id, node=broker, checkpoint=None)
+                    layout.format_log_dir(folder, cluster_id=self.cluster_id, node=broker, checkpoint=checkpoint)
                 else:
                     folder.mkdir(parents=True)
             yield entry(layout.node_name(broker), layout.broker_properties(spec, ports, broker, dirs), "kafka.Kafka")
@@ -184,6 +195,16 @@ class Sandbox:
     def client_properties(self) -> dict[str, str]:
         """What a client must be configured with beside the bootstrap servers, in Kafka's own form."""
         return {"security.protocol": "PLAINTEXT"}
+
+    @property
+    def client_properties_file(self) -> Path:
+        """The same as a file, for ``--command-config``."""
+        return self.folder / "client.properties"
+
+    @property
+    def librdkafka_properties(self) -> dict[str, str]:
+        """The same in the words of librdkafka, the library under confluent-kafka."""
+        return dict(self.client_properties)
 
     def log_dirs(self, broker: int) -> list[Path]:
         """The log dirs of a broker."""
@@ -255,7 +276,7 @@ class Sandbox:
                     self._raise_for(name)
 
         ports = {broker: self.ports.brokers[broker] for broker in wanted}
-        wait_for_brokers(self.bootstrap_server, self.client_properties, ports, within_s=READY_WITHIN_S, check=check)
+        wait_for_brokers(self.bootstrap_server, self.librdkafka_properties, ports, within_s=READY_WITHIN_S, check=check)
 
     def _raise_for(self, name: str) -> None:
         log = self.log_text(name)

@@ -21,6 +21,9 @@ from ballast.errors import Unavailable, UsageError
 from ballast.sandbox.folders import cache_root, locked
 from ballast.sandbox.java import LOCKS, Say, ensure_java
 
+TOOLS: Final = "kafka-tools-4.3.1"
+"""The lock of Kafka's own command line tools."""
+
 FETCH_LIMIT_S: Final = 1200
 
 
@@ -41,7 +44,9 @@ class Jar:
 
 def versions() -> tuple[str, ...]:
     """The Kafka versions that have a lock."""
-    return tuple(sorted(path.name.removeprefix("kafka-").removesuffix(".lock") for path in LOCKS.glob("kafka-*.lock")))
+    return tuple(
+        sorted(path.name.removeprefix("kafka-").removesuffix(".lock") for path in LOCKS.glob("kafka-[0-9]*.lock"))
+    )
 
 
 def read_lock(name: str) -> tuple[Jar, ...]:

@@ -51,6 +51,11 @@ def ensure_java(*, at_least: int = 17, at_most: int | None = None, say: Say = la
     return _bring(11 if at_most is not None and at_most < 17 else 25, say)
 
 
+def java_for(version: str, *, say: Say = lambda _: None) -> Java:
+    """The Java that a Kafka version runs on: before 3.0 it must not be newer than 11."""
+    return ensure_java(at_least=11, at_most=11, say=say) if version.startswith("2.") else ensure_java(say=say)
+
+
 def _homes() -> Iterator[Path]:
     """Where a Java may be, the person's own choice first."""
     if named := os.environ.get("JAVA_HOME"):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ballast.errors import UsageError
 from ballast.sandbox.cluster import Sandbox
-from ballast.sandbox.folders import clusters_root, has_keeper
+from ballast.sandbox.folders import clusters_root, has_keeper, sweep
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +17,23 @@ class RunningSandbox:
     bootstrap_server: str
     zookeeper: str | None
     client_properties: dict[str, str]
+    client_properties_file: Path
 
 
 def persons_folder() -> Path:
     """The folder of the sandbox that ``ballast sandbox up`` starts; there is one per user."""
     return clusters_root() / "up"
+
+
+def new_persons_folder() -> Path:
+    """The same folder for a new sandbox; raises ``UsageError`` when one runs already."""
+    sweep()
+    folder = persons_folder()
+    if folder.exists():
+        raise UsageError(
+            "A sandbox is running already.", hint="Look at it with `ballast sandbox status`, end it with `down`."
+        )
+    return folder
 
 
 def running() -> RunningSandbox | None:
@@ -29,4 +42,6 @@ def running() -> RunningSandbox | None:
     if not has_keeper(folder):
         return None
     sandbox = Sandbox.attach(folder)
-    return RunningSandbox(sandbox.bootstrap_server, sandbox.zookeeper, sandbox.client_properties)
+    return RunningSandbox(
+        sandbox.bootstrap_server, sandbox.zookeeper, sandbox.client_properties, sandbox.client_properties_file
+    )

@@ -28,18 +28,7 @@ def wait_for_brokers(
     Both, because metadata goes on listing a killed broker until its session ends, and a restarted one opens its port only
     once it is unfenced.  ``check`` is called between polls and may give up by raising.
     """
-    from confluent_kafka.admin import AdminClient  # noqa: PLC0415 — `ballast --help` must not load the client
-
-    admin = AdminClient(
-        {
-            "bootstrap.servers": bootstrap_server,
-            "socket.connection.setup.timeout.ms": 2000,
-            "reconnect.backoff.ms": 50,
-            "reconnect.backoff.max.ms": 500,
-            "log_level": 0,
-            **properties,
-        }
-    )
+    admin = _client(bootstrap_server, properties)
     deadline = time.monotonic() + within_s
     while True:
         check()
@@ -52,6 +41,43 @@ def wait_for_brokers(
             names = ", ".join(map(str, sorted(missing)))
             raise Unavailable(f"After {within_s:.0f} s these brokers do not serve yet: {names}.")
         time.sleep(POLL_S)
+
+
+def wait_until_in_sync(bootstrap_server: str, properties: Mapping[str, str], *, within_s: float) -> None:
+    """Return when every replica of every partition is in sync and every partition has a leader."""
+    admin = _client(bootstrap_server, properties)
+    deadline = time.monotonic() + within_s
+    while (lagging := _out_of_sync(admin)) != 0:
+        if time.monotonic() > deadline:
+            what = "metadata" if lagging is None else f"{lagging} partitions"
+            raise Unavailable(f"After {within_s:.0f} s the sandbox still waits for {what}.")
+        time.sleep(POLL_S)
+
+
+def _out_of_sync(admin: AdminClient) -> int | None:
+    from confluent_kafka import KafkaException  # noqa: PLC0415
+
+    try:
+        topics = admin.list_topics(timeout=5).topics.values()
+    except KafkaException:
+        return None
+    partitions = [partition for topic in topics for partition in topic.partitions.values()]
+    return sum(1 for p in partitions if len(p.isrs) < len(p.replicas) or p.leader < 0)
+
+
+def _client(bootstrap_server: str, properties: Mapping[str, str]) -> AdminClient:
+    from confluent_kafka.admin import AdminClient  # noqa: PLC0415 — `ballast --help` must not load the client
+
+    return AdminClient(
+        {
+            "bootstrap.servers": bootstrap_server,
+            "socket.connection.setup.timeout.ms": 2000,
+            "reconnect.backoff.ms": 50,
+            "reconnect.backoff.max.ms": 500,
+            "log_level": 0,
+            **properties,
+        }
+    )
 
 
 def _accepts(port: int) -> bool:

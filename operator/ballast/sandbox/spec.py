@@ -12,6 +12,9 @@ Mode = Literal["kraft", "zookeeper"]
 NEWEST: Final = "4.3.1"
 """The Kafka a sandbox runs unless told otherwise; the newest whose published artifacts resolve as they are."""
 
+NEWEST_WITH_ZOOKEEPER: Final = "3.9.2"
+"""Kafka 4 has no ZooKeeper."""
+
 FIRST_CONTROLLER: Final = 9001
 """Node ids of separate KRaft controllers start here, far from any broker's."""
 
@@ -40,6 +43,8 @@ class SandboxSpec:
     """After how long without a heartbeat a broker counts as dead."""
     broker_configs: dict[str, str] = field(default_factory=dict)
     """Further broker settings; they win over the sandbox's own."""
+    archive_classes: bool = False
+    """Write a class archive when a node ends, to start later ones faster; used while preparing only."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.brokers <= 100:

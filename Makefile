@@ -1,0 +1,54 @@
+# Two commands for a newcomer: `make demo` and `make test`. Each prepares what it needs by itself.
+
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+TEST ?= tests
+
+.PHONY: help setup demo test check bench lock format clean
+
+help:
+	@echo "make demo     a five-broker Kafka on this machine, pulled out of level, and Ballast looking at it"
+	@echo "make test     every test (as root on Debian it installs system packages; NO_SYSTEM_INSTALL=1 forbids it)"
+	@echo "make check    format, lint, types, layers and unit tests, in under a minute"
+	@echo "make bench    the measurements behind the figures in docs/"
+	@echo "make setup    only the environment: .venv/bin/ballast works afterwards"
+	@echo "make lock     resolve the locks afresh (UPGRADE=1 moves the pins)"
+
+setup: python
+	@$(PYTHON) bootstrap setup
+
+demo: python
+	@$(PYTHON) bootstrap demo
+	@$(BIN)/ballast sandbox demo
+
+test: python
+	@$(PYTHON) bootstrap test
+	@$(BIN)/python -m pytest $(TEST)
+
+check: python
+	@$(PYTHON) bootstrap check
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python -m pytest -q tests/unit
+
+bench: setup
+	@set -e; for b in $(sort $(wildcard bench/*.py)); do \
+		grep -q '__main__' $$b || continue; echo "== $$b"; $(BIN)/python $$b; done
+
+lock: python
+	@$(PYTHON) bootstrap lock
+	@$(BIN)/python tools/lock_jars.py
+
+format: setup
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.PHONY: python
+python:
+	@test -n "$(PYTHON)" || { echo "Ballast needs Python 3.11 or newer, with venv (Debian: apt-get install python3-venv)." >&2; exit 2; }

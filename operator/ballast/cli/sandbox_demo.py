@@ -1,0 +1,74 @@
+"""The demo: a cluster out of level, and the commands that a person would type at it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import click
+
+from ballast.errors import BallastError
+from ballast.sandbox import Sandbox, SandboxSpec
+from ballast.sandbox.fill import Filling, fill
+from ballast.sandbox.persons import new_persons_folder
+from ballast.sandbox.prepare import prepare
+from ballast.sandbox.readiness import wait_until_in_sync
+
+FILLING: Final = Filling(topics=6, partitions=8, replication_factor=3, megabytes=40, shape="newcomer")
+RESTARTED: Final = (2, 3)
+"""Brokers that the demo restarts: they come back without their leaders, as after a rolling upgrade gone half way."""
+
+STEPS: Final[tuple[tuple[str, Sequence[str]], ...]] = (
+    ("Leaders have piled up on brokers 1 and 4, and broker 5 is new and empty:", ["status"]),
+)
+"""What the demo shows, in order: a sentence, and the command line behind ``ballast``."""
+
+
+def tell(line: str) -> None:
+    """The story, on stderr."""
+    click.echo(click.style(f"\n» {line}", bold=True), err=True)
+
+
+def run(*, keep: bool) -> None:
+    """Start, pull out of level, show; and end the sandbox, unless it is to be kept."""
+    started = time.monotonic()
+
+    def say(line: str) -> None:
+        click.echo(f"  {line}", err=True)
+
+    folder = new_persons_folder()
+    tell("A real Kafka on this machine: five brokers in three racks.")
+    prepare(say=say)
+    sandbox = Sandbox.up(SandboxSpec(brokers=5), folder=folder, say=say)
+    try:
+        tell("Pulling it out of level: data on four brokers only, then two of them restarted.")
+        fill(sandbox, FILLING, say=say)
+        for broker in RESTARTED:
+            say(f"restarting broker {broker}")
+            sandbox.stop_broker(broker)
+            sandbox.start_broker(broker)
+        wait_until_in_sync(sandbox.bootstrap_server, sandbox.librdkafka_properties, within_s=120)
+        for sentence, words in STEPS:
+            tell(sentence)
+            show(words)
+        if keep:
+            sandbox.keeper.disown()
+            tell("The sandbox stays. Look around, then: ballast sandbox down")
+        else:
+            tell(
+                f"Done in {time.monotonic() - started:.0f} s; the sandbox is gone. `ballast sandbox demo --keep` keeps it."
+            )
+    finally:
+        if not keep:
+            sandbox.down()
+
+
+def show(words: Sequence[str]) -> None:
+    """Run one command as a person would, its output going straight to the terminal."""
+    click.echo(click.style(f"$ ballast {' '.join(words)}", fg="cyan"), err=True)
+    code = subprocess.run([sys.executable, "-m", "ballast", *words], check=False).returncode
+    if code != 0:
+        raise BallastError(f"`ballast {' '.join(words)}` ended with {code}.")

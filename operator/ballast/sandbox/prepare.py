@@ -1,0 +1,28 @@
+"""Brings everything that a cluster of some Kafka version needs, so that starting one needs no network and no patience."""
+
+from __future__ import annotations
+
+from ballast.sandbox.cluster import Sandbox
+from ballast.sandbox.folders import cache_root, locked
+from ballast.sandbox.jars import ensure_jars
+from ballast.sandbox.java import Say, java_for
+from ballast.sandbox.spec import NEWEST, SandboxSpec
+from ballast.sandbox.warm import archive_path
+
+OLDEST_JAVA_WITH_ARCHIVES = 13
+
+
+def prepare(version: str = NEWEST, *, say: Say = lambda _: None) -> None:
+    """Java, verified jars, first records and a class archive for one Kafka version; what is there already is kept."""
+    java = java_for(version, say=say)
+    ensure_jars(f"kafka-{version}", say=say)
+    archive = archive_path(version, java)
+    with locked(cache_root() / f".archive-{version}.lock"):
+        if archive.exists() or java.major < OLDEST_JAVA_WITH_ARCHIVES:
+            return
+        say(f"starting Kafka {version} once to archive its classes (later starts take about half as long)")
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        spec = SandboxSpec(brokers=1, racks=0, kafka_version=version, archive_classes=True)
+        with Sandbox.up(spec) as sandbox:
+            sandbox.stop_broker(1)
+        archive.with_suffix(".new").replace(archive)
