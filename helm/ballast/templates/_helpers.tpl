@@ -1,0 +1,207 @@
+{{- define "ballast.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "ballast.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
+{{- else if contains (include "ballast.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "ballast.name" .) | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The selector never changes between versions of the chart: a Deployment's is immutable. */}}
+{{- define "ballast.selector" -}}
+app.kubernetes.io/name: {{ include "ballast.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "ballast.labels" -}}
+{{ include "ballast.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "ballast.serviceAccount" -}}
+{{- .Values.serviceAccount.name | default (include "ballast.fullname" .) -}}
+{{- end -}}
+
+{{- define "ballast.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+
+{{- define "ballast.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: {{ .Values.runAs.user }}
+runAsGroup: {{ .Values.runAs.group }}
+fsGroup: {{ .Values.runAs.group }}
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{- define "ballast.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
+{{/* What every container of Ballast gets to know: who it is, where its files are, how it reaches the cluster. */}}
+{{- define "ballast.env" -}}
+- name: BALLAST_CONFIG
+  value: /etc/ballast/settings/ballast.yaml
+- name: BALLAST_INSTANCE
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.name
+- name: BALLAST__WEB__HOST
+  value: 0.0.0.0
+- name: BALLAST__WEB__PORT
+  value: {{ .Values.web.port | quote }}
+- name: BALLAST__LOG__FORMAT
+  value: json
+- name: HOME
+  value: /tmp
+- name: NUMBA_CACHE_DIR
+  value: /tmp/numba
+{{- if .Values.web.token.secret }}
+- name: BALLAST__WEB__TOKEN_FILE
+  value: /etc/ballast/token/{{ .Values.web.token.key }}
+{{- end }}
+{{- if .Values.auth.properties.secret }}
+- name: BALLAST_COMMAND_CONFIG
+  value: /etc/ballast/client/{{ .Values.auth.properties.key }}
+{{- end }}
+{{- with .Values.auth.strimzi }}
+{{- if .userSecret }}
+- name: BALLAST_KAFKA_SECURITY_PROTOCOL
+{{- if eq .authentication "tls" }}
+  value: SSL
+- name: BALLAST_KAFKA_SSL_CERTIFICATE_LOCATION
+  value: /etc/ballast/strimzi-user/user.crt
+- name: BALLAST_KAFKA_SSL_KEY_LOCATION
+  value: /etc/ballast/strimzi-user/user.key
+{{- else }}
+  value: {{ ternary "SASL_SSL" "SASL_PLAINTEXT" (ne .clusterCaSecret "") }}
+- name: BALLAST_KAFKA_SASL_MECHANISM
+  value: SCRAM-SHA-512
+- name: BALLAST_KAFKA_SASL_JAAS_CONFIG
+  valueFrom:
+    secretKeyRef:
+      name: {{ .userSecret }}
+      key: sasl.jaas.config
+{{- end }}
+{{- if .clusterCaSecret }}
+- name: BALLAST_KAFKA_SSL_CA_LOCATION
+  value: /etc/ballast/strimzi-ca/ca.crt
+{{- end }}
+{{- end }}
+{{- end }}
+{{- with .Values.env }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "ballast.mounts" -}}
+- name: settings
+  mountPath: /etc/ballast/settings
+  readOnly: true
+- name: tmp
+  mountPath: /tmp
+{{- if .Values.web.token.secret }}
+- name: token
+  mountPath: /etc/ballast/token
+  readOnly: true
+{{- end }}
+{{- if .Values.auth.properties.secret }}
+- name: client
+  mountPath: /etc/ballast/client
+  readOnly: true
+{{- end }}
+{{- with .Values.auth.strimzi }}
+{{- if and .userSecret (eq .authentication "tls") }}
+- name: strimzi-user
+  mountPath: /etc/ballast/strimzi-user
+  readOnly: true
+{{- end }}
+{{- if and .userSecret .clusterCaSecret }}
+- name: strimzi-ca
+  mountPath: /etc/ballast/strimzi-ca
+  readOnly: true
+{{- end }}
+{{- end }}
+{{- range $i, $file := .Values.auth.files }}
+- name: files-{{ $i }}
+  mountPath: {{ $file.path }}
+  readOnly: true
+{{- end }}
+{{- end -}}
+
+{{- define "ballast.volumes" -}}
+- name: settings
+  configMap:
+    name: {{ include "ballast.fullname" . }}
+- name: tmp
+  emptyDir:
+    sizeLimit: 256Mi
+{{- if .Values.web.token.secret }}
+- name: token
+  secret:
+    secretName: {{ .Values.web.token.secret }}
+    defaultMode: 0440
+{{- end }}
+{{- if .Values.auth.properties.secret }}
+- name: client
+  secret:
+    secretName: {{ .Values.auth.properties.secret }}
+    defaultMode: 0440
+{{- end }}
+{{- with .Values.auth.strimzi }}
+{{- if and .userSecret (eq .authentication "tls") }}
+- name: strimzi-user
+  secret:
+    secretName: {{ .userSecret }}
+    defaultMode: 0440
+{{- end }}
+{{- if and .userSecret .clusterCaSecret }}
+- name: strimzi-ca
+  secret:
+    secretName: {{ .clusterCaSecret }}
+    defaultMode: 0440
+{{- end }}
+{{- end }}
+{{- range $i, $file := .Values.auth.files }}
+- name: files-{{ $i }}
+  secret:
+    secretName: {{ $file.secret }}
+    defaultMode: 0440
+{{- end }}
+{{- end -}}
+
+{{- define "ballast.placement" -}}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- end -}}

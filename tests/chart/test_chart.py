@@ -1,0 +1,201 @@
+"""The chart renders, lints, validates, and leaves out what it must leave out."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import helm_python
+import kubernetes_validate
+import pytest
+import yaml
+from tests.chart.conftest import CHART, EVERYTHING, LEAST, ROOT, Render, one
+
+OLDEST, NEWEST = "1.25", "1.37"
+CRD_BACKED = {"ServiceMonitor", "PodMonitor", "PrometheusRule", "HTTPRoute", "SparkApplication"}
+
+
+def pod_specs(objects: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The pod spec in every workload, by kind."""
+    out = {}
+    for obj in objects:
+        if obj["kind"] in {"Deployment", "Job"}:
+            out[obj["kind"]] = obj["spec"]["template"]["spec"]
+        elif obj["kind"] == "CronJob":
+            out["CronJob"] = obj["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    return out
+
+
+def test_lint_finds_nothing() -> None:
+    """Helm's own lint has no error and no warning."""
+    result = helm_python.lint(str(CHART), LEAST, strict=True)
+    found = [m for m in result["messages"] if m["severity"] > 1]
+    assert found == []
+
+
+@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+@pytest.mark.parametrize("values", [LEAST, EVERYTHING], ids=["least", "everything"])
+def test_every_builtin_object_is_valid(render: Render, version: str, values: dict[str, Any]) -> None:
+    """Strict validation against the schemas of the oldest and the newest supported Kubernetes."""
+    checked = [obj for obj in render(values) if obj["kind"] not in CRD_BACKED]
+    for obj in checked:
+        kubernetes_validate.validate(obj, version, strict=True)
+    assert {"Deployment", "Service", "ConfigMap", "ServiceAccount"} <= {obj["kind"] for obj in checked}
+
+
+def test_the_least_values_make_only_the_core(render: Render) -> None:
+    """Nothing optional is there unless asked for, and nothing ever has rights in the Kubernetes API."""
+    kinds = sorted(obj["kind"] for obj in render())
+    assert kinds == [
+        "ConfigMap",
+        "Deployment",
+        "NetworkPolicy",
+        "PodDisruptionBudget",
+        "Service",
+        "ServiceAccount",
+    ]
+
+
+def test_everything_makes_every_kind_once_and_no_rights(render: Render) -> None:
+    """With every switch on, there is still no Role, no binding and no Secret."""
+    kinds = {obj["kind"] for obj in render(EVERYTHING)}
+    assert CRD_BACKED | {"Ingress", "CronJob", "Job"} <= kinds
+    assert not kinds & {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "Secret"}
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Job", "CronJob"])
+def test_pods_are_locked_down(render: Render, kind: str) -> None:
+    """Not root, nothing writable but /tmp, no capability, no token, no links to services."""
+    spec = pod_specs(render(EVERYTHING))[kind]
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["enableServiceLinks"] is False
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec)
+    (container,) = spec["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert "command" not in container
+    assert container["resources"]["requests"]
+    assert container["resources"]["limits"]["memory"]
+    writable = [m["mountPath"] for m in container["volumeMounts"] if not m.get("readOnly")]
+    assert writable == (["/tmp", "/var/lib/ballast"] if kind == "Job" else ["/tmp"])  # noqa: S108
+    assert all("hostPath" not in volume for volume in spec["volumes"])
+
+
+def test_without_a_cluster_it_says_what_is_missing(render: Render) -> None:
+    """The one value that has no default is asked for in a sentence."""
+    with pytest.raises(helm_python.HelmError, match="which cluster is Ballast to keep"):
+        render({}, exact=True)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"replica": 3},
+        {"web": {"tokens": {}}},
+        {"replicas": "two"},
+        {"settings": {"mode": "atuo"}},
+        {"antiAffinity": "no"},
+    ],
+)
+def test_the_schema_refuses_what_nobody_reads(render: Render, wrong: dict[str, Any]) -> None:
+    """A value that is misspelt or of a wrong type is refused before anything is rendered."""
+    with pytest.raises(helm_python.HelmError):
+        render(wrong)
+
+
+def test_the_selector_is_what_it_always_was(render: Render) -> None:
+    """A Deployment's selector is immutable: changing it would break every upgrade."""
+    selector = {"app.kubernetes.io/name": "ballast", "app.kubernetes.io/instance": "shop"}
+    objects = render(EVERYTHING)
+    assert one(objects, "Deployment")["spec"]["selector"] == {"matchLabels": selector}
+    assert one(objects, "Service")["spec"]["selector"] == selector
+    labels = one(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert selector.items() <= labels.items()
+    for kind, spec in (("Job", "template"), ("CronJob", "jobTemplate")):
+        body = one(objects, kind)["spec"][spec]
+        pod = body if kind == "Job" else body["spec"]["template"]
+        assert not selector.items() <= pod["metadata"]["labels"].items(), f"the Service would lead to a {kind}"
+
+
+def test_the_settings_in_the_configmap_are_settings(render: Render, tmp_path: Path) -> None:
+    """What the chart writes is what Ballast reads, together with the environment that the chart sets."""
+    from ballast.settings import load_settings
+
+    objects = render(EVERYTHING)
+    file = tmp_path / "ballast.yaml"
+    file.write_text(_config(objects))
+    environment = {
+        e["name"]: e.get("value", "")
+        for e in pod_specs(objects)["Deployment"]["containers"][0]["env"]
+        if e["name"].startswith(("BALLAST__", "BALLAST_COMMAND"))
+    }
+    settings = load_settings(file, environment)
+    assert settings.web.port == 8080
+    assert settings.web.host == "0.0.0.0"  # noqa: S104
+    assert settings.cluster.name == "shop"
+    assert str(settings.web.token_file) == "/etc/ballast/token/token"
+    assert settings.stop.grace_s < pod_specs(objects)["Deployment"]["terminationGracePeriodSeconds"]
+
+
+def _config(objects: list[dict[str, Any]]) -> str:
+    (config,) = [o for o in objects if o["kind"] == "ConfigMap" and "ballast.yaml" in o["data"]]
+    return str(config["data"]["ballast.yaml"])
+
+
+def test_every_mount_has_its_volume_and_every_file_its_mount(render: Render) -> None:
+    """Paths that the environment names lie under something that is mounted."""
+    for spec in pod_specs(render(EVERYTHING)).values():
+        (container,) = spec["containers"]
+        assert {m["name"] for m in container["volumeMounts"]} == {v["name"] for v in spec["volumes"]}
+        mounts = [m["mountPath"] for m in container["volumeMounts"]]
+        files = [e["value"] for e in container["env"] if str(e.get("value", "")).startswith("/")]
+        assert files
+        assert all(any(path.startswith(mount) for mount in mounts) for path in files)
+
+
+def leaves(tree: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Paths to everything that is not a section."""
+    if isinstance(tree, dict) and tree:
+        return [leaf for key, value in tree.items() for leaf in leaves(value, (*path, key))]
+    return [path]
+
+
+def test_every_value_is_used() -> None:
+    """A value that no template reads would be a promise that nobody keeps."""
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    templates = "\n".join(p.read_text() for p in (CHART / "templates").iterdir())
+    whole = {"settings", "resources", "pipeline.resources"}
+    unused = []
+    for leaf in leaves(values):
+        dotted = ".".join(leaf)
+        if any(dotted == w or dotted.startswith(w + ".") for w in whole) or "labels" in leaf:
+            continue
+        if f".Values.{dotted}" not in templates and not re.search(rf"[ (]\.{re.escape(leaf[-1])}\b", templates):
+            unused.append(dotted)
+    assert unused == []
+
+
+def test_schema_and_readme_are_the_generated_ones() -> None:
+    """``python helm/generate.py`` was run after the last change of values.yaml."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "helm" / "generate.py"), "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_alert_rules_are_those_of_the_repository(render: Render) -> None:
+    """One file of rules serves Prometheus with and without its operator; only the runbook links get their base."""
+    rule = one(render(EVERYTHING), "PrometheusRule")
+    plain = yaml.safe_load((ROOT / "deploy" / "prometheus" / "ballast.rules.yaml").read_text())
+    text = json.dumps(rule["spec"]).replace("https://git.example/ballast/docs/", "docs/")
+    assert json.loads(text) == plain
+    assert "https://git.example/ballast/docs/alerts.md#" in json.dumps(rule["spec"])
