@@ -11,6 +11,8 @@ import pytest
 
 from ballast.sandbox import Sandbox, SandboxSpec
 
+pytest_plugins = ["tests.parts", "tests.requirements"]
+
 
 class ClusterFactory(Protocol):
     """Starts a cluster of the test's own; the fixture ends it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,16 @@ from ballast.sandbox.folders import cache_root, locked
 LOCKS: Final = Path(__file__).with_name("locks")
 CA_STORE: Final = Path("/etc/ssl/certs/java/cacerts")
 """Debian's trust store; a Java out of a wheel does not know the machine's own authorities without it."""
+
+SPARKS_MODULE: Final = "jdk.incubator.vector"
+SPARK_WRAPPER: Final = """#!/bin/bash
+# Starts Java without the module that it lacks and that Spark demands.
+kept=()
+for word in "$@"; do
+  [ "$word" = "--add-modules=jdk.incubator.vector" ] || kept+=("$word")
+done
+exec {java} "${{kept[@]}}"
+"""
 
 Say = Callable[[str], None]
 
@@ -54,6 +65,27 @@ def ensure_java(*, at_least: int = 17, at_most: int | None = None, say: Say = la
 def java_for(version: str, *, say: Say = lambda _: None) -> Java:
     """The Java that a Kafka version runs on: before 3.0 it must not be newer than 11."""
     return ensure_java(at_least=11, at_most=11, say=say) if version.startswith("2.") else ensure_java(say=say)
+
+
+def ensure_java_home_for_spark(*, say: Say = lambda _: None) -> Path:
+    """A JAVA_HOME that PySpark can run on.
+
+    Spark asks for the module ``jdk.incubator.vector``, which a Java out of a wheel does not have; such a one gets a home of
+    its own whose ``java`` drops that demand.
+    """
+    java = ensure_java(say=say)
+    listed = subprocess.run([java.executable, "--list-modules"], capture_output=True, text=True, check=False).stdout
+    if SPARKS_MODULE in listed:
+        return java.home
+    home = cache_root() / f"java-{java.major}-for-spark"
+    with locked(cache_root() / f".java-{java.major}-for-spark.lock"):
+        wrapper = home / "bin" / "java"
+        wrapper.parent.mkdir(parents=True, exist_ok=True)
+        fresh = wrapper.with_suffix(".new")
+        fresh.write_text(SPARK_WRAPPER.format(java=shlex.quote(java.executable)))
+        fresh.chmod(0o755)
+        fresh.replace(wrapper)
+    return home
 
 
 def _homes() -> Iterator[Path]:

@@ -1,0 +1,120 @@
+"""What a test needs of the machine: a marker names it, this plugin looks for it, once and for all tests.
+
+A test whose need is not met is left out and named at the end with the reason.  With ``CI=true`` it fails instead: there,
+missing parts are a mistake of the machine's.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from functools import cache
+from typing import Final
+
+import pytest
+
+from ballast.errors import BallastError
+
+LEFT_OUT: Final = pytest.StashKey[dict[str, list[str]]]()
+
+
+def _kafka() -> str | None:
+    """Java can be brought as a wheel and the jars are in the cache or can be fetched: never missing, at worst failing."""
+    return None
+
+
+def _spark() -> str | None:
+    from importlib.util import find_spec
+
+    return None if find_spec("pyspark") else "PySpark is not installed (pip install 'kafka-ballast[spark]')"
+
+
+def _containers() -> str | None:
+    from tests.docker_daemon import why_no_docker
+
+    return why_no_docker()
+
+
+def chromium() -> str | None:
+    """The path of a Chromium, when there is one."""
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def _chromium() -> str | None:
+    return None if chromium() else "Chromium is not installed"
+
+
+def _prometheus() -> str | None:
+    missing = [program for program in ("prometheus", "promtool") if not shutil.which(program)]
+    return f"{' and '.join(missing)} not installed" if missing else None
+
+
+NEEDS: Final[dict[str, Callable[[], str | None]]] = {
+    "kafka": cache(_kafka),
+    "spark": cache(_spark),
+    "containers": cache(_containers),
+    "chromium": cache(_chromium),
+    "prometheus": cache(_prometheus),
+}
+"""Marker, and a function that says why it cannot be had (None when it can)."""
+
+
+def in_ci() -> bool:
+    """Whether the run is one that must not leave anything out."""
+    return os.environ.get("CI", "").lower() in {"1", "true"}
+
+
+def unmet(item: pytest.Item) -> str | None:
+    """Why this test cannot run here; None when it can."""
+    reasons = [reason for marker, find in NEEDS.items() if item.get_closest_marker(marker) and (reason := find())]
+    return "; ".join(reasons) or None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what cannot run, unless in CI, and give the others what they need in the environment."""
+    left_out: dict[str, list[str]] = {}
+    config.stash[LEFT_OUT] = left_out
+    if not in_ci():
+        kept = []
+        for item in items:
+            reason = unmet(item)
+            if reason is None:
+                kept.append(item)
+            else:
+                left_out.setdefault(reason, []).append(item.nodeid)
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
+    if any(item.get_closest_marker("spark") for item in items):
+        _give_spark_its_java()
+
+
+def _give_spark_its_java() -> None:
+    """PySpark finds Java by JAVA_HOME or the path; where neither has one, bring the wheel."""
+    from ballast.sandbox.java import ensure_java_home_for_spark
+
+    try:
+        os.environ["JAVA_HOME"] = str(ensure_java_home_for_spark())
+    except BallastError as failure:
+        raise pytest.UsageError(str(failure)) from failure
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """In CI, fail what cannot run, with the reason."""
+    if in_ci() and (reason := unmet(item)):
+        pytest.fail(f"CI=true, and this test cannot run here: {reason}", pytrace=False)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Name exactly the tests that did not run, and why."""
+    left_out = config.stash.get(LEFT_OUT, {})
+    if not left_out:
+        return
+    terminalreporter.section("tests that do not run on this machine")
+    for reason, names in left_out.items():
+        terminalreporter.write_line(f"{reason}:")
+        for name in names:
+            terminalreporter.write_line(f"  {name}")
+    terminalreporter.write_line(
+        "As root on Debian or Ubuntu `make test` installs what is missing; with CI=true they fail."
+    )
