@@ -20,7 +20,16 @@ COMMANDS: Final[dict[str, Entry]] = {
         "ballast.cli.status:status", "Look", "Brokers, leader imbalance, sick and moving partitions, throttles."
     ),
     "topics": Entry("ballast.cli.topics:topics", "Look", "Describe, create and expand topics."),
+    "plan": Entry("ballast.cli.plan:plan", "Plan", "The cheapest plan for an intent: level, decommission, expand, …"),
+    "apply": Entry("ballast.cli.apply:apply", "Act", "Carry out a plan: throttled, journaled, verified, resumable."),
+    "elect": Entry("ballast.cli.elect:elect", "Act", "Give leadership back to the preferred leaders."),
+    "runs": Entry("ballast.cli.runs:runs", "Act", "List runs, tell the story of one, go on with one that was left."),
+    "cancel": Entry("ballast.cli.runs:cancel", "Act", "Stop a run: take back what is in flight."),
+    "rollback": Entry("ballast.cli.runs:rollback", "Act", "Undo a run from the journal alone."),
     "run": Entry("ballast.cli.run:run", "Run", "The daemon: observe, decide, act, report."),
     "config": Entry("ballast.cli.config:config", "Run", "Check a settings file, explain settings."),
+    "reassign": Entry(
+        "ballast.cli.reassign:reassign", "Kafka's own tools", "What kafka-reassign-partitions does, same options."
+    ),
     "sandbox": Entry("ballast.cli.sandbox:sandbox", "Try it", "A real Kafka on this machine to play with."),
 }

@@ -90,6 +90,10 @@ class Driver:
         """Stop acting at the next opportunity; moves in flight go on by themselves and a later start adopts them."""
         self._leave.set()
 
+    def listen(self, listener: Listener) -> None:
+        """Tell this one from now on."""
+        self._listener = listener
+
     @property
     def run(self) -> Run | None:
         """The run as it stands; a value, safe to read from any thread."""

@@ -1,0 +1,117 @@
+"""``ballast apply``: carry out exactly the plan that was shown."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.run_options import confirm, execution_options, lock_options, policy_from
+from ballast.cli.run_screen import say
+from ballast.cli.tables import human_bytes, output_option
+
+if TYPE_CHECKING:
+    from ballast.core.cluster import ClusterState
+    from ballast.core.plan import Plan
+
+
+@click.command()
+@click.argument("plan", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
+@click.option(
+    "--on-drift",
+    type=click.Choice(["refuse", "fit"]),
+    default="refuse",
+    show_default=True,
+    help="When the cluster is no longer as the plan saw it: refuse, or carry out the part that still holds.",
+)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@execution_options
+@lock_options
+@output_option
+@cluster_options
+def apply(
+    *,
+    plan: Path,
+    on_drift: str,
+    yes: bool,
+    policy_options: Mapping[str, Any],
+    journal: str | None,
+    lock_wait: float,
+    output: str,
+    cluster: ClusterOptions,
+) -> int:
+    """Carry out PLAN (from ballast plan, or Kafka's reassignment JSON), throttled, verified and resumable."""
+    from ballast.cli.run_apply import run_plan
+
+    text = sys.stdin.read() if str(plan) == "-" else plan.read_text(encoding="utf-8")
+    policy = policy_from(policy_options)
+    with cluster.open() as opened:
+        state = opened.cluster.snapshot()
+        wanted = fit(read_plan(text, str(plan), state), state, on_drift)
+        if wanted.is_empty:
+            say("Nothing to do: the cluster already is as the plan wants it.")
+            return 0
+        confirm(f"{outline(wanted)}. Carry it out?", yes=yes)
+        return run_plan(
+            opened, wanted, policy, command="ballast apply", journal=journal, lock_wait_s=lock_wait, output=output
+        )
+
+
+def read_plan(text: str, source: str, state: ClusterState) -> Plan:
+    """A plan file, or stock reassignment JSON taken as a plan for the present assignment."""
+    import json
+
+    from ballast.core.plan_file import FORMAT, loads
+    from ballast.core.stock_json import parse_reassignment
+    from ballast.core.stock_plan import plan_of_entries
+
+    try:
+        document = json.loads(text)
+    except ValueError:
+        document = None
+    if isinstance(document, dict) and "partitions" in document and document.get("format") != FORMAT:
+        return plan_of_entries(parse_reassignment(text, source=source), state)
+    return loads(text, source=source)
+
+
+def fit(plan: Plan, state: ClusterState, on_drift: str) -> Plan:
+    """Refuse a plan that was made for another picture, or keep what of it still holds."""
+    from ballast.core.drift import drift, fitted
+    from ballast.errors import Refused, UsageError
+
+    found = drift(plan, state)
+    if not found.same_cluster:
+        raise UsageError(
+            f"The plan was made for cluster {plan.cluster_id}, and this is {state.cluster_id}.",
+            hint="Give the right --bootstrap-server.",
+        )
+    if found.same_fingerprint:
+        return plan
+    if not found.touches_plan:
+        say(f"The cluster has changed since the plan was made: {found.explain()}. The plan still holds.")
+        return plan
+    if on_drift == "refuse":
+        raise Refused(
+            f"The cluster has changed since the plan was made: {found.explain()}.",
+            hint="Make a new plan, or give --on-drift fit to carry out the part that still holds.",
+        )
+    kept = fitted(plan, found, state)
+    say(f"The cluster has changed: {found.explain()}. {len(kept.moves)} of {len(plan.moves)} moves still hold.")
+    return kept
+
+
+def outline(plan: Plan) -> str:
+    """A plan in half a sentence."""
+    free = sum(not m.adding for m in plan.moves)
+    parts = []
+    if len(plan.moves) > free:
+        parts.append(f"{len(plan.moves) - free} moves ({human_bytes(plan.bytes_moved)})")
+    if free:
+        parts.append(f"{free} moves that copy nothing")
+    if plan.elections:
+        parts.append(f"{len(plan.elections)} elections")
+    return f"{plan.intent}: " + ", ".join(parts)

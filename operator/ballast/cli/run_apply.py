@@ -1,0 +1,101 @@
+"""Carrying plans and runs out from a command: take the lock, finish what was left, act, tell how it ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ballast.cli.run_screen import carry_out, human_time, say, screen_for
+from ballast.cli.tables import human_bytes
+
+if TYPE_CHECKING:
+    from ballast.core.plan import Plan
+    from ballast.executor.events import RunResult
+    from ballast.executor.machine import Wish
+    from ballast.executor.policy import ExecutionPolicy
+    from ballast.executor.run import Run
+    from ballast.wiring.cluster import OpenCluster
+    from ballast.wiring.runs import Hand
+
+ENDINGS_SHOWN = 20
+
+
+def run_plan(
+    opened: OpenCluster,
+    plan: Plan,
+    policy: ExecutionPolicy,
+    *,
+    command: str,
+    journal: str | None,
+    lock_wait_s: float,
+    output: str,
+    unclean: bool = False,
+) -> int:
+    """Carry out a plan after whatever an earlier process left open; the exit code says how it ended."""
+    from ballast.wiring.runs import hand, new_run_id
+
+    screen = screen_for(output)
+    with hand(opened, command=command, listener=screen, journal=journal, lock_wait_s=lock_wait_s) as own:
+        left = finish_open_runs(own, output=output)
+        if left is not None:
+            return left
+        own.driver.pay_debts()
+        run_id = new_run_id()
+        result = carry_out(
+            lambda: own.apply(plan, suited(policy, opened), run_id=run_id, unclean=unclean),
+            own.driver,
+            screen,
+        )
+    tell(result, output=output)
+    return result.exit_code
+
+
+def suited(policy: ExecutionPolicy, opened: OpenCluster) -> ExecutionPolicy:
+    """Clusters that take one reassignment at a time get one batch at a time."""
+    from dataclasses import replace
+
+    api = opened.cluster.snapshot(log_dirs=False, configs=False).api
+    return policy if "reassign" in api else replace(policy, one_batch_at_a_time=True)
+
+
+def finish_open_runs(own: Hand, *, output: str) -> int | None:
+    """Finish the runs that an earlier process left, oldest first; an exit code when one of them was left again."""
+    for run in own.driver.open_runs():
+        say(f"Run {run.id} ({run.intent}) was left open; it is finished first.")
+        code = resume_run(own, run, output=output)
+        if code == 130:
+            return code
+    return None
+
+
+def resume_run(own: Hand, run: Run, *, output: str, wish: Wish | None = None) -> int:
+    """Go on with a run, with a wish if there is one; the exit code says how it ended."""
+    screen = screen_for(output)
+    own.driver.listen(screen)
+    if wish is not None:
+        own.driver.ask(wish)
+    result = carry_out(lambda: own.resume(run), own.driver, screen)
+    tell(result, output=output)
+    return result.exit_code
+
+
+def tell(result: RunResult, *, output: str) -> None:
+    """How a run ended, and what to do where it did not end well."""
+    if output == "json":
+        return
+    for ending in result.endings[:ENDINGS_SHOWN]:
+        say(f"  {ending.subject}: {ending.outcome}{f', {ending.detail}' if ending.detail else ''}")
+    if len(result.endings) > ENDINGS_SHOWN:
+        say(f"  … and {len(result.endings) - ENDINGS_SHOWN} more: ballast runs show {result.run_id}")
+    counts = [f"{result.verified} moves verified"]
+    counts += [f"{result.elections_held} elections held"] if result.elections_held else []
+    counts += [f"{result.rolled_back} rolled back"] if result.rolled_back else []
+    counts += [f"{result.failed} ended otherwise"] if result.failed else []
+    counts += [f"{result.left} still open"] if result.left else []
+    figures = f"{human_bytes(result.bytes_moved)} in {human_time(result.seconds)}"
+    say(f"Run {result.run_id} {result.status}: {', '.join(counts)}; {figures}.")
+    if result.debts:
+        say(
+            f"  {len(result.debts)} throttle settings wait for their brokers; the next start of Ballast takes them back."
+        )
+    if result.status == "left":
+        say(f"  Go on with: ballast runs resume {result.run_id}   Take it back with: ballast rollback {result.run_id}")

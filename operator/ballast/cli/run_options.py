@@ -1,0 +1,154 @@
+"""Options that every command which changes the cluster shares, and the policy they make."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from ballast.executor.policy import ExecutionPolicy
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_UNITS: Final[Mapping[str, int]] = {
+    "": 1,
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "kib": 1 << 10,
+    "mib": 1 << 20,
+    "gib": 1 << 30,
+}
+
+
+class Rate(click.ParamType["int | str"]):
+    """Bytes per second: ``50MB``, ``50MiB``, ``50000000``; with ``auto`` where a command can follow the cluster."""
+
+    name = "rate"
+
+    def __init__(self, *, auto: bool = False) -> None:
+        self._auto = auto
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """Bytes per second, or ``auto``."""
+        text = str(value).strip().lower().removesuffix("/s")
+        if self._auto and text == "auto":
+            return "auto"
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]?i?b?)", text)
+        if found is None or (unit := found[2] + ("" if not found[2] or found[2].endswith("b") else "b")) not in _UNITS:
+            self.fail(f"{value!r} is not a rate; write for example 50MB, 50MiB or 50000000 (bytes per second).")
+        rate = int(float(found[1]) * _UNITS[unit])
+        if rate <= 0:
+            self.fail("a rate of zero would stop replication; leave the option out for no throttle.")
+        return rate
+
+
+def execution_options(command: F) -> F:
+    """Add throttle, batch and patience options; they arrive in ``policy_options`` as one mapping."""
+    names = (
+        "throttle",
+        "raise_throttle",
+        "moves_in",
+        "moves_out",
+        "moves_at_once",
+        "bytes_at_once",
+        "one_batch",
+        "cancel_stalled_after",
+        "patience",
+    )
+
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        return command(*args, policy_options={n: kwargs.pop(n) for n in names}, **kwargs)
+
+    decorated.__name__ = command.__name__
+    decorated.__doc__ = command.__doc__
+    wrapped: Any = decorated
+    if hasattr(command, "__click_params__"):
+        wrapped.__click_params__ = command.__click_params__
+    for option in (
+        click.option(
+            "--patience",
+            type=click.FloatRange(0),
+            default=300.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="How long guards may refuse everything before the command gives up (exit code 5).",
+        ),
+        click.option(
+            "--cancel-stalled-after",
+            type=click.FloatRange(1),
+            metavar="SECONDS",
+            help="Cancel a move that has stood still this long; without it, it is named and waited for.",
+        ),
+        click.option("--one-batch", is_flag=True, help="Start the next moves only when all before have ended."),
+        click.option("--bytes-at-once", type=Rate(), metavar="BYTES", help="Most bytes in flight."),
+        click.option("--moves-at-once", type=click.IntRange(1), help="Most moves in flight in the cluster."),
+        click.option("--moves-out", type=click.IntRange(1), help="Most moves one broker sends at a time."),
+        click.option("--moves-in", type=click.IntRange(1), help="Most replicas one broker receives at a time."),
+        click.option("--raise-throttle", is_flag=True, help="Raise a throttle that producers would outrun."),
+        click.option(
+            "--throttle",
+            type=Rate(auto=True),
+            metavar="RATE|auto",
+            help="Replication bytes per second for each broker involved, as 50MB; auto follows the cluster.",
+        ),
+    ):
+        wrapped = option(wrapped)
+    return wrapped  # type: ignore[no-any-return]
+
+
+def policy_from(options: Mapping[str, Any]) -> ExecutionPolicy:
+    """The policy these options make; what was not given keeps its default."""
+    from ballast.executor.policy import ExecutionPolicy
+
+    throttle = options["throttle"]
+    given = {
+        "throttle_bytes_per_s": None if throttle == "auto" else throttle,
+        "moves_in_per_broker": options["moves_in"],
+        "moves_out_per_broker": options["moves_out"],
+        "moves_in_cluster": options["moves_at_once"],
+        "bytes_in_flight": options["bytes_at_once"],
+        "cancel_stalled_after_s": options["cancel_stalled_after"],
+        "refusal_patience_s": options["patience"],
+    }
+    return ExecutionPolicy(
+        throttle_auto=throttle == "auto",
+        raise_throttle=options["raise_throttle"],
+        one_batch_at_a_time=options["one_batch"],
+        **{k: v for k, v in given.items() if v is not None},
+    )
+
+
+def lock_options(command: F) -> F:
+    """Add ``--journal`` and ``--lock-wait``."""
+    wrapped: Any = command
+    for option in (
+        click.option(
+            "--lock-wait",
+            default=20.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="How long to wait for another writer that may be gone.",
+        ),
+        click.option("--journal", metavar="file:PATH", help="Keep the journal in a file, for a cluster that is sick."),
+    ):
+        wrapped = option(wrapped)
+    return wrapped  # type: ignore[no-any-return]
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask a person; without a terminal only ``--yes`` is an answer."""
+    import sys
+
+    from ballast.errors import Interrupted, UsageError
+
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError("This would change the cluster, and nobody is there to confirm it.", hint="Give --yes.")
+    if not click.confirm(question, err=True):
+        raise Interrupted("Nothing was done.")

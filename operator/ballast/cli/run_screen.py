@@ -1,0 +1,353 @@
+"""What a person or a program sees while a run goes on, and what Ctrl-C does.
+
+The driver runs in a thread of its own so that the lease is renewed while a question stands on the screen.  Signal handlers
+only count.  The first Ctrl-C asks (leave it running, cancel, roll back, go on); the second leaves at once, which is always
+safe: what was begun is in the journal and a later start takes it up.  Without a terminal the first one leaves.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import click
+
+from ballast.cli.tables import human_bytes, print_json_line
+
+if TYPE_CHECKING:
+    from ballast.executor.driver import Driver
+    from ballast.executor.events import Happening, RunResult
+    from ballast.executor.progress import Progress
+
+MOVES_SHOWN: Final = 8
+
+
+class Screen(Protocol):
+    """Hears the driver from its thread, draws from the main one."""
+
+    def hear(self, happening: Happening) -> None:
+        """Take note."""
+        ...
+
+    def draw(self) -> None:
+        """Show what has been heard."""
+        ...
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """While the block lasts, the screen is this one's."""
+        ...
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Make room for a question."""
+        ...
+
+
+def say(text: str) -> None:
+    """A line of the story."""
+    click.echo(text, err=True)
+
+
+def human_time(seconds: float | None) -> str:
+    """``3725`` as ``1 h 02 min``."""
+    if seconds is None:
+        return "?"
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def sentence(happening: Happening) -> str | None:
+    """A happening worth a line, as text."""
+    from ballast.executor import events
+    from ballast.executor.run import Stage
+
+    match happening:
+        case events.RunBegan(run, resumed):
+            verb = "taken up again" if resumed else "begins"
+            elections = f", {len(run.elections)} elections" if run.elections else ""
+            return f"Run {run.id} {verb}: {run.intent} ({len(run.moves)} moves{elections})."
+        case events.MoveChanged(name, _, after, outcome, detail) if after in {Stage.STALLED, Stage.FAILED}:
+            return f"{name} {after.value}{f' ({outcome})' if outcome else ''}: {detail}"
+        case events.Refusing(verdicts):
+            if not verdicts:
+                return "The guards no longer refuse."
+            more = f" (and {len(verdicts) - 1} more)" if len(verdicts) > 1 else ""
+            return f"Waiting: {verdicts[0]}{more}"
+        case events.Note(text):
+            return text
+    return None
+
+
+class LineScreen:
+    """Lines on stderr, for logs and pipes; progress every half minute."""
+
+    EVERY_S = 30.0
+
+    def __init__(self) -> None:
+        self._lines: deque[str] = deque()
+        self._shown_s = 0.0
+
+    def hear(self, happening: Happening) -> None:
+        """Turn it into a line where it is worth one."""
+        import time
+
+        from ballast.executor.events import Progressed
+
+        line = sentence(happening)
+        if line is not None:
+            self._lines.append(line)
+        if isinstance(happening, Progressed) and time.monotonic() - self._shown_s >= self.EVERY_S:
+            self._shown_s = time.monotonic()
+            self._lines.append(progress_line(happening.progress))
+
+    def draw(self) -> None:
+        """Write the lines."""
+        while self._lines:
+            say(self._lines.popleft())
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Nothing to prepare."""
+        yield
+        self.draw()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Nothing to clear."""
+        yield
+
+
+def progress_line(p: Progress) -> str:
+    """Progress in one line."""
+    rate = f", {human_bytes(p.bytes_per_s)}/s" if p.bytes_per_s is not None else ""
+    left = f", {human_time(p.left_s)} left" if p.left_s else ""
+    otherwise = f", {p.ended_otherwise} ended otherwise" if p.ended_otherwise else ""
+    return (
+        f"{p.verified} of {p.moves} moves done, {len(p.in_flight)} in flight{otherwise}; "
+        f"{human_bytes(p.bytes_done)} of {human_bytes(p.bytes_total)}{rate}{left}"
+    )
+
+
+class JsonScreen:
+    """One JSON document a line on stdout: progress, changes, refusals, notes."""
+
+    def __init__(self) -> None:
+        self._lines: deque[dict[str, Any]] = deque()
+
+    def hear(self, happening: Happening) -> None:
+        """Turn it into JSON."""
+        from ballast.executor import events
+
+        match happening:
+            case events.Progressed(progress):
+                self._lines.append({"event": "progress", **progress.as_json()})
+            case events.MoveChanged(name, before, after, outcome, detail):
+                self._lines.append(
+                    {
+                        "event": "move",
+                        "topic": name.topic,
+                        "partition": name.partition,
+                        "from": before.value,
+                        "to": after.value,
+                        "outcome": outcome,
+                        "detail": detail,
+                    }
+                )
+            case events.Refusing(verdicts):
+                refusals = [
+                    {"code": v.code, "subject": v.subject, "detail": v.detail, "remedy": v.remedy} for v in verdicts
+                ]
+                self._lines.append({"event": "refusing", "verdicts": refusals})
+            case events.Note(text):
+                self._lines.append({"event": "note", "text": text})
+            case events.RunBegan(run, resumed):
+                self._lines.append({"event": "began", "run": run.id, "intent": run.intent, "resumed": resumed})
+            case events.RunEnded(result):
+                self._lines.append({"event": "ended", **result.as_json()})
+
+    def draw(self) -> None:
+        """Write the lines."""
+        while self._lines:
+            print_json_line(self._lines.popleft())
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Nothing to prepare."""
+        yield
+        self.draw()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Nothing to clear."""
+        yield
+
+
+class LiveScreen:
+    """Bars on the terminal, the story above them."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._console = Console(stderr=True, highlight=False)
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._lines: deque[str] = deque()
+        self._progress: Progress | None = None
+
+    def hear(self, happening: Happening) -> None:
+        """Keep the newest progress and the lines worth telling."""
+        from ballast.executor.events import Progressed
+
+        if isinstance(happening, Progressed):
+            self._progress = happening.progress
+        line = sentence(happening)
+        if line is not None:
+            self._lines.append(line)
+
+    def draw(self) -> None:
+        """Lines first, bars below."""
+        from rich.markup import escape
+
+        while self._lines:
+            self._console.print(escape(self._lines.popleft()))
+        if self._progress is not None:
+            self._live.update(_bars(self._progress), refresh=True)
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Bars stand at the bottom."""
+        with self._live:
+            yield
+        self._progress = None
+        self.draw()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Take the bars away for a question."""
+        self._live.stop()
+        try:
+            yield
+        finally:
+            self._live.start()
+
+
+def _bars(p: Progress) -> Any:
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 1))
+    moves = sorted(p.in_flight, key=lambda m: (m.stage.value != "stalled", m.total_bytes - m.copied_bytes))
+    for m in moves[:MOVES_SHOWN]:
+        known = m.total_bytes > 0
+        bar = ProgressBar(total=max(m.total_bytes, 1), completed=m.copied_bytes, width=24, pulse=not known)
+        share = f"{min(1.0, m.copied_bytes / m.total_bytes):4.0%}" if known else "   ?"
+        style = "yellow" if m.stage.value == "stalled" else ""
+        table.add_row(Text(str(m.name), style=style), bar, Text(share), Text(m.detail or m.stage.value, style=style))
+    if len(moves) > MOVES_SHOWN:
+        table.add_row(Text(f"… {len(moves) - MOVES_SHOWN} more"), "", "", "")
+    whole = Table.grid(padding=(0, 1))
+    bar = ProgressBar(total=max(p.bytes_total, 1), completed=p.bytes_done, width=40)
+    whole.add_row(Text("all", style="bold"), bar, Text(progress_line(p)))
+    refusals = [Text(f"waiting: {r}", style="yellow") for r in p.refusals[:2]]
+    return Group(table, *refusals, whole)
+
+
+def screen_for(output: str) -> Screen:
+    """JSON lines, bars or plain lines: what was asked for and what the terminal can show."""
+    if output == "json":
+        return JsonScreen()
+    return LiveScreen() if sys.stderr.isatty() else LineScreen()
+
+
+def carry_out(act: Callable[[], RunResult], driver: Driver, screen: Screen) -> RunResult:
+    """Run ``act`` (which uses the driver) in a thread, show it, and obey signals until it has ended."""
+    results: list[RunResult] = []
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            results.append(act())
+        except BaseException as failure:  # noqa: BLE001 — handed over to the main thread, which raises it
+            failures.append(failure)
+
+    signals: deque[int] = deque()
+    thread = threading.Thread(target=work, name="ballast-run", daemon=True)
+    with _counted(signals), screen.shown():
+        thread.start()
+        while thread.is_alive():
+            thread.join(0.2)
+            screen.draw()
+            if signals:
+                _interrupted(signals, driver, screen)
+                signals.clear()
+    if failures:
+        raise failures[0]
+    return results[0]
+
+
+@contextmanager
+def _counted(signals: deque[int]) -> Iterator[None]:
+    def note(number: int, _: FrameType | None) -> None:
+        signals.append(number)
+
+    before = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+QUESTION: Final = (
+    "\n  l  leave it running; a later start takes it up (ballast runs resume)\n"
+    "  c  cancel: take back what is in flight, keep what has arrived\n"
+    "  r  roll back: take everything back\n"
+    "  g  go on\n"
+    "What now? [l/c/r/g] (Ctrl-C again leaves at once) "
+)
+
+
+def _interrupted(signals: deque[int], driver: Driver, screen: Screen) -> None:
+    from ballast.executor.machine import Wish
+
+    if signal.SIGTERM in signals or not sys.stdin.isatty():
+        say("Leaving: moves in flight go on by themselves, and a later start of Ballast takes the run up.")
+        driver.leave()
+        return
+    with screen.aside():
+        answer = _ask()
+    if answer == "c":
+        driver.ask(Wish.CANCEL)
+    elif answer == "r":
+        driver.ask(Wish.ROLLBACK)
+    elif answer != "g":
+        driver.leave()
+
+
+def _ask() -> str:
+    """One letter; a second Ctrl-C or the end of the input means leave."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        answer = ""
+        while answer not in {"l", "c", "r", "g"}:
+            click.echo(QUESTION, err=True, nl=False)
+            answer = input().strip().lower()[:1]
+    except (KeyboardInterrupt, EOFError):
+        return "l"
+    else:
+        return answer
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,102 @@
+"""Puts a run together: the open cluster, its journal with the lock, and the driver between them."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ballast.adapters.clock import SystemClock
+from ballast.core.plan import Plan
+from ballast.errors import BallastError
+from ballast.executor.driver import Driver
+from ballast.executor.events import Listener, RunResult
+from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.rollback import rollback_plan
+from ballast.executor.run import Now, Run, load_runs
+from ballast.ports.journal import Journal, Record
+from ballast.ports.time import Clock
+from ballast.wiring.cluster import OpenCluster
+from ballast.wiring.journal import open_journal, this_process
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """This process as the cluster's one writer."""
+
+    opened: OpenCluster
+    journal: Journal
+    driver: Driver
+    clock: Clock
+
+    def apply(self, plan: Plan, policy: ExecutionPolicy, *, run_id: str, unclean: bool = False) -> RunResult:
+        """Carry a plan out, and roll it back when somebody asked for that on the way."""
+        return self._followed(self.driver.execute(plan, policy, run_id=run_id, unclean=unclean))
+
+    def resume(self, run: Run) -> RunResult:
+        """Go on with a run that was left."""
+        return self._followed(self.driver.resume(run))
+
+    def rollback(self, run: Run) -> RunResult:
+        """Put back what a run that has ended did."""
+        return self.driver.execute(rollback_plan(run), run.policy, run_id=new_run_id(), undoes=run.id)
+
+    def _followed(self, result: RunResult) -> RunResult:
+        if result.status == "cancelled" and result.rollback_wanted and self.driver.run is not None and result.verified:
+            return self.rollback(self.driver.run)
+        return result
+
+
+def new_run_id() -> str:
+    """Sorts by time, short enough to type, never twice the same."""
+    return time.strftime("%m%d-%H%M%S", time.gmtime()) + "-" + secrets.token_hex(2)
+
+
+def journal_of(opened: OpenCluster, choice: str | None = None, *, timeout_s: float = 30.0) -> Journal:
+    """The cluster's journal, not yet acquired; reading needs no lock."""
+    config = {**opened.security.for_confluent(), "bootstrap.servers": opened.bootstrap_server}
+    return open_journal(config, journal=choice, timeout_s=timeout_s)
+
+
+@contextmanager
+def hand(
+    opened: OpenCluster,
+    *,
+    command: str,
+    listener: Listener | None = None,
+    journal: str | None = None,
+    lock_wait_s: float = 20.0,
+) -> Iterator[Hand]:
+    """Become the writer for as long as the block lasts; raises ``LockHeld`` naming who is."""
+    clock = SystemClock()
+    log = journal_of(opened, journal)
+    try:
+        log.acquire(this_process(command), wait_s=lock_wait_s)
+        try:
+            yield Hand(opened, log, Driver(opened.cluster, log, clock, listener), clock)
+        finally:
+            _let_go(log)
+    finally:
+        log.close()
+
+
+def _let_go(log: Journal) -> None:
+    """Give the lock up; a journal that cannot be reached loses it by itself after the lease."""
+    try:
+        log.release()
+    except BallastError:
+        return
+
+
+def runs_of(log: Journal) -> dict[str, Run]:
+    """Every run in the journal, oldest first."""
+    clock = SystemClock()
+    return load_runs(log.read(), Now(clock.now_ms(), clock.monotonic_s()))
+
+
+def records_of(run_id: str, records: list[Record]) -> list[Record]:
+    """The journal's records of one run."""
+    parts = (f"run/{run_id}", f"move/{run_id}/", f"election/{run_id}/")
+    return [r for r in records if r.key == parts[0] or r.key.startswith(parts[1:])]
