@@ -114,7 +114,7 @@ def test_exact_against_a_solver(seed: int) -> None:
 
 def test_chains_through_several_brokers() -> None:
     """Broker 0 has three too many and shares partitions only with 1, which shares only with 2."""
-    rows: list[Row] = [((0, 1), 0)] * 4 + [((1, 2), 1)] * 2
+    rows: list[Row] = [*[((0, 1), 0)] * 4, *[((1, 2), 1)] * 2]
     found = level_counts(problem(rows, 3))
     assert found.maximum == 2
     assert sorted(found.load.tolist()) == [2, 2, 2]

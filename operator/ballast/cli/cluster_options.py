@@ -63,6 +63,11 @@ class ClusterOptions:
 
 def cluster_options(command: F) -> F:
     """Add the connection options and pass them on as one ``cluster`` argument."""
+    return cluster_options_but(command, settings_flag="--config")
+
+
+def cluster_options_but(command: F, *, settings_flag: str) -> F:
+    """The same for a command in which ``--config`` means something else."""
 
     def decorated(
         *args: Any,
@@ -86,7 +91,9 @@ def cluster_options(command: F) -> F:
         click.option(
             "--timeout", default=30.0, show_default=True, metavar="SECONDS", help="Longest wait for the cluster."
         ),
-        click.option("--config", type=file, envvar="BALLAST_CONFIG", help="Ballast's settings file (YAML)."),
+        click.option(
+            settings_flag, "config", type=file, envvar="BALLAST_CONFIG", help="Ballast's settings file (YAML)."
+        ),
         click.option(
             "--zookeeper",
             envvar="BALLAST_ZOOKEEPER",

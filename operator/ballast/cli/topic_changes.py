@@ -1,0 +1,269 @@
+"""``ballast topics create`` and ``ballast topics expand``: the placement is shown, then made, replica by replica as shown."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from ballast.cli.cluster_options import ClusterOptions, cluster_options, cluster_options_but
+from ballast.cli.tables import output_option
+from ballast.errors import UsageError
+
+if TYPE_CHECKING:
+    from ballast.core.cluster import Broker, ClusterState
+    from ballast.core.placement import Assignment, RackMode
+    from ballast.core.placer import Algorithm, Placed
+
+F = TypeVar("F", bound=Callable[..., int])
+SHOWN_PARTITIONS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """How to place, as both commands take it."""
+
+    replica_assignment: str | None
+    disable_rack_aware: bool
+    placement: str
+    seed: int | None
+    dry_run: bool
+    yes: bool
+    output: str
+
+    @property
+    def rack_aware(self) -> RackMode:
+        """The mode of ``assign_replicas``."""
+        return "disabled" if self.disable_rack_aware else "enforced"
+
+    def algorithm(self, state: ClusterState) -> Algorithm:
+        """As told, or what the cluster's controller would use."""
+        from ballast.core.placer import ALGORITHMS, controllers_algorithm
+
+        return next((a for a in ALGORITHMS if a == self.placement), controllers_algorithm(state))
+
+    def drawn_seed(self) -> int:
+        """As told, or a fresh one, which the output names."""
+        return self.seed if self.seed is not None else secrets.randbits(31)
+
+
+def placement_options(command: F) -> F:
+    """Add what both commands have in common."""
+    for option in (
+        click.option("--yes", "-y", is_flag=True, help="Do not ask."),
+        click.option("--dry-run", is_flag=True, help="Show the placement and change nothing."),
+        click.option("--seed", type=int, help="Repeat a placement that was shown with this seed."),
+        click.option(
+            "--placement",
+            type=click.Choice(["auto", "classic", "striped"]),
+            default="auto",
+            show_default=True,
+            help="Kafka's algorithm: the one that this cluster's controller uses, or as told.",
+        ),
+        click.option("--disable-rack-aware", is_flag=True, help="Place as if there were no racks."),
+        click.option(
+            "--replica-assignment",
+            metavar="0:1:2,1:2:0,…",
+            help="Place by hand: partitions separated by commas, brokers by colons, preferred leaders first.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("create")
+@click.argument("name")
+@click.option("--partitions", type=int, help="How many.")
+@click.option("--replication-factor", type=int, help="Replicas of each partition.")
+@click.option("--config", "entries", multiple=True, metavar="KEY=VALUE", help="Topic setting; may be repeated.")
+@placement_options
+@output_option
+@partial(cluster_options_but, settings_flag="--settings-file")
+def create(
+    *,
+    name: str,
+    partitions: int | None,
+    replication_factor: int | None,
+    entries: tuple[str, ...],
+    cluster: ClusterOptions,
+    **given: str | bool | int | None,
+) -> int:
+    """Create topic NAME with an explicit placement: by Kafka's own algorithm, or by hand with --replica-assignment."""
+    from ballast.core.placement import check_manual, parse_manual
+    from ballast.core.placer import place
+
+    wanted = Wanted(**given)  # type: ignore[arg-type]
+    configs = dict(map(_entry, entries))
+    by_hand = wanted.replica_assignment is not None
+    if by_hand == (partitions is not None or replication_factor is not None):
+        raise UsageError("Give either --partitions and --replication-factor, or --replica-assignment.")
+    with cluster.open() as opened:
+        state = opened.cluster.snapshot(configs=False)
+        if name in state.topic_index:
+            raise UsageError(f"Topic {name} exists.", hint=f"More partitions: ballast topics expand {name}.")
+        placed: Placed | None = None
+        if wanted.replica_assignment is not None:
+            assignment = parse_manual(wanted.replica_assignment)
+            check_manual(assignment, _usable_ids(state))
+        elif partitions is None or replication_factor is None:
+            raise UsageError("--partitions and --replication-factor go together.")
+        else:
+            placed = place(
+                wanted.algorithm(state),
+                _usable(state),
+                partitions,
+                replication_factor,
+                seed=wanted.drawn_seed(),
+                rack_aware=wanted.rack_aware,
+            )
+            assignment = placed.assignment
+        question = f"Create {name} with {len(assignment)} partitions of {len(assignment[0])} replicas?"
+        act = partial(opened.cluster.create_topic, name, assignment, configs)
+        return _show_and_act(wanted, state, name, assignment, placed=placed, question=question, act=act)
+
+
+@click.command("expand")
+@click.argument("name")
+@click.option("--partitions", type=int, required=True, help="How many the topic is to have in all.")
+@placement_options
+@output_option
+@cluster_options
+def expand(*, name: str, partitions: int, cluster: ClusterOptions, **given: str | bool | int | None) -> int:
+    """Add partitions to topic NAME; the existing ones stay as they are.
+
+    With --replica-assignment list all partitions, the existing ones first; these are skipped, as kafka-topics does.
+    """
+    from ballast.core.placement import check_manual_expansion, parse_manual
+    from ballast.core.placer import expand as place_more
+
+    wanted = Wanted(**given)  # type: ignore[arg-type]
+    with cluster.open() as opened:
+        state = opened.cluster.snapshot(configs=False)
+        _check_topic(name, state)
+        rows = (state.partitions.topic == state.topic_index[name]).nonzero()[0].tolist()
+        existing = {int(state.partitions.number[row]): state.target(row) for row in rows}
+        placed: Placed | None = None
+        if wanted.replica_assignment is not None:
+            manual = parse_manual(wanted.replica_assignment)
+            assignment = check_manual_expansion(existing, partitions, manual, _usable_ids(state))
+        else:
+            placed = place_more(
+                wanted.algorithm(state),
+                _usable(state),
+                existing,
+                partitions,
+                seed=wanted.drawn_seed(),
+                rack_aware=wanted.rack_aware,
+            )
+            assignment = placed.assignment
+        question = f"Add {len(assignment)} partitions to the {len(existing)} of {name}?"
+        act = partial(opened.cluster.create_partitions, name, partitions, assignment)
+        return _show_and_act(wanted, state, name, assignment, placed=placed, question=question, act=act)
+
+
+def _entry(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise UsageError(f"--config takes KEY=VALUE, and {text!r} is not that.")
+    return key.strip(), value.strip()
+
+
+def _check_topic(name: str, state: ClusterState) -> None:
+    if name not in state.topic_index:
+        raise UsageError(f"Topic {name} does not exist.", hint=f"Create it: ballast topics create {name}.")
+    if state.topics[state.topic_index[name]].deleting:
+        raise UsageError(f"Topic {name} is being deleted.")
+
+
+def _usable(state: ClusterState) -> list[Broker]:
+    """Brokers that are alive and take new replicas."""
+    return [b for b in state.brokers if b.alive and not b.cordoned]
+
+
+def _usable_ids(state: ClusterState) -> frozenset[int]:
+    return frozenset(b.id for b in _usable(state))
+
+
+def _show_and_act(
+    wanted: Wanted,
+    state: ClusterState,
+    name: str,
+    assignment: Assignment,
+    *,
+    placed: Placed | None,
+    question: str,
+    act: Callable[[], None],
+) -> int:
+    if wanted.output == "json":
+        _print_document(name, assignment, placed, done=not wanted.dry_run)
+    else:
+        _draw(state, assignment)
+    _tell_origin(placed)
+    if wanted.dry_run:
+        return 0
+    # Without a person at the terminal nobody can answer: the command itself is the decision.
+    if sys.stdin.isatty() and not wanted.yes and not click.confirm(question, err=True):
+        raise click.Abort
+    act()
+    click.echo(f"ballast: done, {name} is placed as shown.", err=True)
+    return 0
+
+
+def _tell_origin(placed: Placed | None) -> None:
+    if placed is None:
+        return
+    again = f"; --seed {placed.seed} gives the same again" if placed.seed is not None else ""
+    click.echo(f"ballast: placed by Kafka's {placed.algorithm} algorithm{again}.", err=True)
+
+
+def _print_document(name: str, assignment: Assignment, placed: Placed | None, *, done: bool) -> None:
+    from ballast.cli.tables import print_json
+
+    print_json(
+        {
+            "version": 1,
+            "topic": name,
+            "partitions": [{"partition": number, "replicas": list(r)} for number, r in sorted(assignment.items())],
+            "algorithm": placed.algorithm if placed else "manual",
+            "seed": placed.seed if placed else None,
+            "dry_run": not done,
+        }
+    )
+
+
+def _draw(state: ClusterState, assignment: Assignment) -> None:
+    """The new partitions, the first few if there are many, and what each broker gets."""
+    from collections import Counter
+
+    from ballast.cli.tables import Column, console, human_count, render_table
+
+    screen = console()
+    racks = {b.id: b.rack for b in state.brokers}
+    rows = [
+        [str(number), " ".join(map(str, replicas)), " ".join(str(racks.get(b) or "-") for b in replicas)]
+        for number, replicas in sorted(assignment.items())
+    ]
+    columns = [Column("PARTITION"), Column("REPLICAS", "left"), Column("RACKS", "left", rank=1)]
+    screen.print(render_table(columns, rows[:SHOWN_PARTITIONS], screen.width))
+    if len(rows) > SHOWN_PARTITIONS:
+        screen.print(f"… and {len(rows) - SHOWN_PARTITIONS:,} more partitions (--output json shows all)")
+    replicas = Counter(b for r in assignment.values() for b in r)
+    leaders = Counter(r[0] for r in assignment.values())
+    summary = [
+        [str(b.id), str(b.rack or "-"), human_count(replicas[b.id]), human_count(leaders[b.id])]
+        for b in state.brokers
+        if b.alive
+    ]
+    screen.print()
+    screen.print(
+        render_table(
+            [Column("BROKER"), Column("RACK", "left"), Column("NEW REPLICAS"), Column("PREFERRED LEADER OF")],
+            summary,
+            screen.width,
+        )
+    )

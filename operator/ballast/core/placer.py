@@ -1,0 +1,105 @@
+"""Which of Kafka's two placements a cluster would use, and one call for both.
+
+* ``classic`` (``core.placement``): ZooKeeper-mode controllers, and ``--generate`` of the stock tools up to 4.0.
+* ``striped`` (``core.striped``): KRaft controllers of any version, and ``--generate`` since 4.1.
+
+Both draw from ``java.util.Random`` seeded as asked.  A cluster's own generator is not seeded: a placement is a sample.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from ballast.core.cluster import ClusterState
+from ballast.core.java_random import JavaRandom
+from ballast.core.placement import (
+    Assignment,
+    Placeable,
+    RackMode,
+    assign_replicas,
+    check_expansion,
+    check_sizes,
+    expand_replicas,
+)
+from ballast.core.striped import place_striped
+
+Algorithm = Literal["classic", "striped"]
+ALGORITHMS: Final[tuple[Algorithm, ...]] = ("classic", "striped")
+
+_FIRST_STRIPED_TOOL: Final = (4, 1)
+_FIRST_TOOL_WITH_LOG_DIRS: Final = (4, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A placement and how to get it again."""
+
+    assignment: Assignment
+    algorithm: Algorithm
+    seed: int | None
+    """None where nothing is drawn (the classic expansion), so that any seed gives the same."""
+
+
+def controllers_algorithm(state: ClusterState) -> Algorithm:
+    """What the cluster's controller places new topics and partitions with."""
+    return "classic" if "zookeeper" in state.api else "striped"
+
+
+def tools_algorithm(state: ClusterState) -> Algorithm:
+    """What ``kafka-reassign-partitions --generate`` of the cluster's version places with."""
+    version = _version(state)
+    if version is None:
+        return controllers_algorithm(state)
+    return "striped" if version >= _FIRST_STRIPED_TOOL else "classic"
+
+
+def tool_shows_log_dirs(state: ClusterState) -> bool:
+    """Does ``--generate`` of the cluster's version say in which log dirs the present replicas are?"""
+    version = _version(state)
+    return version is not None and version >= _FIRST_TOOL_WITH_LOG_DIRS
+
+
+def _version(state: ClusterState) -> tuple[int, int] | None:
+    found = re.match(r"(\d+)\.(\d+)", state.kafka_version or "")
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def place(
+    algorithm: Algorithm,
+    brokers: Sequence[Placeable],
+    partitions: int,
+    replication_factor: int,
+    *,
+    seed: int,
+    rack_aware: RackMode = "enforced",
+) -> Placed:
+    """Place the partitions of a new topic, or all partitions of a topic anew."""
+    rng = JavaRandom(seed)
+    if algorithm == "striped":
+        found = place_striped(brokers, partitions, replication_factor, rng, rack_aware=rack_aware)
+    else:
+        found = assign_replicas(brokers, partitions, replication_factor, rack_aware=rack_aware, rng=rng)
+    return Placed(found, algorithm, seed)
+
+
+def expand(
+    algorithm: Algorithm,
+    brokers: Sequence[Placeable],
+    existing: Mapping[int, Sequence[int]],
+    total: int,
+    *,
+    seed: int,
+    rack_aware: RackMode = "enforced",
+) -> Placed:
+    """Place the partitions that a topic lacks to have ``total``, with as many replicas as partition 0 has."""
+    added = check_expansion(existing, total)
+    if algorithm == "classic":
+        return Placed(expand_replicas(brokers, existing, total, rack_aware=rack_aware), algorithm, None)
+    factor = len(existing[0])
+    check_sizes(len(brokers), added, factor)
+    first = len(existing)
+    found = place_striped(brokers, added, factor, JavaRandom(seed), start_partition=first, rack_aware=rack_aware)
+    return Placed(found, algorithm, seed)
