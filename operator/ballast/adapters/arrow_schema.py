@@ -1,0 +1,50 @@
+"""Turns the type words of ``core.samples.Column`` (Spark's and Delta's own) into Arrow types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import pyarrow as pa
+
+from ballast.core.samples import Column
+
+_SIMPLE: Final[dict[str, Any]] = {
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "binary": pa.binary(),
+}
+
+
+def arrow_type(words: str) -> Any:
+    """Return the Arrow type of a simple type, ``array<…>`` or ``struct<name:type,…>``."""
+    if words.startswith("array<"):
+        return pa.list_(pa.field("element", arrow_type(words[6:-1]), nullable=True))
+    if words.startswith("struct<"):
+        return pa.struct([_field(part) for part in _split(words[7:-1])])
+    return _SIMPLE[words]
+
+
+def arrow_schema(columns: Iterable[Column]) -> Any:
+    """Return the Arrow schema of a table."""
+    return pa.schema([pa.field(c.name, arrow_type(c.type)) for c in columns])
+
+
+def _field(part: str) -> Any:
+    name, _, words = part.partition(":")
+    return pa.field(name, arrow_type(words))
+
+
+def _split(fields: str) -> list[str]:
+    """Cut at the commas that are outside of every angle bracket."""
+    parts, depth, begin = [], 0, 0
+    for i, letter in enumerate(fields):
+        depth += (letter == "<") - (letter == ">")
+        if letter == "," and depth == 0:
+            parts.append(fields[begin:i])
+            begin = i + 1
+    return [*parts, fields[begin:]]

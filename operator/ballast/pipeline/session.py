@@ -1,0 +1,112 @@
+"""Opens the Spark session that everything else is handed: embedded, on a cluster, or through Spark Connect.
+
+Nothing here is imported before it is needed: a Ballast without the ``spark`` extra has every other command.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from ballast.errors import Unavailable, UsageError
+
+DELTA_LOCK: Final = "delta-4.4.0"
+"""The lock of the jars that teach Spark to read and write Delta tables."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkPolicy:
+    """How Spark is run."""
+
+    master: str = "local[*]"
+    """``local[*]``, ``spark://host:port``, ``k8s://…`` or ``sc://host:port`` for a Spark Connect server."""
+    driver_memory: str = "2g"
+    """Heap of the embedded JVM; samples never reach the driver, so this is shuffle and scan memory on ``local``."""
+    shuffle_partitions: int = 0
+    """Tasks of a shuffle; 0 takes two for each core on ``local`` and Spark's own default elsewhere."""
+    conf: Mapping[str, str] = field(default_factory=dict)
+    """Further Spark properties; they win over Ballast's. Static ones do nothing on ``sc://``: its server has its own."""
+
+
+def require_pyspark() -> Any:
+    """The ``pyspark`` module; raises ``UsageError`` where it is not installed."""
+    try:
+        import pyspark  # noqa: PLC0415 — the whole point is not to import it before
+    except ImportError:
+        raise UsageError(
+            "The pipeline runs on Spark, and PySpark is not installed.", hint="pip install 'kafka-ballast[spark]'"
+        ) from None
+    return pyspark
+
+
+def is_connect(master: str) -> bool:
+    """Is this the address of a Spark Connect server?"""
+    return master.startswith("sc://")
+
+
+def is_local(master: str) -> bool:
+    """Does Spark run inside this process's own JVM?"""
+    return master.startswith("local")
+
+
+def properties(policy: SparkPolicy, jars: Iterable[Path]) -> dict[str, str]:
+    """The Spark properties of a session, Ballast's own under the user's."""
+    found = {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+        "spark.databricks.delta.snapshotPartitions": "2",
+        # Files of a minute are small: many of them make one task.
+        "spark.sql.files.openCostInBytes": "262144",
+    }
+    if not is_connect(policy.master):
+        found |= {
+            "spark.jars": ",".join(str(jar) for jar in jars),
+            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+        }
+    if is_local(policy.master):
+        found |= {
+            "spark.driver.memory": policy.driver_memory,
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.sql.shuffle.partitions": str(policy.shuffle_partitions or 2 * (os.cpu_count() or 2)),
+        }
+    elif policy.shuffle_partitions:
+        found["spark.sql.shuffle.partitions"] = str(policy.shuffle_partitions)
+    return found | dict(policy.conf)
+
+
+def open_session(policy: SparkPolicy, jars: Iterable[Path] = ()) -> Any:
+    """Start or reach Spark; raises ``UsageError`` or ``Unavailable`` in one sentence.
+
+    ``jars`` are Delta's, for sessions whose JVM this process starts; a Connect server brings its own.
+    """
+    require_pyspark()
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    # Workers must run the same Python as the driver, whatever `python3` happens to be on the machine.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("ballast")
+    builder = builder.remote(policy.master) if is_connect(policy.master) else builder.master(policy.master)
+    for key, value in properties(policy, jars).items():
+        builder = builder.config(key, value)
+    try:
+        session = builder.getOrCreate()
+        if is_connect(policy.master):
+            session.range(1).count()
+    except Exception as failure:
+        raise Unavailable(
+            f"Spark at {policy.master} did not start: {str(failure).splitlines()[0][:200]}",
+            hint="For local[*] Java 17 is needed (JAVA_HOME); for spark:// and sc:// check that the server runs.",
+        ) from failure
+    if not is_connect(policy.master):
+        with suppress(Exception):
+            session.sparkContext.setLogLevel("ERROR")
+    return session
