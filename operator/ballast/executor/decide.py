@@ -44,6 +44,9 @@ from ballast.executor.transitions import Effect, EffectKind, elect_to, move_to
 FULL_SHARE = 0.85
 """A disk fuller than this is relieved before anything else is done."""
 
+RESEND_S = 5.0
+"""A free change that was journaled and does not show is sent again after this long."""
+
 LOG_DIRS_RIGHT = "Every replica is in the log dir asked for."
 """Set once, from a look at the log dirs; until then a move that names log dirs does not count as arrived."""
 
@@ -75,10 +78,14 @@ def _restore(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run
     changed = {}
     for name, m in run.moves.items():
         state = picture.partitions.get(name)
-        if m.stage is not Stage.CANCELLING or state is None or name in picture.reassignments:
+        if m.stage not in {Stage.CANCELLING, Stage.RESTORING} or state is None or name in picture.reassignments:
             continue
         if state.replicas != m.move.old and set(state.replicas) == set(m.move.old):
-            changed[name] = move_to(m, Stage.RESTORING, now)
+            if m.stage is Stage.CANCELLING:
+                changed[name] = replace(move_to(m, Stage.RESTORING, now), retry_at_s=now.s + RESEND_S)
+            elif m.retry_at_s <= now.s:
+                # Intended and perhaps never sent: a process that died in between leaves it to the next one.
+                changed[name] = replace(m, retry_at_s=now.s + RESEND_S)
     targets = {name: m.move.old for name, m in changed.items()}
     effects.extend(Effect(EffectKind.RESTORE, targets=c) for c in _chunks(run, targets))
     return with_moves(run, changed)
@@ -323,15 +330,19 @@ def submit_throttled(run: Run, now: Now) -> Step:
 
 
 def _place(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
-    """Arrived on the right brokers, but not in the log dirs asked for."""
+    """Arrived on the right brokers, but not in the log dirs asked for; or asked for, and perhaps never sent."""
     changed: dict[TopicPartition, MoveRun] = {}
     places: dict[tuple[TopicPartition, int], str] = {}
     for name, m in run.moves.items():
-        if m.stage is not Stage.MOVED or m.move.log_dirs is None or picture.logs is None:
+        if m.move.log_dirs is None or picture.logs is None or m.retry_at_s > now.s:
+            continue
+        if m.stage not in {Stage.MOVED, Stage.RELOCATING}:
             continue
         wrong = misplaced(m, picture)
+        if m.stage is Stage.RELOCATING:
+            wrong = {b: path for b, path in wrong.items() if not _on_its_way(m, picture, b, path)}
         if not wrong:
-            if m.detail != LOG_DIRS_RIGHT and all(b in picture.logs for b in m.move.new):
+            if m.stage is Stage.MOVED and m.detail != LOG_DIRS_RIGHT and all(b in picture.logs for b in m.move.new):
                 changed[name] = replace(m, detail=LOG_DIRS_RIGHT)
             continue
         if m.attempts > run.policy.max_attempts:
@@ -339,11 +350,18 @@ def _place(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
             detail = f"The replica on broker {broker} is not in {path} after {m.attempts} attempts."
             changed[name] = move_to(m, Stage.FAILED, now, outcome="log-dir", detail=detail)
             continue
-        changed[name] = replace(move_to(m, Stage.RELOCATING, now), attempts=m.attempts + 1)
+        placed = move_to(m, Stage.RELOCATING, now) if m.stage is Stage.MOVED else m
+        changed[name] = replace(placed, attempts=m.attempts + 1, retry_at_s=now.s + RESEND_S)
         places.update({(name, b): path for b, path in wrong.items()})
     if places:
         effects.append(Effect(EffectKind.PLACE, log_dirs=places))
     return with_moves(run, changed)
+
+
+def _on_its_way(m: MoveRun, picture: Picture, broker: int, path: str) -> bool:
+    """The broker is copying the replica to that log dir."""
+    logs = (picture.logs or {}).get(broker)
+    return logs is not None and any(r.is_future and r.log_dir == path for r in logs.replicas.get(m.move.name, ()))
 
 
 def wanted_throttle(run: Run, alive: frozenset[int]) -> Aim:

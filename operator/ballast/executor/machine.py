@@ -129,7 +129,8 @@ def needs(run: Run) -> Needs:
         b
         for m in run.moves.values()
         if m.stage in HOLDS_THROTTLE or (m.stage is Stage.MOVED and m.move.log_dirs is not None)
-        for b in (m.move.adding or m.move.new)
+        # Where log dirs are asked for, every replica's place counts, not only the new ones'.
+        for b in (m.move.new if m.move.log_dirs is not None else m.move.adding or m.move.new)
     }
     return Needs(frozenset(watched), frozenset(logs), snapshot=bool(planned) and run.phase is Phase.RUNNING)
 

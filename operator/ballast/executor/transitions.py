@@ -62,7 +62,6 @@ TRANSITIONS: Final[Mapping[tuple[Stage, Stage], EffectKind | None]] = {
     (S.PLANNED, S.VERIFIED): None,
     (S.PLANNED, S.FAILED): None,
     (S.PLANNED, S.ROLLED_BACK): None,
-    (S.PLANNED, S.RELOCATING): EffectKind.PLACE,
     (S.THROTTLED, S.PLANNED): None,
     (S.THROTTLED, S.SUBMITTED): EffectKind.SUBMIT,
     (S.THROTTLED, S.MOVING): None,

@@ -1,0 +1,150 @@
+"""A topic with data on a real cluster, and Ballast as a process of its own that can be killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import confluent_kafka as ck
+
+from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.fingerprint import fingerprint
+from ballast.core.plan import Move, Plan
+from ballast.core.plan_file import dumps
+from ballast.executor.run import Run
+from ballast.ports.cluster import Cluster, ConfigResource
+from ballast.sandbox import Sandbox
+from ballast.wiring.cluster import open_cluster
+from ballast.wiring.runs import journal_of, runs_of
+
+RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+
+
+@dataclass
+class Scene:
+    """One sandbox as the tests of execution see it."""
+
+    sandbox: Sandbox
+    cluster: Cluster
+    folder: Path
+
+    def topic(self, name: str, assignment: Mapping[int, tuple[int, ...]], *, mib: int = 0) -> None:
+        """A topic with this much data in each partition, every replica in sync and on disk."""
+        self.cluster.create_topic(name, assignment)
+        until(lambda: all(self.in_sync(TopicPartition(name, p)) == set(r) for p, r in assignment.items()))
+        if mib:
+            self.fill(name, assignment, mib=mib)
+
+    def fill(self, name: str, partitions: Mapping[int, object] | range, *, mib: int) -> None:
+        """Write records that do not compress, acknowledged by every replica."""
+        producer = ck.Producer(
+            {"bootstrap.servers": self.sandbox.bootstrap_server, "acks": "all", "linger.ms": 20, "batch.size": 500_000}
+        )
+        failures: list[object] = []
+        block = os.urandom(100_000)
+        for partition in partitions:
+            for _ in range(mib * 10):
+                producer.produce(
+                    name, block, partition=partition, on_delivery=lambda e, _: failures.append(e) if e else None
+                )
+                producer.poll(0)
+        assert producer.flush(120) == 0
+        assert not failures
+
+    def in_sync(self, name: TopicPartition) -> set[int]:
+        """The ISR as metadata shows it."""
+        state = self.cluster.partitions([name]).get(name)
+        return set(state.isr) if state is not None else set()
+
+    def replicas(self, name: TopicPartition) -> tuple[int, ...]:
+        """The replica list as metadata shows it."""
+        return self.cluster.partitions([name])[name].replicas
+
+    def move(self, state: ClusterState, topic: str, partition: int, new: tuple[int, ...]) -> Move:
+        """A move from where the partition is."""
+        row = state.index[TopicPartition(topic, partition)]
+        run = slice(state.partitions.start[row], state.partitions.start[row + 1])
+        return Move(topic, partition, state.target(row), new, max(state.partitions.size_bytes[run].tolist()))
+
+    def plan(self, topic: str, wanted: Mapping[int, tuple[int, ...]], elections: tuple[int, ...] = ()) -> Path:
+        """A plan file for one topic."""
+        state = self.cluster.snapshot()
+        plan = Plan(
+            intent=f"test {topic}",
+            cluster_id=state.cluster_id,
+            fingerprint=fingerprint(state),
+            moves=tuple(self.move(state, topic, p, new) for p, new in wanted.items()),
+            elections=tuple(TopicPartition(topic, p) for p in elections),
+        )
+        path = self.folder / f"{topic}.plan.json"
+        path.write_text(dumps(plan))
+        return path
+
+    def ballast(self, *arguments: str) -> subprocess.Popen[str]:
+        """Ballast as a process, its output kept apart."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "ballast", *arguments, "--bootstrap-server", self.sandbox.bootstrap_server],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def finish(self, *arguments: str, code: int = 0, timeout_s: float = 240) -> str:
+        """Run Ballast to its end; returns stdout."""
+        process = self.ballast(*arguments)
+        out, story = process.communicate(timeout=timeout_s)
+        assert process.returncode == code, f"{arguments}: exit {process.returncode}\n{out}\n{story}"
+        return out
+
+    def runs(self) -> dict[str, Run]:
+        """Every run in the cluster's journal."""
+        with open_cluster(bootstrap_server=self.sandbox.bootstrap_server) as opened:
+            journal = journal_of(opened)
+            try:
+                return runs_of(journal)
+            finally:
+                journal.close()
+
+    def run_of(self, topic: str) -> Run | None:
+        """The newest run of this topic's plan."""
+        found = [r for r in self.runs().values() if r.intent == f"test {topic}"]
+        return found[-1] if found else None
+
+    def throttles(self, topic: str) -> dict[str, str]:
+        """Throttle settings that stand: the topic's lists and the brokers' own rates."""
+        resources = [ConfigResource("topic", topic)]
+        resources += [ConfigResource("broker", str(b)) for b in self.sandbox.broker_ids]
+        out = {}
+        for resource, entries in self.cluster.configs(resources).items():
+            for key, entry in entries.items():
+                if key in (*RATES, *LISTS) and entry.source in {"DYNAMIC_TOPIC_CONFIG", "DYNAMIC_BROKER_CONFIG"}:
+                    out[f"{resource.kind} {resource.name} {key}"] = entry.value or ""
+        return out
+
+
+@contextmanager
+def scene(sandbox: Sandbox, folder: Path) -> Iterator[Scene]:
+    """The sandbox with an open connection."""
+    with open_cluster(bootstrap_server=sandbox.bootstrap_server) as opened:
+        yield Scene(sandbox, opened.cluster, folder)
+
+
+def until(what: Callable[[], object], *, timeout_s: float = 90.0, every_s: float = 0.25) -> None:
+    """Poll until it is true."""
+    deadline = time.monotonic() + timeout_s
+    while not what():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(every_s)
+
+
+def events(out: str) -> list[dict[str, object]]:
+    """The JSON lines of a run."""
+    return [json.loads(line) for line in out.splitlines() if line.startswith("{")]

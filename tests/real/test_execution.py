@@ -1,0 +1,58 @@
+"""Runs on real brokers: throttled, killed, taken up by another process, and nothing left behind."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.real.execution_scene import Scene, events, scene, until
+
+from ballast.core.cluster import TopicPartition
+from ballast.executor.run import Stage
+from ballast.ports.cluster import ConfigChange, ConfigResource
+from ballast.sandbox import Sandbox
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def at(kraft: Sandbox, tmp_path: Path) -> Iterator[Scene]:
+    """The shared cluster with an open connection."""
+    with scene(kraft, tmp_path) as opened:
+        yield opened
+
+
+def test_killed_in_mid_move_and_finished_by_another(at: Scene) -> None:
+    """A throttled move and an election survive ``kill -9``; the next process finishes them and no throttle is left.
+
+    A rate that a person had set on broker 1 before comes back exactly.
+    """
+    topic = "killed"
+    at.topic(topic, {0: (1, 2), 1: (2, 1)}, mib=12)
+    theirs = ConfigChange(ConfigResource("broker", "1"), "follower.replication.throttled.rate", "set", "77777777")
+    at.cluster.alter_configs([theirs])
+    before = at.throttles(topic)
+    plan = at.plan(topic, {0: (3, 2), 1: (1, 2)}, elections=(0, 1))
+    first = at.ballast("apply", str(plan), "--yes", "--throttle", "1MB")
+    try:
+        until(lambda: (run := at.run_of(topic)) and run.moves[TopicPartition(topic, 0)].stage is Stage.MOVING)
+        standing = at.throttles(topic)
+        assert standing[f"topic {topic} follower.replication.throttled.replicas"] == "0:3"
+        assert set(standing[f"topic {topic} leader.replication.throttled.replicas"].split(",")) == {"0:1", "0:2"}
+        assert standing["broker 3 follower.replication.throttled.rate"] == "1000000"
+        assert standing["broker 1 follower.replication.throttled.rate"] == "1000000"
+    finally:
+        first.send_signal(signal.SIGKILL)
+        first.communicate(timeout=30)
+    assert TopicPartition(topic, 0) in at.cluster.reassignments(), "the move goes on without its process"
+    out = at.finish("runs", "resume", "--lock-wait", "60", "--output", "json")
+    ended = [e for e in events(out) if e["event"] == "ended"][-1]
+    assert ended["status"] == "done"
+    assert ended["elections_held"] == 2
+    assert at.replicas(TopicPartition(topic, 0)) == (3, 2)
+    assert at.replicas(TopicPartition(topic, 1)) == (1, 2)
+    until(lambda: at.cluster.partitions([TopicPartition(topic, 1)])[TopicPartition(topic, 1)].leader == 1)
+    assert at.throttles(topic) == before
+    at.cluster.alter_configs([ConfigChange(theirs.resource, theirs.key, "delete")])
