@@ -1,0 +1,207 @@
+"""The process is killed at three points of every effect, in each transition that has one; the next life ends the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+from tests.sim.proof import Ears, Proof
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.plan import Move
+from ballast.executor.driver import Driver
+from ballast.executor.events import Happening, Listener, MoveChanged, Performing
+from ballast.executor.machine import Wish
+from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.run import Stage
+from ballast.executor.transitions import ELECTION_TRANSITIONS, TRANSITIONS, EffectKind
+from ballast.sim import Physics, SimBroker, SimClock, SimWorld
+from ballast.sim.crash import Point, Reaper
+
+MB = 1e6
+POINTS = ("before-journal", "after-journal", "after-send")
+CALLS = {
+    EffectKind.THROTTLE: "alter_configs",
+    EffectKind.UNTHROTTLE: "alter_configs",
+    EffectKind.SUBMIT: "alter_reassignments",
+    EffectKind.CANCEL: "alter_reassignments",
+    EffectKind.RESTORE: "alter_reassignments",
+    EffectKind.PLACE: "alter_log_dirs",
+    EffectKind.ELECT: "elect_leaders",
+}
+
+
+@dataclass
+class Scene:
+    """A plan that passes through a transition, and what has to be asked of the process so that it does."""
+
+    proof: Proof
+    cancel_at: Stage | None = None
+    """Ask for a cancel once a move has entered this stage."""
+    fired: int = 0
+    asked: bool = False
+    reached: set[object] = field(default_factory=set)
+
+
+def world(*, dirs: int = 1, physics: Physics | None = None) -> SimWorld:
+    """Five brokers with prior throttle settings of somebody's, and a topic with data and load."""
+    brokers = [
+        SimBroker(id=i, rack=f"r{i % 3}", nic_bytes_per_s=20 * MB, dir_bytes=(1e10,) * dirs) for i in range(1, 6)
+    ]
+    made = SimWorld(SimClock(), brokers, physics=physics)
+    made.add_topic(
+        "t",
+        {0: (3, 1), 1: (2, 3), 2: (1, 2)},
+        size_bytes=40 * MB,
+        inbound_bytes_per_s=0.1 * MB,
+        configs={"leader.replication.throttled.replicas": "2:9", "min.insync.replicas": "1"},
+    )
+    made.add_topic("other", {0: (4, 5)}, size_bytes=1 * MB)
+    made.brokers[1].configs["leader.replication.throttled.rate"] = "7777777"
+    made.cluster_configs["follower.replication.throttled.rate"] = "9999999"
+    return made
+
+
+THROTTLED = ExecutionPolicy(throttle_bytes_per_s=int(4 * MB), poll_s=1.0, measure_s=1.0)
+PLAIN = ExecutionPolicy(poll_s=1.0, measure_s=0.0)
+HEAVY = (Move("t", 0, (3, 1), (1, 2)), Move("t", 1, (2, 3), (4, 5)), Move("t", 2, (1, 2), (2, 1)))
+
+
+def moving_scene() -> Scene:
+    """Three throttled moves, one of them a pure reorder."""
+    return Scene(Proof(world(), HEAVY, THROTTLED))
+
+
+def plain_scene() -> Scene:
+    """The same without throttles."""
+    return Scene(Proof(world(), HEAVY, PLAIN))
+
+
+def cancelled_scene() -> Scene:
+    """A cancel in mid-move whose partition comes back in another order."""
+    return Scene(Proof(world(), HEAVY, THROTTLED), cancel_at=Stage.MOVING)
+
+
+def stalled_scene() -> Scene:
+    """The destination dies; a stalled move is given up after a while, and the broker comes back later."""
+    made = world()
+    policy = ExecutionPolicy(
+        throttle_bytes_per_s=int(4 * MB), measure_s=0.0, submit_grace_s=5, stall_after_s=10, cancel_stalled_after_s=20
+    )
+    scene = Scene(Proof(made, (Move("t", 0, (3, 1), (1, 2)),), policy))
+    made.clock.at(8, lambda: made.kill(2))
+    made.clock.at(300, lambda: made.start(2))
+    return scene
+
+
+def log_dir_scene() -> Scene:
+    """Replicas that only change their log dir, with a rate for it."""
+    policy = ExecutionPolicy(throttle_bytes_per_s=int(4 * MB), log_dir_throttle_bytes_per_s=int(5 * MB), measure_s=0.0)
+    dirs = Move("t", 0, (3, 1), (3, 1), log_dirs=("/data/1", "any"))
+    return Scene(Proof(world(dirs=2), (dirs,), policy))
+
+
+def direct_log_dir_scene() -> Scene:
+    """Replicas that move to another broker and belong in a certain log dir there."""
+    moved = Move("t", 0, (3, 1), (1, 2), log_dirs=("/data/1", "/data/1"))
+    return Scene(Proof(world(dirs=2), (moved,), THROTTLED))
+
+
+def election_scene() -> Scene:
+    """An election after a reorder."""
+    return Scene(Proof(world(), (HEAVY[2],), PLAIN, elections=(TopicPartition("t", 2),)))
+
+
+SCENES = {
+    (Stage.PLANNED, Stage.THROTTLED): moving_scene,
+    (Stage.PLANNED, Stage.SUBMITTED): plain_scene,
+    (Stage.THROTTLED, Stage.SUBMITTED): moving_scene,
+    (Stage.THROTTLED, Stage.RELOCATING): log_dir_scene,
+    (Stage.MOVING, Stage.CANCELLING): cancelled_scene,
+    (Stage.STALLED, Stage.CANCELLING): stalled_scene,
+    (Stage.MOVED, Stage.RELOCATING): direct_log_dir_scene,
+    (Stage.MOVED, Stage.UNTHROTTLED): moving_scene,
+    (Stage.CANCELLING, Stage.RESTORING): cancelled_scene,
+}
+
+CASES = [
+    pytest.param(transition, point, id=f"{transition[0]}-{transition[1]}-{point}")
+    for transition, effect in TRANSITIONS.items()
+    if effect is not None
+    for point in POINTS
+]
+
+
+@pytest.mark.parametrize(("transition", "point"), CASES)
+def test_a_kill_at_any_point_of_any_transition(transition: tuple[Stage, Stage], point: str) -> None:
+    """The next process ends the run with every invariant intact; a transition without a scene fails here."""
+    kind = TRANSITIONS[transition]
+    assert kind is not None
+    scene = SCENES[transition]()
+    scene.proof.on_life = lambda _, driver, reaper: _arm(
+        scene, driver, reaper, transition=transition, kind=kind, point=point
+    )
+    scene.proof.run()
+    assert scene.fired == 1, f"{transition} was never killed {point}"
+    assert scene.proof.lives >= 2
+
+
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("kind", sorted({k for k in ELECTION_TRANSITIONS.values() if k}))
+def test_a_kill_at_any_point_of_an_election(kind: EffectKind, point: str) -> None:
+    """The next process holds the election that may or may not have been held."""
+    scene = election_scene()
+    scene.proof.on_life = lambda _, driver, reaper: _arm(scene, driver, reaper, transition=None, kind=kind, point=point)
+    scene.proof.run()
+    assert scene.fired == 1
+    assert scene.proof.world.partition("t", 2).leader == 2
+
+
+def test_every_kind_of_effect_has_a_call_to_die_in() -> None:
+    """A new kind of effect must be killed, too."""
+    assert set(CALLS) == set(EffectKind)
+
+
+def _arm(
+    scene: Scene,
+    driver: Driver,
+    reaper: Reaper,
+    *,
+    transition: tuple[Stage, Stage] | None,
+    kind: EffectKind,
+    point: str,
+) -> Listener:
+    """Die once, at this point of the effect that carries this transition."""
+    entered: set[tuple[Stage, Stage]] = set()
+    near = [False]
+
+    def strikes(at: Point) -> bool:
+        if not near[0] or scene.fired:
+            return False
+        wanted = {
+            "before-journal": Point("append", done=False),
+            "after-journal": Point(CALLS[kind], done=False),
+            "after-send": Point(CALLS[kind], done=True),
+        }[point]
+        if at == wanted:
+            scene.fired += 1
+            return True
+        return False
+
+    def take(happening: Happening) -> None:
+        if isinstance(happening, MoveChanged):
+            entered.add((happening.before, happening.after))
+            # One look can carry a move over two transitions; it hears of them as one.
+            entered.update(
+                (mid, end)
+                for mid, end in TRANSITIONS
+                if end is happening.after and (happening.before, mid) in TRANSITIONS
+            )
+            if happening.after is scene.cancel_at and not scene.asked:
+                scene.asked = True
+                driver.ask(Wish.CANCEL)
+        elif isinstance(happening, Performing):
+            near[0] = happening.effect.kind is kind and (transition is None or transition in entered)
+
+    reaper.strikes = strikes
+    return Ears(take)
