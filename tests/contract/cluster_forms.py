@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
 from ballast.adapters.clock import SystemClock
 from ballast.adapters.confluent import Admin
@@ -114,9 +115,8 @@ class SandboxHands:
 
     def delete_topic(self, topic: str) -> None:
         """Delete it with an admin client of its own."""
-        from confluent_kafka.admin import AdminClient
-
-        AdminClient({"bootstrap.servers": self._sandbox.bootstrap_server}).delete_topics([topic])[topic].result(WAIT_S)
+        admin = AdminClient({"bootstrap.servers": self._sandbox.bootstrap_server})
+        admin.delete_topics([topic])[topic].result(WAIT_S)
 
     def kill(self, broker: int) -> None:
         """SIGKILL."""

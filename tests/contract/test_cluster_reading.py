@@ -24,7 +24,7 @@ def test_brokers_have_ids_racks_and_log_dirs(form: ClusterForm) -> None:
 
 def test_partitions_come_in_order_with_their_replicas(form: ClusterForm) -> None:
     """Replica lists keep their order, the first one leads and is preferred, and everyone is in sync."""
-    assignment = {0: (1, 2, 3), 1: (3, 1, 2), 2: (2, 3, 1)}
+    assignment: dict[int, tuple[int, ...]] = {0: (1, 2, 3), 1: (3, 1, 2), 2: (2, 3, 1)}
     topic = form.topic(assignment)
     state = form.cluster.snapshot()
     rows = [state.index[TopicPartition(topic, p)] for p in assignment]

@@ -35,6 +35,8 @@ MakeRequest = Callable[[], Any]
 """A request is used up by sending it (the client writes the version into it), so each send makes its own."""
 
 _NOT_CONTROLLER: Final = 41
+_KAFKAS_OWN_NAMES: Final = {6: "NOT_LEADER_OR_FOLLOWER", 17: "INVALID_TOPIC_EXCEPTION", 39: "INVALID_REPLICA_ASSIGNMENT"}
+"""Where kafka-python's name of an error is not the one in Kafka's ``Errors``."""
 
 
 class _Link:
@@ -261,7 +263,7 @@ def denied(what: str) -> AuthorizationFailed:
 
 def code_name(code: int) -> str:
     """Kafka's name of an error code, in capitals."""
-    return str(kafka_errors.for_code(code).message or f"ERROR_{code}")
+    return _KAFKAS_OWN_NAMES.get(code) or str(kafka_errors.for_code(code).message or f"ERROR_{code}")
 
 
 def raise_for(code: int, what: str, message: str | None = None) -> None:

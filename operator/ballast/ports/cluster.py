@@ -131,7 +131,11 @@ class ClusterWriter(Protocol):
         *,
         allow_replication_factor_change: bool = False,
     ) -> Mapping[TopicPartition, Outcome]:
-        """Start moves, or cancel where the target is None; answers per partition."""
+        """Start moves, or cancel where the target is None; answers per partition.
+
+        Going back while a move is in flight is a *cancel*, never a new target: Kafka (seen on 4.3) takes the old list as a
+        target and then never ends the move, with the same broker both adding and removing, until it is cancelled.
+        """
         ...
 
     def elect_leaders(
