@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Protocol
 
@@ -51,6 +51,28 @@ def zk23() -> Iterator[Sandbox]:
     """Kafka 2.3.1 with ZooKeeper (before KIP-455), three brokers in three racks; no test breaks it."""
     with Sandbox.up(SandboxSpec(kafka_version="2.3.1", mode="zookeeper"), say=_say) as sandbox:
         yield sandbox
+
+
+@pytest.fixture(scope="session")
+def quorum3() -> Iterator[Sandbox]:
+    """The newest Kafka with a quorum of three controllers; no test breaks it."""
+    with Sandbox.up(SandboxSpec(controllers=3), say=_say) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture(scope="session")
+def secured() -> Iterator[Callable[[str], Sandbox]]:
+    """Guarded clusters of one broker, one per kind of ``ballast.sandbox.security``: ``secured("sasl-tls")``; kept for the run."""
+    with ExitStack() as stack:
+        started: dict[str, Sandbox] = {}
+
+        def start(kind: str) -> Sandbox:
+            if kind not in started:
+                spec = SandboxSpec(brokers=1, racks=0, security=kind)
+                started[kind] = stack.enter_context(Sandbox.up(spec, say=_say))
+            return started[kind]
+
+        yield start
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Self
@@ -21,6 +21,7 @@ from ballast.sandbox.java import Java, Say, java_for
 from ballast.sandbox.keeper_client import KeeperClient, start_keeper
 from ballast.sandbox.ports import free_ports
 from ballast.sandbox.readiness import wait_for_brokers
+from ballast.sandbox.security import Guard, create_scram_users, new_users
 from ballast.sandbox.spec import SandboxSpec
 from ballast.sandbox.warm import archive_path, first_records
 
@@ -36,12 +37,15 @@ class PortTaken(Unavailable):
 class Sandbox:
     """A running cluster; a context manager that ends it."""
 
-    def __init__(self, folder: Path, spec: SandboxSpec, ports: layout.Ports, cluster_id: str) -> None:
+    def __init__(
+        self, folder: Path, spec: SandboxSpec, ports: layout.Ports, cluster_id: str, users: dict[str, str]
+    ) -> None:
         self.folder = folder
         self.spec = spec
         self.ports = ports
         self.cluster_id = cluster_id
         self.keeper = KeeperClient(folder)
+        self.guard = Guard(spec.security, folder / "certificates", users) if spec.security else None
 
     @classmethod
     def up(
@@ -92,19 +96,29 @@ class Sandbox:
         java = java_for(spec.kafka_version, say=say)
         jars = ensure_jars(f"kafka-{spec.kafka_version}", say=say)
         zookeeper = spec.mode == "zookeeper"
-        free = iter(free_ports(spec.brokers + len(spec.controller_ids) + int(zookeeper)))
+        free = iter(free_ports(2 * spec.brokers + len(spec.controller_ids) + int(zookeeper)))
         ports = layout.Ports(
             brokers={broker: next(free) for broker in spec.broker_ids},
             controllers={node: next(free) for node in spec.controller_ids},
+            internals={broker: next(free) for broker in spec.broker_ids} if spec.security else {},
             zookeeper=next(free) if zookeeper else None,
         )
-        sandbox = cls(folder, spec, ports, layout.new_id())
+        sandbox = cls(folder, spec, ports, layout.new_id(), new_users() if spec.security else {})
+        if sandbox.guard:
+            sandbox.guard.write_certificates()
         checkpoint = None if zookeeper else first_records(spec.kafka_version, java, jars, say=say)
         nodes = dict(sandbox.nodes(java, jars, checkpoint))
         layout.write_nodes(folder, nodes)
         sandbox.client_properties_file.write_text(layout.as_properties(sandbox.client_properties))
         (folder / STATE).write_text(
-            json.dumps({"spec": asdict(spec), "ports": asdict(ports), "cluster_id": sandbox.cluster_id})
+            json.dumps(
+                {
+                    "spec": asdict(spec),
+                    "ports": asdict(ports),
+                    "cluster_id": sandbox.cluster_id,
+                    "users": sandbox.guard.users if sandbox.guard else {},
+                }
+            )
         )
         return sandbox
 
@@ -141,7 +155,9 @@ class Sandbox:
         for node in spec.controller_ids:
             data = self.folder / "data" / layout.node_name(node)
             layout.format_log_dir(data, cluster_id=self.cluster_id, node=node, checkpoint=checkpoint)
-            yield entry(layout.node_name(node), layout.controller_properties(spec, ports, node, data), "kafka.Kafka")
+            yield entry(
+                layout.node_name(node), layout.controller_properties(spec, ports, node, data, self.guard), "kafka.Kafka"
+            )
         for broker in spec.broker_ids:
             dirs = self.log_dirs(broker)
             for folder in dirs:
@@ -149,7 +165,9 @@ class Sandbox:
                     layout.format_log_dir(folder, cluster_id=self.cluster_id, node=broker, checkpoint=checkpoint)
                 else:
                     folder.mkdir(parents=True)
-            yield entry(layout.node_name(broker), layout.broker_properties(spec, ports, broker, dirs), "kafka.Kafka")
+            yield entry(
+                layout.node_name(broker), layout.broker_properties(spec, ports, broker, dirs, self.guard), "kafka.Kafka"
+            )
 
     def start_all(self) -> None:
         """Start every node that does not run and wait until all brokers serve."""
@@ -158,6 +176,8 @@ class Sandbox:
         for node in (*self.spec.controller_ids, *self.spec.broker_ids):
             self.keeper.start(layout.node_name(node))
         self.wait_until_ready()
+        if self.guard and self.guard.mechanism == "SCRAM-SHA-512":
+            create_scram_users(_addresses(self.ports.internals), self.guard.users)
 
     @classmethod
     def attach(cls, folder: Path) -> Self:
@@ -166,9 +186,12 @@ class Sandbox:
             state = json.loads((folder / STATE).read_text())
         except OSError as missing:
             raise Unavailable(f"There is no sandbox in {folder}.") from missing
-        numbered = {name: {int(k): v for k, v in state["ports"][name].items()} for name in ("brokers", "controllers")}
+        numbered = {
+            name: {int(k): v for k, v in state["ports"][name].items()}
+            for name in ("brokers", "controllers", "internals")
+        }
         ports = layout.Ports(zookeeper=state["ports"]["zookeeper"], **numbered)
-        return cls(folder, SandboxSpec(**state["spec"]), ports, state["cluster_id"])
+        return cls(folder, SandboxSpec(**state["spec"]), ports, state["cluster_id"], state["users"])
 
     def __enter__(self) -> Self:
         return self
@@ -184,7 +207,7 @@ class Sandbox:
     @property
     def bootstrap_server(self) -> str:
         """Where clients connect: every broker's address."""
-        return ",".join(f"{layout.LOOPBACK}:{port}" for port in self.ports.brokers.values())
+        return _addresses(self.ports.brokers)
 
     @property
     def zookeeper(self) -> str | None:
@@ -194,7 +217,7 @@ class Sandbox:
     @property
     def client_properties(self) -> dict[str, str]:
         """What a client must be configured with beside the bootstrap servers, in Kafka's own form."""
-        return {"security.protocol": "PLAINTEXT"}
+        return self.guard.client_properties() if self.guard else {"security.protocol": "PLAINTEXT"}
 
     @property
     def client_properties_file(self) -> Path:
@@ -204,7 +227,13 @@ class Sandbox:
     @property
     def librdkafka_properties(self) -> dict[str, str]:
         """The same in the words of librdkafka, the library under confluent-kafka."""
-        return dict(self.client_properties)
+        return self.guard.librdkafka_properties() if self.guard else {"security.protocol": "PLAINTEXT"}
+
+    def client_properties_of(self, user: str) -> dict[str, str]:
+        """The same for another user of a guarded cluster."""
+        if self.guard is None:
+            raise UsageError("This sandbox knows no users.", hint="Start one with --security.")
+        return self.guard.client_properties(user)
 
     def log_dirs(self, broker: int) -> list[Path]:
         """The log dirs of a broker."""
@@ -239,10 +268,10 @@ class Sandbox:
         self.keeper.signal(self._known(broker), signal.SIGCONT)
 
     def start_broker(self, broker: int, *, wait: bool = True) -> None:
-        """Start a broker that was killed or stopped; by default wait until it serves."""
+        """Start a broker (or controller) that was killed or stopped; by default wait until the broker serves."""
         self.keeper.start(self._known(broker))
-        if wait:
-            self.wait_until_ready([broker] if broker in self.broker_ids else None)
+        if wait and broker in self.broker_ids:
+            self.wait_until_ready([broker])
 
     def _known(self, node: int) -> str:
         if node not in (*self.broker_ids, *self.spec.controller_ids):
@@ -260,14 +289,13 @@ class Sandbox:
                 raise Unavailable(f"Broker {node} did not end within {READY_WITHIN_S:.0f} s of {how.name}.")
             time.sleep(0.05)
 
-    def wait_until_ready(self, brokers: list[int] | None = None) -> None:
-        """Wait until the cluster lists these brokers (all by default) as alive; fails at once when one of them ended."""
+    def wait_until_ready(self, brokers: Collection[int] | None = None) -> None:
+        """Wait until these brokers (all by default) serve; fails at once when one of their processes ended."""
         wanted = set(self.broker_ids if brokers is None else brokers)
-        nodes = {layout.node_name(broker) for broker in wanted} | {
-            layout.node_name(n) for n in self.spec.controller_ids
-        }
-        if self.ports.zookeeper is not None:
-            nodes.add(layout.ZOOKEEPER)
+        nodes = {layout.node_name(broker) for broker in wanted}
+        if brokers is None:
+            nodes |= {layout.node_name(node) for node in self.spec.controller_ids}
+            nodes |= {layout.ZOOKEEPER} if self.zookeeper else set()
 
         def check() -> None:
             running = self.keeper.running()
@@ -275,8 +303,10 @@ class Sandbox:
                 if running.get(name) is False:
                     self._raise_for(name)
 
-        ports = {broker: self.ports.brokers[broker] for broker in wanted}
-        wait_for_brokers(self.bootstrap_server, self.librdkafka_properties, ports, within_s=READY_WITHIN_S, check=check)
+        # A guarded cluster is asked by its inner listener: its users may not exist yet.
+        inner = self.ports.internals or self.ports.brokers
+        ports = {broker: inner[broker] for broker in wanted}
+        wait_for_brokers(_addresses(inner), ports, within_s=READY_WITHIN_S, check=check)
 
     def _raise_for(self, name: str) -> None:
         log = self.log_text(name)
@@ -292,6 +322,10 @@ class Sandbox:
             except BallastError:
                 if has_keeper(self.folder):
                     raise
+
+
+def _addresses(ports: dict[int, int]) -> str:
+    return ",".join(f"{layout.LOOPBACK}:{port}" for port in ports.values())
 
 
 def _new_folder(folder: Path | None) -> Path:

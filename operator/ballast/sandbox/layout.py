@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from ballast.sandbox.java import Java
 from ballast.sandbox.keeper import NODES
+from ballast.sandbox.security import Guard
 from ballast.sandbox.spec import SandboxSpec
 
 ZOOKEEPER: Final = "zookeeper"
@@ -27,6 +28,8 @@ class Ports:
 
     brokers: dict[int, int]
     controllers: dict[int, int]
+    internals: dict[int, int]
+    """The brokers' second, plaintext listeners; none unless the cluster is guarded."""
     zookeeper: int | None = None
 
 
@@ -73,7 +76,6 @@ def kraft_configs(spec: SandboxSpec, ports: Ports) -> dict[str, str]:
     configs = {
         "controller.quorum.voters": voters,
         "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         "broker.session.timeout.ms": str(spec.session_timeout_ms),
         "broker.heartbeat.interval.ms": str(max(250, spec.session_timeout_ms // 8)),
         "controller.quorum.election.timeout.ms": "2000",
@@ -85,28 +87,28 @@ def kraft_configs(spec: SandboxSpec, ports: Ports) -> dict[str, str]:
     return configs
 
 
-def controller_properties(spec: SandboxSpec, ports: Ports, node: int, data: Path) -> dict[str, str]:
+def controller_properties(
+    spec: SandboxSpec, ports: Ports, node: int, data: Path, guard: Guard | None
+) -> dict[str, str]:
     """A separate KRaft controller."""
     return {
         "process.roles": "controller",
         "node.id": str(node),
         "listeners": f"CONTROLLER://{LOOPBACK}:{ports.controllers[node]}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,CLIENT:PLAINTEXT,INTERNAL:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         "log.dirs": str(data),
         **common_configs(spec),
         **kraft_configs(spec, ports),
+        **(guard.authorizer_configs(spec.mode) if guard else {}),
     }
 
 
-def broker_properties(spec: SandboxSpec, ports: Ports, broker: int, data: list[Path]) -> dict[str, str]:
+def broker_properties(
+    spec: SandboxSpec, ports: Ports, broker: int, data: list[Path], guard: Guard | None
+) -> dict[str, str]:
     """A broker, in either mode."""
-    listener = f"PLAINTEXT://{LOOPBACK}:{ports.brokers[broker]}"
     rack = spec.rack_of(broker)
-    identity = {
-        "listeners": listener,
-        "advertised.listeners": listener,
-        "log.dirs": ",".join(str(folder) for folder in data),
-        **({"broker.rack": rack} if rack else {}),
-    }
+    identity = {"log.dirs": ",".join(str(folder) for folder in data), **({"broker.rack": rack} if rack else {})}
     if spec.mode == "kraft":
         mode = {"process.roles": "broker", "node.id": str(broker), **kraft_configs(spec, ports)}
     else:
@@ -116,7 +118,33 @@ def broker_properties(spec: SandboxSpec, ports: Ports, broker: int, data: list[P
             "zookeeper.session.timeout.ms": str(spec.session_timeout_ms),
             "zookeeper.connection.timeout.ms": "30000",
         }
-    return {**identity, **common_configs(spec), **mode, **spec.broker_configs}
+    return {
+        **identity,
+        **listeners(ports, broker, guard),
+        **common_configs(spec),
+        **mode,
+        **(guard.broker_configs(spec.mode) if guard else {}),
+        **spec.broker_configs,
+    }
+
+
+def listeners(ports: Ports, broker: int, guard: Guard | None) -> dict[str, str]:
+    """Where a broker listens: one plaintext listener, or a guarded one for clients and a plaintext one for brokers."""
+    if guard is None:
+        listener = f"PLAINTEXT://{LOOPBACK}:{ports.brokers[broker]}"
+        protocols = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT"
+        between = "PLAINTEXT"
+    else:
+        client, internal = ports.brokers[broker], ports.internals[broker]
+        listener = f"CLIENT://{LOOPBACK}:{client},INTERNAL://{LOOPBACK}:{internal}"
+        protocols = f"CONTROLLER:PLAINTEXT,CLIENT:{guard.protocol},INTERNAL:PLAINTEXT"
+        between = "INTERNAL"
+    return {
+        "listeners": listener,
+        "advertised.listeners": listener,
+        "listener.security.protocol.map": protocols,
+        "inter.broker.listener.name": between,
+    }
 
 
 def zookeeper_properties(ports: Ports, data: Path) -> dict[str, str]:

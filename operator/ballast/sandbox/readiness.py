@@ -17,7 +17,6 @@ POLL_S: Final = 0.2
 
 def wait_for_brokers(
     bootstrap_server: str,
-    properties: Mapping[str, str],
     wanted: Mapping[int, int],
     *,
     within_s: float,
@@ -28,7 +27,7 @@ def wait_for_brokers(
     Both, because metadata goes on listing a killed broker until its session ends, and a restarted one opens its port only
     once it is unfenced.  ``check`` is called between polls and may give up by raising.
     """
-    admin = _client(bootstrap_server, properties)
+    admin = _client(bootstrap_server, {})
     deadline = time.monotonic() + within_s
     while True:
         check()
