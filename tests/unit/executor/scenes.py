@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ballast.core.cluster import TopicPartition
@@ -30,7 +31,7 @@ class Ears:
 
 
 @dataclass
-class Stage:
+class Scene:
     """A world, its journal and the parts a process needs; ``process`` starts a fresh one on the same world."""
 
     world: SimWorld
@@ -76,14 +77,14 @@ def holder(name: str) -> Holder:
 
 
 def scene(
-    assignment: dict[int, tuple[int, ...]] | None = None,
+    assignment: Mapping[int, tuple[int, ...]] | None = None,
     *,
     brokers: int = 4,
     size_bytes: float = 100 * MB,
     inbound_bytes_per_s: float = 0.0,
     configs: dict[str, str] | None = None,
     physics: Physics | None = None,
-) -> Stage:
+) -> Scene:
     """Brokers 1..n with 10 MB/s cards in racks of their own, and topic ``t``."""
     world = SimWorld(
         SimClock(),
@@ -102,7 +103,7 @@ def scene(
     journal = MemoryJournal(store, world.clock)
     journal.acquire(holder("first"))
     ears = Ears()
-    return Stage(world, cluster, store, journal, ears, Driver(cluster, journal, world.clock, ears))
+    return Scene(world, cluster, store, journal, ears, Driver(cluster, journal, world.clock, ears))
 
 
 def performed(ears: Ears) -> list[EffectKind]:
