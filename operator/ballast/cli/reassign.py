@@ -194,6 +194,7 @@ def _rate(value: int | None) -> int | None:
 def _generate(cluster: ClusterOptions, given: dict[str, Any]) -> int:
     import secrets
 
+    from ballast.core.java_random import JavaRandom
     from ballast.core.placer import tools_algorithm
     from ballast.core.stock_checks import check_topics
     from ballast.core.stock_generate import propose
@@ -206,13 +207,13 @@ def _generate(cluster: ClusterOptions, given: dict[str, Any]) -> int:
         state = opened.cluster.snapshot(configs=False)
     check_topics(topics, state, source=path.name)
     algorithm = tools_algorithm(state) if given["placement"] == "auto" else given["placement"]
-    seed = given["seed"] if given["seed"] is not None else secrets.randbits(31)
+    seed = given["seed"] if given["seed"] is not None else secrets.randbits(47)
     proposal = propose(
         state,
         topics,
         brokers,
         algorithm=algorithm,
-        seed=seed,
+        rng=JavaRandom(seed),
         rack_aware="disabled" if given["disable_rack_aware"] else "enforced",
     )
     for warning in proposal.warnings:

@@ -18,10 +18,21 @@ from ballast.errors import UsageError
 if TYPE_CHECKING:
     from ballast.core.cluster import Broker, ClusterState
     from ballast.core.placement import Assignment, RackMode
-    from ballast.core.placer import Algorithm, Placed
+    from ballast.core.placer import Algorithm
 
 F = TypeVar("F", bound=Callable[..., int])
 SHOWN_PARTITIONS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A placement and where it comes from."""
+
+    assignment: Assignment
+    origin: str = "manual"
+    """Kafka's algorithm, or ``manual``."""
+    seed: int | None = None
+    """None where nothing was drawn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +60,7 @@ class Wanted:
 
     def drawn_seed(self) -> int:
         """As told, or a fresh one, which the output names."""
-        return self.seed if self.seed is not None else secrets.randbits(31)
+        return self.seed if self.seed is not None else secrets.randbits(47)
 
 
 def placement_options(command: F) -> F:
@@ -94,6 +105,7 @@ def create(
     **given: str | bool | int | None,
 ) -> int:
     """Create topic NAME with an explicit placement: by Kafka's own algorithm, or by hand with --replica-assignment."""
+    from ballast.core.java_random import JavaRandom
     from ballast.core.placement import check_manual, parse_manual
     from ballast.core.placer import place
 
@@ -106,25 +118,20 @@ def create(
         state = opened.cluster.snapshot(configs=False)
         if name in state.topic_index:
             raise UsageError(f"Topic {name} exists.", hint=f"More partitions: ballast topics expand {name}.")
-        placed: Placed | None = None
         if wanted.replica_assignment is not None:
-            assignment = parse_manual(wanted.replica_assignment)
-            check_manual(assignment, _usable_ids(state))
+            placed = Placed(parse_manual(wanted.replica_assignment))
+            check_manual(placed.assignment, _usable_ids(state))
         elif partitions is None or replication_factor is None:
             raise UsageError("--partitions and --replication-factor go together.")
         else:
-            placed = place(
-                wanted.algorithm(state),
-                _usable(state),
-                partitions,
-                replication_factor,
-                seed=wanted.drawn_seed(),
-                rack_aware=wanted.rack_aware,
-            )
-            assignment = placed.assignment
-        question = f"Create {name} with {len(assignment)} partitions of {len(assignment[0])} replicas?"
-        act = partial(opened.cluster.create_topic, name, assignment, configs)
-        return _show_and_act(wanted, state, name, assignment, placed=placed, question=question, act=act)
+            algorithm, seed = wanted.algorithm(state), wanted.drawn_seed()
+            rng = JavaRandom(seed)
+            found = place(algorithm, _usable(state), partitions, replication_factor, rng, rack_aware=wanted.rack_aware)
+            placed = Placed(found, algorithm, seed)
+        made = placed.assignment
+        question = f"Create {name} with {len(made)} partitions of {len(made[0])} replicas?"
+        act = partial(opened.cluster.create_topic, name, made, configs)
+        return _show_and_act(wanted, state, name, placed, question=question, act=act)
 
 
 @click.command("expand")
@@ -138,6 +145,7 @@ def expand(*, name: str, partitions: int, cluster: ClusterOptions, **given: str 
 
     With --replica-assignment list all partitions, the existing ones first; these are skipped, as kafka-topics does.
     """
+    from ballast.core.java_random import JavaRandom
     from ballast.core.placement import check_manual_expansion, parse_manual
     from ballast.core.placer import expand as place_more
 
@@ -147,23 +155,17 @@ def expand(*, name: str, partitions: int, cluster: ClusterOptions, **given: str 
         _check_topic(name, state)
         rows = (state.partitions.topic == state.topic_index[name]).nonzero()[0].tolist()
         existing = {int(state.partitions.number[row]): state.target(row) for row in rows}
-        placed: Placed | None = None
         if wanted.replica_assignment is not None:
             manual = parse_manual(wanted.replica_assignment)
-            assignment = check_manual_expansion(existing, partitions, manual, _usable_ids(state))
+            placed = Placed(check_manual_expansion(existing, partitions, manual, _usable_ids(state)))
         else:
-            placed = place_more(
-                wanted.algorithm(state),
-                _usable(state),
-                existing,
-                partitions,
-                seed=wanted.drawn_seed(),
-                rack_aware=wanted.rack_aware,
-            )
-            assignment = placed.assignment
-        question = f"Add {len(assignment)} partitions to the {len(existing)} of {name}?"
-        act = partial(opened.cluster.create_partitions, name, partitions, assignment)
-        return _show_and_act(wanted, state, name, assignment, placed=placed, question=question, act=act)
+            algorithm, seed = wanted.algorithm(state), wanted.drawn_seed()
+            rng = JavaRandom(seed)
+            found = place_more(algorithm, _usable(state), existing, partitions, rng, rack_aware=wanted.rack_aware)
+            placed = Placed(found, algorithm, seed if algorithm == "striped" else None)
+        question = f"Add {len(placed.assignment)} partitions to the {len(existing)} of {name}?"
+        act = partial(opened.cluster.create_partitions, name, partitions, placed.assignment)
+        return _show_and_act(wanted, state, name, placed, question=question, act=act)
 
 
 def _entry(text: str) -> tuple[str, str]:
@@ -190,20 +192,15 @@ def _usable_ids(state: ClusterState) -> frozenset[int]:
 
 
 def _show_and_act(
-    wanted: Wanted,
-    state: ClusterState,
-    name: str,
-    assignment: Assignment,
-    *,
-    placed: Placed | None,
-    question: str,
-    act: Callable[[], None],
+    wanted: Wanted, state: ClusterState, name: str, placed: Placed, *, question: str, act: Callable[[], None]
 ) -> int:
     if wanted.output == "json":
-        _print_document(name, assignment, placed, done=not wanted.dry_run)
+        _print_document(name, placed, dry_run=wanted.dry_run)
     else:
-        _draw(state, assignment)
-    _tell_origin(placed)
+        _draw(state, placed.assignment)
+    if placed.origin != "manual":
+        again = f"; --seed {placed.seed} gives the same again" if placed.seed is not None else ""
+        click.echo(f"ballast: placed by Kafka's {placed.origin} algorithm{again}.", err=True)
     if wanted.dry_run:
         return 0
     # Without a person at the terminal nobody can answer: the command itself is the decision.
@@ -214,24 +211,18 @@ def _show_and_act(
     return 0
 
 
-def _tell_origin(placed: Placed | None) -> None:
-    if placed is None:
-        return
-    again = f"; --seed {placed.seed} gives the same again" if placed.seed is not None else ""
-    click.echo(f"ballast: placed by Kafka's {placed.algorithm} algorithm{again}.", err=True)
-
-
-def _print_document(name: str, assignment: Assignment, placed: Placed | None, *, done: bool) -> None:
+def _print_document(name: str, placed: Placed, *, dry_run: bool) -> None:
     from ballast.cli.tables import print_json
 
+    rows = [{"partition": number, "replicas": list(r)} for number, r in sorted(placed.assignment.items())]
     print_json(
         {
             "version": 1,
             "topic": name,
-            "partitions": [{"partition": number, "replicas": list(r)} for number, r in sorted(assignment.items())],
-            "algorithm": placed.algorithm if placed else "manual",
-            "seed": placed.seed if placed else None,
-            "dry_run": not done,
+            "partitions": rows,
+            "algorithm": placed.origin,
+            "seed": placed.seed,
+            "dry_run": dry_run,
         }
     )
 

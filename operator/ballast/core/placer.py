@@ -3,14 +3,15 @@
 * ``classic`` (``core.placement``): ZooKeeper-mode controllers, and ``--generate`` of the stock tools up to 4.0.
 * ``striped`` (``core.striped``): KRaft controllers of any version, and ``--generate`` since 4.1.
 
-Both draw from ``java.util.Random`` seeded as asked.  A cluster's own generator is not seeded: a placement is a sample.
+Both draw from a ``java.util.Random``.  A cluster's own is not seeded as ours is: a placement is a sample.  Several topics
+are placed from one generator, one after the other: neighbouring seeds begin with nearly the same numbers, and topics
+placed from them would start on the same broker.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from ballast.core.cluster import ClusterState
@@ -21,7 +22,6 @@ from ballast.core.placement import (
     RackMode,
     assign_replicas,
     check_expansion,
-    check_sizes,
     expand_replicas,
 )
 from ballast.core.striped import place_striped
@@ -31,16 +31,6 @@ ALGORITHMS: Final[tuple[Algorithm, ...]] = ("classic", "striped")
 
 _FIRST_STRIPED_TOOL: Final = (4, 1)
 _FIRST_TOOL_WITH_LOG_DIRS: Final = (4, 2)
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """A placement and how to get it again."""
-
-    assignment: Assignment
-    algorithm: Algorithm
-    seed: int | None
-    """None where nothing is drawn (the classic expansion), so that any seed gives the same."""
 
 
 def controllers_algorithm(state: ClusterState) -> Algorithm:
@@ -72,17 +62,14 @@ def place(
     brokers: Sequence[Placeable],
     partitions: int,
     replication_factor: int,
+    rng: JavaRandom,
     *,
-    seed: int,
     rack_aware: RackMode = "enforced",
-) -> Placed:
+) -> Assignment:
     """Place the partitions of a new topic, or all partitions of a topic anew."""
-    rng = JavaRandom(seed)
     if algorithm == "striped":
-        found = place_striped(brokers, partitions, replication_factor, rng, rack_aware=rack_aware)
-    else:
-        found = assign_replicas(brokers, partitions, replication_factor, rack_aware=rack_aware, rng=rng)
-    return Placed(found, algorithm, seed)
+        return place_striped(brokers, partitions, replication_factor, rng, rack_aware=rack_aware)
+    return assign_replicas(brokers, partitions, replication_factor, rack_aware=rack_aware, rng=rng)
 
 
 def expand(
@@ -90,16 +77,15 @@ def expand(
     brokers: Sequence[Placeable],
     existing: Mapping[int, Sequence[int]],
     total: int,
+    rng: JavaRandom,
     *,
-    seed: int,
     rack_aware: RackMode = "enforced",
-) -> Placed:
-    """Place the partitions that a topic lacks to have ``total``, with as many replicas as partition 0 has."""
+) -> Assignment:
+    """Place the partitions that a topic lacks to have ``total``, with as many replicas as partition 0 has.
+
+    The classic expansion draws nothing.
+    """
     added = check_expansion(existing, total)
     if algorithm == "classic":
-        return Placed(expand_replicas(brokers, existing, total, rack_aware=rack_aware), algorithm, None)
-    factor = len(existing[0])
-    check_sizes(len(brokers), added, factor)
-    first = len(existing)
-    found = place_striped(brokers, added, factor, JavaRandom(seed), start_partition=first, rack_aware=rack_aware)
-    return Placed(found, algorithm, seed)
+        return expand_replicas(brokers, existing, total, rack_aware=rack_aware)
+    return place_striped(brokers, added, len(existing[0]), rng, start_partition=len(existing), rack_aware=rack_aware)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ballast.core.cluster import Broker, ClusterState, TopicPartition
+from ballast.core.java_random import JavaRandom
 from ballast.core.placement import RackMode
 from ballast.core.placer import Algorithm, place, tool_shows_log_dirs
 from ballast.core.stock_json import format_reassignment, in_kafkas_order
@@ -38,7 +39,7 @@ def propose(
     brokers: Sequence[int],
     *,
     algorithm: Algorithm,
-    seed: int,
+    rng: JavaRandom,
     rack_aware: RackMode = "enforced",
 ) -> Proposal:
     """Place every topic anew on these brokers.
@@ -53,7 +54,7 @@ def propose(
     current: dict[TopicPartition, tuple[int, ...]] = {}
     proposed: dict[TopicPartition, tuple[int, ...]] = {}
     log_dirs: dict[tuple[TopicPartition, int], str] = {}
-    for offset, topic in enumerate(topics):
+    for topic in topics:
         rows = (state.partitions.topic == state.topic_index[topic]).nonzero()[0].tolist()
         targets = {state.name(row): state.target(row) for row in rows}
         factors = [len(replicas) for replicas in targets.values()]
@@ -61,9 +62,9 @@ def propose(
             warnings.append(
                 f"The partitions of {topic} differ in replica count; all get the {factors[0]} of the first."
             )
-        placed = place(algorithm, usable, len(rows), factors[0], seed=seed + offset, rack_aware=rack_aware)
+        placed = place(algorithm, usable, len(rows), factors[0], rng, rack_aware=rack_aware)
         current |= targets
-        proposed |= {TopicPartition(topic, number): replicas for number, replicas in placed.assignment.items()}
+        proposed |= {TopicPartition(topic, number): replicas for number, replicas in placed.items()}
         for row in rows if show_dirs else ():
             log_dirs |= _log_dirs(state, row)
     return Proposal(current, proposed, log_dirs, tuple(warnings))
