@@ -31,5 +31,11 @@ COMMANDS: Final[dict[str, Entry]] = {
     "reassign": Entry(
         "ballast.cli.reassign:reassign", "Kafka's own tools", "What kafka-reassign-partitions does, same options."
     ),
+    "sample": Entry(
+        "ballast.cli.sample:sample", "History and load", "Record one minute of the cluster in a Delta table."
+    ),
+    "pipeline": Entry(
+        "ballast.cli.pipeline:pipeline", "History and load", "Fold samples into the load model, on Spark."
+    ),
     "sandbox": Entry("ballast.cli.sandbox:sandbox", "Try it", "A real Kafka on this machine to play with."),
 }

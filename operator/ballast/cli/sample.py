@@ -1,0 +1,50 @@
+"""``ballast sample``: record what the cluster looks like this minute, once, for those who have cron instead of a daemon."""
+
+from __future__ import annotations
+
+import uuid
+
+import click
+
+from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.store_option import store_option, the_store
+from ballast.cli.tables import output_option
+
+
+@click.command()
+@store_option
+@output_option
+@cluster_options
+def sample(*, store: str | None, output: str, cluster: ClusterOptions) -> int:
+    """Record one minute: sizes, offsets, leaders, replicas, brokers and their disks.
+
+    Two samples at most ten minutes apart make a rate, so run it every minute.  A minute that is recorded already is left
+    as it is.
+    """
+    from ballast.adapters.clock import SystemClock
+    from ballast.adapters.sampler import take
+    from ballast.adapters.samples_delta import SampleStore
+    from ballast.cli.tables import print_json
+
+    url = the_store(store, cluster.config)
+    with cluster.open() as opened:
+        state = opened.cluster.snapshot()
+        report = take(opened.cluster, state, SampleStore(url), SystemClock(), writer=uuid.uuid4().hex)
+    figures = {
+        "cluster": state.cluster_id,
+        "store": url,
+        "recorded": report.recorded,
+        "partitions": report.partitions,
+        "replicas": report.replicas,
+        "gaps": len(state.gaps),
+        "seconds": round(report.seconds, 3),
+    }
+    if output == "json":
+        print_json(figures)
+    elif report.recorded:
+        click.echo(f"{report.partitions} partitions with {report.replicas} replicas recorded in {url}.")
+    else:
+        click.echo("This minute is recorded already; nothing was written.")
+    for gap in state.gaps:
+        click.echo(f"not known: {gap.missing} of {gap.subject} ({gap.reason})", err=True)
+    return 0

@@ -1,0 +1,119 @@
+"""Loads for a plan: from history where there is a load model, from the state now where there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ballast.adapters.load_model import ModelColumns, read_load_model
+from ballast.core.cluster import ClusterState, Ints
+from ballast.core.planner import Loads
+
+Figures = npt.NDArray[np.float64]
+Measure = Literal["mean", "p95", "peak"]
+OLD_MODEL_H: Final = 6
+"""A model older than this is still used, and said to be old."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryPolicy:
+    """How history enters a plan."""
+
+    store: str
+    """Folder or URL of the pipeline's tables."""
+    measure: Measure = "p95"
+    """Which rate of a partition counts: its mean, its 95th percentile or its highest minute."""
+    growth_days: float = 0.0
+    """Level the disks for so many days ahead, by each partition's growth; 0 levels them for now."""
+
+
+def loads_from_history(state: ClusterState, policy: HistoryPolicy, *, now: datetime) -> Loads:
+    """Join the load model to the state; what the model lacks keeps its value of now, and the plan says how much that is.
+
+    Raises ``UsageError`` when the store has no model of this cluster.
+    """
+    model = read_load_model(policy.store, state.cluster_id, topic_ids={t.name: t.topic_id or "" for t in state.topics})
+    rows = model_rows(state, model)
+    rates = _measured(model, policy.measure)
+    columns = {
+        "topic": np.asarray(model.topic.to_numpy(zero_copy_only=False)),
+        "partition": model.partition,
+        "bytes_in_per_s": np.maximum(rates, 0.0),
+        "bytes_out_per_s": _sent(state, model, rows, rates, policy.measure),
+    }
+    loads = Loads.from_model(state, columns, assumptions=_sentences(state, model, rows, policy, now))
+    if policy.growth_days > 0:
+        loads = replace(loads, size_bytes=_grown(loads.size_bytes, model, rows, policy.growth_days))
+    return loads
+
+
+def model_rows(state: ClusterState, model: ModelColumns) -> Ints:
+    """Per partition of the state: its row in the model, or -1."""
+    at = np.array([state.topic_index.get(t, -1) for t in model.topics], np.int64)[model.topic_at]
+    theirs = (at << 32) | model.partition
+    mine = (state.partitions.topic.astype(np.int64) << 32) | state.partitions.number
+    order = np.argsort(theirs, kind="stable")
+    place = np.minimum(np.searchsorted(theirs[order], mine), max(len(order) - 1, 0))
+    if not len(order):
+        return np.full(len(mine), -1, np.int64)
+    return np.where(theirs[order][place] == mine, order[place], -1)
+
+
+def _measured(model: ModelColumns, measure: Measure) -> Figures:
+    return np.asarray(model.figures[f"bytes_in_{measure}"], np.float64)
+
+
+def _sent(
+    state: ClusterState,
+    model: ModelColumns,
+    rows: Ints,
+    rates: Figures,
+    measure: Measure,
+) -> Figures:
+    """What the leader sends: to its followers, and to consumers where Prometheus said so."""
+    consumers = np.asarray(model.figures["bytes_out_mean" if measure == "mean" else "bytes_out_p95"], np.float64)
+    followers = np.zeros(len(model))
+    found = rows >= 0
+    followers[rows[found]] = np.maximum(np.diff(state.partitions.start)[found] - 1, 0)
+    return np.asarray(np.maximum(rates, 0.0) * followers + np.maximum(consumers, 0.0))
+
+
+def _grown(size: Ints, model: ModelColumns, rows: Ints, days: float) -> Ints:
+    """Sizes so many days ahead; a log that shrinks is not planned smaller than it is."""
+    growth = np.asarray(model.figures["growth_bytes_per_day"], np.float64)
+    ahead = np.where(rows >= 0, np.maximum(growth[np.maximum(rows, 0)], 0.0) * days, 0.0)
+    return size + np.rint(ahead).astype(np.int64)
+
+
+def _sentences(
+    state: ClusterState, model: ModelColumns, rows: Ints, policy: HistoryPolicy, now: datetime
+) -> tuple[str, ...]:
+    found = rows >= 0
+    age_h = _age_h(model.as_of, now)
+    covered = float(np.mean(model.figures["coverage"][rows[found]])) if found.any() else 0.0
+    basis = (
+        f"Traffic is the {_WORDS[policy.measure]} from {model.since} to {model.as_of} UTC; "
+        f"the model is {age_h:.0f} h old and covers {covered:.0%} of the minutes of "
+        f"{int(found.sum())} of {len(state.partitions)} partitions."
+    )
+    said = [basis]
+    if age_h > OLD_MODEL_H:
+        said.append(f"The load model is older than {OLD_MODEL_H} h: run `ballast pipeline run`.")
+    if not (model.figures["bytes_out_mean"] >= 0).any():
+        said.append("What consumers read is not known without Prometheus: bytes out count replication alone.")
+    if policy.growth_days > 0:
+        said.append(f"Disks are levelled for {policy.growth_days:g} days ahead, by each partition's growth.")
+    return tuple(said)
+
+
+_WORDS: Final[dict[Measure, str]] = {"mean": "mean", "p95": "95th percentile of the minutes", "peak": "highest minute"}
+
+
+def _age_h(hour: str, now: datetime) -> float:
+    """Hours since the end of the newest hour; a running hour is not old."""
+    begun = datetime.strptime(hour, "%Y-%m-%dT%H").replace(tzinfo=UTC)
+    return max((now - begun).total_seconds() / 3600 - 1, 0.0)

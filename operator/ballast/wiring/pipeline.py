@@ -1,0 +1,85 @@
+"""Puts the pipeline together: a session, the store's tables, the jobs, and the metrics of a run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
+
+from ballast.pipeline.schemas import LOAD_MODEL
+from ballast.pipeline.session import SparkPolicy, is_connect, open_session, require_pyspark
+
+Jars = Callable[[], Sequence[Path]]
+"""Brings Delta's jars; called only when this process starts a JVM."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """What a pipeline run did, for people, programs and Prometheus."""
+
+    jobs: tuple[Any, ...]
+    """``pipeline.jobs.JobReport`` of each job, in order."""
+    newest_hour: str | None
+    finished_at: datetime
+
+    @property
+    def lag_s(self) -> float | None:
+        """Seconds from the end of the newest hour in the model to now; 0 while that hour runs."""
+        if self.newest_hour is None:
+            return None
+        begun = datetime.strptime(self.newest_hour, "%Y-%m-%dT%H").replace(tzinfo=UTC)
+        return max((self.finished_at - begun).total_seconds() - 3600, 0.0)
+
+
+@contextmanager
+def spark_session(policy: SparkPolicy, jars: Jars) -> Iterator[Any]:
+    """A session that is ended afterwards."""
+    require_pyspark()
+    session = open_session(policy, [] if is_connect(policy.master) else jars())
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def run_pipeline(store: str, *, spark: SparkPolicy, jars: Jars, tidy: bool, say: Callable[[str], None]) -> RunReport:
+    """Bring the tables of a store up to date; with ``tidy``, forget what is old as well."""
+    require_pyspark()
+    # These import PySpark, which is an extra.
+    from ballast.pipeline.jobs import PipelinePolicy, maintain, run_all  # noqa: PLC0415
+    from ballast.pipeline.tables import SparkTables, translated  # noqa: PLC0415
+
+    policy = PipelinePolicy()
+    say(f"starting Spark ({spark.master})")
+    with spark_session(spark, jars) as session:
+        tables = SparkTables(session, store)
+        jobs = run_all(tables, policy, say=say, clock=time.monotonic)
+        if tidy:
+            maintain(tables, policy, now=datetime.now(UTC), say=say)
+        with translated("reading the model's age"):
+            newest = tables.read(LOAD_MODEL).selectExpr("max(as_of) AS newest").collect()[0]["newest"]
+    return RunReport(tuple(jobs), newest, datetime.now(UTC))
+
+
+def write_metrics(report: RunReport, path: Path) -> None:
+    """A text file for Prometheus' node exporter, replaced in one step."""
+    registry = CollectorRegistry()
+    rows = Gauge("ballast_pipeline_rows", "Rows that the last run wrote.", ["table"], registry=registry)
+    seconds = Gauge("ballast_pipeline_job_seconds", "Time that the last run spent.", ["table"], registry=registry)
+    for job in report.jobs:
+        rows.labels(job.job).set(job.rows)
+        seconds.labels(job.job).set(job.seconds)
+    success = Gauge(
+        "ballast_pipeline_last_success_timestamp_seconds", "When the pipeline last ran to its end.", registry=registry
+    )
+    success.set(report.finished_at.timestamp())
+    if report.lag_s is not None:
+        lag = Gauge("ballast_pipeline_lag_seconds", "How far the model is behind now.", registry=registry)
+        lag.set(report.lag_s)
+    write_to_textfile(str(path), registry)
