@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from ballast.core.cluster import ClusterState
+from ballast.daemon.driving import DriverHands, HandParts
 from ballast.daemon.policy import DaemonPolicy, WebPolicy
 from ballast.daemon.scene import Scene
 from ballast.daemon.service import Service, ServiceParts
 from ballast.daemon.view import Board, Role, View
+from ballast.executor.policy import ExecutionPolicy
 from ballast.ports.journal import Holder
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
+from ballast.sim.journal import JournalStore, MemoryJournal
 from ballast.sim.model import SimBroker
 from ballast.sim.world import SimWorld
 
@@ -43,13 +47,43 @@ def make_world(clock: SimClock, brokers: int = 3, partitions: int = 12, **world:
     return sim
 
 
-def displace(world: SimWorld, broker: int) -> None:
-    """Take every leadership from a broker that stays up and in sync, as a restart does."""
-    for partition in world.partitions():
-        if partition.leader == broker:
-            partition.leader = next(b for b in partition.replicas if b != broker)
-            world.controller.publish(partition) if hasattr(world.controller, "publish") else None
-    world.clock.sleep(2)
+def bounce(world: SimWorld, broker: int, down_s: float = 20) -> None:
+    """Stop a broker and start it again: it catches up, and its leaderships stay with the others."""
+    world.kill(broker)
+    world.clock.sleep(down_s)
+    world.start(broker)
+    pass_time(world, 60)
+
+
+def pass_time(world: SimWorld, seconds: int) -> None:
+    """Second by second, so that metadata is as old as it would be and not as old as one long step."""
+    for _ in range(seconds):
+        world.clock.sleep(1)
+
+
+def not_led(world: SimWorld, broker: int) -> int:
+    """Partitions that prefer this broker and are led by another, as the simulated truth has it."""
+    return sum(p.replicas[0] == broker and p.leader != broker for p in world.partitions())
+
+
+def give_hands(scene: Scene, store: JournalStore, policy: ExecutionPolicy | None = None) -> DriverHands:
+    """Let a scene act: a memory journal, and runs that are carried out on the spot, in simulated time."""
+    scene.policy = replace(scene.policy, execution=policy or ExecutionPolicy())
+    scene.journal, scene.letters = MemoryJournal(store, scene.clock), MemoryJournal(store, scene.clock)
+    numbers = itertools.count(1)
+    scene.hands = DriverHands(
+        HandParts(
+            cluster=scene.cluster,  # type: ignore[arg-type] # the simulated cluster is writer and reader in one
+            journal=scene.journal,
+            letters=scene.letters,
+            clock=scene.clock,
+            policy=lambda: scene.policy.execution,
+            new_id=lambda: f"run-{next(numbers)}",
+            ended=lambda result: scene.run_ended(result.status),
+            spawn=lambda body: body(),
+        )
+    )
+    return scene.hands
 
 
 class LiveCluster(SimCluster):
@@ -92,7 +126,6 @@ class Running:
     world: SimWorld
     scene: Scene
     thread: threading.Thread
-    turn: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def url(self) -> str:

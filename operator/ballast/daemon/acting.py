@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 
 from ballast.core.cluster import UNKNOWN
+from ballast.core.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.daemon.logs import say
 from ballast.daemon.permission import Acts, standing
@@ -35,10 +36,38 @@ def propose(scene: Scene, kind: ActionKind, plan: Plan) -> str:
     scene.memory.proposals[kind] = proposal
     publish_proposals(scene)
     if not verdict.allowed:
+        scene.refused(kind.value, verdict.code)
         return f"Would {outline(plan)}. {verdict.sentence}"
-    if verdict.mode == Mode.APPROVE.value and proposal.approved_by is None:
+    if _wants_approval(scene, proposal):
         return f"Waiting for approval of {proposal.id}: {outline(plan)}."
     return start(scene, proposal)
+
+
+def act(scene: Scene) -> str:
+    """Start the weightiest proposal that may start by now; drop those whose cluster has changed under them."""
+    notice_end(scene)
+    for kind in (ActionKind.REPAIR, ActionKind.ELECTIONS, ActionKind.REORDERS, ActionKind.MOVES):
+        proposal = scene.memory.proposals.get(kind)
+        if proposal is None or not standing(kind, scene.policy, scene.situation()).allowed:
+            continue
+        if proposal.plan.fingerprint != fingerprint(scene.fresh_state()):
+            withdraw(scene, kind)
+            scene.look_again()
+            return f"The assignment changed since {proposal.id} was planned; it is planned anew."
+        if not _wants_approval(scene, proposal):
+            return start(scene, proposal)
+    waiting = [p.id for p in scene.memory.proposals.values() if _wants_approval(scene, p)]
+    return f"Waiting for approval: {', '.join(waiting)}." if waiting else "Nothing is due."
+
+
+def withdraw(scene: Scene, kind: ActionKind) -> None:
+    """There is nothing to do of this kind any more."""
+    if scene.memory.proposals.pop(kind, None) is not None:
+        publish_proposals(scene)
+
+
+def _wants_approval(scene: Scene, proposal: Proposal) -> bool:
+    return scene.policy.mode_of(proposal.kind) is Mode.APPROVE and proposal.approved_by is None
 
 
 def start(scene: Scene, proposal: Proposal) -> str:
@@ -62,6 +91,7 @@ def notice_end(scene: Scene) -> None:
     if kind is None or scene.hands is None or scene.hands.current() is not None:
         return
     scene.memory.running = None
+    scene.look_again()
     remember(scene, kind, scene.memory.acts.get(kind, Acts()).ended(scene.clock.now_ms()))
 
 
@@ -104,10 +134,7 @@ def human_bytes(count: float) -> str:
 def publish_proposals(scene: Scene) -> None:
     """Show every plan that exists and whether a person's word would start it."""
     scene.board.publish(
-        plans=tuple(
-            plan_view(p, waiting=scene.policy.mode_of(p.kind) is Mode.APPROVE and p.approved_by is None)
-            for p in scene.memory.proposals.values()
-        )
+        plans=tuple(plan_view(p, waiting=_wants_approval(scene, p)) for p in scene.memory.proposals.values())
     )
 
 
@@ -129,8 +156,7 @@ def plan_view(proposal: Proposal, *, waiting: bool) -> PlanView:
         status=plan.status,
         waiting=waiting,
         reasons=tuple(reasons.most_common()),
-        before=plan.summary.get("before", {}),
-        after=plan.summary.get("after", {}),
+        resources=tuple(plan.summary.get("resources", ())),
         examples=tuple(_move_view(m) for m in plan.moves[:SHOWN_MOVES]),
         obstacles=tuple(f"{o.subject}: {o.detail} {o.remedy}".strip() for o in plan.obstacles),
     )

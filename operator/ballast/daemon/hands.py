@@ -1,35 +1,16 @@
-"""What the daemon needs to act: somebody who makes plans and somebody who carries them out.
+"""What the daemon needs to act: somebody who carries plans out.
 
-The daemon decides whether and when; ``wiring`` puts the planner and the executor's driver behind these.
+The daemon decides whether and when; ``driving`` puts the executor's driver behind this.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
-from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
-from ballast.daemon.policy import ActionKind
 from ballast.daemon.view import RunView
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Purpose:
-    """What a plan is wanted for."""
-
-    kind: ActionKind
-    dead: frozenset[int] = frozenset()
-    """Brokers whose replicas are to be rebuilt elsewhere."""
-
-
-class Planner(Protocol):
-    """Makes plans from readings; pure, but may take seconds."""
-
-    def plan(self, state: ClusterState, purpose: Purpose) -> Plan:
-        """The cheapest plan for this purpose; an empty one when there is nothing to do."""
-        ...
 
 
 class Hands(Protocol):
@@ -57,6 +38,10 @@ class Hands(Protocol):
 
     def throttle_debts(self) -> int:
         """Throttles that were set and not yet taken back."""
+        ...
+
+    def refresh(self) -> None:
+        """Read history and debts from the journal again."""
         ...
 
     def pause(self, *, paused: bool) -> None:

@@ -9,7 +9,7 @@ from ballast.core.fingerprint import fingerprint
 from ballast.core.leadership import electable, imbalance
 from ballast.core.plan import Plan
 from ballast.daemon import others
-from ballast.daemon.acting import propose
+from ballast.daemon.acting import propose, withdraw
 from ballast.daemon.policy import ActionKind, BesideController
 from ballast.daemon.scene import Scene
 
@@ -22,7 +22,7 @@ def check_leaders(scene: Scene) -> str:
     scene.memory.hysteresis = scene.memory.hysteresis.see(leaders, policy.leave, now_s)
     imbalanced = sorted(scene.memory.hysteresis.since_s)
     if not imbalanced:
-        scene.memory.proposals.pop(ActionKind.ELECTIONS, None)
+        withdraw(scene, ActionKind.ELECTIONS)
         return f"Leaders are level: the worst broker misses {leaders.worst_ratio:.1%} of its own."
     named = ", ".join(f"{b} ({leaders[b].ratio:.1%})" for b in imbalanced if _known(leaders.broker, b))
     headline = f"Leader imbalance over {policy.imbalance_percentage:g} % at broker {named}."
@@ -34,6 +34,7 @@ def check_leaders(scene: Scene) -> str:
         return f"{headline} Waiting whether the controller repairs it within {wait_s:.0f} s."
     plan = election_plan(state, lasting, scene.clock.now_ms())
     if plan.is_empty:
+        withdraw(scene, ActionKind.ELECTIONS)
         return f"{headline} None can be elected now: their preferred replicas are down, out of sync or moving."
     return f"{headline} {propose(scene, ActionKind.ELECTIONS, plan)}"
 

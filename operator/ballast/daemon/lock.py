@@ -7,7 +7,9 @@ the journal's ``acquire``, which takes the lock the moment its holder releases i
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
+from ballast.core.cluster import TopicPartition
 from ballast.daemon.acting import acts_key
 from ballast.daemon.logs import say
 from ballast.daemon.permission import Acts
@@ -15,7 +17,8 @@ from ballast.daemon.policy import ActionKind
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import LockView, Pause, Role
 from ballast.errors import BallastError, Fenced, LockHeld
-from ballast.ports.journal import Holder, Journal
+from ballast.executor.run import FINAL, Now, load_runs
+from ballast.ports.journal import Holder, Journal, Record
 
 log = logging.getLogger("ballast.daemon")
 
@@ -45,7 +48,9 @@ def recall(scene: Scene, journal: Journal) -> None:
     """Read what earlier processes left: the pause switch and the counts behind the caps."""
     pause, acts = None, {}
     kinds = {acts_key(kind): kind for kind in ActionKind}
-    for record in journal.read():
+    records = journal.read()
+    scene.memory.journaled = open_moves(scene, records)
+    for record in records:
         if record.key == PAUSE_KEY and record.value is not None:
             pause = Pause(
                 by=str(record.value.get("by", "somebody")),
@@ -58,7 +63,18 @@ def recall(scene: Scene, journal: Journal) -> None:
     scene.set_pause(pause)
 
 
+def open_moves(scene: Scene, records: Sequence[Record]) -> frozenset[TopicPartition]:
+    """Partitions that runs of the journal are moving, whoever carries them out."""
+    runs = load_runs(records, Now(scene.clock.now_ms(), scene.clock.monotonic_s())).values()
+    return frozenset(m.move.name for run in runs if not run.ended for m in run.moves.values() if m.stage not in FINAL)
+
+
 def _renew(scene: Scene, journal: Journal) -> str:
+    if scene.give_way:
+        who, scene.give_way = scene.give_way, ""
+        _step_down(scene, f"{who} asked to take over.")
+        journal.release()
+        return f"Gave the lock up for {who}; waiting in line for it."
     run = scene.hands.current() if scene.hands else None
     try:
         journal.renew(run.sentence if run else "")

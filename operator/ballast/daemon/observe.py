@@ -33,10 +33,11 @@ def observe(scene: Scene) -> str:
     figures = measure(
         state,
         threshold_percent=scene.policy.leaders.imbalance_percentage,
+        band_percent=scene.policy.level.trigger * 100,
         per_topic=scene.web.topic_metrics,
     )
-    ours = scene.hands.ours() if scene.hands else ()
-    found = others.find(state, ours, ignore=scene.policy.caution.ignore_others)
+    ours = frozenset(scene.hands.ours() if scene.hands else ())
+    found = others.find(state, ours | memory.journaled, ignore=scene.policy.caution.ignore_others)
     scene.board.publish(figures=figures, figures_error="", others=found)
     scene.publish_standings()
     if full and scene.on_state is not None:

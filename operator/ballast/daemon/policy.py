@@ -15,6 +15,9 @@ from zoneinfo import ZoneInfo
 from annotated_types import Ge, Gt, Interval
 from cronsim import CronSim, CronSimError
 
+from ballast.core.planner import PlannerPolicy
+from ballast.executor.policy import ExecutionPolicy
+
 Seconds = Annotated[float, Gt(0)]
 NonNegativeSeconds = Annotated[float, Ge(0)]
 Percent = Annotated[float, Interval(ge=0, le=100)]
@@ -143,6 +146,10 @@ class Intervals:
     """Between two checks of whether the load is level."""
     repair_s: Seconds = 60.0
     """Between two checks for dead brokers and broken racks."""
+    act_s: Seconds = 5.0
+    """Between two looks at whether a plan that exists may start by now."""
+    journal_s: Seconds = 30.0
+    """Between two readings of the journal's history."""
     lock_s: Seconds = 3.0
     """Between two renewals of the lock, or a standby's attempts to get it."""
     requests_s: Seconds = 2.0
@@ -230,6 +237,10 @@ class DaemonPolicy:
     """When to hold still."""
     stop: StopPolicy = StopPolicy()
     """What SIGTERM does."""
+    level: PlannerPolicy = field(default_factory=PlannerPolicy)
+    """How level is level enough, and what plans may do."""
+    execution: ExecutionPolicy = field(default_factory=ExecutionPolicy)
+    """How plans are carried out."""
 
     def mode_of(self, kind: ActionKind) -> Mode:
         """The mode in force for one kind of action."""

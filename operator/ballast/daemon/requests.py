@@ -22,8 +22,8 @@ Inbox = queue.SimpleQueue[Request]
 
 def submit(scene: Scene, inbox: Inbox, request: Request) -> None:
     """Take a request from the page: into the journal, so that the one that acts finds it, whichever replica was asked."""
-    if scene.journal is not None:
-        scene.journal.request(request)
+    if scene.letters is not None:
+        scene.letters.request(request)
     elif request.kind in {"pause", "resume"}:
         inbox.put(request)
     else:
@@ -37,14 +37,20 @@ def answer_requests(scene: Scene, inbox: Inbox) -> str:
         request = inbox.get_nowait()
         say(log, answer(scene, request), request=request.id, by=request.by)
         answered += 1
-    if scene.journal is not None and scene.board.view.role is Role.LEADER:
-        for request in [r for r in scene.journal.requests() if r.answer is None and r.kind in ANSWERS]:
+    if scene.journal is not None and scene.letters is not None and scene.board.view.role is Role.LEADER:
+        for request in [r for r in scene.letters.requests() if r.answer is None and _is_mine(scene, r)]:
             sentence = answer(scene, request)
             scene.journal.answer(request.id, sentence)
             say(log, sentence, request=request.id, by=request.by)
             answered += 1
     scene.publish_standings()
     return f"Answered {answered} request{'s' * (answered != 1)}." if answered else "Nobody asked for anything."
+
+
+def _is_mine(scene: Scene, request: Request) -> bool:
+    """What concerns the run in flight is answered by the driver that carries it out."""
+    run = scene.hands.current() if scene.hands else None
+    return request.kind in ANSWERS and (run is None or request.body.get("run") != run.id)
 
 
 def answer(scene: Scene, request: Request) -> str:
@@ -87,10 +93,18 @@ def _approve(scene: Scene, request: Request) -> str:
 
 
 def _cancel(scene: Scene, request: Request) -> str:
-    rollback = request.body.get("rollback") is True
+    rollback = request.kind == "rollback"
     if scene.hands is None or not scene.hands.cancel(rollback=rollback):
         return "Nothing is being carried out."
     return f"{request.by} cancelled the run" + (" and asked to undo what had arrived." if rollback else ".")
+
+
+def _take_over(scene: Scene, request: Request) -> str:
+    """Make room for a person: leave the run to them, give the lock up, and wait in line for it."""
+    if scene.hands is not None:
+        scene.hands.stop(drain_s=0.0)
+    scene.yield_to(request.by)
+    return f"The lock is given up for {request.by}; the daemon waits until it is free again."
 
 
 ANSWERS: dict[str, Callable[[Scene, Request], str]] = {
@@ -98,6 +112,8 @@ ANSWERS: dict[str, Callable[[Scene, Request], str]] = {
     "resume": _resume,
     "approve": _approve,
     "cancel": _cancel,
+    "rollback": _cancel,
+    "take-over": _take_over,
 }
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ballast.core.cluster import ClusterState
+from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Plan
-from ballast.daemon.hands import Hands, Planner
+from ballast.daemon.hands import Hands
 from ballast.daemon.patience import Hysteresis, Presence
 from ballast.daemon.permission import Acts, Situation, standings
 from ballast.daemon.policy import ActionKind, DaemonPolicy, WebPolicy
@@ -45,6 +45,8 @@ class Memory:
     proposals: dict[ActionKind, Proposal] = field(default_factory=dict)
     running: ActionKind | None = None
     """The kind of action that the current run is."""
+    journaled: frozenset[TopicPartition] = frozenset()
+    """Partitions that open runs of the journal move, whichever replica carries them out."""
 
 
 @dataclass(slots=True)
@@ -58,11 +60,20 @@ class Scene:
     web: WebPolicy = field(default_factory=WebPolicy)
     journal: Journal | None = None
     """None in observe mode: nothing is written to the cluster, and there is nothing to read."""
+    letters: Journal | None = None
+    """A second handle on the same journal, for reading and for requests: the first one blocks while it waits for the lock."""
     hands: Hands | None = None
-    planner: Planner | None = None
     pinned_cluster_id: str | None = None
     on_state: Callable[[ClusterState], None] | None = None
     """Told about every full reading: the sampler."""
+    refused: Callable[[str, str], None] = lambda _kind, _code: None
+    """Told about every plan that may not start: the kind of action and the guard's code."""
+    run_ended: Callable[[str], None] = lambda _outcome: None
+    """Told the outcome of every run that ends here."""
+    give_way: str = ""
+    """Whom the lock is to be given up for; the lock tick does it."""
+    look_again: Callable[[], None] = lambda: None
+    """Makes the checks due at once: something ended or changed."""
     memory: Memory = field(default_factory=Memory)
 
     def fresh_state(self) -> ClusterState:
@@ -109,6 +120,10 @@ class Scene:
     def publish_standings(self) -> None:
         """Show what may start now and what may not, and why."""
         self.board.publish(standings=standings(self.policy, self.situation()), mode=self.policy.mode.value)
+
+    def yield_to(self, who: str) -> None:
+        """Ask the lock tick to give the lock up."""
+        self.give_way = who
 
     def set_pause(self, pause: Pause | None) -> None:
         """Show the pause switch."""

@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from ballast.daemon import health
-from ballast.daemon.acting import notice_end
+from ballast.daemon.acting import act
+from ballast.daemon.books import read_books, show_run
 from ballast.daemon.leaders import check_leaders
 from ballast.daemon.lock import keep_lock
 from ballast.daemon.logs import say
 from ballast.daemon.loop import Beat, Loop, Tick
 from ballast.daemon.metrics import Metrics
 from ballast.daemon.observe import observe
+from ballast.daemon.planning import check_level, check_repair
 from ballast.daemon.policy import DaemonPolicy
 from ballast.daemon.requests import Inbox, answer_requests, submit
 from ballast.daemon.scene import Scene
@@ -66,6 +68,10 @@ class Service:
             Tick(
                 name="leaders", every_s=lambda: scene.policy.leaders.check_interval_s, run=lambda: check_leaders(scene)
             ),
+            Tick(name="repair", every_s=lambda: scene.policy.intervals.repair_s, run=lambda: check_repair(scene)),
+            Tick(name="level", every_s=lambda: scene.policy.intervals.level_s, run=lambda: check_level(scene)),
+            Tick(name="act", every_s=lambda: scene.policy.intervals.act_s, run=lambda: act(scene)),
+            Tick(name="journal", every_s=lambda: scene.policy.intervals.journal_s, run=lambda: read_books(scene)),
             *parts.more_ticks,
         )
         self.lock = self._loop(
@@ -73,8 +79,11 @@ class Service:
         )
         self.pulse = self._loop(
             Tick(name="requests", every_s=lambda: scene.policy.intervals.requests_s, run=self._requests),
+            Tick(name="run", every_s=lambda: scene.policy.intervals.requests_s, run=lambda: show_run(scene)),
             Tick(name="settings", every_s=lambda: scene.policy.intervals.settings_s, run=self._settings),
         )
+        scene.look_again, scene.run_ended = self.look_now, self.run_ended
+        scene.refused = lambda kind, code: self.metrics.refusals.labels(kind, code).inc()
         self.web = WebServer(build(self._web_parts()), scene.web)
 
     def run(self) -> None:
@@ -102,6 +111,11 @@ class Service:
         """The signs of life of every loop."""
         return {"pulse": self.pulse.beat, "work": self.work.beat, "lock": self.lock.beat}
 
+    def run_ended(self, outcome: str) -> None:
+        """Count a run, and read the books again soon."""
+        self.metrics.runs.labels(outcome).inc()
+        self.work.hurry("journal")
+
     def look_now(self) -> None:
         """Make the reading and the checks due at once."""
         for tick in self.work.ticks:
@@ -114,7 +128,6 @@ class Service:
         self._wake.wait(seconds)
 
     def _requests(self) -> str:
-        notice_end(self.scene)
         return answer_requests(self.scene, self.inbox)
 
     def _settings(self) -> str:

@@ -88,6 +88,8 @@ class RunView:
     moves_total: int = 0
     moves_done: int = 0
     moves_failed: int = 0
+    elections_total: int = 0
+    elections_held: int = 0
     bytes_total: int = 0
     bytes_left: int = 0
     rate_bytes_per_s: float = 0.0
@@ -114,8 +116,8 @@ class PlanView:
     waiting: bool
     """True when a person's approval would start it."""
     reasons: tuple[tuple[str, int], ...] = ()
-    before: Mapping[str, Any] = field(default_factory=dict)
-    after: Mapping[str, Any] = field(default_factory=dict)
+    resources: tuple[Mapping[str, Any], ...] = ()
+    """Per resource: name, label, unit, band, and least, most and outside before and after, as shares of the fair one."""
     examples: tuple[MoveView, ...] = ()
     obstacles: tuple[str, ...] = ()
 

@@ -163,6 +163,10 @@ def _check_value(kind: Any, place: Place, value: Any, origin: str) -> None:
                     hint=f"Did you mean {'.'.join((*place, near))}?" if near else f"Known here: {', '.join(names)}.",
                 )
             _check_value(types(kind)[str(key)], here, inner, origin)
+    elif isinstance(value, Mapping):
+        member = (get_args(kind) or (None,))[-1]
+        for key, inner in value.items():
+            _check_value(member, (*place, str(key)), inner, origin)
     elif isinstance(value, list):
         members = [a for a in get_args(kind) if isinstance(a, type) and is_dataclass(a)]
         for i, inner in enumerate(value):

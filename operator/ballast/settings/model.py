@@ -12,6 +12,7 @@ from typing import Annotated
 
 from annotated_types import Gt
 
+from ballast.core.planner import PlannerPolicy
 from ballast.daemon.policy import (
     Actions,
     Caution,
@@ -49,8 +50,9 @@ class ClusterSettings:
 class JournalSettings:
     """Where intents are written before they are carried out. Changes need a restart."""
 
-    topic: str = "__ballast_journal"
-    """The compacted topic in the cluster itself that holds the journal and the lock."""
+    file: Path | None = None
+    """A file instead of the topic in the cluster. Two processes of which one uses the file do not exclude each other:
+    for a cluster that lets nobody make a topic, with one replica only."""
     lease_s: Annotated[float, Gt(0)] = 15.0
     """How long after its holder's last sign of life the lock may be taken over, in seconds."""
 
@@ -80,6 +82,8 @@ class Settings:
     """How often the daemon looks."""
     caution: Caution = field(default_factory=Caution)
     """When to hold still."""
+    level: PlannerPolicy = field(default_factory=PlannerPolicy)
+    """How level is level enough, and what plans may do."""
     execution: ExecutionPolicy = field(default_factory=ExecutionPolicy)
     """How plans are carried out: batches, throttles, guards."""
     journal: JournalSettings = field(default_factory=JournalSettings)
@@ -103,6 +107,8 @@ class Settings:
             intervals=self.intervals,
             caution=self.caution,
             stop=self.stop,
+            level=self.level,
+            execution=self.execution,
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import signal
 import socket
 from collections.abc import Callable, Mapping
@@ -12,6 +11,7 @@ from types import FrameType
 
 from ballast.adapters.clock import SystemClock
 from ballast.daemon import logs
+from ballast.daemon.driving import DriverHands, HandParts
 from ballast.daemon.scene import Scene
 from ballast.daemon.service import Service, ServiceParts, SettingsChange
 from ballast.daemon.view import Board, View
@@ -21,7 +21,9 @@ from ballast.settings.load import load_settings
 from ballast.settings.model import Settings
 from ballast.settings.show import differences, flat, need_restart
 from ballast.settings.watch import FileWatch
-from ballast.wiring.cluster import open_cluster
+from ballast.wiring.cluster import OpenCluster, open_cluster
+from ballast.wiring.journal import this_process
+from ballast.wiring.runs import journal_of, new_run_id
 
 
 def run_daemon(config: Path | None, environment: Mapping[str, str]) -> None:
@@ -45,15 +47,35 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> None:
             web=settings.web,
             pinned_cluster_id=settings.cluster.id,
         )
+        if settings.daemon.writes:
+            give_hands(scene, opened, settings)
         service = Service(
             ServiceParts(
                 scene=scene,
-                holder=describe_self(clock, settings),
+                holder=describe_self(settings),
                 settings_changed=settings_reader(config, environment, settings),
             )
         )
         _obey_signals(service)
         service.run()
+
+
+def give_hands(scene: Scene, opened: OpenCluster, settings: Settings) -> None:
+    """What only a daemon that may write gets: the journal, a second handle for reading it, and the driver."""
+    choice = f"file:{settings.journal.file}" if settings.journal.file else None
+    scene.journal = journal_of(opened, choice, timeout_s=settings.cluster.timeout_s)
+    scene.letters = journal_of(opened, choice, timeout_s=settings.cluster.timeout_s)
+    scene.hands = DriverHands(
+        HandParts(
+            cluster=opened.cluster,
+            journal=scene.journal,
+            letters=scene.letters,
+            clock=scene.clock,
+            policy=lambda: scene.policy.execution,
+            new_id=new_run_id,
+            ended=lambda result: scene.run_ended(result.status),
+        )
+    )
 
 
 def first_view(settings: Settings, clock: Clock) -> View:
@@ -72,14 +94,9 @@ def instance_name() -> str:
     return os.environ.get("BALLAST_INSTANCE") or socket.gethostname()
 
 
-def describe_self(clock: Clock, settings: Settings) -> Holder:
+def describe_self(settings: Settings) -> Holder:
     """Who takes the lock."""
-    return Holder(
-        id=secrets.token_hex(8),
-        description=f"the daemon on {instance_name()} (process {os.getpid()})",
-        since_ms=clock.now_ms(),
-        lease_s=settings.journal.lease_s,
-    )
+    return this_process(f"ballast run on {instance_name()}", lease_s=settings.journal.lease_s)
 
 
 def settings_reader(

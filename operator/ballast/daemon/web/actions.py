@@ -24,7 +24,7 @@ log = logging.getLogger("ballast.audit")
 
 LEAST_TOKEN: Final = 16
 """Fewer characters than this are refused as a token: they can be guessed."""
-_KEPT: Final = {"pause": ("reason",), "resume": (), "approve": ("plan",), "cancel": ("run", "rollback")}
+_KEPT: Final = {"pause": ("reason",), "resume": (), "approve": ("plan",), "cancel": ("run",), "rollback": ("run",)}
 
 
 class Desk:
@@ -55,12 +55,14 @@ class Desk:
     def take(self, kind: str, body: Mapping[str, Any]) -> str:
         """Hand a request on and return its id; raises where the daemon cannot take it."""
         by = str(body.get("by") or "someone with the token")[:80]
+        if kind == "cancel" and body.get("rollback") is True:
+            kind = "rollback"
         request = Request(
             id=f"web-{secrets.token_hex(6)}",
             kind=kind,
             by=by,
             at_ms=self._clock.now_ms(),
-            body={key: body[key] for key in _KEPT[kind] if isinstance(body.get(key), str | bool)},
+            body={key: body[key] for key in _KEPT[kind] if isinstance(body.get(key), str)},
         )
         try:
             self._submit(request)

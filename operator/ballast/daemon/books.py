@@ -1,0 +1,26 @@
+"""What the journal tells a daemon that carries out runs, or stands by while another does."""
+
+from __future__ import annotations
+
+from ballast.daemon.lock import open_moves
+from ballast.daemon.scene import Scene
+
+
+def read_books(scene: Scene) -> str:
+    """History, debts, and which partitions somebody with our journal is moving."""
+    if scene.hands is None or scene.letters is None:
+        return "There is no journal: nothing is ever written."
+    scene.hands.refresh()
+    history, debts = tuple(scene.hands.history()), scene.hands.throttle_debts()
+    scene.memory.journaled = open_moves(scene, scene.letters.read())
+    scene.board.publish(history=history, throttle_debts=debts)
+    owed = f" {debts} throttles are still to be taken back." if debts else ""
+    return f"{len(history)} runs have ended.{owed}"
+
+
+def show_run(scene: Scene) -> str:
+    """Publish how far the run in flight has come."""
+    run = scene.hands.current() if scene.hands else None
+    if run != scene.board.view.run:
+        scene.board.publish(run=run)
+    return f"Run {run.id}: {run.sentence}." if run else "Nothing is being carried out."

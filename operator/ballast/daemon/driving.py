@@ -1,0 +1,214 @@
+"""The daemon's hands: the executor's driver on a thread of its own, one run at a time.
+
+The driver journals before it acts and checks the lease before each write; this module only starts it, listens to it, and
+turns what it tells into views.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.plan import Plan
+from ballast.daemon.logs import say
+from ballast.daemon.run_views import debts_in, past_runs, run_view
+from ballast.daemon.view import RunView
+from ballast.errors import BallastError, Fenced, Refused
+from ballast.executor.driver import Driver
+from ballast.executor.events import MoveChanged, Note, Progressed, Refusing, RunBegan, RunEnded, RunResult
+from ballast.executor.machine import Wish
+from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.progress import Progress
+from ballast.executor.rollback import rollback_plan
+from ballast.executor.run import Run
+from ballast.ports.cluster import Cluster
+from ballast.ports.journal import Journal
+from ballast.ports.time import Clock
+
+log = logging.getLogger("ballast.runs")
+
+Spawn = Callable[[Callable[[], None]], None]
+
+
+def in_a_thread(body: Callable[[], None]) -> None:
+    """How a run is carried out beside the loops."""
+    threading.Thread(target=body, name="run", daemon=True).start()
+
+
+@dataclass(slots=True, kw_only=True)
+class HandParts:
+    """What a driver is made of."""
+
+    cluster: Cluster
+    journal: Journal
+    letters: Journal
+    """A second handle on the journal for reading, so that nobody waits while the first one waits for the lock."""
+    clock: Clock
+    policy: Callable[[], ExecutionPolicy]
+    new_id: Callable[[], str]
+    ended: Callable[[RunResult], None] = lambda _: None
+    spawn: Spawn = in_a_thread
+
+
+class DriverHands:
+    """``Hands`` over the executor's driver."""
+
+    def __init__(self, parts: HandParts) -> None:
+        self._parts = parts
+        self._driver: Driver | None = None
+        self._progress: Progress | None = None
+        self._note = ""
+        self._busy = threading.Lock()
+        self._idle = threading.Event()
+        self._idle.set()
+        self._history: tuple[RunView, ...] = ()
+        self._debts = 0
+        self._leaving = False
+
+    def start(self, plan: Plan) -> str:
+        """Begin a run; refuses while there is one."""
+        run_id = self._parts.new_id()
+
+        def carry(driver: Driver) -> None:
+            self._follow(driver, driver.execute(plan, self._parts.policy(), run_id=run_id))
+
+        self._begin(carry)
+        return run_id
+
+    def adopt(self) -> str | None:
+        """Resume what is open in the journal, oldest first, then take back throttles that are still owed."""
+        driver = self._new_driver()
+        found = driver.open_runs()
+        if not found and not debts_in(self._parts.letters.read()):
+            return None
+
+        def carry(driver: Driver) -> None:
+            for run in found:
+                self._follow(driver, driver.resume(run))
+            for owed in driver.pay_debts():
+                say(log, f"Still owed: {owed}.", level=logging.WARNING)
+
+        self._begin(carry, driver)
+        return found[0].id if found else None
+
+    def current(self) -> RunView | None:
+        """The run in flight, as far as the newest look told."""
+        driver = self._driver
+        if driver is None or driver.run is None or self._idle.is_set():
+            return None
+        return run_view(driver.run, self._progress, self._note)
+
+    def ours(self) -> Collection[TopicPartition]:
+        """Partitions of the current run whose moves have not ended."""
+        driver = self._driver
+        if driver is None or driver.run is None or self._idle.is_set():
+            return frozenset()
+        return frozenset(m.move.name for m in driver.run.open_moves)
+
+    def history(self) -> Sequence[RunView]:
+        """Runs that ended, newest first."""
+        return self._history
+
+    def throttle_debts(self) -> int:
+        """What the journal's ledger says, while nothing is being carried out."""
+        return self._debts
+
+    def refresh(self) -> None:
+        """Read history and ledger from the journal again."""
+        records = self._parts.letters.read()
+        self._history = past_runs(records, self._parts.clock)
+        self._debts = len(debts_in(records))
+
+    def pause(self, *, paused: bool) -> None:
+        """Hold the next moves back, or go on."""
+        self._ask(Wish.PAUSE if paused else Wish.RESUME)
+
+    def cancel(self, *, rollback: bool = False) -> bool:
+        """Take back what is in flight; with ``rollback`` also what has arrived."""
+        return self._ask(Wish.ROLLBACK if rollback else Wish.CANCEL)
+
+    def stop(self, *, drain_s: float) -> None:
+        """Wait for the run's end at most so long, then leave it to a successor."""
+        if drain_s > 0:
+            self._idle.wait(drain_s)
+        self._leaving = True
+        driver = self._driver
+        if driver is not None:
+            driver.leave()
+        self._idle.wait(_LEAVE_S)
+        self._leaving = False
+
+    def hear(self, event: object) -> None:
+        """The driver's listener: log lines for decisions, the newest progress for views."""
+        if isinstance(event, Progressed):
+            self._progress = event.progress
+        elif isinstance(event, RunBegan):
+            word = "goes on" if event.resumed else "begins"
+            say(log, f"Run {event.run.id} {word}: {event.run.intent}", run=event.run.id, moves=len(event.run.moves))
+        elif isinstance(event, MoveChanged):
+            run = self._driver.run if self._driver else None
+            tail = f": {event.detail}" if event.detail else ""
+            sentence = f"{event.name} is {event.after.value}{tail}"
+            say(log, sentence, run=run.id if run else None, move=str(event.name), outcome=event.outcome or None)
+        elif isinstance(event, Refusing) and event.verdicts:
+            self._note = str(event.verdicts[0])
+            say(log, f"Held back: {event.verdicts[0]}", refusals=len(event.verdicts))
+        elif isinstance(event, Note):
+            self._note = event.text
+            say(log, event.text)
+        elif isinstance(event, RunEnded):
+            result = event.result
+            say(
+                log,
+                f"Run {result.run_id} ended: {result.status}.",
+                run=result.run_id,
+                outcome=result.status,
+                verified=result.verified,
+                failed=result.failed,
+                left=result.left,
+                seconds=round(result.seconds, 1),
+            )
+            self._parts.ended(result)
+
+    def _ask(self, wish: Wish) -> bool:
+        driver = self._driver
+        if driver is None or self._idle.is_set():
+            return False
+        driver.ask(wish)
+        return True
+
+    def _new_driver(self) -> Driver:
+        return Driver(self._parts.cluster, self._parts.journal, self._parts.clock, self)
+
+    def _begin(self, carry: Callable[[Driver], None], driver: Driver | None = None) -> None:
+        if not self._busy.acquire(blocking=False):
+            raise Refused("A run is being carried out already.")
+        self._driver, self._progress, self._note = driver or self._new_driver(), None, ""
+        self._idle.clear()
+        self._parts.spawn(lambda: self._carry(carry))
+
+    def _carry(self, carry: Callable[[Driver], None]) -> None:
+        try:
+            assert self._driver is not None
+            carry(self._driver)
+        except Fenced as lost:
+            say(log, f"The run is left to whoever acts now: {lost.message}", level=logging.WARNING)
+        except BallastError as failure:
+            say(log, f"The run stopped: {failure}", level=logging.WARNING, failure=failure.id)
+        except Exception:
+            log.exception("A bug in Ballast stopped the run; the next start adopts it")
+        finally:
+            self._idle.set()
+            self._busy.release()
+
+    def _follow(self, driver: Driver, result: RunResult) -> None:
+        """Roll back what a cancelled run had done, where somebody asked for that."""
+        run: Run | None = driver.run
+        if result.status == "cancelled" and result.rollback_wanted and result.verified and run is not None:
+            driver.execute(rollback_plan(run), run.policy, run_id=self._parts.new_id(), undoes=run.id)
+
+
+_LEAVE_S = 10.0

@@ -1,0 +1,79 @@
+"""The checks that need the planner: repair before improvement, free moves before dear ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ballast.core.cluster import ClusterState
+from ballast.core.plan import Plan
+from ballast.core.planner import Evacuate, Intent, Leaders, Level, Racks, plan
+from ballast.daemon.acting import outline, propose, withdraw
+from ballast.daemon.policy import ActionKind
+from ballast.daemon.scene import Scene
+
+_RACKLESS = 2
+"""Fewer racks than this cannot be spread over."""
+
+
+def check_level(scene: Scene) -> str:
+    """Is the load within its bands?  If not: reorders, which are free, and only when they do not suffice, moves."""
+    state = scene.fresh_state()
+    down = sorted(b.id for b in state.brokers if not b.alive)
+    if down:
+        withdraw(scene, ActionKind.REORDERS)
+        withdraw(scene, ActionKind.MOVES)
+        return f"Not levelled while broker {', '.join(map(str, down))} is down: repair comes first."
+    free = make(scene, state, Leaders())
+    said = []
+    if free.moves:
+        said.append(propose(scene, ActionKind.REORDERS, free))
+    else:
+        withdraw(scene, ActionKind.REORDERS)
+    dear = make(scene, state, Level())
+    if any(m.adding for m in dear.moves):
+        said.append(propose(scene, ActionKind.MOVES, dear))
+    else:
+        withdraw(scene, ActionKind.MOVES)
+    if not said:
+        return f"As level as it can be: {dear.obstacles[0].detail}." if dear.obstacles else "The load is level."
+    return " ".join(said)
+
+
+def check_repair(scene: Scene) -> str:
+    """Are brokers gone for good, or partitions without a rack for each replica?"""
+    state = scene.fresh_state()
+    grace_s = scene.policy.caution.dead_broker_grace_s
+    now_s = scene.clock.monotonic_s()
+    gone = scene.memory.presence.gone_since_s
+    dead = frozenset(b for b in scene.memory.presence.dead(grace_s, now_s) if _holds_replicas(state, b))
+    if dead:
+        repair = make(scene, state, Evacuate(brokers=dead))
+        named = ", ".join(str(b) for b in sorted(dead))
+        headline = f"Broker {named} has been gone for longer than {grace_s:.0f} s."
+        if repair.is_empty:
+            withdraw(scene, ActionKind.REPAIR)
+            short = repair.obstacles[0].detail if repair.obstacles else "There is nowhere to rebuild its replicas."
+            return f"{headline} {short}"
+        return f"{headline} {propose(scene, ActionKind.REPAIR, repair)}"
+    if gone:
+        withdraw(scene, ActionKind.REPAIR)
+        broker, since = max(gone.items(), key=lambda item: item[1])
+        left_s = grace_s - (now_s - since)
+        return f"Broker {broker} is down; it has {left_s:.0f} s to return before its replicas are rebuilt elsewhere."
+    racks = {b.rack for b in state.brokers if b.rack is not None}
+    if len(racks) >= _RACKLESS:
+        repair = make(scene, state, Racks())
+        if repair.moves:
+            return f"Racks are not respected. {propose(scene, ActionKind.REPAIR, repair)}"
+    withdraw(scene, ActionKind.REPAIR)
+    return "Nothing needs repair: every broker is up and racks are respected."
+
+
+def make(scene: Scene, state: ClusterState, intent: Intent) -> Plan:
+    """One plan from the newest reading, by the settings in force."""
+    made = plan(state, intent, policy=scene.policy.level)
+    return replace(made, created_at_ms=scene.clock.now_ms(), summary={**made.summary, "outline": outline(made)})
+
+
+def _holds_replicas(state: ClusterState, broker: int) -> bool:
+    return bool((state.partitions.replica == broker).any())

@@ -1,0 +1,88 @@
+"""Runs as the page and the metrics show them: the one in flight, and the ones of the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ballast.core.throttles import Setting
+from ballast.daemon.view import MoveView, RunView
+from ballast.executor.ledger import load_ledger
+from ballast.executor.progress import Progress, done_of, total_of
+from ballast.executor.run import FINAL, IN_FLIGHT, ElectionStage, MoveRun, Now, Run, Stage, load_runs
+from ballast.ports.journal import Record
+from ballast.ports.time import Clock
+
+SHOWN_MOVES: Final = 50
+SHOWN_RUNS: Final = 50
+
+
+def run_view(run: Run, progress: Progress | None = None, note: str = "") -> RunView:
+    """A run at this moment."""
+    moves = list(run.moves.values())
+    ended_well = sum(m.stage is Stage.VERIFIED for m in moves)
+    failed = sum(m.stage in FINAL and m.stage is not Stage.VERIFIED for m in moves)
+    total = sum(total_of(m) for m in moves)
+    done = sum(done_of(m) for m in moves)
+    flying = [m for m in moves if m.stage in IN_FLIGHT]
+    held = sum(e.stage is ElectionStage.HELD for e in run.elections.values())
+    return RunView(
+        id=run.id,
+        intent=run.intent,
+        phase=run.phase.value,
+        started_at_ms=run.started_ms,
+        ended_at_ms=run.ended_ms or None,
+        outcome=run.status.value if run.ended else "",
+        moves_total=len(moves),
+        moves_done=ended_well,
+        moves_failed=failed,
+        elections_total=len(run.elections),
+        elections_held=held,
+        bytes_total=total,
+        bytes_left=max(0, total - done),
+        rate_bytes_per_s=(progress.bytes_per_s or 0.0) if progress else 0.0,
+        seconds_left=progress.left_s if progress else None,
+        throttle_bytes_per_s=run.policy.throttle_bytes_per_s,
+        sentence=_sentence(run, flying, note),
+        moves=tuple(_move(m) for m in flying[:SHOWN_MOVES]),
+    )
+
+
+def past_runs(records: Iterable[Record], clock: Clock) -> tuple[RunView, ...]:
+    """Runs that ended, newest first."""
+    runs = load_runs(records, Now(clock.now_ms(), clock.monotonic_s())).values()
+    ended = sorted((r for r in runs if r.ended), key=lambda r: r.ended_ms, reverse=True)
+    return tuple(run_view(r) for r in ended[:SHOWN_RUNS])
+
+
+def debts_in(records: Iterable[Record]) -> tuple[Setting, ...]:
+    """Throttle settings that a journal says are still to be taken back."""
+    return tuple(load_ledger(records))
+
+
+def _sentence(run: Run, flying: list[MoveRun], note: str) -> str:
+    if run.ended:
+        return ""
+    stalled = [m for m in flying if m.stage is Stage.STALLED]
+    if stalled:
+        return f"{len(stalled)} of {len(flying)} moves in flight are stalled: {stalled[0].detail or 'no progress'}"
+    if flying:
+        return f"Moving {len(flying)} partition{'s' * (len(flying) != 1)}"
+    if run.verdicts:
+        return f"Held back: {run.verdicts[0]}"
+    if run.elections and not run.moves:
+        return f"Holding {len(run.elections)} election{'s' * (len(run.elections) != 1)}"
+    return note or "Looking"
+
+
+def _move(m: MoveRun) -> MoveView:
+    return MoveView(
+        topic=m.move.topic,
+        partition=m.move.partition,
+        old=m.move.old,
+        new=m.move.new,
+        size_bytes=total_of(m),
+        copied_bytes=done_of(m),
+        phase=m.stage.value,
+        reason=m.detail or str(m.move.reason),
+    )

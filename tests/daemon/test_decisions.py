@@ -1,0 +1,273 @@
+"""What the daemon decides, tick by tick, on a simulated cluster in simulated time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.daemon.conftest import bounce, give_hands, holder, not_led
+
+from ballast.daemon.acting import act
+from ballast.daemon.books import read_books
+from ballast.daemon.leaders import check_leaders
+from ballast.daemon.lock import keep_lock
+from ballast.daemon.observe import observe
+from ballast.daemon.planning import check_level, check_repair
+from ballast.daemon.policy import ActionKind, ActionPolicy, Actions, BesideController, DaemonPolicy, LeaderPolicy, Mode
+from ballast.daemon.requests import Inbox, answer_requests, submit
+from ballast.daemon.scene import Scene
+from ballast.daemon.view import Role
+from ballast.errors import Refused, Unavailable
+from ballast.ports.journal import Request
+from ballast.sim.clock import SimClock
+from ballast.sim.cluster import SimCluster
+from ballast.sim.journal import JournalStore
+from ballast.sim.model import SimBroker
+from ballast.sim.world import SimWorld
+
+AUTO = DaemonPolicy(mode=Mode.AUTO)
+
+
+@pytest.fixture
+def store() -> JournalStore:
+    """What outlives every process."""
+    return JournalStore()
+
+
+@pytest.fixture
+def leader(scene: Scene, store: JournalStore) -> Scene:
+    """A daemon in auto mode that holds the lock and has read the cluster."""
+    scene.policy = AUTO
+    give_hands(scene, store)
+    scene.set_role(Role.STARTING)
+    keep_lock(scene, holder())
+    observe(scene)
+    return scene
+
+
+def wait(scene: Scene, seconds: float) -> None:
+    """Let time pass and read the cluster again."""
+    scene.clock.sleep(seconds)
+    scene.clock.sleep(1)
+    observe(scene)
+
+
+def ask(scene: Scene, kind: str, **body: object) -> Request:
+    """A person's request, as the page hands it over."""
+    request = Request(id=f"r-{kind}-{scene.clock.now_ms()}", kind=kind, by="Ada", at_ms=scene.clock.now_ms(), body=body)
+    submit(scene, Inbox(), request)
+    return request
+
+
+def test_observe_mode_recommends_and_never_elects(scene: Scene, world: SimWorld) -> None:
+    """A broker that came back without its leaders is reported, and left as it is."""
+    bounce(world, 1)
+    observe(scene)
+    said = check_leaders(scene)
+    assert "Leader imbalance over 10 % at broker 1 (100.0%)" in said
+    assert "Would hold 4 elections" in said
+    assert "observe" in said
+    assert not_led(world, 1) == 4
+    assert [p.kind for p in scene.board.view.plans] == ["elections"]
+    assert not scene.board.view.plans[0].waiting
+
+
+def test_auto_mode_brings_leaders_home(leader: Scene, world: SimWorld) -> None:
+    """A broker that lost its leaders while nobody looked gets them back at once, and then there is nothing to do."""
+    bounce(world, 1)
+    observe(leader)
+    assert "Run run-1 started: hold 4 elections" in check_leaders(leader)
+    assert not_led(world, 1) == 0
+    wait(leader, 1)
+    assert "Leaders are level" in check_leaders(leader)
+
+
+def test_it_waits_for_quiet_after_a_brokers_return(leader: Scene, world: SimWorld, clock: SimClock) -> None:
+    """A return that the daemon saw starts the quiet time; elections come after it, not before."""
+    world.kill(1)
+    clock.sleep(20)
+    observe(leader)
+    world.start(1)
+    wait(leader, 60)
+    assert "Waiting for quiet: a broker came or went" in check_leaders(leader)
+    assert not_led(world, 1) == 4
+    wait(leader, leader.policy.caution.quiet_after_return_s + 1)
+    assert "Run run-1 started" in check_leaders(leader)
+    assert not_led(world, 1) == 0
+
+
+def test_it_leaves_the_controller_one_of_its_own_intervals(leader: Scene, world: SimWorld) -> None:
+    """While the controller rebalances by itself, only what it left over is elected."""
+    world.cluster_configs.pop("auto.leader.rebalance.enable")
+    bounce(world, 1)
+    leader.memory.full_read_at_s = None
+    observe(leader)
+    assert "Waiting whether the controller repairs it within 300 s" in check_leaders(leader)
+    wait(leader, 301)
+    assert "Run run-1 started" in check_leaders(leader)
+    leader.policy = replace(AUTO, leaders=LeaderPolicy(beside_controller=BesideController.STAND_BACK))
+    bounce(world, 2)
+    observe(leader)
+    assert "Left to the controller" in check_leaders(leader)
+    assert not_led(world, 2) == 4
+
+
+def test_caps_survive_a_restart(leader: Scene, world: SimWorld, clock: SimClock, store: JournalStore) -> None:
+    """A day's cap counts what the process before this one did."""
+    capped = replace(AUTO, actions=Actions(elections=ActionPolicy(per_day=1)))
+    leader.policy = capped
+    bounce(world, 1)
+    observe(leader)
+    assert "started" in check_leaders(leader)
+    assert leader.journal is not None
+    leader.journal.release()
+    successor = Scene(
+        cluster=SimCluster(world), clock=clock, board=type(leader.board)(), policy=capped, memory=type(leader.memory)()
+    )
+    give_hands(successor, store)
+    successor.policy = capped
+    keep_lock(successor, holder("successor"))
+    bounce(world, 2)
+    observe(successor)
+    assert "Started 1 times today, the cap is 1" in check_leaders(successor)
+    assert not_led(world, 2) == 4
+
+
+def test_approval_starts_exactly_what_was_shown(leader: Scene, world: SimWorld) -> None:
+    """A plan waits for a person; the word of a person starts it; another plan's name starts nothing."""
+    leader.policy = DaemonPolicy(mode=Mode.APPROVE)
+    bounce(world, 1)
+    observe(leader)
+    assert "Waiting for approval" in check_leaders(leader)
+    assert not_led(world, 1) == 4
+    (shown,) = leader.board.view.plans
+    assert shown.waiting
+    ask(leader, "approve", plan="elections-0")
+    answer_requests(leader, Inbox())
+    assert not_led(world, 1) == 4
+    ask(leader, "approve", plan=shown.id)
+    answer_requests(leader, Inbox())
+    assert not_led(world, 1) == 0
+    assert leader.letters is not None
+    answers = [r.answer for r in leader.letters.requests()]
+    assert answers[0] is not None
+    assert "There is no plan elections-0" in answers[0]
+    assert answers[1] is not None
+    assert f"Ada approved {shown.id}" in answers[1]
+
+
+def test_pause_survives_a_restart_and_holds_everything(
+    leader: Scene, world: SimWorld, clock: SimClock, store: JournalStore
+) -> None:
+    """The switch lives in the journal: the next process finds it on."""
+    ask(leader, "pause", reason="release night")
+    answer_requests(leader, Inbox())
+    assert leader.journal is not None
+    leader.journal.release()
+    successor = Scene(cluster=SimCluster(world), clock=clock, board=type(leader.board)(), policy=AUTO)
+    give_hands(successor, store)
+    keep_lock(successor, holder("successor"))
+    bounce(world, 1)
+    observe(successor)
+    assert "Paused by Ada" in check_leaders(successor)
+    assert "release night" in check_leaders(successor)
+    ask(successor, "resume")
+    answer_requests(successor, Inbox())
+    assert "started" in check_leaders(successor)
+
+
+def test_a_standby_does_nothing_and_takes_over_when_the_leader_is_gone(
+    leader: Scene, world: SimWorld, clock: SimClock, store: JournalStore
+) -> None:
+    """While the leader renews, the second process stands by; once it is silent for a lease, the second one acts."""
+    second = Scene(cluster=SimCluster(world), clock=clock, board=type(leader.board)(), policy=AUTO)
+    give_hands(second, store)
+    assert "Standing by" in keep_lock(second, holder("second"))
+    bounce(world, 1)
+    observe(second)
+    assert "Another process holds the cluster's lock" in check_leaders(second)
+    assert not_led(world, 1) == 4
+    assert "Took the lock" in keep_lock(second, holder("second"))
+    assert "started" in check_leaders(second)
+    assert not_led(world, 1) == 0
+    assert "Lost the lock" in keep_lock(leader, holder())
+    assert leader.board.view.role is Role.STANDBY
+
+
+def test_a_dead_broker_is_given_its_grace_and_then_rebuilt(leader: Scene, clock: SimClock) -> None:
+    """Within the grace nothing is moved; after it every replica has a living home and no throttle is left."""
+    cluster = leader.cluster
+    assert isinstance(cluster, SimCluster)
+    cluster.world.add_broker(SimBroker(id=4, rack="a"))
+    wait(leader, leader.policy.caution.quiet_after_return_s + 1)
+    cluster.world.kill(1)
+    wait(leader, 60)
+    assert "to return before its replicas are rebuilt" in check_repair(leader)
+    assert "repair comes first" in check_level(leader)
+    wait(leader, leader.policy.caution.dead_broker_grace_s)
+    said = check_repair(leader)
+    assert "Broker 1 has been gone" in said
+    assert "Run run-1 started" in said
+    wait(leader, 5)
+    assert all(1 not in p.replicas for p in cluster.world.partitions())
+    read_books(leader)
+    assert [r.outcome for r in leader.board.view.history] == ["done"]
+    assert leader.board.view.throttle_debts == 0
+
+
+def test_a_new_broker_is_filled(leader: Scene) -> None:
+    """An added, empty broker gets its share, and a level cluster is left alone afterwards."""
+    cluster = leader.cluster
+    assert isinstance(cluster, SimCluster)
+    cluster.world.add_broker(SimBroker(id=4, rack="a"))
+    wait(leader, leader.policy.caution.quiet_after_return_s + 1)
+    for _ in range(6):
+        check_level(leader)
+        wait(leader, 3600)
+    # Racks b and c have one broker each, which must keep all they hold; brokers 1 and 4 share what rack a has.
+    assert sum(4 in p.replicas for p in cluster.world.partitions()) == 6
+    assert "level" in check_level(leader).lower()
+    assert leader.board.view.plans == ()
+
+
+def test_a_foreign_reassignment_makes_it_stand_back(leader: Scene, world: SimWorld) -> None:
+    """What somebody else moves is named and waited for."""
+    world.add_broker(SimBroker(id=4, rack="b", nic_bytes_per_s=1e3))
+    bounce(world, 1)
+    cluster = leader.cluster
+    assert isinstance(cluster, SimCluster)
+    name = next(p.name for p in world.partitions() if p.replicas[0] == 2)
+    cluster.alter_reassignments({name: (4, 2, 3)})
+    wait(leader, leader.policy.caution.quiet_after_return_s + 1)
+    assert f"Standing back: A reassignment that Ballast did not start: {name}" in check_leaders(leader)
+
+
+def test_a_proposal_whose_cluster_changed_is_planned_anew(leader: Scene, world: SimWorld) -> None:
+    """Between planning and starting somebody changed the assignment: the old plan is not started."""
+    leader.policy = DaemonPolicy(mode=Mode.APPROVE)
+    bounce(world, 1)
+    observe(leader)
+    check_leaders(leader)
+    leader.memory.proposals[ActionKind.ELECTIONS] = replace(
+        leader.memory.proposals[ActionKind.ELECTIONS], approved_by="Ada"
+    )
+    world.add_topic("new", {0: (1, 2, 3)})
+    wait(leader, 1)
+    assert "planned anew" in act(leader)
+    assert leader.memory.proposals == {}
+    assert not_led(world, 1) == 4
+
+
+def test_another_cluster_at_the_same_address_is_refused(leader: Scene) -> None:
+    """The cluster id is pinned: a cluster that was replaced is not touched by decisions about the old one."""
+    leader.pinned_cluster_id = "another"
+    with pytest.raises(Refused, match="keeps cluster another"):
+        observe(leader)
+    assert "keeps cluster another" in leader.board.view.figures_error
+
+
+def test_nothing_is_decided_from_an_old_reading(leader: Scene, clock: SimClock) -> None:
+    """When the cluster has not been read for a while, checks refuse instead of guessing."""
+    clock.sleep(leader.policy.caution.max_snapshot_age_s + 1)
+    with pytest.raises(Unavailable, match="no fresh reading"):
+        check_leaders(leader)

@@ -1,0 +1,117 @@
+"""The loop: rhythm, failures that sleep, bugs that do not kill, signs of life."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+
+from ballast.daemon.health import STUCK_AFTER_S, alive, ready
+from ballast.daemon.loop import MAX_BACKOFF_S, Beat, Loop, Tick
+from ballast.daemon.view import Role, TickReport, View
+from ballast.errors import Unavailable
+from ballast.sim.clock import SimClock
+
+
+def make(clock: SimClock, run: Callable[[], str], every_s: float = 10) -> tuple[Loop, list[TickReport]]:
+    """A loop of one tick and everything it reports."""
+    reports: list[TickReport] = []
+    loop = Loop(
+        ticks=[Tick(name="t", every_s=lambda: every_s, run=run)],
+        clock=clock,
+        report=lambda _, report: reports.append(report),
+        nap=clock.sleep,
+    )
+    return loop, reports
+
+
+def test_a_tick_keeps_its_rhythm() -> None:
+    """Ten seconds from start to start, however long it takes, and never two at once."""
+    clock = SimClock()
+    began: list[float] = []
+
+    def run() -> str:
+        began.append(clock.monotonic_s())
+        clock.sleep(3)
+        return "done"
+
+    loop, reports = make(clock, run)
+    while clock.monotonic_s() < 35:
+        clock.sleep(loop.pass_once())
+    assert began == [0, 10, 20, 30]
+    assert all(r.ok and r.duration_s == 3 for r in reports)
+
+
+def test_failures_sleep_longer_each_time_and_recover_at_once() -> None:
+    """The delay doubles up to a bound; the first success restores the rhythm."""
+    clock = SimClock()
+    began: list[float] = []
+
+    def run() -> str:
+        began.append(clock.monotonic_s())
+        if len(began) < 8:
+            raise Unavailable("Nobody answers.")
+        return "back"
+
+    loop, reports = make(clock, run)
+    while len(began) < 10:
+        clock.sleep(loop.pass_once())
+    gaps = [b - a for a, b in pairwise(began)]
+    assert gaps == [20, 40, 80, 160, MAX_BACKOFF_S, MAX_BACKOFF_S, MAX_BACKOFF_S, 10, 10]
+    assert [r.failures for r in reports] == [1, 2, 3, 4, 5, 6, 7, 0, 0, 0]
+
+
+def test_a_bug_in_one_tick_leaves_the_others_alone(caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged with its traceback, told in a sentence, and the loop goes on."""
+    clock = SimClock()
+    ran: list[str] = []
+    reports: dict[str, TickReport] = {}
+
+    def bad() -> str:
+        raise ZeroDivisionError
+
+    def good() -> str:
+        ran.append("good")
+        return "fine"
+
+    loop = Loop(
+        ticks=[Tick(name="bad", every_s=lambda: 1, run=bad), Tick(name="good", every_s=lambda: 1, run=good)],
+        clock=clock,
+        report=reports.__setitem__,
+        nap=clock.sleep,
+    )
+    loop.pass_once()
+    assert ran == ["good"]
+    assert "ZeroDivisionError" in reports["bad"].sentence
+    assert not reports["bad"].ok
+    assert "Traceback" in caplog.text
+
+
+def test_hurry_makes_a_tick_due_now() -> None:
+    """What a person asks for does not wait for the rhythm."""
+    clock = SimClock()
+    loop, reports = make(clock, lambda: "ok", every_s=1000)
+    loop.pass_once()
+    loop.pass_once()
+    assert len(reports) == 1
+    loop.hurry("t")
+    loop.pass_once()
+    assert len(reports) == 2
+
+
+def test_a_stuck_loop_is_not_alive_and_says_where() -> None:
+    """The probe names the loop and the tick it hangs in."""
+    beats = {"work": Beat(at_s=0, doing="observe"), "pulse": Beat(at_s=STUCK_AFTER_S)}
+    assert alive(beats, STUCK_AFTER_S).ok
+    stuck = alive(beats, STUCK_AFTER_S + 1)
+    assert not stuck.ok
+    assert "work" in stuck.sentence
+    assert "observe" in stuck.sentence
+
+
+def test_ready_wants_a_reading() -> None:
+    """Before the first reading, with its reason; a process that stops is not ready either."""
+    view = View(figures_error="No broker answers.")
+    assert ready(view, now_ms=0, observe_s=15).sentence == "No broker answers."
+    assert not ready(View(role=Role.STOPPING), now_ms=0, observe_s=15).ok

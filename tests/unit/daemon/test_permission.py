@@ -1,0 +1,121 @@
+"""The table of reasons: which guard speaks first, and what each says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ballast.daemon.permission import CODES, Acts, Situation, standing, standings
+from ballast.daemon.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, LeaderPolicy, Mode, Window
+from ballast.daemon.view import Other, Pause, Role
+
+NOON_MS = 1_795_262_400_000  # 2026-11-21 12:00 UTC
+AUTO = DaemonPolicy(mode=Mode.AUTO)
+CALM = Situation(now_ms=NOON_MS, role=Role.LEADER, reading_age_s=5)
+FOREIGN = Other(code="foreign-reassignment", sentence="Somebody moves orders-0.", blocking=True)
+HARMLESS = Other(code="msk", sentence="This is MSK.", blocking=False)
+
+
+def code(kind: ActionKind, policy: DaemonPolicy, situation: Situation) -> str:
+    """The verdict in one word."""
+    return standing(kind, policy, situation).code
+
+
+@pytest.mark.parametrize(
+    ("situation", "expected"),
+    [
+        (CALM, "allowed"),
+        (replace(CALM, role=Role.STOPPING), "stopping"),
+        (replace(CALM, reading_age_s=None), "no-reading"),
+        (replace(CALM, reading_age_s=121), "no-reading"),
+        (replace(CALM, role=Role.STANDBY), "standby"),
+        (replace(CALM, pause=Pause(by="Ada", since_ms=NOON_MS, reason="night")), "paused"),
+        (replace(CALM, run="r1"), "busy"),
+        (replace(CALM, others=(HARMLESS, FOREIGN)), "others"),
+        (replace(CALM, others=(HARMLESS,)), "allowed"),
+        (replace(CALM, quiet_reason="a broker returned."), "quiet"),
+    ],
+)
+def test_each_guard_refuses_with_its_own_word(situation: Situation, expected: str) -> None:
+    """One thing wrong at a time."""
+    verdict = standing(ActionKind.MOVES, AUTO, situation)
+    assert verdict.code == expected
+    assert verdict.allowed is (expected == "allowed")
+    assert verdict.sentence.endswith(".")
+
+
+def test_repair_does_not_wait_for_quiet() -> None:
+    """Repair is what makes the cluster quiet: waiting for that would wait for ever."""
+    assert (
+        code(ActionKind.REPAIR, AUTO, replace(CALM, quiet_reason="12 partitions have replicas out of sync."))
+        == "allowed"
+    )
+
+
+def test_observe_is_said_before_everything_but_the_end() -> None:
+    """Whatever else holds, what is never allowed is told as that."""
+    busy = replace(CALM, role=Role.STANDBY, run="r", others=(FOREIGN,))
+    assert code(ActionKind.MOVES, DaemonPolicy(), busy) == "observe-only"
+
+
+def test_kafkas_switch_lets_elections_act_and_nothing_else() -> None:
+    """``auto.leader.rebalance.enable`` is about elections."""
+    policy = DaemonPolicy(leaders=LeaderPolicy(auto=True))
+    assert [s.kind for s in standings(policy, CALM) if s.allowed] == ["elections"]
+
+
+def test_windows_caps_and_cool_down_are_per_kind() -> None:
+    """Each limit binds the kind it is set for, and says when it ends."""
+    window = Window(opens="0 1 * * *", lasts_minutes=60)
+    policy = replace(
+        AUTO, actions=Actions(moves=ActionPolicy(windows=(window,)), elections=ActionPolicy(per_day=2, cool_down_s=60))
+    )
+    assert "2026-11-22 01:00 UTC" in standing(ActionKind.MOVES, policy, CALM).sentence
+    used = Acts().started(NOON_MS).started(NOON_MS)
+    at = replace(CALM, acts={ActionKind.ELECTIONS: used})
+    assert code(ActionKind.ELECTIONS, policy, at) == "cap-reached"
+    tomorrow = replace(at, now_ms=NOON_MS + 86_400_000)
+    assert code(ActionKind.ELECTIONS, policy, tomorrow) == "allowed"
+    cooling = replace(tomorrow, acts={ActionKind.ELECTIONS: used.ended(tomorrow.now_ms - 30_000)})
+    assert code(ActionKind.ELECTIONS, policy, cooling) == "cooling-down"
+    assert code(ActionKind.ELECTIONS, policy, replace(cooling, now_ms=cooling.now_ms + 31_000)) == "allowed"
+
+
+@given(end=st.integers(-(10**9), 10**9), cool_down=st.floats(0, 10**5))
+def test_a_clock_that_jumps_never_stretches_a_cool_down(end: int, cool_down: float) -> None:
+    """Whatever the wall clock does, the cool-down is over at the latest its own length after now."""
+    policy = replace(AUTO, actions=Actions(moves=ActionPolicy(cool_down_s=cool_down)))
+    acts = {ActionKind.MOVES: Acts().ended(NOON_MS + end)}
+    later = replace(CALM, now_ms=max(NOON_MS, NOON_MS + end) + int(cool_down * 1000) + 1, acts=acts)
+    assert code(ActionKind.MOVES, policy, later) == "allowed"
+
+
+@given(
+    role=st.sampled_from(list(Role)),
+    age=st.none() | st.floats(0, 1000),
+    run=st.none() | st.just("r"),
+    mode=st.sampled_from(list(Mode)),
+)
+def test_only_the_holder_with_a_fresh_reading_ever_acts(
+    role: Role, age: float | None, run: str | None, mode: Mode
+) -> None:
+    """Nothing is allowed to anyone but the lock's holder, from an old reading, or beside another run."""
+    situation = replace(CALM, role=role, reading_age_s=age, run=run)
+    for verdict in standings(DaemonPolicy(mode=mode), situation):
+        assert verdict.code in CODES
+        if verdict.allowed:
+            assert role is Role.LEADER
+            assert run is None
+            assert age is not None
+            assert age <= 120
+            assert mode is not Mode.OBSERVE
+
+
+def test_counts_survive_the_journal() -> None:
+    """What is written is what is read."""
+    acts = Acts().started(NOON_MS).ended(NOON_MS + 5)
+    assert Acts.from_json(acts.to_json()) == acts
+    assert Acts.from_json({}) == Acts()
