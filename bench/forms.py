@@ -8,8 +8,10 @@ cpu_follower_pct).  The *disk* form is ``NAME.brokers.csv.gz`` (broker_id, rack,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
-from ballast.core.cluster import UNKNOWN, Broker, ClusterState, LogDir, Partitions, Topic
+from ballast.core.cluster import UNKNOWN, Broker, ClusterState, LogDir, Partitions, Topic, TopicPartition
 from ballast.core.planner.loads import BYTES_IN, BYTES_OUT, CPU_UNIT, DISK, Loads
 from ballast.core.planner.policy import Capacity
 
@@ -35,11 +37,22 @@ class Case:
     form: str
     """``resource`` or ``disk``."""
 
+    def moved(self, new: Mapping[tuple[str, int], tuple[int, ...]]) -> Case:
+        """The cluster after these replica lists have come true."""
+        p = self.state.partitions
+        replica = p.replica.copy()
+        for (topic, number), members in new.items():
+            row = self.state.index[TopicPartition(topic, number)]
+            replica[p.start[row] : p.start[row + 1]] = members
+        alive = np.isin(replica, sorted(self.state.alive))
+        columns = replace(p, replica=replica, in_sync=alive, leader=replica[p.start[:-1]].copy())
+        return replace(self, state=replace(self.state, partitions=columns))
+
 
 def read(path: Path) -> Case:
     """Read either form: a folder, or the common prefix of the two files of the disk form."""
     if (path / "partitions.csv").is_file():
-        return _resource(path)
+        return _resource(path.name, pcsv.read_csv(path / "brokers.csv"), _partitions(path / "partitions.csv"))
     prefix = path
     if path.is_dir():
         found = sorted(path.glob("*.partitions.csv.gz"))
@@ -51,9 +64,14 @@ def read(path: Path) -> Case:
     return _disk(prefix)
 
 
-def _resource(path: Path) -> Case:
-    brokers = pcsv.read_csv(path / "brokers.csv").to_pylist()
-    table = _partitions(path / "partitions.csv")
+def written(name: str, brokers: list[str], partitions: list[str]) -> Case:
+    """A cluster from the rows of the two files of the resource form."""
+    members, rows = (pa.BufferReader("\n".join(lines).encode()) for lines in (brokers, partitions))
+    return _resource(name, pcsv.read_csv(members), _partitions(rows))
+
+
+def _resource(name: str, brokers_table: pa.Table, table: pa.Table) -> Case:
+    brokers = brokers_table.to_pylist()
     members = tuple(
         Broker(
             int(b["broker"]),
@@ -80,8 +98,8 @@ def _resource(path: Path) -> Case:
         )
         for b in brokers
     }
-    state = _state(path.name, members, table, ";", loads.size_bytes)
-    return Case(path.name, state, _in_row_order(table, loads), capacities, "resource")
+    state = _state(name, members, table, ";", loads.size_bytes)
+    return Case(name, state, _in_row_order(table, loads), capacities, "resource")
 
 
 def _disk(prefix: Path) -> Case:
@@ -108,9 +126,9 @@ def _disk(prefix: Path) -> Case:
     return Case(prefix.name, state, _in_row_order(table, loads), capacities, "disk")
 
 
-def _partitions(path: Path) -> pa.Table:
+def _partitions(source: Any) -> pa.Table:
     options = pcsv.ConvertOptions(column_types={"topic": pa.string(), "replicas": pa.string()})
-    return pcsv.read_csv(path, convert_options=options)
+    return pcsv.read_csv(source, convert_options=options)
 
 
 def _scaled(table: pa.Table, column: str, factor: float) -> npt.NDArray[np.int64]:

@@ -38,7 +38,9 @@ def moves_of(
     ranked: list[tuple[tuple[int, float, int], Move]] = []
     for row in _changed(problem, cur).tolist():
         old = problem.old[problem.old_start[row] : problem.old_start[row + 1]].tolist()
-        new = cur[problem.start[row] : problem.start[row + 1]].tolist()
+        new = _in_order(old, cur[problem.start[row] : problem.start[row + 1]].tolist())
+        if new == old:
+            continue
         _carry(problem, after, row, old, new)
         name = state.name(row)
         reason, rank = reasons.of(row, old, new)
@@ -69,6 +71,12 @@ def _changed(problem: Problem, cur: SmallInts) -> Ints:
         if not bool((new < 0).any()) and (len(new) != len(old) or bool((new != old).any())):
             out.append(p)
     return np.array(out, np.int64)
+
+
+def _in_order(old: list[int], new: list[int]) -> list[int]:
+    """The leader first, then those who stay in the order they had, then those who come."""
+    stay = [b for b in old if b in new[1:]]
+    return [new[0], *stay, *(b for b in new[1:] if b not in old)]
 
 
 def _carry(problem: Problem, load: Ints, row: int, old: list[int], new: list[int]) -> None:

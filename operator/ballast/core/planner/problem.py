@@ -85,7 +85,7 @@ def problem_of(state: ClusterState, loads: Loads, policy: PlannerPolicy, scope: 
             unit[k] = np.rint(unit[k])
         lead[:, k], follow[:, k] = np.rint(r.lead * unit[k]), np.rint(r.follow * unit[k])
         band = policy.band_of(r.name) if bands == "target" else policy.trigger_of(r.name)
-        below, above = _limits(r, fair, band, policy)
+        below, above = _limits(r, fair, band, policy, INSIDE if bands == "target" else 0.0)
         used = scope.shares & scope.leads if r.leaders_only else scope.shares
         low[used, k] = np.ceil(below[used] * unit[k])
         high[used, k] = np.floor(above[used] * unit[k])
@@ -202,7 +202,7 @@ def _racks(state: ClusterState, scope: Scope) -> tuple[SmallInts, SmallInts]:
     return rack, np.maximum(limit, 1).astype(np.int32)
 
 
-def _limits(r: Resource, fair: Floats, band: float, policy: PlannerPolicy) -> tuple[Floats, Floats]:
+def _limits(r: Resource, fair: Floats, band: float, policy: PlannerPolicy, inside: float) -> tuple[Floats, Floats]:
     """The band around fair shares, in the resource's own unit."""
     if r.counted:
         # A count is whole: a band narrower than one replica still allows the two counts next to the share.
@@ -210,7 +210,7 @@ def _limits(r: Resource, fair: Floats, band: float, policy: PlannerPolicy) -> tu
         below = np.minimum(np.ceil(fair * (1 - band) - 1e-9), np.floor(fair + 1e-9))
         return below, above
     slack = float(policy.slack_bytes) if r.name == DISK else 0.0
-    width = np.maximum(fair * (band - INSIDE), slack)
+    width = np.maximum(fair * (band - inside), slack)
     return np.maximum(fair - width, 0), fair + width
 
 
@@ -233,8 +233,8 @@ def _fair_shares(
     total = float(figure[inside | (home < 0)].sum())
     weight = np.where(active, r.capacity, 0.0)
     most = np.where(active, np.inf, 0.0)
-    stuck = active & ~scope.takes & ~r.leaders_only
-    if scope.roam:
+    if scope.roam and not r.leaders_only:
+        stuck = active & ~scope.takes
         most[stuck] = present[stuck]
     share = _fill(total, weight, most, np.arange(brokers))
     if r.leaders_only or not bool(active.any()):

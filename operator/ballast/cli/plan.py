@@ -1,0 +1,183 @@
+"""``ballast plan``: one command for each intent, one plan out."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.plan_options import PlanOptions, partition_of, plan_options
+from ballast.core.planner import (
+    ChangeReplicationFactor,
+    Decommission,
+    Demote,
+    Evacuate,
+    Expand,
+    Intent,
+    Leaders,
+    Level,
+    Racks,
+    Swap,
+)
+from ballast.errors import Infeasible, UsageError
+
+if TYPE_CHECKING:
+    from ballast.core.plan import Plan
+
+EXIT_PENDING = 3
+
+
+@click.group()
+def plan() -> None:
+    """Make a plan: what is wrong, what to do, what it costs and why.  Nothing is changed.
+
+    Every plan prints the least bytes that any plan could move.  Save it with --save and carry it out with ballast apply.
+    """
+
+
+@plan.command()
+@plan_options
+@cluster_options
+def level(*, options: PlanOptions, cluster: ClusterOptions) -> int:
+    """Bring everything within its band: dead and draining brokers, racks, disk, traffic, replicas, leaders."""
+    return _run(Level(selection=options.selection()), options, cluster)
+
+
+@plan.command()
+@plan_options
+@cluster_options
+def leaders(*, options: PlanOptions, cluster: ClusterOptions) -> int:
+    """Level leadership by reorders and elections alone: no byte moves."""
+    return _run(Leaders(selection=options.selection()), options, cluster)
+
+
+@plan.command()
+@click.argument("brokers_", type=int, nargs=-1, required=True, metavar="BROKER…")
+@plan_options
+@cluster_options
+def demote(*, brokers_: tuple[int, ...], options: PlanOptions, cluster: ClusterOptions) -> int:
+    """Take leadership away from brokers, and change nothing else."""
+    return _run(Demote(brokers=frozenset(brokers_), selection=options.selection()), options, cluster)
+
+
+@plan.command()
+@click.argument("brokers_", type=int, nargs=-1, required=True, metavar="BROKER…")
+@plan_options
+@cluster_options
+def decommission(*, brokers_: tuple[int, ...], options: PlanOptions, cluster: ClusterOptions) -> int:
+    """Empty brokers so that they can be stopped; run it again and it goes on where it was."""
+    return _run(Decommission(brokers=frozenset(brokers_), selection=options.selection()), options, cluster)
+
+
+@plan.command()
+@click.argument("brokers_", type=int, nargs=-1, required=True, metavar="BROKER…")
+@plan_options
+@cluster_options
+def expand(*, brokers_: tuple[int, ...], options: PlanOptions, cluster: ClusterOptions) -> int:
+    """Fill new brokers to their share; nothing moves between the old ones."""
+    return _run(Expand(brokers=frozenset(brokers_), selection=options.selection()), options, cluster)
+
+
+@plan.command()
+@click.argument("brokers_", type=int, nargs=-1, metavar="BROKER…")
+@click.option("--rack", "racks_", multiple=True, metavar="RACK", help="Every broker of this rack.")
+@plan_options
+@cluster_options
+def evacuate(
+    *, brokers_: tuple[int, ...], racks_: tuple[str, ...], options: PlanOptions, cluster: ClusterOptions
+) -> int:
+    """Restore elsewhere what sits on dead brokers, or on a rack."""
+    if not brokers_ and not racks_:
+        raise UsageError("Nothing to evacuate is named.", hint="Give broker ids, or --rack.")
+    intent = Evacuate(brokers=frozenset(brokers_), racks=frozenset(racks_), selection=options.selection())
+    return _run(intent, options, cluster)
+
+
+@plan.command(name="change-rf")
+@click.argument("topics_", nargs=-1, metavar="TOPIC…")
+@click.option("--to", type=click.IntRange(1), required=True, help="Replicas that each partition shall have.")
+@plan_options
+@cluster_options
+def change_rf(*, topics_: tuple[str, ...], to: int, options: PlanOptions, cluster: ClusterOptions) -> int:
+    """Give topics more or fewer replicas, racks kept; topics are regular expressions on the whole name."""
+    if bool(topics_) == bool(options.topics):
+        raise UsageError("Which topics?", hint="Name them as arguments or with --topics; '.*' is every topic.")
+    pattern = options.topics or "|".join(f"(?:{t})" for t in topics_)
+    return _run(
+        ChangeReplicationFactor(to=to, selection=replace(options.selection(), topics=pattern)), options, cluster
+    )
+
+
+@plan.command()
+@plan_options
+@cluster_options
+def racks(*, options: PlanOptions, cluster: ClusterOptions) -> int:
+    """Give the replicas of each partition racks of their own; move nothing else."""
+    return _run(Racks(selection=options.selection()), options, cluster)
+
+
+@plan.command()
+@click.argument("old", type=int)
+@click.argument("new", type=int)
+@plan_options
+@cluster_options
+def swap(*, old: int, new: int, options: PlanOptions, cluster: ClusterOptions) -> int:
+    """Put broker NEW in the place of broker OLD in every replica list."""
+    return _run(Swap(old=old, new=new, selection=options.selection()), options, cluster)
+
+
+def _run(intent: Intent, options: PlanOptions, cluster: ClusterOptions) -> int:
+    policy = options.policy()
+    wanted = partition_of(options.why) if options.why else None
+    with cluster.open() as opened:
+        state = opened.cluster.snapshot()
+    from ballast.core.planner import Loads
+    from ballast.core.planner import plan as make_plan
+
+    loads = Loads.from_state(state)
+    made = make_plan(state, intent, loads=loads, policy=policy, seed=options.seed)
+    made = replace(made, created_at_ms=int(time.time() * 1000))
+    if wanted is not None or options.why_not is not None:
+        from ballast.core.planner.explain import why, why_not
+
+        lines = why(state, made, intent, wanted, loads=loads, policy=policy) if wanted else ()
+        if options.why_not is not None:
+            lines += why_not(state, made, intent, options.why_not, loads=loads, policy=policy)
+        click.echo("\n".join(lines))
+        return 0
+    _write(made, options)
+    _show(made, options)
+    if made.status == "infeasible":
+        first = made.obstacles[0]
+        raise Infeasible(f"{first.subject}: {first.detail}.", hint=first.remedy or None)
+    return EXIT_PENDING if options.check and not made.is_empty else 0
+
+
+def _write(made: Plan, options: PlanOptions) -> None:
+    from ballast.core.plan_file import dumps
+
+    if options.save is not None:
+        options.save.write_text(dumps(made), encoding="utf-8")
+        click.echo(f"Plan saved; carry it out with: ballast apply {options.save}", err=True)
+    if options.report is not None:
+        from ballast.core.planner.report import page
+
+        options.report.write_text(page(made, rate_bytes_per_s=options.rate_bytes_per_s), encoding="utf-8")
+        click.echo(f"Report written to {options.report}", err=True)
+
+
+def _show(made: Plan, options: PlanOptions) -> None:
+    from ballast.core.plan_file import dumps, kafka_json
+
+    if options.form == "kafka":
+        sys.stdout.write(kafka_json(made))
+    elif options.output == "json":
+        sys.stdout.write(dumps(made))
+    else:
+        from ballast.cli.plan_view import show
+
+        show(made, rate_bytes_per_s=options.rate_bytes_per_s)

@@ -1,0 +1,172 @@
+"""A plan as people read it: what is wrong, what to do, what it costs, before and after."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_count, render_table
+
+if TYPE_CHECKING:
+    from ballast.core.plan import Plan
+
+MOVES_SHOWN: Final = 12
+BROKERS_SHOWN: Final = 40
+_STYLE: Final = {"complete": "green", "nothing-to-do": "green", "partial": "yellow", "infeasible": "red"}
+
+
+def show(plan: Plan, *, rate_bytes_per_s: int) -> None:
+    """Print the whole plan."""
+    out = console()
+    summary = plan.summary
+    out.print(headline(plan), style=_STYLE.get(plan.status, ""))
+    for line in cost_lines(plan, rate_bytes_per_s):
+        out.print(f"  {line}")
+    if summary.get("resources"):
+        out.print()
+        out.print(_resources(summary["resources"], out.width))
+    brokers = summary.get("brokers", [])
+    if brokers and len(brokers) <= BROKERS_SHOWN:
+        out.print()
+        out.print(_brokers(brokers, summary["resources"], out.width))
+    if plan.moves:
+        out.print()
+        out.print(_moves(plan, out.width))
+        if len(plan.moves) > MOVES_SHOWN:
+            out.print(f"  … and {len(plan.moves) - MOVES_SHOWN:,} more (--output json has them all)")
+    for obstacle in plan.obstacles:
+        out.print()
+        out.print(f"{obstacle.subject}: {obstacle.detail}.", style="yellow")
+        if obstacle.remedy:
+            out.print(f"  → {obstacle.remedy}")
+    if plan.assumptions:
+        out.print()
+    for assumption in plan.assumptions:
+        out.print(f"Assumed: {assumption}", style="dim")
+
+
+def headline(plan: Plan) -> str:
+    """The plan in one sentence."""
+    if plan.status == "nothing-to-do":
+        return f"{plan.intent}: nothing to do, everything is within its band."
+    if plan.status == "infeasible":
+        return f"{plan.intent}: cannot be done on this cluster as it is."
+    s = plan.summary
+    parts = []
+    if s.get("replica_moves"):
+        parts.append(f"copy {s['replica_moves']:,} replicas ({human_bytes(plan.bytes_moved)})")
+    if s.get("reorders"):
+        parts.append(f"reorder {s['reorders']:,} replica lists (free)")
+    removed = sum(1 for m in plan.moves if m.removing and not m.adding)
+    if removed:
+        parts.append(f"drop replicas of {removed:,} partitions")
+    if plan.elections:
+        parts.append(f"hold {len(plan.elections):,} elections (free)")
+    end = "" if plan.status == "complete" else "; this does not reach everything, see below"
+    return f"{plan.intent}: {', '.join(parts) or 'nothing that can be done'}{end}."
+
+
+def cost_lines(plan: Plan, rate_bytes_per_s: int) -> list[str]:
+    """Bytes, bound and time."""
+    if not any(m.adding for m in plan.moves):
+        return ["No byte moves."] if plan.moves or plan.elections else []
+    if plan.bytes_moved == 0:
+        return ["No size is known, so neither bytes nor time can be told."]
+    lines = []
+    moved = human_bytes(plan.bytes_moved)
+    if plan.bound_bytes:
+        over = plan.bytes_moved / plan.bound_bytes - 1
+        lines.append(
+            f"Moves {moved}; no plan can do it with less than {human_bytes(plan.bound_bytes)} "
+            f"(this one is {over:.1%} above; {plan.bound_method})."
+        )
+    else:
+        lines.append(f"Moves {moved}.")
+    longest = max((b["bytes_in"] for b in plan.summary.get("brokers", [])), default=0)
+    if longest:
+        lines.append(
+            f"At {human_bytes(rate_bytes_per_s)}/s into each broker, side by side, it takes about "
+            f"{human_time(longest / rate_bytes_per_s)}; one after another {human_time(plan.bytes_moved / rate_bytes_per_s)}."
+        )
+    return lines
+
+
+def human_time(seconds: float) -> str:
+    """``5400`` as ``1 h 30 min``."""
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours < 48 else f"{hours / 24:.1f} days"
+
+
+def human_load(value: float, unit: str) -> str:
+    """A load in its resource's unit."""
+    if unit == "bytes":
+        return human_bytes(value)
+    if unit == "bytes/s":
+        return f"{human_bytes(value)}/s"
+    return human_count(round(value))
+
+
+def _resources(resources: list[dict[str, Any]], width: int) -> Any:
+    columns = [Column("Resource", "left"), Column("Band"), Column("Least and most before"), Column("Outside"),
+               Column("Least and most after"), Column("Outside")]  # fmt: skip
+    rows: list[Row] = []
+    for r in resources:
+        before, after = r["before"], r["after"]
+        rows.append(
+            [
+                r["label"],
+                f"±{r['band']:.0%}",
+                f"{before['least']:.0%} … {before['most']:.0%}",
+                _outside(before["outside"]),
+                f"{after['least']:.0%} … {after['most']:.0%}",
+                _outside(after["outside"]),
+            ]
+        )
+    return render_table(columns, rows, width)
+
+
+def _outside(count: int) -> Cell:
+    return Cell(f"{count} brokers" if count else "none", "yellow" if count else "green")
+
+
+def _brokers(brokers: list[dict[str, Any]], resources: list[dict[str, Any]], width: int) -> Any:
+    columns = [Column("Broker"), Column("Rack", "left", 3)]
+    for r in resources:
+        rank = 0 if r["name"] in {"disk", "leaders"} else 2
+        columns.append(Column(r["label"], rank=rank))
+    columns += [Column("Gets", rank=1), Column("Gives", rank=1)]
+    rows: list[Row] = []
+    for b in brokers:
+        row: list[str | Cell] = [str(b["broker"]) if b["alive"] else f"{b['broker']} (dead)", b["rack"] or "-"]
+        for r in resources:
+            old, new = (human_load(b[side][r["name"]], _unit(r)) for side in ("before", "after"))
+            row.append(old if old == new else f"{old} → {new}")
+        row += [human_bytes(b["bytes_in"]), human_bytes(b["bytes_out"])]
+        rows.append(row)
+    return render_table(columns, rows, width)
+
+
+def _unit(resource: dict[str, Any]) -> str:
+    unit = resource["unit"]
+    assert isinstance(unit, str)
+    return unit
+
+
+def _moves(plan: Plan, width: int) -> Any:
+    columns = [Column("Partition", "left"), Column("From", "left"), Column("To", "left"), Column("Bytes"),
+               Column("Why", "left", 1)]  # fmt: skip
+    rows: list[Row] = [
+        [
+            str(m.name),
+            ",".join(map(str, m.old)),
+            ",".join(map(str, m.new)),
+            human_bytes(m.bytes_moved) if m.size_bytes >= 0 or not m.adding else "?",
+            m.reason.detail or m.reason.code,
+        ]
+        for m in plan.moves[:MOVES_SHOWN]
+    ]
+    return render_table(columns, rows, width)

@@ -1,0 +1,117 @@
+"""Answers the questions a person has about a plan: why this move, and why not that broker."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.plan import Plan
+from ballast.core.planner.intents import Intent
+from ballast.core.planner.loads import Loads
+from ballast.core.planner.policy import PlannerPolicy
+from ballast.core.planner.rules import Setup, judge
+from ballast.errors import UsageError
+
+
+def why(
+    state: ClusterState, plan: Plan, intent: Intent, wanted: TopicPartition, *, loads: Loads, policy: PlannerPolicy
+) -> tuple[str, ...]:
+    """Why a partition moves, or stays."""
+    row = state.index.get(wanted)
+    if row is None:
+        raise UsageError(f"There is no partition {wanted}.", hint="Write TOPIC-NUMBER, for example orders-3.")
+    move = next((m for m in plan.moves if m.name == wanted), None)
+    if move is None:
+        return (f"{wanted} stays on {_list(state.target(row))}: {_why_stays(state, plan, intent, row, loads, policy)}",)
+    lines = [
+        f"{wanted} goes from {_list(move.old)} to {_list(move.new)} because {move.reason.detail or move.reason.code}."
+    ]
+    lines.append(f"  It copies {move.bytes_moved} bytes." if move.adding else "  It is a reorder: no byte moves.")
+    lines += [f"  Broker {b}: {_standing(plan, b)}." for b in move.adding]
+    lines += [f"  Broker {b} gives its replica up: {_standing(plan, b)}." for b in move.removing]
+    setup = Setup.of(state, intent, loads, policy)
+    refused = Counter(v.rule for b in state.brokers if (v := judge(setup, row, b.id)) is not None)
+    if refused:
+        told = ", ".join(f"{count} by {rule}" for rule, count in refused.most_common())
+        lines.append(f"  Brokers that could not have it: {told}.")
+    return tuple(lines)
+
+
+def why_not(
+    state: ClusterState, plan: Plan, intent: Intent, broker: int, *, loads: Loads, policy: PlannerPolicy
+) -> tuple[str, ...]:
+    """Why a broker gets nothing (or no more), and why it gives nothing (or no more)."""
+    known = state.broker(broker)
+    if known is None:
+        raise UsageError(f"There is no broker {broker}.", hint="ballast status lists the brokers.")
+    setup = Setup.of(state, intent, loads, policy)
+    gets = [m for m in plan.moves if broker in m.adding]
+    gives = [m for m in plan.moves if broker in m.removing]
+    lines = [f"Broker {broker} gets {len(gets)} replicas and gives {len(gives)}: {_standing(plan, broker)}."]
+    closed = setup.scope.why_closed.get(state.broker_index[broker])
+    if closed:
+        lines.append(f"  It takes no replica: {closed}.")
+    elif not gets:
+        lines.append(f"  It is not given more: {_room(plan, broker)}.")
+    refused: Counter[str] = Counter()
+    for row in range(len(state.partitions)):
+        verdict = judge(setup, row, broker)
+        if verdict is not None:
+            refused[verdict.rule] += 1
+    total = len(state.partitions)
+    for rule, count in refused.most_common():
+        lines.append(f"  {count} of {total} partitions could not come here: {_WORDS.get(rule, rule)}.")
+    return tuple(lines)
+
+
+_WORDS = {
+    "broker-open": "the broker takes no replicas in this plan",
+    "partition-open": "they are left out, moving, pinned or being deleted",
+    "no-twin": "they have a replica here already",
+    "rack-free": "its rack has one of their replicas already",
+    "disk-room": "its disk would be too full",
+}
+
+
+def _why_stays(state: ClusterState, plan: Plan, intent: Intent, row: int, loads: Loads, policy: PlannerPolicy) -> str:
+    setup = Setup.of(state, intent, loads, policy)
+    refused = [v for b in state.brokers if (v := judge(setup, row, b.id)) is not None]
+    closed = next((v for v in refused if v.rule == "partition-open"), None)
+    if closed is not None:
+        return f"{closed.detail}."
+    if len(refused) == len(state.brokers):
+        return "no other broker may have it (" + ", ".join(sorted({_WORDS[v.rule] for v in refused})) + ")."
+    if plan.status == "nothing-to-do":
+        return "everything is within its band."
+    return "moving it would not bring any broker nearer to its band for fewer bytes than the moves that were chosen."
+
+
+def _standing(plan: Plan, broker: int) -> str:
+    """Where a broker stands before and after, in the resource that is furthest from its share."""
+    figures = next((b for b in plan.summary.get("brokers", []) if b["broker"] == broker), None)
+    if figures is None:
+        return "nothing is known of it"
+    told = []
+    for r in plan.summary["resources"]:
+        share = figures["share"][r["name"]]
+        if share:
+            before, after = (figures[side][r["name"]] / share - 1 for side in ("before", "after"))
+            told.append((abs(before), f"{r['label']} {before:+.0%} of its share before, {after:+.0%} after"))
+    if not told:
+        return "it has no share of the load"
+    return "; ".join(text for _, text in sorted(told, key=lambda pair: -pair[0])[:3])
+
+
+def _room(plan: Plan, broker: int) -> str:
+    figures = next((b for b in plan.summary.get("brokers", []) if b["broker"] == broker), None)
+    if figures is None:
+        return "nothing is known of it"
+    for r in plan.summary["resources"]:
+        share = figures["share"][r["name"]]
+        if share and figures["after"][r["name"]] < share * (1 - r["band"]):
+            return f"its {r['label']} is below the band, but no legal move would repair that"
+    return "every one of its resources is within its band after the plan"
+
+
+def _list(brokers: tuple[int, ...]) -> str:
+    return "[" + ", ".join(map(str, brokers)) + "]"

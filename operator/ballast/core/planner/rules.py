@@ -1,0 +1,126 @@
+"""The hard rules as objects that answer: accept, or reject with a reason.
+
+The search obeys the same rules through masks and inlined tests, because it asks a hundred million times; these objects
+serve explanations, where a sentence matters and speed does not.  A test holds the two to each other.  To add a rule,
+write a function that gives a ``Verdict`` or None and add it to ``RULES``, and its mask to ``scope``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ballast.core.cluster import ClusterState, Ints
+from ballast.core.planner.intents import Intent
+from ballast.core.planner.loads import Loads
+from ballast.core.planner.policy import PlannerPolicy
+from ballast.core.planner.scope import Scope, scope_of
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A rejection: by which rule, of whom, and why."""
+
+    rule: str
+    subject: str
+    """``replica``: no broker may take it; ``broker``: it takes no replica at all; ``pair``: these two do not go together."""
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setup:
+    """What rules look at."""
+
+    state: ClusterState
+    intent: Intent
+    loads: Loads
+    policy: PlannerPolicy
+    scope: Scope
+    held: Ints
+    """Bytes by broker, in the order of ``state.brokers``."""
+
+    @classmethod
+    def of(cls, state: ClusterState, intent: Intent, loads: Loads, policy: PlannerPolicy) -> Setup:
+        """Gather what the rules need."""
+        p = state.partitions
+        kept = ~p.removing
+        rows = np.repeat(np.arange(len(p)), np.diff(p.start))[kept]
+        at = np.searchsorted([b.id for b in state.brokers], p.replica[kept])
+        held = np.zeros(len(state.brokers), np.int64)
+        np.add.at(held, at, loads.size_bytes[rows])
+        return cls(state, intent, loads, policy, scope_of(state, intent, policy), held)
+
+
+Rule = Callable[[Setup, int, int], Verdict | None]
+"""May the partition in this row have a new replica on this broker id?"""
+
+
+def partition_open(setup: Setup, row: int, _broker: int) -> Verdict | None:
+    """The partition takes part and is at rest."""
+    if bool(setup.scope.open_rows[row]):
+        return None
+    state = setup.state
+    topic = state.topics[int(state.partitions.topic[row])]
+    if bool(state.moving[row]):
+        return Verdict("partition-open", "replica", "it is being moved already")
+    if topic.deleting:
+        return Verdict("partition-open", "replica", "its topic is being deleted")
+    return Verdict("partition-open", "replica", "its topic is left out or pinned")
+
+
+def broker_open(setup: Setup, _row: int, broker: int) -> Verdict | None:
+    """The broker is alive and takes replicas under this intent."""
+    at = setup.state.broker_index[broker]
+    if bool(setup.scope.takes[at]):
+        return None
+    return Verdict("broker-open", "broker", setup.scope.why_closed.get(at, f"broker {broker} takes none in this plan"))
+
+
+def no_twin(setup: Setup, row: int, broker: int) -> Verdict | None:
+    """No two replicas of a partition on one broker."""
+    if broker not in setup.state.target(row):
+        return None
+    return Verdict("no-twin", "pair", f"broker {broker} has a replica of it")
+
+
+def rack_free(setup: Setup, row: int, broker: int) -> Verdict | None:
+    """A rack for each replica while racks suffice: a full rack takes one only in exchange for its own."""
+    state = setup.state
+    mine = state.brokers[state.broker_index[broker]].rack
+    if any(b.alive and b.rack is None for b in state.brokers):
+        return None
+    racks = [state.brokers[state.broker_index[b]].rack for b in state.target(row)]
+    others = racks.count(mine)
+    open_racks = {b.rack for b in state.brokers if b.alive and not setup.scope.leave[state.broker_index[b.id]]}
+    limit = -(-len(racks) // max(len(open_racks), 1))
+    if others < limit:
+        return None
+    return Verdict("rack-free", "pair", f"rack {mine} has {others} of its replicas")
+
+
+def disk_room(setup: Setup, row: int, broker: int) -> Verdict | None:
+    """The disk holds what it has and the newcomer, under the limit."""
+    at = setup.state.broker_index[broker]
+    override = setup.policy.capacities.get(broker)
+    capacity = setup.state.brokers[at].capacity_bytes
+    if override is not None and override.disk_bytes is not None:
+        capacity = override.disk_bytes
+    more = int(setup.held[at]) + int(setup.loads.size_bytes[row])
+    if capacity <= 0 or more <= capacity * setup.policy.disk_limit:
+        return None
+    return Verdict("disk-room", "pair", f"the disk of broker {broker} would be {more / capacity:.0%} full")
+
+
+RULES: Final[tuple[Rule, ...]] = (partition_open, broker_open, no_twin, rack_free, disk_room)
+
+
+def judge(setup: Setup, row: int, broker: int) -> Verdict | None:
+    """The first rule that rejects the pair, or None."""
+    for rule in RULES:
+        verdict = rule(setup, row, broker)
+        if verdict is not None:
+            return verdict
+    return None
