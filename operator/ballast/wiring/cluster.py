@@ -17,6 +17,7 @@ from ballast.adapters.zookeeper import ZooKeeper
 from ballast.errors import UsageError
 from ballast.ports.cluster import Cluster
 from ballast.settings import load_settings
+from ballast.settings.model import ClusterSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def open_cluster(
     Nothing is sent before the first question.  ``properties`` are client properties that are already at hand and stand in
     for ``command_config``.
     """
-    settings = load_settings(config, os.environ).cluster
+    settings = load_settings(config, os.environ).cluster if config or not bootstrap_server else ClusterSettings()
     bootstrap_server = bootstrap_server or settings.bootstrap_server
     if not bootstrap_server:
         raise UsageError(
