@@ -1,0 +1,210 @@
+"""What ``status`` tells is counted as Kafka counts, and a figure that is not known is never a zero."""
+
+from __future__ import annotations
+
+import io
+import json
+
+from rich.console import Console
+
+from ballast.cli.status_view import as_json, draw
+from ballast.core.balancers import other_balancers
+from ballast.core.cluster import (
+    NO_LEADER,
+    UNKNOWN,
+    Broker,
+    ClusterState,
+    ConfigValue,
+    Gap,
+    LogDir,
+    PartitionRow,
+    Topic,
+    TopicPartition,
+    build,
+)
+from ballast.core.leftovers import standing_throttles
+from ballast.core.status import cluster_status, sickness
+
+GIB = 1 << 30
+DIRS = (LogDir("/d", total_bytes=100 * GIB, usable_bytes=40 * GIB),)
+
+
+def broker(number: int, **fields: object) -> Broker:
+    """A living broker with a disk of 100 GiB, 60 of them used."""
+    given: dict[str, object] = {"rack": f"r{number}", "host": f"b{number}", "port": 9092, "log_dirs": DIRS}
+    return Broker(number, log_dirs_known=True, **(given | fields))  # type: ignore[arg-type]
+
+
+def state(*rows: PartitionRow, **facts: object) -> ClusterState:
+    """Three brokers, one topic with min ISR 2."""
+    brokers = tuple(broker(i) for i in (1, 2, 3))
+    given: dict[str, object] = {"api": frozenset({"kraft"})}
+    return build("c", brokers, (Topic("t", min_isr=2),), list(rows), **(given | facts))  # type: ignore[arg-type]
+
+
+def row(number: int, leader: int, replicas: tuple[int, ...], isr: tuple[int, ...], **more: object) -> PartitionRow:
+    """A partition of the topic."""
+    return PartitionRow("t", number, leader, replicas, isr, **more)  # type: ignore[arg-type]
+
+
+def test_sickness_is_counted_as_kafkas_metrics_count() -> None:
+    """Offline, under min ISR and under-replicated each hold exactly the partitions that Kafka would count."""
+    found = sickness(
+        state(
+            row(0, 1, (1, 2, 3), (1, 2, 3)),
+            row(1, 1, (1, 2, 3), (1, 2)),
+            row(2, 1, (1, 2, 3), (1,)),
+            row(3, NO_LEADER, (1, 2, 3), ()),
+        )
+    )
+    names = [TopicPartition("t", n) for n in range(4)]
+    assert found.under_replicated == tuple(names[1:])
+    assert found.under_min_isr == tuple(names[2:])
+    assert found.offline == (names[3],)
+
+
+def test_a_replica_being_added_does_not_make_a_partition_sick() -> None:
+    """Mid-move, the copy that is not yet in sync is expected (``Partition.isUnderReplicated``)."""
+    moving = row(0, 1, (3, 1, 2), (1, 2), adding=(3,), removing=(2,))
+    assert not sickness(state(moving)).any
+
+
+def test_min_isr_is_never_more_than_the_replicas_there_are() -> None:
+    """One replica with a min ISR of two is judged by one (KIP-966's effective min ISR)."""
+    assert not sickness(state(row(0, 1, (1,), (1,)))).under_min_isr
+
+
+def test_topics_being_deleted_are_not_sick() -> None:
+    """A leaderless partition of a dying topic is named as dying, not as offline."""
+    dying = build("c", (broker(1),), (Topic("t", deleting=True),), [row(0, NO_LEADER, (1,), ())])
+    assert not sickness(dying).any
+    assert cluster_status(dying).deleting_topics == ("t",)
+
+
+def test_brokers_are_counted_with_their_replicas_and_leaders() -> None:
+    """Replicas, leaders, preferred leaders, imbalance, bytes and disk per broker."""
+    status = cluster_status(
+        state(
+            row(0, 2, (1, 2), (1, 2), sizes=(GIB, GIB)),
+            row(1, 2, (1, 2), (1, 2), sizes=(GIB, GIB)),
+            row(2, 2, (2, 3), (2, 3), sizes=(5, 6)),
+        )
+    )
+    one, two, three = status.brokers
+    assert (one.replicas, one.leaders, one.preferred_leaders, one.not_led) == (2, 0, 2, 2)
+    assert (two.replicas, two.leaders, two.preferred_leaders, two.not_led) == (3, 3, 1, 0)
+    assert (one.imbalance_ratio, two.imbalance_ratio, three.imbalance_ratio) == (1.0, 0.0, 0.0)
+    assert status.over_threshold == (1,)
+    assert one.replica_bytes == 2 * GIB
+    assert one.disk_used_bytes == 60 * GIB
+    assert three.replica_bytes == 6
+
+
+def test_what_a_broker_did_not_tell_is_unknown_everywhere() -> None:
+    """A silent broker's bytes and disk are null in JSON and a question mark in the table, and the gap is told."""
+    rows = [row(0, 1, (1, 2), (1,), sizes=(GIB, UNKNOWN))]
+    gap = Gap("broker 2", "log dirs", "the broker is down")
+    silent = build("c", (broker(1), Broker(2, alive=False)), (Topic("t"),), rows, gaps=(gap,))
+    document = as_json(cluster_status(silent))
+    entry = document["brokers"][1]
+    assert entry["replicaBytes"] is entry["diskUsedBytes"] is entry["diskTotalBytes"] is entry["host"] is None
+    assert document["gaps"] == [{"subject": "broker 2", "missing": "log dirs", "reason": "the broker is down"}]
+    assert document["needsAttention"] is True
+    text = drawn(silent, width=200)
+    line = next(line for line in text.splitlines() if line.split()[:2] == ["2", "down"])
+    assert "?" in line
+    assert "0 B" not in line
+    assert "not known: log dirs of broker 2" in text
+
+
+def drawn(picture: ClusterState, width: int) -> str:
+    """The status as printed on a terminal of this width."""
+    screen = Console(width=width, record=True, file=io.StringIO())
+    draw(cluster_status(picture), screen, limit=10)
+    return screen.export_text()
+
+
+def test_a_narrow_terminal_gets_the_columns_that_matter() -> None:
+    """The lesser columns go, nothing of the rest is cut."""
+    picture = state(row(0, 2, (1, 2), (1, 2)))
+    wide, narrow = drawn(picture, 200), drawn(picture, 72)
+    assert "HOST" in wide
+    assert "RACK" in wide
+    header = next(line for line in narrow.splitlines() if line.startswith("BROKER"))
+    assert "IMBALANCE" in header
+    assert "HOST" not in header
+    assert "…" not in "".join(line for line in narrow.splitlines() if line.lstrip()[:1].isdigit())
+
+
+def test_the_json_survives_json() -> None:
+    """No NumPy scalar and no tuple key hides in the document."""
+    rows = [row(0, 1, (3, 1, 2), (1, 2), adding=(3,), removing=(2,), sizes=(5, 10, 10))]
+    document = as_json(cluster_status(state(*rows)))
+    again = json.loads(json.dumps(document))
+    assert again["kind"] == "ballast.status"
+    assert again["version"] == 1
+    assert again["moving"] == [
+        {
+            "topic": "t",
+            "partition": 0,
+            "replicas": [3, 1, 2],
+            "adding": [3],
+            "removing": [2],
+            "copiedBytes": 5,
+            "totalBytes": 10,
+        }
+    ]
+
+
+def topic_throttle(value: str) -> Topic:
+    """A topic whose leader-side list has this value."""
+    return Topic("t", configs={"leader.replication.throttled.replicas": ConfigValue(value, "DYNAMIC_TOPIC_CONFIG")})
+
+
+def test_a_throttle_without_a_move_looks_left_behind() -> None:
+    """Lists of partitions that stand still and rates nobody uses are named; those in use are not."""
+    moving = row(0, 1, (3, 1, 2), (1, 2), adding=(3,), removing=(2,))
+    still = row(1, 1, (1, 2), (1, 2))
+    rate = {"leader.replication.throttled.rate": ConfigValue("1000", "DYNAMIC_BROKER_CONFIG")}
+    brokers = tuple(broker(i) for i in (1, 2, 3, 4))
+
+    def verdicts(topic: Topic, *rows: PartitionRow) -> list[tuple[str, bool]]:
+        picture = build("c", brokers, (topic,), list(rows), broker_configs={1: rate, 4: rate})
+        return [(t.resource, t.left_behind) for t in standing_throttles(picture)]
+
+    assert verdicts(topic_throttle("0:1,0:2"), moving, still) == [
+        ("topic t", False),
+        ("broker 1", False),
+        ("broker 4", True),
+    ]
+    assert verdicts(topic_throttle("1:1"), moving, still)[0] == ("topic t", True)
+    assert verdicts(topic_throttle("0:1"), row(0, 1, (1, 2), (1, 2))) == [
+        ("topic t", True),
+        ("broker 1", True),
+        ("broker 4", True),
+    ]
+
+
+def test_what_a_person_wrote_down_is_not_left_behind() -> None:
+    """A star over a topic and a rate in the broker's own file are meant."""
+    static = {"follower.replication.throttled.rate": ConfigValue("1000", "STATIC_BROKER_CONFIG")}
+    picture = build("c", (broker(1),), (topic_throttle("*"),), [row(0, 1, (1,), (1,))], broker_configs={1: static})
+    assert [t.left_behind for t in standing_throttles(picture)] == [False, False]
+
+
+def test_others_that_balance_are_told_from_their_marks() -> None:
+    """The controller unless switched off, Cruise Control by its topics, Confluent by its setting, MSK by its addresses."""
+    off = {"auto.leader.rebalance.enable": ConfigValue("false", "STATIC_BROKER_CONFIG")}
+
+    def found(picture: ClusterState) -> set[str]:
+        return {o.id for o in other_balancers(picture)}
+
+    assert found(state(broker_configs={1: off, 2: off, 3: off})) == set()
+    assert found(state(broker_configs={1: off, 2: {}, 3: off})) == {"controller"}
+    assert found(state()) == set()
+    cruise = build("c", (broker(1),), (Topic("__CruiseControlMetrics"),), [])
+    assert found(cruise) == {"cruise-control"}
+    confluent = {"confluent.balancer.enable": ConfigValue("true", "STATIC_BROKER_CONFIG")}
+    assert found(state(broker_configs={1: off | confluent})) == {"confluent-balancer"}
+    msk = build("c", (broker(1, host="b-1.orders.abc.c2.kafka.eu-west-1.amazonaws.com"),), (), [])
+    assert found(msk) == {"msk"}
