@@ -1,0 +1,151 @@
+"""Why a bootstrap server does not serve us is told in one sentence, found by knocking at it."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from ballast.adapters.diagnosis import knock, parse_servers
+from ballast.adapters.security import Security
+from ballast.errors import AuthenticationFailed, Unavailable, UsageError
+
+Serve = Callable[[socket.socket], None]
+
+
+@contextmanager
+def server(serve: Serve) -> Iterator[tuple[str, int]]:
+    """A server on the loopback that treats each connection like this."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def accept() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                serve(connection)
+
+    thread = threading.Thread(target=accept, daemon=True)
+    thread.start()
+    try:
+        yield listener.getsockname()[:2]
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(5)
+
+
+def request(connection: socket.socket) -> bytes:
+    """One request of the client; empty when it is gone."""
+    head = connection.recv(4, socket.MSG_WAITALL)
+    return connection.recv(struct.unpack(">i", head)[0], socket.MSG_WAITALL) if len(head) == 4 else b""
+
+
+def answer(connection: socket.socket) -> None:
+    """Any well-framed answer."""
+    connection.sendall(struct.pack(">ii", 10, 1) + bytes(6))
+
+
+def broker(connection: socket.socket) -> None:
+    """Answers everything."""
+    while request(connection):
+        answer(connection)
+
+
+def wants_login(connection: socket.socket) -> None:
+    """Answers ApiVersions and hangs up on all else, as a SASL listener does."""
+    request(connection)
+    answer(connection)
+    request(connection)
+
+
+def hangs_up(connection: socket.socket) -> None:
+    """Hangs up on the first request, as a listener of another protocol does."""
+    request(connection)
+
+
+def refuses_sizes(connection: socket.socket) -> None:
+    """Hangs up on what is no framed request, as a plain broker does on a TLS greeting."""
+    connection.recv(4)
+
+
+def tls(connection: socket.socket) -> None:
+    """Answers plain text with a TLS alert."""
+    connection.recv(4)
+    connection.sendall(b"\x15\x03\x03\x00\x02\x02\x50")
+
+
+def web(connection: socket.socket) -> None:
+    """Answers as a web server does."""
+    connection.recv(4)
+    connection.sendall(b"HTTP/1.0 400 Bad Request\r\n\r\n")
+
+
+def silent(connection: socket.socket) -> None:
+    """Takes the request and never answers."""
+    while connection.recv(1024):
+        pass
+
+
+def test_a_broker_that_answers_is_enough() -> None:
+    """One good server among bad ones is all that is needed."""
+    with server(broker) as good:
+        knock([("127.0.0.1", 1), good], Security(), timeout_s=5)
+
+
+@pytest.mark.parametrize(
+    ("serve", "kind", "sentence", "hint"),
+    [
+        (wants_login, AuthenticationFailed, "does not serve clients that have not logged in", "sasl.jaas.config"),
+        (hangs_up, Unavailable, "closes the connection when it is spoken to as PLAINTEXT", "security.protocol"),
+        (tls, Unavailable, "is a TLS port and was spoken to in plain text", "security.protocol=SSL"),
+        (web, Unavailable, "does not speak Kafka's protocol", "client port"),
+        (silent, Unavailable, "accepts connections but does not answer", "frozen"),
+    ],
+    ids=lambda v: v.__name__ if callable(v) else None,
+)
+def test_each_kind_of_trouble_has_its_sentence(serve: Serve, kind: type[Exception], sentence: str, hint: str) -> None:
+    """What listens there is told from how it behaves."""
+    with server(serve) as where, pytest.raises(kind) as failure:
+        knock([where], Security(), timeout_s=0.5)
+    assert sentence in failure.value.message  # type: ignore[attr-defined]
+    assert hint in failure.value.hint  # type: ignore[attr-defined]
+
+
+def test_nobody_listens() -> None:
+    """A port without a listener is named."""
+    with pytest.raises(Unavailable, match=r"Nothing listens at 127\.0\.0\.1:1\."):
+        knock([("127.0.0.1", 1)], Security(), timeout_s=5)
+
+
+def test_plain_text_where_tls_is_wanted() -> None:
+    """A TLS client at a plain listener learns that it speaks no TLS."""
+    with server(refuses_sizes) as where, pytest.raises(Unavailable, match="does not speak TLS"):
+        knock([where], Security(protocol="SSL"), timeout_s=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "servers"),
+    [
+        ("a:1", [("a", 1)]),
+        (" a:1 ,b.c:65535,", [("a", 1), ("b.c", 65535)]),
+        ("[::1]:9092", [("::1", 9092)]),
+    ],
+)
+def test_bootstrap_servers_are_hosts_and_ports(text: str, servers: list[tuple[str, int]]) -> None:
+    """Several, with spaces, and IPv6 in brackets."""
+    assert parse_servers(text) == servers
+
+
+@pytest.mark.parametrize("text", ["", " , ", "host", "host:", ":9092", "host:0", "host:65536", "host:port"])
+def test_what_is_no_bootstrap_server_is_refused(text: str) -> None:
+    """The person learns what to write."""
+    with pytest.raises(UsageError) as failure:
+        parse_servers(text)
+    assert failure.value.hint
