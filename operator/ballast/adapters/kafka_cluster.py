@@ -108,7 +108,7 @@ class KafkaCluster:
     def snapshot(self, *, log_dirs: bool = True, configs: bool = True) -> ClusterState:
         """Read the whole cluster; the wait for brokers that do not answer is bounded and leaves gaps."""
         taken_at_ms = time.time_ns() // 1_000_000
-        api = self._api()
+        api = self.api()
         metadata, moves, gaps = self._metadata_and_moves()
         brokers, controller = self._who_is_who(metadata, api)
         alive = [b.id for b in brokers if b.alive]
@@ -225,7 +225,8 @@ class KafkaCluster:
 
     # --- the parts of a snapshot
 
-    def _api(self) -> frozenset[str]:
+    def api(self) -> frozenset[str]:
+        """What the cluster can do, as ``ClusterState.api``; costs nothing once connected."""
         versions = self._wire.versions()
         able = {name for name, key in _API_KEYS.items() if key in versions}
         if reassignment_requests.ALTER in versions:

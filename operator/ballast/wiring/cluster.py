@@ -13,6 +13,8 @@ from ballast.adapters.kafka_cluster import KafkaCluster
 from ballast.adapters.kafka_python import Wire
 from ballast.adapters.retry import RetryPolicy
 from ballast.adapters.security import ENVIRONMENT_PREFIX, Security
+from ballast.adapters.zk_admin import ZooKeeperWrites
+from ballast.adapters.zk_cluster import ZooKeeperCluster
 from ballast.adapters.zookeeper import ZooKeeper
 from ballast.errors import UsageError
 from ballast.ports.cluster import Cluster
@@ -64,11 +66,13 @@ def open_cluster(
     parse_servers(bootstrap_server)
     security = _security(command_config or settings.command_config, properties)
     hosts = zookeeper or settings.zookeeper
-    cluster = KafkaCluster(
-        Wire(bootstrap_server, security, timeout_s=timeout_s, retry=retry),
-        Admin(bootstrap_server, security, timeout_s=timeout_s),
-        zookeeper=ZooKeeper(hosts, security, timeout_s=min(10.0, timeout_s)) if hosts else None,
-    )
+    wire = Wire(bootstrap_server, security, timeout_s=timeout_s, retry=retry)
+    admin = Admin(bootstrap_server, security, timeout_s=timeout_s)
+    if hosts is None:
+        return OpenCluster(KafkaCluster(wire, admin), bootstrap_server, None, security)
+    keeper = ZooKeeper(hosts, security, timeout_s=min(10.0, timeout_s))
+    brokers = KafkaCluster(wire, admin, zookeeper=keeper)
+    cluster = ZooKeeperCluster(brokers, ZooKeeperWrites(keeper), is_old=lambda: "reassign" not in brokers.api())
     return OpenCluster(cluster, bootstrap_server, hosts, security)
 
 
