@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ballast.core.cluster import Broker, ClusterState, Ints, PartitionRow, Topic, build
-from ballast.core.reorder import Choices, choices, least_cap, level_counts, loads, reorder_moves
+from ballast.core.reorder import Choices, choices, least_cap, level_counts, level_weights, loads, reorder_moves
 
 Row = tuple[tuple[int, ...], int | None]
 """The brokers that may lead, and the one that does, if it may."""
@@ -134,6 +134,61 @@ def test_least_cap_of_split_weights() -> None:
     """The relaxation's bound is met by no whole choice here, and it is the right one."""
     rows: list[Row] = [((0, 1), 0)] * 3
     assert least_cap(problem(rows, 2), np.array([10, 10, 10])) == 15
+
+
+def relaxation(rows: list[Row], weight: list[int], brokers: int) -> float:
+    """The least maximum when partitions may be led in parts, from a solver."""
+    h = highspy.Highs()
+    h.setOptionValue("output_flag", False)
+    use = [{b: h.addVariable(0, w) for b in o} for (o, _), w in zip(rows, weight, strict=True)]
+    top = h.addVariable(0, sum(weight))
+    for u, w in zip(use, weight, strict=True):
+        h.addConstr(sum(u.values()) == w)
+    for b in range(brokers):
+        h.addConstr(sum(u[b] for u in use if b in u) - top <= 0)
+    h.minimize(top)
+    return float(h.getObjectiveValue())
+
+
+@settings(max_examples=300, deadline=None)
+@given(small(), st.lists(st.integers(0, 50), min_size=7, max_size=7))
+def test_bytes_stay_between_the_bound_and_the_start(case: tuple[list[Row], int], weights: list[int]) -> None:
+    """Never below the true optimum's bound, never above rounding's guarantee; the bound never above the optimum."""
+    rows, brokers = case
+    choice, weight = problem(rows, brokers), np.array(weights[: len(rows)], np.int64)
+    found = level_weights(choice, weight)
+    optimum = min(
+        max(sum(w for w, b in zip(weights, leaders, strict=False) if b == at) for at in range(brokers))
+        for leaders in product(*(o for o, _ in rows))
+    )
+    assert found.bound <= optimum <= found.maximum
+    # The part that wins is at least a third of its row, and a broker's parts are within the cap.
+    assert found.maximum <= 3 * found.bound
+    assert np.array_equal(found.load, loads(choice, found.chosen, weight))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bytes_bound_is_the_relaxation_of_a_solver(seed: int) -> None:
+    """The bound is the linear program's value, rounded up, and the choice found is within a percent of it."""
+    rng = Random(seed)
+    brokers = 12
+    rows: list[Row] = []
+    for _ in range(600):
+        options = tuple(rng.sample(range(brokers), rng.choice((1, 2, 3, 3))))
+        rows.append((options, min(options)))
+    weight = [int(rng.lognormvariate(12, 1)) for _ in rows]
+    choice = problem(rows, brokers)
+    found = level_weights(choice, np.array(weight, np.int64))
+    assert found.bound == int(np.ceil(relaxation(rows, weight, brokers) - 1e-3))
+    assert found.gap < 0.01
+
+
+def test_a_swap_levels_what_no_single_change_can() -> None:
+    """Ten and six against five and nine: exchanging six for five is all that helps."""
+    rows: list[Row] = [((0,), 0), ((0, 1), 0), ((0, 1), 1), ((1,), 1)]
+    found = level_weights(problem(rows, 2), np.array([10, 6, 5, 9]))
+    assert sorted(found.load.tolist()) == [15, 15]
+    assert found.gap == 0
 
 
 def cluster(rows: list[PartitionRow], *, dead: tuple[int, ...] = ()) -> ClusterState:

@@ -2,7 +2,8 @@
 
 A reorder puts another replica of a partition first.  For counts the answer is exact: the least possible maximum of
 preferred leaders on a broker, and among all choices with that maximum the one that changes the fewest partitions.  For
-bytes the problem is NP-hard (two brokers and one partition size each are a knapsack): see ``core.reorder_bytes``.
+bytes the problem is NP-hard (halving a heap of sizes between two brokers is already): the relaxation, in which a
+partition may be led in parts, gives a bound; rounding and repair give a choice; the gap between them is stated.
 
 Rows work on positions so that the planner, a test or a row of history can use them without a ``ClusterState``.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -19,6 +21,10 @@ from ballast.core.leadership import deleting_rows
 from ballast.core.plan import Move, Reason
 from ballast.core.reorder_changes import least_changes
 from ballast.core.reorder_relax import relax
+from ballast.core.reorder_round import repair, round_off
+
+REPAIRS_PER_BROKER: Final = 20
+"""Ends the repair of a rounded choice on a cluster where it would take too long; a handful is usual."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,6 +128,20 @@ def level_counts(problem: Choices) -> Reordering:
     reached = least_changes(problem.start, problem.option, at, problem.home, load, cap)
     assert reached, "a cap that the relaxation meets can be met with whole partitions"
     return Reordering(problem, at, load, cap)
+
+
+def level_weights(problem: Choices, weight: Ints) -> Reordering:
+    """A small maximum of led bytes (or any weight, 0 or more, per row) per broker, and a bound that none can beat.
+
+    Rows start at home and leave it only where the relaxation sends them, so that changes stay few; they are not proven
+    to be fewest.
+    """
+    cap, amount = relaxed(problem, weight)
+    bound = max(cap, int(weight.max(initial=0)))
+    at = round_off(problem.start, amount, problem.home)
+    load = loads(problem, at, weight)
+    repair(problem.start, problem.option, weight, at, load, bound, REPAIRS_PER_BROKER * len(load))
+    return Reordering(problem, at, load, bound)
 
 
 def loads(problem: Choices, at: Ints, weight: Ints) -> Ints:
