@@ -22,6 +22,8 @@ COMMANDS: Final[dict[str, Entry]] = {
     "topics": Entry("ballast.cli.topics:topics", "Look", "Describe, create and expand topics."),
     "plan": Entry("ballast.cli.plan:plan", "Plan", "The cheapest plan for an intent: level, decommission, expand, …"),
     "apply": Entry("ballast.cli.apply:apply", "Act", "Carry out a plan: throttled, journaled, verified, resumable."),
+    "verify": Entry("ballast.cli.verify:verify", "Act", "Compare the cluster with a plan or a run."),
+    "throttles": Entry("ballast.cli.throttles:throttles", "Act", "List, clean and set replication throttles."),
     "elect": Entry("ballast.cli.elect:elect", "Act", "Give leadership back to the preferred leaders."),
     "runs": Entry("ballast.cli.runs:runs", "Act", "List runs, tell the story of one, go on with one that was left."),
     "cancel": Entry("ballast.cli.runs:cancel", "Act", "Stop a run: take back what is in flight."),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ballast.core.cluster import UNKNOWN, ClusterState
 from ballast.core.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan, Reason
-from ballast.core.stock_json import ANY_LOG_DIR, ReassignmentEntry
-from ballast.errors import UsageError
+from ballast.core.stock_checks import check_against, check_entries
+from ballast.core.stock_checks import moves as stock_moves
+from ballast.core.stock_json import ReassignmentEntry
 
 
 def plan_of_entries(entries: Iterable[ReassignmentEntry], state: ClusterState, *, intent: str = "reassign") -> Plan:
@@ -16,36 +18,32 @@ def plan_of_entries(entries: Iterable[ReassignmentEntry], state: ClusterState, *
 
     A partition in mid-move is planned from where it was before that move, so that a rollback has a place to go back to.
     """
-    moves = []
-    for entry in entries:
-        row = state.index.get(entry.name)
-        if row is None:
-            raise UsageError(
-                f"{entry.name} does not exist on this cluster.", hint="Take it out of the file, or create the topic."
-            )
-        asks_log_dirs = entry.log_dirs is not None and any(d != ANY_LOG_DIR for d in entry.log_dirs)
-        old = state.settled(row)
-        if old == entry.replicas and not asks_log_dirs and not bool(state.moving[row]):
-            continue
-        run = slice(state.partitions.start[row], state.partitions.start[row + 1])
-        size = max(state.partitions.size_bytes[run].tolist(), default=UNKNOWN)
-        moves.append(
-            Move(
-                entry.topic,
-                entry.partition,
-                old,
-                entry.replicas,
-                size,
-                Reason("file", "asked for by a reassignment file"),
-                log_dirs=entry.log_dirs if asks_log_dirs else None,
-            )
-        )
+    listed = tuple(entries)
+    check_entries(listed)
+    check_against(listed, state)
+    moves = tuple(replace(m, old=state.settled(state.index[m.name])) for m in stock_moves(listed, state)) + tuple(
+        _in_flight(e, state) for e in listed if _is_under_way(e, state)
+    )
     return Plan(
         intent=intent,
         cluster_id=state.cluster_id,
         fingerprint=fingerprint(state),
-        moves=tuple(moves),
+        moves=moves,
         elections=tuple(m.name for m in moves if m.is_reorder),
         allow_replication_factor_change=any(m.changes_replication_factor for m in moves),
         status="complete" if moves else "nothing-to-do",
     )
+
+
+def _is_under_way(entry: ReassignmentEntry, state: ClusterState) -> bool:
+    """The very move that the file asks for is in flight: it is followed, not started again."""
+    row = state.index[entry.name]
+    return bool(state.moving[row]) and state.target(row) == entry.replicas
+
+
+def _in_flight(entry: ReassignmentEntry, state: ClusterState) -> Move:
+    row = state.index[entry.name]
+    run = slice(state.partitions.start[row], state.partitions.start[row + 1])
+    size = max(state.partitions.size_bytes[run].tolist(), default=UNKNOWN)
+    reason = Reason("file", "in flight already")
+    return Move(entry.topic, entry.partition, state.settled(row), entry.replicas, size, reason)

@@ -126,7 +126,8 @@ def _cancelling(m: MoveRun, look: _Look) -> MoveRun:
     if listed:
         # The cancel was lost or refused for now: back to moving, from where it is decided anew.
         return move_to(m, Stage.MOVING, look.now, detail="The cancel did not take.") if waited else m
-    if look.state.replicas == m.move.old:
+    if look.state.replicas == m.move.old and waited:
+        # Not sooner: metadata that lags shows the list from before the move, while the cancel has left another order.
         return move_to(m, Stage.ROLLED_BACK, look.now, outcome="rolled-back")
     if look.state.replicas == m.move.new and waited:
         return move_to(m, Stage.MOVED, look.now, detail="It arrived before the cancel did.")

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Final
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.plan import Plan
+from ballast.core.plan import Move, Plan, Reason
 from ballast.core.throttles import Setting
 from ballast.errors import Fenced, Refused, Unavailable
 from ballast.executor.events import (
@@ -52,7 +52,7 @@ from ballast.executor.run import (
     new_run,
 )
 from ballast.executor.transitions import Effect, EffectKind
-from ballast.ports.cluster import OK, Cluster, Outcome
+from ballast.ports.cluster import OK, Cluster, Outcome, Reassignment
 from ballast.ports.journal import Journal, Record
 from ballast.ports.time import Clock
 
@@ -90,6 +90,10 @@ class Driver:
         """Stop acting at the next opportunity; moves in flight go on by themselves and a later start adopts them."""
         self._leave.set()
 
+    def stay(self) -> None:
+        """Take ``leave`` back, to go on with a run."""
+        self._leave.clear()
+
     def listen(self, listener: Listener) -> None:
         """Tell this one from now on."""
         self._listener = listener
@@ -123,6 +127,31 @@ class Driver:
         fresh = {n: replace(m, entered_s=now.s, grown_at_s=now.s) for n, m in run.moves.items()}
         phase = Phase.RUNNING if run.phase is Phase.PAUSED else run.phase
         return self._carry(replace(run, moves=fresh, phase=phase), resumed=True)
+
+    def undo(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str) -> RunResult:
+        """Cancel these moves in flight as a run of its own, with the guard and the journal of any other."""
+        # Only our own journal remembers the order before; the union has lost it.
+        before = {n: m.move.old for r in self.open_runs() for n, m in r.moves.items()}
+        moves = tuple(
+            Move(
+                name.topic,
+                name.partition,
+                before.get(name, tuple(b for b in r.replicas if b not in r.adding)),
+                tuple(b for b in r.replicas if b not in r.removing),
+                reason=Reason("cancel", "a person asked to cancel it"),
+            )
+            for name, r in active.items()
+        )
+        cluster_id = self._cluster.snapshot(log_dirs=False, configs=False).cluster_id
+        plan = Plan(intent="cancel moves in flight", cluster_id=cluster_id, fingerprint="", moves=moves)
+        run = new_run(run_id, plan, ExecutionPolicy(), self._now())
+        run = replace(
+            run,
+            phase=Phase.CANCELLING,
+            moves={n: replace(m, stage=Stage.MOVING) for n, m in run.moves.items()},
+        )
+        self._journal.append(dump_run(run))
+        return self._carry(run, resumed=True)
 
     def open_runs(self) -> list[Run]:
         """The journal's runs that have not ended, oldest first."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ballast.adapters.clock import SystemClock
+from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
 from ballast.errors import BallastError
 from ballast.executor.driver import Driver
@@ -16,6 +17,7 @@ from ballast.executor.events import Listener, RunResult
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.rollback import rollback_plan
 from ballast.executor.run import Now, Run, load_runs
+from ballast.ports.cluster import Reassignment
 from ballast.ports.journal import Journal, Record
 from ballast.ports.time import Clock
 from ballast.wiring.cluster import OpenCluster
@@ -42,6 +44,10 @@ class Hand:
     def rollback(self, run: Run) -> RunResult:
         """Put back what a run that has ended did."""
         return self.driver.execute(rollback_plan(run), run.policy, run_id=new_run_id(), undoes=run.id)
+
+    def cancel_in_flight(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str) -> RunResult:
+        """Cancel moves that are in flight, whoever started them, as a journaled run of their own."""
+        return self.driver.undo(active, run_id=run_id)
 
     def _followed(self, result: RunResult) -> RunResult:
         if result.status == "cancelled" and result.rollback_wanted and self.driver.run is not None and result.verified:

@@ -1,0 +1,220 @@
+"""``ballast throttles``: what is set, who needs it, what was left behind; clean it, or set one by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.run_options import Rate, confirm, lock_options
+from ballast.cli.run_screen import say
+from ballast.cli.tables import Column, console, output_option, print_json, render_table
+
+if TYPE_CHECKING:
+    from ballast.core.throttles import Standing
+    from ballast.wiring.cluster import OpenCluster
+
+
+@click.group()
+def throttles() -> None:
+    """List replication throttles, take away what was left behind, or set one by hand."""
+
+
+def judged(opened: OpenCluster, journal: str | None) -> list[Standing]:
+    """Every throttle setting with who needs it; an unreadable journal counts as empty and is said."""
+    from ballast.errors import Unavailable
+    from ballast.executor.ledger import load_ledger
+    from ballast.wiring.runs import journal_of
+    from ballast.wiring.throttles import judged_throttles
+
+    log = journal_of(opened, journal)
+    try:
+        held = set(load_ledger(log.read()))
+    except Unavailable as silence:
+        say(f"The journal does not answer ({silence.message}); what Ballast itself has set cannot be told apart.")
+        held = set()
+    finally:
+        log.close()
+    return judged_throttles(opened.cluster, opened.cluster.snapshot(), held)
+
+
+def why(s: Standing) -> str:
+    """Who needs it, or why nobody does."""
+    if s.held:
+        return "Ballast's, for a run or as a debt; it takes it back itself"
+    if s.needed_by:
+        return s.needed_by
+    if s.deliberate:
+        return "set on purpose: no tool leaves this behind"
+    where = f"of {s.setting.name}" if s.setting.kind == "topic" else f"on broker {s.setting.name}"
+    return f"stale: no replica {where} is moving or out of sync, and no run holds it"
+
+
+@throttles.command("list")
+@click.option("--journal", metavar="file:PATH", help="The journal, where it is not the cluster's own.")
+@output_option
+@cluster_options
+def list_throttles(*, journal: str | None, output: str, cluster: ClusterOptions) -> int:
+    """List every throttle setting that stands, and who needs it."""
+    with cluster.open() as opened:
+        found = judged(opened, journal)
+    if output == "json":
+        print_json(
+            {
+                "version": 1,
+                "throttles": [
+                    {
+                        "kind": s.setting.kind,
+                        "name": s.setting.name,
+                        "key": s.setting.key,
+                        "value": s.value,
+                        "stale": s.stale,
+                        "held_by_ballast": s.held,
+                        "why": why(s),
+                    }
+                    for s in found
+                ],
+            }
+        )
+        return 0
+    if not found:
+        say("No throttle is set.")
+        return 0
+    columns = [Column("on", "left"), Column("setting", "left"), Column("value", "left", 1), Column("why", "left")]
+    rows = [[_where(s), s.setting.key, _short(s.value), why(s)] for s in found]
+    out = console()
+    out.print(render_table(columns, rows, out.width))
+    if any(s.stale for s in found):
+        say("Take the stale ones away with: ballast throttles clean")
+    return 0
+
+
+def _where(s: Standing) -> str:
+    if s.setting.kind == "broker" and not s.setting.name:
+        return "all brokers"
+    return f"{s.setting.kind} {s.setting.name}"
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= 40 else f"{value[:37]}…"
+
+
+@throttles.command()
+@click.option("--topic", "topics", multiple=True, help="Only this topic's lists; may be repeated.")
+@click.option("--broker", "brokers", type=int, multiple=True, help="Only this broker's rates; may be repeated.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@lock_options
+@cluster_options
+def clean(
+    *,
+    topics: tuple[str, ...],
+    brokers: tuple[int, ...],
+    yes: bool,
+    journal: str | None,
+    lock_wait: float,
+    cluster: ClusterOptions,
+) -> int:
+    """Take away throttles that any tool has left behind, and what Ballast itself still owes.
+
+    Each is shown with the proof that nobody needs it. A broker rate may be a person's own: name the brokers whose rates are
+    to go with --broker, or only those go that a left-behind list names.
+    """
+    from ballast.core.throttles import parse_list
+    from ballast.errors import Incomplete
+    from ballast.wiring.runs import hand
+    from ballast.wiring.throttles import change
+
+    with (
+        cluster.open() as opened,
+        hand(opened, command="ballast throttles clean", journal=journal, lock_wait_s=lock_wait) as own,
+    ):
+        if own.driver.open_runs():
+            say("A run is still open; its throttles are taken back when it ends (ballast runs resume).")
+        else:
+            owed = own.driver.pay_debts()
+            if owed:
+                say(f"Still owed, their brokers are not alive: {', '.join(map(str, owed))}.")
+        found = [s for s in judged(opened, journal) if s.stale]
+        lists = [s for s in found if s.setting.kind == "topic" and (not topics or s.setting.name in topics)]
+        named = {e.partition(":")[2] for s in lists for e in parse_list(s.value)} | {str(b) for b in brokers}
+        rates = [s for s in found if s.setting.kind == "broker" and s.setting.name in named]
+        kept = [s for s in found if s.setting.kind == "broker" and s not in rates]
+        gone = [*([] if brokers and not topics else lists), *rates]
+        for s in kept:
+            say(f"{s.setting} = {s.value} stays: it may be a person's own. Say --broker {s.setting.name} to remove it.")
+        if not gone:
+            say("Nothing was left behind.")
+            return 0
+        for s in gone:
+            say(f"{s.setting} = {_short(s.value)}: {why(s)}.")
+        confirm(f"Remove {len(gone)} settings?", yes=yes)
+        failures = change(own, dict.fromkeys((s.setting for s in gone), None))
+    if failures:
+        raise Incomplete(f"{len(failures)} settings could not be removed: {failures[0]}.")
+    say(f"Removed {len(gone)} settings.")
+    return 0
+
+
+@throttles.command("set")
+@click.option("--rate", type=Rate(), required=True, help="Bytes per second, as 50MB.")
+@click.option("--broker", "brokers", type=int, multiple=True, help="On this broker; all alive ones without it.")
+@click.option("--topic", "topics", multiple=True, help="Throttle the replicas of this topic; may be repeated.")
+@click.option(
+    "--moves-of",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Throttle the moves of this reassignment JSON instead of whole topics.",
+)
+@lock_options
+@cluster_options
+def set_throttle(
+    *,
+    rate: int,
+    brokers: tuple[int, ...],
+    topics: tuple[str, ...],
+    moves_of: Path | None,
+    journal: str | None,
+    lock_wait: float,
+    cluster: ClusterOptions,
+) -> int:
+    """Set a throttle by hand, in the same four settings; it stays until it is taken away by hand."""
+    from ballast.core.stock_json import parse_reassignment
+    from ballast.core.stock_plan import plan_of_entries
+    from ballast.core.throttles import (
+        EVERYTHING,
+        FOLLOWER_RATE,
+        LEADER_RATE,
+        LISTS,
+        Setting,
+        brokers_involved,
+        entries,
+    )
+    from ballast.errors import Incomplete, UsageError
+    from ballast.wiring.runs import hand
+    from ballast.wiring.throttles import change
+
+    if not topics and moves_of is None:
+        raise UsageError("A rate alone throttles nothing.", hint="Give --topic NAME or --moves-of FILE as well.")
+    with (
+        cluster.open() as opened,
+        hand(opened, command="ballast throttles set", journal=journal, lock_wait_s=lock_wait) as own,
+    ):
+        state = opened.cluster.snapshot()
+        missing = [t for t in topics if t not in state.topic_index]
+        if missing:
+            raise UsageError(f"Topic {missing[0]} does not exist.")
+        values: dict[Setting, str | None] = {Setting("topic", t, k): EVERYTHING for t in topics for k in LISTS}
+        on = set(brokers) or set(state.alive)
+        if moves_of is not None:
+            text = moves_of.read_text(encoding="utf-8")
+            moves = plan_of_entries(parse_reassignment(text, source=str(moves_of)), state).moves
+            values |= {s: ",".join(sorted(e)) for s, e in entries(moves).items()}
+            on = set(brokers) or set(brokers_involved(moves))
+        for broker in sorted(on):
+            values |= {Setting("broker", str(broker), key): str(rate) for key in (LEADER_RATE, FOLLOWER_RATE)}
+        failures = change(own, values)
+    if failures:
+        raise Incomplete(f"{len(failures)} settings could not be set: {failures[0]}.")
+    say(f"Set {len(values)} settings. Take them away with: ballast throttles clean, or in the same settings by hand.")
+    return 0

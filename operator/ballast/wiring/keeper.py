@@ -1,0 +1,47 @@
+"""A process of its own that follows a run to its end, so that clean-up does not wait for a person to come back.
+
+``ballast reassign --execute`` returns when the moves have begun, as the stock tool does; the keeper holds the lock from then
+on, takes the throttles back when the moves have ended, and exits.  When it is killed, the run stands in the journal and the
+next start of Ballast takes it up.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO
+
+from ballast.wiring.cluster import OpenCluster
+
+
+def keeper_log(run_id: str) -> Path:
+    """Where the keeper of a run writes its story."""
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "ballast" / f"{run_id}.log"
+
+
+def start_keeper(opened: OpenCluster, run_id: str, *, command_config: Path | None, config: Path | None) -> int | None:
+    """Start the keeper of a run and return its process id; None where no process may be left behind."""
+    if os.environ.get("BALLAST_KEEPER") == "off":
+        return None
+    command = [sys.executable, "-m", "ballast", "runs", "resume", run_id, "--lock-wait", "60"]
+    command += ["--bootstrap-server", opened.bootstrap_server]
+    for flag, value in (
+        ("--zookeeper", opened.zookeeper),
+        ("--command-config", command_config),
+        ("--config", config),
+    ):
+        if value is not None:
+            command += [flag, str(value)]
+    path = keeper_log(run_id)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with path.open("ab") as log:
+        return _detached(command, log)
+
+
+def _detached(command: list[str], log: IO[bytes]) -> int:
+    """Its own session, so that the terminal's Ctrl-C and hang-up do not reach it."""
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+    return process.pid
