@@ -14,6 +14,7 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import LISTS, RATES
+from ballast.errors import Unavailable
 from ballast.executor.driver import Driver
 from ballast.executor.events import Happening, Listener, RunResult
 from ballast.executor.policy import ExecutionPolicy
@@ -57,7 +58,8 @@ class Proof:
         self.throttles_before = throttles(self.world)
         state = SimCluster(self.world).snapshot()
         self.plan = Plan("proof", state.cluster_id, fingerprint(state), moves=self.moves, elections=self.elections)
-        self._died_unsafe: list[str] = []
+        self._unsafe: list[str] = []
+        self._isr_before: dict[TopicPartition, int] = {}
         self.clock.subscribe(self._watch_isr)
         self.clock.at(self.clock.monotonic_s() + LIMIT_S, self._time_is_up)
 
@@ -70,9 +72,14 @@ class Proof:
             try:
                 result = self._live()
             except ProcessKilled:
-                continue
-            self.check()
-            return result
+                pass
+            except Unavailable as silence:
+                # The command ends with "try again", which is what the next life does.
+                self._require(silence.retryable, str(silence))
+                self.clock.sleep(5)
+            else:
+                self.check()
+                return result
 
     def _live(self) -> RunResult | None:
         reaper = Reaper()
@@ -119,7 +126,7 @@ class Proof:
             self._require(len(replicas) in {count, len(self.before[name])}, f"{name} has the replicas {replicas} now")
             allowed = {self.before[name]} | ({touched[name].new} if name in touched else set())
             self._require(replicas in allowed, f"{name} ended as {replicas}, allowed are {allowed}")
-        self._require(not self._died_unsafe, "; ".join(self._died_unsafe[:3]))
+        self._require(not self._unsafe, "; ".join(self._unsafe[:3]))
         after = throttles(self.world)
         gone = {k for k in self.throttles_before if k[0] == "topic" and k[1] not in self.world.topics}
         want = {k: v for k, v in self.throttles_before.items() if k not in gone}
@@ -161,8 +168,10 @@ class Proof:
         """Nobody but dead brokers may push a partition under its min ISR."""
         for partition in self.world.partitions():
             least = self.world.topics[partition.topic].min_isr
-            if len(partition.isr) < least and all(self.world.brokers[b].registered for b in partition.replicas):
-                self._died_unsafe.append(f"{partition.name} has the ISR {partition.isr} of {partition.replicas}")
+            fell = self._isr_before.get(partition.name, 0) >= least > len(partition.isr)
+            if fell and all(self.world.brokers[b].registered for b in partition.replicas):
+                self._unsafe.append(f"{partition.name} has the ISR {partition.isr} of {partition.replicas}")
+            self._isr_before[partition.name] = len(partition.isr)
 
     def _time_is_up(self) -> None:
         stages = {
