@@ -1,0 +1,117 @@
+"""A cluster that still has ZooKeeper, behind the same port.
+
+Brokers from Kafka 2.4 on are spoken to by their own requests.  Older ones are changed through the admin znodes, and their
+leaders and ISRs are read where they are true.
+
+Older brokers propagate an ISR change after 5 quiet seconds or after 60, so their metadata may praise a replica that has left.
+Here the state znodes answer for every partition that is asked about, by pipelined reads and without a watch on each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ballast.adapters.zk_admin import ZooKeeperWrites
+from ballast.core.cluster import ClusterState, ConfigValue, TopicPartition
+from ballast.ports.cluster import (
+    BrokerLogs,
+    Cluster,
+    ConfigChange,
+    ConfigResource,
+    Offsets,
+    Outcome,
+    PartitionState,
+    Reassignment,
+)
+
+
+class ZooKeeperCluster:
+    """``Cluster`` with moves, elections and ISRs of old brokers taken from and given to ZooKeeper."""
+
+    def __init__(self, inner: Cluster, writes: ZooKeeperWrites, *, is_old: Callable[[], bool]) -> None:
+        self._inner = inner
+        self._writes = writes
+        self._is_old = is_old
+        """Whether the brokers lack AlterPartitionReassignments; asked on first use, since asking connects."""
+
+    def snapshot(self, *, log_dirs: bool = True, configs: bool = True) -> ClusterState:
+        """Read the whole cluster; on old brokers leaders and ISRs come from the state znodes."""
+        state = self._inner.snapshot(log_dirs=log_dirs, configs=configs)
+        return with_true_isr(state, self._writes.partitions(state.index)) if self._is_old() else state
+
+    def reassignments(self) -> Mapping[TopicPartition, Reassignment]:
+        """Every move in flight."""
+        return self._inner.reassignments()
+
+    def partitions(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, PartitionState]:
+        """The present state of some partitions."""
+        return self._writes.partitions(names) if self._is_old() else self._inner.partitions(names)
+
+    def log_dirs(self, brokers: Collection[int]) -> Mapping[int, BrokerLogs]:
+        """Log dirs of some brokers."""
+        return self._inner.log_dirs(brokers)
+
+    def offsets(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, Offsets]:
+        """Earliest offset and high watermark."""
+        return self._inner.offsets(names)
+
+    def configs(self, resources: Collection[ConfigResource]) -> Mapping[ConfigResource, Mapping[str, ConfigValue]]:
+        """The entries that are set."""
+        return self._inner.configs(resources)
+
+    def close(self) -> None:
+        """Let go of every connection and thread."""
+        self._inner.close()
+
+    def alter_reassignments(
+        self,
+        targets: Mapping[TopicPartition, tuple[int, ...] | None],
+        *,
+        allow_replication_factor_change: bool = False,
+    ) -> Mapping[TopicPartition, Outcome]:
+        """Start moves, or cancel where the target is None."""
+        doer = self._writes if self._is_old() else self._inner
+        return doer.alter_reassignments(targets, allow_replication_factor_change=allow_replication_factor_change)
+
+    def elect_leaders(
+        self, names: Collection[TopicPartition], *, unclean: bool = False
+    ) -> Mapping[TopicPartition, Outcome]:
+        """Hold elections."""
+        doer = self._writes if self._is_old() else self._inner
+        return doer.elect_leaders(names, unclean=unclean)
+
+    def alter_configs(self, changes: Collection[ConfigChange]) -> Mapping[ConfigResource, Outcome]:
+        """Apply incremental changes."""
+        return self._inner.alter_configs(changes)
+
+    def alter_log_dirs(
+        self, targets: Mapping[tuple[TopicPartition, int], str]
+    ) -> Mapping[tuple[TopicPartition, int], Outcome]:
+        """Move replicas to another log dir of the same broker."""
+        return self._inner.alter_log_dirs(targets)
+
+    def create_topic(
+        self, topic: str, assignment: Mapping[int, tuple[int, ...]], configs: Mapping[str, str] | None = None
+    ) -> None:
+        """Create a topic with this explicit assignment."""
+        self._inner.create_topic(topic, assignment, configs)
+
+    def create_partitions(self, topic: str, total: int, assignment: Mapping[int, tuple[int, ...]]) -> None:
+        """Grow a topic."""
+        self._inner.create_partitions(topic, total, assignment)
+
+
+def with_true_isr(state: ClusterState, truth: Mapping[TopicPartition, PartitionState]) -> ClusterState:
+    """The same picture with other leaders and ISRs; a partition whose truth is not known keeps what metadata said."""
+    p = state.partitions
+    leader, in_sync = p.leader.copy(), p.in_sync.copy()
+    for name, row in state.index.items():
+        known = truth.get(name)
+        if known is not None:
+            run = slice(p.start[row], p.start[row + 1])
+            leader[row] = known.leader
+            in_sync[run] = np.isin(p.replica[run], known.isr)
+    return replace(state, partitions=replace(p, leader=leader, in_sync=in_sync))
