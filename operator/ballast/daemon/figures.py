@@ -133,7 +133,12 @@ class Figures:
 
 
 def measure(
-    state: ClusterState, *, threshold_percent: float, band_percent: float = 10.0, per_topic: bool = False
+    state: ClusterState,
+    *,
+    threshold_percent: float,
+    band_percent: float = 10.0,
+    slack_bytes: int = 1 << 20,
+    per_topic: bool = False,
 ) -> Figures:
     """Turn one reading into figures; linear in replicas."""
     health = Health(state)
@@ -152,7 +157,7 @@ def measure(
         offline=int(health.offline.sum()),
         moving=int(state.moving.sum()),
         threshold=threshold_percent / 100,
-        levels=_levels(brokers, band_percent),
+        levels=_levels(brokers, band_percent, slack_bytes),
         throttles=throttles(state),
         gaps=tuple(f"{g.subject}: {g.missing} missing ({g.reason})" for g in state.gaps),
         per_topic=_topics(state, health) if per_topic else (),
@@ -243,7 +248,7 @@ def _brokers(state: ClusterState, leaders: LeaderImbalance) -> list[BrokerFigure
     return out
 
 
-def _levels(brokers: tuple[BrokerFigures, ...], band_percent: float) -> tuple[Level, ...]:
+def _levels(brokers: tuple[BrokerFigures, ...], band_percent: float, slack_bytes: int) -> tuple[Level, ...]:
     living = [b for b in brokers if b.alive]
     resources = (
         ("disk", "bytes", {b.id: float(b.disk_bytes) for b in living if b.disk_bytes != UNKNOWN}),
@@ -252,15 +257,14 @@ def _levels(brokers: tuple[BrokerFigures, ...], band_percent: float) -> tuple[Le
         ("leaders", "count", {b.id: float(b.leaders) for b in living}),
         ("preferred leaders", "count", {b.id: float(b.preferred) for b in living}),
     )
-    return tuple(_level(name, unit, values, band_percent) for name, unit, values in resources if values)
+    return tuple(_level(name, unit, values, band_percent, slack_bytes) for name, unit, values in resources if values)
 
 
-def _level(name: str, unit: str, values: dict[int, float], band_percent: float) -> Level:
+def _level(name: str, unit: str, values: dict[int, float], band_percent: float, slack_bytes: int) -> Level:
     mean = sum(values.values()) / len(values)
     slack = mean * band_percent / 100
-    if unit == "count":
-        # Whole things cannot be split: one more or less than the mean is always level.
-        slack = max(slack, 1.0)
+    # Whole things cannot be split, and a few bytes are nothing: so much more or less than the mean is always level.
+    slack = max(slack, 1.0 if unit == "count" else float(slack_bytes))
     return Level(resource=name, unit=unit, mean=mean, low=mean - slack, high=mean + slack, values=values)
 
 

@@ -34,6 +34,7 @@ def observe(scene: Scene) -> str:
         state,
         threshold_percent=scene.policy.leaders.imbalance_percentage,
         band_percent=scene.policy.level.trigger * 100,
+        slack_bytes=scene.policy.level.slack_bytes,
         per_topic=scene.web.topic_metrics,
     )
     ours = frozenset(scene.hands.ours() if scene.hands else ())

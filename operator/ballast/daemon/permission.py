@@ -88,7 +88,7 @@ class Situation:
 def standing(kind: ActionKind, policy: DaemonPolicy, at: Situation) -> Standing:
     """Judge one kind of action."""
     mode = policy.mode_of(kind)
-    code, sentence = next(_objections(kind, mode, policy, at), ("allowed", "It may start now."))
+    code, sentence = next(_objections(kind, mode, policy, at), ("allowed", "Nothing stands in its way."))
     return Standing(kind=kind.value, mode=mode.value, allowed=code == "allowed", code=code, sentence=sentence)
 
 

@@ -10,6 +10,7 @@ from ballast.core.planner import Evacuate, Intent, Leaders, Level, Racks, plan
 from ballast.daemon.acting import outline, propose, withdraw
 from ballast.daemon.policy import ActionKind
 from ballast.daemon.scene import Scene
+from ballast.daemon.view import LevelView
 
 _RACKLESS = 2
 """Fewer racks than this cannot be spread over."""
@@ -34,9 +35,21 @@ def check_level(scene: Scene) -> str:
         said.append(propose(scene, ActionKind.MOVES, dear))
     else:
         withdraw(scene, ActionKind.MOVES)
+    conclude(scene, dear, said)
     if not said:
         return f"As level as it can be: {dear.obstacles[0].detail}." if dear.obstacles else "The load is level."
     return " ".join(said)
+
+
+def conclude(scene: Scene, dear: Plan, proposed: list[str]) -> None:
+    """Show what the check found, in one word and one sentence."""
+    if proposed:
+        level = LevelView(verdict="uneven", sentence=f"A plan would level it: {outline(dear)}.")
+    elif dear.obstacles:
+        level = LevelView(verdict="stuck", sentence=f"{dear.obstacles[0].detail}.")
+    else:
+        level = LevelView(verdict="level", sentence="Every resource is within its band.")
+    scene.board.publish(level=level)
 
 
 def check_repair(scene: Scene) -> str:

@@ -159,6 +159,7 @@ class Service:
             board=scene.board,
             metrics=self.metrics,
             clock=scene.clock,
+            closing=self._stop.is_set,
             desk=Desk(scene.web.token_file, self._submit, scene.clock),
             alive=lambda: health.alive(self.beats, scene.clock.monotonic_s()),
             ready=lambda: health.ready(

@@ -132,6 +132,15 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LevelView:
+    """What the newest level check concluded."""
+
+    verdict: str = "unknown"
+    """``unknown``, ``level``, ``uneven`` (a plan would help) or ``stuck`` (out of the band, and no plan helps)."""
+    sentence: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LockView:
     """The cluster's lock as far as this process can tell."""
 
@@ -161,6 +170,7 @@ class View:
     standings: tuple[Standing, ...] = ()
     others: tuple[Other, ...] = ()
     plans: tuple[PlanView, ...] = ()
+    level: LevelView = LevelView()
     run: RunView | None = None
     history: tuple[RunView, ...] = ()
     pause: Pause | None = None

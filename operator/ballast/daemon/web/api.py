@@ -27,6 +27,7 @@ def status(view: View, *, now_ms: int, can_act: bool) -> dict[str, Any]:
         "others": [asdict(o) for o in view.others],
         "pause": None if view.pause is None else asdict(view.pause),
         "lock": asdict(view.lock),
+        "level": asdict(view.level),
         "run": None if view.run is None else asdict(view.run),
         "plans": [asdict(p) for p in view.plans],
         "ticks": {name: asdict(t) for name, t in view.ticks.items()},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from starlette.routing import BaseRoute, Route
 
 from ballast.daemon.health import Health
 from ballast.daemon.metrics import Metrics
-from ballast.daemon.view import Board
+from ballast.daemon.view import Board, View
 from ballast.daemon.web import api
 from ballast.daemon.web.actions import Desk
 from ballast.daemon.web.openapi import document
@@ -40,6 +41,7 @@ _SECURITY: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
 }
 _LONGEST_WAIT_S: Final = 25.0
+_LOOK_S: Final = 0.25
 
 Answer = Callable[[Request], Awaitable[Response]]
 
@@ -54,6 +56,8 @@ class WebParts:
     desk: Desk
     alive: Callable[[], Health]
     ready: Callable[[], Health]
+    closing: Callable[[], bool] = lambda: False
+    """True while the daemon stops: whoever waits for news is answered at once."""
 
 
 def build(parts: WebParts) -> Starlette:
@@ -88,7 +92,7 @@ def _reading(parts: WebParts) -> list[BaseRoute]:
         after = request.query_params.get("after", "")
         view = board.view
         if after.isdigit():
-            view = await run_in_threadpool(board.wait, int(after), _LONGEST_WAIT_S)
+            view = await _newer(parts, int(after))
         return _json(api.status(view, now_ms=parts.clock.now_ms(), can_act=desk.open))
 
     async def history(_: Request) -> Response:
@@ -106,6 +110,16 @@ def _reading(parts: WebParts) -> list[BaseRoute]:
         Route("/api/v1/settings", settings),
         Route("/api/v1/openapi.json", openapi),
     ]
+
+
+async def _newer(parts: WebParts, after: int) -> View:
+    """Wait for a newer view without holding a thread: many pages may be open."""
+    deadline = asyncio.get_running_loop().time() + _LONGEST_WAIT_S
+    loop = asyncio.get_running_loop()
+    # The board is filled by threads and read by many: looking is simpler, and as good, as waking every waiter's event loop.
+    while parts.board.view.version <= after and not parts.closing() and loop.time() < deadline:  # noqa: ASYNC110
+        await asyncio.sleep(_LOOK_S)
+    return parts.board.view
 
 
 def _acting(parts: WebParts) -> list[BaseRoute]:

@@ -87,6 +87,10 @@ _STATUS: dict[str, Any] = {
     "others": {"type": "array", "items": {"type": "object"}},
     "pause": {"type": ["object", "null"]},
     "lock": {"type": "object"},
+    "level": {
+        "type": "object",
+        "properties": {"verdict": {"enum": ["unknown", "level", "uneven", "stuck"]}, "sentence": _TEXT},
+    },
     "run": {"type": ["object", "null"]},
     "plans": {"type": "array", "items": {"type": "object"}},
     "ticks": {"type": "object"},

@@ -17,7 +17,7 @@ function h(tag, props = {}, ...children) {
     else if (key === "class") node.className = value;
     else node.setAttribute(key, value === true ? "" : String(value));
   }
-  for (const child of children.flat()) if (child !== null && child !== undefined) node.append(child);
+  for (const child of children.flat(Infinity)) if (child !== null && child !== undefined) node.append(child);
   return node;
 }
 
@@ -73,7 +73,6 @@ function verdict(s) {
     : ["none", "Reading the cluster…", "The first reading takes a few seconds."];
   const down = c.brokers.filter((b) => !b.alive);
   const over = c.brokers.filter((b) => b.over);
-  const outside = c.levels.filter((l) => l.outside.length && l.resource !== "leaders");
   if (c.offline) return ["bad", `${plural(c.offline, "partition")} offline`, "They have no living leader: producers and consumers wait."];
   if (c.under_min_isr) return ["bad", `${plural(c.under_min_isr, "partition")} under min ISR`, "Producers with acks=all are refused there."];
   if (down.length) return ["bad", `Broker ${down.map((b) => b.id).join(", ")} is down`, `${plural(c.under_replicated, "partition")} under-replicated.`];
@@ -81,8 +80,10 @@ function verdict(s) {
   if (c.under_replicated) return ["warn", `${plural(c.under_replicated, "partition")} under-replicated`, "Replicas are catching up, or cannot."];
   if (over.length) return ["warn", `Leaders of broker ${over.map((b) => b.id).join(", ")} are imbalanced`,
     `Worst: ${percent(Math.max(...over.map((b) => b.imbalance)))} of its partitions are led elsewhere; the threshold is ${percent(c.leader_imbalance_threshold)}.`];
-  if (outside.length) return ["warn", "The load is not level", `Outside the band: ${outside.map((l) => `${l.resource} (broker ${l.outside.join(", ")})`).join("; ")}.`];
-  return ["good", "The cluster is level", `${plural(c.brokers.length, "broker")}, every replica in sync, every leader where it belongs.`];
+  if (s.level.verdict === "uneven") return ["warn", "The load is not level", s.level.sentence];
+  if (s.level.verdict === "stuck") return ["good", "The cluster is as level as it can be", s.level.sentence];
+  const where = `${plural(c.brokers.length, "broker")}, every replica in sync, every leader where it belongs.`;
+  return s.level.verdict === "level" ? ["good", "The cluster is level", where] : ["good", "The cluster is well", `${where} Its load has not been judged yet.`];
 }
 
 function drawTop(s) {
@@ -139,7 +140,7 @@ function drawBrokers(c) {
     const racks = new Map();
     for (const b of c.brokers) racks.set(b.rack, [...(racks.get(b.rack) || []), b]);
     return [...racks].map(([rack, members]) => h("div", { class: "rack" },
-      rack !== null ? h("h3", {}, `Rack ${rack}`) : (racks.size > 1 ? h("h3", {}, "No rack") : null),
+      rack !== null ? h("h3", {}, /^rack/i.test(rack) ? rack : `Rack ${rack}`) : (racks.size > 1 ? h("h3", {}, "No rack") : null),
       members.map((b) => (resource === "leaders and preferred" ? leaderBar(b, c) : levelBar(b, level)))));
   });
 }
@@ -149,7 +150,7 @@ function focusTab(name) {
 }
 
 function legend(level) {
-  if (resource === "leaders and preferred") return ["Bar: partitions the broker leads. Line: partitions that prefer it. Right: share of those led elsewhere."];
+  if (resource === "leaders and preferred") return ["Bar: partitions the broker leads. Line: partitions that prefer it. Right: share of those led elsewhere. ★: the controller."];
   return level ? [`Green: the band from ${shown(level.unit, level.low)} to ${shown(level.unit, level.high)} around the mean of ${shown(level.unit, level.mean)}.`] : [];
 }
 
@@ -224,7 +225,6 @@ function moveTable(moves) {
 function drawPlans(plans) {
   $("plans-card").hidden = plans.length === 0;
   draw("plans", [plans, status.actions_enabled], () => plans.map((plan) => {
-    const keys = [...new Set([...Object.keys(plan.before), ...Object.keys(plan.after)])].filter((k) => typeof plan.before[k] === "number" || typeof plan.after[k] === "number");
     return h("article", { class: "plan", "aria-label": `Plan ${plan.id}` },
       h("h3", {}, `${plan.intent} `, h("span", { class: "chip", "data-tone": plan.waiting ? "warn" : "good" }, plan.waiting ? "waits for you" : plan.kind)),
       h("p", { class: "facts" },
@@ -233,22 +233,25 @@ function drawPlans(plans) {
         plan.bound_bytes !== null ? fact("least possible", bytes(plan.bound_bytes)) : null,
         h("span", {}, "made ", ago(plan.created_at_ms))),
       plan.reasons.length ? h("p", {}, `Why: ${plan.reasons.map(([why, n]) => `${why} (${count(n)})`).join(", ")}.`) : null,
-      keys.length ? h("div", { class: "compare" }, h("b", {}, "figure"), h("b", {}, "before"), h("b", {}, "after"),
-        keys.map((k) => [h("span", {}, k.replaceAll("_", " ")), h("span", {}, num(plan.before[k])), h("span", {}, num(plan.after[k]))])) : null,
+      plan.resources.length ? h("div", { class: "compare" }, h("b", {}, "of the fair share"), h("b", {}, "before"), h("b", {}, "after"),
+        plan.resources.map((r) => [h("span", {}, r.label || r.name), h("span", {}, range(r.before)), h("span", {}, range(r.after))])) : null,
       plan.obstacles.length ? h("ul", {}, plan.obstacles.map((o) => h("li", {}, o))) : null,
       plan.examples.length ? h("details", {}, h("summary", {}, `Show ${plan.examples.length < plan.moves ? "the first " : ""}${plural(plan.examples.length, "move")}`), moveTable(plan.examples)) : null,
       plan.waiting && status.actions_enabled ? h("p", { class: "buttons" }, h("button", { type: "button", on: { click: () => askApprove(plan) } }, "Approve…")) : null);
   }));
 }
 
-const num = (v) => (typeof v === "number" ? v.toLocaleString("en", { maximumFractionDigits: 3 }) : "—");
+/** Least and most loaded broker, as shares of what each should carry. */
+const range = (r) => `${Math.round(r.least * 100)}–${Math.round(r.most * 100)} %${r.outside ? ` · ${r.outside} out` : ""}`;
 
 function drawLists(s) {
   draw("standings", s.standings, () => s.standings.length === 0 ? h("li", {}, "Nothing has been judged yet.") : s.standings.map((x) => h("li", {},
     h("span", { class: "word" }, x.kind, h("small", {}, x.mode)),
     h("span", { class: "said" }, h("span", { class: "chip", "data-tone": x.allowed ? "good" : "warn" }, x.allowed ? "may start" : "may not"), ` ${x.sentence}`))));
   draw("others", s.others, () => s.others.map((o) => h("li", {}, h("span", { class: "word" }, o.code), h("span", { class: "said" }, o.sentence))));
-  const ticks = Object.entries(s.ticks);
+  // Housekeeping is shown only when it fails.
+  const known = ["observe", "leaders", "repair", "level", "act", "lock"].filter((name) => s.ticks[name]);
+  const ticks = [...known, ...Object.keys(s.ticks).filter((name) => !known.includes(name) && !s.ticks[name].ok)].map((name) => [name, s.ticks[name]]);
   draw("ticks", ticks.map(([n, t]) => [n, t.sentence, t.ok, t.failures]), () => ticks.map(([name, t]) => h("li", { "data-tone": t.ok ? null : "bad" },
     h("span", { class: "word" }, name), h("span", { class: "said" }, t.sentence, t.failures > 1 ? h("small", {}, `${t.failures} failures in a row`) : null))));
 }

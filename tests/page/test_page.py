@@ -1,0 +1,275 @@
+"""The page as a person meets it: every state, every action, on every screen, without a mouse."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.page.conftest import TOKEN, a_plan, a_run, a_view, figures, now_ms, standing
+
+from ballast.daemon.policy import DaemonPolicy, WebPolicy
+from ballast.daemon.view import Board, LevelView, Other, Pause, View
+from ballast.ports.journal import Request
+
+pytestmark = pytest.mark.chromium
+
+Show = Callable[[View], tuple[str, Board, list[Request]]]
+Open = Callable[..., Page]
+
+
+def headline(page: Page) -> str:
+    """The most important thing."""
+    expect(page.locator("#verdict .headline")).not_to_have_text("Reading the cluster…")
+    return page.locator("#verdict .headline").inner_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected", "tone"),
+    [
+        ({}, "The cluster is level", "good"),
+        ({"figures": figures(displaced=True)}, "Leaders of broker 2 are imbalanced", "warn"),
+        ({"figures": figures(down=3)}, "Broker 3 is down", "bad"),
+        ({"level": LevelView(verdict="uneven", sentence="A plan would level it.")}, "The load is not level", "warn"),
+        ({"run": a_run()}, "Moving 3 partitions", "none"),
+        ({"figures": None, "figures_error": "No broker answers."}, "The cluster cannot be reached", "bad"),
+    ],
+)
+def test_the_headline_says_what_matters_most(
+    show: Show, open_page: Open, changes: dict[str, Any], expected: str, tone: str
+) -> None:
+    """One sentence, and a tone that is not told by colour alone."""
+    url, _, _ = show(a_view(**changes))
+    page = open_page(url)
+    assert headline(page) == expected
+    assert page.locator("#verdict").get_attribute("data-tone") == tone
+
+
+def test_before_the_first_reading_it_says_so(show: Show, open_page: Open) -> None:
+    """Loading is a state with words, not an empty page."""
+    url, board, _ = show(a_view(figures=None))
+    page = open_page(url)
+    expect(page.locator("#verdict .headline")).to_have_text("Reading the cluster…")
+    expect(page.locator("#brokers")).to_contain_text("Nothing has been read yet")
+    board.publish(figures=figures())
+    assert headline(page) == "The cluster is level"
+
+
+def test_it_updates_by_itself(show: Show, open_page: Open) -> None:
+    """What changes in the daemon changes on the page, and focus stays where it was."""
+    url, board, _ = show(a_view())
+    page = open_page(url)
+    assert headline(page) == "The cluster is level"
+    page.get_by_role("button", name="disk", exact=True).click()
+    board.publish(figures=figures(down=3))
+    expect(page.locator("#verdict .headline")).to_have_text("Broker 3 is down")
+    expect(page.get_by_role("button", name="disk", exact=True)).to_be_focused()
+    expect(page.locator(".broker[data-broker='3']")).to_contain_text("down")
+
+
+def test_an_old_reading_is_shown_as_old(show: Show, open_page: Open) -> None:
+    """Stale figures stay on the page with the reason why they are old."""
+    url, _, _ = show(a_view(figures=figures(age_s=300), figures_error="No broker answers."))
+    page = open_page(url)
+    expect(page.locator("body")).to_have_attribute("data-state", "stale")
+    expect(page.locator("#banners")).to_contain_text("The newest reading failed: No broker answers.")
+    expect(page.locator("#fresh")).to_contain_text("read 5 min")
+
+
+def test_bars_follow_the_chosen_resource(show: Show, open_page: Open) -> None:
+    """Each tab shows its own figures against its own band."""
+    url, _, _ = show(a_view(figures=figures(displaced=True)))
+    page = open_page(url)
+    expect(page.locator(".broker[data-broker='2'] .value")).to_contain_text("80 %")
+    page.get_by_role("button", name="replicas", exact=True).click()
+    expect(page.locator("#legend")).to_contain_text("around the mean of 30")
+    expect(page.locator(".broker[data-broker='2'] .value")).to_have_text("30 · +0 %")
+    assert page.locator(".rack").count() == 3
+
+
+def test_a_run_shows_how_far_it_is(show: Show, open_page: Open) -> None:
+    """Progress, rate, time left, throttle and the moves in flight."""
+    url, board, _ = show(a_view(run=a_run()))
+    page = open_page(url)
+    now = page.locator("#now")
+    expect(now).to_contain_text("time left 6 min 25 s")
+    expect(now).to_contain_text("rate 50 MiB/s")
+    expect(now.locator("tbody tr")).to_have_count(3)
+    assert float(now.locator("progress").get_attribute("value") or 0) == pytest.approx(0.583, abs=0.01)
+    board.publish(run=None)
+    expect(now).to_be_hidden()
+
+
+def test_approving_needs_the_token_and_reaches_the_daemon(show: Show, open_page: Open) -> None:
+    """A wrong token is told in the dialog; the right one hands over exactly the plan that was shown."""
+    url, _, asked = show(a_view(plans=(a_plan(),)))
+    page = open_page(url)
+    plan = page.get_by_role("article")
+    expect(plan).to_contain_text("waits for you")
+    expect(plan).to_contain_text("least possible 43 GiB")
+    expect(plan).to_contain_text("81–124 % · 3 out")  # noqa: RUF001
+    plan.get_by_role("button", name="Approve…").click()
+    page.get_by_label("Your name").fill("Ada")
+    page.get_by_label("Token").fill("a wrong one, but long")
+    page.get_by_role("button", name="Approve", exact=True).click()
+    expect(page.get_by_role("alert")).to_have_text("The token is missing or wrong.")
+    assert asked == []
+    page.get_by_label("Token").fill(TOKEN)
+    page.get_by_role("button", name="Approve", exact=True).click()
+    expect(page.locator("dialog")).to_be_hidden()
+    (request,) = asked
+    assert (request.kind, request.by, dict(request.body)) == ("approve", "Ada", {"plan": "moves-1"})
+
+
+def test_pausing_works_without_a_mouse(show: Show, open_page: Open) -> None:
+    """Tab to the button, answer the dialog, Enter; Escape leaves it."""
+    url, board, asked = show(a_view())
+    page = open_page(url)
+    headline(page)
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(page.locator("#pause")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    page.keyboard.press("Enter")
+    page.get_by_label("Your name").fill("Ada")
+    page.get_by_label("Token").fill(TOKEN)
+    page.get_by_label("Why").fill("release night")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    assert [(r.kind, dict(r.body)) for r in asked] == [("pause", {"reason": "release night"})]
+    board.publish(pause=Pause(by="Ada", since_ms=now_ms(), reason="release night"))
+    expect(page.locator("#pause")).to_have_text("Resume")
+    expect(page.locator("#banners")).to_contain_text("Paused by Ada")
+
+
+def test_cancelling_can_also_undo(show: Show, open_page: Open) -> None:
+    """The box in the dialog makes a rollback of a cancel."""
+    url, _, asked = show(a_view(run=a_run()))
+    page = open_page(url)
+    page.get_by_role("button", name="Cancel this run…").click()
+    page.get_by_label("Token").fill(TOKEN)
+    page.get_by_label("Also undo what has arrived").check()
+    page.get_by_role("button", name="Cancel the run").click()
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    assert [(r.kind, dict(r.body)) for r in asked] == [("rollback", {"run": "1121-0102-ab"})]
+
+
+def test_names_from_the_cluster_are_text_and_never_markup(show: Show, open_page: Open) -> None:
+    """A topic, a reason or a name that looks like HTML is shown as it is."""
+    evil = '<img src=x onerror="document.title=1">'
+    run = a_run()
+    run = replace(run, intent=evil, sentence=evil, moves=tuple(replace(m, topic=evil, reason=evil) for m in run.moves))
+    url, _, _ = show(a_view(name=evil, run=run, pause=Pause(by=evil, since_ms=0, reason=evil)))
+    page = open_page(url)
+    expect(page.locator("#now")).to_contain_text(evil)
+    assert page.locator("main img").count() == 0
+    assert page.title() != "1"
+
+
+@pytest.mark.parametrize(("width", "height"), [(320, 640), (390, 844), (1280, 900), (3840, 2160)])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_every_screen(show: Show, open_page: Open, width: int, height: int, scheme: str) -> None:
+    """Nothing sticks out sideways, and text is readable against its ground in both themes."""
+    view = a_view(
+        run=a_run(), plans=(a_plan(),), figures=figures(displaced=True),
+        others=(Other(code="cruise-control", sentence="Cruise Control is installed here.", blocking=True),),
+        standings=(standing("moves", code="others", sentence="Standing back: Cruise Control is installed here."),),
+    )  # fmt: skip
+    url, _, _ = show(view)
+    page = open_page(url, width=width, height=height, scheme=scheme)
+    headline(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    poor = page.evaluate(CONTRAST)
+    assert poor == []
+
+
+CONTRAST = """
+() => {
+  const parse = (c) => (c.match(/[\\d.]+/g) || [0, 0, 0, 0]).map(Number);
+  const lum = ([r, g, b]) => {
+    const f = (v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; };
+    return 0.2126 * f(r) + 0.7152 * f(g) + 0.0722 * f(b);
+  };
+  const ground = (el) => {
+    for (let node = el; node; node = node.parentElement) {
+      const c = parse(getComputedStyle(node).backgroundColor);
+      if (c.length < 4 || c[3] > 0.99) return c;
+    }
+    return [255, 255, 255];
+  };
+  const poor = [];
+  for (const el of document.querySelectorAll("body *")) {
+    const own = [...el.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+    if (!own || !el.checkVisibility()) continue;
+    const a = lum(parse(getComputedStyle(el).color)), b = lum(ground(el));
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) poor.push(`${el.tagName}.${el.className} ${ratio.toFixed(2)} ${el.textContent.slice(0, 30)}`);
+  }
+  return poor;
+}
+"""
+
+
+def test_every_control_and_region_has_a_name(show: Show, open_page: Open) -> None:
+    """What a screen reader announces: no button, field, table or section without words."""
+    url, _, _ = show(a_view(run=a_run(), plans=(a_plan(),)))
+    page = open_page(url)
+    headline(page)
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll("button, input, section, [role=region], progress")]
+          .filter((e) => e.checkVisibility() && !(e.textContent.trim() || e.getAttribute("aria-label")
+            || e.getAttribute("aria-labelledby") || (e.labels && e.labels.length)))
+          .map((e) => e.outerHTML.slice(0, 80))"""
+    )
+    assert nameless == []
+    assert page.locator("h1").count() == 1
+    assert page.locator("html").get_attribute("lang") == "en"
+
+
+def test_without_a_token_file_the_page_is_read_only(serve: Callable[..., Any], open_page: Open) -> None:
+    """No button that acts is there, and the API refuses with a sentence."""
+    daemon = serve()
+    daemon.until(lambda v: v.figures is not None)
+    page = open_page(daemon.url + "/")
+    headline(page)
+    expect(page.locator("#pause")).to_be_hidden()
+    answer = page.request.post(daemon.url + "/api/v1/actions/pause", data={"by": "Ada"})
+    assert answer.status == 403
+    assert "read-only" in answer.json()["error"]
+
+
+def test_a_person_pauses_a_real_daemon(serve: Callable[..., Any], open_page: Open, tmp_path: Path) -> None:
+    """From the button to the loop and back to the page."""
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    daemon = serve(DaemonPolicy(), web=WebPolicy(port=0, token_file=token))
+    daemon.until(lambda v: v.figures is not None)
+    page = open_page(daemon.url + "/")
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_label("Your name").fill("Ada")
+    page.get_by_label("Token").fill(TOKEN)
+    page.get_by_role("dialog").get_by_role("button", name="Pause").click()
+    expect(page.locator("#banners")).to_contain_text("Paused by Ada")
+    assert daemon.scene.board.view.pause is not None
+
+
+def test_a_daemon_that_is_gone_is_told(serve: Callable[..., Any], open_page: Open) -> None:
+    """The page keeps what it knew, says that it is old, and finds the daemon again by itself."""
+    daemon = serve()
+    daemon.until(lambda v: v.figures is not None)
+    page = open_page(daemon.url + "/")
+    headline(page)
+    page.evaluate("heardAt = nowMs() - 60000; tickAges()")
+    expect(page.locator("#banners")).to_contain_text("has lost the daemon")
+    deadline = time.monotonic() + 10
+    while page.locator("#banners").inner_text() and time.monotonic() < deadline:
+        page.wait_for_timeout(200)
+    assert page.locator("#banners").inner_text() == ""
