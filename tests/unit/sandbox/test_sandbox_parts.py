@@ -1,0 +1,151 @@
+"""The sandbox's parts that need no Kafka: jars against their lock, Java, ports, folders, the keeper."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ballast.errors import Unavailable, UsageError
+from ballast.sandbox import SandboxSpec, jars, layout
+from ballast.sandbox.folders import has_keeper
+from ballast.sandbox.jars import Jar
+from ballast.sandbox.keeper_client import KeeperClient, start_keeper
+from ballast.sandbox.ports import HIGH, LOW, free_ports
+
+CONTENT = b"not really a jar"
+LOCK = f"# a lock\norg.example:thing:1.0 {hashlib.sha256(CONTENT).hexdigest()}\n"
+
+
+@pytest.fixture
+def locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A lock of one jar and an empty cache; returns where the jar belongs."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(jars, "LOCKS", tmp_path)
+    (tmp_path / "kafka-0.1.lock").write_text(LOCK)
+    return tmp_path / "cache" / "ballast" / "jars" / "kafka-0.1" / "thing-1.0.jar"
+
+
+def serve(content: bytes, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Stand in for Ivy: every asked-for jar has this content; returns the names asked for, as they come."""
+    asked: list[str] = []
+
+    def ivy(wanted: list[Jar], landing: Path, _scratch: Path) -> list[str]:
+        for jar in wanted:
+            asked.append(jar.file_name)
+            (landing / jar.file_name).write_bytes(content)
+        return ["true"]
+
+    monkeypatch.setattr(jars, "_ivy", ivy)
+    return asked
+
+
+def test_a_jar_is_fetched_once(locked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is in the cache and sound is not asked for again."""
+    asked = serve(CONTENT, monkeypatch)
+    assert jars.ensure_jars("kafka-0.1") == (locked,)
+    assert jars.ensure_jars("kafka-0.1") == (locked,)
+    assert asked == ["thing-1.0.jar"]
+
+
+def test_a_damaged_jar_is_fetched_again(locked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file in the cache that is not what the lock says is replaced."""
+    serve(CONTENT, monkeypatch)
+    jars.ensure_jars("kafka-0.1")
+    locked.write_bytes(CONTENT[:5])
+    jars.ensure_jars("kafka-0.1")
+    assert locked.read_bytes() == CONTENT
+
+
+def test_a_foreign_file_is_refused(locked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is served with another sha256 never gets its name in the cache."""
+    serve(b"something else", monkeypatch)
+    with pytest.raises(UsageError, match="not the file that the lock names"):
+        jars.ensure_jars("kafka-0.1")
+    assert not locked.exists()
+
+
+def test_a_failed_fetch_can_be_tried_again(locked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No network is a failure to retry, not a bug."""
+    monkeypatch.setattr(jars, "_ivy", lambda *_: ["false"])
+    with pytest.raises(Unavailable, match="failed"):
+        jars.ensure_jars("kafka-0.1")
+
+
+def test_without_a_fetcher_the_sentence_says_what_to_install(locked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed Ballast without PySpark on a machine without Maven."""
+    monkeypatch.setattr(jars, "_ivy", lambda *_: None)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.raises(UsageError, match=r"kafka-ballast\[spark\]"):
+        jars.ensure_jars("kafka-0.1")
+
+
+def test_every_lock_can_be_read() -> None:
+    """Each names its jars with a full sha256, none twice."""
+    for name in [f"kafka-{version}" for version in jars.versions()] + [jars.TOOLS]:
+        rows = jars.read_lock(name)
+        assert len({row.file_name for row in rows}) == len(rows) > 20
+        assert all(len(row.sha256) == 64 for row in rows)
+
+
+def test_ports_are_distinct_and_outside_the_range_of_outgoing_connections() -> None:
+    """Nobody's client may take a chosen port by accident."""
+    ports = free_ports(20)
+    assert len(set(ports)) == 20
+    assert all(LOW <= port < HIGH for port in ports)
+
+
+def test_brokers_are_dealt_over_the_racks() -> None:
+    """Five brokers over three racks; without racks there are none."""
+    spec = SandboxSpec(brokers=5)
+    assert [spec.rack_of(broker) for broker in spec.broker_ids] == ["rack-1", "rack-2", "rack-3", "rack-1", "rack-2"]
+    assert SandboxSpec(racks=0).rack_of(1) is None
+
+
+def test_every_listener_is_on_the_loopback() -> None:
+    """No configuration of any kind of cluster names another address."""
+    ports = layout.Ports(brokers={1: 1001}, controllers={9001: 1002}, internals={1: 1003}, zookeeper=1004)
+    for mode in ("kraft", "zookeeper"):
+        spec = SandboxSpec(brokers=1, mode="kraft" if mode == "kraft" else "zookeeper")
+        configs = layout.broker_properties(spec, ports, 1, [Path("/data")], None)
+        listened = configs["listeners"] + configs["advertised.listeners"]
+        assert listened.count("://") == listened.count("://127.0.0.1:") == 2
+    assert layout.zookeeper_properties(ports, Path("/data"))["clientPortAddress"] == "127.0.0.1"
+
+
+def test_a_brokers_own_setting_wins() -> None:
+    """What a person sets with --set is what the broker gets."""
+    spec = SandboxSpec(brokers=1, broker_configs={"auto.leader.rebalance.enable": "true"})
+    ports = layout.Ports(brokers={1: 1}, controllers={9001: 2}, internals={})
+    configs = layout.broker_properties(spec, ports, 1, [Path("/data")], None)
+    assert configs["auto.leader.rebalance.enable"] == "true"
+
+
+def test_the_keeper_starts_signals_and_clears_away(tmp_path: Path) -> None:
+    """A node is started, seen running, killed, seen dead; at the end its folder is gone."""
+    folder = tmp_path / "held"
+    folder.mkdir()
+    sleeper = {"argv": [sys.executable, "-c", "import time; time.sleep(60)"], "env": {}, "log": "logs/a.log"}
+    (folder / "nodes.json").write_text(json.dumps({"a": sleeper}))
+    keeper = start_keeper(folder, owner=os.getpid())
+    pid = keeper.start("a")
+    assert keeper.start("a") == pid
+    assert keeper.running() == {"a": True}
+    keeper.signal("a", signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while keeper.running()["a"]:
+        assert time.monotonic() < deadline
+    with pytest.raises(Unavailable, match="refused"):
+        keeper.start("nobody")
+    keeper.down()
+    assert not folder.exists()
+    assert not has_keeper(folder)
+    with pytest.raises(Unavailable, match="gone"):
+        KeeperClient(folder).running()
