@@ -1,0 +1,239 @@
+"""Moves and elections through ZooKeeper's admin znodes, on brokers that know nothing else."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import Producer
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+
+from ballast.adapters.clock import SystemClock
+from ballast.adapters.security import Security
+from ballast.adapters.zk_admin import ZooKeeperWrites, body
+from ballast.adapters.zk_lock import LOCK, ZooKeeperLock
+from ballast.adapters.zookeeper import ELECTION, REASSIGN, ZooKeeper
+from ballast.core.cluster import TopicPartition
+from ballast.errors import Fenced, LockHeld
+from ballast.ports.cluster import ClusterWriter, ConfigChange, ConfigResource
+from ballast.sandbox import Sandbox
+from ballast.wiring.cluster import OpenCluster, open_cluster
+
+pytestmark = pytest.mark.kafka
+LIMIT_S = 60.0
+
+
+def wait_for(holds: Callable[[], bool], what: str, limit_s: float = LIMIT_S) -> None:
+    """Poll until it holds."""
+    clock = SystemClock()
+    deadline = clock.monotonic_s() + limit_s
+    while not holds():
+        assert clock.monotonic_s() < deadline, f"not in {limit_s} s: {what}"
+        clock.sleep(0.1)
+
+
+@pytest.fixture
+def old(zk23: Sandbox) -> Iterator[OpenCluster]:
+    """The 2.3 cluster behind the port."""
+    with open_cluster(bootstrap_server=zk23.bootstrap_server, zookeeper=zk23.zookeeper) as opened:
+        yield opened
+
+
+@pytest.fixture
+def keeper(zk23: Sandbox) -> Iterator[ZooKeeper]:
+    """A session of the test's own."""
+    assert zk23.zookeeper is not None
+    session = ZooKeeper(zk23.zookeeper, Security())
+    yield session
+    session.close()
+
+
+@pytest.fixture
+def kazoo(keeper: ZooKeeper) -> KazooClient:
+    """The raw client, to play the part of somebody else."""
+    return keeper.client()
+
+
+def make_topic(cluster: ClusterWriter, partitions: int, replicas: tuple[int, ...]) -> list[TopicPartition]:
+    """A fresh topic whose every partition has these replicas."""
+    topic = f"zk-{uuid.uuid4().hex[:8]}"
+    cluster.create_topic(topic, dict.fromkeys(range(partitions), replicas))
+    return [TopicPartition(topic, p) for p in range(partitions)]
+
+
+def leaders(keeper: ZooKeeper, names: list[TopicPartition]) -> list[int]:
+    """Who leads, as the controller wrote it."""
+    states = keeper.partition_states(names)
+    return [states[n].leader if n in states else -1 for n in names]
+
+
+def test_a_move_happens_and_its_partitions_are_told_truly(old: OpenCluster, keeper: ZooKeeper) -> None:
+    """Through the port: started, listed with what is added and removed, done, its leader re-elected."""
+    (name,) = make_topic(old.cluster, 1, (1, 2))
+    wait_for(lambda: leaders(keeper, [name]) == [1], "the topic has a leader")
+    assert old.cluster.alter_reassignments({name: (3, 2)})[name].ok
+    wait_for(lambda: name not in old.cluster.reassignments(), "the move is over")
+    wait_for(lambda: old.cluster.partitions([name])[name].replicas == (3, 2), "the new list stands")
+    wait_for(lambda: set(old.cluster.partitions([name])[name].isr) == {2, 3}, "all are in sync")
+    assert old.cluster.partitions([name])[name].leader in {2, 3}
+    state = old.cluster.snapshot(log_dirs=False, configs=False)
+    assert state.replicas(state.index[name]) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("target", "code"),
+    [
+        ((1, 99), "INVALID_REPLICA_ASSIGNMENT"),
+        ((1, 1), "INVALID_REPLICA_ASSIGNMENT"),
+        ((), "INVALID_REPLICA_ASSIGNMENT"),
+        ((1, 2, 3), "INVALID_REPLICATION_FACTOR"),
+        (None, "UNSUPPORTED_VERSION"),
+    ],
+)
+def test_what_the_old_controller_would_swallow_is_refused(
+    old: OpenCluster, kazoo: KazooClient, target: tuple[int, ...] | None, code: str
+) -> None:
+    """An unknown broker would be accepted and stay stuck; nothing of the kind is written."""
+    (name,) = make_topic(old.cluster, 1, (1, 2))
+    wait_for(lambda: name in old.cluster.partitions([name]), "the topic is there")
+    outcome = old.cluster.alter_reassignments({name: target})[name]
+    assert (outcome.ok, outcome.code) == (False, code)
+    assert kazoo.exists(REASSIGN) is None
+
+
+def test_a_missing_partition_fails_alone(old: OpenCluster, keeper: ZooKeeper) -> None:
+    """The others of the request go on."""
+    (name,) = make_topic(old.cluster, 1, (1, 2))
+    wait_for(lambda: leaders(keeper, [name]) == [1], "the topic has a leader")
+    missing = TopicPartition("nobody-made-this", 0)
+    outcomes = old.cluster.alter_reassignments({missing: (1, 2), name: (2, 1)})
+    assert outcomes[missing].code == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert outcomes[name].ok
+    wait_for(lambda: keeper.assignments([name.topic]).get(name) == (2, 1), "the new order stands")
+
+
+def slow_batch_of_somebody(old: OpenCluster, keeper: ZooKeeper, kazoo: KazooClient) -> tuple[bytes, ConfigChange]:
+    """A move that a throttle keeps from ending, written as the stock tool writes it; and the change that lets it end."""
+    (name,) = make_topic(old.cluster, 1, (1,))
+    wait_for(lambda: leaders(keeper, [name]) == [1], "their topic has a leader")
+    producer = Producer({"bootstrap.servers": old.bootstrap_server, "acks": "all"})
+    for _ in range(40):
+        producer.produce(name.topic, b"x" * 100_000, partition=0)
+    assert producer.flush(LIMIT_S) == 0
+    broker, rate = ConfigResource("broker", "3"), "follower.replication.throttled.rate"
+    lists = ConfigChange(ConfigResource("topic", name.topic), "follower.replication.throttled.replicas", "set", "0:3")
+    outcomes = old.cluster.alter_configs([lists, ConfigChange(broker, rate, "set", "1000")])
+    assert all(o.ok for o in outcomes.values())
+    theirs = body([{"topic": name.topic, "partition": 0, "replicas": [1, 3]}])
+    kazoo.create(REASSIGN, theirs)
+    return theirs, ConfigChange(broker, rate, "delete")
+
+
+def test_somebody_elses_batch_is_waited_for_and_never_touched(
+    keeper: ZooKeeper, old: OpenCluster, kazoo: KazooClient
+) -> None:
+    """While it stands ours answers that it is in the way; once it has ended by itself ours follows at once."""
+    (name,) = make_topic(old.cluster, 1, (1, 2))
+    wait_for(lambda: leaders(keeper, [name]) == [1], "the topic has a leader")
+    theirs, lift = slow_batch_of_somebody(old, keeper, kazoo)
+    try:
+        hasty = ZooKeeperWrites(keeper, wait_s=1.0)
+        assert hasty.alter_reassignments({name: (2, 3)})[name].code == "REASSIGNMENT_IN_PROGRESS"
+        assert json.loads(kazoo.get(REASSIGN)[0]) == json.loads(theirs)
+        assert kazoo.exists(LOCK) is None, "the lock is not kept once the waiting has ended"
+    finally:
+        assert all(o.ok for o in old.cluster.alter_configs([lift]).values())
+    patient = ZooKeeperWrites(keeper, wait_s=LIMIT_S)
+    assert patient.alter_reassignments({name: (2, 3)})[name].ok
+    wait_for(lambda: keeper.assignments([name.topic]).get(name) == (2, 3), "ours is done")
+    wait_for(lambda: not keeper.moving(), "no batch is left")
+
+
+def test_elections_in_pieces_really_switch_the_leaders(old: OpenCluster, keeper: ZooKeeper) -> None:
+    """Thirty leaders that are not the preferred ones change, through several znodes of a size that is set small."""
+    names = make_topic(old.cluster, 30, (1, 2))
+    wait_for(lambda: leaders(keeper, names) == [1] * 30, "broker 1 leads")
+    assert all(o.ok for o in old.cluster.alter_reassignments(dict.fromkeys(names, (2, 1))).values())
+    wait_for(lambda: set(keeper.assignments([names[0].topic]).values()) == {(2, 1)}, "the order is turned")
+    wait_for(lambda: not keeper.moving(), "the batch is over")
+    assert leaders(keeper, names) == [1] * 30, "a reorder alone moves no leader"
+    writes = ZooKeeperWrites(keeper, znode_bytes=600)
+    outcomes = writes.elect_leaders([*names, TopicPartition("nobody-made-this", 0)])
+    assert outcomes.pop(TopicPartition("nobody-made-this", 0)).code == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert all(o.ok for o in outcomes.values())
+    assert leaders(keeper, names) == [2] * 30
+    assert all(o.ok for o in old.cluster.elect_leaders(names).values()), "an election that is not needed is fine"
+
+
+def test_one_znode_for_a_large_election_is_too_large_and_ours_are_not(kazoo: KazooClient) -> None:
+    """What the stock tool writes for 20,000 partitions does not fit into a znode."""
+    entries = [{"topic": f"a-topic-name-of-ordinary-length-{i}", "partition": i % 50} for i in range(20_000)]
+    whole = body(entries)
+    assert len(whole) > 1024 * 1024
+    with pytest.raises((KazooException, OSError)):
+        kazoo.create("/ballast-test-large", whole, ephemeral=True)
+    wait_for(lambda: bool(kazoo.connected), "the session is back")
+
+
+def test_an_election_of_a_dead_preferred_leader_says_so(own_cluster: Callable[..., Sandbox]) -> None:
+    """Its broker is down: the outcome is Kafka's own, and the partition keeps its leader."""
+    sandbox = own_cluster(kafka_version="2.3.1", mode="zookeeper")
+    assert sandbox.zookeeper is not None
+    session = ZooKeeper(sandbox.zookeeper, Security())
+    with open_cluster(bootstrap_server=sandbox.bootstrap_server, zookeeper=sandbox.zookeeper) as opened:
+        (name,) = make_topic(opened.cluster, 1, (2, 3))
+        wait_for(lambda: leaders(session, [name]) == [2], "the topic has a leader")
+        sandbox.kill_broker(2)
+        wait_for(lambda: leaders(session, [name]) == [3], "the other leads")
+        assert opened.cluster.elect_leaders([name])[name].code == "PREFERRED_LEADER_NOT_AVAILABLE"
+        refused = opened.cluster.alter_reassignments({name: (3, 99)})[name]
+        assert refused.code == "INVALID_REPLICA_ASSIGNMENT"
+        sandbox.start_broker(2)
+        wait_for(lambda: 2 in opened.cluster.partitions([name])[name].isr, "it is back in sync")
+        assert opened.cluster.elect_leaders([name])[name].ok
+        assert leaders(session, [name]) == [2]
+    session.close()
+
+
+def test_the_lock_names_its_holder_and_dies_with_its_session(zk23: Sandbox, kazoo: KazooClient) -> None:
+    """A second writer is told who writes; one whose session ended cannot write any more."""
+    assert zk23.zookeeper is not None
+    mine, theirs = ZooKeeper(zk23.zookeeper, Security()), ZooKeeper(zk23.zookeeper, Security())
+    try:
+        second = ZooKeeperLock(theirs.client, "second", wait_s=0.5)
+        with ZooKeeperLock(mine.client, "ana@laptop").held() as writer:
+            with pytest.raises(LockHeld, match="ana@laptop"), second.held():
+                pass
+            assert writer.create("/admin/ballast-test-a", b"x")
+            assert not writer.create("/admin/ballast-test-a", b"y"), "it stands already"
+            # The session's death as the server sees it: its ephemeral znodes are gone.
+            for child in kazoo.get_children("/admin"):
+                if child.startswith("ballast_writer"):
+                    kazoo.delete(f"/admin/{child}")
+            with second.held():
+                with pytest.raises(Fenced):
+                    writer.create("/admin/ballast-test-b", b"x")
+                assert kazoo.exists(LOCK) is not None
+            assert kazoo.exists("/admin/ballast-test-b") is None
+        assert kazoo.exists(LOCK) is None
+    finally:
+        kazoo.delete("/admin/ballast-test-a")
+        mine.close()
+        theirs.close()
+
+
+def test_nothing_of_ours_stays_in_zookeeper(kazoo: KazooClient, old: OpenCluster, keeper: ZooKeeper) -> None:
+    """After a move and an election no znode of ours is left."""
+    (name,) = make_topic(old.cluster, 1, (1, 2))
+    wait_for(lambda: leaders(keeper, [name]) == [1], "the topic has a leader")
+    assert old.cluster.alter_reassignments({name: (2, 1)})[name].ok
+    wait_for(
+        lambda: keeper.assignments([name.topic]).get(name) == (2, 1) and not keeper.moving(), "the order is turned"
+    )
+    assert old.cluster.elect_leaders([name])[name].ok
+    assert leaders(keeper, [name]) == [2]
+    assert kazoo.exists(ELECTION) is None
+    assert [c for c in kazoo.get_children("/admin") if c.startswith("ballast")] == []
