@@ -88,7 +88,7 @@ class Looker:
             names=needs.names,
             alive=state.alive,
             logs=self._read_logs(needs.logs & state.alive),
-            state=state if needs.snapshot else None,
+            state=state,
             sizes=self._sizes,
         )
 

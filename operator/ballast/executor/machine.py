@@ -18,6 +18,7 @@ from typing import Final
 from ballast.core.cluster import TopicPartition
 from ballast.core.throttles import Setting
 from ballast.executor.absorb import absorb
+from ballast.executor.auto import follow_cluster
 from ballast.executor.decide import Step, decide, submit_throttled
 from ballast.executor.observation import Needs, Picture
 from ballast.executor.run import (
@@ -112,7 +113,8 @@ def step(run: Run, event: Event, now: Now) -> Step:
         return run, ()
     match event:
         case Observed(picture):
-            return decide(absorb(run, picture, now), picture, now)
+            seen = follow_cluster(absorb(run, picture, now), picture, now)
+            return decide(seen, picture, now)
         case Performed(effect, outcomes, failed):
             return _performed(run, effect, outcomes, failed, now)
         case Unanswered(effect):
@@ -124,7 +126,6 @@ def step(run: Run, event: Event, now: Now) -> Step:
 def needs(run: Run) -> Needs:
     """What the next look has to cover for this run to go on."""
     watched = {n for n, m in run.moves.items() if m.stage in _WATCHED}
-    planned = [m for m in run.moves.values() if m.stage is Stage.PLANNED]
     logs = {
         b
         for m in run.moves.values()
@@ -132,7 +133,7 @@ def needs(run: Run) -> Needs:
         # Where log dirs are asked for, every replica's place counts, not only the new ones'.
         for b in (m.move.new if m.move.log_dirs is not None else m.move.adding or m.move.new)
     }
-    return Needs(frozenset(watched), frozenset(logs), snapshot=bool(planned) and run.phase is Phase.RUNNING)
+    return Needs(frozenset(watched), frozenset(logs))
 
 
 _WATCHED: Final = frozenset(

@@ -17,8 +17,6 @@ class Needs:
     """Partitions whose state is wanted."""
     logs: frozenset[int] = frozenset()
     """Brokers whose log dirs are wanted when a reading is due."""
-    snapshot: bool = False
-    """Guards want a whole-cluster reading, since moves could start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ class Picture:
     logs: Mapping[int, BrokerLogs] | None = None
     """None when not read this time."""
     state: ClusterState | None = None
-    """A whole-cluster reading fresh enough for guards; None when not read this time."""
+    """A whole-cluster reading fresh enough for guards; None when there is none."""
     sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Largest replica of each partition, as far as known."""
 

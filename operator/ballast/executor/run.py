@@ -147,6 +147,19 @@ class ElectionRun:
 
 
 @dataclass(frozen=True, slots=True)
+class AutoReading:
+    """What ``throttle_auto`` judged by last."""
+
+    at_s: float
+    arrived: Mapping[int, int]
+    """Bytes at each destination broker."""
+    lag: int
+    """Messages that replicas of others are behind."""
+    sick: int
+    """Under-replicated partitions of others."""
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One execution of a plan."""
 
@@ -171,7 +184,8 @@ class Run:
     applied: Aim | None = None
     """Throttle settings known to stand; None after a restart, when only the cluster knows."""
     rates: Mapping[int, int] = field(default_factory=dict)
-    """Rates chosen by ``throttle_auto``; a broker not named has the policy's."""
+    """Rates chosen by ``throttle_auto`` or raised; a broker not named has the policy's."""
+    auto: AutoReading | None = None
     inbound: Mapping[TopicPartition, float] = field(default_factory=dict)
     """Bytes/s that producers write to each partition, as measured."""
     verdicts: tuple[Verdict, ...] = ()

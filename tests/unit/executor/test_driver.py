@@ -373,3 +373,24 @@ def test_unanswered_submit_is_found_out_by_looking() -> None:
     assert s.driver.execute(s.plan(move((1, 2), (3, 2))), ExecutionPolicy(), run_id="r").status == "done"
     s.world.clock.sleep(3)
     assert s.cluster.partitions([T0])[T0].replicas == (3, 2)
+
+
+def test_auto_rate_grows_while_used_and_halves_when_others_suffer() -> None:
+    """An auto throttle starts low, grows while the move uses it, and backs off when a bystander falls out of sync."""
+    s = scene({0: (1, 2)}, size_bytes=600 * MB, brokers=6)
+    s.world.add_topic("bystander", {0: (4, 5)}, size_bytes=MB)
+    at(s, 45, lambda: s.world.kill(5))
+    at(s, 100, lambda: s.world.start(5))
+    policy = ExecutionPolicy(throttle_auto=True, auto_floor_bytes_per_s=MB // 4, measure_s=0)
+    plan = s.plan(move((1, 2), (3, 2), size=600 * MB))
+    assert s.driver.execute(plan, policy, run_id="r").status == "done"
+    rates = []
+    for h in s.ears.heard:
+        if isinstance(h, Performing) and h.effect.kind in {EffectKind.THROTTLE, EffectKind.UNTHROTTLE}:
+            rates += [int(next(iter(v))) for n, v in h.effect.aim.items() if n.name == "3"][:1]
+    assert rates[0] == 2 * MB
+    top = max(rates)
+    assert top > 4 * MB
+    after = rates[rates.index(top) :]
+    assert min(after) <= top / 2, "it backed off"
+    assert s.throttles() == {}

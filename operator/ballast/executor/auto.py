@@ -1,0 +1,90 @@
+"""``throttle_auto``: the rate follows what the moves use and how bystanders fare.
+
+Judged at every reading of log dirs, from what one look shows: how fast each broker's copies grew since the last reading, whether
+a partition that is not ours fell out of sync, whether replicas that are not ours fall further behind.  When bystanders suffer
+the rates halve at once; while a broker's copies use most of their rate it grows by a quarter; otherwise it stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.guards import sickness
+from ballast.core.throttles import follow
+from ballast.executor.observation import Picture
+from ballast.executor.run import IN_FLIGHT, AutoReading, Now, Run
+
+LAG_GROWTH: Final = 2_000
+"""Messages by which bystanders' lag must grow, besides doubling, before they count as suffering."""
+
+
+def follow_cluster(run: Run, picture: Picture, now: Now) -> Run:
+    """The run with rates for the time until the next reading; unchanged when there was no reading."""
+    if not run.policy.throttle_auto or picture.logs is None:
+        return run
+    reading = AutoReading(now.s, _arrived(run), _lag(run, picture), len(_sick(run, picture)))
+    last = run.auto
+    if last is None or reading.at_s <= last.at_s:
+        return replace(run, auto=reading)
+    suffer = reading.sick > last.sick or reading.lag > 2 * last.lag + LAG_GROWTH
+    rates = {**run.rates, **_destinations(run, last, reading, suffer=suffer)}
+    return replace(run, rates={**rates, **_sources(run, rates, reading)}, auto=reading)
+
+
+def _destinations(run: Run, last: AutoReading, reading: AutoReading, *, suffer: bool) -> dict[int, int]:
+    policy = run.policy
+    out = {}
+    for broker, arrived in reading.arrived.items():
+        rate = run.rates.get(broker, policy.rate(broker))
+        if rate is not None:
+            out[broker] = follow(
+                rate,
+                used_bytes_per_s=max(0, arrived - last.arrived.get(broker, arrived)) / (reading.at_s - last.at_s),
+                bystanders_suffer=suffer,
+                floor=policy.auto_floor_bytes_per_s,
+                ceiling=policy.auto_ceiling_bytes_per_s,
+            )
+    return out
+
+
+def _sources(run: Run, rates: dict[int, int], reading: AutoReading) -> dict[int, int]:
+    """A source that is no destination follows the fastest destination, so that it is not the tighter end."""
+    top = max((rates[b] for b in reading.arrived if b in rates), default=None)
+    if top is None:
+        return {}
+    sources = {b for m in run.moves.values() if m.stage in IN_FLIGHT and m.move.adding for b in m.move.old}
+    return dict.fromkeys(sources - reading.arrived.keys(), top)
+
+
+def _arrived(run: Run) -> dict[int, int]:
+    """Bytes that have arrived at each destination, over all moves of the run."""
+    out: dict[int, int] = {}
+    for m in run.moves.values():
+        for b in m.move.adding:
+            share = m.copied_bytes // len(m.move.adding)
+            out[b] = out.get(b, 0) + share
+    busy = {b for m in run.moves.values() if m.stage in IN_FLIGHT for b in m.move.adding}
+    return {b: n for b, n in out.items() if b in busy}
+
+
+def _lag(run: Run, picture: Picture) -> int:
+    """Messages that followers of other partitions are behind, on the brokers that were read."""
+    ours = {n for n, m in run.moves.items() if m.stage in IN_FLIGHT}
+    return sum(
+        max(r.offset_lag, 0)
+        for logs in (picture.logs or {}).values()
+        for name, replicas in logs.replicas.items()
+        if name not in ours
+        for r in replicas
+        if not r.is_future
+    )
+
+
+def _sick(run: Run, picture: Picture) -> list[TopicPartition]:
+    """Partitions that are under-replicated and not ours."""
+    if picture.state is None:
+        return []
+    found = sickness(picture.state, {n: m.move for n, m in run.moves.items()})
+    return [n for n in found.isr if n not in run.moves]
