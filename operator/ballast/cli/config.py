@@ -44,8 +44,10 @@ def explain(name: str | None) -> None:
 
 
 @config.command("reference")
-def reference() -> None:
-    """Write docs/settings.md to stdout."""
-    from ballast.settings.reference import page
+@click.option("--page", type=click.Choice(["settings", "metrics"]), default="settings", show_default=True)
+def reference(page: str) -> None:
+    """Write a page of the reference (docs/settings.md, docs/metrics.md) to stdout."""
+    from ballast.daemon import metrics_page
+    from ballast.settings import reference as settings_page
 
-    click.echo(page(), nl=False)
+    click.echo(metrics_page.page() if page == "metrics" else settings_page.page(), nl=False)
