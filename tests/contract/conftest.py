@@ -7,15 +7,18 @@ from dataclasses import replace
 
 import pytest
 from tests.contract.cluster_forms import FORMS, NEEDS_KAFKA, ClusterForm, new_prefix
+from tests.contract.sim_form import simulated
+
+OPENERS = {"sim": simulated, **FORMS}
 
 
 @pytest.fixture(
     scope="package",
-    params=[pytest.param(name, marks=pytest.mark.kafka) if name in NEEDS_KAFKA else name for name in FORMS],
+    params=[pytest.param(name, marks=pytest.mark.kafka) if name in NEEDS_KAFKA else name for name in OPENERS],
 )
 def opened_form(request: pytest.FixtureRequest) -> Iterator[ClusterForm]:
     """A cluster for the whole suite."""
-    with FORMS[request.param]() as form:
+    with OPENERS[request.param]() as form:
         yield form
 
 

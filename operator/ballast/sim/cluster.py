@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from ballast.core.assemble import Change, reconcile
 from ballast.core.cluster import (
     UNKNOWN,
     Broker,
@@ -39,6 +40,9 @@ from ballast.sim.model import MESSAGE_BYTES, BrokerHealth, Copy, SimBroker, SimP
 from ballast.sim.traffic import FOLLOWER_LIST, LEADER_LIST
 from ballast.sim.world import SimWorld
 
+TORN_READS: Final = 6
+"""How often metadata that fits no listing of moves is read again."""
+AFTERGLOW_S: Final = 20.0
 THROTTLE_LIST: Final = re.compile(r"\*|(\d+:\d+(,\d+:\d+)*)?")
 """What Kafka's ``ThrottledReplicaListValidator`` lets pass."""
 
@@ -50,27 +54,28 @@ class SimCluster:
         self, world: SimWorld, *, api: frozenset[str] = frozenset({"reassign", "reassign-v1"}), version: str = "4.3"
     ) -> None:
         self.world = world
+        self._ended: dict[TopicPartition, tuple[Change, float]] = {}
+        """Moves that were listed a moment ago, and until when they may still explain a union in late metadata."""
         self._api = api
         self._version = version
 
     # Reading
 
     def snapshot(self, *, log_dirs: bool = True, configs: bool = True) -> ClusterState:
-        """The whole cluster as a client can put it together."""
+        """The whole cluster as a client can put it together; fenced brokers are known by id and rack."""
         world = self.world
-        flying = self.reassignments()
-        shown = {name: state for name in sorted(world.seen) if (state := world.metadata(name)) is not None}
-        living = [b for b in world.brokers.values() if b.registered]
+        shown, moves = self._metadata_and_moves()
+        known = list(world.brokers.values())
+        living = [b for b in known if b.registered]
         logs = self.log_dirs([b.id for b in living]) if log_dirs else {}
-        topics = tuple(self._topic(name) for name in sorted({tp.topic for tp in shown} & set(world.topics)))
-        known = {t.name for t in topics}
+        topics = tuple(self._topic(name) for name in sorted({tp.topic for tp in shown}))
         resources = [ConfigResource("broker", str(b.id)) for b in living]
         broker_configs = self.configs(resources) if configs else {}
         return build(
             "sim",
-            tuple(self._broker(b, logs, controller=b is living[0]) for b in living),
+            tuple(self._broker(b, logs, controller=b in living[:1]) for b in known),
             topics,
-            [_row(tp, state, flying.get(tp), logs) for tp, state in shown.items() if tp.topic in known],
+            [_row(tp, state, moves.get(tp), logs) for tp, state in shown.items()],
             taken_at_ms=world.clock.now_ms(),
             broker_configs={int(r.name): values for r, values in broker_configs.items()},
             cluster_configs={
@@ -78,12 +83,38 @@ class SimCluster:
             },
             gaps=tuple(
                 Gap(f"broker {b.id}", "log dirs", "the broker did not answer")
-                for b in living
+                for b in known
                 if log_dirs and b.id not in logs
             ),
             api=self._api,
             kafka_version=self._version,
         )
+
+    def _metadata_and_moves(self) -> tuple[dict[TopicPartition, PartitionState], dict[TopicPartition, Change]]:
+        """Metadata between two listings of moves, read again while they contradict each other; as the adapters do."""
+        world = self.world
+        listed = self._listed()
+        for attempt in range(TORN_READS):
+            shown = {
+                name: state
+                for name in sorted(world.seen)
+                if name.topic in world.topics and (state := world.metadata(name)) is not None
+            }
+            before, listed = listed, self._listed()
+            now = world.clock.monotonic_s()
+            self._ended = {n: e for n, e in self._ended.items() if e[1] > now and n not in listed}
+            ended = {n: change for n, (change, _) in self._ended.items()}
+            self._ended |= {n: (change, now + AFTERGLOW_S) for n, change in (before | listed).items()}
+            lists = {n: shown[n].replicas for n in ended.keys() | before.keys() | listed.keys() if n in shown}
+            moves, torn = reconcile(before, listed, lists, ended=ended)
+            if not torn:
+                break
+            world.clock.sleep(0.1 * 2**attempt)
+        # A topic may have been deleted between the reading and now.
+        return {n: s for n, s in shown.items() if n.topic in world.topics}, moves
+
+    def _listed(self) -> dict[TopicPartition, Change]:
+        return {n: Change(r.replicas, r.adding, r.removing) for n, r in self.reassignments().items()}
 
     def reassignments(self) -> Mapping[TopicPartition, Reassignment]:
         """Every move in flight, from the controller."""
@@ -112,10 +143,8 @@ class SimCluster:
         answers = {}
         for name in names:
             partition = self._find(name)
-            if partition is None:
-                continue
-            answered = partition.led and self.world.brokers[partition.leader].up
-            end = int(partition.acked_bytes) // MESSAGE_BYTES
+            answered = partition is not None and partition.led and self.world.brokers[partition.leader].up
+            end = int(partition.acked_bytes) // MESSAGE_BYTES if partition is not None else UNKNOWN
             answers[name] = Offsets(0, end) if answered else Offsets(UNKNOWN, UNKNOWN)
         return answers
 
@@ -222,8 +251,9 @@ class SimCluster:
         return Broker(
             broker.id,
             rack=broker.rack,
-            host="sim",
-            port=9092 + broker.id,
+            host="sim" if broker.registered else "",
+            port=9092 + broker.id if broker.registered else 0,
+            alive=broker.registered,
             controller=controller,
             log_dirs=answered.dirs if answered else (),
             log_dirs_known=answered is not None,
@@ -351,7 +381,7 @@ def _replica_logs(broker: SimBroker, partition: SimPartition, copy: Copy) -> tup
 
 
 def _row(
-    name: TopicPartition, state: PartitionState, move: Reassignment | None, logs: Mapping[int, BrokerLogs]
+    name: TopicPartition, state: PartitionState, move: Change | None, logs: Mapping[int, BrokerLogs]
 ) -> PartitionRow:
     """One partition as metadata, the controller's list and the log dirs together tell it."""
     sizes, lags, places, futures = [], [], [], []

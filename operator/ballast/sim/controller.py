@@ -14,7 +14,6 @@ from ballast.core.cluster import NO_LEADER, TopicPartition
 from ballast.ports.cluster import OK, Outcome
 from ballast.sim.model import Copy, Physics, SimBroker, SimPartition, SimTopic
 
-NOT_NEEDED: Final = Outcome(ok=True, code="ELECTION_NOT_NEEDED")
 ELECTION_BATCH: Final = 1000
 """How many leaders the controller's own rebalancing moves in one pass."""
 
@@ -77,7 +76,9 @@ class SimController:
         for broker in coming:
             partition.copies[broker] = Copy(log_dir=self._new_log_dir(broker))
         partition.replicas = target + leaving
-        partition.adding, partition.removing = coming, leaving
+        # As in KRaft, an empty half does not overwrite what an earlier move left there: the old list submitted as a target
+        # in mid-move leaves a replica that is both added and removed, and the move hangs until it is cancelled.
+        partition.adding, partition.removing = coming or partition.adding, leaving or partition.removing
         if not self.complete_if_done(partition):
             self._changed(partition)
 
@@ -95,7 +96,8 @@ class SimController:
     def complete_if_done(self, partition: SimPartition) -> bool:
         """End the reassignment if every target replica is in sync."""
         target = partition.target
-        if not partition.reassigning or not set(target) <= set(partition.isr):
+        wanted = set(target) | set(partition.adding)
+        if not partition.reassigning or not target or not wanted <= set(partition.isr) - set(partition.removing):
             return False
         self._settle(partition, target, [b for b in partition.isr if b in target])
         return True
@@ -130,7 +132,7 @@ class SimController:
             return self._elect_unclean(partition)
         preferred = partition.replicas[0]
         if partition.leader == preferred:
-            return NOT_NEEDED
+            return OK
         if preferred not in partition.isr or not self._brokers[preferred].registered:
             return Outcome(False, "PREFERRED_LEADER_NOT_AVAILABLE")
         self._lead(partition, preferred)
@@ -139,7 +141,7 @@ class SimController:
 
     def _elect_unclean(self, partition: SimPartition) -> Outcome:
         if partition.led:
-            return NOT_NEEDED
+            return OK
         living = [b for b in partition.replicas if self._brokers[b].registered]
         if not living:
             return Outcome(False, "ELIGIBLE_LEADERS_NOT_AVAILABLE")
