@@ -8,7 +8,7 @@ TEST ?= tests
 .PHONY: help setup demo test check bench lock format clean
 
 help:
-	@echo "make demo     a five-broker Kafka on this machine, pulled out of level, and Ballast looking at it"
+	@echo "make demo     a five-broker Kafka on this machine, pulled out of level and levelled by Ballast"
 	@echo "make test     every test (as root on Debian it installs system packages; NO_SYSTEM_INSTALL=1 forbids it)"
 	@echo "make check    format, lint, types, layers and unit tests, in under a minute"
 	@echo "make bench    the measurements behind the figures in docs/"

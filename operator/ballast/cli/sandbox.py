@@ -222,7 +222,7 @@ def prepare(*, kafka_versions: tuple[str, ...], tools: bool) -> None:
 @sandbox.command()
 @click.option("--keep", is_flag=True, help="Leave the sandbox running afterwards.")
 def demo(*, keep: bool) -> None:
-    """Five brokers in three racks, pulled out of level, and Ballast looking at them."""
+    """Five brokers in three racks, pulled out of level, planned for, levelled and verified."""
     from ballast.cli.sandbox_demo import run
 
     run(keep=keep)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import click
@@ -17,12 +19,16 @@ from ballast.sandbox.persons import new_persons_folder
 from ballast.sandbox.prepare import prepare
 from ballast.sandbox.readiness import wait_until_in_sync
 
-FILLING: Final = Filling(topics=6, partitions=8, replication_factor=3, megabytes=40, shape="newcomer")
+FILLING: Final = Filling(topics=6, partitions=8, replication_factor=2, megabytes=120, shape="newcomer")
 RESTARTED: Final = (2, 3)
 """Brokers that the demo restarts: they come back without their leaders, as after a rolling upgrade gone half way."""
 
+PLAN: Final = "level.json"
 STEPS: Final[tuple[tuple[str, Sequence[str]], ...]] = (
-    ("Leaders have piled up on brokers 1 and 4, and broker 5 is new and empty:", ["status"]),
+    ("Leaders have piled up, and broker 5 is new and empty:", ["status"]),
+    ("The cheapest plan that levels it. Nothing has changed yet:", ["plan", "level", "--save", PLAN]),
+    ("Carried out: journaled, throttled, verified:", ["apply", PLAN, "--yes"]),
+    ("Level:", ["status"]),
 )
 """What the demo shows, in order: a sentence, and the command line behind ``ballast``."""
 
@@ -33,7 +39,7 @@ def tell(line: str) -> None:
 
 
 def run(*, keep: bool) -> None:
-    """Start, pull out of level, show; and end the sandbox, unless it is to be kept."""
+    """Start, pull out of level, level, show; and end the sandbox, unless it is to be kept."""
     started = time.monotonic()
 
     def say(line: str) -> None:
@@ -51,9 +57,10 @@ def run(*, keep: bool) -> None:
             sandbox.stop_broker(broker)
             sandbox.start_broker(broker)
         wait_until_in_sync(sandbox.bootstrap_server, sandbox.librdkafka_properties, within_s=120)
-        for sentence, words in STEPS:
-            tell(sentence)
-            show(words)
+        with tempfile.TemporaryDirectory(prefix="ballast-demo-") as scratch:
+            for sentence, words in STEPS:
+                tell(sentence)
+                show(words, Path(scratch))
         if keep:
             sandbox.keeper.disown()
             tell("The sandbox stays. Look around, then: ballast sandbox down")
@@ -66,9 +73,9 @@ def run(*, keep: bool) -> None:
             sandbox.down()
 
 
-def show(words: Sequence[str]) -> None:
-    """Run one command as a person would, its output going straight to the terminal."""
+def show(words: Sequence[str], folder: Path) -> None:
+    """Run one command as a person would, in a scratch folder, its output going straight to the terminal."""
     click.echo(click.style(f"$ ballast {' '.join(words)}", fg="cyan"), err=True)
-    code = subprocess.run([sys.executable, "-m", "ballast", *words], check=False).returncode
+    code = subprocess.run([sys.executable, "-m", "ballast", *words], cwd=folder, check=False).returncode
     if code != 0:
         raise BallastError(f"`ballast {' '.join(words)}` ended with {code}.")
