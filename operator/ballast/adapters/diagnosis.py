@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+from ballast.adapters.sasl import dialogue
 from ballast.adapters.security import Security
 from ballast.errors import AuthenticationFailed, BallastError, Unavailable, UsageError
 
@@ -21,6 +22,10 @@ KNOCK_TIMEOUT_S: Final = 5.0
 """Longest wait for one step of one server."""
 _API_VERSIONS: Final = 18
 _METADATA: Final = 3
+_SASL_HANDSHAKE: Final = 17
+_SASL_AUTHENTICATE: Final = 36
+_VERSIONS: Final = {_API_VERSIONS: 0, _METADATA: 1, _SASL_HANDSHAKE: 1, _SASL_AUTHENTICATE: 0}
+"""The oldest form of each request that says what we need; all are the plain encoding from before KIP-482."""
 _TLS_ALERT: Final = 21
 _TLS_HINT: Final = (
     "Give --command-config a properties file with security.protocol=SSL (or SASL_SSL) and the trusted certificates."
@@ -72,8 +77,66 @@ def _try_server(host: str, port: int, context: ssl.SSLContext | None, security: 
                     f"{where} closes the connection when it is spoken to as {security.protocol}.",
                     hint="Check that it is a broker's client port and that security.protocol is right.",
                 )
-            if not security.uses_sasl and _ask(channel, _METADATA, struct.pack(">i", 0), where) is None:
+            if security.uses_sasl:
+                _log_in(channel, security, where)
+            elif _ask(channel, _METADATA, struct.pack(">i", 0), where) is None:
                 raise AuthenticationFailed(f"{where} does not serve clients that have not logged in.", hint=_SASL_HINT)
+
+
+def _log_in(channel: socket.socket, security: Security, where: str) -> None:
+    """Log in as a client would; what the server says about a refusal is lost by clients that only see it hang up."""
+    assert security.mechanism is not None
+    answer = _ask(channel, _SASL_HANDSHAKE, _text(security.mechanism), where)
+    if answer is None or _code(answer):
+        raise no_such_mechanism(security)
+    talk = dialogue(security)
+    message: bytes | None = next(talk)
+    while message is not None:
+        answer = _ask(channel, _SASL_AUTHENTICATE, struct.pack(">i", len(message)) + message, where)
+        if answer is None or _code(answer):
+            raise login_refused(security)
+        try:
+            message = talk.send(_sasl_bytes(answer))
+        except StopIteration:
+            message = None
+
+
+def no_such_mechanism(security: Security) -> AuthenticationFailed:
+    """The listener has not enabled our mechanism."""
+    return AuthenticationFailed(
+        f"The cluster does not offer the SASL mechanism {security.mechanism}.",
+        hint="Set sasl.mechanism to one that its listener has enabled.",
+    )
+
+
+def login_refused(security: Security) -> AuthenticationFailed:
+    """The listener did not believe us."""
+    if security.tokens is not None:
+        return AuthenticationFailed(
+            "The cluster did not accept our OAuth token.",
+            hint="Check the token's issuer, audience and scope against what the brokers expect.",
+        )
+    return AuthenticationFailed(
+        f"The cluster did not accept the user {security.username} with the password given.",
+        hint="Check username, password and sasl.mechanism in the client properties.",
+    )
+
+
+def _text(value: str) -> bytes:
+    return struct.pack(">h", len(value)) + value.encode()
+
+
+def _code(answer: bytes) -> int:
+    """The error code, which follows the correlation id."""
+    return int(struct.unpack_from(">h", answer, 4)[0])
+
+
+def _sasl_bytes(answer: bytes) -> bytes:
+    """The server's part of the dialogue: after the correlation id, the error code and the error message."""
+    length = struct.unpack_from(">h", answer, 6)[0]
+    at = 8 + max(length, 0)
+    size = struct.unpack_from(">i", answer, at)[0]
+    return answer[at + 4 : at + 4 + max(size, 0)]
 
 
 @contextmanager
@@ -123,7 +186,7 @@ def _shake_hands(plain: socket.socket, context: ssl.SSLContext, host: str, where
 def _ask(channel: socket.socket, api: int, body: bytes, where: str) -> bytes | None:
     """Send one request of the oldest version; None when the server hangs up."""
     client = b"ballast"
-    request = struct.pack(">hhih", api, 1 if api == _METADATA else 0, 1, len(client)) + client + body
+    request = struct.pack(">hhih", api, _VERSIONS[api], 1, len(client)) + client + body
     try:
         channel.sendall(struct.pack(">i", len(request)) + request)
         head = _receive(channel, 5)

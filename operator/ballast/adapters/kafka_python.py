@@ -22,7 +22,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
-from ballast.adapters.diagnosis import knock, parse_servers
+from ballast.adapters.diagnosis import knock, login_refused, no_such_mechanism, parse_servers
 from ballast.adapters.oauth import TokenSource
 from ballast.adapters.retry import RetryPolicy
 from ballast.adapters.security import Security
@@ -35,7 +35,11 @@ MakeRequest = Callable[[], Any]
 """A request is used up by sending it (the client writes the version into it), so each send makes its own."""
 
 _NOT_CONTROLLER: Final = 41
-_KAFKAS_OWN_NAMES: Final = {6: "NOT_LEADER_OR_FOLLOWER", 17: "INVALID_TOPIC_EXCEPTION", 39: "INVALID_REPLICA_ASSIGNMENT"}
+_KAFKAS_OWN_NAMES: Final = {
+    6: "NOT_LEADER_OR_FOLLOWER",
+    17: "INVALID_TOPIC_EXCEPTION",
+    39: "INVALID_REPLICA_ASSIGNMENT",
+}
 """Where kafka-python's name of an error is not the one in Kafka's ``Errors``."""
 
 
@@ -241,16 +245,8 @@ class Wire:
 
     def _not_let_in(self, failure: kafka_errors.KafkaError) -> AuthenticationFailed:
         if isinstance(failure, kafka_errors.UnsupportedSaslMechanismError):
-            return AuthenticationFailed(
-                f"The cluster does not offer the SASL mechanism {self._security.mechanism}.",
-                hint="Set sasl.mechanism to one that its listener has enabled.",
-            )
-        if self._security.tokens is not None:
-            return AuthenticationFailed("The cluster did not accept our OAuth token.", hint="Check the token's issuer.")
-        return AuthenticationFailed(
-            f"The cluster did not accept the user {self._security.username} with the password given.",
-            hint="Check username, password and sasl.mechanism in the client properties.",
-        )
+            return no_such_mechanism(self._security)
+        return login_refused(self._security)
 
 
 def denied(what: str) -> AuthorizationFailed:

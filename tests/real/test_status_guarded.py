@@ -1,0 +1,139 @@
+"""``ballast status`` on brokers that really require what their security says, right and wrong."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from ballast.sandbox import Sandbox
+
+pytestmark = pytest.mark.kafka
+Secured = Callable[[str], Sandbox]
+WRONG = "certainly-not-it"
+
+
+def status(sandbox: Sandbox, properties: Mapping[str, str] | None, tmp_path: Path, *flags: str) -> tuple[int, str, str]:
+    """Run the command as a person would, with these client properties in a file."""
+    command = [sys.executable, "-m", "ballast", "status", "--bootstrap-server", sandbox.bootstrap_server, *flags]
+    if properties is not None:
+        path = tmp_path / "client.properties"
+        path.write_text("".join(f"{k}={v}\n" for k, v in properties.items()))
+        command += ["--command-config", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def without(properties: Mapping[str, str], *keys: str) -> dict[str, str]:
+    """The properties that are left."""
+    return {k: v for k, v in properties.items() if k not in keys}
+
+
+@pytest.mark.parametrize("kind", ["plain", "scram", "tls", "mtls", "sasl-tls", "acl"])
+def test_the_right_properties_let_us_in(secured: Secured, kind: str, tmp_path: Path) -> None:
+    """Each kind of security works with a properties file in Kafka's own form, and nothing is missing."""
+    sandbox = secured(kind)
+    code, out, err = status(sandbox, sandbox.client_properties, tmp_path, "--output", "json")
+    assert code == 0, err
+    document = json.loads(out)
+    assert [b["alive"] for b in document["brokers"]] == [True]
+    assert document["brokers"][0]["diskTotalBytes"] > 0
+    assert document["gaps"] == []
+
+
+def test_librdkafkas_spelling_lets_us_in(secured: Secured, tmp_path: Path) -> None:
+    """The same properties in librdkafka's names."""
+    sandbox = secured("mtls")
+    assert sandbox.guard is not None
+    code, _, err = status(sandbox, sandbox.guard.librdkafka_properties(), tmp_path)
+    assert code == 0, err
+
+
+@pytest.mark.parametrize("kind", ["plain", "scram", "sasl-tls"])
+def test_a_wrong_password_is_one_sentence(secured: Secured, kind: str, tmp_path: Path) -> None:
+    """The user is named, the password is not, and nothing is tried for long."""
+    sandbox = secured(kind)
+    properties = sandbox.client_properties
+    right = properties["sasl.jaas.config"].split('password="')[1].split('"')[0]
+    properties["sasl.jaas.config"] = properties["sasl.jaas.config"].replace(right, WRONG)
+    code, out, err = status(sandbox, properties, tmp_path)
+    assert (code, out) == (6, "")
+    assert "did not accept the user admin with the password given" in err
+    assert "Check username, password" in err
+    assert WRONG not in err
+    assert "Traceback" not in err
+
+
+def test_a_login_that_is_missing_is_one_sentence(secured: Secured, tmp_path: Path) -> None:
+    """Without properties, a SASL listener is recognised and the way in is named."""
+    code, _, err = status(secured("plain"), None, tmp_path)
+    assert code == 6
+    assert "does not serve clients that have not logged in" in err
+    assert "--command-config" in err
+
+
+def test_another_mechanism_is_one_sentence(secured: Secured, tmp_path: Path) -> None:
+    """The mechanism that the listener does not offer is named."""
+    sandbox = secured("plain")
+    code, _, err = status(sandbox, sandbox.client_properties | {"sasl.mechanism": "SCRAM-SHA-256"}, tmp_path)
+    assert code == 6
+    assert "does not offer the SASL mechanism SCRAM-SHA-256" in err
+
+
+def test_plain_text_at_a_tls_port_is_one_sentence(secured: Secured, tmp_path: Path) -> None:
+    """A TLS listener spoken to in plain text is recognised."""
+    code, _, err = status(secured("tls"), None, tmp_path)
+    assert code == 6
+    assert "is a TLS port and was spoken to in plain text" in err
+
+
+def test_an_unknown_authority_is_one_sentence(secured: Secured, tmp_path: Path) -> None:
+    """Without the truststore the certificate is not trusted, and the property to set is named."""
+    sandbox = secured("tls")
+    bare = without(sandbox.client_properties, "ssl.truststore.type", "ssl.truststore.location")
+    code, _, err = status(sandbox, bare, tmp_path)
+    assert code == 6
+    assert "is not trusted" in err
+    assert "ssl.truststore.location" in err
+
+
+def test_a_missing_client_certificate_is_one_sentence(secured: Secured, tmp_path: Path) -> None:
+    """Brokers that want a certificate of ours are recognised although TLS 1.3 says so late."""
+    sandbox = secured("mtls")
+    bare = without(sandbox.client_properties, "ssl.keystore.type", "ssl.keystore.location")
+    code, _, err = status(sandbox, bare, tmp_path)
+    assert code == 6
+    assert "did not accept our certificate" in err
+    assert "ssl.keystore.location" in err
+
+
+def test_tls_at_a_plain_port_is_one_sentence(kraft: Sandbox, tmp_path: Path) -> None:
+    """A plain listener greeted in TLS is recognised."""
+    code, _, err = status(kraft, {"security.protocol": "SSL"}, tmp_path)
+    assert code == 6
+    assert "does not speak TLS" in err
+
+
+def test_a_missing_permission_is_one_sentence(secured: Secured, tmp_path: Path) -> None:
+    """A user without any ACL learns what was refused and where the list of ACLs is."""
+    sandbox = secured("acl")
+    assert sandbox.guard is not None
+    code, _, err = status(sandbox, sandbox.guard.client_properties("alice"), tmp_path)
+    assert code == 6
+    assert "does not let us ask for" in err
+    assert "docs/security.md" in err
+    assert "Traceback" not in err
+
+
+def test_a_broker_that_does_not_answer_is_one_sentence(own_cluster: Callable[..., Sandbox], tmp_path: Path) -> None:
+    """A frozen broker costs no more than the time given."""
+    sandbox = own_cluster(brokers=1, racks=0)
+    sandbox.pause_broker(1)
+    code, _, err = status(sandbox, None, tmp_path, "--timeout", "4")
+    sandbox.resume_broker(1)
+    assert code == 6
+    assert "does not answer" in err
