@@ -199,3 +199,21 @@ def test_alert_rules_are_those_of_the_repository(render: Render) -> None:
     text = json.dumps(rule["spec"]).replace("https://git.example/ballast/docs/", "docs/")
     assert json.loads(text) == plain
     assert "https://git.example/ballast/docs/alerts.md#" in json.dumps(rule["spec"])
+
+
+def test_plain_manifests_are_the_charts() -> None:
+    """``python helm/kustomize.py`` was run after the last change of the chart, and what it made is valid."""
+    made = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; sys.path.insert(0, 'helm'); import kustomize; print(kustomize.render(), end='')",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert (ROOT / "deploy" / "kustomize" / "ballast.yaml").read_text() == made
+    for obj in yaml.safe_load_all(made):
+        kubernetes_validate.validate(obj, OLDEST, strict=True)
