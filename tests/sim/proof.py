@@ -166,8 +166,9 @@ class Proof:
 
     def _watch_isr(self, _elapsed: float) -> None:
         """Nobody but dead brokers may push a partition under its min ISR."""
+        least_of = {name: topic.min_isr for name, topic in self.world.topics.items()}
         for partition in self.world.partitions():
-            least = self.world.topics[partition.topic].min_isr
+            least = least_of[partition.topic]
             fell = self._isr_before.get(partition.name, 0) >= least > len(partition.isr)
             if fell and all(self.world.brokers[b].registered for b in partition.replicas):
                 self._unsafe.append(f"{partition.name} has the ISR {partition.isr} of {partition.replicas}")

@@ -22,7 +22,7 @@ from ballast.sim import Physics, SimBroker, SimClock, SimWorld
 from ballast.sim.crash import Point, Reaper
 
 MB = 1e6
-SEEDS = int(os.environ.get("BALLAST_CRASH_SEEDS", "3000"))
+SEEDS = int(os.environ.get("BALLAST_CRASH_SEEDS", "2000"))
 ONE = os.environ.get("BALLAST_CRASH_SEED")
 BATCHES = [range(first, min(first + 100, SEEDS)) for first in range(0, SEEDS, 100)]
 if ONE is not None:

@@ -130,6 +130,8 @@ class JournalView:
 
     def pieces(self, key: str) -> int:
         """How many pieces this record's key has now."""
+        if f"{PIECE_PREFIX}0/{key}" not in self._entries:
+            return 0
         data = self._entries.get(RECORD_PREFIX + key)
         return 0 if data is None else int(_decode(key, data).get("pieces", 0))
 

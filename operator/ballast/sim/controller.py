@@ -7,7 +7,7 @@ by the first target replica in sync; a cancel drops what was being added and kee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ballast.core.cluster import NO_LEADER, TopicPartition
@@ -32,6 +32,7 @@ class SimController:
         self._topics = topics
         self._physics = physics
         self._changed = changed
+        self._ordered: tuple[SimPartition, ...] | None = None
 
     # Reassignment
 
@@ -210,12 +211,19 @@ class SimController:
 
     # Finding
 
-    def partitions(self) -> Iterable[SimPartition]:
+    def partitions(self) -> Sequence[SimPartition]:
         """Every partition, by topic and number."""
-        for topic in sorted(self._topics):
-            record = self._topics[topic]
-            for number in sorted(record.partitions):
-                yield record.partitions[number]
+        if self._ordered is None:
+            self._ordered = tuple(
+                topic.partitions[number]
+                for _, topic in sorted(self._topics.items())
+                for number in sorted(topic.partitions)
+            )
+        return self._ordered
+
+    def topics_changed(self) -> None:
+        """Partitions were created or deleted."""
+        self._ordered = None
 
     def _find(self, name: TopicPartition) -> SimPartition | None:
         topic = self._topics.get(name.topic)

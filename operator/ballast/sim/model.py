@@ -115,11 +115,10 @@ class SimPartition:
     inbound_bytes_per_s: float = 0.0
     lost_bytes: float = 0.0
     """Acked bytes that an unclean election threw away."""
+    name: TopicPartition = field(init=False)
 
-    @property
-    def name(self) -> TopicPartition:
-        """The partition."""
-        return TopicPartition(self.topic, self.number)
+    def __post_init__(self) -> None:
+        self.name = TopicPartition(self.topic, self.number)
 
     @property
     def target(self) -> list[int]:

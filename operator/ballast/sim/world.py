@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
 from ballast.core.cluster import TopicPartition
@@ -94,10 +94,12 @@ class SimWorld:
             )
             self.topics[name].partitions[number] = partition
             self._show(partition.name, _state(partition), lag_s=lag_s)
+        self.controller.topics_changed()
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic in mid-anything."""
         topic = self.topics.pop(name)
+        self.controller.topics_changed()
         for partition in topic.partitions.values():
             self._show(partition.name, None, lag_s=self.physics.metadata_lag_s)
 
@@ -130,7 +132,7 @@ class SimWorld:
         """The truth about one partition."""
         return self.topics[topic].partitions[number]
 
-    def partitions(self) -> Iterable[SimPartition]:
+    def partitions(self) -> Sequence[SimPartition]:
         """The truth about all of them, by topic and number."""
         return self.controller.partitions()
 
@@ -187,6 +189,8 @@ class SimWorld:
 
     def _drop_laggards(self) -> None:
         """A leader drops followers that stopped fetching before the controller has fenced them."""
+        if all(b.silent_since_s is None for b in self.brokers.values()):
+            return
         now = self.clock.monotonic_s()
         quiet = {
             b.id
@@ -235,14 +239,13 @@ class SimWorld:
 
     def _copy_within_brokers(self, step: float) -> None:
         """Log-dir moves share the broker's copying rate evenly."""
-        for record in self.brokers.values():
-            if not record.up:
-                continue
-            copies = [
-                c for p in self.partitions() for b, c in p.copies.items() if b == record.id and c.future_dir is not None
-            ]
-            if not copies:
-                continue
+        by_broker: dict[int, list[Copy]] = {}
+        for partition in self.partitions():
+            for broker, copy in partition.copies.items():
+                if copy.future_dir is not None and self.brokers[broker].up:
+                    by_broker.setdefault(broker, []).append(copy)
+        for broker, copies in by_broker.items():
+            record = self.brokers[broker]
             rate = min(rate_of(record, self.cluster_configs, LOG_DIRS_RATE), record.nic_bytes_per_s)
             for copy in copies:
                 copy.future_bytes += rate * step / len(copies)
