@@ -4,8 +4,8 @@
 * ``striped`` (``core.striped``): KRaft controllers of any version, and ``--generate`` since 4.1.
 
 Both draw from a ``java.util.Random``.  A cluster's own is not seeded as ours is: a placement is a sample.  Several topics
-are placed from one generator, one after the other: neighbouring seeds begin with nearly the same numbers, and topics
-placed from them would start on the same broker.
+are placed from one generator, one after the other: neighbouring seeds begin with the same high bits, and where the number
+of brokers is a power of two, topics placed from them would all start on the same broker.
 """
 
 from __future__ import annotations
