@@ -7,9 +7,7 @@ name to a function from ``ReassignOptions`` to the exit code.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -153,7 +151,8 @@ def reassign(ctx: click.Context, /, **given: Any) -> int:
         return _generate(cluster, given)
     if action == "list":
         return _list(cluster)
-    actions: dict[str, Callable[[ReassignOptions], int]] = import_module("ballast.cli.reassign_execute").ACTIONS
+    from ballast.cli import reassign_execute
+
     options = ReassignOptions(
         cluster=cluster,
         reassignment_json_file=given["reassignment_json_file"],
@@ -163,7 +162,7 @@ def reassign(ctx: click.Context, /, **given: Any) -> int:
         additional=given["additional"],
         preserve_throttles=given["preserve_throttles"],
     )
-    return actions[action](options)
+    return reassign_execute.ACTIONS[action](options)
 
 
 def _action(ctx: click.Context, given: dict[str, Any]) -> str:
