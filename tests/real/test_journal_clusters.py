@@ -1,0 +1,165 @@
+"""The journal topic on clusters that are old, small, sick or watched by somebody else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from ballast.adapters.clock import SystemClock
+from ballast.adapters.journal_topic import JOURNAL_TOPIC, REQUESTS_TOPIC, TopicJournal
+from ballast.errors import Fenced, LockHeld, Refused, Unavailable
+from ballast.ports.journal import Holder, Record, Request
+from ballast.sandbox import Sandbox
+from ballast.wiring.journal import open_journal, this_process
+
+pytestmark = pytest.mark.kafka
+
+
+def holder(who: str, *, lease_s: float = 3.0) -> Holder:
+    """A process start."""
+    return Holder(f"{who}-{uuid.uuid4().hex[:8]}", who, SystemClock().now_ms(), lease_s=lease_s)
+
+
+def client(sandbox: Sandbox) -> dict[str, str]:
+    """Librdkafka's configuration for a sandbox without security."""
+    return {"bootstrap.servers": sandbox.bootstrap_server}
+
+
+def test_brokers_of_2019_hold_the_journal_too(zk23: Sandbox) -> None:
+    """Kafka 2.3 has transactions: the same topic, the same fence, the same requests."""
+    old, new = TopicJournal(client(zk23)), TopicJournal(client(zk23))
+    try:
+        old.acquire(holder("old"), wait_s=60)
+        old.append([Record("run/1", {"stage": "planned"})])
+        with pytest.raises(LockHeld, match="old holds"):
+            new.acquire(holder("new"))
+        new.request(Request("q", "pause", "ana", 1, {}))
+        old.answer("q", "paused")
+        new.acquire(holder("new"), wait_s=60)
+        with pytest.raises(Fenced):
+            old.append([Record("run/1", {"stage": "moving"})])
+        assert [(r.key, r.value) for r in new.read()] == [("run/1", {"stage": "planned"})]
+        assert [r.answer for r in new.requests()] == ["paused"]
+        new.release()
+    finally:
+        old.close()
+        new.close()
+
+
+def test_the_topics_are_made_to_last(kraft: Sandbox) -> None:
+    """One partition, three replicas, two of them in sync for a write, and nothing that forgets by age."""
+    journal = open_journal(client(kraft))
+    journal.acquire(this_process("a test"), wait_s=60)
+    journal.release()
+    journal.close()
+    admin = AdminClient(client(kraft))
+    topics = admin.list_topics(timeout=30).topics
+    for name, policy in ((JOURNAL_TOPIC, "compact"), (REQUESTS_TOPIC, "compact,delete")):
+        assert [len(p.replicas) for p in topics[name].partitions.values()] == [3]
+        resource = ConfigResource(ResourceType.TOPIC, name)
+        configs = admin.describe_configs([resource])[resource].result()
+        assert configs["cleanup.policy"].value == policy
+        assert configs["min.insync.replicas"].value == "2"
+
+
+def test_a_cluster_that_cannot_start_transactions_says_so_in_time(own_cluster: Callable[..., Sandbox]) -> None:
+    """One broker with Kafka's defaults for three: a bounded wait, the setting's name, and the way out."""
+    small = own_cluster(brokers=1, racks=0, broker_configs={"transaction.state.log.replication.factor": "3"})
+    journal = TopicJournal(client(small), timeout_s=8)
+    began = time.monotonic()
+    with pytest.raises(Unavailable, match=r"transaction\.state\.log\.replication\.factor.*--journal file:PATH"):
+        journal.acquire(holder("ana"))
+    assert time.monotonic() - began < 40
+    journal.close()
+
+
+def test_a_topic_that_would_forget_is_refused(kraft: Sandbox) -> None:
+    """A journal topic made by somebody else with another cleanup policy, or with several partitions, is not written to."""
+    admin = AdminClient(client(kraft))
+    for configs, partitions, sentence in (({"cleanup.policy": "delete"}, 1, "be forgotten"), ({}, 2, "must have one")):
+        name = f"__ballast_test_{uuid.uuid4().hex[:8]}"
+        admin.create_topics([NewTopic(name, partitions, 1, config=configs)])[name].result()
+        journal = TopicJournal(client(kraft), journal_topic=name, requests_topic=f"{name}_requests")
+        with pytest.raises(Refused, match=sentence):
+            journal.acquire(holder("ana"))
+        journal.close()
+
+
+HOLD = """
+import sys, uuid
+from ballast.adapters.journal_topic import TopicJournal
+from ballast.ports.journal import Holder, Record
+j = TopicJournal({"bootstrap.servers": sys.argv[1]}, journal_topic=sys.argv[2], requests_topic=sys.argv[2] + "_r")
+j.acquire(Holder(uuid.uuid4().hex, "the first process", 0, lease_s=4.0), wait_s=30)
+j.append([Record("who", {"is": "first"})])
+print("held", flush=True)
+for line in sys.stdin:
+    try:
+        j.check()
+        j.append([Record("who", {"is": "first, late"})])
+        print("wrote", flush=True)
+    except Exception as failure:
+        print(type(failure).__name__, flush=True)
+"""
+
+
+@pytest.mark.parametrize("harm", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_process_that_dies_or_hangs_loses_the_lock(kraft: Sandbox, harm: signal.Signals) -> None:
+    """Real processes: the second gets the lock after one lease; the first, when it wakes up, learns it before it acts."""
+    topic = f"__ballast_test_{uuid.uuid4().hex[:8]}"
+    first = subprocess.Popen(
+        [sys.executable, "-c", HOLD, kraft.bootstrap_server, topic],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    second = TopicJournal(client(kraft), journal_topic=topic, requests_topic=f"{topic}_r")
+    try:
+        assert first.stdin is not None
+        assert first.stdout is not None
+        assert first.stdout.readline().strip() == "held"
+        os.kill(first.pid, harm)
+        began = time.monotonic()
+        second.acquire(holder("the second process", lease_s=60), wait_s=60)
+        assert time.monotonic() - began >= 3.5
+        second.append([Record("who", {"is": "second"})])
+        if harm == signal.SIGSTOP:
+            os.kill(first.pid, signal.SIGCONT)
+            first.stdin.write("go on\n")
+            first.stdin.flush()
+            assert first.stdout.readline().strip() == "Fenced"
+        assert [r.value for r in second.read()] == [{"is": "second"}]
+    finally:
+        first.kill()
+        first.wait()
+        second.close()
+
+
+def test_what_a_killed_writer_had_open_is_nobodys(kraft: Sandbox) -> None:
+    """A transaction that was begun and never committed is aborted by the next writer and read by no one."""
+    topic = f"__ballast_test_{uuid.uuid4().hex[:8]}"
+    dying = TopicJournal(client(kraft), journal_topic=topic, requests_topic=f"{topic}_r")
+    next_one = TopicJournal(client(kraft), journal_topic=topic, requests_topic=f"{topic}_r")
+    try:
+        dying.acquire(holder("dying"), wait_s=30)
+        dying.append([Record("a", {"n": 1})])
+        producer = dying._producer
+        assert producer is not None
+        producer.begin_transaction()
+        producer.produce(topic, key=b"record/a", value=b"half", partition=0)
+        producer.flush(10)
+        assert [r.value for r in next_one.read()] == [{"n": 1}], "an open transaction hides itself and nothing else"
+        next_one.acquire(holder("next"), wait_s=60)
+        next_one.append([Record("b", {"n": 2})])
+        assert {r.key: r.value for r in next_one.read()} == {"a": {"n": 1}, "b": {"n": 2}}
+    finally:
+        dying.close()
+        next_one.close()

@@ -1,0 +1,81 @@
+"""What a journal in a file suffers that a topic does not, and the form of what is written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ballast.adapters.journal_file import FileJournal
+from ballast.errors import Refused, UsageError
+from ballast.ports.journal import Holder, Record
+from ballast.ports.journal_codec import Corrupt, JournalView, decode_value, encode_record, encode_value
+from ballast.wiring.journal import open_journal, this_process
+
+
+def holder(who: str) -> Holder:
+    """Somebody with a long lease."""
+    return Holder(who, who, 0, lease_s=60)
+
+
+def test_a_file_journal_survives_what_files_suffer(tmp_path: Path) -> None:
+    """A torn last line does not count; a damaged middle is refused; compaction loses nothing; a bad path is a sentence."""
+    path = tmp_path / "journal"
+    journal = FileJournal(path, compact_from_bytes=20_000)
+    journal.acquire(holder("ana"))
+    for i in range(300):
+        journal.append([Record(f"k/{i % 7}", {"n": i, "filler": "x" * 100})])
+    assert path.stat().st_size < 60_000, "the file is kept short"
+    expected = {f"k/{i % 7}": i for i in range(300)}
+    torn = path.read_bytes()
+    path.write_bytes(torn + b'0123456789abcdef [["record/k/1",')
+    reader = FileJournal(path)
+    assert {r.key: (r.value or {})["n"] for r in reader.read()} == expected
+    journal.append([Record("k/8", {"n": 8})])
+    assert {r.key: (r.value or {})["n"] for r in FileJournal(path).read()} == {**expected, "k/8": 8}
+    whole = path.read_bytes()
+    path.write_bytes(whole[:50] + b"!" + whole[51:])
+    with pytest.raises(Corrupt, match="damaged at byte 0"):
+        FileJournal(path).read()
+    with pytest.raises(UsageError, match="cannot be used"):
+        FileJournal(tmp_path / "no" / "such" / "folder").acquire(holder("ana"))
+    with pytest.raises(UsageError, match="say file:PATH"):
+        open_journal({}, journal="somewhere")
+
+
+def test_a_newer_version_is_refused_and_never_guessed() -> None:
+    """What a later Ballast wrote stops this one; what nobody wrote is called corrupt."""
+    newer = json.dumps({"version": 2, "value": {}}).encode()
+    with pytest.raises(Refused, match="newer Ballast"):
+        decode_value("k", newer)
+    with pytest.raises(Refused, match="newer Ballast"):
+        JournalView([("record/k", newer)]).records()
+    for data in (b"not json", b"[]", b"{}", b'{"version": "x"}'):
+        with pytest.raises(Corrupt):
+            decode_value("k", data)
+
+
+def test_pieces_that_do_not_fit_together_are_refused() -> None:
+    """A record of which a piece is gone is not half a record."""
+    entries = list(encode_record(Record("k", {"text": "x" * 1000}), piece_bytes=100))
+    assert len(entries) > 10
+    whole = JournalView(entries)
+    assert whole.records() == (Record("k", {"text": "x" * 1000}),)
+    assert whole.pieces("k") == len(entries) - 1
+    with pytest.raises(Corrupt, match="incomplete"):
+        JournalView(entries[1:]).records()
+
+
+def test_a_value_may_look_like_our_own_envelope() -> None:
+    """Keys named like the codec's are the caller's."""
+    value = {"pieces": 3, "sha256": "x", "version": 9, "value": {"value": 1}}
+    assert JournalView([("record/k", encode_value(value))]).records() == (Record("k", value),)
+
+
+def test_a_process_names_itself_so_that_a_person_finds_it() -> None:
+    """User, host and command in the description; the id differs for every start."""
+    one, two = this_process("ballast apply"), this_process("ballast apply")
+    assert one.id != two.id
+    assert one.description.endswith("(ballast apply)")
+    assert "@" in one.description
