@@ -1,0 +1,152 @@
+"""Throttle arithmetic: the worked case, blending with what stands, and taking back exactly."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ballast.core.plan import Move
+from ballast.core.throttles import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_REPLICAS,
+    Held,
+    Setting,
+    brokers_involved,
+    entries,
+    follow,
+    parse_list,
+    settle,
+    shortfall,
+    standing,
+)
+
+LIST = Setting("topic", "t", FOLLOWER_REPLICAS)
+RATE = Setting("broker", "1", FOLLOWER_RATE)
+MB = 1_000_000
+
+entry = st.builds(lambda p, b: f"{p}:{b}", st.integers(0, 5), st.integers(0, 5))
+entry_sets = st.frozensets(entry, max_size=6)
+priors = st.one_of(st.none(), st.just("*"), st.lists(entry, unique=True, max_size=5).map(",".join))
+
+
+def test_worked_case() -> None:
+    """Partition 1 [1,2]→[2,0], 0 [0,1]→[0,2], 2 a pure reorder: who is throttled on which side."""
+    moves = [Move("t", 1, (1, 2), (2, 0)), Move("t", 0, (0, 1), (0, 2)), Move("t", 2, (2, 0), (0, 2))]
+    found = entries(moves)
+    assert found[Setting("topic", "t", LEADER_REPLICAS)] == {"1:1", "1:2", "0:0", "0:1"}
+    assert found[Setting("topic", "t", FOLLOWER_REPLICAS)] == {"1:0", "0:2"}
+    assert brokers_involved(moves) == {0, 1, 2}
+
+
+@given(prior=priors, wanted=st.lists(entry_sets, min_size=1, max_size=4))
+def test_list_comes_back_exactly(prior: str | None, wanted: list[frozenset[str]]) -> None:
+    """Through any series of wants, entries of ours come and go, and in the end the text is what it was."""
+    current = prior
+    ledger: dict[Setting, Held] = {}
+    for want in [*wanted, frozenset[str]()]:
+        out = settle({LIST: want} if want else {}, ledger, {LIST: current})
+        current = out.changes.get(LIST, current)
+        ledger = {s: h for s, h in {**ledger, **out.intent, **out.after}.items() if h is not None}
+        if prior != "*":
+            assert want <= set(parse_list(current))
+        again = settle({LIST: want} if want else {}, ledger, {LIST: current})
+        assert not again.changes, "settling twice changes nothing"
+    assert (current or None) == (prior or None)
+    assert ledger == {}
+
+
+@given(
+    prior=priors.filter(lambda p: p != "*"),
+    first=entry_sets.filter(bool),
+    theirs=entry_sets,
+    second=entry_sets,
+)
+def test_what_others_add_meanwhile_stays(
+    prior: str | None, first: frozenset[str], theirs: frozenset[str], second: frozenset[str]
+) -> None:
+    """Entries that somebody else adds while ours stand are theirs and survive the taking back."""
+    out = settle({LIST: first}, {}, {LIST: prior})
+    current = out.changes.get(LIST, prior)
+    ledger = {s: h for s, h in {**out.intent, **out.after}.items() if h is not None}
+    added = theirs - set(parse_list(current))
+    current = ",".join([*parse_list(current), *sorted(added)]) or None
+    out = settle({LIST: second}, ledger, {LIST: current})
+    current = out.changes.get(LIST, current)
+    ledger = {s: h for s, h in {**ledger, **out.intent, **out.after}.items() if h is not None}
+    out = settle({}, ledger, {LIST: current})
+    current = out.changes.get(LIST, current)
+    assert set(parse_list(current)) == set(parse_list(prior)) | added
+
+
+def test_crash_between_journal_and_change_is_harmless() -> None:
+    """With the intent written and nothing sent, settling again neither forgets the prior value nor doubles an entry."""
+    out = settle({LIST: frozenset({"0:3"}), RATE: frozenset({"5"})}, {}, {LIST: "1:1", RATE: "9"})
+    ledger = dict(out.intent)
+    back = settle({}, ledger, {LIST: "1:1", RATE: "9"})
+    assert back.changes == {}
+    assert back.after == {LIST: None, RATE: None}
+    on = settle({LIST: frozenset({"0:3"}), RATE: frozenset({"5"})}, ledger, {LIST: "1:1", RATE: "9"})
+    assert on.changes == {LIST: "1:1,0:3", RATE: "5"}
+    assert on.intent[RATE].prior == "9"
+
+
+def test_rate_of_a_cluster_default_comes_back_by_deleting_ours() -> None:
+    """A broker that only inherits a rate gets its own for the run and loses it afterwards."""
+    out = settle({RATE: frozenset({"5"})}, {}, {RATE: None})
+    assert out.changes == {RATE: "5"}
+    assert settle({}, {RATE: Held(None, frozenset({"5"}))}, {RATE: "5"}).changes == {RATE: None}
+
+
+def test_rate_that_somebody_changed_is_left() -> None:
+    """A value that is neither ours nor the one before belongs to whoever set it."""
+    out = settle({}, {RATE: Held("9", frozenset({"5"}))}, {RATE: "7"})
+    assert out.changes == {}
+    assert out.taken_over == {RATE: "7"}
+    assert out.after == {RATE: None}
+
+
+def test_existing_rates_can_be_kept() -> None:
+    """With ``keep_existing_rates`` a broker that has a rate keeps it, and one that has none gets ours."""
+    other = Setting("broker", "2", FOLLOWER_RATE)
+    aim = {RATE: frozenset({"5"}), other: frozenset({"5"})}
+    assert settle(aim, {}, {RATE: "9", other: None}, keep_existing_rates=True).changes == {other: "5"}
+
+
+def test_shortfall_shows_the_arithmetic() -> None:
+    """The leader side sends to every new replica; the sentence holds the figures."""
+    move = Move("t", 0, (1,), (2, 3))
+    assert shortfall(move, 1, MB, {1: 10 * MB, 2: 10 * MB, 3: 10 * MB}) is None
+    lack = shortfall(move, 1, 4 * MB, {1: 5 * MB, 2: 10 * MB, 3: 10 * MB})
+    assert lack is not None
+    assert (lack.broker, lack.side, lack.inbound_bytes_per_s) == (1, "leader", 8 * MB)
+    assert "8.0 MB/s" in str(lack)
+    assert "5.0 MB/s" in str(lack)
+    assert "at least 10.0 MB/s" in str(lack)
+
+
+@pytest.mark.parametrize(
+    ("rate", "used", "suffer", "expected"),
+    [(8, 8, False, 10), (8, 1, False, 8), (8, 8, True, 4), (2, 2, True, 2), (15, 15, False, 16)],
+)
+def test_follow(rate: int, used: float, *, suffer: bool, expected: int) -> None:
+    """Grow by a quarter while used, halve when others suffer, stay within the bounds."""
+    assert follow(rate, used_bytes_per_s=used, bystanders_suffer=suffer, floor=2, ceiling=16) == expected
+
+
+def test_standing_tells_stale_from_needed_and_deliberate() -> None:
+    """A list of a topic that moves is needed, a star is deliberate, a ledger line is held, the rest is stale."""
+    busy, star, held = (Setting("topic", n, LEADER_REPLICAS) for n in ("busy", "star", "held"))
+    left, rate = Setting("topic", "left", LEADER_REPLICAS), Setting("broker", "4", FOLLOWER_RATE)
+    judged = {
+        s.setting: s
+        for s in standing(
+            {busy: "0:1", star: "*", held: "0:1", left: "0:1", rate: "5"},
+            held={held},
+            busy_topics={"busy"},
+            busy_brokers={1},
+            anything_moving=True,
+        )
+    }
+    assert {s for s, judgement in judged.items() if judgement.stale} == {left, rate}

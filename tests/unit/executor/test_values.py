@@ -1,0 +1,211 @@
+"""The run as a value: its records, the table of transitions, the choice of moves, the guards, the drift of plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ballast.core.batches import Caps, Load, choose
+from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
+from ballast.core.drift import drift, fitted, mismatches
+from ballast.core.fingerprint import fingerprint
+from ballast.core.guards import judge
+from ballast.core.plan import Move, Plan
+from ballast.errors import Refused, UsageError
+from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.run import ElectionStage, Now, Stage, changes, dump_run, load_runs, new_run, with_moves
+from ballast.executor.transitions import ELECTION_TRANSITIONS, TRANSITIONS, EffectKind, elect_to, move_to
+from ballast.ports.journal import Record
+
+NOW = Now(1000, 1.0)
+CAPS = Caps(moves_in_per_broker=2, moves_out_per_broker=2, moves_in_cluster=4)
+
+
+def test_records_round_trip() -> None:
+    """What a run writes is what the next process reads, in the plan's order."""
+    run = new_run(
+        "r",
+        Plan("level", "c", "f", tuple(Move("t", i, (1, 2), (3, 2), i) for i in (5, 2, 9))),
+        ExecutionPolicy(throttle_bytes_per_s=5, throttle_per_broker={3: 7}),
+        NOW,
+    )
+    read = load_runs(reversed(dump_run(run)), NOW)["r"]
+    assert read == run
+    assert list(read.moves) == list(run.moves)
+
+
+def test_changes_are_only_what_changed_and_the_header_goes_last() -> None:
+    """A stage that changed is one record; a run that ends writes its header after its moves."""
+    run = new_run(
+        "r", Plan("level", "c", "f", (Move("t", 0, (1,), (2,)), Move("t", 1, (1,), (2,)))), ExecutionPolicy(), NOW
+    )
+    name = TopicPartition("t", 1)
+    moved = with_moves(run, {name: move_to(run.moves[name], Stage.SUBMITTED, NOW)})
+    assert [r.key for r in changes(run, moved)] == ["move/r/t-1"]
+    assert changes(moved, with_moves(moved, {name: replace(moved.moves[name], copied_bytes=5)})) == []
+    ended = replace(moved, ended_ms=5)
+    assert [r.key for r in changes(run, ended)] == ["move/r/t-1", "run/r"]
+
+
+def test_newer_records_are_refused() -> None:
+    """A record of a version that this program does not know is refused, never guessed."""
+    run = new_run("r", Plan("level", "c", "f", (Move("t", 0, (1,), (2,)),)), ExecutionPolicy(), NOW)
+    records = [Record(r.key, {**(r.value or {}), "version": 2}) for r in dump_run(run)]
+    with pytest.raises(Refused, match="version 2"):
+        load_runs(records, NOW)
+
+
+def test_half_read_run_is_not_there_yet() -> None:
+    """A reader that sees the header before the moves does not take the run for an empty one."""
+    run = new_run("r", Plan("level", "c", "f", (Move("t", 0, (1,), (2,)),)), ExecutionPolicy(), NOW)
+    assert load_runs(dump_run(run)[:1], NOW) == {}
+
+
+def test_policy_round_trip_and_refusals() -> None:
+    """A policy is journaled as what differs from the defaults; nonsense and unknown settings are refused."""
+    policy = ExecutionPolicy(throttle_per_broker={1: 5}, moves_in_per_broker=9)
+    assert policy.dump() == {"throttle_per_broker": {"1": 5}, "moves_in_per_broker": 9}
+    assert ExecutionPolicy.load(policy.dump()) == policy
+    with pytest.raises(UsageError, match="zero or less"):
+        ExecutionPolicy(throttle_bytes_per_s=0)
+    with pytest.raises(UsageError, match="does not know: warp"):
+        ExecutionPolicy.load({"warp": 9})
+
+
+def test_table_of_transitions_is_whole() -> None:
+    """Every stage but the first is reached, final stages are left by nothing, every effect carries something across."""
+    assert {to for _, to in TRANSITIONS} == set(Stage)
+    final = {Stage.VERIFIED, Stage.ROLLED_BACK, Stage.FAILED}
+    assert not {(a, b) for a, b in TRANSITIONS if a in final}
+    assert {a for a, _ in TRANSITIONS} == set(Stage) - final
+    carried = {e for e in (*TRANSITIONS.values(), *ELECTION_TRANSITIONS.values()) if e is not None}
+    assert carried == set(EffectKind)
+    for stage in set(Stage) - final:
+        reached, front = {stage}, {stage}
+        while front:
+            front = {b for a, b in TRANSITIONS if a in front} - reached
+            reached |= front
+        assert reached & final, f"{stage} has a way out"
+
+
+def test_transition_outside_the_table_is_a_bug() -> None:
+    """Neither a move nor an election can take a step that the table does not have."""
+    run = new_run(
+        "r", Plan("x", "c", "f", (Move("t", 0, (1,), (2,)),), (TopicPartition("t", 0),)), ExecutionPolicy(), NOW
+    )
+    m, e = run.moves[TopicPartition("t", 0)], run.elections[TopicPartition("t", 0)]
+    with pytest.raises(ValueError, match="no transition"):
+        move_to(m, Stage.UNTHROTTLED, NOW)
+    with pytest.raises(ValueError, match="no transition"):
+        elect_to(e, ElectionStage.HELD)
+
+
+loads = st.builds(
+    lambda p, old, new, size: Load(Move("t", p, (old,), (new, old), size), old, size),
+    st.integers(0, 10**6),
+    st.integers(1, 4),
+    st.integers(5, 8),
+    st.integers(0, 1000),
+)
+
+
+@given(waiting=st.lists(loads, max_size=30, unique_by=lambda x: x.move.name), active=st.lists(loads, max_size=2))
+def test_choice_never_breaks_a_cap_and_never_idles(waiting: list[Load], active: list[Load]) -> None:
+    """After any choice every cap holds, and nothing that was left would still have fitted."""
+    chosen = choose(waiting, active, CAPS, rates={}, room={})
+    names = {m.name for m in chosen}
+    flight = [*(x.move for x in active), *chosen]
+    into = [b for m in flight for b in m.adding]
+    out = [x.leader for x in active] + [x.leader for x in waiting if x.move.name in names]
+    over = [x for x in (*set(into),) if into.count(x) > 2 and into.count(x) > sum(x in a.move.adding for a in active)]
+    assert not over
+    assert len(flight) <= max(4, len(active))
+    if len(flight) < 4:
+        for x in waiting:
+            if x.move.name not in names:
+                assert into.count(x.move.adding[0]) >= 2 or out.count(x.leader) >= 2
+
+
+def test_full_disks_first_then_the_busiest_link() -> None:
+    """A move off a full disk goes before all others; then the moves of the link with the most work left."""
+    waiting = [
+        Load(Move("t", 0, (1,), (5,), 10), 1, 10),
+        Load(Move("t", 1, (2,), (6,), 900), 2, 900),
+        Load(Move("t", 2, (3,), (7,), 1), 3, 1),
+    ]
+    order = [m.partition for m in choose(waiting, [], CAPS, rates={}, room={}, full={3})]
+    assert order == [2, 1, 0]
+
+
+def test_producers_share_of_the_throttle_bounds_what_runs_together() -> None:
+    """Two moves whose intake together outruns the throttle run one after the other."""
+    waiting = [Load(Move("t", i, (i + 1,), (5,), 10), i + 1, 10, inbound_bytes_per_s=5) for i in range(2)]
+    assert len(choose(waiting, [], CAPS, rates={5: 10}, room={})) == 1
+    assert len(choose(waiting, [], CAPS, rates={5: 20}, room={})) == 2
+
+
+def cluster(*rows: PartitionRow, dead: tuple[int, ...] = (), min_isr: int = 1) -> ClusterState:
+    """Brokers 1 to 5 and topics a and b."""
+    brokers = tuple(Broker(i, alive=i not in dead, host="h") for i in range(1, 6))
+    return build("c", brokers, (Topic("a", min_isr=min_isr), Topic("b", min_isr=min_isr)), list(rows))
+
+
+def verdict(state: ClusterState, move: Move) -> str | None:
+    """The code of the guards' verdict on this one move."""
+    found = judge([move], state, ours={move.name: move}, incoming={}, reserve_share=0.05)
+    return found.verdicts[move.name].code if found.verdicts else None
+
+
+def test_unrelated_sickness_stops_nothing_but_min_isr_does() -> None:
+    """A sick partition on other brokers is none of our business, until it is down to its minimum."""
+    a = PartitionRow("a", 0, 1, (1, 2), (1, 2))
+    sick = PartitionRow("b", 0, 4, (4, 5, 3), (4, 5))
+    assert verdict(cluster(a, sick, min_isr=1), Move("a", 0, (1, 2), (1, 2), 1)) == "already-there"
+    assert verdict(cluster(a, PartitionRow("b", 0, 4, (4, 5), (4,)), min_isr=0), Move("a", 0, (1, 2), (3, 2))) is None
+    assert verdict(cluster(a, sick, min_isr=2), Move("a", 0, (1, 2), (3, 2))) == "at-min-isr"
+    assert verdict(cluster(a, sick, min_isr=1), Move("a", 0, (1, 2), (3, 2))) == "under-replicated"
+
+
+def test_verdicts_on_the_partition_and_the_destination() -> None:
+    """Gone, already there, changed by somebody, moved by somebody, no leader, dead destination: each has its code."""
+    a = PartitionRow("a", 0, 1, (1, 2), (1, 2))
+    assert verdict(cluster(a), Move("a", 7, (1, 2), (3, 2))) == "deleted"
+    assert verdict(cluster(a), Move("a", 0, (2, 1), (1, 2))) == "already-there"
+    assert verdict(cluster(a), Move("a", 0, (4, 5), (3, 5))) == "changed-by-somebody"
+    assert verdict(cluster(a, dead=(3,)), Move("a", 0, (1, 2), (3, 2))) == "destination-dead"
+    moving = PartitionRow("a", 0, 1, (4, 2, 1), (1, 2), adding=(4,), removing=(1,))
+    assert verdict(cluster(moving), Move("a", 0, (1, 2), (3, 2))) == "foreign-reassignment"
+    leaderless = PartitionRow("a", 0, -1, (1, 2), ())
+    assert verdict(cluster(leaderless), Move("a", 0, (1, 2), (3, 2))) == "no-leader"
+    assert verdict(cluster(a), Move("a", 0, (1, 2), (2, 1))) is None
+
+
+def test_drift_is_explained_and_the_rest_of_the_plan_kept() -> None:
+    """A plan made for another picture says what changed; what still holds can be carried out."""
+    before = cluster(PartitionRow("a", 0, 1, (1, 2), (1, 2)), PartitionRow("a", 1, 1, (1, 2), (1, 2)))
+    after = cluster(PartitionRow("a", 0, 1, (1, 4), (1, 4)), PartitionRow("a", 1, 1, (1, 2), (1, 2)))
+    moves = (Move("a", 0, (1, 2), (3, 2)), Move("a", 1, (1, 2), (3, 2)), Move("b", 0, (1, 2), (3, 2)))
+    plan = Plan("level", "c", fingerprint(before), moves)
+    assert drift(plan, before).same_fingerprint
+    found = drift(plan, after)
+    assert found.changed == {TopicPartition("a", 0): (1, 4)}
+    assert found.gone == (TopicPartition("b", 0),)
+    assert "a-0 has [1, 4]" in found.explain()
+    assert [m.name for m in fitted(plan, found, after).moves] == [TopicPartition("a", 1)]
+
+
+def test_verify_names_each_mismatch() -> None:
+    """Gone, moving, elsewhere, in another order, out of sync: verify says which."""
+    state = cluster(
+        PartitionRow("a", 0, 1, (1, 2), (1, 2)),
+        PartitionRow("a", 1, 1, (2, 1), (1, 2)),
+        PartitionRow("a", 2, 1, (1, 2), (1,)),
+        PartitionRow("a", 3, 1, (1, 2, 3), (1, 3), adding=(2,), removing=(3,)),
+        PartitionRow("a", 4, 1, (4, 5), (4, 5)),
+    )
+    wanted = tuple(Move("a", i, (), (1, 2)) for i in range(6))
+    codes = {m.name.partition: m.code for m in mismatches(wanted, state)}
+    assert codes == {1: "order", 2: "out-of-sync", 3: "moving", 4: "replicas", 5: "gone"}
