@@ -1,0 +1,115 @@
+"""Ballast's ``reassign`` beside Kafka's own tool on one cluster: same words, same codes, and each finishes the other's work."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from tests.real.execution_scene import Scene, scene, until
+from tests.real.stock_tool import Answer, stock_reassign
+
+from ballast.core.cluster import TopicPartition
+from ballast.ports.cluster import ConfigChange, ConfigResource
+from ballast.sandbox import Sandbox
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def at(kraft: Sandbox, tmp_path: Path) -> Iterator[Scene]:
+    """The shared cluster with an open connection."""
+    with scene(kraft, tmp_path) as opened:
+        yield opened
+
+
+def moves_file(at: Scene, topic: str, wanted: Mapping[int, tuple[int, ...]]) -> str:
+    """A reassignment file."""
+    partitions = [{"topic": topic, "partition": p, "replicas": list(r)} for p, r in wanted.items()]
+    path = at.folder / f"{topic}.json"
+    path.write_text(json.dumps({"version": 1, "partitions": partitions}))
+    return str(path)
+
+
+def ours(at: Scene, *arguments: str) -> Answer:
+    """``ballast reassign``."""
+    process = at.ballast("reassign", *arguments)
+    out, story = process.communicate(timeout=180)
+    assert process.returncode in {0, 1}, story
+    return Answer(process.returncode, out)
+
+
+def stock(at: Scene, *arguments: str) -> Answer:
+    """The stock tool."""
+    return stock_reassign(at.sandbox.bootstrap_server, *arguments)
+
+
+def test_execute_returns_at_once_and_cleans_up_by_itself(at: Scene) -> None:
+    """--execute prints the old assignment and starts; nobody runs --verify, and throttles go when the move has ended."""
+    topic = "stockexec"
+    at.topic(topic, {0: (1, 2)}, mib=6)
+    theirs = ConfigChange(ConfigResource("broker", "2"), "leader.replication.throttled.rate", "set", "66666666")
+    at.cluster.alter_configs([theirs])
+    before = at.throttles(topic)
+    path = moves_file(at, topic, {0: (3, 2)})
+    answer = ours(at, "--execute", "--reassignment-json-file", path, "--throttle", "1000000")
+    assert answer.code == 0
+    assert '"replicas":[1,2]' in answer.out
+    assert f"Successfully started partition reassignment for {topic}-0" in answer.out
+    assert "The inter-broker throttle limit was set to 1000000 B/s" in answer.out
+    until(lambda: at.replicas(TopicPartition(topic, 0)) == (3, 2))
+    until(lambda: at.throttles(topic) == before)
+    at.cluster.alter_configs([ConfigChange(theirs.resource, theirs.key, "delete")])
+    done = stock(at, "--verify", "--reassignment-json-file", path, "--preserve-throttles")
+    assert done == ours(at, "--verify", "--reassignment-json-file", path, "--preserve-throttles")
+    assert f"Reassignment of partition {topic}-0 is completed." in done.out
+
+
+def test_verify_finishes_what_the_stock_tool_started(at: Scene) -> None:
+    """A throttled move of the stock tool is seen, told in its words, and its left-behind throttle is taken away."""
+    topic = "stockleft"
+    at.topic(topic, {0: (1, 2)}, mib=20)
+    path = moves_file(at, topic, {0: (3, 2)})
+    assert stock(at, "--execute", "--reassignment-json-file", path, "--throttle", "1000000").code == 0
+    assert at.throttles(topic)
+    assert "is still in progress" in ours(at, "--verify", "--reassignment-json-file", path).out
+    until(lambda: at.replicas(TopicPartition(topic, 0)) == (3, 2))
+    assert at.throttles(topic), "the stock tool leaves its throttle behind"
+    answer = ours(at, "--verify", "--reassignment-json-file", path)
+    assert answer.code == 0
+    assert "Clearing broker-level throttles on brokers 1,2,3" in answer.out
+    assert at.throttles(topic) == {}
+
+
+def test_cancel_of_a_stock_move_puts_it_back(at: Scene) -> None:
+    """--cancel cancels what the stock tool started, with its words; a second one finds nothing active.
+
+    Kafka has forgotten the order before the stock tool's move, and Ballast's journal never knew it.
+    """
+    topic = "stockcancel"
+    at.topic(topic, {0: (1, 2)}, mib=20)
+    path = moves_file(at, topic, {0: (3, 2)})
+    assert stock(at, "--execute", "--reassignment-json-file", path, "--throttle", "500000").code == 0
+    answer = ours(at, "--cancel", "--reassignment-json-file", path)
+    assert answer.code == 0
+    assert f"Successfully cancelled partition reassignment for: {topic}-0" in answer.out
+    until(lambda: sorted(at.replicas(TopicPartition(topic, 0))) == [1, 2])
+    assert at.throttles(topic) == {}
+    assert "None of the specified partition reassignments are active." in (
+        ours(at, "--cancel", "--reassignment-json-file", path).out
+    )
+
+
+def test_existing_moves_stop_execute_with_the_stock_words(at: Scene) -> None:
+    """Without --additional a move in flight stops --execute with code 1, in the stock tool's words."""
+    topic = "stockbusy"
+    at.topic(topic, {0: (1, 2), 1: (1, 2)}, mib=20)
+    first = moves_file(at, topic, {0: (3, 2)})
+    assert stock(at, "--execute", "--reassignment-json-file", first, "--throttle", "500000").code == 0
+    theirs = stock(at, "--execute", "--reassignment-json-file", first)
+    assert theirs.code == 1
+    assert ours(at, "--execute", "--reassignment-json-file", first) == theirs
+    answer = ours(at, "--cancel", "--reassignment-json-file", first)
+    assert answer.code == 0
+    assert at.throttles(topic) == {}
