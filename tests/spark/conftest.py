@@ -20,7 +20,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         master="local[2]",
         driver_memory="1g",
         shuffle_partitions=2,
-        conf={"spark.sql.warehouse.dir": str(warehouse), "spark.local.dir": str(warehouse)},
+        conf={
+            "spark.sql.warehouse.dir": str(warehouse),
+            "spark.local.dir": str(warehouse),
+            # Tiny data: the time goes into compiling Spark itself, and into its planning of every query again.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+            "spark.sql.adaptive.enabled": "false",
+        },
     )
     session = open_session(policy, ensure_jars(DELTA_LOCK))
     yield session

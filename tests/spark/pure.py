@@ -18,9 +18,9 @@ from ballast.pipeline.model_fold import fold_days, fold_models
 HOUR = hour_name(START_MS)
 
 
-def minutes_of(samples: Iterable[MinuteSample], hour_ms: int = START_MS) -> Any:
+def minutes_of(samples: Iterable[MinuteSample | pa.Table], hour_ms: int = START_MS) -> Any:
     """The minute rows that the fold of one hour sees: its own and the lead-in of the hour before."""
-    table = pa.concat_tables(minute_table(s) for s in samples)
+    table = pa.concat_tables(minute_table(s) if isinstance(s, MinuteSample) else s for s in samples)
     hour, before = hour_name(hour_ms), hour_name(hour_ms - HOUR_MS)
     own = pc.equal(table["hour"], hour)
     lead_in = pc.and_(pc.equal(table["hour"], before), pc.greater_equal(table["minute"], 50))
@@ -31,12 +31,14 @@ def minutes_of(samples: Iterable[MinuteSample], hour_ms: int = START_MS) -> Any:
     return table.sort_by([(k, "ascending") for k in ("cluster", "fold_hour", "fold_chunk", "hour", "minute", "chunk")])
 
 
-def hour_rows(samples: Iterable[MinuteSample], hour_ms: int = START_MS, *, batch: int = 1000) -> list[dict[str, Any]]:
+def hour_rows(
+    samples: Iterable[MinuteSample | pa.Table], hour_ms: int = START_MS, *, batch: int = 1000
+) -> list[dict[str, Any]]:
     """``samples_hour`` rows of one hour."""
     return [row for part in fold_hours(minutes_of(samples, hour_ms).to_batches(batch)) for row in part.to_pylist()]
 
 
-def load_rows(samples: Iterable[MinuteSample], hour_ms: int = START_MS) -> Any:
+def load_rows(samples: Iterable[MinuteSample | pa.Table], hour_ms: int = START_MS) -> Any:
     """``load_hour`` of one hour, as a table."""
     return pa.Table.from_batches(list(fold_loads(fold_hours(minutes_of(samples, hour_ms).to_batches()))))
 

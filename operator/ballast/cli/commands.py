@@ -20,6 +20,9 @@ COMMANDS: Final[dict[str, Entry]] = {
         "ballast.cli.status:status", "Look", "Brokers, leader imbalance, sick and moving partitions, throttles."
     ),
     "topics": Entry("ballast.cli.topics:topics", "Look", "Describe, create and expand topics."),
+    "leaders": Entry(
+        "ballast.cli.leaders:leaders", "Look", "Skew of preferred leaders, and levelling it without moving a byte."
+    ),
     "plan": Entry("ballast.cli.plan:plan", "Plan", "The cheapest plan for an intent: level, decommission, expand, …"),
     "apply": Entry("ballast.cli.apply:apply", "Act", "Carry out a plan: throttled, journaled, verified, resumable."),
     "verify": Entry("ballast.cli.verify:verify", "Act", "Compare the cluster with a plan or a run."),
@@ -39,5 +42,6 @@ COMMANDS: Final[dict[str, Entry]] = {
     "pipeline": Entry(
         "ballast.cli.pipeline:pipeline", "History and load", "Fold samples into the load model, on Spark."
     ),
+    "fleet": Entry("ballast.cli.fleet:fleet", "History and load", "Collect, plan and rank many clusters in one job."),
     "sandbox": Entry("ballast.cli.sandbox:sandbox", "Try it", "A real Kafka on this machine to play with."),
 }

@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ballast.adapters.arrow_schema import arrow_schema
+from ballast.adapters.arrow_schema import arrow_schema, arrow_type
 from ballast.core.cluster import Ints
+from ballast.core.samples import Column
 from ballast.pipeline.schemas import Table
 
 
@@ -46,9 +47,15 @@ def matrix(column: Any, width: int) -> npt.NDArray[Any]:
     return values(column).reshape(-1, width)
 
 
-def lists(start: Ints, flat: npt.NDArray[Any]) -> Any:
+def type_of(column: Column) -> Any:
+    """The Arrow type of a column."""
+    return arrow_type(column.type)
+
+
+def lists(start: Ints, flat: Any) -> Any:
     """Many lists from one run of values."""
-    return pa.ListArray.from_arrays(pa.array(start, pa.int32()), pa.array(flat))
+    values_ = flat if isinstance(flat, pa.Array) else pa.array(flat)
+    return pa.ListArray.from_arrays(pa.array(start, pa.int32()), values_)
 
 
 def rows(matrix_: npt.NDArray[Any]) -> Any:

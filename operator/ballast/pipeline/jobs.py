@@ -15,7 +15,18 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from ballast.errors import UsageError
 from ballast.pipeline import transforms
-from ballast.pipeline.schemas import LOAD_DAY, LOAD_HOUR, LOAD_MODEL, SAMPLES_HOUR, SAMPLES_MINUTE, Table
+from ballast.pipeline.schemas import (
+    BROKER_IMBALANCE,
+    DISK_HOUR,
+    DISK_OUTLOOK,
+    LEADERSHIP_HISTORY,
+    LOAD_DAY,
+    LOAD_HOUR,
+    LOAD_MODEL,
+    SAMPLES_HOUR,
+    SAMPLES_MINUTE,
+    Table,
+)
 from ballast.pipeline.tables import Position, SparkTables, translated
 
 if TYPE_CHECKING:
@@ -68,7 +79,7 @@ def run_all(
             hint="Let the daemon run with load.store set, or take samples with `ballast sample`.",
         )
     reports = []
-    for job in (_samples_hour, _load_hour, _load_day, _load_model):
+    for job in JOBS:
         begun = clock()
         name = job.__name__.removeprefix("_")
         with translated(f"making {name}"):
@@ -97,7 +108,36 @@ def _news(tables: SparkTables, source: Table, target: Table) -> tuple[Position, 
 
 
 def _samples_hour(tables: SparkTables, policy: PipelinePolicy, say: Say) -> tuple[list[str], int]:
-    news = _news(tables, SAMPLES_MINUTE, SAMPLES_HOUR)
+    return _from_minutes(tables, policy, say, SAMPLES_HOUR, transforms.samples_hour)
+
+
+def _leadership_history(tables: SparkTables, policy: PipelinePolicy, say: Say) -> tuple[list[str], int]:
+    return _from_minutes(tables, policy, say, LEADERSHIP_HISTORY, transforms.leadership_history)
+
+
+def _broker_imbalance(tables: SparkTables, policy: PipelinePolicy, say: Say) -> tuple[list[str], int]:
+    def of_hours(minutes: DataFrame, hours: list[str]) -> DataFrame:
+        return transforms.broker_imbalance(minutes.where(F.col("hour").isin(hours)))
+
+    return _from_minutes(tables, policy, say, BROKER_IMBALANCE, of_hours)
+
+
+def _disk_hour(tables: SparkTables, policy: PipelinePolicy, say: Say) -> tuple[list[str], int]:
+    def of_hours(minutes: DataFrame, hours: list[str]) -> DataFrame:
+        return transforms.disk_hour(minutes.where(F.col("hour").isin(hours)))
+
+    return _from_minutes(tables, policy, say, DISK_HOUR, of_hours)
+
+
+def _from_minutes(
+    tables: SparkTables,
+    policy: PipelinePolicy,
+    say: Say,
+    target: Table,
+    fold: Callable[[DataFrame, list[str]], DataFrame],
+) -> tuple[list[str], int]:
+    """Fold the hours that new samples touch; the fold sees the hour before each as its lead-in."""
+    news = _news(tables, SAMPLES_MINUTE, target)
     if news is None:
         return [], 0
     until, since = news
@@ -106,10 +146,10 @@ def _samples_hour(tables: SparkTables, policy: PipelinePolicy, say: Say) -> tupl
     hours = _still_whole(hours, policy)
     if not hours:
         return [], 0
-    say(f"samples_hour: folding {len(hours)} hours")
+    say(f"{target.name}: folding {len(hours)} hours")
     wanted = sorted({*hours, *(_shift(h, -1) for h in hours)})
     minutes = tables.read(SAMPLES_MINUTE, until).where(F.col("hour").isin(wanted))
-    return _replace(tables, SAMPLES_HOUR, transforms.samples_hour(minutes, hours), hours, until)
+    return _replace(tables, target, fold(minutes, hours), hours, until)
 
 
 def _load_hour(tables: SparkTables, _: PipelinePolicy, say: Say) -> tuple[list[str], int]:
@@ -155,6 +195,34 @@ def _load_model(tables: SparkTables, policy: PipelinePolicy, say: Say) -> tuple[
     return _replace(tables, LOAD_MODEL, model, clusters, until)
 
 
+def _disk_outlook(tables: SparkTables, policy: PipelinePolicy, say: Say) -> tuple[list[str], int]:
+    news = _news(tables, DISK_HOUR, DISK_OUTLOOK)
+    if news is None:
+        return [], 0
+    until, since = news
+    hours = _distinct(tables, DISK_HOUR, "hour", since, until)
+    clusters = _distinct(tables, DISK_HOUR, "cluster", since, until)
+    if not clusters:
+        return [], 0
+    say(f"disk_outlook: {len(clusters)} clusters")
+    oldest = _shift(hours[-1], -24 * policy.window_days)
+    disks = tables.read(DISK_HOUR, until).where(F.col("cluster").isin(clusters) & (F.col("hour") > oldest))
+    return _replace(tables, DISK_OUTLOOK, transforms.disk_outlook(disks), clusters, until)
+
+
+JOBS: Final = (
+    _samples_hour,
+    _load_hour,
+    _load_day,
+    _load_model,
+    _leadership_history,
+    _broker_imbalance,
+    _disk_hour,
+    _disk_outlook,
+)
+"""In the order in which they feed each other."""
+
+
 def _replace(
     tables: SparkTables, target: Table, frame: DataFrame, values: list[str], source: Position
 ) -> tuple[list[str], int]:
@@ -186,6 +254,9 @@ def maintain(tables: SparkTables, policy: PipelinePolicy, *, now: datetime, say:
         (SAMPLES_HOUR, "hour", keep_hours),
         (LOAD_HOUR, "hour", keep_hours),
         (LOAD_DAY, "date", keep_days),
+        (LEADERSHIP_HISTORY, "hour", keep_days + "T00"),
+        (BROKER_IMBALANCE, "hour", keep_days + "T00"),
+        (DISK_HOUR, "hour", keep_days + "T00"),
     )
     for table, key, oldest in plan:
         if tables.position(table) is None:

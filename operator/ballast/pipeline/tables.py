@@ -66,8 +66,7 @@ class SparkTables:
         """Create the table unless it is there; refuse one of a newer layout."""
         if self.position(table) is None:
             self._sql(
-                f"CREATE TABLE IF NOT EXISTS {self._name(table)} ({table.ddl}) USING delta "
-                f"PARTITIONED BY ({', '.join(table.partition_by)}) COMMENT '{describe(table.name, table.version)}' "
+                f"CREATE TABLE IF NOT EXISTS {self._name(table)} ({table.ddl}) USING delta {_partitioned(table)} COMMENT '{describe(table.name, table.version)}' "
                 "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true', 'delta.logRetentionDuration' = 'interval 7 days')"
             )
 
@@ -127,6 +126,11 @@ class SparkTables:
             .save(self.url(table))
         )
 
+    def overwrite(self, table: Table, frame: DataFrame) -> None:
+        """Replace the whole table in one commit; readers see the old rows or the new ones."""
+        self.ensure(table)
+        frame.select(*table.names).write.format("delta").mode("overwrite").save(self.url(table))
+
     def rows_written(self, table: Table) -> int:
         """Rows of the newest commit, from the log."""
         newest = self._sql(f"DESCRIBE HISTORY {self._name(table)} LIMIT 1").select("operationMetrics").collect()
@@ -159,6 +163,10 @@ class SparkTables:
 
     def _sql(self, text: str) -> Any:
         return self.session.sql(text)
+
+
+def _partitioned(table: Table) -> str:
+    return f"PARTITIONED BY ({', '.join(table.partition_by)})" if table.partition_by else ""
 
 
 def _safe(value: str) -> str:

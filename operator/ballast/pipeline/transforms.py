@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 — the name that every Spark reader expects
 
 from ballast.core.rates import LONGEST_INTERVAL_MIN
+from ballast.core.samples import BROKER_CHUNK
 from ballast.pipeline.hour_fold import GROUP, fold_hours
+from ballast.pipeline.leadership_fold import HOUR, MINUTE, fold_imbalances, fold_leaderships
 from ballast.pipeline.load_fold import fold_loads
 from ballast.pipeline.model_fold import DAY_GROUP, PARTITION, fold_days, fold_models
-from ballast.pipeline.schemas import LOAD_DAY, LOAD_HOUR, LOAD_MODEL, SAMPLES_HOUR
+from ballast.pipeline.schemas import (
+    BROKER_IMBALANCE,
+    LEADERSHIP_HISTORY,
+    LOAD_DAY,
+    LOAD_HOUR,
+    LOAD_MODEL,
+    SAMPLES_HOUR,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -37,8 +46,8 @@ def touched_hours(new_minutes: DataFrame) -> DataFrame:
     return own.unionByName(led_in).distinct()
 
 
-def samples_hour(minutes: DataFrame, hours: Collection[str]) -> DataFrame:
-    """``samples_minute`` to ``samples_hour``, for these hours.
+def _in_folds(minutes: DataFrame, hours: Collection[str]) -> DataFrame:
+    """Minute rows with the hour and chunk that they are folded into, sorted for the folds.
 
     Chunk counts are powers of two; each cluster is folded at the smallest that its rows have, so that a cluster that grew
     within the hour still has all samples of a partition in one fold.
@@ -54,7 +63,69 @@ def samples_hour(minutes: DataFrame, hours: Collection[str]) -> DataFrame:
         .drop("brokers", "fold_chunks")
         .repartition(*GROUP)
         .sortWithinPartitions(*GROUP, "hour", "minute", "chunk", "taken_at_ms")
-        .mapInArrow(fold_hours, SAMPLES_HOUR.ddl)
+    )
+
+
+def samples_hour(minutes: DataFrame, hours: Collection[str]) -> DataFrame:
+    """``samples_minute`` to ``samples_hour``, for these hours; ``minutes`` holds the hour before each as well."""
+    return _in_folds(minutes, hours).mapInArrow(fold_hours, SAMPLES_HOUR.ddl)
+
+
+def leadership_history(minutes: DataFrame, hours: Collection[str]) -> DataFrame:
+    """``samples_minute`` to the changes of leaders in these hours; ``minutes`` holds the hour before each as well."""
+    return _in_folds(minutes, hours).mapInArrow(fold_leaderships, LEADERSHIP_HISTORY.ddl)
+
+
+def broker_imbalance(minutes: DataFrame) -> DataFrame:
+    """``samples_minute`` to a row for each broker and hour."""
+    return (
+        minutes.where(F.col("chunk") >= 0)
+        .select(
+            *MINUTE, "chunk", "topic", "deleting", "partition_topic", "partition", "leader", "replica_count", "replica",
+            "removing",
+        )
+        .repartition(*HOUR)
+        .sortWithinPartitions(*MINUTE, "chunk")
+        .mapInArrow(fold_imbalances, BROKER_IMBALANCE.ddl)
+    )  # fmt: skip
+
+
+def disk_hour(minutes: DataFrame) -> DataFrame:
+    """``samples_minute`` to the last state of each log dir in each hour."""
+    dirs = (
+        minutes.where(F.col("chunk") == BROKER_CHUNK)
+        .select("cluster", "hour", "minute", F.explode("brokers").alias("b"))
+        .select("cluster", "hour", "minute", F.col("b.id").alias("broker"), F.explode("b.dirs").alias("d"))
+    )
+    last = dirs.groupBy("cluster", "hour", "broker", F.col("d.path").alias("path")).agg(
+        F.max_by("d", "minute").alias("d")
+    )
+    return last.select(
+        "cluster", "hour", "broker", "path", "d.total_bytes", "d.usable_bytes", "d.cordoned"
+    )  # fmt: skip
+
+
+def disk_outlook(disks: DataFrame) -> DataFrame:
+    """``disk_hour`` to when each log dir is full."""
+    day = F.unix_seconds(F.to_timestamp("hour", "yyyy-MM-dd'T'HH")) / 86_400
+    known = F.col("usable_bytes") >= 0
+    found = disks.groupBy("cluster", "broker", "path").agg(
+        F.max("hour").alias("as_of"),
+        F.max_by("total_bytes", "hour").alias("total_bytes"),
+        F.max_by("usable_bytes", "hour").alias("usable_bytes"),
+        F.regr_slope(F.when(known, -F.col("usable_bytes")).cast("double"), day).alias("slope"),
+    )
+    growth = F.coalesce(F.col("slope"), F.lit(0.0))
+    fills = (F.col("usable_bytes") >= 0) & (growth > 0)
+    return found.select(
+        "cluster",
+        "broker",
+        "path",
+        "as_of",
+        "total_bytes",
+        "usable_bytes",
+        growth.alias("growth_bytes_per_day"),
+        F.when(fills, F.col("usable_bytes") / growth).alias("days_to_full"),
     )
 
 

@@ -1,0 +1,115 @@
+"""``ballast fleet``: many clusters, read into one table, planned in one job, shown on one page."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ballast.cli.pipeline import delta_jars, say, spark_options
+from ballast.cli.store_option import store_option, the_store
+from ballast.cli.tables import output_option
+from ballast.errors import Incomplete
+
+if TYPE_CHECKING:
+    from ballast.pipeline.session import SparkPolicy
+
+_READ = click.Path(exists=True, dir_okay=False, path_type=Path)
+_WRITE = click.Path(dir_okay=False, writable=True, path_type=Path)
+
+
+@click.group()
+def fleet() -> None:
+    """Many clusters at once: collect them, plan them all with one job, report on one page."""
+
+
+@fleet.command()
+@click.argument("list_", metavar="FLEET.YAML", type=_READ)
+@store_option
+@click.option("--timeout", default=30.0, show_default=True, metavar="SECONDS", help="Longest wait for a cluster.")
+def collect(*, list_: Path, store: str | None, timeout: float) -> int:
+    """Read every cluster of a list and append a row for each.
+
+    The list is YAML: `clusters:` with a `name` and a `config` (a settings file) or a `bootstrap_server` each.
+    """
+    from ballast.wiring.fleet import collect as read_all
+    from ballast.wiring.fleet import read_list
+
+    members, failed = read_all(read_list(list_), the_store(store, None), timeout_s=timeout, say=say)
+    click.echo(f"{len(members)} clusters collected.")
+    if failed:
+        raise Incomplete(
+            f"{len(failed)} clusters did not answer: {', '.join(failed)}.", hint="The others are collected; run again."
+        )
+    return 0
+
+
+@fleet.command()
+@store_option
+@spark_options
+@click.option(
+    "--what-if",
+    "what_if",
+    multiple=True,
+    metavar="SCENARIO",
+    help="level, lose-broker, lose-rack, add-brokers=N, change-rf=N, grow=DAYS; may be repeated.  "
+    "[default: level, lose-broker, lose-rack, grow=90]",
+)
+def plan(*, store: str | None, spark: SparkPolicy, what_if: tuple[str, ...]) -> int:
+    """Plan the newest reading of every cluster under every scenario."""
+    from ballast.wiring.fleet import plan_fleet
+
+    rows = plan_fleet(the_store(store, None), what_if, spark=spark, jars=delta_jars, say=say)
+    click.echo(f"{rows} plans made; see them with: ballast fleet report")
+    return 0
+
+
+@fleet.command()
+@store_option
+@click.option("--html", type=_WRITE, metavar="FILE", help="Write one self-contained page.")
+@output_option
+def report(*, store: str | None, html: Path | None, output: str) -> int:
+    """Rank the clusters: risk, imbalance, days to full, and what a plan would cost and gain."""
+    from ballast.cli.tables import Column, console, human_bytes, human_count, print_json, render_table
+    from ballast.pipeline.fleet_report import page, risk
+    from ballast.pipeline.fleet_store import read_plans
+
+    rows = read_plans(the_store(store, None))
+    if html is not None:
+        made_at = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+        html.write_text(page(rows, made_at=made_at), encoding="utf-8")
+        say(f"Report written to {html}")
+    if output == "json":
+        print_json({"plans": rows})
+        return 0
+    level = sorted((r for r in rows if r["scenario"] == "level"), key=lambda r: (*risk(r), r["name"]))
+    columns = [
+        Column("cluster", "left"),
+        Column("brokers", rank=1),
+        Column("partitions"),
+        Column("offline"),
+        Column("fullest disk"),
+        Column("days to full"),
+        Column("moves", rank=1),
+        Column("copies"),
+        Column("plan", "left"),
+    ]
+    cells = [
+        (
+            r["name"],
+            str(r["brokers"]),
+            human_count(r["partitions"]),
+            human_count(r["offline"]),
+            "-" if r["worst_before"] is None else f"{r['worst_before']:.2f}x",
+            "-" if r["days_to_full"] is None else f"{r['days_to_full']:.0f}",
+            human_count(r["moves"]),
+            human_bytes(r["bytes_moved"]),
+            r["status"],
+        )
+        for r in level
+    ]
+    screen = console()
+    screen.print(render_table(columns, cells, screen.width))
+    return 0

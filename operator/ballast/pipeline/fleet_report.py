@@ -1,0 +1,211 @@
+"""One self-contained page about a fleet: who is worst off, what a plan would cost, whose loss hurts, when disks are full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any, Final
+
+from ballast.pipeline.scenarios import ADD_BROKERS, CHANGE_RF, GROW, LEVEL, LOSE_BROKER, LOSE_RACK
+
+Row = dict[str, Any]
+MOST_LOSSES: Final = 50
+"""Losses shown; the table in the store has them all."""
+QUARTER_DAYS: Final = 91
+
+_STYLE: Final = """
+body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:76rem;padding:0 1rem;color:#1a1c20;background:#fff}
+h1{font-size:1.6rem;margin:0}h2{font-size:1.15rem;margin:2.2rem 0 .4rem}p{margin:.3rem 0;color:#444}
+.wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
+th,td{padding:.3rem .6rem;text-align:right;border-bottom:1px solid #e3e5ea;white-space:nowrap}
+th{font-weight:600;color:#555;font-size:.85rem}th:first-child,td:first-child{text-align:left}td.t{text-align:left;white-space:normal}
+.bad{color:#a3121b;font-weight:600}.warn{color:#8a5a00;font-weight:600}.ok{color:#1b6b35}
+@media (prefers-color-scheme:dark){body{background:#14161a;color:#e6e8ec}p,th{color:#a9afba}th,td{border-color:#2c3038}
+.bad{color:#ff7b82}.warn{color:#f0b84a}.ok{color:#6fd08c}}
+"""
+
+
+def page(rows: Sequence[Row], *, made_at: str) -> str:
+    """The whole report; no script, nothing fetched from anywhere."""
+    level = [r for r in rows if r["scenario"] == LEVEL] or _one_each(rows)
+    total = sum(r["bytes_stored"] for r in level)
+    brokers, partitions = sum(r["brokers"] for r in level), sum(r["partitions"] for r in level)
+    sections = (
+        _ranking(level),
+        _losses([r for r in rows if r["scenario"] in (LOSE_BROKER, LOSE_RACK)]),
+        _outlook(level, [r for r in rows if r["scenario"] == GROW]),
+        _others([r for r in rows if r["scenario"] in (ADD_BROKERS, CHANGE_RF)]),
+    )
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f"<title>Kafka fleet</title><style>{_STYLE}</style><h1>Kafka fleet</h1>"
+        f"<p>{len(level)} clusters, {brokers:,} brokers, {partitions:,} partitions, {_bytes(total)} stored. "
+        f"Made {escape(made_at)}.</p>{''.join(sections)}</html>"
+    )
+
+
+def _one_each(rows: Iterable[Row]) -> list[Row]:
+    """A row of each cluster, for its size, when leveling was not asked for."""
+    return list({r["name"]: r for r in rows}.values())
+
+
+def risk(row: Row) -> tuple[float, ...]:
+    """What makes a cluster come first: what is offline, what is under its min ISR, how soon a disk is full, imbalance."""
+    days = row["days_to_full"] if row["days_to_full"] is not None else float("inf")
+    return (-row["offline"], -row["under_min_isr"], days, -(row["worst_before"] or 1.0), -row["imbalance"])
+
+
+def _ranking(rows: list[Row]) -> str:
+    body = [
+        (
+            escape(r["name"]),
+            str(r["brokers"]),
+            f"{r['partitions']:,}",
+            _flag(r["offline"], "bad"),
+            _flag(r["under_min_isr"], "warn"),
+            _times(r["worst_before"]),
+            _times(r["leaders_before"]),
+            f"{r['imbalance']:.0%}",
+            _days(r["days_to_full"]),
+            f"{r['moves'] - r['reorders']:,}",
+            f"{r['reorders']:,}",
+            _bytes(r["bytes_moved"]),
+            _times(r["worst_after"]),
+            _times(r["leaders_after"]),
+            _status(r),
+        )
+        for r in sorted(rows, key=lambda r: (*risk(r), r["name"]))
+    ]
+    heads = (
+        "cluster", "brokers", "partitions", "offline", "under min ISR", "fullest disk", "most leaders", "leader imbalance",
+        "days to full", "moves", "free reorders", "copies", "disk after", "leaders after", "plan",
+    )  # fmt: skip
+    said = "Worst first. A broker at 1.00x holds its fair share; the plan's columns say what levelling costs and gains."
+    return _section("Clusters", said, heads, body)
+
+
+def _losses(rows: list[Row]) -> str:
+    if not rows:
+        return ""
+    worst = sorted(rows, key=lambda r: (-r["offline"], -r["under_min_isr"], -r["bytes_moved"], r["name"], r["subject"]))
+    body = [
+        (
+            escape(r["name"]),
+            escape(f"{'broker' if r['scenario'] == LOSE_BROKER else 'rack'} {r['subject']}"),
+            _flag(r["offline"], "bad"),
+            _flag(r["under_min_isr"], "warn"),
+            _bytes(r["bytes_moved"]),
+            _times(r["worst_after"]),
+            _status(r),
+        )
+        for r in worst[:MOST_LOSSES]
+    ]
+    heads = (
+        "cluster",
+        "lost",
+        "partitions offline",
+        "under min ISR",
+        "copies to restore",
+        "fullest disk after",
+        "plan",
+    )
+    said = f"What the loss of a broker or a rack takes along; the worst {len(body)} of {len(rows)}."
+    return _section("Losses that hurt", said, heads, body)
+
+
+def _outlook(level: list[Row], grown: list[Row]) -> str:
+    known = [r for r in level if r["days_to_full"] is not None]
+    if not known and not grown:
+        return ""
+    ahead = {r["name"]: r for r in grown}
+    body = []
+    for r in sorted(level, key=lambda r: (r["days_to_full"] is None, r["days_to_full"] or 0, r["name"])):
+        later, days = ahead.get(r["name"]), r["days_to_full"]
+        when = (
+            "-"
+            if days is None
+            else ("this quarter" if days < QUARTER_DAYS else f"in {days / QUARTER_DAYS:.0f} quarters")
+        )
+        row = (escape(r["name"]), _days(days), when)
+        body.append(
+            (
+                *row,
+                *(
+                    (
+                        f"{later['subject']} days",
+                        _times(later["worst_before"]),
+                        _bytes(later["bytes_moved"]),
+                        _status(later),
+                    )
+                    if later
+                    else ("-",) * 4
+                ),
+            )
+        )
+    heads = (
+        "cluster",
+        "days to full",
+        "first disk full",
+        "looking ahead",
+        "fullest disk then",
+        "copies to level then",
+        "plan then",
+    )
+    said = "At today's growth. Clusters without a load model have no growth and count as not growing."
+    return _section("Capacity by quarter", said, heads, body)
+
+
+def _others(rows: list[Row]) -> str:
+    if not rows:
+        return ""
+    words = {ADD_BROKERS: "{} more brokers", CHANGE_RF: "replication factor {}"}
+    body = [
+        (
+            escape(r["name"]),
+            escape(words[r["scenario"]].format(r["subject"])),
+            f"{r['moves']:,}",
+            _bytes(r["bytes_moved"]),
+            _times(r["worst_after"]),
+            _status(r),
+        )
+        for r in rows
+    ]
+    return _section("What if", "", ("cluster", "what if", "moves", "copies", "fullest disk after", "plan"), body)
+
+
+def _section(title: str, said: str, heads: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    head = "".join(f'<th scope="col">{h}</th>' for h in heads)
+    lines = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in body)
+    return (
+        f'<h2>{title}</h2><p>{said}</p><div class="wide"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{lines}</tbody></table></div>"
+    )
+
+
+def _flag(count: int, kind: str) -> str:
+    return f'<span class="{kind}">{count:,}</span>' if count else "0"
+
+
+def _status(row: Row) -> str:
+    kind = {"complete": "ok", "nothing-to-do": "ok", "partial": "warn"}.get(row["status"], "bad")
+    detail = f' title="{escape(row["detail"])}"' if row["detail"] else ""
+    return f'<span class="{kind}"{detail}>{escape(row["status"])}</span>'
+
+
+def _times(figure: float | None) -> str:
+    return "-" if figure is None else f"{figure:.2f}x"
+
+
+def _days(figure: float | None) -> str:
+    if figure is None:
+        return "-"
+    return f'<span class="bad">{figure:.0f}</span>' if figure < QUARTER_DAYS / 3 else f"{figure:,.0f}"
+
+
+def _bytes(figure: float) -> str:
+    size = float(figure)
+    for unit in ("B", "KB", "MB", "GB", "TB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} PB"

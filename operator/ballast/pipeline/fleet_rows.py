@@ -1,0 +1,158 @@
+"""A cluster as one row of a table, and back: what fleets are collected into and planned from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ballast.core.cluster import UNKNOWN, Broker, ClusterState, Ints, LogDir, Partitions, Topic
+from ballast.core.planner import Loads
+from ballast.pipeline import arrow
+from ballast.pipeline.schemas import FLEET_SNAPSHOT
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Traffic:
+    """Per partition, what history says of it."""
+
+    bytes_in: Ints
+    bytes_out: Ints
+    growth: Ints
+    """Bytes per day of one replica."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """One cluster of a fleet."""
+
+    name: str
+    state: ClusterState
+    traffic: Traffic | None = None
+
+    @property
+    def loads(self) -> Loads:
+        """What the planner weighs: sizes of now, and traffic where there is a history."""
+        if self.traffic is None:
+            return Loads.from_state(self.state)
+        names = np.array([t.name for t in self.state.topics], dtype=np.str_)
+        columns = {
+            "topic": names[self.state.partitions.topic],
+            "partition": self.state.partitions.number,
+            "bytes_in_per_s": self.traffic.bytes_in,
+            "bytes_out_per_s": self.traffic.bytes_out,
+        }
+        return Loads.from_model(self.state, columns)
+
+
+def to_batch(member: Member) -> Any:
+    """The row of a cluster, as a record batch of ``FLEET_SNAPSHOT``."""
+    s, p, t = member.state, member.state.partitions, member.traffic
+
+    def one(values: Any) -> Any:
+        flat = values if isinstance(values, pa.Array) else pa.array(values)
+        return arrow.lists(np.array([0, len(flat)]), flat)
+
+    def figures(values: Ints | None) -> Any:
+        return pa.nulls(1, pa.list_(pa.int64())) if values is None else one(values)
+
+    brokers = [
+        {
+            "id": b.id,
+            "rack": b.rack,
+            "alive": b.alive,
+            "controller": b.controller,
+            "dirs": [
+                {"path": d.path, "total_bytes": d.total_bytes, "usable_bytes": d.usable_bytes, "cordoned": d.cordoned}
+                for d in b.log_dirs
+            ],
+        }
+        for b in s.brokers
+    ]
+    field = {c.name: c for c in FLEET_SNAPSHOT.columns}["brokers"]
+    return arrow.batch(
+        FLEET_SNAPSHOT,
+        {
+            "cluster": [s.cluster_id],
+            "name": [member.name],
+            "taken_at_ms": [s.taken_at_ms],
+            "kafka_version": pa.array([s.kafka_version], pa.string()),
+            "topic": one(pa.array([t_.name for t_ in s.topics], pa.string())),
+            "topic_id": one(pa.array([t_.topic_id or "" for t_ in s.topics], pa.string())),
+            "min_isr": one(np.array([t_.min_isr for t_ in s.topics], np.int32)),
+            "deleting": one(np.array([t_.deleting for t_ in s.topics], np.bool_)),
+            "partition_topic": one(p.topic),
+            "partition": one(p.number),
+            "leader": one(p.leader),
+            "bytes_in": figures(None if t is None else t.bytes_in),
+            "bytes_out": figures(None if t is None else t.bytes_out),
+            "growth": figures(None if t is None else t.growth),
+            "replica_count": one(np.diff(p.start).astype(np.int32)),
+            "replica": one(p.replica),
+            "in_sync": one(p.in_sync),
+            "adding": one(p.adding),
+            "removing": one(p.removing),
+            "size_bytes": one(p.size_bytes),
+            "log_dir": one(p.log_dir),
+            "brokers": pa.array([brokers], arrow.type_of(field)),
+        },
+    )
+
+
+def from_row(batch: Any, row: int) -> Member:
+    """The cluster behind a row; everything that plans depend on is as it was."""
+
+    def column(name: str) -> Any:
+        return batch.column(batch.schema.get_field_index(name))[row]
+
+    def numbers(name: str, kind: type[np.generic]) -> npt.NDArray[Any]:
+        flat: npt.NDArray[Any] = column(name).values.to_numpy(zero_copy_only=False)
+        return np.array(flat, kind)
+
+    counts = numbers("replica_count", np.int64)
+    replicas = int(counts.sum())
+    names, ids = column("topic").as_py(), column("topic_id").as_py()
+    floors, doomed = column("min_isr").as_py(), column("deleting").as_py()
+    state = ClusterState(
+        cluster_id=column("cluster").as_py(),
+        taken_at_ms=column("taken_at_ms").as_py(),
+        brokers=tuple(_broker(b) for b in column("brokers").as_py()),
+        topics=tuple(
+            Topic(name, topic_id=topic_id or None, deleting=gone, min_isr=floor)
+            for name, topic_id, floor, gone in zip(names, ids, floors, doomed, strict=True)
+        ),
+        partitions=Partitions(
+            topic=numbers("partition_topic", np.int32),
+            number=numbers("partition", np.int32),
+            leader=numbers("leader", np.int32),
+            start=np.concatenate(([0], np.cumsum(counts))),
+            replica=numbers("replica", np.int32),
+            in_sync=numbers("in_sync", np.bool_),
+            adding=numbers("adding", np.bool_),
+            removing=numbers("removing", np.bool_),
+            size_bytes=numbers("size_bytes", np.int64),
+            lag=np.full(replicas, UNKNOWN, np.int64),
+            log_dir=numbers("log_dir", np.int32),
+            future_size_bytes=np.full(replicas, UNKNOWN, np.int64),
+        ),
+        kafka_version=column("kafka_version").as_py(),
+    )
+    traffic = None
+    if column("bytes_in").is_valid:
+        traffic = Traffic(numbers("bytes_in", np.int64), numbers("bytes_out", np.int64), numbers("growth", np.int64))
+    return Member(column("name").as_py(), state, traffic)
+
+
+def _broker(found: dict[str, Any]) -> Broker:
+    dirs = tuple(LogDir(d["path"], d["total_bytes"], d["usable_bytes"], cordoned=d["cordoned"]) for d in found["dirs"])
+    return Broker(
+        found["id"],
+        rack=found["rack"],
+        alive=found["alive"],
+        controller=found["controller"],
+        log_dirs=dirs,
+        log_dirs_known=bool(dirs),
+    )

@@ -1,0 +1,228 @@
+"""What-ifs: a cluster as it would be, and the plan that it would then need.
+
+Every scenario is planned by the one core planner with the loads of the row, so a fleet's plans are the plans that
+``ballast plan`` would make, one by one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from ballast.core.cluster import NO_LEADER, Broker, ClusterState, Ints, TopicPartition
+from ballast.core.leadership import imbalance
+from ballast.core.plan import Plan
+from ballast.core.planner import (
+    ChangeReplicationFactor,
+    Evacuate,
+    Expand,
+    Intent,
+    Level,
+    Loads,
+    PlannerPolicy,
+)
+from ballast.core.planner import (
+    plan as make_plan,
+)
+from ballast.errors import BallastError, UsageError
+from ballast.pipeline import arrow
+from ballast.pipeline.fleet_rows import Member, from_row
+from ballast.pipeline.schemas import FLEET_PLAN
+
+LEVEL: Final = "level"
+LOSE_BROKER: Final = "lose-broker"
+LOSE_RACK: Final = "lose-rack"
+ADD_BROKERS: Final = "add-brokers"
+CHANGE_RF: Final = "change-rf"
+GROW: Final = "grow"
+KINDS: Final = (LEVEL, LOSE_BROKER, LOSE_RACK, ADD_BROKERS, CHANGE_RF, GROW)
+
+# A fleet is compared, not carried out: the crude bound costs nothing and is the same everywhere.
+POLICY: Final = PlannerPolicy(prove=False)
+
+
+def fold_fleet(batches: Iterable[Any]) -> Iterator[Any]:
+    """Rows of ``FLEET_SNAPSHOT`` with ``scenario`` and ``subject`` to rows of ``FLEET_PLAN``; for ``mapInArrow``."""
+    for batch in batches:
+        kinds, subjects = batch.column("scenario").to_pylist(), batch.column("subject").to_pylist()
+        for row, (kind, subject) in enumerate(zip(kinds, subjects, strict=True)):
+            found = planned(from_row(batch, row), kind, subject)
+            yield arrow.batch(FLEET_PLAN, {name: [value] for name, value in found.items()})
+
+
+def planned(member: Member, kind: str, subject: str) -> dict[str, Any]:
+    """Plan one cluster under one scenario; a failure is a row that says so, and no other cluster suffers by it."""
+    begun = time.perf_counter()
+    before = member.state
+    row: dict[str, Any] = {
+        "cluster": before.cluster_id,
+        "name": member.name,
+        "taken_at_ms": before.taken_at_ms,
+        "scenario": kind,
+        "subject": subject,
+        "brokers": len(before.brokers),
+        "partitions": len(before.partitions),
+        "bytes_stored": int(np.maximum(before.partitions.size_bytes, 0).sum()),
+        "imbalance": imbalance(before).worst_ratio,
+        "days_to_full": days_to_full(member),
+    }
+    try:
+        state, intent, loads = scene(member, kind, subject)
+        row |= {"offline": offline(state), "under_min_isr": under_min_isr(state)}
+        made = make_plan(state, intent, loads=loads, policy=POLICY)
+        row |= _figures(made, lost_rows(state))
+    except BallastError as failure:
+        row |= {"offline": 0, "under_min_isr": 0} | _NOTHING | {"status": "failed", "detail": str(failure)}
+    return row | {"seconds": time.perf_counter() - begun}
+
+
+def scene(member: Member, kind: str, subject: str) -> tuple[ClusterState, Intent, Loads]:
+    """The cluster, the wish and the loads of a scenario."""
+    state, loads = member.state, member.loads
+    if kind == LEVEL:
+        return state, Level(), loads
+    if kind == LOSE_BROKER:
+        return without(state, frozenset({int(subject)})), Evacuate(brokers=frozenset({int(subject)})), loads
+    if kind == LOSE_RACK:
+        lost = frozenset(b.id for b in state.brokers if b.rack == subject)
+        return without(state, lost), Evacuate(brokers=lost), loads
+    if kind == ADD_BROKERS:
+        grown, new = with_brokers(state, int(subject))
+        return grown, Expand(brokers=new), loads
+    if kind == CHANGE_RF:
+        return state, ChangeReplicationFactor(to=int(subject)), loads
+    if kind == GROW:
+        days = float(subject)
+        growth = member.traffic.growth if member.traffic else np.zeros(len(state.partitions), np.int64)
+        ahead = np.maximum(growth, 0) * days
+        return state, Level(), replace(loads, size_bytes=loads.size_bytes + np.rint(ahead).astype(np.int64))
+    raise UsageError(f"There is no scenario {kind!r}.", hint=f"Choose among {', '.join(KINDS)}.")
+
+
+def subjects(member: Member, kind: str, argument: str = "") -> list[str]:
+    """What a kind of scenario is asked for: each broker, each rack, or the one figure given."""
+    if kind == LOSE_BROKER:
+        return [str(b.id) for b in member.state.brokers if b.alive]
+    if kind == LOSE_RACK:
+        racks = {b.rack for b in member.state.brokers if b.rack is not None and b.alive}
+        return sorted(racks) if len(racks) > 1 else []
+    return [argument]
+
+
+def without(state: ClusterState, lost: frozenset[int]) -> ClusterState:
+    """The cluster after these brokers died: nothing of theirs is in sync, and each partition's next replica leads."""
+    p = state.partitions
+    gone = np.isin(p.replica, np.array(sorted(lost), np.int32))
+    in_sync = p.in_sync & ~gone
+    owner = np.repeat(np.arange(len(p)), np.diff(p.start))
+    heir = np.full(len(p), NO_LEADER, np.int32)
+    heir[owner[in_sync][::-1]] = p.replica[in_sync][::-1]
+    leader = np.where(np.isin(p.leader, np.array(sorted(lost), np.int32)), heir, p.leader).astype(np.int32)
+    brokers = tuple(replace(b, alive=False, controller=False) if b.id in lost else b for b in state.brokers)
+    return replace(state, brokers=brokers, partitions=replace(p, in_sync=in_sync, leader=leader))
+
+
+def with_brokers(state: ClusterState, count: int) -> tuple[ClusterState, frozenset[int]]:
+    """The cluster with so many more brokers, empty and otherwise like its first live one, spread over the racks."""
+    alive = [b for b in state.brokers if b.alive]
+    if not alive or count < 1:
+        raise UsageError("Brokers can be added to a cluster that has a live one, and at least one at a time.")
+    racks = sorted({b.rack for b in alive if b.rack is not None})
+    held = {rack: sum(b.rack == rack for b in alive) for rack in racks}
+    first = max(b.id for b in state.brokers) + 1
+    new = []
+    for i in range(count):
+        rack = min(racks, key=lambda r: (held[r], r)) if racks else None
+        if rack is not None:
+            held[rack] += 1
+        dirs = tuple(replace(d, usable_bytes=d.total_bytes) for d in alive[0].log_dirs)
+        new.append(Broker(first + i, rack=rack, log_dirs=dirs, log_dirs_known=bool(dirs)))
+    return replace(state, brokers=(*state.brokers, *new)), frozenset(b.id for b in new)
+
+
+def _live_in_sync(state: ClusterState) -> Ints:
+    p = state.partitions
+    alive = np.isin(p.replica, np.array(sorted(state.alive), np.int32))
+    running = np.concatenate(([0], np.cumsum(alive & p.in_sync)))
+    return np.asarray(running[p.start[1:]] - running[p.start[:-1]], np.int64)
+
+
+def lost_rows(state: ClusterState) -> frozenset[TopicPartition]:
+    """The partitions that no live replica in sync can lead: nothing is left to copy from."""
+    return frozenset(state.name(row) for row in np.flatnonzero(_live_in_sync(state) == 0).tolist())
+
+
+def offline(state: ClusterState) -> int:
+    """Partitions that no live replica in sync can lead."""
+    return int((_live_in_sync(state) == 0).sum())
+
+
+def under_min_isr(state: ClusterState) -> int:
+    """Partitions with fewer live replicas in sync than their topic wants, so that acks=all fails."""
+    floor = np.array([t.min_isr for t in state.topics], np.int64)
+    wanted = floor[state.partitions.topic] if len(state.partitions) else np.zeros(0, np.int64)
+    return int((_live_in_sync(state) < wanted).sum())
+
+
+def days_to_full(member: Member) -> float | None:
+    """Days until the first broker's free space is used up at the growth of what it holds; None when nobody's is."""
+    if member.traffic is None:
+        return None
+    p = member.state.partitions
+    growth = np.repeat(member.traffic.growth, np.diff(p.start))
+    soonest = math.inf
+    for broker in member.state.brokers:
+        per_day = float(growth[p.replica == broker.id].sum())
+        if per_day > 0 and broker.usable_bytes >= 0:
+            soonest = min(soonest, broker.usable_bytes / per_day)
+    return soonest if math.isfinite(soonest) else None
+
+
+_NOTHING: Final[dict[str, Any]] = {
+    "moves": 0,
+    "reorders": 0,
+    "bytes_moved": 0,
+    "bound_bytes": None,
+    "worst_before": None,
+    "worst_after": None,
+    "leaders_before": None,
+    "leaders_after": None,
+    "digest": "",
+}
+
+
+def _figures(made: Plan, lost: frozenset[TopicPartition]) -> dict[str, Any]:
+    resources = {r["name"]: r for r in made.summary.get("resources", [])}
+
+    def most(name: str, when: str) -> float | None:
+        return float(resources[name][when]["most"]) if name in resources else None
+
+    return {
+        "status": made.status,
+        "detail": f"{made.obstacles[0].subject}: {made.obstacles[0].detail}" if made.obstacles else "",
+        "moves": len(made.moves),
+        "reorders": sum(m.is_reorder for m in made.moves),
+        "bytes_moved": sum(m.bytes_moved for m in made.moves if m.name not in lost),
+        "bound_bytes": made.bound_bytes,
+        "worst_before": most("disk", "before"),
+        "worst_after": most("disk", "after"),
+        "leaders_before": most("leaders", "before"),
+        "leaders_after": most("leaders", "after"),
+        "digest": digest(made),
+    }
+
+
+def digest(made: Plan) -> str:
+    """A name for the moves and elections in their order: equal plans have equal digests."""
+    text = hashlib.sha256()
+    for m in made.moves:
+        text.update(f"{m.topic}\0{m.partition}\0{m.old}\0{m.new}\n".encode())
+    for name in made.elections:
+        text.update(f"{name}\n".encode())
+    return text.hexdigest()

@@ -1,0 +1,125 @@
+"""A real cluster under known producer rates: the sampler's minutes make a model that is within a few percent of the truth."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+from tests.spark.pure import HOUR, load_rows
+
+from ballast.adapters.clock import SystemClock
+from ballast.adapters.sampler import take
+from ballast.adapters.samples_delta import minute_table
+from ballast.core.samples import MinuteSample
+from ballast.wiring.cluster import open_cluster
+
+pytestmark = pytest.mark.kafka
+
+PERIOD_S = 4.0
+"""A sample every four seconds stands for a minute: the same arithmetic, and a test that ends."""
+SAMPLES = 8
+RATES = {"busy": 400_000, "calm": 100_000}
+"""Bytes of record values per second; batches of many records keep the log's own overhead near one percent."""
+VALUE_BYTES = 1000
+
+
+class Kept:
+    """Keeps samples as if each were a minute after the one before."""
+
+    def __init__(self) -> None:
+        self.samples: list[MinuteSample] = []
+
+    def write(self, sample: MinuteSample) -> bool:
+        """Keep it."""
+        self.samples.append(sample)
+        return True
+
+
+@contextmanager
+def producing(properties: dict[str, str], sent: dict[str, list[tuple[float, int]]]) -> Iterator[None]:
+    """Write to each topic at its rate, and note when how much was acknowledged."""
+    stop = threading.Event()
+    producer = Producer({**properties, "linger.ms": 200, "acks": "all"})
+    total = dict.fromkeys(RATES, 0)
+
+    def note(topic: str, size: int) -> Any:
+        def delivered(error: object, _: object) -> None:
+            assert error is None, error
+            total[topic] += size
+            sent[topic].append((time.monotonic(), total[topic]))
+
+        return delivered
+
+    def work() -> None:
+        begun, count = time.monotonic(), dict.fromkeys(RATES, 0)
+        while not stop.is_set():
+            for topic, rate in RATES.items():
+                due = int((time.monotonic() - begun) * rate / VALUE_BYTES)
+                while count[topic] < due:
+                    producer.produce(topic, bytes(VALUE_BYTES), partition=0, on_delivery=note(topic, VALUE_BYTES))
+                    count[topic] += 1
+            producer.poll(0.01)
+        producer.flush(10)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(30)
+
+
+def test_rates_are_within_a_few_percent_of_what_producers_sent(own_cluster: Any) -> None:
+    """Bytes and records per second of two topics, over half a minute of real load."""
+    sandbox = own_cluster(brokers=2, racks=2)
+    properties = {"bootstrap.servers": sandbox.bootstrap_server}
+    kept, sent = Kept(), {topic: [(time.monotonic(), 0)] for topic in RATES}
+    clock = SystemClock()
+    with open_cluster(bootstrap_server=sandbox.bootstrap_server) as opened:
+        for topic, leader in zip(RATES, sandbox.broker_ids, strict=False):
+            follower = next(b for b in sandbox.broker_ids if b != leader)
+            opened.cluster.create_topic(topic, {0: (leader, follower)})
+        instants = []
+        with producing(properties, sent):
+            deadline = time.monotonic() + 60
+            while any(noted[-1][1] == 0 for noted in sent.values()):
+                assert time.monotonic() < deadline, "the producers never got an answer"
+                clock.sleep(0.1)
+            for _ in range(SAMPLES):
+                instants.append(time.monotonic())
+                take(opened.cluster, opened.cluster.snapshot(), kept, clock, writer="test")
+                clock.sleep(max(instants[-1] + PERIOD_S - time.monotonic(), 0))
+    rows = load_rows(as_minutes(kept.samples)).to_pylist()
+    for topic in RATES:
+        led = next(r for r in rows if r["topic"] == topic and r["minutes_led"] > 0)
+        true = (at(sent[topic], instants[-1]) - at(sent[topic], instants[0])) / (instants[-1] - instants[0])
+        measured = led["bytes_in_led"] / (led["minutes_led"] * 60)
+        assert measured == pytest.approx(true, rel=0.08), topic
+        assert led["minutes_led"] == SAMPLES - 1
+        records = led["records_in"] / (led["minutes_led"] * 60)
+        assert records == pytest.approx(true / VALUE_BYTES, rel=0.08), topic
+
+
+def at(noted: list[tuple[float, int]], instant: float) -> int:
+    """Bytes acknowledged up to an instant."""
+    return max((total for when, total in noted if when <= instant), default=0)
+
+
+def as_minutes(samples: list[MinuteSample]) -> list[Any]:
+    """The samples' rows under consecutive minutes of one hour, their clocks untouched."""
+    tables = []
+    for minute, sample in enumerate(samples):
+        table = minute_table(sample)
+        for name, value in (("minute", minute), ("hour", HOUR)):
+            field = table.schema.field(name)
+            column = pa.repeat(pa.scalar(value, field.type), len(table))
+            table = table.set_column(table.schema.get_field_index(name), field, column)
+        tables.append(table)
+    return tables
