@@ -59,6 +59,8 @@ def execute(options: ReassignOptions) -> int:
         if plan.moves:
             run_id = new_run_id()
             watch = _Started(say)
+            if options.additional:
+                _take_over(opened)
             with hand(opened, command=f"{COMMAND} --execute", listener=watch) as own:
                 _finish_left(own)
                 failed = _begin(own, plan, policy_of(options), run_id, watch)
@@ -139,6 +141,26 @@ class _Started:
                 self._tell(text)
         if isinstance(happening, events.Progressed) and (not self.waiting or self.refused):
             self.leave()
+
+
+def _take_over(opened: OpenCluster) -> None:
+    """Ask a keeper of earlier moves to let go; the new one follows those as well."""
+    import time
+    import uuid
+
+    from ballast.ports.journal import Request
+    from ballast.wiring.journal import this_process
+    from ballast.wiring.runs import journal_of
+
+    log = journal_of(opened)
+    try:
+        holder = log.holder()
+        if holder is not None and "runs resume" in holder.description:
+            by = this_process(f"{COMMAND} --execute --additional").description
+            log.request(Request(uuid.uuid4().hex, "take-over", by, time.time_ns() // 1_000_000, {}))
+            say(f"{holder.description} is asked to let go.")
+    finally:
+        log.close()
 
 
 def _finish_left(own: Hand) -> None:

@@ -17,8 +17,9 @@ from typing import Final
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan, Reason
-from ballast.core.throttles import Setting
+from ballast.core.throttles import LISTS, Aim, Ledger, Setting, brokers_involved
 from ballast.errors import Fenced, Refused, Unavailable
+from ballast.executor.decide import wanted_throttle
 from ballast.executor.events import (
     Ending,
     Listener,
@@ -76,6 +77,7 @@ class Driver:
         self._wishes: deque[Wish] = deque()
         self._leave = threading.Event()
         self._measured = False
+        self._others: Aim = {}
         self._run: Run | None = None
         self._written: Run | None = None
         self._looker: Looker | None = None
@@ -176,7 +178,17 @@ class Driver:
         if not self._throttler.ledger:
             return ()
         alive = self._cluster.snapshot(log_dirs=False, configs=False).alive
-        return tuple(self._throttler.settle({}, alive, self._write_and_check, self._note))
+        needed = self._needed_by_others("", self._throttler.ledger)
+        return tuple(self._throttler.settle(needed, alive, self._write_and_check, self._note))
+
+    def _needed_by_others(self, run_id: str, ledger: Ledger) -> Aim:
+        """What other open runs have in flight under a throttle of theirs: it must stand until they are taken up."""
+        out: dict[Setting, frozenset[str]] = {}
+        for other in self.open_runs():
+            if other.id != run_id:
+                wanted = wanted_throttle(other, frozenset(brokers_involved(m.move for m in other.open_moves)))
+                out |= {s: v for s, v in wanted.items() if s in ledger}
+        return out
 
     # --- the loop
 
@@ -185,6 +197,7 @@ class Driver:
         self._throttler = Throttler(
             self._cluster, load_ledger(self._journal.read()), keep_existing_rates=run.policy.keep_existing_rates
         )
+        self._others = self._needed_by_others(run.id, self._throttler.ledger)
         self._looker = Looker(self._cluster, self._clock, run.policy)
         self._run = self._written = run
         self._measured = False
@@ -280,7 +293,8 @@ class Driver:
             case EffectKind.THROTTLE | EffectKind.UNTHROTTLE:
                 assert self._looker is not None
                 state = self._looker.state()
-                failed = self._throttler.settle(effect.aim, state.alive, self._write_and_check, self._note)
+                aim = merged(effect.aim, self._others)
+                failed = self._throttler.settle(aim, state.alive, self._write_and_check, self._note)
                 return Performed(effect, failed=failed)
             case EffectKind.SUBMIT | EffectKind.CANCEL | EffectKind.RESTORE:
                 targets, refused = self._recheck(effect)
@@ -373,7 +387,7 @@ class Driver:
         if self._throttler.ledger:
             try:
                 alive = self._cluster.snapshot(log_dirs=False, configs=False).alive
-                owed = tuple(self._throttler.settle({}, alive, self._write_and_check, self._note))
+                owed = tuple(self._throttler.settle(self._others, alive, self._write_and_check, self._note))
             except Unavailable as silence:
                 owed = tuple(self._throttler.ledger)
                 self._note(f"Throttles are still owed: {silence.message}")
@@ -397,6 +411,17 @@ def _first_failures(placed: Mapping[tuple[TopicPartition, int], Outcome]) -> dic
         if not outcome.ok and outcome.code != "REPLICA_NOT_AVAILABLE":
             out.setdefault(name, outcome)
     return out or dict.fromkeys((name for name, _ in placed), OK)
+
+
+def merged(aim: Aim, others: Aim) -> Aim:
+    """Both runs' list entries; where both set a rate, the one that acts now decides."""
+    out = dict(aim)
+    for setting, wanted in others.items():
+        if setting.key in LISTS:
+            out[setting] = out.get(setting, frozenset()) | wanted
+        else:
+            out.setdefault(setting, wanted)
+    return out
 
 
 def summary(run: Run, status: str, seconds: float) -> RunResult:

@@ -23,10 +23,10 @@ def keeper_log(run_id: str) -> Path:
 
 
 def start_keeper(opened: OpenCluster, run_id: str, *, command_config: Path | None, config: Path | None) -> int | None:
-    """Start the keeper of a run and return its process id; None where no process may be left behind."""
+    """Start a keeper of this and every other open run; returns its process id, None where none may be left behind."""
     if os.environ.get("BALLAST_KEEPER") == "off":
         return None
-    command = [sys.executable, "-m", "ballast", "runs", "resume", run_id, "--lock-wait", "60"]
+    command = [sys.executable, "-m", "ballast", "runs", "resume", "--lock-wait", "60"]
     command += ["--bootstrap-server", opened.bootstrap_server]
     for flag, value in (
         ("--zookeeper", opened.zookeeper),

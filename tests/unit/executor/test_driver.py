@@ -394,3 +394,21 @@ def test_auto_rate_grows_while_used_and_halves_when_others_suffer() -> None:
     after = rates[rates.index(top) :]
     assert min(after) <= top / 2, "it backed off"
     assert s.throttles() == {}
+
+
+def test_throttle_of_another_open_run_stands_while_this_one_acts() -> None:
+    """A run that was left with moves in flight keeps its throttle while a second run begins and ends."""
+    s = scene({0: (1, 2), 1: (1, 2)}, size_bytes=200 * MB)
+    at(s, 12, s.driver.leave)
+    s.driver.execute(s.plan(move((1, 2), (3, 2), size=200 * MB)), THROTTLED, run_id="left")
+    s.journal.release()
+    driver = s.process()
+    s.world.add_topic("u", {0: (1, 2)}, size_bytes=MB)
+    result = driver.execute(s.plan(Move("u", 0, (1, 2), (4, 2), MB)), THROTTLED, run_id="second")
+    assert result.status == "done"
+    assert s.throttles()[f"topic t {FOLLOWER_LIST}"] == "0:3"
+    assert s.throttles()["broker 3 follower.replication.throttled.rate"] == str(5 * MB)
+    assert not any(k.startswith("topic u") for k in s.throttles())
+    (run,) = driver.open_runs()
+    assert driver.resume(run).status == "done"
+    assert s.throttles() == {}
