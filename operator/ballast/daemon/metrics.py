@@ -343,6 +343,11 @@ GAUGES: Final[tuple[Spec, ...]] = (
         samples=lambda v: [((name,), float(t.failures)) for name, t in v.ticks.items()],
     ),
     Spec(
+        name="ballast_sample_timestamp_seconds",
+        help="Unix time of the newest minute recorded for the load model; absent where none is kept.",
+        samples=_one(lambda v: None if v.sampled_at_ms is None else v.sampled_at_ms / 1000),
+    ),
+    Spec(
         name="ballast_settings_valid",
         help="1 when the newest settings file is in force, 0 when it has a mistake and the one before stays.",
         samples=_one(lambda v: float(not v.settings_problem)),

@@ -10,6 +10,7 @@ from ballast.core.cluster import ClusterState
 from ballast.daemon import others
 from ballast.daemon.figures import Figures, measure
 from ballast.daemon.scene import Scene
+from ballast.daemon.view import Role
 from ballast.errors import BallastError, Refused, Unavailable
 
 
@@ -41,7 +42,7 @@ def observe(scene: Scene) -> str:
     found = others.find(state, ours | memory.journaled, ignore=scene.policy.caution.ignore_others)
     scene.board.publish(figures=figures, figures_error="", others=found)
     scene.publish_standings()
-    if full and scene.on_state is not None:
+    if full and scene.on_state is not None and scene.board.view.role is not Role.STANDBY:
         scene.on_state(state)
     return sentence(figures)
 
@@ -106,7 +107,9 @@ def carry_over(old: ClusterState, new: ClusterState) -> ClusterState:
 def _wants_full(scene: Scene, now_s: float) -> bool:
     """Sizes and configs cost the brokers more: they are read less often, and again when the layout changed."""
     last = scene.memory.full_read_at_s
-    return last is None or now_s - last >= scene.policy.intervals.log_dirs_s
+    intervals = scene.policy.intervals
+    # Half an observe interval early rather than half of one late: a reading for each minute makes gapless samples.
+    return last is None or now_s - last >= intervals.log_dirs_s - min(intervals.observe_s, intervals.log_dirs_s) / 2
 
 
 def _check_identity(scene: Scene, state: ClusterState) -> None:

@@ -84,7 +84,7 @@ def check_repair(scene: Scene) -> str:
 
 def make(scene: Scene, state: ClusterState, intent: Intent) -> Plan:
     """One plan from the newest reading, by the settings in force."""
-    made = plan(state, intent, policy=scene.policy.level)
+    made = plan(state, intent, loads=scene.loads(state), policy=scene.policy.level)
     return replace(made, created_at_ms=scene.clock.now_ms(), summary={**made.summary, "outline": outline(made)})
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Plan
+from ballast.core.planner import Loads
 from ballast.daemon.hands import Hands
 from ballast.daemon.patience import Hysteresis, Presence
 from ballast.daemon.permission import Acts, Situation, standings
@@ -66,6 +67,8 @@ class Scene:
     pinned_cluster_id: str | None = None
     on_state: Callable[[ClusterState], None] | None = None
     """Told about every full reading: the sampler."""
+    loads: Callable[[ClusterState], Loads | None] = lambda _: None
+    """Loads from history; None where there is none yet: then plans go by what the reading itself says."""
     refused: Callable[[str, str], None] = lambda _kind, _code: None
     """Told about every plan that may not start: the kind of action and the guard's code."""
     run_ended: Callable[[str], None] = lambda _outcome: None

@@ -175,6 +175,8 @@ class View:
     history: tuple[RunView, ...] = ()
     pause: Pause | None = None
     lock: LockView = LockView()
+    sampled_at_ms: int | None = None
+    """When the newest minute was recorded for the load model; None where none is kept."""
     throttle_debts: int = 0
     """Throttles that Ballast set and has not yet taken back."""
     settings: tuple[tuple[str, str], ...] = ()

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-from annotated_types import Gt
+from annotated_types import Ge, Gt
 
 from ballast.core.planner import PlannerPolicy
 from ballast.daemon.policy import (
@@ -63,6 +63,11 @@ class SampleSettings:
 
     store: str | None = None
     """Folder or object-store URL of the Delta tables. Empty keeps no samples."""
+    measure: Literal["mean", "p95", "peak"] = "p95"
+    """Which rate of a partition plans go by, once the pipeline has made a load model: its mean, its 95th percentile or its
+    highest minute."""
+    growth_days: Annotated[float, Ge(0)] = 0.0
+    """Level disks for so many days ahead, by each partition's growth. 0 levels them for now."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,7 +6,7 @@ import types as builtin_types
 from dataclasses import MISSING, is_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Interval, Le, Lt
 
@@ -115,6 +115,8 @@ def kind_of(kind: Any) -> str:
         return f"{kind_of(args[0])}{_bounds(args[1:])}"
     if origin in {Union, builtin_types.UnionType}:
         return " or ".join("empty" if a is type(None) else kind_of(a) for a in args)
+    if origin is Literal:
+        return " / ".join(f"`{a}`" for a in args)
     if origin is tuple:
         return f"list of {kind_of(args[0])}"
     return "mapping" if origin is not None else _plain_kind(kind)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
 from ballast.adapters.clock import SystemClock
+from ballast.adapters.sampler import Sampler, SampleReport
+from ballast.adapters.samples_delta import SampleStore
+from ballast.core.cluster import ClusterState
+from ballast.core.planner import Loads
 from ballast.daemon import logs
 from ballast.daemon.driving import DriverHands, HandParts
+from ballast.daemon.logs import say
 from ballast.daemon.scene import Scene
 from ballast.daemon.service import Service, ServiceParts, SettingsChange
 from ballast.daemon.view import Board, View
+from ballast.errors import Unavailable, UsageError
 from ballast.ports.journal import Holder
 from ballast.ports.time import Clock
 from ballast.settings.load import load_settings
@@ -23,7 +31,10 @@ from ballast.settings.show import differences, flat, need_restart
 from ballast.settings.watch import FileWatch
 from ballast.wiring.cluster import OpenCluster, open_cluster
 from ballast.wiring.journal import this_process
+from ballast.wiring.loads import HistoryPolicy, loads_from_history
 from ballast.wiring.runs import journal_of, new_run_id
+
+log = logging.getLogger("ballast.daemon")
 
 
 def run_daemon(config: Path | None, environment: Mapping[str, str]) -> None:
@@ -49,6 +60,8 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> None:
         )
         if settings.daemon.writes:
             give_hands(scene, opened, settings)
+        if settings.samples.store:
+            keep_history(scene, settings, settings.samples.store)
         service = Service(
             ServiceParts(
                 scene=scene,
@@ -76,6 +89,25 @@ def give_hands(scene: Scene, opened: OpenCluster, settings: Settings) -> None:
             ended=lambda result: scene.run_ended(result.status),
         )
     )
+
+
+def keep_history(scene: Scene, settings: Settings, store: str) -> None:
+    """Record a sample each minute, and plan by the load model once there is one."""
+
+    def recorded(_: SampleReport) -> None:
+        scene.board.publish(sampled_at_ms=scene.clock.now_ms())
+
+    scene.on_state = Sampler(scene.cluster, SampleStore(store), scene.clock, on_sample=recorded)
+    history = HistoryPolicy(store=store, measure=settings.samples.measure, growth_days=settings.samples.growth_days)
+
+    def loads(state: ClusterState) -> Loads | None:
+        try:
+            return loads_from_history(state, history, now=datetime.now(UTC))
+        except (UsageError, Unavailable) as none_yet:
+            say(log, f"Planning without history: {none_yet.message}", level=logging.DEBUG)
+            return None
+
+    scene.loads = loads
 
 
 def first_view(settings: Settings, clock: Clock) -> View:
