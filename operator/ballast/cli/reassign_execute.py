@@ -104,13 +104,13 @@ def _limits(options: ReassignOptions) -> list[str]:
 
 def _refusals(plan: Plan, state: ClusterState) -> dict[TopicPartition, str]:
     """What the guards have against the plan now; the stock tool starts all or nothing."""
-    from ballast.core.guards import judge
+    from ballast.core.guards import judge, rooms
     from ballast.executor.policy import ExecutionPolicy
 
     moves = {m.name: m for m in plan.moves}
     reserve = ExecutionPolicy().disk_reserve_share
-    judgement = judge(plan.moves, state, ours=moves, incoming={}, reserve_share=reserve)
-    return {name: str(v) for name, v in judgement.verdicts.items() if v.code != "already-there"}
+    verdicts = judge(plan.moves, state, ours=moves, room=rooms(state, {}, reserve))
+    return {name: str(v) for name, v in verdicts.items() if v.code != "already-there"}
 
 
 class _Started:

@@ -85,13 +85,13 @@ def cancel_is_safe(old: Sequence[int], isr: Collection[int], alive: Collection[i
     return any(b in isr and b in alive for b in old)
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """The verdicts on the waiting moves, and the room their destinations have."""
+def rooms(state: ClusterState, incoming: Mapping[int, int], reserve_share: float) -> dict[int, int]:
+    """Bytes each broker can still take; brokers whose free space is unknown are absent.
 
-    verdicts: Mapping[TopicPartition, Verdict]
-    room: Mapping[int, int]
-    """Bytes each broker can still take, after the moves in flight and the reserve; unknown brokers are absent."""
+    ``incoming`` are the bytes that moves in flight have yet to write to each broker.
+    """
+    found = ((b.id, _room(b, incoming.get(b.id, 0), reserve_share)) for b in state.brokers)
+    return {b: free for b, free in found if free is not None}
 
 
 def judge(
@@ -99,16 +99,13 @@ def judge(
     state: ClusterState,
     *,
     ours: Mapping[TopicPartition, Move],
-    incoming: Mapping[int, int],
-    reserve_share: float,
+    room: Mapping[int, int],
     sick_neighbours: bool = True,
-) -> Judgement:
-    """Judge every waiting move on this picture.
+) -> dict[TopicPartition, Verdict]:
+    """Judge every waiting move on this picture; a move without a verdict may start.
 
-    ``ours`` are all moves of the run that have not ended, waiting or in flight; ``incoming`` the bytes that moves in flight
-    have yet to write to each broker.
+    ``ours`` are all moves of the run that have not ended, waiting or in flight; ``room`` is what ``rooms`` said.
     """
-    room = {b.id: free for b in state.brokers if (free := _room(b, incoming.get(b.id, 0), reserve_share)) is not None}
     sick = sickness(state, ours)
     verdicts: dict[TopicPartition, Verdict] = {}
     for move in waiting:
@@ -117,7 +114,7 @@ def judge(
             verdict = _health(move, sick, sick_neighbours=sick_neighbours)
         if verdict is not None:
             verdicts[move.name] = verdict
-    return Judgement(verdicts, room)
+    return verdicts
 
 
 def _repairs(move: Move, state: ClusterState) -> bool:
@@ -138,12 +135,13 @@ def _partition(move: Move, state: ClusterState) -> Verdict | None:
     if row is None or state.topics[int(state.partitions.topic[row])].deleting:
         return Verdict("deleted", name, f"{name} no longer exists or is being deleted.")
     if bool(state.moving[row]):
-        return _in_flight(move, state.target(row))
+        return in_flight(move, state.target(row))
     return _at_rest(move, state.target(row), int(state.partitions.leader[row]))
 
 
-def _in_flight(move: Move, target: tuple[int, ...]) -> Verdict | None:
-    if target == move.new:
+def in_flight(move: Move, target: tuple[int, ...]) -> Verdict | None:
+    """A partition that is being moved: by us, or to the same place, or by somebody else."""
+    if set(target) == set(move.new):
         return None
     return Verdict(
         "foreign-reassignment",

@@ -155,8 +155,8 @@ def cluster(*rows: PartitionRow, dead: tuple[int, ...] = (), min_isr: int = 1) -
 
 def verdict(state: ClusterState, move: Move) -> str | None:
     """The code of the guards' verdict on this one move."""
-    found = judge([move], state, ours={move.name: move}, incoming={}, reserve_share=0.05)
-    return found.verdicts[move.name].code if found.verdicts else None
+    found = judge([move], state, ours={move.name: move}, room={})
+    return found[move.name].code if found else None
 
 
 def test_unrelated_sickness_stops_nothing_but_min_isr_does() -> None:
