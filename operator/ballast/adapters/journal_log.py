@@ -28,7 +28,9 @@ _FENCED: Final = {
     ck.KafkaError.INVALID_PRODUCER_EPOCH,
     ck.KafkaError.PRODUCER_FENCED,
 }
+_OLD_EPOCH: Final = frozenset({ck.KafkaError.FENCED_LEADER_EPOCH, ck.KafkaError.UNKNOWN_LEADER_EPOCH})
 _PASSING: Final = {
+    *_OLD_EPOCH,
     ck.KafkaError.UNKNOWN_TOPIC_OR_PART,
     ck.KafkaError.LEADER_NOT_AVAILABLE,
     ck.KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -136,7 +138,13 @@ class TopicLog:
         return int(asked[self._place].result().offset)
 
     def _last_stable(self, consumer: ck.Consumer) -> int:
-        _, end = consumer.get_watermark_offsets(self._place, timeout=self._timeout_s, cached=False)
+        try:
+            _, end = consumer.get_watermark_offsets(self._place, timeout=self._timeout_s, cached=False)
+        except ck.KafkaException as failure:
+            if failure.args[0].code() in _OLD_EPOCH:
+                # After an election the client keeps asking with the leader epoch it knows until it reads metadata again.
+                consumer.list_topics(self.topic, timeout=self._timeout_s)
+            raise
         return int(end)
 
     def _patiently(self, ask: Callable[[], T]) -> T:

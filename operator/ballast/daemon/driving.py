@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
@@ -67,15 +67,27 @@ class DriverHands:
         self._history: tuple[RunView, ...] = ()
         self._debts = 0
         self._leaving = False
+        self._begun: RunView | None = None
 
     def start(self, plan: Plan) -> str:
         """Begin a run; refuses while there is one."""
         run_id = self._parts.new_id()
+        begun = RunView(
+            id=run_id,
+            intent=plan.intent,
+            phase="starting",
+            started_at_ms=self._parts.clock.now_ms(),
+            moves_total=len(plan.moves),
+            elections_total=len(plan.elections),
+            bytes_total=plan.bytes_moved,
+            bytes_left=plan.bytes_moved,
+            sentence="Writing the plan into the journal",
+        )
 
         def carry(driver: Driver) -> None:
             self._follow(driver, driver.execute(plan, self._parts.policy(), run_id=run_id))
 
-        self._begin(carry)
+        self._begin(carry, self._new_driver(), begun)
         return run_id
 
     def adopt(self) -> str | None:
@@ -84,22 +96,16 @@ class DriverHands:
         found = driver.open_runs()
         if not found and not debts_in(self._parts.letters.read()):
             return None
-
-        def carry(driver: Driver) -> None:
-            for run in found:
-                self._follow(driver, driver.resume(run))
-            for owed in driver.pay_debts():
-                say(log, f"Still owed: {owed}.", level=logging.WARNING)
-
-        self._begin(carry, driver)
+        begun = replace(run_view(found[0]), sentence="Taking the run up again") if found else None
+        self._begin(self._resume_all, driver, begun)
         return found[0].id if found else None
 
     def current(self) -> RunView | None:
         """The run in flight, as far as the newest look told."""
         driver = self._driver
-        if driver is None or driver.run is None or self._idle.is_set():
+        if driver is None or self._idle.is_set():
             return None
-        return run_view(driver.run, self._progress, self._note)
+        return self._begun if driver.run is None else run_view(driver.run, self._progress, self._note)
 
     def ours(self) -> Collection[TopicPartition]:
         """Partitions of the current run whose moves have not ended."""
@@ -183,26 +189,53 @@ class DriverHands:
     def _new_driver(self) -> Driver:
         return Driver(self._parts.cluster, self._parts.journal, self._parts.clock, self)
 
-    def _begin(self, carry: Callable[[Driver], None], driver: Driver | None = None) -> None:
+    def _resume_all(self, driver: Driver) -> None:
+        for run in driver.open_runs():
+            self._follow(driver, driver.resume(run))
+        for owed in driver.pay_debts():
+            say(log, f"Still owed: {owed}.", level=logging.WARNING)
+
+    def _begin(self, carry: Callable[[Driver], None], driver: Driver, begun: RunView | None) -> None:
         if not self._busy.acquire(blocking=False):
             raise Refused("A run is being carried out already.")
-        self._driver, self._progress, self._note = driver or self._new_driver(), None, ""
+        self._driver, self._progress, self._note, self._begun = driver, None, "", begun
         self._idle.clear()
         self._parts.spawn(lambda: self._carry(carry))
 
     def _carry(self, carry: Callable[[Driver], None]) -> None:
+        """Carry out; after a failure take up from the journal what was left, each time after a longer pause."""
+        pause_s = _FIRST_PAUSE_S
         try:
-            assert self._driver is not None
-            carry(self._driver)
-        except Fenced as lost:
-            say(log, f"The run is left to whoever acts now: {lost.message}", level=logging.WARNING)
-        except BallastError as failure:
-            say(log, f"The run stopped: {failure}", level=logging.WARNING, failure=failure.id)
-        except Exception:
-            log.exception("A bug in Ballast stopped the run; the next start adopts it")
+            while not self._carried(carry) and not self._leaving:
+                self._wait(pause_s)
+                pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+                if not self._leaving:
+                    self._driver, carry = self._new_driver(), self._resume_all
         finally:
             self._idle.set()
             self._busy.release()
+
+    def _carried(self, carry: Callable[[Driver], None]) -> bool:
+        """Is there nothing more to do here?  False asks for another attempt."""
+        assert self._driver is not None
+        try:
+            carry(self._driver)
+        except Fenced as lost:
+            say(log, f"The run is left to whoever acts now: {lost.message}", level=logging.WARNING)
+        except Refused as refusal:
+            say(log, f"The run was not begun: {refusal}", level=logging.WARNING, failure=refusal.id)
+        except BallastError as failure:
+            say(log, f"The run is held up: {failure}", level=logging.WARNING, failure=failure.id)
+            self._note = failure.message
+            return False
+        except Exception:
+            log.exception("A bug in Ballast stopped the run; the next start adopts it")
+        return True
+
+    def _wait(self, seconds: float) -> None:
+        end_s = self._parts.clock.monotonic_s() + seconds
+        while not self._leaving and self._parts.clock.monotonic_s() < end_s:
+            self._parts.clock.sleep(min(1.0, seconds))
 
     def _follow(self, driver: Driver, result: RunResult) -> None:
         """Roll back what a cancelled run had done, where somebody asked for that."""
@@ -212,3 +245,5 @@ class DriverHands:
 
 
 _LEAVE_S = 10.0
+_FIRST_PAUSE_S = 2.0
+_LONGEST_PAUSE_S = 120.0
