@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
+from ballast.adapters.confluent import Admin
+from ballast.adapters.kafka_cluster import KafkaCluster
+from ballast.adapters.kafka_python import Wire
+from ballast.adapters.security import Security
+from ballast.core.cluster import TopicPartition
+from ballast.ports.cluster import Offsets
 from ballast.sandbox import Sandbox
 
 pytestmark = pytest.mark.kafka
@@ -137,3 +145,53 @@ def test_a_broker_that_does_not_answer_is_one_sentence(own_cluster: Callable[...
     sandbox.resume_broker(1)
     assert code == 6
     assert "does not answer" in err
+
+
+def test_a_token_lets_every_client_in(own_cluster: Callable[..., Sandbox], tmp_path: Path) -> None:
+    """OAUTHBEARER works for what is read by one client library and for the offsets, which the other reads."""
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+    sandbox = own_cluster(
+        brokers=1,
+        racks=0,
+        security="plain",
+        broker_configs={
+            "sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER",
+            "listener.name.client.oauthbearer.sasl.jaas.config": f"{module};",
+        },
+    )
+    properties = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": f'{module} unsecuredLoginStringClaim_sub="ada";',
+    }
+    security = Security.from_properties(properties)
+    cluster = KafkaCluster(Wire(sandbox.bootstrap_server, security), Admin(sandbox.bootstrap_server, security))
+    try:
+        assert not cluster.snapshot().gaps
+        cluster.create_topic("t", {0: (1,)})
+        name = TopicPartition("t", 0)
+        end = time.monotonic() + 60
+        while (offsets := cluster.offsets([name])[name]) != Offsets(0, 0):
+            assert time.monotonic() < end, offsets
+            time.sleep(0.2)
+    finally:
+        cluster.close()
+    refused = properties | {"sasl.jaas.config": f'{module} unsecuredLoginStringClaim_nobody="ada";'}
+    code, _, err = status(sandbox, refused, tmp_path)
+    assert code == 6
+    assert "did not accept our OAuth token" in err
+
+
+def test_a_watch_goes_on_until_it_is_interrupted(kraft: Sandbox) -> None:
+    """One line of JSON per reading; Ctrl-C ends it with 0."""
+    command = [sys.executable, "-m", "ballast", "status", "-b", kraft.bootstrap_server]
+    with subprocess.Popen(
+        [*command, "--watch", "--interval", "0.2", "--output", "json"], stdout=subprocess.PIPE, text=True
+    ) as watch:
+        assert watch.stdout is not None
+        readings = [json.loads(watch.stdout.readline()) for _ in range(3)]
+        watch.send_signal(signal.SIGINT)
+        watch.stdout.read()
+        assert watch.wait(60) == 0
+    assert [r["kind"] for r in readings] == ["ballast.status"] * 3
+    assert readings[0]["takenAt"] < readings[2]["takenAt"]
