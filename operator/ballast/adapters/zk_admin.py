@@ -162,6 +162,10 @@ class ZooKeeperWrites:
         states = self._keeper.partition_states([name for name in names if name in lists])
         return {name: PartitionState(state.leader, lists[name], state.isr) for name, state in states.items()}
 
+    def broker_entries(self, names: Collection[str]) -> dict[str, dict[str, str]]:
+        """The dynamic entries of brokers (an empty name is the cluster-wide default), as their znodes hold them."""
+        return self._keeper.broker_entries(names)
+
     def _speaking(self) -> Any:
         return _translated("the cluster's hosts")
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
 from ballast.adapters.zk_admin import ZooKeeperWrites
 from ballast.core.cluster import ClusterState, ConfigValue, TopicPartition
+from ballast.core.throttles import RATES
 from ballast.ports.cluster import (
     BrokerLogs,
     Cluster,
@@ -26,6 +28,9 @@ from ballast.ports.cluster import (
     PartitionState,
     Reassignment,
 )
+
+DEFAULT_SOURCE: Final = "DYNAMIC_DEFAULT_BROKER_CONFIG"
+BROKER_SOURCE: Final = "DYNAMIC_BROKER_CONFIG"
 
 
 class ZooKeeperCluster:
@@ -38,9 +43,17 @@ class ZooKeeperCluster:
         """Whether the brokers lack AlterPartitionReassignments; asked on first use, since asking connects."""
 
     def snapshot(self, *, log_dirs: bool = True, configs: bool = True) -> ClusterState:
-        """Read the whole cluster; on old brokers leaders and ISRs come from the state znodes."""
+        """Read the whole cluster; on old brokers leaders, ISRs and hidden rates come from the znodes."""
         state = self._inner.snapshot(log_dirs=log_dirs, configs=configs)
-        return with_true_isr(state, self._writes.partitions(state.index)) if self._is_old() else state
+        if not self._is_old():
+            return state
+        state = with_true_isr(state, self._writes.partitions(state.index))
+        if not configs:
+            return state
+        default = ConfigResource("broker", "")
+        own = {ConfigResource("broker", str(b)): dict(entries) for b, entries in state.broker_configs.items()}
+        told = self._with_rates({**own, default: dict(state.cluster_configs)})
+        return replace(state, broker_configs={int(r.name): told[r] for r in own}, cluster_configs=told[default])
 
     def reassignments(self) -> Mapping[TopicPartition, Reassignment]:
         """Every move in flight."""
@@ -59,8 +72,26 @@ class ZooKeeperCluster:
         return self._inner.offsets(names)
 
     def configs(self, resources: Collection[ConfigResource]) -> Mapping[ConfigResource, Mapping[str, ConfigValue]]:
-        """The entries that are set."""
-        return self._inner.configs(resources)
+        """The entries that are set; rates that old brokers hide come from their znodes."""
+        told = {r: dict(entries) for r, entries in self._inner.configs(resources).items()}
+        return self._with_rates(told) if self._is_old() else told
+
+    def _with_rates(
+        self, told: Mapping[ConfigResource, dict[str, ConfigValue]]
+    ) -> dict[ConfigResource, dict[str, ConfigValue]]:
+        """Old brokers do not know their own throttle rates as configs: they show them as secrets, without a value."""
+        brokers = [r for r in told if r.kind == "broker"]
+        if not brokers:
+            return dict(told)
+        znodes = self._writes.broker_entries({"", *(r.name for r in brokers)})
+        default = {k: ConfigValue(v, DEFAULT_SOURCE) for k, v in znodes.get("", {}).items() if k in RATES}
+        filled = dict(told)
+        for resource in brokers:
+            own = znodes.get(resource.name, {}) if resource.name else {}
+            plain = {k: v for k, v in told[resource].items() if k not in RATES or v.value is not None}
+            mine = {k: ConfigValue(v, BROKER_SOURCE) for k, v in own.items() if k in RATES}
+            filled[resource] = plain | default | mine
+        return filled
 
     def close(self) -> None:
         """Let go of every connection and thread."""

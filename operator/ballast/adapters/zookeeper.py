@@ -30,6 +30,7 @@ CONTROLLER: Final = "/controller"
 BROKER_IDS: Final = "/brokers/ids"
 REASSIGN: Final = "/admin/reassign_partitions"
 ELECTION: Final = "/admin/preferred_replica_election"
+BROKER_CONFIGS: Final = "/config/brokers"
 DELETIONS: Final = "/admin/delete_topics"
 READS_IN_FLIGHT: Final = 500
 """State znodes are asked for in pipelines of this many."""
@@ -106,8 +107,9 @@ class ZooKeeper:
     def reassignments(self, states: Mapping[TopicPartition, PartitionState]) -> dict[TopicPartition, Reassignment]:
         """The pending moves, in the words of KIP-455.
 
-        The znode holds targets only.  While a move runs, its partition lists the union of old and new; what is in the
-        union and not in the target is being removed, and what is in the target and not yet in the ISR is being added.
+        The znode holds targets only.  Shortly after it appears the controller makes the union of old and new the
+        partition's list; here it is the union from the start.  What is in the union and not in the target is being removed,
+        and what is in the target and not yet in the ISR is being added.
         """
         moves: dict[TopicPartition, Reassignment] = {}
         for name, target in self.moving().items():
@@ -115,7 +117,7 @@ class ZooKeeper:
             if state is None:
                 continue  # The topic is gone; the controller drops the entry by itself.
             moves[name] = Reassignment(
-                replicas=state.replicas,
+                replicas=(*target, *(b for b in state.replicas if b not in target)),
                 adding=tuple(b for b in target if b not in state.isr),
                 removing=tuple(b for b in state.replicas if b not in target),
             )
@@ -149,6 +151,12 @@ class ZooKeeper:
                     partitions = json.loads(raw)["partitions"]
                     out |= {TopicPartition(topic, int(p)): tuple(replicas) for p, replicas in partitions.items()}
         return out
+
+    def broker_entries(self, names: Collection[str]) -> dict[str, dict[str, str]]:
+        """The dynamic config entries of brokers by id; an empty name is the cluster-wide default."""
+        ordered = list(names)
+        raws = self._get_many([f"{BROKER_CONFIGS}/{name or '<default>'}" for name in ordered])
+        return {name: json.loads(raw)["config"] for name, raw in zip(ordered, raws, strict=True) if raw is not None}
 
     def _json(self, path: str) -> Any:
         (raw,) = self._get_many([path])
