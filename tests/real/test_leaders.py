@@ -1,0 +1,59 @@
+"""``ballast leaders --level counts`` on a real cluster: what it foretells is what comes of it, and no byte moves."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.leadership import imbalance
+from ballast.sandbox import Sandbox
+from ballast.wiring.cluster import open_cluster
+
+pytestmark = pytest.mark.kafka
+
+
+def test_reorders_and_elections_bring_what_was_foretold(kraft: Sandbox) -> None:
+    """Twelve partitions on broker 1; afterwards its leaders are level and every partition has the brokers it had."""
+    command = [
+        sys.executable,
+        "-m",
+        "ballast",
+        "leaders",
+        "--level",
+        "counts",
+        "--topics",
+        "crooked",
+        "--output",
+        "json",
+    ]
+    command += ["--bootstrap-server", kraft.bootstrap_server]
+    with open_cluster(bootstrap_server=kraft.bootstrap_server) as opened:
+        cluster = opened.cluster
+        cluster.create_topic("crooked", dict.fromkeys(range(12), (1, 2, 3)))
+        deadline = time.monotonic() + 60
+        while not (state := cluster.snapshot(configs=False)).topic_index.get("crooked", -1) >= 0 or not all(
+            len(state.isr(row)) == 3 for name, row in state.index.items() if name.topic == "crooked"
+        ):
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        result = subprocess.run(command, capture_output=True, text=True, timeout=180, check=True)
+        found = json.loads(result.stdout)
+        assert found["most_after"] == found["bound"]
+        new = {TopicPartition(r["topic"], r["partition"]): tuple(r["new"]) for r in found["reorders"]}
+        assert {name.topic for name in new} == {"crooked"}
+        assert all(o.ok for o in cluster.alter_reassignments(new).values())
+        assert not cluster.reassignments()
+        assert all(o.ok for o in cluster.elect_leaders(list(new)).values())
+        foretold = {b["broker"]: b["after"] for b in found["brokers"]}
+        while {b.broker: b.preferred for b in imbalance(cluster.snapshot(configs=False))} != foretold:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        after = cluster.snapshot(configs=False)
+        rows = [row for name, row in after.index.items() if name.topic == "crooked"]
+        assert all(sorted(after.replicas(row)) == [1, 2, 3] for row in rows)
+        assert all(int(after.partitions.leader[row]) == after.target(row)[0] for row in rows)

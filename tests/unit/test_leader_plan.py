@@ -1,0 +1,122 @@
+"""The plan that levels leaders: moves, elections, and what it says of itself."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner
+
+from ballast.cli import leaders as module
+from ballast.cli.cluster_options import ClusterOptions
+from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
+from ballast.core.fingerprint import fingerprint
+from ballast.core.leader_plan import leader_plan, level
+from ballast.core.plan_file import dumps, loads
+from ballast.core.stock_json import parse_reassignment
+from ballast.errors import UsageError
+
+BROKERS = tuple(Broker(b, f"rack-{b}", host="h") for b in (1, 2, 3))
+
+
+def cluster(rows: list[PartitionRow] | None = None) -> ClusterState:
+    """Nine partitions that broker 1 leads and all brokers hold."""
+    some = [PartitionRow("t", i, 1, (1, 2, 3), (1, 2, 3), sizes=(i + 1,) * 3) for i in range(9)]
+    rows = some if rows is None else rows
+    return build("c", BROKERS, tuple(Topic(n) for n in {r.topic for r in rows}), rows)
+
+
+def test_counts_are_levelled_and_leaders_elected() -> None:
+    """Six reorders, each followed by an election; the plan survives its file."""
+    state = cluster()
+    found = level(state, "counts")
+    assert (found.most_before, found.found.maximum) == (9, 3)
+    plan = leader_plan(state, found, created_at_ms=5)
+    assert len(plan.moves) == len(plan.elections) == 6
+    assert {m.name for m in plan.moves} == set(plan.elections)
+    assert (plan.status, plan.bytes_moved, plan.fingerprint) == ("complete", 0, fingerprint(state))
+    assert all(m.is_reorder for m in plan.moves)
+    assert loads(dumps(plan)) == plan
+
+
+def test_bytes_are_levelled_within_the_gap_that_is_stated() -> None:
+    """Sizes 1 to 9 over three brokers make 15 each."""
+    found = level(cluster(), "bytes")
+    assert (found.most_before, found.found.maximum, found.found.bound, found.found.gap) == (45, 15, 15, 0)
+
+
+def test_elections_only_where_they_can_and_must_be_held() -> None:
+    """Not where the new first replica leads already, nor where it is out of sync."""
+    rows = [
+        PartitionRow("t", 0, 2, (1, 2), (1, 2)),
+        PartitionRow("t", 1, 1, (1, 3), (1,)),
+        PartitionRow("t", 2, 1, (1,), (1,)),
+    ]
+    found = level(cluster(rows), "counts")
+    assert {m.name: m.new for m in found.moves} == {TopicPartition("t", 0): (2, 1), TopicPartition("t", 1): (3, 1)}
+    assert found.elections == ()
+
+
+def test_level_is_nothing_to_do() -> None:
+    """A level cluster gets an empty plan."""
+    rows = [PartitionRow("t", i, b, (b, 1 + b % 3), (b, 1 + b % 3)) for i, b in enumerate((1, 2, 3))]
+    state = cluster(rows)
+    plan = leader_plan(state, level(state, "counts"))
+    assert plan.is_empty
+    assert plan.status == "nothing-to-do"
+
+
+def test_unknown_sizes_are_admitted() -> None:
+    """A partition without a size weighs nothing, and the plan says so."""
+    state = cluster([PartitionRow("t", 0, 1, (1, 2), (1, 2))])
+    plan = leader_plan(state, level(state, "bytes"))
+    assert plan.assumptions == ("1 partitions count as empty, since no broker said their size",)
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command reads the cluster above."""
+    opened = SimpleNamespace(cluster=SimpleNamespace(snapshot=lambda **_: cluster()))
+    monkeypatch.setattr(ClusterOptions, "open", lambda _: nullcontext(opened))
+
+
+@pytest.mark.usefixtures("read")
+def test_the_command_reports_and_levels() -> None:
+    """A table without options; a document, Kafka's JSON and exit code 3 with them."""
+    run = CliRunner()
+    table = run.invoke(module.leaders, []).stdout
+    assert "OF FAIR" in table
+    assert "300.0 %" in table
+    document = json.loads(run.invoke(module.leaders, ["--output", "json"]).stdout)
+    assert [b["partitions"] for b in document["brokers"]] == [9, 0, 0]
+    assert document["topics"][0]["ideal"] == 3
+    found = json.loads(run.invoke(module.leaders, ["--level", "counts", "--output", "json"]).stdout)
+    assert (found["most_before"], found["most_after"], found["bound"], found["exact"]) == (9, 3, 3, True)
+    stock = run.invoke(module.leaders, ["--level", "bytes", "--kafka-json"]).stdout
+    assert {len(e.replicas) for e in parse_reassignment(stock)} == {3}
+    drawn = run.invoke(module.leaders, ["--level", "counts", "--check"], standalone_mode=False)
+    assert drawn.return_value == module.EXIT_PENDING
+    assert "6 reorders and 6 elections; no byte moves. The least possible maximum" in drawn.stdout
+    level_already = run.invoke(
+        module.leaders, ["--level", "counts", "--topics", "none", "--check"], standalone_mode=False
+    )
+    assert level_already.return_value == 0
+    assert "Nothing to reorder" in level_already.stdout
+
+
+@pytest.mark.usefixtures("read")
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--check"], "go with --level"),
+        (["--level", "counts", "--topics", "("], "not a regular expression"),
+        (["--level", "counts", "--exclude-broker", "9"], "no broker 9"),
+    ],
+)
+def test_the_command_refuses(arguments: list[str], reason: str) -> None:
+    """One sentence each."""
+    failure = CliRunner().invoke(module.leaders, arguments).exception
+    assert isinstance(failure, UsageError)
+    assert reason in str(failure)
