@@ -36,8 +36,10 @@ def start(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
     if run.phase is not Phase.RUNNING or state is None or not waiting:
         return run
     active = [m for m in run.moves.values() if m.stage in HOLDS_THROTTLE]
-    if run.policy.one_batch_at_a_time and (active or picture.reassignments):
+    if run.policy.one_batch_at_a_time and active:
         return run
+    if run.policy.one_batch_at_a_time and picture.reassignments:
+        return _refuse(run, waiting, _in_the_way(waiting, picture), active, now)
     room = guards.rooms(state, _incoming(active), run.policy.disk_reserve_share)
 
     def choose(ready: list[MoveRun]) -> list[MoveRun]:
@@ -56,6 +58,20 @@ def start(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
     else:
         run = _refuse(run, chosen, {}, active, now)
     return _begin(run, chosen, now, effects)
+
+
+def _in_the_way(waiting: list[MoveRun], picture: Picture) -> dict[TopicPartition, Verdict]:
+    """Where only one batch may be in flight, somebody else's holds up every move of ours; it is named and waited for."""
+    foreign = min(picture.reassignments)
+    others = len(picture.reassignments) - 1
+    also = f" and {others} more partitions" if others else ""
+    verdict = Verdict(
+        "another-batch",
+        str(foreign),
+        f"Somebody else is moving {foreign}{also}, and only one batch may be in flight.",
+        "It is waited for; if it cannot end, whoever started it has to cancel it.",
+    )
+    return dict.fromkeys((m.move.name for m in waiting), verdict)
 
 
 def _begin(run: Run, chosen: list[MoveRun], now: Now, effects: list[Effect]) -> Run:
