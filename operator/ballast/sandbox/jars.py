@@ -134,7 +134,10 @@ def _run(command: list[str], wanted: list[Jar], landing: Path, say: Say) -> None
                     process.wait(timeout=10)
                     break
                 except subprocess.TimeoutExpired:
-                    say(f"… {log.read_text(errors='replace').count('SUCCESSFUL')} of {len(wanted)} after {waited_s} s")
+                    # Ivy looks every module up before it fetches the first file; Maven says nothing when asked to be quiet.
+                    said = log.read_text(errors="replace")
+                    found, fetched = said.count("\tfound "), said.count("SUCCESSFUL")
+                    say(f"… {found} looked up, {fetched} of {len(wanted)} fetched after {waited_s} s")
         finally:
             if process.poll() is None:
                 process.kill()
