@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, TopicPartition, build
 from ballast.core.java_random import JavaRandom
@@ -135,3 +139,25 @@ def test_list_text() -> None:
         "b-0: replicas: 1,2. adding: 2.",
     ]
     assert describe_moves({}) == "No partition reassignments found."
+
+
+racked = st.lists(
+    st.tuples(st.integers(0, 500), st.sampled_from("abcde")), min_size=1, max_size=12, unique_by=lambda b: b[0]
+)
+
+
+@given(racked, st.integers(1, 40), st.integers(1, 6), st.integers(0, 1 << 47))
+def test_striped_invariants(rows: list[tuple[int, str]], partitions: int, factor: int, seed: int) -> None:
+    """No broker twice, racks as spread as can be, and racks lead the same number of partitions to within one a round."""
+    brokers = [Broker(i, rack) for i, rack in rows]
+    racks = dict(rows)
+    factor = min(factor, len(brokers))
+    placed = place_striped(brokers, partitions, factor, JavaRandom(seed))
+    assert list(placed) == list(range(partitions))
+    for replicas in placed.values():
+        assert len(set(replicas)) == len(replicas) == factor
+        assert len({racks[b] for b in replicas}) == min(factor, len(set(racks.values())))
+    first_round = list(placed.values())[: len(brokers)]
+    leaders = Counter(dict.fromkeys(racks.values(), 0))
+    leaders.update(racks[r[0]] for r in first_round)
+    assert max(leaders.values()) - min(leaders.values()) <= 1
