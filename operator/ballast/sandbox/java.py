@@ -138,6 +138,9 @@ def _bring(major: int, say: Say) -> Java:
                     hint="Install a JRE (for example openjdk-17-jre-headless) or set JAVA_HOME.",
                 )
             _major.cache_clear()
+            # The wheel leaves out the JDK's own class archive, without which no archive of Kafka's classes can be made.
+            # One that cannot be written only costs time at each start.
+            subprocess.run([str(home / "bin" / "java"), "-Xshare:dump"], capture_output=True, check=False)
     return Java(home, major)
 
 

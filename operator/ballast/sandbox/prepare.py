@@ -18,11 +18,16 @@ def prepare(version: str = NEWEST, *, say: Say = lambda _: None) -> None:
     ensure_jars(f"kafka-{version}", say=say)
     archive = archive_path(version, java)
     with locked(cache_root() / f".archive-{version}.lock"):
-        if archive.exists() or java.major < OLDEST_JAVA_WITH_ARCHIVES:
+        impossible = archive.with_suffix(".none")
+        if archive.exists() or impossible.exists() or java.major < OLDEST_JAVA_WITH_ARCHIVES:
             return
         say(f"starting Kafka {version} once to archive its classes (later starts take about half as long)")
         archive.parent.mkdir(parents=True, exist_ok=True)
         spec = SandboxSpec(brokers=1, racks=0, kafka_version=version, archive_classes=True)
         with Sandbox.up(spec) as sandbox:
             sandbox.stop_broker(1)
-        archive.with_suffix(".new").replace(archive)
+        try:
+            archive.with_suffix(".new").replace(archive)
+        except FileNotFoundError:
+            # This Java writes none, which only costs time at each start; asked once is enough.
+            impossible.touch()
