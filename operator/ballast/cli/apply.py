@@ -74,7 +74,7 @@ def read_plan(text: str, source: str, state: ClusterState) -> Plan:
     except ValueError:
         document = None
     if isinstance(document, dict) and "partitions" in document and document.get("format") != FORMAT:
-        return plan_of_entries(parse_reassignment(text, source=source), state)
+        return plan_of_entries(parse_reassignment(text, source=source), state, source=source)
     return loads(text, source=source)
 
 

@@ -50,7 +50,8 @@ def execute(options: ReassignOptions) -> int:
         if opened.cluster.reassignments() and not options.additional:
             click.echo(report.EXISTING)
             return 1
-        plan = plan_of_entries(entries, state, intent="reassign --execute")
+        source = options.reassignment_json_file.name
+        plan = plan_of_entries(entries, state, intent="reassign --execute", source=source)
         click.echo(report.current_assignment({e.name: state.replicas(state.index[e.name]) for e in entries}))
         refused = _refusals(plan, state)
         if refused:

@@ -13,14 +13,20 @@ from ballast.core.stock_checks import moves as stock_moves
 from ballast.core.stock_json import ReassignmentEntry
 
 
-def plan_of_entries(entries: Iterable[ReassignmentEntry], state: ClusterState, *, intent: str = "reassign") -> Plan:
+def plan_of_entries(
+    entries: Iterable[ReassignmentEntry],
+    state: ClusterState,
+    *,
+    intent: str = "reassign",
+    source: str = "reassignment JSON",
+) -> Plan:
     """A plan with one move per entry; entries that change nothing are left out.
 
     A partition in mid-move is planned from where it was before that move, so that a rollback has a place to go back to.
     """
     listed = tuple(entries)
-    check_entries(listed)
-    check_against(listed, state)
+    check_entries(listed, source=source)
+    check_against(listed, state, source=source)
     moves = tuple(replace(m, old=state.settled(state.index[m.name])) for m in stock_moves(listed, state)) + tuple(
         _in_flight(e, state) for e in listed if _is_under_way(e, state)
     )
