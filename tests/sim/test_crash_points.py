@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -205,3 +206,39 @@ def _arm(
 
     reaper.strikes = strikes
     return Ears(take)
+
+
+@pytest.mark.parametrize("make", [moving_scene, plain_scene, cancelled_scene, log_dir_scene, direct_log_dir_scene])
+def test_a_kill_at_every_single_write_of_a_run(make: Callable[[], Scene]) -> None:
+    """Not only once per transition: the run dies at each write it makes, one write per world, before and after it."""
+    whole = _die_at(make(), None)
+    assert whole > 10
+    for point in range(whole):
+        scene = make()
+        _die_at(scene, point)
+        assert scene.fired == 1, f"point {point} of {whole} was not reached"
+
+
+def _die_at(scene: Scene, fatal: int | None) -> int:
+    """Run a scene that dies at its n-th point; returns how many points it passed."""
+    passed = [0]
+
+    def strikes(_: Point) -> bool:
+        passed[0] += 1
+        if passed[0] - 1 == fatal:
+            scene.fired += 1
+            return True
+        return False
+
+    def life(_: Proof, driver: Driver, reaper: Reaper) -> Listener:
+        def take(happening: Happening) -> None:
+            if isinstance(happening, MoveChanged) and happening.after is scene.cancel_at and not scene.asked:
+                scene.asked = True
+                driver.ask(Wish.CANCEL)
+
+        reaper.strikes = strikes
+        return Ears(take)
+
+    scene.proof.on_life = life
+    scene.proof.run()
+    return passed[0]
