@@ -146,17 +146,20 @@ def real_cluster(sandbox: Sandbox) -> KafkaCluster:
 
 
 @contextmanager
-def _kraft() -> Iterator[ClusterForm]:
-    with Sandbox.up(SandboxSpec(log_dirs=2)) as sandbox:
+def _real(name: str, spec: SandboxSpec) -> Iterator[ClusterForm]:
+    with Sandbox.up(spec) as sandbox:
         cluster = real_cluster(sandbox)
         try:
-            yield ClusterForm("kraft", cluster, SystemClock(), SandboxHands(sandbox))
+            yield ClusterForm(name, cluster, SystemClock(), SandboxHands(sandbox))
         finally:
             cluster.close()
 
 
-FORMS: Final[dict[str, Callable[[], AbstractContextManager[ClusterForm]]]] = {"kraft": _kraft}
+FORMS: Final[dict[str, Callable[[], AbstractContextManager[ClusterForm]]]] = {
+    "kraft": lambda: _real("kraft", SandboxSpec(log_dirs=2)),
+    "zookeeper": lambda: _real("zookeeper", SandboxSpec(log_dirs=2, kafka_version="3.9.2", mode="zookeeper")),
+}
 """Every form that the suite runs against."""
 
-NEEDS_KAFKA: Final = frozenset({"kraft"})
+NEEDS_KAFKA: Final = frozenset({"kraft", "zookeeper"})
 """The forms that are real."""

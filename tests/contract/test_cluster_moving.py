@@ -183,13 +183,15 @@ def test_a_second_move_replaces_the_first(form: ClusterForm) -> None:
 
 
 def test_going_back_needs_a_cancel(form: ClusterForm) -> None:
-    """The old list submitted as a target does not end the move (Kafka leaves it hanging); a cancel does."""
+    """The old list submitted as a target: ZooKeeper controllers end the move, KRaft leaves it hanging until a cancel."""
     name = filled(form, (1, 2))
     start(form, name, (3, 1))
     start(form, name, (1, 2))
     state = form.cluster.snapshot(log_dirs=False, configs=False)
     assert state.target(state.index[name]) == (1, 2)
-    assert form.cluster.alter_reassignments({name: None}) == {name: OK}
+    hangs = "zookeeper" not in state.api
+    (outcome,) = form.cluster.alter_reassignments({name: None}).values()
+    assert outcome.code == ("" if hangs else "NO_REASSIGNMENT_IN_PROGRESS")
     hold(form, name.topic, release=True)
     form.until(lambda: name not in form.cluster.reassignments(), "the move is gone")
     form.until(
@@ -221,8 +223,12 @@ def test_a_topic_grows_as_told(form: ClusterForm) -> None:
     topic = form.topic({0: (1, 2)})
     form.cluster.create_partitions(topic, 3, {1: (3, 1), 2: (2, 3)})
     names = [TopicPartition(topic, p) for p in range(3)]
-    form.until(lambda: len(form.cluster.partitions(names)) == 3, "three partitions are there")
-    assert [form.cluster.partitions(names)[n].replicas for n in names] == [(1, 2), (3, 1), (2, 3)]
+    wanted = {names[0]: (1, 2), names[1]: (3, 1), names[2]: (2, 3)}
+
+    def grown() -> bool:
+        return {n: s.replicas for n, s in form.cluster.partitions(names).items()} == wanted
+
+    form.until(grown, "three partitions lie as told")
 
 
 def test_a_replica_moves_to_the_brokers_other_log_dir(form: ClusterForm) -> None:
@@ -241,11 +247,15 @@ def test_a_replica_moves_to_the_brokers_other_log_dir(form: ClusterForm) -> None
     assert outcome.code == "LOG_DIR_NOT_FOUND"
 
 
-def test_a_move_onto_a_dead_broker_stays_pending(broken: ClusterForm) -> None:
-    """The controller takes it, nothing arrives, and it can be cancelled."""
+def test_a_move_onto_a_dead_broker_never_arrives(broken: ClusterForm) -> None:
+    """ZooKeeper controllers refuse it; KRaft takes it, nothing arrives, and it can be cancelled."""
     name = TopicPartition(broken.topic({0: (1, 2)}), 0)
     broken.hands.kill(3)
     broken.until(lambda: 3 not in broken.cluster.snapshot(log_dirs=False).alive, "broker 3 counts as dead")
+    if "zookeeper" in broken.cluster.snapshot(log_dirs=False).api:
+        (outcome,) = broken.cluster.alter_reassignments({name: (1, 3)}).values()
+        assert outcome.code == "INVALID_REPLICA_ASSIGNMENT"
+        return
     start(broken, name, (1, 3))
     assert broken.cluster.reassignments()[name].adding == (3,)
     assert broken.cluster.alter_reassignments({name: None}) == {name: OK}

@@ -19,7 +19,7 @@ def test_brokers_have_ids_racks_and_log_dirs(form: ClusterForm) -> None:
     assert all(b.alive and b.log_dirs_known and len(b.log_dirs) == 2 for b in state.brokers)
     assert all(b.capacity_bytes > 0 and b.usable_bytes >= 0 for b in state.brokers)
     assert not state.gaps
-    assert {"reassign", "reassign-v1"} <= state.api
+    assert "reassign" in state.api
 
 
 def test_partitions_come_in_order_with_their_replicas(form: ClusterForm) -> None:

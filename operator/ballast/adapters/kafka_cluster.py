@@ -18,6 +18,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
+import numpy as np
 from kafka.protocol.admin import DescribeClusterRequest, DescribeQuorumRequest
 from kafka.protocol.metadata import MetadataRequest
 
@@ -124,7 +125,8 @@ class KafkaCluster:
             entries, topic_gaps = topic_configs.result()
             columns = replace(columns, topics=[_with_configs(t, entries.get(t.name)) for t in columns.topics])
             config_gaps += topic_gaps
-        answers, log_gaps = self._logs(logs, brokers if log_dirs else ())
+        down = sorted({*np.unique(columns.replica).tolist(), *(b.id for b in brokers)} - set(alive))
+        answers, log_gaps = self._logs(logs, down if log_dirs else ())
         return assemble(
             Facts(
                 cluster_id=metadata.cluster_id,
@@ -325,11 +327,11 @@ class KafkaCluster:
 
     @staticmethod
     def _logs(
-        answer: Future[tuple[dict[int, LogColumns], dict[int, BallastError]]], brokers: Collection[Broker]
+        answer: Future[tuple[dict[int, LogColumns], dict[int, BallastError]]], down: Collection[int]
     ) -> tuple[dict[int, LogColumns], tuple[Gap, ...]]:
         answers, failures = answer.result()
         gaps = [Gap(f"broker {b}", log_dir_requests.SUBJECT, f.message) for b, f in failures.items()]
-        gaps += [Gap(f"broker {b.id}", log_dir_requests.SUBJECT, "the broker is down") for b in brokers if not b.alive]
+        gaps += [Gap(f"broker {b}", log_dir_requests.SUBJECT, "the broker is down") for b in down]
         return answers, tuple(gaps)
 
 

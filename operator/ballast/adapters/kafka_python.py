@@ -145,7 +145,13 @@ class Wire:
             metadata = await link.send(MetadataRequest(topics=[]), None, self.broker_wait_s)
             if metadata.controller_id < 0:
                 raise kafka_errors.NodeNotReadyError("the cluster has no controller now")
-            response = await link.send(make(), metadata.controller_id, bound_s)
+            try:
+                response = await link.send(make(), metadata.controller_id, bound_s)
+            except kafka_errors.KafkaTimeoutError:
+                raise Unavailable(
+                    f"Asked for {what}, the controller did not answer in time.",
+                    hint="See whether the controllers are down; the brokers answer.",
+                ) from None
             if getattr(response, "error_code", 0) == _NOT_CONTROLLER:
                 raise kafka_errors.NodeNotReadyError("the controller has moved")
             return response

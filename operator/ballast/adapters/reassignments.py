@@ -114,7 +114,7 @@ def _unanswered(names: Sequence[TopicPartition], message: str) -> dict[TopicPart
 def _changes_of_count(wire: Wire, targets: Targets) -> dict[TopicPartition, Outcome]:
     """Refusals for targets whose length differs from the count the partition has apart from its move in flight."""
     moves = list_reassignments(wire)
-    wanted = {n: t for n, t in targets.items() if t is not None}
+    wanted = {n: t for n, t in targets.items() if t}
     topics = sorted({n.topic for n in wanted})
     if not topics:
         return {}
