@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from ballast.cli.topics import topics as group
 from ballast.core.java_random import JavaRandom
@@ -61,6 +62,24 @@ def test_create_places_as_shown_and_a_seed_repeats_it(kraft: Sandbox) -> None:
     again = topics(kraft, *asked)
     assert again.returncode == 2
     assert "Topic made exists." in again.stderr
+
+
+def test_what_the_controller_draws_is_among_our_samples(kraft: Sandbox) -> None:
+    """A live controller's seed is unknown; with three racks of one broker its first round has few outcomes, all known."""
+    admin = AdminClient({"bootstrap.servers": kraft.bootstrap_server})
+    brokers = [BrokerMetadata(b, kraft.spec.rack_of(b)) for b in kraft.broker_ids]
+    rngs = [JavaRandom(seed * 0x9E3779B97F4A) for seed in range(200)]
+    samples = {tuple(place_striped(brokers, 3, 2, rng).values()) for rng in rngs}
+    assert len(samples) < 10, "else the test could not fail"
+    for future in admin.create_topics([NewTopic("sampled", 3, 2)]).values():
+        future.result(timeout=60)
+    drawn = placed(kraft, "sampled", 3)
+    assert tuple(drawn[i] for i in range(3)) in samples
+    for future in admin.create_partitions([NewPartitions("sampled", 6)]).values():
+        future.result(timeout=60)
+    grown = placed(kraft, "sampled", 6)
+    assert {i: grown[i] for i in range(3)} == drawn
+    assert tuple(grown[i] for i in range(3, 6)) in samples
 
 
 def test_expand_adds_as_shown_and_leaves_the_old_alone(kraft: Sandbox) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -142,6 +144,38 @@ def test_reassignments_round_trip(assignment: dict[TopicPartition, tuple[int, ..
     entries = parse_reassignment(format_reassignment(assignment))
     assert {e.name: e.replicas for e in entries} == assignment
     assert [e.name for e in entries] == sorted(assignment)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["topics", "partitions", "topic", "partition", "replicas", "log_dirs", "version", "x"]),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@given(st.text() | json_values.map(json.dumps))
+def test_whatever_is_in_a_file_it_is_read_or_refused(text: str) -> None:
+    """Nothing but a value or a named refusal comes out, from any text."""
+    for parse in (parse_reassignment, parse_topics_to_move, parse_election, parse_broker_list):
+        # Any other exception than the refusal fails the test.
+        with suppress(StockFormatError):
+            assert isinstance(parse(text), tuple)
+
+
+def test_the_example_in_the_documents() -> None:
+    """The message that docs/formats.md shows is the one that the code gives."""
+    entries = [ReassignmentEntry("orders", i, {3: (1, 2, 2), 5: ()}.get(i, (1,))) for i in range(6)]
+    with pytest.raises(StockFormatError) as caught:
+        check_entries(entries, source="moves.json")
+    document = Path(__file__).parents[2] / "docs" / "formats.md"
+    assert f"\n{caught.value.message}\n" in document.read_text()
 
 
 def cluster() -> ClusterState:
