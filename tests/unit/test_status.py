@@ -136,6 +136,18 @@ def test_a_narrow_terminal_gets_the_columns_that_matter() -> None:
     assert "…" not in "".join(line for line in narrow.splitlines() if line.lstrip()[:1].isdigit())
 
 
+def test_a_name_that_is_too_wide_breaks_and_is_not_cut() -> None:
+    """On a terminal narrower than what must be shown, lines break and every character is there."""
+    picture = build("c", (broker(1),), (topic_throttle("0:1"),), [row(0, 1, (1,), (1,))])
+    lines = drawn(picture, 40).splitlines()
+    begin = next(i for i, line in enumerate(lines) if line.startswith("THROTTLE"))
+    assert not any("…" in line for line in lines)
+    settings = "".join(
+        line[len("THROTTLE ON") + 2 :].split("  ")[0].strip() for line in lines[begin + 1 :] if line.strip()
+    )
+    assert "leader.replication.throttled.replicas" in settings
+
+
 def test_the_json_survives_json() -> None:
     """No NumPy scalar and no tuple key hides in the document."""
     rows = [row(0, 1, (3, 1, 2), (1, 2), adding=(3,), removing=(2,), sizes=(5, 10, 10))]

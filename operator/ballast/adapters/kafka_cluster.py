@@ -112,6 +112,8 @@ class KafkaCluster:
         api = self.api()
         metadata, moves, gaps = self._metadata_and_moves()
         brokers, controller = self._who_is_who(metadata, api)
+        if controller == UNKNOWN:
+            gaps = (*gaps, Gap("cluster", "the active controller", "there is none, or nobody told"))
         alive = [b.id for b in brokers if b.alive]
         topics = [t.name for t in metadata.columns.topics]
         # Four questions side by side, so that a frozen broker costs its bounded wait once.

@@ -171,8 +171,8 @@ def _headline(status: ClusterStatus) -> str:
     controller = status.controller_id if status.controller_id >= 0 else UNKNOWN_TEXT
     return (
         f"Cluster {status.cluster_id}: Kafka {status.kafka_version or UNKNOWN_TEXT}, {mode}, controller {controller}; "
-        f"{alive} of {len(status.brokers)} brokers alive, {human_count(status.topics)} topics, "
-        f"{human_count(status.partitions)} partitions, {human_count(status.replicas)} replicas"
+        f"{alive} of {len(status.brokers)} brokers alive, {_many(status.topics, 'topic')}, "
+        f"{_many(status.partitions, 'partition')}, {_many(status.replicas, 'replica')}"
     )
 
 
@@ -244,6 +244,10 @@ def _findings(status: ClusterStatus, limit: int | None) -> Iterator[Cell]:
         yield Cell(f"Also {does} here: {other.name} ({other.evidence}).")
     if not sick.any and not status.dead_brokers:
         yield Cell("Every partition has its leader and all its replicas in sync.", "green")
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _s(items: Sequence[object]) -> str:

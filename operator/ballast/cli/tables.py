@@ -72,20 +72,22 @@ def render_table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> 
     from rich.text import Text
 
     cells = [[c if isinstance(c, Cell) else Cell(c) for c in row] for row in rows]
-    kept = _fitting(columns, cells, width)
+    widths = [
+        max([len(column.title), *(len(row[at].text) for row in cells)]) + _GAP for at, column in enumerate(columns)
+    ]
+    kept = _fitting(columns, widths, width)
+    # Where even the columns that must stay are too wide, lines break: a cut name helps nobody.
+    tight = sum(widths[at] for at in kept) - _GAP > width
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), show_edge=False, header_style="bold")
     for at in kept:
-        table.add_column(columns[at].title, justify=columns[at].justify, no_wrap=True, overflow="ellipsis")
+        table.add_column(columns[at].title, justify=columns[at].justify, no_wrap=not tight, overflow="fold")
     for row in cells:
         table.add_row(*(Text(row[at].text, style=row[at].style) for at in kept))
     return table
 
 
-def _fitting(columns: Sequence[Column], cells: Sequence[Sequence[Cell]], width: int) -> list[int]:
+def _fitting(columns: Sequence[Column], widths: Sequence[int], width: int) -> list[int]:
     """Positions of the columns to show."""
-    widths = [
-        max([len(column.title), *(len(row[at].text) for row in cells)]) + _GAP for at, column in enumerate(columns)
-    ]
     kept = list(range(len(columns)))
     while sum(widths[at] for at in kept) - _GAP > width:
         droppable = [at for at in kept if columns[at].rank]

@@ -1,0 +1,88 @@
+"""``topics describe`` tells every replica's place, log end and lag, and unknown figures stay unknown."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from ballast.cli.topic_describe import as_json, draw
+from ballast.core.cluster import UNKNOWN, Broker, ClusterState, ConfigValue, LogDir, PartitionRow, Topic, build
+from ballast.core.topic_description import TopicDescription, describe_topic
+
+
+def picture() -> ClusterState:
+    """Topic t: partition 0 is moving from 2 to 3, partition 1 is led by another than its preferred replica."""
+    dirs = (LogDir("/a"), LogDir("/b"))
+    brokers = (
+        Broker(1, log_dirs=dirs, log_dirs_known=True),
+        Broker(2, log_dirs=dirs, log_dirs_known=True),
+        Broker(3, alive=False),
+    )
+    rows = [
+        PartitionRow(
+            "t",
+            0,
+            1,
+            (3, 1, 2),
+            (1, 2),
+            adding=(3,),
+            removing=(2,),
+            sizes=(UNKNOWN, 1000, 900),
+            lags=(UNKNOWN, 0, 5),
+            log_dirs=(UNKNOWN, 0, 1),
+            future_sizes=(UNKNOWN, UNKNOWN, 300),
+        ),
+        PartitionRow("t", 1, 2, (1, 2), (2,), sizes=(1, 2), lags=(7, 0), log_dirs=(0, 0)),
+        PartitionRow("u", 0, 1, (1,), (1,)),
+    ]
+    entries = {"min.insync.replicas": ConfigValue("2", "DYNAMIC_TOPIC_CONFIG")}
+    topics = (Topic("t", topic_id="abc", min_isr=2, configs=entries), Topic("u"))
+    return build("c", brokers, topics, rows)
+
+
+def described() -> TopicDescription:
+    """The topic with offsets of partition 0 only."""
+    found = describe_topic(picture(), "t", {0: (10, 100)})
+    assert found is not None
+    return found
+
+
+def test_a_topic_that_is_not_there_is_none() -> None:
+    """The caller says so; nothing is made up."""
+    assert describe_topic(picture(), "v", {}) is None
+
+
+def test_replicas_have_log_ends_lags_and_places() -> None:
+    """Log end is the high watermark less the lag; what the dead broker would know is unknown."""
+    first = described().partitions[0]
+    assert (first.assigned, first.in_sync, first.out_of_sync) == ((3, 1, 2), (1, 2), (3,))
+    assert (first.moving, first.preferred, first.size_bytes) == (True, 3, 1000)
+    three, one, two = first.replicas
+    assert (one.log_end, one.lag, one.log_dir, one.future_size_bytes) == (100, 0, "/a", UNKNOWN)
+    assert (two.log_end, two.lag, two.log_dir, two.future_size_bytes) == (95, 5, "/b", 300)
+    assert (three.log_end, three.lag, three.size_bytes, three.log_dir) == (UNKNOWN, UNKNOWN, UNKNOWN, None)
+    assert (three.adding, two.removing, three.alive) == (True, True, False)
+
+
+def test_without_offsets_there_is_no_log_end() -> None:
+    """A lag alone does not make one."""
+    second = described().partitions[1]
+    assert (second.high_watermark, second.replicas[0].log_end, second.replicas[0].lag) == (UNKNOWN, UNKNOWN, 7)
+
+
+def test_unknown_figures_are_null_in_json_and_question_marks_for_people() -> None:
+    """Never zeros."""
+    replica = as_json(described())["partitions"][0]["replicas"][0]
+    assert (replica["sizeBytes"], replica["lag"], replica["logEndOffset"], replica["logDir"]) == (
+        None,
+        None,
+        None,
+        None,
+    )
+    screen = Console(width=160, record=True, file=io.StringIO())
+    draw(described(), screen)
+    lines = [line.split() for line in screen.export_text().splitlines()]
+    dead = next(words for words in lines if words[:2] == ["0", "3"] and "adding" in words)
+    assert dead.count("?") == 3
+    assert any("preferred leader is 1" in " ".join(words) for words in lines)
