@@ -84,6 +84,8 @@ class TopicLog:
         """It is certain that the topic exists, whatever a broker that has not heard of it yet may say."""
         self._ended_at = 0
         """The highest offset at which the end was reported."""
+        self._start_at = 0
+        """Where the next consumer begins; 0 is the beginning."""
 
     def new_entries(self, *, whole: bool) -> Iterator[Entry]:
         """What was committed since the last call, oldest first; nothing where the topic does not exist.
@@ -95,8 +97,8 @@ class TopicLog:
         if not self._known and not self.exists():
             return
         with translated(f"read {self.topic}"):
+            end = self._readable_end(whole=whole)
             consumer = self._opened()
-            end = self._readable_end(consumer, whole=whole)
             deadline = time.monotonic() + self._timeout_s
             # Commit markers take offsets but are never handed over, so the position alone may stop short of the end.
             while max(self._position(consumer), self._ended_at) < end:
@@ -115,12 +117,12 @@ class TopicLog:
                 else:
                     raise ck.KafkaException(failure)
 
-    def _readable_end(self, consumer: ck.Consumer, *, whole: bool) -> int:
+    def _readable_end(self, *, whole: bool) -> int:
         """The last stable offset, once it has reached what was written when we were called."""
         high_watermark = self._patiently(self._high_watermark)
         deadline = time.monotonic() + (self._timeout_s if whole else SETTLING_S)
         while True:
-            stable = self._patiently(lambda: self._last_stable(consumer))
+            stable = self._patiently(self._last_stable)
             if stable >= high_watermark:
                 return stable
             if time.monotonic() > deadline:
@@ -137,15 +139,24 @@ class TopicLog:
         )
         return int(asked[self._place].result().offset)
 
-    def _last_stable(self, consumer: ck.Consumer) -> int:
+    def _last_stable(self) -> int:
         try:
-            _, end = consumer.get_watermark_offsets(self._place, timeout=self._timeout_s, cached=False)
+            _, end = self._opened().get_watermark_offsets(self._place, timeout=self._timeout_s, cached=False)
         except ck.KafkaException as failure:
             if failure.args[0].code() in _OLD_EPOCH:
-                # After an election the client keeps asking with the leader epoch it knows until it reads metadata again.
-                consumer.list_topics(self.topic, timeout=self._timeout_s)
+                self._begin_again()
             raise
         return int(end)
+
+    def _begin_again(self) -> None:
+        """Make a new consumer at the same place: after an election the old one keeps asking with the old leader epoch.
+
+        Seen with librdkafka 2.16 on 4.3.1; reading metadata again does not make it forget the epoch.
+        """
+        assert self._consumer is not None
+        self._start_at = max(self._position(self._consumer), self._ended_at)
+        self._consumer.close()
+        self._consumer = None
 
     def _patiently(self, ask: Callable[[], T]) -> T:
         """Ask again while brokers have not yet heard of a topic that we know exists, or are electing its leader."""
@@ -196,7 +207,7 @@ class TopicLog:
         """Let the connections go."""
         if self._consumer is not None:
             self._consumer.close()
-        self._consumer, self._admin_client, self._ended_at = None, None, 0
+        self._consumer, self._admin_client, self._ended_at, self._start_at = None, None, 0, 0
 
     def _create(self, configs: Mapping[str, str]) -> None:
         with translated(f"create {self.topic}"):
@@ -232,7 +243,7 @@ class TopicLog:
                     "fetch.wait.max.ms": 100,
                 }
             )
-            self._consumer.assign([ck.TopicPartition(self.topic, 0, ck.OFFSET_BEGINNING)])
+            self._consumer.assign([ck.TopicPartition(self.topic, 0, self._start_at or ck.OFFSET_BEGINNING)])
         return self._consumer
 
     def _position(self, consumer: ck.Consumer) -> int:
