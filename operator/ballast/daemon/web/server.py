@@ -42,6 +42,10 @@ class WebServer:
         """Answer what has been asked, then close."""
         self._server.should_exit = True
         self._thread.join(_STOP_S)
+        self.close()
+
+    def close(self) -> None:
+        """Let the port go; for a server that was never started."""
         self._socket.close()
 
     def _serve(self) -> None:

@@ -1,0 +1,166 @@
+"""The image is built, and the chart's pod runs in it against a real cluster."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.chart.conftest import EVERYTHING, one, render
+from tests.containers.ballast_image import build
+from tests.containers.docker_host import DockerHost
+from tests.containers.pod import NotUnderstood, Objects, as_container, probe_url
+
+from ballast.sandbox import Sandbox
+from ballast.sandbox.ports import free_ports
+
+pytestmark = [pytest.mark.containers, pytest.mark.kafka]
+
+__all__ = ["render"]
+SECRETS = {"page-token": {"token": "a token of this test"}}
+
+
+@pytest.fixture(scope="module")
+def client(docker_host: DockerHost) -> Iterator[Any]:
+    """A client of the run's Docker."""
+    client = docker_host.client()
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def image(client: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Ballast's own image."""
+    return build(client, tmp_path_factory.mktemp("image"))
+
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def run(client: Any, docker_host: DockerHost) -> Run:
+    """Start a container in the background."""
+    return lambda **arguments: client.containers.run(detach=True, labels=docker_host.labels, **arguments)
+
+
+def get(url: str) -> tuple[int, str]:
+    """Status and body; 0 while nobody answers."""
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 — loopback
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refusal:
+        return refusal.code, refusal.read().decode()
+    except OSError as failure:
+        return 0, str(failure)
+
+
+def until(what: str, probe: Callable[[], bool], container: Any, timeout_s: float = 120) -> None:
+    """Poll; fail with the container's log."""
+    deadline = time.monotonic() + timeout_s
+    while not probe():
+        assert time.monotonic() < deadline, f"{what} did not come about:\n{container.logs(tail=40).decode()}"
+        time.sleep(0.3)
+
+
+def objects_of(rendered: list[dict[str, Any]]) -> Objects:
+    """The ConfigMaps of the chart and the Secrets of the test."""
+    configs = {o["metadata"]["name"]: o["data"] for o in rendered if o["kind"] == "ConfigMap"}
+    return Objects(configs=configs, secrets=SECRETS)
+
+
+def values(kraft: Sandbox, image: str, port: int) -> dict[str, Any]:
+    """The chart's values for the cluster under test."""
+    repository, _, tag = image.rpartition(":")
+    return {
+        "settings": {
+            "cluster": {"name": "sandbox", "bootstrap_server": kraft.bootstrap_server},
+            "intervals": {"observe_s": 1},
+        },
+        "image": {"repository": repository, "tag": tag},
+        "web": {"port": port, "token": {"secret": "page-token"}},
+        # Everything here stays on the loopback.
+        "env": [{"name": "BALLAST__WEB__HOST", "value": "127.0.0.1"}],
+        "oneShot": {"enabled": True},
+    }
+
+
+def test_the_pod_runs_as_the_chart_renders_it(
+    kraft: Sandbox, run: Run, image: str, render: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Its probes turn well, it reads the cluster, its page has a token, SIGTERM ends it in time with code 0."""
+    (port,) = free_ports(1)
+    rendered = render(values(kraft, image, port))
+    spec = one(rendered, "Deployment")["spec"]["template"]["spec"]
+    arguments = as_container(spec, pod_name="shop-ballast-0", objects=objects_of(rendered), folder=tmp_path)
+    container = run(**arguments)
+    try:
+        (described,) = spec["containers"]
+        until("ready", lambda: get(probe_url(described, "readinessProbe"))[0] == 200, container)
+        assert get(probe_url(described, "startupProbe"))[0] == 200
+        assert get(probe_url(described, "livenessProbe"))[0] == 200
+        status = json.loads(get(f"http://127.0.0.1:{port}/api/v1/status")[1])
+        assert [b["id"] for b in status["cluster"]["brokers"]] == list(kraft.broker_ids)
+        assert status["instance"] == "shop-ballast-0"
+        assert status["actions_enabled"] is True
+        assert status["role"] == "observer"
+        users = {row[0] for row in container.top(ps_args="-o uid,pid")["Processes"]}
+        assert users == {"65532"}
+        began = time.monotonic()
+        container.stop(timeout=spec["terminationGracePeriodSeconds"])
+        took_s = time.monotonic() - began
+        assert container.wait()["StatusCode"] == 0
+        assert took_s < spec["terminationGracePeriodSeconds"]
+        lines = [json.loads(line) for line in container.logs().decode().splitlines() if line.startswith("{")]
+        assert lines[-1]["message"] == "Stopped."
+        assert not [line for line in lines if "traceback" in line]
+        assert "a token of this test" not in container.logs().decode()
+    finally:
+        container.remove(force=True)
+
+
+def test_a_one_shot_command_runs_from_the_same_chart(
+    kraft: Sandbox, run: Run, image: str, render: Callable[..., Any], tmp_path: Path
+) -> None:
+    """The CronJob's pod prints the cluster's status and ends with 0."""
+    (port,) = free_ports(1)
+    rendered = render(values(kraft, image, port))
+    spec = one(rendered, "CronJob")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    arguments = as_container(spec, pod_name="shop-once", objects=objects_of(rendered), folder=tmp_path)
+    container = run(**arguments)
+    try:
+        assert container.wait(timeout=120)["StatusCode"] == 0, container.logs().decode()
+        said = container.logs(stdout=True, stderr=False).decode()
+        assert all(str(broker) in said for broker in kraft.broker_ids)
+    finally:
+        container.remove(force=True)
+
+
+def test_the_image_runs_as_nobody_and_holds_no_package_manager(client: Any, image: str) -> None:
+    """It says its version without any right, and pip is not in it."""
+    said = client.containers.run(
+        image, ["--version"], remove=True, read_only=True, user="12345:12345", cap_drop=["ALL"]
+    )
+    assert said.decode().startswith("ballast, version ")
+    assert client.images.get(image).attrs["Config"]["User"] == "65532:65532"
+    found = client.containers.run(
+        image, ["-c", "import importlib.util as u; print(u.find_spec('pip'))"], remove=True,
+        entrypoint=["/opt/ballast/bin/python"],
+    )  # fmt: skip
+    assert found.decode().strip() == "None"
+
+
+@pytest.mark.parametrize(
+    "strange", [{"hostNetwork": True}, {"initContainers": []}, {"containers": [{"name": "a", "command": ["sh"]}]}]
+)
+def test_the_translator_refuses_what_it_does_not_understand(
+    render: Callable[..., Any], tmp_path: Path, strange: dict[str, Any]
+) -> None:
+    """Otherwise a passing test would prove less than it seems to."""
+    spec = one(render(EVERYTHING), "Deployment")["spec"]["template"]["spec"]
+    with pytest.raises(NotUnderstood):
+        as_container({**spec, **strange}, pod_name="p", objects=Objects(), folder=tmp_path)

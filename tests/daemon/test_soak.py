@@ -1,0 +1,67 @@
+"""Thousands of ticks while brokers come and go: what the daemon holds stays the same."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import tracemalloc
+
+from prometheus_client import generate_latest
+from tests.daemon.conftest import holder, make_world
+
+from ballast.daemon.policy import DaemonPolicy, Intervals, WebPolicy
+from ballast.daemon.scene import Scene
+from ballast.daemon.service import Service, ServiceParts
+from ballast.daemon.view import Board
+from ballast.sim.clock import SimClock
+from ballast.sim.cluster import SimCluster
+
+ROUNDS = 18
+ROUND_S = 240
+
+
+def test_memory_and_threads_are_flat_over_thousands_of_ticks() -> None:
+    """More than an hour of simulated time: every round a broker dies and returns, plans come and go, and somebody scrapes."""
+    clock = SimClock()
+    world = make_world(clock)
+    policy = DaemonPolicy(intervals=Intervals(observe_s=5, log_dirs_s=15, level_s=120, repair_s=30, act_s=10))
+    scene = Scene(cluster=SimCluster(world), clock=clock, board=Board(), policy=policy, web=WebPolicy(port=0))
+    service = Service(ServiceParts(scene=scene, holder=holder()))
+    ticks = 0
+    series: set[int] = set()
+
+    def live(seconds: float) -> None:
+        nonlocal ticks
+        end = clock.monotonic_s() + seconds
+        while clock.monotonic_s() < end:
+            for loop in (service.lock, service.pulse, service.work):
+                loop.pass_once()
+                ticks += 1
+            clock.sleep(1)
+
+    def one_round(number: int) -> None:
+        broker = number % 3 + 1
+        world.kill(broker)
+        live(ROUND_S / 4)
+        world.start(broker)
+        live(ROUND_S * 3 / 4)
+        series.add(generate_latest(service.metrics.registry).count(b"\nballast_broker_replicas{"))
+
+    for number in range(6):
+        one_round(number)
+    gc.collect()
+    tracemalloc.start()
+    threads = threading.active_count()
+    before, _ = tracemalloc.get_traced_memory()
+    for number in range(6, ROUNDS):
+        one_round(number)
+    gc.collect()
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    service.web.close()
+    assert ticks > 5_000
+    assert after - before < 600_000, f"{after - before} bytes more after {ticks} passes"
+    assert threading.active_count() <= threads
+    assert series == {3}
+    assert set(service.scene.board.view.ticks) >= {"observe", "leaders", "repair", "level", "act", "lock", "requests"}
+    assert all(report.ok for report in service.scene.board.view.ticks.values())

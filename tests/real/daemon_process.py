@@ -1,0 +1,125 @@
+"""``ballast run`` as a process of its own, watched from outside as an operator would."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ballast.sandbox.ports import free_ports
+
+IMPATIENT: dict[str, Any] = {
+    "intervals": {
+        "observe_s": 1,
+        "log_dirs_s": 2,
+        "level_s": 5,
+        "repair_s": 2,
+        "act_s": 1,
+        "lock_s": 1,
+        "journal_s": 2,
+    },
+    "leaders": {"check_interval_s": 2, "beside_controller": "act"},
+    "caution": {"quiet_after_return_s": 5, "dead_broker_grace_s": 3600},
+    "actions": {"reorders": {"cool_down_s": 1}, "moves": {"cool_down_s": 1, "per_day": 50}},
+    "journal": {"lease_s": 5},
+}
+"""A test has no five minutes: the same decisions at shorter intervals."""
+
+
+@dataclass
+class Daemon:
+    """One process."""
+
+    name: str
+    port: int
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Status and body; 0 while nobody answers."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refusal:
+            return refusal.code, refusal.read().decode()
+        except OSError as failure:
+            return 0, str(failure)
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """What the page shows; empty while nobody answers."""
+        code, body = self.get("/api/v1/status")
+        return dict(json.loads(body)) if code == 200 else {}
+
+    @property
+    def role(self) -> str:
+        """What it is to the cluster."""
+        return str(self.status.get("role", ""))
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Series to value."""
+        lines = [line for line in self.get("/metrics")[1].splitlines() if line and not line.startswith("#")]
+        return {series: float(value) for series, _, value in (line.rpartition(" ") for line in lines)}
+
+    @property
+    def handles(self) -> int:
+        """Open files and sockets."""
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
+    def messages(self) -> list[str]:
+        """The sentences of its log."""
+        lines = self.log.read_text().splitlines()
+        return [str(json.loads(line)["message"]) for line in lines if line.startswith("{")]
+
+    def kill(self) -> None:
+        """``kill -9``."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(10)
+
+    def stop(self) -> int:
+        """SIGTERM; the exit code."""
+        self.process.terminate()
+        return self.process.wait(30)
+
+
+def start(
+    name: str, folder: Path, bootstrap_server: str, settings: Mapping[str, Any], *, client: Path | None = None
+) -> Daemon:
+    """Start a daemon with these settings over the impatient ones."""
+    (port,) = free_ports(1)
+    cluster: dict[str, Any] = {"name": "sandbox", "bootstrap_server": bootstrap_server}
+    if client is not None:
+        cluster["command_config"] = str(client)
+    tree = {**IMPATIENT, **settings, "cluster": cluster, "web": {"port": port}}
+    file = folder / f"{name}.yaml"
+    file.write_text(yaml.safe_dump(tree))
+    log = folder / f"{name}.log"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("BALLAST")} | {"BALLAST_INSTANCE": name}
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ballast", "run", "--config", str(file)], stdout=out, stderr=out, env=environment
+        )
+    return Daemon(name, port, process, log)
+
+
+def until(what: str, probe: Callable[[], Any], daemons: list[Daemon], timeout_s: float = 120) -> Any:
+    """Poll; fail with the ends of the logs."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if answer := probe():
+            return answer
+        time.sleep(0.2)
+    tails = "\n".join(f"== {d.name}\n" + "\n".join(d.messages()[-15:]) for d in daemons)
+    raise AssertionError(f"{what} did not come about within {timeout_s} s\n{tails}")
