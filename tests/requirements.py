@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Final
@@ -90,7 +91,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _give_spark_its_java() -> None:
-    """PySpark finds Java by JAVA_HOME or the path; where neither has one, bring the wheel."""
+    """PySpark finds Java by JAVA_HOME or the path; where neither has one, bring the wheel.  And it stays on the loopback."""
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from ballast.sandbox.java import ensure_java_home_for_spark
 
     try:
