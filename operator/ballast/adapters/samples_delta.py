@@ -23,6 +23,7 @@ from ballast.core.samples import (
     BROKER_CHUNK,
     BROKER_TYPE,
     MINUTE_COLUMNS,
+    PACKED,
     SAMPLES_TABLE,
     SAMPLES_VERSION,
     BrokerFigures,
@@ -160,19 +161,19 @@ def minute_table(sample: MinuteSample) -> Any:
         "topic_id": _lists(starts, pa.array([ids[t] for t in topics.tolist()], pa.string())),
         "compacted": _lists(starts, s.compacted[topics]),
         "deleting": _lists(starts, s.deleting[topics]),
-        "partition_topic": _lists(s.partition_start, at),
-        "partition": _lists(s.partition_start, s.number),
-        "leader": _lists(s.partition_start, s.leader),
-        "earliest": _lists(s.partition_start, s.earliest),
-        "high_watermark": _lists(s.partition_start, s.high_watermark),
+        "partition_topic": _packed("partition_topic", s.partition_start, at),
+        "partition": _packed("partition", s.partition_start, s.number),
+        "leader": _packed("leader", s.partition_start, s.leader),
+        "earliest": _packed("earliest", s.partition_start, s.earliest),
+        "high_watermark": _packed("high_watermark", s.partition_start, s.high_watermark),
         "bytes_out": _bytes_out(s),
-        "replica_count": _lists(s.partition_start, s.replica_count),
-        "replica": _lists(s.replica_start, s.replica),
-        "in_sync": _lists(s.replica_start, s.in_sync),
-        "removing": _lists(s.replica_start, s.removing),
-        "size_bytes": _lists(s.replica_start, s.size_bytes),
-        "lag": _lists(s.replica_start, s.lag),
-        "log_dir": _lists(s.replica_start, s.log_dir),
+        "replica_count": _packed("replica_count", s.partition_start, s.replica_count),
+        "replica": _packed("replica", s.replica_start, s.replica),
+        "in_sync": _packed("in_sync", s.replica_start, s.in_sync),
+        "removing": _packed("removing", s.replica_start, s.removing),
+        "size_bytes": _packed("size_bytes", s.replica_start, s.size_bytes),
+        "lag": _packed("lag", s.replica_start, s.lag),
+        "log_dir": _packed("log_dir", s.replica_start, s.log_dir),
         "brokers": pa.array([None] * s.chunks + [_brokers(s)], arrow_type(BROKER_TYPE)),
     }
     columns |= {name: pa.repeat(pa.scalar(value, _SCHEMA.field(name).type), rows) for name, value in shared.items()}
@@ -191,6 +192,17 @@ def _lists(starts: Any, values: Any) -> Any:
     return pa.concat_arrays([lists, pa.nulls(1, lists.type)])
 
 
+def _packed(name: str, starts: Any, values: Any) -> Any:
+    """The bytes of each chunk's entries, and a null for the brokers' row."""
+    kind = np.dtype(PACKED[name])
+    flat = np.ascontiguousarray(values, kind)
+    offsets = np.asarray(starts, np.int64) * kind.itemsize
+    chunks = pa.Array.from_buffers(
+        pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(flat.view(np.uint8))]
+    )
+    return pa.concat_arrays([chunks.cast(pa.binary()), pa.nulls(1, pa.binary())])
+
+
 def _chunk_topics(s: MinuteSample) -> tuple[Any, Any, Any]:
     """The distinct topics of each chunk one after another, where each chunk's begin, and each partition's position."""
     chunk = np.repeat(np.arange(s.chunks), np.diff(s.partition_start))
@@ -206,7 +218,7 @@ def _bytes_out(s: MinuteSample) -> Any:
     The protocol does not say which partition consumers read; size is the only hint that needs no earlier sample.
     """
     if s.external is None or not s.external.topic_bytes_out:
-        return pa.nulls(s.chunks + 1, pa.list_(pa.float32()))
+        return pa.nulls(s.chunks + 1, pa.binary())
     out = np.full(len(s.number), -1.0, np.float32)
     row = np.repeat(np.arange(len(s.number)), s.replica_count)
     led = s.replica == s.leader[row]
@@ -221,7 +233,7 @@ def _bytes_out(s: MinuteSample) -> Any:
     for (broker, topic), rate in s.external.topic_bytes_out.items():
         mine = (s.leader == broker) & (s.topic == position.get(topic, -1))
         out[mine] = share[mine] * rate
-    return _lists(s.partition_start, out)
+    return _packed("bytes_out", s.partition_start, out)
 
 
 def _brokers(s: MinuteSample) -> list[dict[str, Any]]:

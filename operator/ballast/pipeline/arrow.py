@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ballast.adapters.arrow_schema import arrow_schema, arrow_type
 from ballast.core.cluster import Ints
-from ballast.core.samples import Column
+from ballast.core.samples import PACKED, Column
 from ballast.pipeline.schemas import Table
 
 
@@ -28,6 +28,20 @@ def values(column: Any) -> npt.NDArray[Any]:
     flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     array: npt.NDArray[Any] = flat.flatten().to_numpy(zero_copy_only=False)
     return array
+
+
+def unpacked(name: str, cell: Any) -> npt.NDArray[Any] | None:
+    """The entries of one packed cell of the minute table; None for a null."""
+    if not cell.is_valid:
+        return None
+    entries: npt.NDArray[Any] = np.frombuffer(cell.as_buffer(), PACKED[name])
+    return entries
+
+
+def all_unpacked(name: str, column: Any) -> npt.NDArray[Any]:
+    """The entries of every cell of a packed column, one after another."""
+    cells = (unpacked(name, cell) for cell in column)
+    return np.concatenate([c for c in cells if c is not None] or [np.zeros(0, PACKED[name])])
 
 
 def lengths(column: Any) -> Ints:

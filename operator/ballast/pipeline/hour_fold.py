@@ -103,17 +103,12 @@ class _Names:
 
 def _rows(table: Any) -> list[dict[str, Any]]:
     """Each row of a group as arrays."""
-    plain = ("topic", "topic_id", "compacted")
-    arrays = (
-        "partition_topic", "partition", "replica_count", "replica", *_PARTITION_FILL, *_REPLICA_FILL
-    )  # fmt: skip
-    lists = {name: table.column(name).combine_chunks() for name in (*plain, *arrays)}
+    layout = ("partition_topic", "partition", "replica_count", "replica")
     out = []
     for i in range(len(table)):
-        row: dict[str, Any] = {name: lists[name][i].as_py() for name in plain}
-        for name in arrays:
-            found = lists[name][i]
-            row[name] = found.values.to_numpy(zero_copy_only=False) if found.is_valid else None
+        row: dict[str, Any] = {name: table.column(name)[i].as_py() for name in ("topic", "topic_id", "compacted")}
+        for name in (*layout, *_PARTITION_FILL, *_REPLICA_FILL):
+            row[name] = arrow.unpacked(name, table.column(name)[i])
         out.append(row)
     return out
 

@@ -101,15 +101,18 @@ def leaders_of(leaders: Ints, brokers: Ints) -> Ints:
 
 def _minute(rows: Any) -> tuple[LeaderImbalance, Ints]:
     """The live measure on the chunks of one minute, and every partition's leader."""
-    counts = arrow.values(rows.column("replica_count")).astype(np.int64)
-    replica, removing = arrow.values(rows.column("replica")), arrow.values(rows.column("removing"))
+    counts = arrow.all_unpacked("replica_count", rows.column("replica_count")).astype(np.int64)
+    replica = arrow.all_unpacked("replica", rows.column("replica"))
+    removing = arrow.all_unpacked("removing", rows.column("removing"))
     owner = np.repeat(np.arange(len(counts)), counts)
     preferred = np.full(len(counts), UNKNOWN, np.int64)
     keep = ~removing
     # Written back to front so that the first replica that stays is the one that remains.
     preferred[owner[keep][::-1]] = replica[keep][::-1]
-    topic_start = np.repeat(arrow.starts(rows.column("topic"))[:-1], arrow.lengths(rows.column("partition")))
-    deleting = arrow.values(rows.column("deleting"))[arrow.values(rows.column("partition_topic")) + topic_start]
-    leader = arrow.values(rows.column("leader")).astype(np.int64)
+    cells = rows.column("partition_topic")
+    sizes = [cell.as_buffer().size // 4 for cell in cells]
+    topic = arrow.all_unpacked("partition_topic", cells) + np.repeat(arrow.starts(rows.column("topic"))[:-1], sizes)
+    deleting = arrow.values(rows.column("deleting"))[topic]
+    leader = arrow.all_unpacked("leader", rows.column("leader")).astype(np.int64)
     everyone = np.unique(replica).tolist()
     return tally(preferred, leader, everyone, deleting=deleting, threshold_percent=DEFAULT_THRESHOLD_PERCENT), leader

@@ -60,6 +60,8 @@ def properties(policy: SparkPolicy, jars: Iterable[Path]) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
         "spark.databricks.delta.snapshotPartitions": "2",
+        # Whole partitions are read by name; statistics of every column would cost more than they ever save.
+        "spark.databricks.delta.stats.collect": "false",
         # Files of a minute are small: many of them make one task.
         "spark.sql.files.openCostInBytes": "262144",
     }

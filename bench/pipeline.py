@@ -1,0 +1,344 @@
+"""The pipeline's speed and cost on generated samples, with DuckDB and Polars beside it on the same files.
+
+    python bench/pipeline.py --partitions 200000 --minutes 60
+
+Samples are generated with known rates; every engine answers the same question (per replica and hour: rated minutes, sum,
+maximum, 95th percentile, first and last size) from the same ``samples_hour`` table, and the answers must agree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+from deltalake import DeltaTable
+
+from ballast.adapters.samples_delta import SampleStore, table_url
+from ballast.core.cluster import Broker, ClusterState, LogDir, Partitions, Topic
+from ballast.core.samples import sample
+
+START_MS = 1_795_262_400_000
+REPLICAS = 3
+BROKERS = 100
+
+
+class Meter:
+    """CPU seconds and peak memory of this process and its children, sampled while something runs."""
+
+    def __init__(self) -> None:
+        self.me = psutil.Process()
+
+    def cpu_s(self) -> float:
+        """CPU of the whole tree; workers that ended are counted by their parents."""
+        total = 0.0
+        for process in (self.me, *self.me.children(recursive=True)):
+            try:
+                times = process.cpu_times()
+            except psutil.Error:
+                continue
+            total += times.user + times.system + times.children_user + times.children_system
+        return total
+
+    def rss_mb(self) -> float:
+        """Resident memory of the whole tree."""
+        total = 0
+        for process in (self.me, *self.me.children(recursive=True)):
+            try:
+                total += process.memory_info().rss
+            except psutil.Error:
+                continue
+        return total / 1e6
+
+
+def measured(meter: Meter, name: str, work: Callable[[], Any]) -> tuple[Any, dict[str, Any]]:
+    """Run something; wall, CPU and the highest memory seen."""
+    import threading
+
+    peak, done = [meter.rss_mb()], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.2):
+            peak.append(meter.rss_mb())
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    wall, cpu = time.monotonic(), meter.cpu_s()
+    answer = work()
+    figures = {
+        "step": name,
+        "wall_s": round(time.monotonic() - wall, 2),
+        "cpu_s": round(meter.cpu_s() - cpu, 2),
+        "peak_mb": round(max(peak)),
+    }
+    done.set()
+    thread.join()
+    print(json.dumps(figures), file=sys.stderr, flush=True)
+    return answer, figures
+
+
+def generate(store: str, partitions: int, minutes: int, *, first: int = 0) -> dict[str, Any]:
+    """Write minutes of a cluster whose rates are lognormal and jitter; followers' sizes differ from the leaders'."""
+    rng = np.random.default_rng(7)
+    topics = max(partitions // 40, 1)
+    topic = np.sort(np.arange(partitions) % topics).astype(np.int32)
+    number = (np.arange(partitions) - np.searchsorted(topic, topic)).astype(np.int32)
+    replica = np.stack([(np.arange(partitions) * 7 + k * 33) % BROKERS for k in range(REPLICAS)], axis=1).astype(
+        np.int32
+    )
+    size = rng.integers(10**8, 10**10, (partitions, 1)) + rng.integers(0, 10**6, (partitions, REPLICAS))
+    rate = rng.lognormal(10, 2, partitions)
+    high = rng.integers(10**6, 10**9, partitions)
+    names = tuple(Topic(f"team-{i % 50}.events.stream-{i:05d}", topic_id=f"id{i:020d}") for i in range(topics))
+    brokers = tuple(
+        Broker(i, rack=f"r{i % 3}", log_dirs=(LogDir("/data", 10**14, 5 * 10**13),)) for i in range(BROKERS)
+    )
+    sink, slowest = SampleStore(store), 0.0
+    for minute in range(first + minutes):
+        grown = (rate * 60 * rng.uniform(0.5, 1.5, partitions)).astype(np.int64)
+        size = size + grown[:, None]
+        high = high + grown // 500
+        if minute < first:
+            continue
+        rows = partitions * REPLICAS
+        state = ClusterState(
+            "bench",
+            START_MS + minute * 60_000,
+            brokers,
+            names,
+            Partitions(
+                topic=topic,
+                number=number,
+                leader=replica[:, 0].copy(),
+                start=np.arange(partitions + 1, dtype=np.int64) * REPLICAS,
+                replica=replica.reshape(-1).copy(),
+                in_sync=np.ones(rows, np.bool_),
+                adding=np.zeros(rows, np.bool_),
+                removing=np.zeros(rows, np.bool_),
+                size_bytes=size.reshape(-1).copy(),
+                lag=np.zeros(rows, np.int64),
+                log_dir=np.zeros(rows, np.int32),
+                future_size_bytes=np.full(rows, -1, np.int64),
+            ),
+        )
+        begun = time.monotonic()
+        sink.write(
+            sample(
+                state,
+                earliest=np.zeros(partitions, np.int64),
+                high_watermark=high,
+                taken_at_ms=START_MS + minute * 60_000 + 500,
+                monotonic_ms=minute * 60_000,
+                writer="bench",
+            )
+        )
+        slowest = max(slowest, time.monotonic() - begun)
+    on_disk = sum(f.stat().st_size for f in Path(table_url(store, "samples_minute")).rglob("*.parquet"))
+    return {
+        "step": "sampling (laying out and writing a minute)",
+        "slowest_s": round(slowest, 2),
+        "bytes_per_partition_day": round(on_disk / (first + minutes) / partitions * 1440),
+    }
+
+
+DUCK = """
+SELECT topic, partition, broker,
+  len(r) AS n, coalesce(list_sum(r) * 60, 0) AS total, coalesce(list_max(r), -1) AS most,
+  coalesce(list_sort(r)[CAST(ceil(0.95 * len(r) - 1e-9) AS INT)], -1) AS p95,
+  s[1] AS first, s[len(s)] AS last
+FROM (SELECT topic, partition, broker, list_filter(bytes_in, x -> x >= 0) AS r, list_filter(size_bytes, x -> x >= 0) AS s
+      FROM read_parquet($files))
+"""
+
+
+def duckdb_answer(files: list[str]) -> Any:
+    """The question in SQL over list functions."""
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("SET threads = 2")
+    connection.execute("SET preserve_insertion_order = false")
+    return connection.execute(DUCK, {"files": files}).to_arrow_table()
+
+
+def duckdb_flat_answer(files: list[str]) -> Any:
+    """The question over a row per sample, as a warehouse would hold it; the rows are made beforehand."""
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("SET threads = 2")
+    return connection.execute(
+        "SELECT topic, partition, broker, count(*) AS n, sum(b) * 60 AS total, max(b) AS most, "
+        "quantile_disc(b, 0.95) AS p95, arg_min(s, m) AS first, arg_max(s, m) AS last "
+        "FROM read_parquet($files) GROUP BY ALL",
+        {"files": files},
+    ).to_arrow_table()
+
+
+def flatten(files: list[str], target: Path) -> list[str]:
+    """A row per replica and minute, sorted as samples come: by minute."""
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute(
+        "COPY (SELECT topic, partition, broker, unnest(range(60)) AS m, unnest(bytes_in) AS b, unnest(size_bytes) AS s "
+        f"FROM read_parquet({files!r})) TO '{target}' (FORMAT parquet, COMPRESSION zstd)"
+    )
+    return [str(target)]
+
+
+def polars_answer(files: list[str]) -> Any:
+    """The question with Polars' list functions."""
+    import polars as pl
+
+    rate = pl.col("bytes_in").list.eval(pl.element().filter(pl.element() >= 0))
+    size = pl.col("size_bytes").list.eval(pl.element().filter(pl.element() >= 0))
+    return (
+        pl.scan_parquet(files)
+        .select(
+            "topic",
+            "partition",
+            "broker",
+            n=rate.list.len(),
+            total=rate.list.eval(pl.element().cast(pl.Float64).sum() * 60).list.first(),
+            most=rate.list.max(),
+            p95=rate.list.eval(
+                pl.element().sort().get((pl.len() * 0.95 - 1e-9).ceil().cast(pl.Int64) - 1)
+            ).list.first(),
+            first=size.list.first(),
+            last=size.list.last(),
+        )
+        .collect()
+        .to_arrow()
+    )
+
+
+def agree(ours: Any, theirs: Any) -> None:
+    """Every figure of every replica is the same."""
+    keys = [("topic", "ascending"), ("partition", "ascending"), ("broker", "ascending")]
+    ours, theirs = ours.sort_by(keys), theirs.sort_by(keys)
+    assert len(ours) == len(theirs), (len(ours), len(theirs))
+    for name in ("n", "total", "most", "p95", "first", "last"):
+        left, right = (np.asarray(t.column(name).to_numpy(), np.float64) for t in (ours, theirs))
+        np.testing.assert_allclose(left, right, rtol=1e-5, err_msg=name)
+
+
+def ours_from(store: str) -> Any:
+    """Ballast's answer, read from its table."""
+    table = DeltaTable(table_url(store, "load_hour")).to_pyarrow_table()
+    import pyarrow.compute as pc
+
+    led = pc.greater(table["minutes_led"], 0)
+
+    def pick(name: str) -> Any:
+        return pc.if_else(led, table[f"{name}_led"], table[f"{name}_followed"])
+
+    named = {
+        "topic": table["topic"],
+        "partition": table["partition"],
+        "broker": table["broker"],
+        "n": pc.add(table["minutes_led"], table["minutes_followed"]),
+        "total": pc.add(table["bytes_in_led"], table["bytes_in_followed"]),
+        "most": pick("bytes_in_max"),
+        "p95": pick("bytes_in_p95"),
+        "first": table["size_first"],
+        "last": table["size_last"],
+    }
+    import pyarrow as pa
+
+    return pa.table(named)
+
+
+def in_a_process(what: str, store: str, scratch: Path) -> dict[str, Any]:
+    """Measure an engine in a process of its own, so that one engine's memory is not another's."""
+    done = subprocess.run(
+        [sys.executable, __file__, "--engine", what, "--store", store, "--scratch", str(scratch)],
+        check=True,
+        stdout=subprocess.PIPE,
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def engine(what: str, store: str, scratch: Path) -> None:
+    """One engine's answer, compared with Ballast's."""
+    files = DeltaTable(table_url(store, "samples_hour")).file_uris()
+    meter = Meter()
+    if what == "duckdb-rows":
+        files = flatten(files, scratch / "flat.parquet")
+    work = {"duckdb-arrays": duckdb_answer, "duckdb-rows": duckdb_flat_answer, "polars": polars_answer}[what]
+    answer, figures = measured(meter, what, lambda: work(files))
+    agree(ours_from(store), answer)
+    print(json.dumps(figures | {"agrees": True}))
+
+
+def pipeline(store: str, memory: str) -> list[dict[str, Any]]:
+    """Every job, measured apart from the session's start."""
+    from ballast.pipeline import jobs
+    from ballast.pipeline.schemas import SAMPLES_MINUTE
+    from ballast.pipeline.session import DELTA_LOCK, SparkPolicy, open_session
+    from ballast.pipeline.tables import SparkTables
+    from ballast.sandbox.jars import ensure_jars
+
+    meter, figures = Meter(), []
+    policy = SparkPolicy(master="local[2]", driver_memory=memory)
+    session, first = measured(meter, "session", lambda: open_session(policy, ensure_jars(DELTA_LOCK)))
+    figures.append(first)
+    tables = SparkTables(session, store)
+    _, warm = measured(meter, "first look (cold JVM)", lambda: tables.position(SAMPLES_MINUTE))
+    figures.append(warm)
+    for name in ("_samples_hour", "_load_hour", "_load_day", "_load_model"):
+        work = functools.partial(getattr(jobs, name), tables, jobs.PipelinePolicy(), lambda _: None)
+        _, found = measured(meter, name[1:], work)
+        figures.append(found)
+    session.stop()
+    return figures
+
+
+def main() -> None:
+    """Run the whole of it, or one engine."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--partitions", type=int, default=200_000)
+    parser.add_argument("--minutes", type=int, default=60)
+    parser.add_argument("--memory", default="2g")
+    parser.add_argument("--engine")
+    parser.add_argument("--store")
+    parser.add_argument("--scratch", type=Path)
+    parser.add_argument("--keep", action="store_true")
+    asked = parser.parse_args()
+    if asked.engine:
+        engine(asked.engine, asked.store, asked.scratch)
+        return
+    scratch = asked.scratch or Path(tempfile.mkdtemp(prefix="ballast-bench-"))
+    store = asked.store or str(scratch / "store")
+    results: list[dict[str, Any]] = []
+    try:
+        if not Path(table_url(store, "samples_minute")).exists():
+            results.append(generate(store, asked.partitions, asked.minutes))
+            print(json.dumps(results[-1]), file=sys.stderr)
+        results += pipeline(store, asked.memory)
+        results += [in_a_process(what, store, scratch) for what in ("duckdb-arrays", "duckdb-rows", "polars")]
+    finally:
+        if not asked.keep:
+            shutil.rmtree(scratch, ignore_errors=True)
+    print(
+        json.dumps(
+            {"partitions": asked.partitions, "minutes": asked.minutes, "load": os.getloadavg(), "steps": results},
+            indent=2,
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
