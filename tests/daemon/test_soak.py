@@ -34,7 +34,7 @@ def test_memory_and_threads_are_flat_over_thousands_of_ticks() -> None:
         nonlocal ticks
         end = clock.monotonic_s() + seconds
         while clock.monotonic_s() < end:
-            for loop in (service.lock, service.pulse, service.work):
+            for loop in (service.lock, service.pulse, service.books, service.work):
                 loop.pass_once()
                 ticks += 1
             clock.sleep(1)

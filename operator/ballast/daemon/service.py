@@ -1,7 +1,7 @@
-"""The daemon: three loops, a board, a web server, and an orderly end.
+"""The daemon: four loops, a board, a web server, and an orderly end.
 
-The *lock* loop keeps the lease or waits for it; the *pulse* loop answers people and follows the settings; the *work* loop
-reads and decides, and may take as long as a slow cluster makes it.  The lock loop writes the role, the pulse loop pause and
+The *lock* loop keeps the lease or waits for it; the *pulse* loop answers people and follows the settings; the *books* loop
+reads the journal's history; the *work* loop reads and decides, and may take as long as a slow cluster makes it.  The lock loop writes the role, the pulse loop pause and
 policy, the work loop readings and figures; starting a run is guarded by the executor, which carries out one at a time.
 """
 
@@ -71,11 +71,13 @@ class Service:
             Tick(name="repair", every_s=lambda: scene.policy.intervals.repair_s, run=lambda: check_repair(scene)),
             Tick(name="level", every_s=lambda: scene.policy.intervals.level_s, run=lambda: check_level(scene)),
             Tick(name="act", every_s=lambda: scene.policy.intervals.act_s, run=lambda: act(scene)),
-            Tick(name="journal", every_s=lambda: scene.policy.intervals.journal_s, run=lambda: read_books(scene)),
             *parts.more_ticks,
         )
         self.lock = self._loop(
             Tick(name="lock", every_s=lambda: scene.policy.intervals.lock_s, run=lambda: keep_lock(scene, parts.holder))
+        )
+        self.books = self._loop(
+            Tick(name="journal", every_s=lambda: scene.policy.intervals.journal_s, run=lambda: read_books(scene))
         )
         self.pulse = self._loop(
             Tick(name="requests", every_s=lambda: scene.policy.intervals.requests_s, run=self._requests),
@@ -92,7 +94,7 @@ class Service:
         say(log, f"Listening on http://{self.web.host}:{self.web.port}/", host=self.web.host, port=self.web.port)
         threads = [
             threading.Thread(target=loop.run, args=(self._stop.is_set,), name=name, daemon=True)
-            for name, loop in (("work", self.work), ("lock", self.lock))
+            for name, loop in (("work", self.work), ("lock", self.lock), ("books", self.books))
         ]
         for thread in threads:
             thread.start()
@@ -109,12 +111,13 @@ class Service:
     @property
     def beats(self) -> dict[str, Beat]:
         """The signs of life of every loop."""
-        return {"pulse": self.pulse.beat, "work": self.work.beat, "lock": self.lock.beat}
+        loops = {"pulse": self.pulse, "work": self.work, "lock": self.lock, "books": self.books}
+        return {name: loop.beat for name, loop in loops.items()}
 
     def run_ended(self, outcome: str) -> None:
         """Count a run, and read the books again soon."""
         self.metrics.runs.labels(outcome).inc()
-        self.work.hurry("journal")
+        self.books.hurry("journal")
 
     def look_now(self) -> None:
         """Make the reading and the checks due at once."""
