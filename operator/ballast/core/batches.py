@@ -18,6 +18,13 @@ from ballast.core.throttles import SAFE_SHARE
 JSON_BYTES_PER_MOVE: Final = 40
 """Of Kafka's reassignment JSON, besides the topic's name and the broker ids."""
 
+STAGGER_S: Final = 2.0
+"""Work, in seconds of a destination's throttle, that one choice may start there besides its first move.
+
+A throttle is shared by a broker's moves, so one move fills the link as well as four; started one after another, they also end
+one after another, and there is always one to go on while the next is chosen.
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
@@ -50,12 +57,17 @@ class _Links:
     out: Counter[int] = field(default_factory=Counter)
     intake_in: Counter[int] = field(default_factory=Counter)
     intake_out: Counter[int] = field(default_factory=Counter)
+    fresh_in: Counter[int] = field(default_factory=Counter)
+    """Bytes of the moves admitted in this very choice, per destination."""
     moves: int = 0
     left_bytes: int = 0
     json_bytes: int = 60
 
-    def add(self, load: Load) -> None:
+    def add(self, load: Load, *, fresh: bool = False) -> None:
         fan = len(load.move.adding)
+        if fresh:
+            for b in load.move.adding:
+                self.fresh_in[b] += load.left_bytes // fan
         self.into.update(load.move.adding)
         self.out[load.leader] += 1
         for b in load.move.adding:
@@ -90,7 +102,7 @@ def choose(
         if links.moves >= caps.moves_in_cluster:
             break
         if _fits(load, links, caps, rates, left):
-            links.add(load)
+            links.add(load, fresh=True)
             for b in load.move.adding:
                 if b in left:
                     left[b] -= load.left_bytes // max(len(load.move.adding), 1)
@@ -111,12 +123,19 @@ def _fits(load: Load, links: _Links, caps: Caps, rates: Mapping[int, int], room:
         if _outruns(links.intake_out[load.leader], load.inbound_bytes_per_s * fan, rates.get(load.leader)):
             return False
     size = load.left_bytes // max(fan, 1)
+    if any(_lockstep(links.fresh_in[b], size, rates.get(b)) for b in move.adding):
+        return False
     return all(
         links.into[b] < caps.moves_in_per_broker
         and (b not in room or size <= room[b])
         and not _outruns(links.intake_in[b], load.inbound_bytes_per_s, rates.get(b))
         for b in move.adding
     )
+
+
+def _lockstep(fresh: int, size: int, rate: int | None) -> bool:
+    """Would large moves that start together also end together, and leave the link idle until the next look?"""
+    return rate is not None and fresh > 0 and fresh + size > rate * STAGGER_S
 
 
 def _outruns(intake: int, more: float, rate: int | None) -> bool:

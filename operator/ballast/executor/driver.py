@@ -216,6 +216,8 @@ class Driver:
                     self._feed(Asked(self._wishes.popleft()))
                 self._measure_once()
                 self._feed(Observed(self._looker.look(needs(self._current))))
+                if self._current.verdicts:
+                    self._looker.hurry()
                 self._write([])
                 pause_s = self._pause_s()
             except Unavailable as silence:

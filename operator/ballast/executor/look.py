@@ -20,6 +20,8 @@ from ballast.ports.cluster import BrokerLogs, ClusterReader
 from ballast.ports.time import Clock
 
 FULL_EVERY_S: Final = 60.0
+HURRY_S: Final = 2.0
+"""Age of the reading that a refusal is judged by again."""
 SHARE_OF_TIME: Final = 10.0
 """A reading that took t seconds is not repeated within this many times t."""
 
@@ -29,13 +31,18 @@ class _Cadence:
 
     def __init__(self, every_s: float) -> None:
         self._every_s = every_s
-        self._next_s = float("-inf")
+        self._next_s = self._ended_s = float("-inf")
+        self._cost_s = 0.0
 
     def due(self, now_s: float) -> bool:
         return now_s >= self._next_s
 
     def took(self, began_s: float, ended_s: float) -> None:
-        self._next_s = ended_s + max(self._every_s, (ended_s - began_s) * SHARE_OF_TIME)
+        self._ended_s, self._cost_s = ended_s, ended_s - began_s
+        self._next_s = ended_s + max(self._every_s, self._cost_s * SHARE_OF_TIME)
+
+    def hurry(self, every_s: float) -> None:
+        self._next_s = min(self._next_s, self._ended_s + max(every_s, self._cost_s * SHARE_OF_TIME))
 
 
 class Looker:
@@ -47,7 +54,6 @@ class Looker:
         self._full = _Cadence(FULL_EVERY_S)
         self._light = _Cadence(policy.guard_s)
         self._logs = _Cadence(policy.progress_s)
-        self._guard_s = policy.guard_s
         self._state: ClusterState | None = None
         self._slow: ClusterState | None = None
         self._sizes: dict[TopicPartition, int] = {}
@@ -73,9 +79,9 @@ class Looker:
         """The last whole-cluster reading, however old."""
         return self._state
 
-    def forget(self) -> None:
-        """Read everything anew: a refusal is to be judged by fresh facts."""
-        self._light = _Cadence(self._guard_s)
+    def hurry(self) -> None:
+        """Something is refused: it is to be judged by fresher facts than usual."""
+        self._light.hurry(HURRY_S)
 
     def look(self, needs: Needs) -> Picture:
         """One look; partitions are read before the list, so that an ended move is never called gone too early."""

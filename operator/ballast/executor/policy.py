@@ -67,7 +67,7 @@ class ExecutionPolicy:
     """Share of a log dir's total size that a move must leave free."""
     max_attempts: int = 4
     """Submissions (and elections, and throttle settings) per partition before it ends as failed."""
-    measure_s: float = 3.0
+    measure_s: float = 2.0
     """How long the intake of the moving partitions is measured before a throttled run begins; 0 trusts the rate."""
     guard_sick_neighbours: bool = True
     """Hold moves while another partition on a broker they touch is under-replicated."""
