@@ -298,3 +298,11 @@ def test_rates_are_max_min_fair() -> None:
     """What one flow cannot use goes to the others."""
     a, b, slow = ("out", 1), ("in", 2), ("in", 3)
     assert fair_rates([(a, b), (a, slow)], {a: 10.0, b: 100.0, slow: 2.0}) == pytest.approx([8.0, 2.0])
+
+
+def test_what_happens_in_a_long_sleep_is_dated_when_it_happens() -> None:
+    """Metadata shows the end of a move a moment after it, not after the sleep in which it fell."""
+    sim = cluster()
+    sim.alter_reassignments({T0: (3, 4)})
+    sim.world.clock.sleep(600)
+    assert sim.partitions([T0])[T0].replicas == (3, 4)

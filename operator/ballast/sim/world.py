@@ -39,6 +39,7 @@ class SimWorld:
         """Per partition, from which moment on metadata shows which state; the first entry is what it shows now."""
         self.controller = SimController(self.brokers, self.topics, self.physics, self._publish)
         self._topics_made = 0
+        self._tick_at_s: float | None = None
         clock.subscribe(self._advance)
         if self.physics.auto_leader_rebalance_s is not None:
             self._rebalance_leaders_each(self.physics.auto_leader_rebalance_s)
@@ -150,14 +151,21 @@ class SimWorld:
 
     def _advance(self, elapsed: float) -> None:
         """Work off a piece of time in ticks; one long tick where nothing is being copied."""
+        end = self.clock.monotonic_s()
         while elapsed > 1e-9:
             step = min(elapsed, self.physics.tick_s) if self._busy() else elapsed
             elapsed -= step
+            # What happens in a tick is dated at its end, however long the sleep is that the tick is part of.
+            self._tick_at_s = end - elapsed
             self._fence_the_silent()
             self._produce(step)
             self._drop_laggards()
             self._replicate(step)
             self._copy_within_brokers(step)
+        self._tick_at_s = None
+
+    def _now_s(self) -> float:
+        return self.clock.monotonic_s() if self._tick_at_s is None else self._tick_at_s
 
     def _busy(self) -> bool:
         silent = any(b.silent_since_s is not None and not b.fenced for b in self.brokers.values())
@@ -167,7 +175,7 @@ class SimWorld:
         )
 
     def _fence_the_silent(self) -> None:
-        now = self.clock.monotonic_s()
+        now = self._now_s()
         for broker in self.brokers.values():
             silent = broker.silent_since_s
             if silent is not None and not broker.fenced and now - silent >= self.physics.session_timeout_s:
@@ -191,7 +199,7 @@ class SimWorld:
         """A leader drops followers that stopped fetching before the controller has fenced them."""
         if all(b.silent_since_s is None for b in self.brokers.values()):
             return
-        now = self.clock.monotonic_s()
+        now = self._now_s()
         quiet = {
             b.id
             for b in self.brokers.values()
@@ -268,7 +276,7 @@ class SimWorld:
         self._show(partition.name, _state(partition), lag_s=self.physics.metadata_lag_s)
 
     def _show(self, name: TopicPartition, state: PartitionState | None, *, lag_s: float) -> None:
-        visible = self.clock.monotonic_s() + lag_s
+        visible = self._now_s() + lag_s
         self.seen.setdefault(name, deque()).append((visible, state))
 
     # Small things
