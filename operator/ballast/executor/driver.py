@@ -49,6 +49,7 @@ from ballast.executor.run import (
     Stage,
     changes,
     dump_run,
+    expired,
     load_runs,
     new_run,
 )
@@ -61,6 +62,8 @@ REQUESTS_EVERY_S: Final = 2.0
 """How often the driver looks whether somebody asks for something."""
 STILL_S: Final = 1.0
 """Two listings this far apart that agree mean that the cluster stands still."""
+KEEP_RUNS: Final = 50
+"""Runs that have ended and whose story (and way back) the journal keeps."""
 BACK_OFF_S: Final = 10.0
 """Longest wait between looks while the cluster does not answer."""
 
@@ -385,6 +388,9 @@ class Driver:
         self._write([])
         if not run.ended:
             return summary(run, "left", self._clock.monotonic_s() - began_s)
+        old = expired(load_runs(self._journal.read(), self._now()), KEEP_RUNS)
+        if old:
+            self._journal.append(old)
         owed: tuple[Setting, ...] = ()
         if self._throttler.ledger:
             try:

@@ -397,3 +397,10 @@ def load_runs(records: Iterable[Record], now: Now) -> dict[str, Run]:
         if (len(moves.get(run_id, ())), len(elections.get(run_id, ()))) == (h["moves"], h["elections"])
     ]
     return {r.id: r for r in sorted(out, key=lambda r: (r.started_ms, r.id))}
+
+
+def expired(runs: Mapping[str, Run], keep: int) -> list[Record]:
+    """Tombstones for the oldest runs that have ended, beyond the newest ``keep``; an open run never expires."""
+    ended = [r for r in runs.values() if r.ended]
+    old = ended[: max(0, len(ended) - keep)]
+    return [Record(record.key, None) for r in old for record in dump_run(r)]

@@ -16,7 +16,18 @@ from ballast.core.guards import judge
 from ballast.core.plan import Move, Plan
 from ballast.errors import Refused, UsageError
 from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.run import ElectionStage, Now, Stage, changes, dump_run, load_runs, new_run, with_moves
+from ballast.executor.run import (
+    ElectionStage,
+    Now,
+    Phase,
+    Stage,
+    changes,
+    dump_run,
+    expired,
+    load_runs,
+    new_run,
+    with_moves,
+)
 from ballast.executor.transitions import ELECTION_TRANSITIONS, TRANSITIONS, EffectKind, elect_to, move_to
 from ballast.ports.journal import Record
 
@@ -62,6 +73,14 @@ def test_half_read_run_is_not_there_yet() -> None:
     """A reader that sees the header before the moves does not take the run for an empty one."""
     run = new_run("r", Plan("level", "c", "f", (Move("t", 0, (1,), (2,)),)), ExecutionPolicy(), NOW)
     assert load_runs(dump_run(run)[:1], NOW) == {}
+
+
+def test_old_runs_expire_whole_and_open_ones_never() -> None:
+    """Beyond the newest few, runs that have ended leave the journal with all their records."""
+    plan = Plan("level", "c", "f", (Move("t", 0, (1,), (2,)),))
+    runs = {str(i): new_run(str(i), plan, ExecutionPolicy(), Now(i, 0.0)) for i in range(4)}
+    runs |= {i: replace(runs[i], phase=Phase.ENDED) for i in ("0", "1", "2")}
+    assert {(r.key, r.value) for r in expired(runs, 2)} == {("run/0", None), ("move/0/t-0", None)}
 
 
 def test_policy_round_trip_and_refusals() -> None:
@@ -138,6 +157,15 @@ def test_full_disks_first_then_the_busiest_link() -> None:
     ]
     order = [m.partition for m in choose(waiting, [], CAPS, rates={}, room={}, full={3})]
     assert order == [2, 1, 0]
+
+
+def test_large_moves_start_one_after_another_under_a_throttle() -> None:
+    """Large moves that began together would end together; small ones that fit into two seconds may begin at once."""
+    large = [Load(Move("t", i, (i + 1,), (5,), 100), i + 1, 100) for i in range(2)]
+    small = [Load(Move("t", i, (i + 1,), (5,), 5), i + 1, 5) for i in range(2)]
+    assert len(choose(large, [], CAPS, rates={5: 10}, room={})) == 1
+    assert len(choose(small, [], CAPS, rates={5: 10}, room={})) == 2
+    assert len(choose(large[1:], large[:1], CAPS, rates={5: 10}, room={})) == 1
 
 
 def test_producers_share_of_the_throttle_bounds_what_runs_together() -> None:
