@@ -23,6 +23,7 @@ SETS: Final[dict[str, tuple[str, ...]]] = {
     "kafka-4.3.1": ("org.apache.kafka:kafka_2.13:4.3.1", LOG_BINDING.format("1.7.36")),
     "kafka-3.9.2": ("org.apache.kafka:kafka_2.13:3.9.2", LOG_BINDING.format("1.7.36")),
     "kafka-2.3.1": ("org.apache.kafka:kafka_2.12:2.3.1", LOG_BINDING.format("1.7.26")),
+    "kafka-tools-3.9.2": ("org.apache.kafka:kafka-tools:3.9.2",),
     "kafka-tools-4.3.1": ("org.apache.kafka:kafka-tools:4.3.1", "org.apache.kafka:kafka_2.13:4.3.1"),
 }
 EXCLUDED: Final = ("log4j:log4j", "ch.qos.reload4j:reload4j", "org.slf4j:slf4j-log4j12", "org.slf4j:slf4j-reload4j")

@@ -8,19 +8,23 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.leadership import elections, imbalance
-from ballast.core.placement import BrokerMetadata, expand_replicas
+from ballast.core.placement import BrokerMetadata, assign_replicas, expand_replicas
 from ballast.ports.cluster import Cluster
 from ballast.sandbox import Sandbox, SandboxSpec
+from ballast.sandbox.jars import ensure_jars
+from ballast.sandbox.java import ensure_java
 from ballast.wiring.cluster import open_cluster
 
 pytestmark = pytest.mark.kafka
 
+STOCK = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 CHECK_INTERVAL_S = 8
 PATIENCE_S = 90
 PER_BROKER = 18
@@ -118,6 +122,32 @@ def test_the_controller_acts_on_the_brokers_that_ballast_names(rebalancing: Reba
     after = rebalancing.until("the last election", lambda s: all(leaders(s)[n] == b for n, b in again.items()))
     assert {name: leaders(after)[name] for name in at_the_limit} == at_the_limit
     assert imbalance(after).over_ids == ()
+
+
+def test_generate_is_the_stock_tools_of_that_version(rebalancing: Rebalancing, tmp_path: Path) -> None:
+    """The 3.9 tool places by the classic algorithm: same text, and each of its draws is some start and shift of ours."""
+    sandbox = rebalancing.sandbox
+    rebalancing.cluster.create_topic("generated", dict.fromkeys(range(9), (1, 2, 3)))
+    rebalancing.until("the topic", lambda s: sum(n.topic == "generated" for n in s.index) == 9)
+    file = tmp_path / "topics.json"
+    file.write_text('{"topics": [{"topic": "generated"}], "version": 1}')
+    asked = ["--generate", "--topics-to-move-json-file", str(file), "--broker-list", "1,2,3,4"]
+    asked += ["--bootstrap-server", sandbox.bootstrap_server]
+    path = ":".join(map(str, ensure_jars("kafka-tools-3.9.2")))
+    stock_tool = [ensure_java().executable, "-Xmx128m", "-cp", path, STOCK]
+    brokers = [BrokerMetadata(b, sandbox.spec.rack_of(b)) for b in sandbox.broker_ids]
+    known = [
+        list(assign_replicas(brokers, 9, 3, start_index=start, replica_shift=shift).values())
+        for start in range(4)
+        for shift in range(4)
+    ]
+    answers = []
+    for tool in ([sys.executable, "-m", "ballast", "reassign"], stock_tool):
+        result = subprocess.run([*tool, *asked], capture_output=True, text=True, timeout=120, check=True)
+        *rest, proposal = result.stdout.splitlines()
+        answers.append(rest)
+        assert [tuple(p["replicas"]) for p in json.loads(proposal)["partitions"]] in known
+    assert answers[0] == answers[1]
 
 
 def test_an_expansion_is_foretold(rebalancing: Rebalancing) -> None:
