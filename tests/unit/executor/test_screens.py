@@ -1,0 +1,134 @@
+"""What people and programs see of a run, and what Ctrl-C does to it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import threading
+
+import click
+import pytest
+from rich.console import Console
+from tests.unit.executor.scenes import MB, T, scene
+
+from ballast.cli.run_options import Rate, policy_from
+from ballast.cli.run_screen import JsonScreen, LineScreen, LiveScreen, carry_out, human_time
+from ballast.core.plan import Move
+from ballast.executor.events import RunResult
+from ballast.executor.policy import ExecutionPolicy
+
+THROTTLED = ExecutionPolicy(throttle_bytes_per_s=5 * MB)
+
+
+def run_with(screen: JsonScreen | LineScreen | LiveScreen) -> RunResult:
+    """A throttled move on the simulated cluster, heard by this screen."""
+    s = scene()
+    s.driver.listen(screen)
+    return s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 100 * MB)), THROTTLED, run_id="r")
+
+
+def test_json_lines_tell_the_whole_story(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every line is a JSON document; the last one is the result, in between bytes grow and the move passes its stages."""
+    screen = JsonScreen()
+    run_with(screen)
+    screen.draw()
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert lines[0]["event"] == "began"
+    assert lines[-1] == {**lines[-1], "event": "ended", "status": "done", "throttle_debts": []}
+    stages = [line["to"] for line in lines if line["event"] == "move"]
+    assert stages == ["throttled", "submitted", "moving", "unthrottled", "verified"]
+    done = [line["bytes_done"] for line in lines if line["event"] == "progress"]
+    assert done == sorted(done)
+    assert done[-1] == 100 * MB
+
+
+def test_plain_lines_name_the_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a terminal the story is plain lines on stderr, and stdout stays empty."""
+    screen = LineScreen()
+    run_with(screen)
+    screen.draw()
+    captured = capsys.readouterr()
+    assert "Run r begins: test (1 moves)." in captured.err
+    assert "0 of 1 moves done" in captured.err
+    assert captured.out == ""
+
+
+def test_bars_show_the_move_and_the_whole() -> None:
+    """On a terminal each move in flight has a bar, and so has the whole, with rate and time left."""
+    screen = LiveScreen()
+    out = io.StringIO()
+    screen._console = Console(file=out, force_terminal=True, width=120)
+    screen._live.console = screen._console
+    s = scene()
+
+    class Both:
+        """Draws after everything it hears."""
+
+        def hear(self, happening: object) -> None:
+            """Hear and draw."""
+            screen.hear(happening)  # type: ignore[arg-type]
+            screen.draw()
+
+    s.driver.listen(Both())
+    with screen.shown():
+        s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 100 * MB)), THROTTLED, run_id="r")
+    text = out.getvalue()
+    assert "t-0" in text
+    assert "MiB/s" in text
+    assert "left" in text
+
+
+def test_interrupt_without_a_terminal_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SIGINT tells the driver to leave; what it was doing ends by itself."""
+    s = scene()
+    left = threading.Event()
+    monkeypatch.setattr(s.driver, "leave", left.set)
+
+    def act() -> RunResult:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert left.wait(30)
+        return RunResult("r", "left")
+
+    before = signal.getsignal(signal.SIGINT)
+    assert carry_out(act, s.driver, LineScreen()).exit_code == 130
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_failures_of_the_run_reach_the_command() -> None:
+    """Whatever the driver raises is raised in the main thread."""
+    s = scene()
+
+    def act() -> RunResult:
+        raise ValueError("a bug")
+
+    with pytest.raises(ValueError, match="a bug"):
+        carry_out(act, s.driver, LineScreen())
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [("50MB", 50_000_000), ("50MiB", 52_428_800), ("1.5 gb/s", 1_500_000_000), ("900", 900), ("4k", 4000)],
+)
+def test_rates_as_people_write_them(text: str, rate: int) -> None:
+    """Decimal and binary units, with and without per second."""
+    assert Rate().convert(text, None, None) == rate
+
+
+@pytest.mark.parametrize("text", ["auto", "0", "-1", "fast", "5 parsecs"])
+def test_what_is_no_rate_is_refused(text: str) -> None:
+    """Nonsense, zero and an ``auto`` where none is known are usage errors."""
+    with pytest.raises(click.BadParameter):
+        Rate().convert(text, None, None)
+
+
+def test_policy_from_options() -> None:
+    """Options become the policy; what was not given keeps its default."""
+    options = dict.fromkeys(
+        ("throttle", "moves_in", "moves_out", "moves_at_once", "bytes_at_once", "cancel_stalled_after")
+    )
+    given = {**options, "patience": 5.0, "raise_throttle": True, "one_batch": False}
+    assert policy_from(given) == ExecutionPolicy(refusal_patience_s=5.0, raise_throttle=True)
+    assert policy_from({**given, "throttle": "auto"}).throttle_auto
+    assert human_time(3725) == "1 h 02 min"
