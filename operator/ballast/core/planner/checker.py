@@ -126,10 +126,18 @@ class _Judge:
         topic = self.state.topics[int(self.state.partitions.topic[row])]
         if not self.intent.selection.topic(topic.name) or topic.deleting or bool(self.state.moving[row]):
             self._report("selection", move, "is left out, being deleted or already moving")
+        self._sources(move)
         self._destinations(move)
         self._factor(move)
         self._racks_kept(move)
         self._intent(move)
+
+    def _sources(self, move: Move) -> None:
+        """Brokers that the selection leaves out stay as they are, unless they are dead or to be emptied."""
+        select = self.intent.selection
+        for b in move.removing:
+            if not select.broker(b) and b not in self.emptied and self.brokers[b].alive:
+                self._report("selection", move, f"would leave broker {b}, which the selection leaves out")
 
     def _destinations(self, move: Move) -> None:
         for b in set(move.new) - set(move.old):
@@ -159,6 +167,11 @@ class _Judge:
             if count > limit and count > before[rack]:
                 self._report("rack", move, f"would have {count} replicas in rack {rack}, at most {limit} are right")
 
+    def _crowding(self, members: tuple[int, ...]) -> int:
+        """Replicas beyond what each rack should hold."""
+        limit = -(-len(members) // self.racks)
+        return sum(max(count - limit, 0) for count in Counter(self._rack(b) for b in members).values())
+
     def _rack(self, broker: int) -> str | None:
         found = self.brokers.get(broker)
         return found.rack if found else None
@@ -187,7 +200,7 @@ class _Judge:
                 if adding != {intent.new} or removing != {intent.old}:
                     wrong = f"does more than put {intent.new} in the place of {intent.old}"
             case Racks():
-                if len({self._rack(b) for b in move.new}) <= len({self._rack(b) for b in move.old}):
+                if self._crowding(move.new) >= self._crowding(move.old):
                     wrong = "moves, though that repairs no rack"
             case ChangeReplicationFactor() | Level():
                 pass

@@ -40,14 +40,19 @@ def obstacles_of(
 def _homeless(state: ClusterState, problem: Problem, homeless: Flags, spent: str) -> list[Obstacle]:
     rows = np.unique(np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))[homeless])
     out = []
-    takers = int(problem.scope.takes.sum())
+    takes, leave = problem.scope.takes, problem.scope.leave
+
+    def usable(row: int) -> int:
+        holders = problem.old[problem.old_start[row] : problem.old_start[row + 1]]
+        return len(set(np.flatnonzero(takes & ~leave).tolist()) | set(holders[~leave[holders]].tolist()))
+
     for row in rows[:MOST].tolist():
         name = str(state.name(row))
         wanted = int(problem.start[row + 1] - problem.start[row])
         if spent:
             detail, remedy = f"a replica must move, but {spent}", "Allow more bytes or moves."
-        elif takers + int(problem.old_start[row + 1] - problem.old_start[row]) <= wanted or takers == 0:
-            detail = f"it shall have {wanted} replicas, but only {takers} brokers take new ones"
+        elif usable(row) < wanted:
+            detail = f"it shall have {wanted} replicas, but only {usable(row)} brokers may hold one"
             remedy = "Add brokers, or uncordon some."
         else:
             detail = "no broker that takes replicas has a free rack and enough disk for it"

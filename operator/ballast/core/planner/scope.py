@@ -38,6 +38,8 @@ class Scope:
     """May become preferred leader."""
     leave: Flags
     """Every replica here must go elsewhere."""
+    gives: Flags
+    """May lose replicas or leadership that it need not lose."""
     unlead: Flags
     """Must give preferred leadership up."""
     shares: Flags
@@ -69,6 +71,7 @@ def scope_of(state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Scop
         takes=alive & chosen & ~cordoned & ~draining,
         leads=alive & chosen & ~draining & ~demoted,
         leave=np.zeros(len(brokers), np.bool_),
+        gives=chosen.copy(),
         unlead=(draining | demoted) & chosen,
         shares=alive & chosen & ~draining,
         open_rows=_open_rows(state, intent.selection, policy),
@@ -108,6 +111,7 @@ def _apply(scope: Scope, state: ClusterState, intent: Intent, ids: Ints, alive: 
             scope.takes &= mask
             scope.leads &= mask
             scope.unlead[:] = False
+            scope.gives &= ~mask
             scope.roam = scope.shift = True
         case ChangeReplicationFactor():
             scope.factor = np.where(scope.open_rows, np.int32(intent.to), scope.factor).astype(np.int32)

@@ -164,6 +164,7 @@ def sweep(
 ) -> int:
     """Offer every replica a better broker, in this order; returns how many took it."""
     start, cur, row, old_start, old, _, _, _, _, _, size = world[:11]
+    gives = world[14]
     resources = load.shape[1]
     most = np.zeros(resources, np.int64)
     for n in range(len(near)):
@@ -180,7 +181,7 @@ def sweep(
             continue
         source = cur[slot]
         at_home = contains(old, old_start[p], old_start[p + 1], source)
-        if at_home and not roam:
+        if at_home and not (roam and gives[source]):
             continue
         cost = lead if slot == start[p] else follow
         if at_home:
@@ -204,7 +205,7 @@ def sweep(
 def shift_leaders(world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, rows: Any, toll: int) -> int:
     """Offer every partition a better leader among its replicas; costs no byte, only the toll for each change from before."""
     start, cur, _, old_start, old = world[:5]
-    unlead = world[13]
+    unlead, gives = world[13], world[14]
     changed = 0
     for n in range(len(rows)):
         p = rows[n]
@@ -214,6 +215,8 @@ def shift_leaders(world: Any, load: Any, lead: Any, follow: Any, low: Any, high:
         best, best_score = -1, 0
         if unlead[leader]:
             best_score = NONE
+        elif not gives[leader] and leader == before:
+            continue
         given = 0
         for k in range(load.shape[1]):
             x = load[leader, k]
@@ -289,6 +292,7 @@ def swap_scan(
     brokers drawn from ``seed``; of each partner's replicas a run of ``samples`` is tried.
     """
     start, cur, row, old_start, old = world[:5]
+    gives = world[14]
     brokers = len(load)
     draw = np.uint64(seed * 2 + 1)
     changed = 0
@@ -299,6 +303,8 @@ def swap_scan(
             continue
         a = cur[slot]
         away = not contains(old, old_start[p], old_start[p + 1], a)
+        if not away and not (roam and gives[a]):
+            continue
         cost_a = lead if slot == start[p] else follow
         best, best_score = -1, 0
         homes = old_start[p + 1] - old_start[p] if away else 0
@@ -325,7 +331,7 @@ def swap_scan(
                 score = pair_gain(load, low, high, a, b, cost_a, p, cost_b, q) * UNIT - price * added
                 if score <= best_score or added > budget[0]:
                     continue
-                if not roam and contains(old, old_start[q], old_start[q + 1], b):
+                if not (roam and gives[b]) and contains(old, old_start[q], old_start[q + 1], b):
                     continue
                 if fits(world, q, other, a):
                     best, best_score = other, score

@@ -13,12 +13,28 @@ from ballast.core.cluster import Flags, SmallInts
 from ballast.core.planner.search import kernels
 from ballast.core.planner.search.world import World
 
-PRICES: Final = (6144, 4608, 3584, 2816, 2304, 1920, 1536, 1228, 980, 784, 560, 400, 256, 128, 64, 24, 8)
+PRICES: Final = (6000, 3000, 2000, 1400, 1000, 700, 400, 100)
 """The falling price of a byte, in 1/1024 of a unit of excess."""
-FULL_SCAN: Final = 128
+FINE_PRICES: Final = (6144, 4608, 3584, 2816, 2304, 1920, 1536, 1228, 980, 784, 560, 400, 256, 128, 64, 24, 8)
+SMALL: Final = 10_000
+"""Up to so many replica slots there is time for finer prices and more polishing."""
+
+FULL_SCAN: Final = 32
 """Up to so many brokers every one is a candidate for every replica."""
-WINDOW: Final = 14
+WINDOW: Final = 10
 """Candidates for each replica beyond that."""
+SETTLE_PARTNERS: Final = 3
+"""Brokers drawn for each replica on a broker that is still outside its band."""
+SETTLE_SAMPLES: Final = 8
+"""Replicas tried on each of them; twice as many in each further round."""
+POLISH_SLOTS: Final = 150_000
+"""Replica slots that all rounds of polishing look at together."""
+POLISH_ROUNDS: Final = 60
+POLISH_PATIENCE: Final = 16
+"""Rounds without a better plan after which polishing ends."""
+POLISH_SAMPLES: Final = 64
+"""Replicas tried at the home of one that left it."""
+POLISH_PARTNERS: Final = 1
 
 
 def search(world: World, *, seed: int) -> Flags:
@@ -28,7 +44,7 @@ def search(world: World, *, seed: int) -> Flags:
     homeless = run.force()
     run.leaders()
     if run.roam:
-        run.descend(PRICES)
+        run.descend(FINE_PRICES if len(world.cur) <= SMALL else PRICES)
         run.settle()
         run.polish()
     else:
@@ -121,15 +137,25 @@ class _Search:
 
     def settle(self) -> None:
         """Bring the last brokers in: sweeps that pay any price, and swaps."""
+        price = 1
         for round_ in range(12):
             if not self.world.excess:
                 return
-            changed = self.sweep(1)
+            changed = self.sweep(price)
             self.leaders()
-            changed += self.swap(self._of_offenders(), price=1, partners=6, samples=48, seed=self.seed + round_)
+            changed += self.swap(
+                self._of_offenders(),
+                price=price,
+                partners=SETTLE_PARTNERS,
+                samples=SETTLE_SAMPLES << min(round_, 3),
+                seed=self.seed + round_,
+            )
             self.leaders()
-            if not changed:
+            if not changed and not price:
                 return
+            if not changed:
+                # A broker a hair outside its band repairs less than any price: now bytes do not count.
+                price = 0
 
     def swap(self, slots: SmallInts, *, price: int, partners: int, samples: int, seed: int) -> int:
         """One scan for exchanges."""
@@ -169,17 +195,26 @@ class _Search:
         """Raise the price again and come down from the best plan, as often as the cluster's size affords."""
         w = self.world
         slots = len(w.cur)
-        rounds = int(min(60, 400_000 // max(slots, 1)))
+        small = slots <= SMALL
+        rounds = POLISH_ROUNDS if small else max(1, POLISH_SLOTS // slots)
+        samples = POLISH_SAMPLES * (4 if small else 1)
         best = w.save()
         best_score = (w.excess, w.copied)
+        idle = 0
         for n in range(rounds):
             price = (1200, 900, 700, 500)[n % 4]
-            self.swap(self._away(), price=price, partners=1, samples=256, seed=self.seed + 1000 + n)
+            self.swap(self._away(), price=price, partners=POLISH_PARTNERS, samples=samples, seed=self.seed + 1000 + n)
             self.descend((price, price // 2, price // 4, 64, 8))
             self.settle()
             score = (w.excess, w.copied)
             if score < best_score:
                 best, best_score = w.save(), score
+                idle = 0
             else:
                 w.restore(best)
+                idle += 1
+                if idle >= POLISH_PATIENCE:
+                    break
         w.restore(best)
+        # What no longer helps goes back to the leader it had: a change nobody needs is a change too many.
+        self.leaders(toll=1)

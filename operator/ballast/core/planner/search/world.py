@@ -62,6 +62,7 @@ class World:
             p.room,
             self.held,
             s.unlead,
+            s.gives,
         )
 
     @property
