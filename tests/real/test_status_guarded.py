@@ -147,6 +147,22 @@ def test_a_broker_that_does_not_answer_is_one_sentence(own_cluster: Callable[...
     assert "does not answer" in err
 
 
+def test_a_frozen_broker_does_not_keep_us_out(own_cluster: Callable[..., Sandbox], tmp_path: Path) -> None:
+    """The first of the bootstrap servers is frozen: the next one serves, and what the frozen one hides is a gap."""
+    sandbox = own_cluster(session_timeout_ms=60_000)
+    sandbox.pause_broker(1)
+    code, out, err = status(sandbox, None, tmp_path, "--output", "json")
+    sandbox.resume_broker(1)
+    assert code == 0, err
+    document = json.loads(out)
+    one = document["brokers"][0]
+    assert (one["alive"], one["replicaBytes"], one["diskTotalBytes"]) == (True, None, None)
+    assert {(g["subject"], g["missing"]) for g in document["gaps"]} == {
+        ("broker 1", "log dirs"),
+        ("broker 1", "configs"),
+    }
+
+
 def test_a_token_lets_every_client_in(own_cluster: Callable[..., Sandbox], tmp_path: Path) -> None:
     """OAUTHBEARER works for what is read by one client library and for the offsets, which the other reads."""
     module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"

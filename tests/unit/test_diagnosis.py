@@ -96,7 +96,7 @@ def silent(connection: socket.socket) -> None:
 def test_a_broker_that_answers_is_enough() -> None:
     """One good server among bad ones is all that is needed."""
     with server(broker) as good:
-        knock([("127.0.0.1", 1), good], Security(), timeout_s=5)
+        assert knock([("127.0.0.1", 1), good], Security(), timeout_s=5) == good
 
 
 @pytest.mark.parametrize(

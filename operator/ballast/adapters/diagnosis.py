@@ -51,8 +51,10 @@ def parse_servers(text: str) -> list[tuple[str, int]]:
     return servers
 
 
-def knock(servers: Sequence[tuple[str, int]], security: Security, *, timeout_s: float = KNOCK_TIMEOUT_S) -> None:
-    """Return as soon as one server behaves like a broker; else raise what is wrong with the first of them."""
+def knock(
+    servers: Sequence[tuple[str, int]], security: Security, *, timeout_s: float = KNOCK_TIMEOUT_S
+) -> tuple[str, int]:
+    """The first server that behaves like a broker; when there is none, raise what is wrong with the first of all."""
     context = security.tls_context()
     first: BallastError | None = None
     for host, port in servers:
@@ -61,7 +63,7 @@ def knock(servers: Sequence[tuple[str, int]], security: Security, *, timeout_s: 
         except Unavailable as failure:
             first = first or failure
         else:
-            return
+            return host, port
     assert first is not None
     raise first
 

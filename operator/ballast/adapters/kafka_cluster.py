@@ -40,7 +40,7 @@ from ballast.adapters.responses import (
 )
 from ballast.core.assemble import Change, Facts, LogColumns, assemble, reconcile
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, ConfigValue, Gap, Topic, TopicPartition
-from ballast.errors import AuthenticationFailed, BallastError, Refused
+from ballast.errors import AuthenticationFailed, BallastError, Refused, Unavailable
 from ballast.ports.cluster import (
     BrokerLogs,
     ConfigChange,
@@ -244,7 +244,7 @@ class KafkaCluster:
         """Metadata between two listings of moves, read again while they contradict each other."""
         listed = self._listed()
         for attempt in range(TORN_READS):
-            metadata = read_metadata(self._wire.ask("metadata", lambda: MetadataRequest(topics=None)))
+            metadata = self._metadata()
             before, listed = listed, self._listed()
             if before is None or listed is None:
                 gap = Gap(
@@ -264,6 +264,14 @@ class KafkaCluster:
             Gap(f"partition {n}", "a settled replica list", "it changes faster than it can be read") for n in torn
         )
         return metadata, moves, gaps
+
+    def _metadata(self) -> Metadata:
+        metadata = read_metadata(self._wire.ask("metadata", lambda: MetadataRequest(topics=None)))
+        if not metadata.brokers:
+            # A broker that has just started answers before the controller has told it of the cluster.
+            self._wire.reconnect()
+            raise Unavailable("The broker that was asked does not know its cluster yet.", hint="Try again in a moment.")
+        return metadata
 
     def _listed(self) -> dict[TopicPartition, Change] | None:
         """The moves in flight; None where the cluster cannot say."""

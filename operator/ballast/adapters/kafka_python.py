@@ -35,6 +35,8 @@ MakeRequest = Callable[[], Any]
 """A request is used up by sending it (the client writes the version into it), so each send makes its own."""
 
 _NOT_CONTROLLER: Final = 41
+_QUORUM: Final = 55
+"""DescribeQuorum, which only brokers of KRaft clusters know."""
 _KAFKAS_OWN_NAMES: Final = {
     6: "NOT_LEADER_OR_FOLLOWER",
     17: "INVALID_TOPIC_EXCEPTION",
@@ -46,9 +48,11 @@ _KAFKAS_OWN_NAMES: Final = {
 class _Link:
     """kafka-python's connections and the one thread that serves them."""
 
-    def __init__(self, configuration: Mapping[str, Any], bootstrap_timeout_s: float) -> None:
+    def __init__(self, configuration: Mapping[str, Any], server: tuple[str, int], bootstrap_timeout_s: float) -> None:
         self._net = NetworkSelector(**configuration)
         self._manager = KafkaConnectionManager(self._net, **configuration)
+        self._server: tuple[str, int] = server
+        self._favourite: int | None = None
         self._net.start()
         try:
             self._manager.bootstrap(bootstrap_timeout_s * 1000)
@@ -70,14 +74,29 @@ class _Link:
         return self._manager.call_soon(attempt, *args)
 
     async def send(self, request: Any, node: int | None, wait_s: float) -> Any:
-        """One request, one bounded wait."""
+        """One request, one bounded wait.
+
+        What any broker may answer is always asked of the same one, so that a later answer is never an older picture.
+        """
+        if node is None:
+            node = self._any_broker()
         return await self._manager.wait_for(
             self._manager.send(request, node_id=node, request_timeout_ms=wait_s * 1000), wait_s * 1000
         )
 
+    def _any_broker(self) -> int | None:
+        """The broker that let us in, which surely answers; where it goes by another address, one of the others."""
+        if self._favourite is None:
+            brokers = self._manager.cluster.brokers()
+            same = [b.node_id for b in brokers if (b.host, b.port) == self._server]
+            self._favourite = same[0] if same else self._manager.least_loaded_node()
+        return self._favourite
+
     async def refresh(self, wait_s: float) -> None:
         """Learn which brokers there are and where, so that a restarted one is found at its new address."""
-        await self._manager.wait_for(self.start(self._manager.cluster.refresh_metadata), wait_s * 1000)
+        await self._manager.wait_for(
+            self.start(self._manager.cluster.refresh_metadata, self._any_broker()), wait_s * 1000
+        )
 
     def close(self) -> None:
         """Close every connection and end the thread."""
@@ -118,6 +137,9 @@ class Wire:
         """Forget the client; the next request builds a new one, with fresh metadata."""
         with self._lock:
             link, self._link = self._link, None
+            if link is not None:
+                # Whoever let us in last may be what went wrong: it is asked last the next time.
+                self._servers = [*self._servers[1:], self._servers[0]]
         if link is not None:
             link.close()
 
@@ -132,7 +154,7 @@ class Wire:
             return str(self._connected().versions.broker_version_str)
 
     def ask(self, what: str, make: MakeRequest, *, retry: RetryPolicy | None = None) -> Any:
-        """Send to whichever broker is least busy, and again to another when it fails."""
+        """Send to one of the brokers, the same as before, and to another when it fails."""
         return self._patiently(what, lambda link: link.send(make(), None, self.broker_wait_s), retry)
 
     def ask_controller(
@@ -142,11 +164,8 @@ class Wire:
         bound_s = wait_s or self.broker_wait_s
 
         async def attempt(link: _Link) -> Any:
-            metadata = await link.send(MetadataRequest(topics=[]), None, self.broker_wait_s)
-            if metadata.controller_id < 0:
-                raise kafka_errors.NodeNotReadyError("the cluster has no controller now")
             try:
-                response = await link.send(make(), metadata.controller_id, bound_s)
+                response = await link.send(make(), await self._controller(link), bound_s)
             except kafka_errors.KafkaTimeoutError:
                 raise Unavailable(
                     f"Asked for {what}, the controller did not answer in time.",
@@ -157,6 +176,15 @@ class Wire:
             return response
 
         return self._patiently(what, attempt, retry)
+
+    async def _controller(self, link: _Link) -> int | None:
+        """Where to send what is for the controller: on KRaft to any broker, which passes it on."""
+        if _QUORUM in link.versions.api_versions:
+            return None
+        metadata = await link.send(MetadataRequest(topics=[]), None, self.broker_wait_s)
+        if metadata.controller_id < 0:
+            raise kafka_errors.NodeNotReadyError("the cluster has no controller now")
+        return int(metadata.controller_id)
 
     def ask_each(
         self,
@@ -202,14 +230,18 @@ class Wire:
             if self._closed:
                 raise Unavailable("The connection to the cluster was closed.")
             if self._link is None:
-                knock(self._servers, self._security, timeout_s=min(5.0, self._timeout_s))
-                self._link = _Link(self._configuration(), self._timeout_s)
+                server = knock(self._servers, self._security, timeout_s=min(5.0, self._timeout_s))
+                at = self._servers.index(server)
+                self._servers = [*self._servers[at:], *self._servers[:at]]
+                self._link = _Link(self._configuration(server), server, self._timeout_s)
             return self._link
 
-    def _configuration(self) -> dict[str, Any]:
+    def _configuration(self, server: tuple[str, int]) -> dict[str, Any]:
+        # Only the server that has just answered: the manager would wait for a frozen one until its time is up.
+        host, port = server
         wait_ms = round(self.broker_wait_s * 1000)
         configuration = self._security.for_kafka_python() | {
-            "bootstrap_servers": [f"[{h}]:{p}" if ":" in h else f"{h}:{p}" for h, p in self._servers],
+            "bootstrap_servers": [f"[{host}]:{port}" if ":" in host else f"{host}:{port}"],
             "client_id": "ballast",
             "request_timeout_ms": wait_ms,
             "socket_connection_setup_timeout_ms": wait_ms,
