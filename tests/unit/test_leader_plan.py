@@ -111,6 +111,7 @@ def test_the_command_reports_and_levels() -> None:
     ("arguments", "reason"),
     [
         (["--check"], "go with --level"),
+        (["--level", "counts", "--save", "/nowhere/at/all.json"], "No such file or directory"),
         (["--level", "counts", "--topics", "("], "not a regular expression"),
         (["--level", "counts", "--exclude-broker", "9"], "no broker 9"),
     ],

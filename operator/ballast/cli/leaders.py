@@ -100,7 +100,10 @@ def _write(state: ClusterState, found: Levelling, save: Path | None) -> None:
     from ballast.core.plan_file import dumps
 
     made = leader_plan(state, found, created_at_ms=int(time.time() * 1000))
-    save.write_text(dumps(made), encoding="utf-8")
+    try:
+        save.write_text(dumps(made), encoding="utf-8")
+    except OSError as failure:
+        raise UsageError(f"The plan cannot be written to {save}: {failure.strerror}.") from None
     click.echo(f"Plan saved; carry it out with: ballast apply {save}", err=True)
 
 
