@@ -20,7 +20,7 @@ import confluent_kafka as ck
 
 from ballast.adapters.clock import SystemClock
 from ballast.adapters.journal_log import FILE_HINT, TopicLog, translate, translated
-from ballast.errors import Fenced, Refused, Unavailable
+from ballast.errors import BallastError, Fenced, Refused, Unavailable
 from ballast.ports.journal import Holder, Record, Request
 from ballast.ports.journal_codec import (
     LEASE_KEY,
@@ -97,20 +97,26 @@ class TopicJournal:
         with self._turn:
             self._log.ensure(JOURNAL_CONFIGS)
             self._requests_log.ensure(REQUESTS_CONFIGS)
-            watch = LeaseWatch(self._clock.monotonic_s())
-            self._await_lapse(watch, wait_s)
+        watch = LeaseWatch(self._clock.monotonic_s())
+        self._await_lapse(watch, wait_s)
+        with self._turn:
             self._fence_others()
-            # Whoever renewed or took the lease between our last look and the fence cannot write any more, but may
-            # still believe in it: its whole lease has to pass before we act.
-            self._await_lapse(watch, holder.lease_s * 2)
-            self._holder, self._held, self._beat = holder, HeldLease(holder.lease_s), 0
-            try:
+        try:
+            # Whoever renewed or took the lease between our last look and the fence cannot write any more, but may still
+            # believe in it: its whole lease has to pass before we act.
+            late = self._lease()
+            self._await_lapse(watch, 0.0 if late is None else late[0].lease_s + POLL_S)
+            with self._turn:
+                self._holder, self._held, self._beat = holder, HeldLease(holder.lease_s), 0
                 self._transact([])
-            except Fenced as overtaken:
-                lease = self._refreshed().lease()
-                if lease is None:
-                    raise
-                raise lock_held(lease[0], left_s=lease[0].lease_s) from overtaken
+        except Fenced as overtaken:
+            lease = self._lease()
+            if lease is None:
+                raise
+            raise lock_held(lease[0], left_s=lease[0].lease_s) from overtaken
+        except BallastError:
+            self._forget()
+            raise
 
     def renew(self, doing: str = "") -> None:
         """Write the next beat when it is due, or when what is being done has changed."""
@@ -144,14 +150,18 @@ class TopicJournal:
 
     def holder(self) -> Holder | None:
         """Who holds the lock as far as the topic says; it may have died since its last beat."""
+        lease = self._lease()
+        return None if lease is None else lease[0]
+
+    def _lease(self) -> tuple[Holder, int] | None:
         with self._turn:
-            lease = self._refreshed().lease()
-            return None if lease is None else lease[0]
+            return self._refreshed().lease()
 
     def _await_lapse(self, watch: LeaseWatch, wait_s: float) -> None:
+        # The handle is free for other threads between two looks.
         deadline = self._clock.monotonic_s() + wait_s
         while True:
-            lease = self._refreshed().lease()
+            lease = self._lease()
             now = self._clock.monotonic_s()
             if watch.may_take(lease, now):
                 return
