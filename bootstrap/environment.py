@@ -28,7 +28,7 @@ LOCKS = ROOT / "locks"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ballast"
 STAMP = VENV / "ballast-lock.sha256"
 COMPILE = ["pip", "compile", "--quiet", "--universal", "--python-version", "3.11", "--generate-hashes"]
-COMPILE += ["--no-emit-index-url", "--custom-compile-command", "make lock"]
+COMPILE += ["--no-annotate", "--no-emit-index-url", "--custom-compile-command", "make lock"]
 TARGETS = {
     "uv.txt": ["locks/uv.in"],
     "build.txt": ["locks/build.in"],
