@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -138,7 +139,12 @@ def _run(intent: Intent, options: PlanOptions, cluster: ClusterOptions) -> int:
     from ballast.core.planner import Loads
     from ballast.core.planner import plan as make_plan
 
-    loads = Loads.from_state(state)
+    if options.history is not None:
+        from ballast.wiring.loads import HistoryPolicy, loads_from_history
+
+        loads = loads_from_history(state, HistoryPolicy(store=options.history), now=datetime.now(UTC))
+    else:
+        loads = Loads.from_state(state)
     made = make_plan(state, intent, loads=loads, policy=policy, seed=options.seed)
     made = replace(made, created_at_ms=int(time.time() * 1000))
     if wanted is not None or options.why_not is not None:

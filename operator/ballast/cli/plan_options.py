@@ -67,6 +67,7 @@ class PlanOptions:
     disk_of: tuple[str, ...]
     cordon: tuple[int, ...]
     drain: tuple[int, ...]
+    history: str | None
     seed: int
     output: str
     form: str
@@ -184,6 +185,9 @@ _OPTIONS: Final = (
     click.option("--disk-of", multiple=True, metavar="BROKER=SIZE", help="A broker's disk, where it does not say."),
     click.option("--cordon", multiple=True, type=int, metavar="BROKER", help="Takes no new replica."),
     click.option("--drain", multiple=True, type=int, metavar="BROKER", help="Emptied by plan level."),
+    click.option(
+        "--history", metavar="STORE", help="Folder or URL of the pipeline's tables: level traffic by history."
+    ),
     click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Same seed, same plan."),
     click.option(
         "--output",

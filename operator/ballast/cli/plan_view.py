@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_count, render_table
 
 if TYPE_CHECKING:
-    from ballast.core.plan import Plan
+    from ballast.core.plan import Move, Plan
 
 MOVES_SHOWN: Final = 12
 BROKERS_SHOWN: Final = 40
@@ -72,11 +72,11 @@ def cost_lines(plan: Plan, rate_bytes_per_s: int) -> list[str]:
     if plan.bytes_moved == 0:
         return ["No size is known, so neither bytes nor time can be told."]
     lines = []
-    moved = human_bytes(plan.bytes_moved)
+    moved = _exact(plan.bytes_moved)
     if plan.bound_bytes:
         over = plan.bytes_moved / plan.bound_bytes - 1
         lines.append(
-            f"Moves {moved}; no plan can do it with less than {human_bytes(plan.bound_bytes)} "
+            f"Moves {moved}; no plan can do it with less than {_exact(plan.bound_bytes)} "
             f"(this one is {over:.1%} above; {plan.bound_method})."
         )
     else:
@@ -88,6 +88,14 @@ def cost_lines(plan: Plan, rate_bytes_per_s: int) -> list[str]:
             f"{human_time(longest / rate_bytes_per_s)}; one after another {human_time(plan.bytes_moved / rate_bytes_per_s)}."
         )
     return lines
+
+
+def _exact(size: int) -> str:
+    """Three decimals, so that a plan and its bound can be told apart."""
+    for unit, power in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if size >= 1 << power:
+            return f"{size / (1 << power):.3f} {unit}"
+    return f"{size} B"
 
 
 def human_time(seconds: float) -> str:
@@ -107,6 +115,8 @@ def human_load(value: float, unit: str) -> str:
         return human_bytes(value)
     if unit == "bytes/s":
         return f"{human_bytes(value)}/s"
+    if unit == "cpu":
+        return f"{value / 1e6:.1f} %"
     return human_count(round(value))
 
 
@@ -156,6 +166,14 @@ def _unit(resource: dict[str, Any]) -> str:
     return unit
 
 
+def _telling(plan: Plan) -> list[Move]:
+    """The first copies and the first reorders: the order of the plan, without one kind hiding the other."""
+    copies = [m for m in plan.moves if not m.is_reorder]
+    reorders = [m for m in plan.moves if m.is_reorder]
+    few = reorders[: max(MOVES_SHOWN // 3, MOVES_SHOWN - len(copies))]
+    return [*few, *copies[: MOVES_SHOWN - len(few)]]
+
+
 def _moves(plan: Plan, width: int) -> Any:
     columns = [Column("Partition", "left"), Column("From", "left"), Column("To", "left"), Column("Bytes"),
                Column("Why", "left", 1)]  # fmt: skip
@@ -167,6 +185,6 @@ def _moves(plan: Plan, width: int) -> Any:
             human_bytes(m.bytes_moved) if m.size_bytes >= 0 or not m.adding else "?",
             m.reason.detail or m.reason.code,
         ]
-        for m in plan.moves[:MOVES_SHOWN]
+        for m in _telling(plan)
     ]
     return render_table(columns, rows, width)

@@ -74,6 +74,14 @@ def _bytes(figure: float) -> str:
     return f"{size:.2f} TiB"
 
 
+def _figure(value: float, unit: str) -> str:
+    if unit == "cpu":
+        return f"{value / 1e6:.1f} %"
+    if unit:
+        return _bytes(value) + ("/s" if unit == "bytes/s" else "")
+    return f"{value:,.0f}"
+
+
 def _time(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
@@ -146,14 +154,14 @@ def _chart(brokers: list[dict[str, Any]], resource: dict[str, Any]) -> str:
         old, new, share = (BAR_WIDTH * b[side][name] / most for side in ("before", "after", "share"))
         low, width = share * (1 - resource["band"]), share * 2 * resource["band"]
         outside = share > 0 and not share * (1 - resource["band"]) - 1 <= new <= share * (1 + resource["band"]) + 1
-        figure = _bytes(b["after"][name]) if unit else f"{b['after'][name]:,}"
+        figure = _figure(b["after"][name], unit)
         parts.append(
             f'<text x="0" y="{y + 10}">{_text(b["broker"])} · {_text(b["rack"] or "no rack")}</text>'
             f'<rect class="band" x="{left + low:.1f}" y="{y - 2}" width="{width:.1f}" height="{row - 2}"/>'
             f'<rect class="old" x="{left}" y="{y}" width="{old:.1f}" height="5"/>'
             f'<rect class="{"out" if outside else "new"}" x="{left}" y="{y + 6}" width="{new:.1f}" height="6"/>'
             f'<line class="share" x1="{left + share:.1f}" x2="{left + share:.1f}" y1="{y - 2}" y2="{y + row - 4}"/>'
-            f'<text x="{left + BAR_WIDTH + 8}" y="{y + 10}">{_text(figure)}{"" if unit != "bytes/s" else "/s"}</text>'
+            f'<text x="{left + BAR_WIDTH + 8}" y="{y + 10}">{_text(figure)}</text>'
         )
     height = 24 + row * len(brokers)
     return (
@@ -177,7 +185,7 @@ def _racks(summary: dict[str, Any]) -> str:
     for rack in sorted(racks):
         cells = []
         for r in summary["resources"]:
-            before, after = (_bytes(v) if r["unit"] else f"{v:,.0f}" for v in racks[rack][r["name"]])
+            before, after = (_figure(v, r["unit"]) for v in racks[rack][r["name"]])
             cells.append(f"<td class=n>{before} → {after}</td>" if before != after else f"<td class=n>{after}</td>")
         rows.append(f"<tr><td>{_text(rack)}</td>{''.join(cells)}</tr>")
     return f"<h2>Racks</h2><table><tr><th>Rack{head}</tr>{''.join(rows)}</table>"
@@ -226,7 +234,7 @@ def _order(plan: Plan, rate: int) -> str:
         f"brokers most. One copy after another at {_bytes(rate)}/s would take {_time(total / rate)}.</p>"
         '<svg viewBox="0 0 660 175" width="660" role="img" aria-label="Bytes left by move">'
         '<line class="axis" x1="40" x2="640" y1="150" y2="150"/><line class="axis" x1="40" x2="40" y1="10" y2="150"/>'
-        f'<polyline class="step" points="{path}"/><text x="0" y="16">0 left</text><text x="0" y="150">all</text>'
+        f'<polyline class="step" points="{path}"/><text x="0" y="16">all left</text><text x="0" y="150">none</text>'
         f'<text x="40" y="168">first move</text><text x="560" y="168">move {count:,}</text></svg>'
     )
 

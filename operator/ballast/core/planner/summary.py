@@ -76,7 +76,7 @@ def _resource(problem: Problem, policy: PlannerPolicy, before: Ints, after: Ints
     return {
         "name": r.name,
         "label": r.label,
-        "unit": r.bytes_unit,
+        "unit": r.unit,
         "band": policy.band_of(r.name),
         "before": {"least": low_before, "most": high_before, "outside": out_before},
         "after": {"least": low_after, "most": high_after, "outside": out_after},

@@ -1,7 +1,7 @@
 """The soft goals: one small module for each resource that is to be level, listed here in order.
 
-To add one, copy ``goals/leader_bytes.py``, give it a name and columns, and add it to ``GOALS``: the search, the checker,
-the bound and every table pick it up from here.
+To add one, copy ``goals/cpu.py``, give it a name and columns, and add it to ``GOALS`` and its name to
+``policy.RESOURCES``: the search, the bound and every table pick it up from here.
 """
 
 from __future__ import annotations

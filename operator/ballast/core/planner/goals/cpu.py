@@ -18,4 +18,5 @@ def goal(state: ClusterState, loads: Loads, policy: PlannerPolicy) -> Resource |
         lead=loads.cpu_leader,
         follow=loads.cpu_follower,
         capacity=capacities(state, policy, lambda c: c.cpu),
+        unit="cpu",
     )

@@ -29,5 +29,5 @@ def goal(state: ClusterState, loads: Loads, policy: PlannerPolicy) -> Resource |
         lead=loads.size_bytes,
         follow=loads.size_bytes,
         capacity=np.array(capacity, np.float64),
-        bytes_unit="bytes",
+        unit="bytes",
     )

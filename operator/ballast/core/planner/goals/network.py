@@ -20,7 +20,7 @@ def incoming(state: ClusterState, loads: Loads, policy: PlannerPolicy) -> Resour
         lead=loads.bytes_in_per_s,
         follow=loads.bytes_in_per_s,
         capacity=capacities(state, policy, lambda c: c.bytes_in_per_s),
-        bytes_unit="bytes/s",
+        unit="bytes/s",
     )
 
 
@@ -35,5 +35,5 @@ def outgoing(state: ClusterState, loads: Loads, policy: PlannerPolicy) -> Resour
         follow=np.zeros(len(loads), np.int64),
         capacity=capacities(state, policy, lambda c: c.bytes_out_per_s),
         leaders_only=True,
-        bytes_unit="bytes/s",
+        unit="bytes/s",
     )

@@ -30,8 +30,8 @@ class Resource:
     """Whole things are counted, so a share is rounded to whole neighbours."""
     leaders_only: bool = False
     """Followers cost nothing, so reorders alone can level it."""
-    bytes_unit: str = ""
-    """``bytes``, ``bytes/s`` or empty, for printing."""
+    unit: str = ""
+    """``bytes``, ``bytes/s``, ``cpu`` (in ``CPU_UNIT``) or empty, for printing."""
 
 
 Goal = Callable[[ClusterState, Loads, PlannerPolicy], Resource | None]
