@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -15,7 +16,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from ballast.adapters.clock import SystemClock
 from ballast.adapters.journal_topic import JOURNAL_TOPIC, REQUESTS_TOPIC, TopicJournal
-from ballast.errors import Fenced, LockHeld, Refused, Unavailable
+from ballast.adapters.security import Security
+from ballast.errors import AuthorizationFailed, Fenced, LockHeld, Refused, Unavailable
 from ballast.ports.journal import Holder, Record, Request
 from ballast.sandbox import Sandbox
 from ballast.wiring.journal import open_journal, this_process
@@ -163,3 +165,57 @@ def test_what_a_killed_writer_had_open_is_nobodys(kraft: Sandbox) -> None:
     finally:
         dying.close()
         next_one.close()
+
+
+def test_two_candidates_at_once_end_with_one_holder(kraft: Sandbox) -> None:
+    """Both have waited for the same dead holder: one gets the lock, and the other says so or takes it only afterwards."""
+    topic = f"__ballast_test_{uuid.uuid4().hex[:8]}"
+    handles = [TopicJournal(client(kraft), journal_topic=topic, requests_topic=f"{topic}_r") for _ in range(3)]
+    dead, *candidates = handles
+    try:
+        dead.acquire(holder("dead"), wait_s=30)
+        ends: dict[str, object] = {}
+
+        def compete(name: str, journal: TopicJournal) -> None:
+            try:
+                journal.acquire(holder(name, lease_s=4), wait_s=30)
+                ends[name] = "held"
+            except LockHeld as late:
+                ends[name] = late
+
+        threads = [threading.Thread(target=compete, args=pair) for pair in zip(("one", "two"), candidates, strict=True)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+        assert "held" in ends.values(), ends
+        writers = []
+        for name, journal in zip(("one", "two"), candidates, strict=True):
+            try:
+                journal.append([Record("writer", {"is": name})])
+                writers.append(name)
+            except Fenced:
+                pass
+        assert len(writers) == 1, "exactly one of them can write"
+        assert [r.value for r in dead.read()] == [{"is": writers[0]}]
+    finally:
+        for journal in handles:
+            journal.close()
+
+
+def test_a_secured_cluster_holds_the_journal_for_those_who_may(own_cluster: Callable[..., Sandbox]) -> None:
+    """SASL with an authorizer: the admin writes; somebody without rights is told which ones are missing."""
+    guarded = own_cluster(brokers=1, racks=0, security="acl")
+    servers = {"bootstrap.servers": guarded.bootstrap_server}
+    admin = Security.from_properties(guarded.client_properties).for_confluent() | servers
+    alice = Security.from_properties(guarded.client_properties_of("alice")).for_confluent() | servers
+    journal, outsider = TopicJournal(admin, timeout_s=60), TopicJournal(alice, timeout_s=20)
+    try:
+        journal.acquire(holder("admin"), wait_s=30)
+        journal.append([Record("a", {"n": 1})])
+        assert [r.key for r in journal.read()] == ["a"]
+        with pytest.raises(AuthorizationFailed, match="__ballast_"):
+            outsider.acquire(holder("alice"))
+    finally:
+        journal.close()
+        outsider.close()
