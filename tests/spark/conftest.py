@@ -1,8 +1,18 @@
-"""One Spark session for all tests here; they share its JVM and nothing else."""
+"""One Spark session for all tests here, on whichever kind of Spark ``BALLAST_TEST_SPARK`` names.
+
+``local`` (default) is embedded; ``connect`` starts a Spark Connect server; ``standalone`` starts a master and two workers.
+All of it on loopback, started and ended here; the tests do not know which it is.
+"""
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +21,133 @@ import pytest
 from ballast.pipeline.session import DELTA_LOCK, SparkPolicy, open_session
 from ballast.sandbox.jars import ensure_jars
 
+ROOT = Path(__file__).resolve().parents[2]
+READY_WITHIN_S = 180
+QUICK = {
+    # Tiny data: the time goes into compiling Spark itself, and into its planning of every query again.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Until a server listens; its log is the failure's text."""
+    deadline = time.monotonic() + READY_WITHIN_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            pytest.fail(f"the server ended: {log.read_text(errors='replace')[-2000:]}")
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.2)
+    pytest.fail(f"nothing listens on {port}: {log.read_text(errors='replace')[-2000:]}")
+
+
+@contextmanager
+def server(
+    name: str, folder: Path, port: int, java_class: str, *arguments: str, submit: bool = False
+) -> Iterator[None]:
+    """A part of Spark as a process of its own, with Ballast importable for the Python workers it starts."""
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    program = "spark-submit" if submit else "spark-class"
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_HOSTNAME": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT}",
+        "SPARK_WORKER_DIR": str(folder / "work"),
+    }
+    command = [str(home / "bin" / program), *(["--class", java_class] if submit else [java_class]), *arguments]
+    log = folder / f"{name}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT, cwd=folder)
+    try:
+        wait_for(port, process, log)
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def connect_server(folder: Path, jars: list[Path]) -> Iterator[str]:
+    """A Spark Connect server with Delta; the session's own static settings are the server's."""
+    port = free_port()
+    conf = {
+        "spark.master": "local[2]",
+        "spark.driver.memory": "1g",
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.jars": ",".join(str(j) for j in jars),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        **QUICK,
+    }
+    flags = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+    name = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    with server("connect", folder, port, name, *flags, "spark-internal", submit=True):
+        yield f"sc://127.0.0.1:{port}"
+
+
+@contextmanager
+def standalone(folder: Path) -> Iterator[str]:
+    """A master and two workers of one core each."""
+    port, deploy = free_port(), "org.apache.spark.deploy"
+    url = f"spark://127.0.0.1:{port}"
+    with ExitStack() as stack:
+        here = ("--host", "127.0.0.1", "--webui-port", "0")
+        stack.enter_context(server("master", folder, port, f"{deploy}.master.Master", *here, "--port", str(port)))
+        for number in (1, 2):
+            mine = free_port()
+            size = ("--cores", "1", "--memory", "1g", "--port", str(mine))
+            stack.enter_context(server(f"worker{number}", folder, mine, f"{deploy}.worker.Worker", *here, *size, url))
+        yield url
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Spark on two local cores, with Delta's jars."""
-    warehouse = tmp_path_factory.mktemp("warehouse")
-    policy = SparkPolicy(
-        master="local[2]",
-        driver_memory="1g",
-        shuffle_partitions=2,
-        conf={
-            "spark.sql.warehouse.dir": str(warehouse),
-            "spark.local.dir": str(warehouse),
-            # Tiny data: the time goes into compiling Spark itself, and into its planning of every query again.
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-            "spark.sql.adaptive.enabled": "false",
-        },
-    )
-    session = open_session(policy, ensure_jars(DELTA_LOCK))
-    yield session
-    session.stop()
+    """The session that every test is handed."""
+    folder, jars = tmp_path_factory.mktemp("spark"), list(ensure_jars(DELTA_LOCK))
+    kind = os.environ.get("BALLAST_TEST_SPARK", "local")
+    conf = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.local.dir": str(folder), **QUICK}
+    with ExitStack() as stack:
+        if kind == "connect":
+            master, conf = stack.enter_context(connect_server(folder, jars)), {}
+        elif kind == "standalone":
+            master = stack.enter_context(standalone(folder))
+            conf |= {
+                "spark.driver.host": "127.0.0.1",
+                "spark.driver.bindAddress": "127.0.0.1",
+                "spark.driver.memory": "1g",
+                "spark.executor.memory": "700m",
+                "spark.executorEnv.PYTHONPATH": f"{ROOT / 'operator'}:{ROOT}",
+            }
+        else:
+            assert kind == "local", f"BALLAST_TEST_SPARK={kind} is not local, connect or standalone"
+            master = "local[2]"
+        session = open_session(SparkPolicy(master=master, driver_memory="1g", conf=conf), jars)
+        stack.callback(session.stop)
+        yield session
 
 
 @pytest.fixture

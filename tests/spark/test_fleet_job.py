@@ -1,0 +1,53 @@
+"""Fleets through Spark: the plans are those that the planner makes one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.spark.fleets import member
+
+from ballast.core.planner import Level, plan
+from ballast.errors import UsageError
+from ballast.pipeline.fleet_job import parse_scenarios, plan_fleet
+from ballast.pipeline.fleet_report import page
+from ballast.pipeline.fleet_rows import Member
+from ballast.pipeline.fleet_store import append_snapshots, read_plans
+from ballast.pipeline.scenarios import POLICY, digest
+from ballast.pipeline.tables import SparkTables
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_fleet_planned_in_spark_is_the_fleet_planned_one_by_one(spark: Any, store: str) -> None:
+    """Every cluster's newest reading under every scenario, in one job, with the digests of the plans made alone."""
+    members = [member(seed, traffic=seed % 2 == 0) for seed in range(5)]
+    older = Member(members[0].name, replace(member(99).state, taken_at_ms=1))
+    append_snapshots(store, [older])
+    append_snapshots(store, members)
+    rows = plan_fleet(
+        SparkTables(spark, store), parse_scenarios(("level", "lose-broker", "lose-rack", "add-brokers=2"))
+    )
+    found = read_plans(store)
+    assert rows == len(found) == 5 * (1 + 6 + 3 + 1)
+    level = {r["name"]: r["digest"] for r in found if r["scenario"] == "level"}
+    assert level == {m.name: digest(plan(m.state, Level(), loads=m.loads, policy=POLICY)) for m in members}
+    text = page(found, made_at="2026-11-21")
+    assert all(m.name in text for m in members)
+    assert "<script" not in text
+    assert "http" not in text
+
+
+def test_an_empty_store_says_what_to_do(spark: Any, tmp_path: Path) -> None:
+    """Planning before collecting is a sentence."""
+    with pytest.raises(UsageError, match="collect"):
+        plan_fleet(SparkTables(spark, str(tmp_path)), {"level": ""})
+
+
+@pytest.mark.parametrize("text", ["lose-brokers", "add-brokers", "add-brokers=x", "grow=0", "level=3"])
+def test_scenarios_that_mean_nothing_are_refused(text: str) -> None:
+    """Each with one sentence."""
+    with pytest.raises(UsageError):
+        parse_scenarios((text,))
