@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 BIN := .venv/bin
 TEST ?= tests
 
-.PHONY: help setup demo test check bench lock format clean
+.PHONY: help setup demo test check bench lock changelog format clean
 
 help:
 	@echo "make demo     a five-broker Kafka on this machine, pulled out of level and levelled by Ballast"
@@ -41,6 +41,9 @@ bench: setup
 lock: python
 	@$(PYTHON) bootstrap lock
 	@$(BIN)/python tools/lock_jars.py
+
+changelog: setup
+	@$(BIN)/python tools/changelog.py
 
 format: setup
 	@$(BIN)/ruff format .
