@@ -258,6 +258,19 @@ def test_a_proposal_whose_cluster_changed_is_planned_anew(leader: Scene, world: 
     assert not_led(world, 1) == 4
 
 
+def test_nothing_planned_before_a_run_ended_is_started_after_it(leader: Scene, world: SimWorld) -> None:
+    """What was seen before the run may want what the run has done: it is dropped, and the cluster is read again."""
+    bounce(world, 1)
+    observe(leader)
+    assert "started" in check_leaders(leader)
+    assert "just ended" in check_leaders(leader)
+    assert leader.memory.proposals == {}
+    with pytest.raises(Unavailable):
+        check_leaders(leader)
+    observe(leader)
+    assert "Leaders are level" in check_leaders(leader)
+
+
 def test_another_cluster_at_the_same_address_is_refused(leader: Scene) -> None:
     """The cluster id is pinned: a cluster that was replaced is not touched by decisions about the old one."""
     leader.pinned_cluster_id = "another"

@@ -28,9 +28,12 @@ _FENCED: Final = {
     ck.KafkaError.INVALID_PRODUCER_EPOCH,
     ck.KafkaError.PRODUCER_FENCED,
 }
-_OLD_EPOCH: Final = frozenset({ck.KafkaError.FENCED_LEADER_EPOCH, ck.KafkaError.UNKNOWN_LEADER_EPOCH})
+_STUCK: Final = frozenset(
+    {ck.KafkaError.FENCED_LEADER_EPOCH, ck.KafkaError.UNKNOWN_LEADER_EPOCH, ck.KafkaError._NOENT}  # noqa: SLF001
+)
+"""A client that asks with what it knew before an election, or that finds no leader where there is one."""
 _PASSING: Final = {
-    *_OLD_EPOCH,
+    *_STUCK,
     ck.KafkaError.UNKNOWN_TOPIC_OR_PART,
     ck.KafkaError.LEADER_NOT_AVAILABLE,
     ck.KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -140,23 +143,19 @@ class TopicLog:
         return int(asked[self._place].result().offset)
 
     def _last_stable(self) -> int:
-        try:
-            _, end = self._opened().get_watermark_offsets(self._place, timeout=self._timeout_s, cached=False)
-        except ck.KafkaException as failure:
-            if failure.args[0].code() in _OLD_EPOCH:
-                self._begin_again()
-            raise
+        _, end = self._opened().get_watermark_offsets(self._place, timeout=self._timeout_s, cached=False)
         return int(end)
 
     def _begin_again(self) -> None:
-        """Make a new consumer at the same place: after an election the old one keeps asking with the old leader epoch.
+        """Make new clients, the consumer at the same place: after elections old ones may stick to what they know.
 
-        Seen with librdkafka 2.16 on 4.3.1; reading metadata again does not make it forget the epoch.
+        Seen with librdkafka 2.16 on 4.3.1: minutes of "leader epoch is older" and "no leaders found" while other clients of
+        the same cluster were served; reading metadata again did not help.
         """
-        assert self._consumer is not None
-        self._start_at = max(self._position(self._consumer), self._ended_at)
-        self._consumer.close()
-        self._consumer = None
+        if self._consumer is not None:
+            self._start_at = max(self._position(self._consumer), self._ended_at)
+            self._consumer.close()
+        self._consumer, self._admin_client = None, None
 
     def _patiently(self, ask: Callable[[], T]) -> T:
         """Ask again while brokers have not yet heard of a topic that we know exists, or are electing its leader."""
@@ -165,9 +164,12 @@ class TopicLog:
             try:
                 return ask()
             except ck.KafkaException as failure:
-                if failure.args[0].code() not in _PASSING or time.monotonic() > deadline:
+                code = failure.args[0].code()
+                if code not in _PASSING or time.monotonic() > deadline:
                     raise
-            time.sleep(0.1)
+                if code in _STUCK:
+                    self._begin_again()
+            time.sleep(0.25)
 
     def exists(self) -> bool:
         """Whether the topic is there; refuses one that cannot be what we made."""

@@ -25,6 +25,8 @@ SHOWN_MOVES = 50
 
 def propose(scene: Scene, kind: ActionKind, plan: Plan) -> str:
     """Show the plan; start it if its kind may act by itself now; say what came of it."""
+    if notice_end(scene):
+        return "A run has just ended: the cluster is read again before anything is decided."
     verdict = standing(kind, scene.policy, scene.situation())
     before = scene.memory.proposals.get(kind)
     if before is not None and _same(before.plan, plan):
@@ -45,7 +47,8 @@ def propose(scene: Scene, kind: ActionKind, plan: Plan) -> str:
 
 def act(scene: Scene) -> str:
     """Start the weightiest proposal that may start by now; drop those whose cluster has changed under them."""
-    notice_end(scene)
+    if notice_end(scene):
+        return "A run has ended; the cluster is read again before anything is decided."
     for kind in (ActionKind.REPAIR, ActionKind.ELECTIONS, ActionKind.REORDERS, ActionKind.MOVES):
         proposal = scene.memory.proposals.get(kind)
         if proposal is None or not standing(kind, scene.policy, scene.situation()).allowed:
@@ -85,14 +88,21 @@ def start(scene: Scene, proposal: Proposal) -> str:
     return f"Run {run} started{by}: {outline(proposal.plan)}."
 
 
-def notice_end(scene: Scene) -> None:
-    """Begin the cool-down when the run that this process started has ended."""
+def notice_end(scene: Scene) -> bool:
+    """Has the run that this process started just ended?  Then the cool-down begins, and what was seen before is old.
+
+    Proposals and the reading under them are dropped: they may want what the run has done already.
+    """
     kind = scene.memory.running
     if kind is None or scene.hands is None or scene.hands.current() is not None:
-        return
+        return False
     scene.memory.running = None
+    scene.memory.proposals.clear()
+    scene.memory.read_at_s = None
+    publish_proposals(scene)
     scene.look_again()
     remember(scene, kind, scene.memory.acts.get(kind, Acts()).ended(scene.clock.now_ms()))
+    return True
 
 
 def remember(scene: Scene, kind: ActionKind, acts: Acts) -> None:
