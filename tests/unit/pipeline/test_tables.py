@@ -1,0 +1,41 @@
+"""The documented tables are the tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ballast.adapters.arrow_schema import arrow_schema
+from ballast.adapters.load_model import LOAD_MODEL as READ_NAME, LOAD_MODEL_VERSION
+from ballast.adapters.samples_delta import check_layout, describe
+from ballast.errors import UsageError
+from ballast.pipeline.schemas import LOAD_MODEL, TABLES, Table
+
+DOCS = "".join(
+    (Path(__file__).resolve().parents[3] / "docs" / name).read_text() for name in ("pipeline.md", "fleet.md")
+)
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=list(TABLES))
+def test_every_column_is_documented_and_has_a_type(table: Table) -> None:
+    """Name and meaning stand in the docs; the type is one that Arrow, Delta and Spark share."""
+    assert f"### {table.name}\n" in DOCS
+    for column in table.columns:
+        assert f"| `{column.name}` |" in DOCS
+        assert column.meaning in DOCS
+    assert arrow_schema(table.columns).names == table.names
+
+
+def test_the_planner_s_reader_knows_the_model_s_layout() -> None:
+    """It lives below the pipeline and repeats the name and version; they must not drift apart."""
+    assert (READ_NAME, LOAD_MODEL_VERSION) == (LOAD_MODEL.name, LOAD_MODEL.version)
+
+
+def test_a_newer_layout_is_refused_and_a_foreign_table_too() -> None:
+    """Reading on would be guessing."""
+    check_layout("load_model", describe("load_model", 1), known=1)
+    with pytest.raises(UsageError, match="layout 2"):
+        check_layout("load_model", describe("load_model", 2), known=1)
+    with pytest.raises(UsageError, match="not one of Ballast"):
+        check_layout("load_model", "somebody's", known=1)
