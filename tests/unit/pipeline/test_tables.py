@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ballast.adapters.arrow_schema import arrow_schema
-from ballast.adapters.load_model import LOAD_MODEL as READ_NAME, LOAD_MODEL_VERSION
+from ballast.adapters.load_model import LOAD_MODEL as READ_NAME
+from ballast.adapters.load_model import LOAD_MODEL_VERSION
 from ballast.adapters.samples_delta import check_layout, describe
 from ballast.errors import UsageError
 from ballast.pipeline.schemas import LOAD_MODEL, TABLES, Table
@@ -29,7 +30,7 @@ def test_every_column_is_documented_and_has_a_type(table: Table) -> None:
 
 def test_the_planner_s_reader_knows_the_model_s_layout() -> None:
     """It lives below the pipeline and repeats the name and version; they must not drift apart."""
-    assert (READ_NAME, LOAD_MODEL_VERSION) == (LOAD_MODEL.name, LOAD_MODEL.version)
+    assert (LOAD_MODEL.name, LOAD_MODEL.version) == (READ_NAME, LOAD_MODEL_VERSION)
 
 
 def test_a_newer_layout_is_refused_and_a_foreign_table_too() -> None:
