@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import kafka.errors as kafka_errors
@@ -100,9 +100,12 @@ class _Link:
 
     def close(self) -> None:
         """Close every connection and end the thread."""
-        # Sockets belong to the serving thread, so it closes them before it is told to stop.
-        self._manager.run(self._manager.close)
-        self._net.close()
+        # Sockets belong to the serving thread, so it closes them before it is told to stop.  Where that thread has died,
+        # there is nobody to close them properly, and nothing of it is used again.
+        with suppress(Exception):
+            self._manager.run(self._manager.close)
+        with suppress(Exception):
+            self._net.close()
 
 
 class Wire:
@@ -133,15 +136,18 @@ class Wire:
             self._closed = True
             self.reconnect()
 
-    def reconnect(self) -> None:
-        """Forget the client; the next request builds a new one, with fresh metadata."""
+    def reconnect(self, failed: _Link | None = None) -> None:
+        """Forget the connections; the next request builds new ones, with fresh metadata.
+
+        With ``failed``, only if they are still those: several threads may stumble over the same ones.
+        """
         with self._lock:
+            if self._link is None or failed not in {None, self._link}:
+                return
             link, self._link = self._link, None
-            if link is not None:
-                # Whoever let us in last may be what went wrong: it is asked last the next time.
-                self._servers = [*self._servers[1:], self._servers[0]]
-        if link is not None:
-            link.close()
+            # Whoever let us in last may be what went wrong: it is asked last the next time.
+            self._servers = [*self._servers[1:], self._servers[0]]
+        link.close()
 
     def versions(self) -> Mapping[int, tuple[int, int]]:
         """Api key to the versions that the bootstrap broker speaks."""
@@ -219,11 +225,21 @@ class Wire:
         return answers
 
     def _patiently(self, what: str, attempt: Callable[[_Link], Any], retry: RetryPolicy | None) -> Any:
-        def once() -> Any:
-            with self._translated(what):
-                return self._connected().run(attempt)
+        used: _Link | None = None
 
-        return (retry or self._retry).call(what, once, recover=self.reconnect)
+        def once() -> Any:
+            nonlocal used
+            with self._translated(what):
+                used = self._connected()
+                try:
+                    return used.run(attempt)
+                except RuntimeError:
+                    if used is self._link:
+                        raise
+                    # Another thread gave these connections up while we were on them.
+                    raise Unavailable(f"Asked for {what}, the connection was lost.") from None
+
+        return (retry or self._retry).call(what, once, recover=lambda: self.reconnect(used))
 
     def _connected(self) -> _Link:
         with self._lock:
