@@ -145,7 +145,7 @@ class _Reasons:
         return self.pairs[key]
 
     def _explain(self, source: int, target: int, *, reorder: bool) -> tuple[Reason, float]:
-        best, code, text = 0.0, "make-room", "makes room for other moves"
+        best, code, text = 0.0, "make-room", "it makes room for other moves"
         relief = 0.0
         for k, r in enumerate(self.problem.resources):
             if reorder and not bool((r.lead != r.follow).any()):
