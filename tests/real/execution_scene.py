@@ -20,6 +20,7 @@ from ballast.core.plan import Move, Plan
 from ballast.core.plan_file import dumps
 from ballast.executor.run import Run
 from ballast.ports.cluster import Cluster, ConfigResource
+from ballast.ports.journal import Holder
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import open_cluster
 from ballast.wiring.runs import journal_of, runs_of
@@ -117,6 +118,15 @@ class Scene:
         """The newest run of this topic's plan."""
         found = [r for r in self.runs().values() if r.intent == f"test {topic}"]
         return found[-1] if found else None
+
+    def holder(self) -> Holder | None:
+        """Who holds the lock."""
+        with open_cluster(bootstrap_server=self.sandbox.bootstrap_server) as opened:
+            journal = journal_of(opened)
+            try:
+                return journal.holder()
+            finally:
+                journal.close()
 
     def throttles(self, topic: str) -> dict[str, str]:
         """Throttle settings that stand: the topic's lists and the brokers' own rates."""

@@ -56,3 +56,40 @@ def test_killed_in_mid_move_and_finished_by_another(at: Scene) -> None:
     until(lambda: at.cluster.partitions([TopicPartition(topic, 1)])[TopicPartition(topic, 1)].leader == 1)
     assert at.throttles(topic) == before
     at.cluster.alter_configs([ConfigChange(theirs.resource, theirs.key, "delete")])
+
+
+def test_interrupted_left_asked_to_cancel_and_rolled_back(at: Scene) -> None:
+    """SIGINT without a terminal leaves (130); a second operator is told who acts (5) and asks it to cancel (8 there).
+
+    What had arrived before the cancel goes back with rollback, and no throttle is left at any end.
+    """
+    topic = "asked"
+    at.topic(topic, {0: (1, 2), 1: (1, 2)}, mib=1)
+    at.fill(topic, range(1, 2), mib=70)
+    small, large = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    plan = at.plan(topic, {0: (2, 3), 1: (3, 2)})
+    first = at.ballast("apply", str(plan), "--yes", "--throttle", "1MB")
+    until(lambda: (run := at.run_of(topic)) and run.moves[large].stage is Stage.MOVING)
+    until(lambda: (run := at.run_of(topic)) and run.moves[small].stage is Stage.VERIFIED)
+    first.send_signal(signal.SIGINT)
+    _, story = first.communicate(timeout=60)
+    assert first.returncode == 130, story
+    assert large in at.cluster.reassignments()
+    second = at.ballast("runs", "resume", "--lock-wait", "60")
+    until(lambda: at.holder() is not None)
+    refused = at.ballast("throttles", "clean", "--yes", "--lock-wait", "1")
+    _, story = refused.communicate(timeout=60)
+    assert refused.returncode == 5, story
+    assert "runs resume" in story
+    run = at.run_of(topic)
+    assert run is not None
+    at.finish("cancel", run.id, "--yes")
+    _, story = second.communicate(timeout=120)
+    assert second.returncode == 8, story
+    assert at.replicas(large) == (1, 2)
+    assert at.replicas(small) == (2, 3), "what has arrived stays"
+    assert at.throttles(topic) == {}
+    at.finish("rollback", run.id, "--yes")
+    assert at.replicas(small) == (1, 2)
+    assert at.throttles(topic) == {}
+    at.finish("verify", str(plan), code=7)
