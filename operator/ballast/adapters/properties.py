@@ -31,7 +31,8 @@ def read_properties(path: Path) -> dict[str, str]:
         return parse_properties(text)
     except ValueError as mistake:
         raise UsageError(
-            f"The properties file {path} is malformed: {mistake}.", hint=r"An escape is \uXXXX with four hex digits."
+            f"The properties file {path} is malformed: {mistake}.",
+            hint="An escape is a backslash, a u and four hex digits.",
         ) from None
 
 
