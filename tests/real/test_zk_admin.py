@@ -237,3 +237,26 @@ def test_nothing_of_ours_stays_in_zookeeper(kazoo: KazooClient, old: OpenCluster
     assert leaders(keeper, [name]) == [2]
     assert kazoo.exists(ELECTION) is None
     assert [c for c in kazoo.get_children("/admin") if c.startswith("ballast")] == []
+
+
+def test_newer_brokers_with_zookeeper_are_moved_by_their_own_requests(zk39: Sandbox) -> None:
+    """On 3.9 nothing is written to the admin znode, and a batch that somebody put there is seen as a move in flight."""
+    assert zk39.zookeeper is not None
+    session = ZooKeeper(zk39.zookeeper, Security())
+    kazoo = session.client()
+    with open_cluster(bootstrap_server=zk39.bootstrap_server, zookeeper=zk39.zookeeper) as opened:
+        (name,) = make_topic(opened.cluster, 1, (1, 2))
+        wait_for(lambda: leaders(session, [name]) == [1], "the topic has a leader")
+        seen: list[object] = []
+        kazoo.exists(REASSIGN, watch=seen.append)
+        assert opened.cluster.alter_reassignments({name: (3, 2)})[name].ok
+        wait_for(lambda: opened.cluster.partitions([name])[name].replicas == (3, 2), "the move is over")
+        assert not seen, "the znode was never touched"
+        theirs, lift = slow_batch_of_somebody(opened, session, kazoo)
+        moving = {TopicPartition(e["topic"], e["partition"]) for e in json.loads(theirs)["partitions"]}
+        try:
+            wait_for(lambda: set(opened.cluster.reassignments()) == moving, "their batch is listed")
+        finally:
+            assert all(o.ok for o in opened.cluster.alter_configs([lift]).values())
+        wait_for(lambda: not opened.cluster.reassignments(), "their batch is over")
+    session.close()
