@@ -69,8 +69,9 @@ class Daemon:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Series to value."""
-        lines = [line for line in self.get("/metrics")[1].splitlines() if line and not line.startswith("#")]
+        """Series to value; empty while nobody answers."""
+        code, text = self.get("/metrics")
+        lines = [line for line in text.splitlines() if line and not line.startswith("#")] if code == 200 else []
         return {series: float(value) for series, _, value in (line.rpartition(" ") for line in lines)}
 
     @property
