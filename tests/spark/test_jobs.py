@@ -66,7 +66,19 @@ def test_samples_become_a_model_and_late_ones_change_only_what_they_touch(spark:
     tables = SparkTables(spark, store)
     first = touched(run_all(tables, POLICY))
     hours = ("2026-11-21T13", "2026-11-21T14", "2026-11-21T15")
-    assert first == {"samples_hour": hours, "load_hour": hours, "load_day": ("2026-11-21",), "load_model": ("alpha",)}
+    assert first == {
+        "samples_hour": hours,
+        "load_hour": hours,
+        "load_day": ("2026-11-21",),
+        "load_model": ("alpha",),
+        "leadership_history": hours,
+        "broker_imbalance": hours,
+        "disk_hour": hours,
+        "disk_outlook": ("alpha",),
+    }
+    assert [r["broker"] for r in table(store, "disk_outlook")] == [1, 2, 3]
+    assert {r["ratio_max"] for r in table(store, "broker_imbalance")} == {0.0}
+    assert table(store, "leadership_history") == [], "no leader changed"
     (busy,) = [r for r in table(store, "load_model") if r["topic"] == "busy"]
     assert busy["bytes_in_mean"] == pytest.approx(10 * RATE)
     assert busy["minutes"] == 79
