@@ -108,7 +108,6 @@ def test_with_these_rights_it_acts(own_cluster: Callable[..., Sandbox], daemons:
 @pytest.mark.parametrize(
     ("missing", "word"),
     [
-        (("Cluster", "kafka-cluster", "LITERAL", "Describe"), "Cluster"),
         (("Topic", "__ballast_", "PREFIXED", "Create"), "__ballast_journal"),
         (("TransactionalId", "ballast-journal", "LITERAL", "Write"), "ransactional"),
     ],
