@@ -46,15 +46,16 @@ def bound_of(problem: Problem, reached: Ints, placement: Slots, *, prove: bool, 
 
     ``reached`` is the plan's scaled load by broker and resource, ``placement`` its broker by slot.
     """
-    relaxed = relaxation_of(problem, reached)
+    relaxed = relaxation_of(problem, reached, placement)
     best, method = crude(relaxed), "disk alone"
-    if relaxed.forced >= best:
-        best, method = relaxed.forced, "bytes that must leave in any case"
     if prove and len(problem.size) * len(problem.ids) <= pairs:
         proven = value(relaxed, _prices(relaxed, placement))
         if proven > best:
             best, method = proven, "linear program over all bands, with racks"
-    return Bound(max(int(best / problem.byte_unit), 0), method)
+    found = max(int(best / problem.byte_unit), 0)
+    if relaxed.forced_bytes >= found:
+        return Bound(relaxed.forced_bytes, "bytes that must leave in any case")
+    return Bound(found, method)
 
 
 def crude(r: Relaxation) -> int:

@@ -41,8 +41,12 @@ class Relaxation:
     """B x K: the loads before, without what must leave."""
     forced: int
     """Scaled bytes that must be copied whatever the bands."""
+    forced_bytes: int
+    """The same in bytes, without rounding."""
     disk: int | None
     """The column of disk."""
+    unplaced: npt.NDArray[np.bool_]
+    """Partitions that the plan could not place as it should; no plan is asked to."""
 
     def evaluate(self, prices: Ints) -> tuple[int, npt.NDArray[np.int32]]:
         """The bound in scaled bytes, and the cheapest placement: broker by slot, leader first, -1 for none."""
@@ -79,7 +83,7 @@ class Relaxation:
         follow = p.follow[rows] @ prices.T + np.where(home, 0, (p.size[rows] * SCALE)[:, None])
         lead = p.lead[rows] @ prices.T + np.where(home, 0, (p.size[rows] * SCALE)[:, None])
         may_hold = (s.takes[None, :] | home) & ~s.leave[None, :]
-        closed = ~s.open_rows[rows]
+        closed = ~s.open_rows[rows] | self.unplaced[rows]
         may_hold[closed] = home[closed]
         may_lead = may_hold & (s.leads[None, :] | first)
         may_lead[closed] = first[closed]
@@ -96,7 +100,7 @@ class Relaxation:
         racks = len(np.unique(p.rack))
         apart = bool((p.rack_limit[rows] == 1).all()) and racks >= factor
         # A partition that breaks the rack rule now may keep doing so under some intents: the bound then forgets racks.
-        if apart and bool(p.scope.open_rows[rows].all()):
+        if apart and bool((p.scope.open_rows[rows] & ~self.unplaced[rows]).all()):
             _, numbers = np.unique(p.rack, return_inverse=True)
             return racks, numbers.astype(np.int32)
         return len(p.ids), np.arange(len(p.ids), dtype=np.int32)
@@ -115,7 +119,7 @@ class Relaxation:
         return home, first
 
 
-def relaxation_of(problem: Problem, reached: Ints) -> Relaxation:
+def relaxation_of(problem: Problem, reached: Ints, placement: npt.NDArray[np.int32]) -> Relaxation:
     """Bands that the plan met count in full; where it did not, only as far as it got."""
     s = problem.scope
     row = np.repeat(np.arange(len(problem.old_start) - 1), np.diff(problem.old_start))
@@ -136,9 +140,15 @@ def relaxation_of(problem: Problem, reached: Ints) -> Relaxation:
     missing = np.maximum(np.diff(problem.start) - np.diff(problem.old_start), 0)
     leaving = np.bincount(row, weights=~stays & s.open_rows[row], minlength=len(problem.size)).astype(np.int64)
     surplus = np.maximum(np.diff(problem.old_start) - np.diff(problem.start), 0)
-    forced = int((problem.size * (missing + np.maximum(leaving - surplus, 0))).sum())
+    slot_row = np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))
+    short = (placement < 0) | s.leave[placement]
+    unplaced = np.bincount(slot_row[short], minlength=len(problem.size)) > 0
+    copies = missing + np.maximum(leaving - surplus, 0)
+    copies[unplaced] = 0
     names = [r.name for r in problem.resources]
-    return Relaxation(problem, low, high, before, forced, names.index(DISK) if DISK in names else None)
+    disk = names.index(DISK) if DISK in names else None
+    forced_bytes = 0 if disk is None else int((problem.resources[disk].lead * copies).sum())
+    return Relaxation(problem, low, high, before, int((problem.size * copies).sum()), forced_bytes, disk, unplaced)
 
 
 def value(relaxation: Relaxation, prices: Ints) -> int:

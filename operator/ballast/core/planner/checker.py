@@ -76,6 +76,7 @@ class _Judge:
         self.rows = state.index
         self.emptied = _emptied(state, intent)
         self.closed = self._closed()
+        self.barred = policy.demoted | policy.draining | self.emptied
         open_racks = {b.rack for b in state.brokers if b.alive and b.id not in self.closed and b.id not in self.emptied}
         held = {b.rack for b in state.brokers if b.alive and b.id not in self.emptied}
         self.racks = max(len(held | open_racks), 1)
@@ -147,7 +148,7 @@ class _Judge:
             elif b in self.closed:
                 self._report("closed", move, f"would be put on broker {b}, which takes no replica here")
         first = move.new[0] if move.new else -1
-        if first != move.old[0] and first in self.policy.demoted | self.policy.draining | self.emptied:
+        if first != move.old[0] and first in self.barred:
             self._report("leader", move, f"would be led by broker {first}, which must not lead")
 
     def _factor(self, move: Move) -> None:

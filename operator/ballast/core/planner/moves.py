@@ -36,12 +36,13 @@ def moves_of(
     ids = problem.ids.tolist()
     known = DISK in loads.known
     ranked: list[tuple[tuple[int, float, int], Move]] = []
+    changes: list[tuple[int, list[int], list[int]]] = []
     for row in _changed(problem, cur).tolist():
         old = problem.old[problem.old_start[row] : problem.old_start[row + 1]].tolist()
         new = _in_order(old, cur[problem.start[row] : problem.start[row + 1]].tolist())
         if new == old:
             continue
-        _carry(problem, after, row, old, new)
+        changes.append((row, old, new))
         name = state.name(row)
         reason, rank = reasons.of(row, old, new)
         move = Move(
@@ -54,6 +55,7 @@ def moves_of(
         )
         place = 0 if move.is_reorder else 1 if reason.code in REPAIRS else 2
         ranked.append(((place, -rank, row), move))
+    _carry(problem, after, changes)
     ranked.sort(key=lambda pair: pair[0])
     return tuple(move for _, move in ranked), after
 
@@ -79,10 +81,19 @@ def _in_order(old: list[int], new: list[int]) -> list[int]:
     return [new[0], *stay, *(b for b in new[1:] if b not in old)]
 
 
-def _carry(problem: Problem, load: Ints, row: int, old: list[int], new: list[int]) -> None:
-    for sign, members in ((-1, old), (1, new)):
-        for j, b in enumerate(members):
-            load[b] += sign * (problem.lead[row] if j == 0 else problem.follow[row])
+def _carry(problem: Problem, load: Ints, changes: list[tuple[int, list[int], list[int]]]) -> None:
+    """Take the old lists' loads away and put the new ones' on."""
+    flat = [
+        (row, b, sign, j == 0)
+        for row, old, new in changes
+        for sign, m in ((-1, old), (1, new))
+        for j, b in enumerate(m)
+    ]
+    if not flat:
+        return
+    row, broker, sign, first = np.array(flat, np.int64).T
+    figures = np.where(first[:, None] == 1, problem.lead[row], problem.follow[row])
+    np.add.at(load, broker, sign[:, None] * figures)
 
 
 @dataclass(slots=True)
