@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.reassign_options import read_text
 from ballast.cli.run_options import confirm, lock_options
 from ballast.cli.run_screen import say
 from ballast.cli.tables import output_option
@@ -53,7 +54,6 @@ def elect(
     from ballast.cli.run_apply import run_plan
     from ballast.core.fingerprint import fingerprint
     from ballast.core.plan import Plan
-    from ballast.core.stock_json import parse_election
     from ballast.errors import UsageError
     from ballast.executor.policy import ExecutionPolicy
 
@@ -65,8 +65,7 @@ def elect(
     with cluster.open() as opened:
         state = opened.cluster.snapshot(log_dirs=False, configs=False)
         if path_to_json_file is not None:
-            text = path_to_json_file.read_text(encoding="utf-8")
-            wanted = [n for n in parse_election(text, source=str(path_to_json_file)) if _exists(n, state)]
+            wanted = named_in(path_to_json_file, state)
         else:
             missing = [t for t in topics if t not in state.topic_index]
             if missing:
@@ -97,12 +96,14 @@ def elect(
         )
 
 
-def _exists(name: TopicPartition, state: ClusterState) -> bool:
-    from ballast.errors import UsageError
+def named_in(path: Path, state: ClusterState) -> list[TopicPartition]:
+    """The partitions of an election file, every one of which this cluster has."""
+    from ballast.core.stock_checks import check_election
+    from ballast.core.stock_json import parse_election
 
-    if name not in state.index:
-        raise UsageError(f"{name} does not exist on this cluster.", hint="Take it out of the file.")
-    return True
+    names = parse_election(read_text(path), source=path.name)
+    check_election(names, state, source=path.name)
+    return list(names)
 
 
 def electable(

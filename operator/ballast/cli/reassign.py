@@ -7,14 +7,14 @@ name to a function from ``ReassignOptions`` to the exit code.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from ballast.cli.cluster_options import ClusterOptions
-from ballast.errors import BallastError, UsageError
+from ballast.cli.reassign_options import ReassignOptions, read_text
+from ballast.errors import BallastError
 
 ACTIONS: Final = ("generate", "execute", "verify", "cancel", "list")
 
@@ -34,22 +34,6 @@ PERMITTED: Final[dict[str, tuple[str, ...]]] = {
     "list": (),
 }
 """What may be given with each action, besides what it needs and the connection; as in the stock tool."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReassignOptions:
-    """What was asked of ``--execute``, ``--verify`` or ``--cancel``."""
-
-    cluster: ClusterOptions
-    reassignment_json_file: Path
-    throttle: int | None = None
-    """Bytes per second between brokers."""
-    replica_alter_log_dirs_throttle: int | None = None
-    """Bytes per second between log dirs of a broker."""
-    timeout_ms: int = 10_000
-    """Longest wait for moves between log dirs to begin."""
-    additional: bool = False
-    preserve_throttles: bool = False
 
 
 class StockCommand(click.Command):
@@ -229,11 +213,3 @@ def _list(cluster: ClusterOptions) -> int:
         moves = opened.cluster.reassignments()
     click.echo(describe_moves({name: (m.replicas, m.adding, m.removing) for name, m in moves.items()}))
     return 0
-
-
-def read_text(path: Path) -> str:
-    """A file's text; Kafka's tools read UTF-8 too."""
-    try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as failure:
-        raise UsageError(f"{path} cannot be read: {failure}.") from None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ballast.cli.reassign import ReassignOptions, read_text
+from ballast.cli.reassign_options import ReassignOptions, read_text
 from ballast.core import stock_report as report
 from ballast.core.stock_json import ANY_LOG_DIR, ReassignmentEntry, parse_reassignment
 

@@ -1,0 +1,33 @@
+"""What the actions of ``ballast reassign`` share: the options that carry them out, and how a file of Kafka's tools is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ballast.cli.cluster_options import ClusterOptions
+from ballast.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReassignOptions:
+    """What was asked of ``--execute``, ``--verify`` or ``--cancel``."""
+
+    cluster: ClusterOptions
+    reassignment_json_file: Path
+    throttle: int | None = None
+    """Bytes per second between brokers."""
+    replica_alter_log_dirs_throttle: int | None = None
+    """Bytes per second between log dirs of a broker."""
+    timeout_ms: int = 10_000
+    """Longest wait for moves between log dirs to begin."""
+    additional: bool = False
+    preserve_throttles: bool = False
+
+
+def read_text(path: Path) -> str:
+    """A file's text; Kafka's tools read UTF-8 too."""
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as failure:
+        raise UsageError(f"{path} cannot be read: {failure}.") from None
