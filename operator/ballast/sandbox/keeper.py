@@ -34,6 +34,8 @@ SOCKET: Final = "keeper.sock"
 NODES: Final = "nodes.json"
 PR_SET_PDEATHSIG: Final = 1
 REQUEST_LIMIT_BYTES: Final = 65536
+BACKLOG: Final = 128
+"""Requests that may wait while a node is being started; on a busy machine that takes a while."""
 
 
 class Keeper:
@@ -67,11 +69,7 @@ class Keeper:
         reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(writer)
         self.selector.register(reader, selectors.EVENT_READ, lambda: os.read(reader, 512))
-        # Relative to the folder, since a socket's path may have no more than 108 bytes.
-        os.chdir(self.folder)
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        listener.bind(SOCKET)
-        listener.listen(16)
+        listener = listening(self.folder)
         self.selector.register(listener, selectors.EVENT_READ, lambda: self._accept(listener))
         try:
             while not self.over:
@@ -148,6 +146,18 @@ class Keeper:
             process.kill()  # also ends one that is stopped by SIGSTOP
         for process in self.processes.values():
             process.wait()
+
+
+def listening(folder: Path) -> socket.socket:
+    """A socket that listens before it gets its name, so that whoever sees the name can connect; makes the folder the current one."""
+    # Relative to the folder, since a socket's path may have no more than 108 bytes.
+    os.chdir(folder)
+    unnamed = f"{SOCKET}.new"
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(unnamed)
+    listener.listen(BACKLOG)
+    Path(unnamed).rename(SOCKET)
+    return listener
 
 
 def die_with_parent() -> None:

@@ -17,12 +17,15 @@ from ballast.sandbox.folders import has_keeper
 from ballast.sandbox.keeper import SOCKET
 
 ANSWER_WITHIN_S: Final = 60.0
+CONNECT_WITHIN_S: Final = 10.0
+NOT_YET: Final = (ConnectionRefusedError, BlockingIOError, FileNotFoundError)
+"""A keeper that lives may for a moment not listen yet, or have a full queue; nothing has been asked of it then."""
 
 
 def start_keeper(folder: Path, *, owner: int | None) -> KeeperClient:
     """Start the process that will hold the cluster in a folder; ``owner`` is whose death ends it."""
     with (folder / "keeper.log").open("wb") as log:
-        subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", "ballast.sandbox.keeper", str(folder), str(owner or 0)],
             cwd="/",
             env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
@@ -34,10 +37,17 @@ def start_keeper(folder: Path, *, owner: int | None) -> KeeperClient:
     client = KeeperClient(folder)
     deadline = time.monotonic() + ANSWER_WITHIN_S
     while not (has_keeper(folder) and (folder / SOCKET).exists()):
-        if time.monotonic() > deadline:
-            raise Unavailable(f"The sandbox's keeper did not start: {(folder / 'keeper.log').read_text()[-500:]}")
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise Unavailable(f"The sandbox's keeper did not start: {_said(folder)}")
         time.sleep(0.02)
     return client
+
+
+def _said(folder: Path) -> str:
+    try:
+        return (folder / "keeper.log").read_text()[-500:].strip() or "it said nothing."
+    except FileNotFoundError:
+        return "it ended and took its folder with it."
 
 
 class KeeperClient:
@@ -55,7 +65,7 @@ class KeeperClient:
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
                 connection.settimeout(ANSWER_WITHIN_S)
-                connection.connect(f"/proc/self/fd/{folder}/{SOCKET}")
+                self._connect(connection, f"/proc/self/fd/{folder}/{SOCKET}")
                 connection.sendall(json.dumps(request).encode() + b"\n")
                 answer: dict[str, Any] = json.loads(connection.makefile("rb").readline())
         except (OSError, ValueError) as problem:
@@ -65,6 +75,18 @@ class KeeperClient:
         if not answer["ok"]:
             raise Unavailable(f"The sandbox's keeper refused: {answer['error']}")
         return answer
+
+    def _connect(self, connection: socket.socket, path: str) -> None:
+        deadline = time.monotonic() + CONNECT_WITHIN_S
+        while True:
+            try:
+                connection.connect(path)
+            except NOT_YET:
+                if time.monotonic() > deadline or not has_keeper(self.folder):
+                    raise
+                time.sleep(0.02)
+            else:
+                return
 
     def start(self, node: str) -> int:
         """Start a node (a running one is left alone); returns its process id."""

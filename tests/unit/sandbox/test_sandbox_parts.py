@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import shutil
 import signal
+import socket
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from ballast.errors import Unavailable, UsageError
 from ballast.sandbox import SandboxSpec, jars, layout
 from ballast.sandbox.folders import has_keeper
 from ballast.sandbox.jars import Jar
+from ballast.sandbox.keeper import SOCKET, listening
 from ballast.sandbox.keeper_client import KeeperClient, start_keeper
 from ballast.sandbox.ports import HIGH, LOW, free_ports
 
@@ -149,3 +153,63 @@ def test_the_keeper_starts_signals_and_clears_away(tmp_path: Path) -> None:
     assert not has_keeper(folder)
     with pytest.raises(Unavailable, match="gone"):
         KeeperClient(folder).running()
+
+
+def test_the_keepers_socket_gets_its_name_when_it_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits for the name can connect at once, however slow the machine is between bind and listen."""
+    monkeypatch.chdir(tmp_path)
+    seen_before_listening: list[bool] = []
+
+    class Watched(socket.socket):
+        def listen(self, *args: int) -> None:
+            seen_before_listening.append((tmp_path / SOCKET).exists())
+            super().listen(*args)
+
+    monkeypatch.setattr(socket, "socket", Watched)
+    with listening(tmp_path), socket.socket(socket.AF_UNIX) as client:
+        client.connect(SOCKET)
+    assert seen_before_listening == [False]
+
+
+def test_a_keeper_that_lives_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refused connection is tried again while the keeper holds its lock, and fails at once when it does not."""
+    monkeypatch.chdir(tmp_path)
+    answerer = socket.socket(socket.AF_UNIX)
+    answerer.bind(SOCKET)
+    refused = threading.Event()
+
+    class Watched(socket.socket):
+        def connect(self, address: object) -> None:
+            try:
+                super().connect(address)  # type: ignore[arg-type]
+            except ConnectionRefusedError:
+                refused.set()
+                raise
+
+    def answer_late() -> None:
+        assert refused.wait(10)
+        answerer.listen()
+        connection, _ = answerer.accept()
+        with connection:
+            connection.recv(1000)
+            connection.sendall(b'{"ok": true, "nodes": {"a": {"exit_code": null}}}\n')
+
+    monkeypatch.setattr(socket, "socket", Watched)
+    with (tmp_path / "alive.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        late = threading.Thread(target=answer_late)
+        late.start()
+        assert KeeperClient(tmp_path).running() == {"a": True}
+        late.join()
+    answerer.close()
+    began_s = time.monotonic()
+    with pytest.raises(Unavailable, match="does not answer"):
+        KeeperClient(tmp_path).running()
+    assert time.monotonic() - began_s < 5
+
+
+def test_a_keeper_that_ends_at_once_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it said is in the sentence, and a minute is not spent on it."""
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    with pytest.raises(Unavailable, match="it said nothing"):
+        start_keeper(tmp_path, owner=None)
