@@ -21,6 +21,8 @@ import click
 from ballast.cli.tables import human_bytes, print_json_line
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ballast.executor.driver import Driver
     from ballast.executor.events import Happening, RunResult
     from ballast.executor.progress import Progress
@@ -196,11 +198,10 @@ class JsonScreen:
 class LiveScreen:
     """Bars on the terminal, the story above them."""
 
-    def __init__(self) -> None:
-        from rich.console import Console
+    def __init__(self, console: Console | None = None) -> None:
         from rich.live import Live
 
-        self._console = Console(stderr=True, highlight=False)
+        self._console = console or _stderr_console()
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._lines: deque[str] = deque()
         self._progress: Progress | None = None
@@ -269,7 +270,15 @@ def screen_for(output: str) -> Screen:
     """JSON lines, bars or plain lines: what was asked for and what the terminal can show."""
     if output == "json":
         return JsonScreen()
-    return LiveScreen() if sys.stderr.isatty() else LineScreen()
+    console = _stderr_console()
+    # On a terminal that cannot move its cursor (TERM=dumb) bars would never appear, and neither would any progress.
+    return LiveScreen(console) if console.is_terminal and not console.is_dumb_terminal else LineScreen()
+
+
+def _stderr_console() -> Console:
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
 
 
 def carry_out(act: Callable[[], RunResult], driver: Driver, screen: Screen) -> RunResult:

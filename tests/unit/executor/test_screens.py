@@ -6,6 +6,7 @@ import io
 import json
 import os
 import signal
+import sys
 import threading
 
 import click
@@ -14,7 +15,7 @@ from rich.console import Console
 from tests.unit.executor.scenes import MB, T, scene
 
 from ballast.cli.run_options import Rate, policy_from
-from ballast.cli.run_screen import JsonScreen, LineScreen, LiveScreen, carry_out, human_time
+from ballast.cli.run_screen import JsonScreen, LineScreen, LiveScreen, carry_out, human_time, screen_for
 from ballast.core.plan import Move
 from ballast.executor.events import RunResult
 from ballast.executor.policy import ExecutionPolicy
@@ -57,10 +58,8 @@ def test_plain_lines_name_the_run(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_bars_show_the_move_and_the_whole() -> None:
     """On a terminal each move in flight has a bar, and so has the whole, with rate and time left."""
-    screen = LiveScreen()
     out = io.StringIO()
-    screen._console = Console(file=out, force_terminal=True, width=120)
-    screen._live.console = screen._console
+    screen = LiveScreen(Console(file=out, force_terminal=True, width=120, _environ={"TERM": "xterm"}))
     s = scene()
 
     class Both:
@@ -78,6 +77,17 @@ def test_bars_show_the_move_and_the_whole() -> None:
     assert "t-0" in text
     assert "MiB/s" in text
     assert "left" in text
+
+
+@pytest.mark.parametrize(("term", "kind"), [("xterm", LiveScreen), ("dumb", LineScreen)])
+def test_a_terminal_that_cannot_show_bars_gets_lines(monkeypatch: pytest.MonkeyPatch, term: str, kind: type) -> None:
+    """With TERM=dumb the progress comes as lines; bars would never be drawn there."""
+    for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert isinstance(screen_for("table"), kind)
+    assert isinstance(screen_for("json"), JsonScreen)
 
 
 def test_interrupt_without_a_terminal_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
