@@ -191,10 +191,10 @@ def flatten(files: list[str], target: Path) -> list[str]:
     import duckdb
 
     connection = duckdb.connect()
-    connection.execute(
-        "COPY (SELECT topic, partition, broker, unnest(range(60)) AS m, unnest(bytes_in) AS b, unnest(size_bytes) AS s "
-        f"FROM read_parquet({files!r})) TO '{target}' (FORMAT parquet, COMPRESSION zstd)"
+    rows = connection.read_parquet(files).project(
+        "topic, partition, broker, unnest(range(60)) AS m, unnest(bytes_in) AS b, unnest(size_bytes) AS s"
     )
+    rows.write_parquet(str(target), compression="zstd")
     return [str(target)]
 
 
