@@ -56,6 +56,42 @@ class Hands(Protocol):
         """Start a killed broker, or let a frozen one go on, and return when it is back in the cluster."""
 
 
+class Memory:
+    """Hands that remember which brokers they hold down: the cluster itself takes seconds to notice."""
+
+    def __init__(self, hands: Hands) -> None:
+        self._hands = hands
+        self.down: set[int] = set()
+
+    def produce(self, name: TopicPartition, total_bytes: int) -> None:
+        """As the hands do."""
+        self._hands.produce(name, total_bytes)
+
+    def delete_topic(self, topic: str) -> None:
+        """As the hands do."""
+        self._hands.delete_topic(topic)
+
+    def kill(self, broker: int) -> None:
+        """Kill, and remember."""
+        self.down.add(broker)
+        self._hands.kill(broker)
+
+    def pause(self, broker: int) -> None:
+        """Freeze, and remember."""
+        self.down.add(broker)
+        self._hands.pause(broker)
+
+    def start(self, broker: int) -> None:
+        """Bring back, and forget."""
+        self._hands.start(broker)
+        self.down.discard(broker)
+
+    def restore(self) -> None:
+        """Bring back whatever is still down."""
+        for broker in sorted(self.down):
+            self.start(broker)
+
+
 @dataclass(frozen=True)
 class ClusterForm:
     """One cluster: brokers 1, 2, 3 in three racks, two log dirs each."""

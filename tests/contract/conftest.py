@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from tests.contract.cluster_forms import FORMS, NEEDS_KAFKA, ClusterForm, new_prefix
+from tests.contract.cluster_forms import FORMS, NEEDS_KAFKA, ClusterForm, Memory, new_prefix
 from tests.contract.sim_form import simulated
 
 OPENERS = {"sim": simulated, **FORMS}
@@ -38,7 +38,6 @@ def form(opened_form: ClusterForm) -> ClusterForm:
 @pytest.fixture
 def broken(form: ClusterForm) -> Iterator[ClusterForm]:
     """The cluster for a test that kills or freezes brokers; they are brought back afterwards."""
-    yield form
-    state = form.cluster.snapshot(log_dirs=False, configs=False)
-    for broker in set(form.brokers) - state.alive:
-        form.hands.start(broker)
+    hands = Memory(form.hands)
+    yield replace(form, hands=hands)
+    hands.restore()
