@@ -17,6 +17,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
+from ballast.adapters import librdkafka
 from ballast.adapters.security import Security
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Refused, Unavailable
@@ -103,16 +104,15 @@ class Admin:
         with self._lock, self._translated("a connection"):
             if self._client is None:
                 self._client = AdminClient(
-                    self._security.for_confluent()
+                    librdkafka.silent(self._security.for_confluent())
                     | {
                         "bootstrap.servers": self._bootstrap_servers,
                         "client.id": "ballast",
                         "socket.timeout.ms": max(1000, round(self._timeout_s * 1000)),
                         "topic.metadata.refresh.interval.ms": 30_000,
-                        # Failures come back from the calls; librdkafka's own lines on stderr would repeat them.
-                        "log_level": 0,
                     }
                 )
+            self._client.poll(0)  # Error events that nobody takes would pile up in it.
             return self._client
 
     def _wait(self, what: str, future: concurrent.futures.Future[Any]) -> Any:

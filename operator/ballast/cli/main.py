@@ -6,6 +6,7 @@ Subcommands are imported when they are called, so that ``ballast --help`` and sh
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import sys
 import traceback
@@ -14,8 +15,9 @@ from typing import NoReturn
 import click
 
 from ballast import __version__
+from ballast.adapters.librdkafka import LOGGER
 from ballast.cli.commands import COMMANDS, SECTIONS
-from ballast.errors import BallastError
+from ballast.errors import BallastError, UsageError
 
 
 class LazyGroup(click.Group):
@@ -50,9 +52,32 @@ def cli() -> None:
     """Keep a live Kafka cluster level."""
 
 
+class ClientLines(logging.Handler):
+    """Lines of the Kafka client library, told as part of the story."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One line on whatever stderr is now."""
+        click.echo(f"ballast: Kafka client: {record.getMessage()}", err=True)
+
+
+def hear_client() -> None:
+    """Let the client library say errors, or what ``BALLAST_CLIENT_LOG`` asks for; its failures come back from calls as well."""
+    level = os.environ.get("BALLAST_CLIENT_LOG", "error").upper()
+    if level not in {"DEBUG", "INFO", "WARNING", "ERROR"}:
+        raise UsageError(
+            f"BALLAST_CLIENT_LOG is {level.lower()!r}.",
+            hint="Set it to debug, info, warning or error, or leave it out.",
+        )
+    logger = logging.getLogger(LOGGER)
+    logger.setLevel(level)
+    logger.handlers[:] = [ClientLines()]
+    logger.propagate = False
+
+
 def main(argv: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with the documented code."""
     try:
+        hear_client()
         code = cli.main(args=argv, prog_name="ballast", standalone_mode=False)
     except BallastError as failure:
         click.echo(f"ballast: {failure.message}", err=True)

@@ -11,6 +11,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
+from ballast.adapters.librdkafka import LOGGER
 from ballast.daemon.policy import LogPolicy
 
 _FIELDS = "ballast_fields"
@@ -60,3 +61,7 @@ def configure(policy: LogPolicy, stream: TextIO | None = None) -> None:
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     logging.getLogger("ballast").setLevel(policy.level.upper())
+    client = logging.getLogger(LOGGER)
+    client.handlers.clear()
+    client.propagate = True
+    client.setLevel(max(logging.WARNING, logging.getLogger("ballast").level))

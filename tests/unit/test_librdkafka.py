@@ -1,0 +1,108 @@
+"""Where the Kafka client library's own lines go: a logger, and never past it to stderr."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import time
+from collections.abc import Iterator
+
+import confluent_kafka as ck
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from ballast.adapters import librdkafka
+from ballast.cli.main import hear_client
+from ballast.daemon.logs import configure
+from ballast.daemon.policy import LogPolicy
+from ballast.errors import AuthenticationFailed, UsageError
+
+NOBODY = {"bootstrap.servers": "127.0.0.1:1"}
+
+
+@pytest.fixture(autouse=True)
+def loggers() -> Iterator[None]:
+    """Loggers as they were before the test."""
+    kept = [(log, log.handlers[:], log.level, log.propagate) for log in map(logging.getLogger, ("", librdkafka.LOGGER))]
+    yield
+    for log, handlers, level, propagate in kept:
+        log.handlers[:], log.propagate = handlers, propagate
+        log.setLevel(level)
+
+
+def speak() -> None:
+    """Have a client say that nobody is there."""
+    heard: list[logging.LogRecord] = []
+    logger = logging.getLogger(librdkafka.LOGGER)
+    logger.addFilter(lambda record: heard.append(record) or True)  # type: ignore[func-returns-value]
+    client = ck.Producer(librdkafka.speaking(NOBODY))
+    end = time.monotonic() + 20
+    try:
+        while not any("Connect" in r.getMessage() for r in heard):
+            assert time.monotonic() < end, "the client said nothing"
+            client.poll(0.05)
+    finally:
+        logger.filters.clear()
+
+
+def test_a_polled_client_speaks_to_our_logger(capfd: pytest.CaptureFixture[str]) -> None:
+    """At the command line an error is a line of the story."""
+    hear_client()
+    speak()
+    said = capfd.readouterr().err
+    assert "ballast: Kafka client: FAIL" in said
+    assert "%3|" not in said
+
+
+def test_below_errors_it_is_quiet_unless_asked(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A word in the environment asks for more, and a wrong one is refused."""
+    logger = logging.getLogger(librdkafka.LOGGER)
+    hear_client()
+    logger.warning("GETPID: retrying")
+    monkeypatch.setenv("BALLAST_CLIENT_LOG", "warning")
+    hear_client()
+    logger.warning("asked for")
+    assert capfd.readouterr().err == "ballast: Kafka client: asked for\n"
+    monkeypatch.setenv("BALLAST_CLIENT_LOG", "loud")
+    with pytest.raises(UsageError, match="loud"):
+        hear_client()
+
+
+def test_in_the_daemon_it_is_json(capfd: pytest.CaptureFixture[str]) -> None:
+    """One object a line, once, even where the command line was set up before; chatter is left out."""
+    hear_client()
+    stream = io.StringIO()
+    configure(LogPolicy(format="json", level="debug"), stream)
+    logging.getLogger(librdkafka.LOGGER).info("chatter")
+    speak()
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert {(line["logger"], line["level"]) for line in lines} == {(librdkafka.LOGGER, "error")}
+    assert any("Connect" in line["message"] for line in lines)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_client_that_is_only_asked_writes_no_lines(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its failure comes back from the call."""
+    client = AdminClient(librdkafka.silent(NOBODY))
+    with pytest.raises(ck.KafkaException):
+        client.list_topics(timeout=1)
+    client.poll(0)
+    assert capfd.readouterr().err == ""
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("settings", [librdkafka.speaking, librdkafka.silent])
+def test_a_token_that_cannot_be_had_is_our_own_error_at_once(settings: object) -> None:
+    """The client would wait for ten seconds and then not say why."""
+
+    def refuse(_: str) -> tuple[str, float]:
+        raise AuthenticationFailed("The token endpoint refused us.")
+
+    assert callable(settings)
+    with pytest.raises(AuthenticationFailed, match="refused us"):
+        settings(NOBODY | {"oauth_cb": refuse})
