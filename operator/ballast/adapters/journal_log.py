@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import confluent_kafka as ck
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
+from ballast.adapters import librdkafka
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Fenced, Refused, Unavailable
 from ballast.ports.journal_codec import Entry
 
@@ -22,6 +23,8 @@ FILE_HINT: Final = "If the cluster cannot hold a journal now, say --journal file
 
 SETTLING_S: Final = 2.0
 """How long a reader who is not the writer waits for a commit to become readable."""
+RENEW_S: Final = 3.0
+"""A client that gets nowhere for this long is replaced, and again after as long."""
 
 _FENCED: Final = {
     ck.KafkaError._FENCED,  # noqa: SLF001 — librdkafka's own codes have underscored names
@@ -39,12 +42,17 @@ _PASSING: Final = {
     ck.KafkaError.NOT_LEADER_FOR_PARTITION,
     ck.KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
     ck.KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
+    ck.KafkaError.OFFSET_NOT_AVAILABLE,
 }
 _FORBIDDEN: Final = {
     ck.KafkaError.TOPIC_AUTHORIZATION_FAILED,
     ck.KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     ck.KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ck.KafkaError.GROUP_AUTHORIZATION_FAILED,
+}
+_NOT_LET_IN: Final = {
+    ck.KafkaError._AUTHENTICATION,  # noqa: SLF001
+    ck.KafkaError.SASL_AUTHENTICATION_FAILED,
 }
 
 
@@ -59,7 +67,7 @@ def translate(error: ck.KafkaError, doing: str) -> BallastError:
             hint="Grant create, read, write and describe on the topics __ballast_*, and write on the transactional "
             "id ballast-journal.",
         )
-    if code == ck.KafkaError._AUTHENTICATION:  # noqa: SLF001
+    if code in _NOT_LET_IN:
         return AuthenticationFailed(f"The cluster did not accept our credentials: {text}.")
     return Unavailable(f"The cluster could not {doing}: {text}.", hint=FILE_HINT)
 
@@ -85,40 +93,80 @@ class TopicLog:
         self._admin_client: AdminClient | None = None
         self._known = False
         """It is certain that the topic exists, whatever a broker that has not heard of it yet may say."""
-        self._ended_at = 0
-        """The highest offset at which the end was reported."""
-        self._start_at = 0
-        """Where the next consumer begins; 0 is the beginning."""
+        self._at = 0
+        """Every record below this offset was read; where the next consumer begins."""
+        self._handed_to = 0
+        """Every record below this offset was handed over."""
+        self._ahead: ck.Message | None = None
+        """A record beyond the end that was asked for; the consumer will not give it again."""
+        self._renewed_s = float("-inf")
+        """When clients were last replaced, on the monotonic clock."""
 
-    def new_entries(self, *, whole: bool) -> Iterator[Entry]:
+    def new_entries(self, *, whole: bool) -> Sequence[Entry]:
         """What was committed since the last call, oldest first; nothing where the topic does not exist.
+
+        Transactions come whole or not at all.  What is handed over ends at a *last stable offset*: every transaction with a
+        record below it has ended, and since this topic has one transactional id, whose transactions follow each other, all
+        records of each lie on the same side of it.  A record beyond that end, of a transaction committed in the meantime,
+        is kept for the next call.  When reading fails on the way, nothing is handed over and the next call reads it again.
 
         A commit is acknowledged a moment before its records become readable.  ``whole`` waits for that moment and is for
         the writer, behind whose back no transaction can be open; everybody else waits a little and takes what is there,
         since the transaction that is in the way may belong to a writer that died.
         """
         if not self._known and not self.exists():
-            return
+            return ()
         with translated(f"read {self.topic}"):
             end = self._readable_end(whole=whole)
-            consumer = self._opened()
-            deadline = time.monotonic() + self._timeout_s
-            # Commit markers take offsets but are never handed over, so the position alone may stop short of the end.
-            while max(self._position(consumer), self._ended_at) < end:
-                message = consumer.poll(0.2)
-                failure = None if message is None else message.error()
-                if message is None or (failure is not None and failure.code() in _PASSING):
-                    if time.monotonic() > deadline:
-                        raise Unavailable(f"The end of {self.topic} was not reached in time.", hint=FILE_HINT)
-                    continue
-                deadline = time.monotonic() + self._timeout_s
-                if failure is None:
-                    value: bytes | None = message.value()
-                    yield (message.key() or b"").decode(), value
-                elif failure.code() == ck.KafkaError._PARTITION_EOF:  # noqa: SLF001
-                    self._ended_at = max(self._ended_at, message.offset())
-                else:
-                    raise ck.KafkaException(failure)
+            try:
+                taken = self._read_up_to(end)
+            except BaseException:
+                self._drop_clients()
+                self._at = self._handed_to
+                raise
+            self._handed_to = self._at
+            return taken
+
+    def _read_up_to(self, end: int) -> list[Entry]:
+        taken: list[Entry] = []
+        moved_s = time.monotonic()
+        # The first look does not wait: it lets the client say what it has to say even where there is nothing to read.
+        wait_s = 0.0
+        while True:
+            before = self._at
+            self._step(end, wait_s, taken)
+            if self._at >= end:
+                return taken
+            now = time.monotonic()
+            if self._at != before:
+                moved_s = now
+            elif now - moved_s > self._timeout_s:
+                raise Unavailable(f"The end of {self.topic} was not reached in time.", hint=FILE_HINT)
+            elif now - moved_s > RENEW_S:
+                self._begin_again()
+            wait_s = 0.2
+
+    def _step(self, end: int, wait_s: float, taken: list[Entry]) -> None:
+        """Take the next record if there is one below the end.
+
+        Commit markers take offsets and are never handed out, so the last record may stop short of the end; that there is
+        nothing more is known from the end of the partition, or from a record beyond the end.
+        """
+        message = self._ahead if self._ahead is not None else self._opened().poll(wait_s)
+        if message is None:
+            return
+        failure = message.error()
+        if failure is not None:
+            if failure.code() == ck.KafkaError._PARTITION_EOF:  # noqa: SLF001
+                self._at = max(self._at, message.offset())
+            elif failure.code() not in _PASSING:
+                raise ck.KafkaException(failure)
+        elif message.offset() >= end:
+            self._ahead, self._at = message, max(self._at, end)
+        else:
+            value: bytes | None = message.value()
+            taken.append(((message.key() or b"").decode(), value))
+            self._ahead, self._at = None, message.offset() + 1
 
     def _readable_end(self, *, whole: bool) -> int:
         """The last stable offset, once it has reached what was written when we were called."""
@@ -147,15 +195,21 @@ class TopicLog:
         return int(end)
 
     def _begin_again(self) -> None:
-        """Make new clients, the consumer at the same place: after elections old ones may stick to what they know.
+        """Make new clients, the consumer where the old one stood: after elections old ones may stick to what they know.
 
         Seen with librdkafka 2.16 on 4.3.1: minutes of "leader epoch is older" and "no leaders found" while other clients of
         the same cluster were served; reading metadata again did not help.
         """
-        if self._consumer is not None:
-            self._start_at = max(self._position(self._consumer), self._ended_at)
-            self._consumer.close()
-        self._consumer, self._admin_client = None, None
+        now = time.monotonic()
+        if now - self._renewed_s >= RENEW_S:
+            self._drop_clients()
+            self._renewed_s = now
+
+    def _drop_clients(self) -> None:
+        # A record that was kept lies above the place where the next consumer begins, which will give it again.
+        consumer, self._consumer, self._admin_client, self._ahead = self._consumer, None, None, None
+        if consumer is not None:
+            consumer.close()
 
     def _patiently(self, ask: Callable[[], T]) -> T:
         """Ask again while brokers have not yet heard of a topic that we know exists, or are electing its leader."""
@@ -207,9 +261,8 @@ class TopicLog:
 
     def close(self) -> None:
         """Let the connections go."""
-        if self._consumer is not None:
-            self._consumer.close()
-        self._consumer, self._admin_client, self._ended_at, self._start_at = None, None, 0, 0
+        self._drop_clients()
+        self._at, self._handed_to = 0, 0
 
     def _create(self, configs: Mapping[str, str]) -> None:
         with translated(f"create {self.topic}"):
@@ -227,14 +280,15 @@ class TopicLog:
 
     def _admin(self) -> AdminClient:
         if self._admin_client is None:
-            self._admin_client = AdminClient(self._client)
+            self._admin_client = AdminClient(librdkafka.silent(self._client))
+        self._admin_client.poll(0)  # Error events that nobody takes would pile up in it.
         return self._admin_client
 
     def _opened(self) -> ck.Consumer:
         if self._consumer is None:
             self._consumer = ck.Consumer(
-                {
-                    **self._client,
+                librdkafka.speaking(self._client)
+                | {
                     # librdkafka wants a group name even where the group is never joined and no offset committed.
                     "group.id": "ballast-journal-reader",
                     "enable.auto.commit": False,
@@ -245,9 +299,5 @@ class TopicLog:
                     "fetch.wait.max.ms": 100,
                 }
             )
-            self._consumer.assign([ck.TopicPartition(self.topic, 0, self._start_at or ck.OFFSET_BEGINNING)])
+            self._consumer.assign([ck.TopicPartition(self.topic, 0, self._at or ck.OFFSET_BEGINNING)])
         return self._consumer
-
-    def _position(self, consumer: ck.Consumer) -> int:
-        offset: int = consumer.position([self._place])[0].offset
-        return max(offset, 0)

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import confluent_kafka as ck
 
+from ballast.adapters import librdkafka
 from ballast.adapters.clock import SystemClock
 from ballast.adapters.journal_log import FILE_HINT, TopicLog, translate, translated
 from ballast.errors import BallastError, Fenced, Refused, Unavailable
@@ -85,6 +86,8 @@ class TopicJournal:
         self._producer: ck.Producer | None = None
         self._unsettled: _Transaction | None = None
         """The transaction whose commit timed out: whether it is in the journal is not known yet."""
+        self._abort_due = False
+        """A transaction was begun and could not be aborted yet."""
         self._holder: Holder | None = None
         self._beat = 0
         self._held = HeldLease(0.0)
@@ -171,15 +174,14 @@ class TopicJournal:
             self._clock.sleep(min(POLL_S, max(watch.left_s(lease, now), 0.01), max(deadline - now, 0.01)))
 
     def _fence_others(self) -> None:
-        producer = ck.Producer(
-            {
-                **self._client,
-                "transactional.id": self._transactional_id,
-                "transaction.timeout.ms": max(int(self._timeout_s * 1000), 10_000),
-                "linger.ms": 0,
-                "compression.type": "gzip",
-            }
-        )
+        settings = librdkafka.speaking(self._client) | {
+            "transactional.id": self._transactional_id,
+            "transaction.timeout.ms": max(int(self._timeout_s * 1000), 10_000),
+            "linger.ms": 0,
+            "compression.type": "gzip",
+        }
+        with translated("start transactions"):
+            producer = ck.Producer(settings)
         try:
             producer.init_transactions(self._timeout_s)
         except ck.KafkaException as failure:
@@ -191,7 +193,7 @@ class TopicJournal:
                     f"default) and transaction.state.log.min.isr of them in sync. {FILE_HINT}",
                 ) from failure
             raise translate(error, "start transactions") from failure
-        self._producer, self._unsettled = producer, None
+        self._producer, self._unsettled, self._abort_due = producer, None, False
 
     # Records
 
@@ -213,9 +215,9 @@ class TopicJournal:
             self._requests_log.ensure(REQUESTS_CONFIGS)
             if request.id in self._refreshed_requests():
                 return
-            producer = ck.Producer({**self._client, "enable.idempotence": True, "linger.ms": 0})
             failures: list[ck.KafkaError] = []
             with translated("take the request"):
+                producer = ck.Producer(librdkafka.speaking(self._client) | {"enable.idempotence": True, "linger.ms": 0})
                 producer.produce(
                     self._requests_log.topic,
                     key=request.id.encode(),
@@ -249,6 +251,7 @@ class TopicJournal:
             self._forget()
             self._log.close()
             self._requests_log.close()
+            self._view, self._requests = JournalView(), {}
 
     # Transactions
 
@@ -270,16 +273,18 @@ class TopicJournal:
 
     def _send(self, entries: Sequence[Entry], answered: Request | None) -> None:
         producer = self._live_producer()
-        with translated("write the journal"):
+        producer.poll(0)  # Its lines wait for this.
+        try:
             producer.begin_transaction()
+        except ck.KafkaException as failure:
+            raise self._failed(failure.args[0], f"write to {self._log.topic}") from failure
         try:
             for key, data in entries:
                 self._produce(producer, self._log.topic, key, data)
             if answered is not None:
                 self._produce(producer, self._requests_log.topic, answered.id, encode_request(answered))
         except ck.KafkaException as failure:
-            self._abort()
-            raise translate(failure.args[0], "write the journal") from failure
+            raise self._taken_back(failure.args[0], f"write to {self._log.topic}") from failure
 
     def _produce(self, producer: ck.Producer, topic: str, key: str, data: bytes | None) -> None:
         while True:
@@ -299,11 +304,11 @@ class TopicJournal:
         except ck.KafkaException as failure:
             error = failure.args[0]
             if error.retriable() and not error.fatal():
-                raise translate(error, "commit to the journal") from failure
+                raise translate(error, f"commit to {self._log.topic}") from failure
             self._unsettled = None
             if error.txn_requires_abort():
-                self._abort()
-            raise translate(error, "commit to the journal") from failure
+                raise self._taken_back(error, f"commit to {self._log.topic}") from failure
+            raise self._failed(error, f"commit to {self._log.topic}") from failure
         self._unsettled = None
         self._beat += 1
         self._held.written(transaction.began_s)
@@ -313,12 +318,36 @@ class TopicJournal:
 
     def _settle(self) -> None:
         """Find out what became of a commit that timed out; librdkafka wants the same call again."""
+        if self._abort_due:
+            self._abort()
         if self._unsettled is not None:
             self._commit(self._unsettled)
 
+    def _taken_back(self, error: ck.KafkaError, doing: str) -> BallastError:
+        """Abort the transaction that failed like this; the error that says why.
+
+        An abort may fail as well, and does where the broker refused the first record (it knows of no transaction then).
+        That must not hide the reason; an abort that may still succeed is due before the next transaction.
+        """
+        reason = self._failed(error, doing)
+        if self._producer is not None:
+            with contextlib.suppress(BallastError):
+                self._abort()
+        return reason
+
     def _abort(self) -> None:
-        with translated("abort a journal transaction"):
+        self._abort_due = True
+        try:
             self._live_producer().abort_transaction(self._timeout_s)
+        except ck.KafkaException as failure:
+            raise self._failed(failure.args[0], "abort a journal transaction") from failure
+        self._abort_due = False
+
+    def _failed(self, error: ck.KafkaError, doing: str) -> BallastError:
+        """The error as one of ours; after a fatal one this producer never writes again, so the lock is given up for lost."""
+        if error.fatal():
+            self._forget()
+        return translate(error, doing)
 
     def _live_producer(self) -> ck.Producer:
         assert self._producer is not None
@@ -349,4 +378,4 @@ class TopicJournal:
         return self._holder
 
     def _forget(self) -> None:
-        self._holder, self._producer, self._unsettled = None, None, None
+        self._holder, self._producer, self._unsettled, self._abort_due = None, None, None, False

@@ -393,7 +393,8 @@ def load_runs(records: Iterable[Record], now: Now) -> dict[str, Run]:
             rollback_when_cancelled=h["rollback_when_cancelled"],
         )
         for run_id, h in headers.items()
-        # A reader without the lock may see the first records of a run before the last: it is not there yet.
+        # Journals are read in whole appends, so every record of a run is here with its header.  Should one be missing all
+        # the same, somebody else took it away, and half a run is nothing to act upon.
         if (len(moves.get(run_id, ())), len(elections.get(run_id, ()))) == (h["moves"], h["elections"])
     ]
     return {r.id: r for r in sorted(out, key=lambda r: (r.started_ms, r.id))}
