@@ -128,6 +128,17 @@ class Scene:
             finally:
                 journal.close()
 
+    def change(self, change: ConfigChange) -> None:
+        """Change a setting as a person would, and wait until it can be read: a broker hears of it a moment later."""
+        outcomes = self.cluster.alter_configs([change])
+        assert all(o.ok for o in outcomes.values()), outcomes
+
+        def read() -> str | None:
+            entry = self.cluster.configs([change.resource]).get(change.resource, {}).get(change.key)
+            return entry.value if entry is not None and entry.source.startswith("DYNAMIC") else None
+
+        until(lambda: read() == change.value)
+
     def throttles(self, topic: str) -> dict[str, str]:
         """Throttle settings that stand: the topic's lists and the brokers' own rates."""
         resources = [ConfigResource("topic", topic)]

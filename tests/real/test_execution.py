@@ -32,7 +32,7 @@ def test_killed_in_mid_move_and_finished_by_another(at: Scene) -> None:
     topic = "killed"
     at.topic(topic, {0: (1, 2), 1: (2, 1)}, mib=12)
     theirs = ConfigChange(ConfigResource("broker", "1"), "follower.replication.throttled.rate", "set", "77777777")
-    at.cluster.alter_configs([theirs])
+    at.change(theirs)
     before = at.throttles(topic)
     plan = at.plan(topic, {0: (3, 2), 1: (1, 2)}, elections=(0, 1))
     first = at.ballast("apply", str(plan), "--yes", "--throttle", "1MB")
@@ -55,7 +55,7 @@ def test_killed_in_mid_move_and_finished_by_another(at: Scene) -> None:
     assert at.replicas(TopicPartition(topic, 1)) == (1, 2)
     until(lambda: at.cluster.partitions([TopicPartition(topic, 1)])[TopicPartition(topic, 1)].leader == 1)
     assert at.throttles(topic) == before
-    at.cluster.alter_configs([ConfigChange(theirs.resource, theirs.key, "delete")])
+    at.change(ConfigChange(theirs.resource, theirs.key, "delete"))
 
 
 def test_interrupted_left_asked_to_cancel_and_rolled_back(at: Scene) -> None:

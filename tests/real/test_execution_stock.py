@@ -50,7 +50,7 @@ def test_execute_returns_at_once_and_cleans_up_by_itself(at: Scene) -> None:
     topic = "stockexec"
     at.topic(topic, {0: (1, 2)}, mib=6)
     theirs = ConfigChange(ConfigResource("broker", "2"), "leader.replication.throttled.rate", "set", "66666666")
-    at.cluster.alter_configs([theirs])
+    at.change(theirs)
     before = at.throttles(topic)
     path = moves_file(at, topic, {0: (3, 2)})
     answer = ours(at, "--execute", "--reassignment-json-file", path, "--throttle", "1000000")
@@ -60,7 +60,7 @@ def test_execute_returns_at_once_and_cleans_up_by_itself(at: Scene) -> None:
     assert "The inter-broker throttle limit was set to 1000000 B/s" in answer.out
     until(lambda: at.replicas(TopicPartition(topic, 0)) == (3, 2))
     until(lambda: at.throttles(topic) == before)
-    at.cluster.alter_configs([ConfigChange(theirs.resource, theirs.key, "delete")])
+    at.change(ConfigChange(theirs.resource, theirs.key, "delete"))
     done = stock(at, "--verify", "--reassignment-json-file", path, "--preserve-throttles")
     assert done == ours(at, "--verify", "--reassignment-json-file", path, "--preserve-throttles")
     assert f"Reassignment of partition {topic}-0 is completed." in done.out
