@@ -109,6 +109,7 @@ def test_with_these_rights_it_acts(own_cluster: Callable[..., Sandbox], daemons:
     ("missing", "word"),
     [
         (("Topic", "__ballast_", "PREFIXED", "Create"), "__ballast_journal"),
+        (("Topic", "__ballast_", "PREFIXED", "Write"), "__ballast_journal"),
         (("TransactionalId", "ballast-journal", "LITERAL", "Write"), "ransactional"),
     ],
     ids=lambda value: value[3] + value[0] if isinstance(value, tuple) else None,

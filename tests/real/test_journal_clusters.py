@@ -12,13 +12,25 @@ import uuid
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from ballast.adapters.clock import SystemClock
+from ballast.adapters.journal_log import TopicLog
 from ballast.adapters.journal_topic import JOURNAL_TOPIC, REQUESTS_TOPIC, TopicJournal
+from ballast.adapters.oauth import Token, unsecured_token
 from ballast.adapters.security import Security
 from ballast.errors import AuthorizationFailed, Fenced, LockHeld, Refused, Unavailable
 from ballast.ports.journal import Holder, Record, Request
+from ballast.ports.journal_codec import Entry
 from ballast.sandbox import Sandbox
 from ballast.wiring.journal import open_journal, this_process
 
@@ -97,6 +109,7 @@ def test_a_topic_that_would_forget_is_refused(kraft: Sandbox) -> None:
 
 HOLD = """
 import sys, uuid
+from ballast.adapters.journal_log import TopicLog
 from ballast.adapters.journal_topic import TopicJournal
 from ballast.ports.journal import Holder, Record
 j = TopicJournal({"bootstrap.servers": sys.argv[1]}, journal_topic=sys.argv[2], requests_topic=sys.argv[2] + "_r")
@@ -219,3 +232,142 @@ def test_a_secured_cluster_holds_the_journal_for_those_who_may(own_cluster: Call
     finally:
         journal.close()
         outsider.close()
+
+
+def test_without_write_on_the_topic_the_missing_right_is_told(own_cluster: Callable[..., Sandbox]) -> None:
+    """The transaction cannot even be aborted then; that is not what the person has to know."""
+    guarded = own_cluster(brokers=1, racks=0, security="acl")
+    servers = {"bootstrap.servers": guarded.bootstrap_server}
+    admin = Security.from_properties(guarded.client_properties).for_confluent() | servers
+    alice = Security.from_properties(guarded.client_properties_of("alice")).for_confluent() | servers
+    rights = [
+        (ResourceType.TOPIC, "__ballast_", ResourcePatternType.PREFIXED, AclOperation.READ),
+        (ResourceType.TOPIC, "__ballast_", ResourcePatternType.PREFIXED, AclOperation.DESCRIBE_CONFIGS),
+        (ResourceType.TRANSACTIONAL_ID, "ballast-journal", ResourcePatternType.LITERAL, AclOperation.WRITE),
+        (ResourceType.GROUP, "ballast-journal-reader", ResourcePatternType.LITERAL, AclOperation.READ),
+    ]
+    maker = AdminClient(admin)
+    wanted = [AclBinding(*r[:3], "User:alice", "*", r[3], AclPermissionType.ALLOW) for r in rights]
+    for done in maker.create_acls(wanted).values():
+        done.result(timeout=30)
+    owner, reader = TopicJournal(admin, timeout_s=60), TopicJournal(alice, timeout_s=20)
+    try:
+        owner.acquire(holder("admin"), wait_s=30)
+        owner.append([Record("a", {"n": 1})])
+        owner.release()
+        assert [r.key for r in reader.read()] == ["a"]
+        for _ in range(2):
+            with pytest.raises(AuthorizationFailed, match=r"commit to __ballast_journal.*opic authorization failed"):
+                reader.acquire(holder("alice"), wait_s=30)
+        owner.acquire(holder("admin again"), wait_s=30)
+        owner.append([Record("b", {"n": 2})])
+    finally:
+        owner.close()
+        reader.close()
+
+
+def test_a_token_that_is_renewed_keeps_the_lock(own_cluster: Callable[..., Sandbox]) -> None:
+    """OAUTHBEARER: brokers end a connection whose token has run out; the writer, idle in between, goes on with newer ones."""
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+    sandbox = own_cluster(
+        brokers=1,
+        racks=0,
+        security="plain",
+        broker_configs={
+            "sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER",
+            "listener.name.client.oauthbearer.sasl.jaas.config": f"{module};",
+            "connections.max.reauth.ms": "600000",
+        },
+    )
+    given: list[Token] = []
+
+    def fetch() -> Token:
+        given.append(unsecured_token({"sub": "ada"}, life_s=6.0))
+        return given[-1]
+
+    security = Security(protocol="SASL_PLAINTEXT", mechanism="OAUTHBEARER", fetch_token=fetch)
+    journal = TopicJournal(security.for_confluent() | {"bootstrap.servers": sandbox.bootstrap_server}, timeout_s=30)
+    try:
+        journal.acquire(holder("ada", lease_s=60), wait_s=60)
+        journal.append([Record("a", {"n": 1})])
+        first, end = given[0], time.monotonic() + 60
+        while time.time() < first.expires_at_s + 6 or len(given) < 3:
+            assert time.monotonic() < end, "a client that is not polled does not renew its token"
+            time.sleep(0.1)
+        journal.append([Record("b", {"n": 2})])
+        assert [r.key for r in journal.read()] == ["a", "b"]
+        journal.release()
+    finally:
+        journal.close()
+
+
+def test_a_reader_never_sees_half_an_append(kraft: Sandbox) -> None:
+    """While one process writes transactions of forty records, another reads: all forty always tell the same number."""
+    topic = f"__ballast_test_{uuid.uuid4().hex[:8]}"
+    writer = TopicJournal(client(kraft), journal_topic=topic, requests_topic=f"{topic}_r")
+    reader = TopicJournal(client(kraft), journal_topic=topic, requests_topic=f"{topic}_r")
+    last, appends = 0, 150
+    try:
+        writer.acquire(holder("writer", lease_s=60), wait_s=30)
+
+        def write() -> None:
+            for n in range(1, appends + 1):
+                writer.append([Record(f"move/{i}", {"n": n}) for i in range(40)])
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        end, reads = time.monotonic() + 120, 0
+        while last < appends:
+            assert time.monotonic() < end, f"read {last} of {appends}"
+            seen = [r.value["n"] for r in reader.read() if r.value is not None]
+            assert len(set(seen)) <= 1, f"half of an append: {sorted(set(seen))}"
+            assert len(seen) in {0, 40}
+            assert not seen or seen[0] >= last, "what was read once is not unread"
+            last, reads = (seen[0] if seen else 0), reads + 1
+        thread.join(60)
+        assert reads > 3
+    finally:
+        writer.close()
+        reader.close()
+
+
+def test_elections_neither_skip_nor_repeat_a_record(own_cluster: Callable[..., Sandbox]) -> None:
+    """The journal's leader goes and comes back, twice; a reader who was there hears what one who comes afterwards reads."""
+    sandbox = own_cluster()
+    topic = f"__ballast_test_{uuid.uuid4().hex[:8]}"
+    writer = TopicJournal(client(sandbox), journal_topic=topic, requests_topic=f"{topic}_r")
+    follower, late = (TopicLog(client(sandbox), topic, timeout_s=60) for _ in range(2))
+    heard: list[Entry] = []
+    admin = AdminClient(client(sandbox))
+
+    def persist(step: Callable[[], object]) -> None:
+        end = time.monotonic() + 120
+        while True:
+            try:
+                step()
+            except Unavailable:
+                assert time.monotonic() < end
+            else:
+                return
+
+    def turn(n: int) -> None:
+        persist(lambda: writer.append([Record(f"k/{n}/{i}", {"n": n}) for i in range(5)]))
+        persist(lambda: heard.extend(follower.new_entries(whole=False)))
+
+    try:
+        writer.acquire(holder("writer", lease_s=300), wait_s=60)
+        turn(0)
+        for n in (1, 3):
+            leader = admin.list_topics(topic, timeout=30).topics[topic].partitions[0].leader
+            sandbox.stop_broker(leader)
+            turn(n)
+            sandbox.start_broker(leader)
+            turn(n + 1)
+        # A commit is acknowledged a moment before its records become readable.
+        read = list(late.new_entries(whole=True))
+        heard.extend(follower.new_entries(whole=True))
+        assert heard == read
+        assert {key for key, _ in read} >= {f"record/k/{n}/{i}" for n in range(5) for i in range(5)}
+    finally:
+        for open_one in (writer, follower, late):
+            open_one.close()
