@@ -34,7 +34,7 @@ class Sink(Protocol):
 
 
 External = Callable[[ClusterState], ExternalLoad | None]
-"""Asks Prometheus; None when nothing is configured or it did not answer."""
+"""Brings figures from outside the Kafka protocol; None when there are none. Nothing supplies them yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def take(
     writer: str,
     external: External = lambda _: None,
 ) -> SampleReport:
-    """Add offsets (and Prometheus' figures) to a reading and record it.
+    """Add offsets (and figures from outside the protocol) to a reading and record it.
 
     Raises ``Unavailable`` when the cluster or the store does not answer: that minute is then a gap.
     """

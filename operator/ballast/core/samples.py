@@ -5,8 +5,7 @@ as the cluster gave them, ``UNKNOWN`` where it did not.  Rates are computed late
 because only the reader of a whole hour can tell growth from retention, compaction, restarts and gaps.
 
 One minute is a handful of rows, not one per replica: partitions are cut into ``chunks`` by a stable hash, and each row
-carries one chunk as aligned arrays.  A fold then works on arrays of thousands of partitions; a row per sample costs ten
-times the CPU in any engine.  ``chunks`` is a power of two, so that rows of a smaller count can be folded together with rows
+carries one chunk as aligned arrays.  A fold then works on arrays of thousands of partitions at a time.  ``chunks`` is a power of two, so that rows of a smaller count can be folded together with rows
 of a larger one: ``chunk % smaller`` names the same partitions.
 """
 
@@ -66,7 +65,7 @@ MINUTE_COLUMNS: Final = (
     Column(
         "bytes_out",
         "binary",
-        "float32 per partition: bytes/s to consumers from Prometheus, -1 unknown; null without it",
+        "float32 per partition: bytes/s to consumers, -1 unknown; null today, since nothing supplies it yet",
     ),
     Column("replica_count", "binary", "int32 per partition: how many of the following replicas are its own"),
     Column("replica", "binary", "int32 per replica: broker id, in assignment order"),
@@ -76,14 +75,16 @@ MINUTE_COLUMNS: Final = (
     Column("lag", "binary", "int64 per replica: messages behind, -1 unknown"),
     Column("log_dir", "binary", "int32 per replica: position in its broker's `dirs`, -1 unknown"),
     Column(
-        "brokers", BROKER_TYPE, "the brokers, in the row of chunk -1 only; rates are from Prometheus, null without it"
+        "brokers",
+        BROKER_TYPE,
+        "the brokers, in the row of chunk -1 only; their rates are null today, since nothing supplies them yet",
     ),
 )
 """The minute table: a row for each chunk of a minute, and one for the brokers.
 
-``binary`` columns are packed little-endian arrays, one entry for each partition or replica.  Spark copies them as they are;
-lists would be taken apart and put together element by element several times on their way to the fold, which was
-most of its cost.  ``samples_hour`` has the same figures as plain arrays, for people and other engines.
+``binary`` columns are packed little-endian arrays, one entry for each partition or replica.  To Spark each is
+one value, where a list column is an array of values that it knows one by one; the fold reads them as NumPy arrays.
+``samples_hour`` has the same figures as plain arrays, for people and other engines.
 """
 PACKED: Final[Mapping[str, str]] = {
     "partition_topic": "<i4",
@@ -105,7 +106,7 @@ PACKED: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class BrokerFigures:
-    """What Prometheus says of one broker; None where it says nothing."""
+    """Figures of one broker from outside the Kafka protocol, None where unknown; nothing supplies them yet."""
 
     bytes_in: float | None = None
     """Bytes produced to it per second, without replication."""
@@ -119,7 +120,7 @@ class BrokerFigures:
 
 @dataclass(frozen=True, slots=True)
 class ExternalLoad:
-    """Figures from outside the Kafka protocol that join a sample."""
+    """Figures from outside the Kafka protocol that join a sample; nothing supplies them yet."""
 
     brokers: Mapping[int, BrokerFigures]
     topic_bytes_out: Mapping[tuple[int, str], float]

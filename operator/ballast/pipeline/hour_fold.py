@@ -270,7 +270,7 @@ def _fold(table: Any) -> Iterator[Any]:
 
 
 def _bytes_out(block: Block, taken: Ints, sampled: Flags, led: Flags, owner: Ints) -> Any:
-    """Rates to consumers as Prometheus gave them, for the leader; null where it never did."""
+    """Rates to consumers as the samples carry them, for the leader; null where none does."""
     given = block.by_partition["bytes_out"]
     if not (given >= 0).any():
         return pa.nulls(len(owner), pa.list_(pa.float32()))

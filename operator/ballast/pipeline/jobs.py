@@ -76,7 +76,7 @@ def run_all(
     if tables.position(SAMPLES_MINUTE) is None:
         raise UsageError(
             f"There are no samples in {tables.store}.",
-            hint="Let the daemon run with load.store set, or take samples with `ballast sample`.",
+            hint="Let the daemon run with samples.store set, or take samples with `ballast sample`.",
         )
     reports = []
     for job in JOBS:

@@ -78,7 +78,7 @@ def _role(role: str, rate: npt.NDArray[Any], known: Flags) -> dict[str, Any]:
 
 
 def _consumed(rows: Any, led: Flags) -> dict[str, Any]:
-    """The rates to consumers, where Prometheus gave them."""
+    """The rates to consumers, where the samples carry them."""
     given = rows.column("bytes_out")
     rate = np.full(led.shape, UNKNOWN, np.float32)
     have = np.asarray(given.is_valid().to_numpy(zero_copy_only=False), np.bool_)

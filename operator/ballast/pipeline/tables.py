@@ -1,8 +1,8 @@
 """The store's tables through Spark: create, check, what is new since a job last ran, and replace whole partitions.
 
 Every commit of a job carries ``userMetadata`` (which version of its source it used up) and a Delta transaction of the same
-number, so that output and progress change together or not at all.  A job killed before its commit left files that nobody
-reads; killed after it, the next run finds nothing to do.
+number, so that output and progress change together or not at all.  A job killed before its commit leaves at most files that
+no version of the table names; killed after it, the next run finds nothing to do.
 """
 
 from __future__ import annotations

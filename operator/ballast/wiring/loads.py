@@ -74,7 +74,7 @@ def _sent(
     rates: Figures,
     measure: Measure,
 ) -> Figures:
-    """What the leader sends: to its followers, and to consumers where Prometheus said so."""
+    """What the leader sends: to its followers, and to consumers where the samples carry it."""
     consumers = np.asarray(model.figures["bytes_out_mean" if measure == "mean" else "bytes_out_p95"], np.float64)
     followers = np.zeros(len(model))
     found = rows >= 0
@@ -104,7 +104,7 @@ def _sentences(
     if age_h > OLD_MODEL_H:
         said.append(f"The load model is older than {OLD_MODEL_H} h: run `ballast pipeline run`.")
     if not (model.figures["bytes_out_mean"] >= 0).any():
-        said.append("What consumers read is not known without Prometheus: bytes out count replication alone.")
+        said.append("What consumers read is not in the samples: bytes out count replication alone.")
     if policy.growth_days > 0:
         said.append(f"Disks are levelled for {policy.growth_days:g} days ahead, by each partition's growth.")
     return tuple(said)
