@@ -106,6 +106,7 @@ def test_expand_adds_as_shown_and_leaves_the_old_alone(kraft: Sandbox) -> None:
         (("create", "x", "--partitions", "0", "--replication-factor", "1"), "must be larger than 0"),
         (("create", "x", "--partitions", "1", "--replication-factor", "4"), "available brokers, 3"),
         (("create", "x", "--replica-assignment", "1:2", "--config", "oops"), "KEY=VALUE"),
+        (("create", "a b", "--partitions", "1", "--replication-factor", "1", "--dry-run"), "cannot be called 'a b'"),
         (("expand", "nowhere", "--partitions", "3"), "Topic nowhere does not exist."),
     ],
 )

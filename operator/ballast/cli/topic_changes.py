@@ -108,6 +108,7 @@ def create(
     from ballast.core.java_random import JavaRandom
     from ballast.core.placement import check_manual, parse_manual
     from ballast.core.placer import place
+    from ballast.core.topic_names import check_new_topic
 
     wanted = Wanted(**given)  # type: ignore[arg-type]
     configs = dict(map(_entry, entries))
@@ -118,6 +119,7 @@ def create(
         state = opened.cluster.snapshot(configs=False)
         if name in state.topic_index:
             raise UsageError(f"Topic {name} exists.", hint=f"More partitions: ballast topics expand {name}.")
+        check_new_topic(name, state.topic_index)
         if wanted.replica_assignment is not None:
             placed = Placed(parse_manual(wanted.replica_assignment))
             check_manual(placed.assignment, _usable_ids(state))
