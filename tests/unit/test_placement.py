@@ -205,6 +205,7 @@ def test_manual_form_in_and_out() -> None:
         ("0:1,,1:0", "''"),
         ("-1:0", "broker -1"),
         ("0:99999999999", "99999999999"),
+        ("0:" + "9" * 5000, "broker 99999999999999999999…; ids run"),
     ):
         with pytest.raises(InvalidReplicaAssignment) as caught:
             parse_manual(text)

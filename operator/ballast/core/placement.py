@@ -25,6 +25,8 @@ one.  ``disabled``: racks are ignored."""
 
 RACK_MODES: Final[tuple[RackMode, ...]] = ("enforced", "safe", "disabled")
 
+_MOST_DIGITS: Final = 20
+
 Assignment = dict[int, tuple[int, ...]]
 """Partition number to replica list."""
 
@@ -353,7 +355,9 @@ def _broker(text: str, partition: int) -> int:
             f"Partition {partition} names {text!r}, which is not a broker id.",
             hint="Write brokers as numbers: 0:1:2,1:2:0 gives two partitions three replicas each.",
         )
-    broker = int(text)
+    # Python refuses to read numbers of some thousand digits.
+    broker = int(text) if len(digits) <= _MOST_DIGITS else 1 << 31
     if not 0 <= broker < 1 << 31:
-        raise InvalidReplicaAssignment(f"Partition {partition} names broker {broker}; ids run from 0 to 2147483647.")
+        shown = text if len(digits) <= _MOST_DIGITS else f"{text[:_MOST_DIGITS]}…"
+        raise InvalidReplicaAssignment(f"Partition {partition} names broker {shown}; ids run from 0 to 2147483647.")
     return broker
