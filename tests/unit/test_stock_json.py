@@ -48,6 +48,7 @@ def test_reassignment_with_and_without_log_dirs() -> None:
     [
         ("", "", "the file is empty"),
         ("  \n", "", "the file is empty"),
+        ("\ufeff{}", "", "begins with a byte order mark"),
         ('{"partitions":\n [}', "line 2 column 3", "not valid JSON"),
         ("[]", "", "expected a JSON object, found []"),
         ('{"version": 2}', "version", "version 2 is not supported"),

@@ -122,7 +122,7 @@ def parse_broker_list(text: str, *, source: str = "--broker-list") -> tuple[int,
     pieces = text.split(",")
     while len(pieces) > 1 and not pieces[-1]:
         pieces.pop()
-    problems = [Problem("", f"{piece!r} is not a broker id") for piece in pieces if not _is_java_int(piece)]
+    problems = [Problem("", f"{_short(repr(piece))} is not a broker id") for piece in pieces if not _is_java_int(piece)]
     if problems:
         raise StockFormatError(source, problems, hint="Write ids separated by commas, without space: 0,1,2.")
     ids = tuple(map(int, pieces))
@@ -173,6 +173,10 @@ def _dump(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
 def _is_java_int(text: str) -> bool:
     """Would ``Integer.parseInt`` take it?"""
     digits = text[1:] if text[:1] in {"+", "-"} else text
@@ -201,6 +205,12 @@ def _parse(text: str, source: str) -> _Node:
     body = text.lstrip(" \t\r\n")
     if not body:
         raise StockFormatError(source, [Problem("", "the file is empty")])
+    if body[0] == "\ufeff":
+        raise StockFormatError(
+            source,
+            [Problem("", "it begins with a byte order mark, which JSON does not know")],
+            hint="Save it as UTF-8 without a byte order mark (BOM).",
+        )
     try:
         value, _ = decoder.raw_decode(body)
     except json.JSONDecodeError as mistake:
@@ -258,5 +268,4 @@ class _Node:
         return self.value
 
     def _shown(self) -> str:
-        text = _dump(self.value)
-        return text if len(text) <= 60 else f"{text[:57]}…"
+        return _short(_dump(self.value))
