@@ -52,7 +52,11 @@ def level(*, options: PlanOptions, cluster: ClusterOptions) -> int:
 @plan_options
 @cluster_options
 def leaders(*, options: PlanOptions, cluster: ClusterOptions) -> int:
-    """Level leadership by reorders and elections alone: no byte moves."""
+    """Bring the number, the traffic and the CPU of leaders within their bands by reorders and elections: no byte moves.
+
+    Where only the number counts, or only bytes on disk, use ballast leaders --level: it finds the least possible maximum
+    of leaders per broker with the fewest reorders, and shows how close it comes for bytes.
+    """
     return _run(Leaders(selection=options.selection()), options, cluster)
 
 
