@@ -70,6 +70,7 @@ def test_a_persons_session(home: dict[str, str]) -> None:
     assert not folder.exists()
     left = [p.pid for p in psutil.process_iter(["cmdline"]) if any(str(folder) in w for w in p.info["cmdline"] or [])]
     assert left == []
+    assert "none was running" in ballast(home, "sandbox", "down").stderr
 
 
 def test_versions_are_told() -> None:

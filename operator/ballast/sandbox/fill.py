@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
+import re
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -42,8 +45,13 @@ class Filling:
     def __post_init__(self) -> None:
         if self.shape not in SHAPES:
             raise UsageError(f"There is no shape {self.shape!r}.", hint=f"Choose one of {', '.join(SHAPES)}.")
-        if min(self.topics, self.partitions, self.replication_factor) < 1 or self.megabytes < 0:
+        if min(self.topics, self.partitions, self.replication_factor) < 1 or not 0 <= self.megabytes < math.inf:
             raise UsageError("Topics, partitions and replicas are counted from 1, and data from 0.")
+        if not re.fullmatch(r"[A-Za-z0-9._-]{1,200}", self.prefix):
+            raise UsageError(
+                f"No topic's name can begin with {self.prefix!r}.",
+                hint="Use letters, digits, '.', '_' and '-', 200 of them at most.",
+            )
 
 
 def level(brokers: Sequence[int], racks: Mapping[int, str | None], count: int, copies: int) -> Assignment:
@@ -117,6 +125,7 @@ def fill(sandbox: Sandbox, filling: Filling, *, say: Say = lambda _: None) -> No
     """Create the topics and write the data; returns when every topic is served and every record acknowledged."""
     alive = [broker for broker, runs in sandbox.running().items() if runs]
     plan = assignments(filling, alive, {broker: sandbox.spec.rack_of(broker) for broker in alive})
+    check_space(filling, shutil.disk_usage(sandbox.folder).free)
     say(
         f"creating {filling.topics} topics of {filling.partitions} partitions, {filling.replication_factor} replicas each"
     )
@@ -124,6 +133,17 @@ def fill(sandbox: Sandbox, filling: Filling, *, say: Say = lambda _: None) -> No
     _create(config, plan)
     say(f"writing {filling.megabytes:g} MB")
     _write(config, plan, records_per_partition(filling), random.Random(filling.seed))
+
+
+def check_space(filling: Filling, free_bytes: int) -> None:
+    """Raise ``UsageError`` when the data and its copies would leave less than a tenth of the free space."""
+    needed = filling.megabytes * 1e6 * filling.replication_factor
+    if needed > 0.9 * free_bytes:
+        raise UsageError(
+            f"{filling.megabytes:g} MB with {filling.replication_factor} replicas do not fit: "
+            f"{free_bytes / 1e6:,.0f} MB are free on this machine.",
+            hint="Lower --megabytes.",
+        )
 
 
 def _create(config: dict[str, Any], plan: dict[str, Assignment]) -> None:

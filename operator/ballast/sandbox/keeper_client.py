@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -10,10 +11,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 from ballast.errors import Unavailable
-from ballast.sandbox.folders import has_keeper
+from ballast.sandbox.folders import ALIVE_LOCK, has_keeper
 from ballast.sandbox.keeper import SOCKET
 
 ANSWER_WITHIN_S: Final = 60.0
@@ -105,8 +106,22 @@ class KeeperClient:
         self._ask(do="disown")
 
     def down(self) -> None:
-        """End everything and wait until the folder is gone."""
-        self._ask(do="down")
-        deadline = time.monotonic() + ANSWER_WITHIN_S
-        while self.folder.exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        """End everything and wait until the folder is gone, and the keeper's processes with it."""
+        try:
+            # Opened now, since the name goes with the folder; let go of by the kernel when the last process ends.
+            lock = (self.folder / ALIVE_LOCK).open("r")
+        except FileNotFoundError as gone:
+            raise Unavailable(f"The sandbox in {self.folder} is gone.") from gone
+        with lock:
+            self._ask(do="down")
+            deadline = time.monotonic() + ANSWER_WITHIN_S
+            while (self.folder.exists() or _is_held(lock)) and time.monotonic() < deadline:
+                time.sleep(0.02)
+
+
+def _is_held(lock: TextIO) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False

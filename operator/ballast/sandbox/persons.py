@@ -45,3 +45,13 @@ def running() -> RunningSandbox | None:
     return RunningSandbox(
         sandbox.bootstrap_server, sandbox.zookeeper, sandbox.client_properties, sandbox.client_properties_file
     )
+
+
+def end() -> bool:
+    """End the person's sandbox and remove what dead ones left; whether one ran."""
+    folder = persons_folder()
+    ran = has_keeper(folder)
+    if ran:
+        Sandbox.attach(folder).down()
+    sweep()
+    return ran

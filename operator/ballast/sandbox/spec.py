@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from ballast.errors import UsageError
+from ballast.sandbox.jars import versions
 
 Mode = Literal["kraft", "zookeeper"]
 
@@ -14,6 +15,36 @@ NEWEST: Final = "4.3.1"
 
 NEWEST_WITH_ZOOKEEPER: Final = "3.9.2"
 """Kafka 4 has no ZooKeeper."""
+
+FIRST_WITH_KRAFT: Final = (3, 3)
+"""Older releases have KRaft as a preview or not at all."""
+
+ITS_OWN: Final = frozenset(
+    {
+        "advertised.host.name",
+        "advertised.listeners",
+        "advertised.port",
+        "broker.id",
+        "broker.rack",
+        "controller.listener.names",
+        "controller.quorum.bootstrap.servers",
+        "controller.quorum.voters",
+        "host.name",
+        "inter.broker.listener.name",
+        "listener.security.protocol.map",
+        "listeners",
+        "log.dir",
+        "log.dirs",
+        "metadata.log.dir",
+        "node.id",
+        "port",
+        "process.roles",
+        "security.inter.broker.protocol",
+        "zookeeper.connect",
+    }
+)
+"""Broker settings that the sandbox alone decides: with others it would listen elsewhere than on the loopback, leave files
+behind, or not start."""
 
 FIRST_CONTROLLER: Final = 9001
 """Node ids of separate KRaft controllers start here, far from any broker's."""
@@ -53,6 +84,33 @@ class SandboxSpec:
             raise UsageError("The number of racks cannot be negative.", hint="0 leaves the brokers without racks.")
         if self.mode == "kraft" and self.controllers < 1:
             raise UsageError("A KRaft cluster needs a controller.", hint="Ask for 1 or 3 controllers.")
+        if self.mode == "zookeeper" and self.controllers != 1:
+            raise UsageError("With ZooKeeper the brokers elect the controller.", hint="Leave out --controllers.")
+        if not 1 <= self.log_dirs <= 100:
+            raise UsageError(f"A broker cannot have {self.log_dirs} log dirs.", hint="Ask for 1 to 100.")
+        self._check_version()
+        self._check_configs()
+
+    def _check_version(self) -> None:
+        if self.kafka_version not in versions():
+            return  # refused when its jars are asked for, with the versions that there are
+        numbers = tuple(int(part) for part in self.kafka_version.split(".")[:2])
+        if self.mode == "zookeeper" and numbers >= (4,):
+            raise UsageError(
+                f"Kafka {self.kafka_version} has no ZooKeeper.",
+                hint=f"Ask for --kafka-version {NEWEST_WITH_ZOOKEEPER} or older, or for --mode kraft.",
+            )
+        if self.mode == "kraft" and numbers < FIRST_WITH_KRAFT:
+            raise UsageError(f"Kafka {self.kafka_version} has no KRaft.", hint="Ask for --mode zookeeper.")
+
+    def _check_configs(self) -> None:
+        for name in self.broker_configs:
+            if not name.strip():
+                raise UsageError("A broker setting has no name.", hint="Write --set NAME=VALUE.")
+            if name in ITS_OWN:
+                raise UsageError(
+                    f"The sandbox decides {name} itself.", hint="Leave it out; see `ballast sandbox up --help`."
+                )
 
     @property
     def broker_ids(self) -> tuple[int, ...]:

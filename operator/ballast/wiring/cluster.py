@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from ballast.adapters.confluent import Admin
 from ballast.adapters.diagnosis import parse_servers
@@ -20,6 +20,9 @@ from ballast.errors import UsageError
 from ballast.ports.cluster import Cluster
 from ballast.settings import load_settings
 from ballast.settings.model import ClusterSettings
+
+LONGEST_TIMEOUT_S: Final = 3600
+"""Nobody waits longer for one answer; the clients take whole milliseconds, and no infinity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +64,8 @@ def open_cluster(
             "No cluster is named.",
             hint="Give --bootstrap-server HOST:PORT, or start one to play with: ballast sandbox up.",
         )
-    if timeout_s <= 0:
-        raise UsageError("--timeout must be more than 0 seconds.")
+    if not 0 < timeout_s <= LONGEST_TIMEOUT_S:
+        raise UsageError(f"--timeout must be more than 0 seconds, and {LONGEST_TIMEOUT_S} at most.")
     parse_servers(bootstrap_server)
     security = _security(command_config or settings.command_config, properties)
     hosts = zookeeper or settings.zookeeper

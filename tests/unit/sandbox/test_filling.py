@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.errors import UsageError
-from ballast.sandbox.fill import SHAPES, Filling, assignments, records_per_partition
+from ballast.sandbox.fill import SHAPES, Filling, assignments, check_space, records_per_partition
 
 fillings = st.builds(
     Filling,
@@ -90,3 +91,20 @@ def test_an_unknown_shape_is_refused() -> None:
     """The sentence names the shapes there are."""
     with pytest.raises(UsageError, match=r"pyramid.*newcomer"):
         Filling(shape="pyramid")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"megabytes": float("nan")}, {"megabytes": float("inf")}, {"prefix": "a/b"}, {"prefix": ""}]
+)
+def test_what_no_cluster_would_take_is_refused_before_anything_is_created(wrong: dict[str, Any]) -> None:
+    """No topics without data are left behind by a slip of the keyboard."""
+    with pytest.raises(UsageError):
+        Filling(**wrong)
+
+
+def test_data_that_would_fill_the_disk_is_refused() -> None:
+    """Replicas count; what fits is let through."""
+    filling = Filling(megabytes=500, replication_factor=2)
+    check_space(filling, 2 * 10**9)
+    with pytest.raises(UsageError, match="1,000 MB are free"):
+        check_space(filling, 10**9)

@@ -13,16 +13,18 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ballast.errors import Unavailable, UsageError
-from ballast.sandbox import SandboxSpec, jars, layout
+from ballast.sandbox import SandboxSpec, jars, layout, persons
 from ballast.sandbox.folders import has_keeper
 from ballast.sandbox.jars import Jar
 from ballast.sandbox.keeper import SOCKET, listening
 from ballast.sandbox.keeper_client import KeeperClient, start_keeper
 from ballast.sandbox.ports import HIGH, LOW, free_ports
+from ballast.sandbox.spec import ITS_OWN
 
 CONTENT = b"not really a jar"
 LOCK = f"# a lock\norg.example:thing:1.0 {hashlib.sha256(CONTENT).hexdigest()}\n"
@@ -117,7 +119,7 @@ def test_every_listener_is_on_the_loopback() -> None:
     """No configuration of any kind of cluster names another address."""
     ports = layout.Ports(brokers={1: 1001}, controllers={9001: 1002}, internals={1: 1003}, zookeeper=1004)
     for mode in ("kraft", "zookeeper"):
-        spec = SandboxSpec(brokers=1, mode="kraft" if mode == "kraft" else "zookeeper")
+        spec = SandboxSpec(brokers=1, mode="kraft" if mode == "kraft" else "zookeeper", kafka_version="3.9.2")
         configs = layout.broker_properties(spec, ports, 1, [Path("/data")], None)
         listened = configs["listeners"] + configs["advertised.listeners"]
         assert listened.count("://") == listened.count("://127.0.0.1:") == 2
@@ -153,6 +155,31 @@ def test_the_keeper_starts_signals_and_clears_away(tmp_path: Path) -> None:
     assert not has_keeper(folder)
     with pytest.raises(Unavailable, match="gone"):
         KeeperClient(folder).running()
+
+
+def test_down_waits_for_the_keepers_own_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looks after ``down`` finds no process of the sandbox, though the last one removes the folder before it ends."""
+    folder = tmp_path / "held"
+    folder.mkdir()
+    keeper = start_keeper(folder, owner=os.getpid())
+    lock = (folder / "alive.lock").open("r")
+    keeper.down()
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    lingering = tmp_path / "lingering"
+    lingering.mkdir()
+    client = KeeperClient(lingering)
+    held = (lingering / "alive.lock").open("w")
+    fcntl.flock(held, fcntl.LOCK_EX)
+
+    def answered(**_: object) -> dict[str, object]:
+        shutil.rmtree(lingering)
+        threading.Timer(0.3, held.close).start()
+        return {}
+
+    monkeypatch.setattr(client, "_ask", answered)
+    client.down()
+    assert held.closed
 
 
 def test_the_keepers_socket_gets_its_name_when_it_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,3 +240,45 @@ def test_a_keeper_that_ends_at_once_is_not_waited_for(tmp_path: Path, monkeypatc
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     with pytest.raises(Unavailable, match="it said nothing"):
         start_keeper(tmp_path, owner=None)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"mode": "zookeeper", "kafka_version": "4.3.1"}, "has no ZooKeeper"),
+        ({"kafka_version": "2.3.1"}, "has no KRaft"),
+        ({"mode": "zookeeper", "kafka_version": "3.9.2", "controllers": 3}, "elect the controller"),
+        ({"log_dirs": 0}, "0 log dirs"),
+        ({"broker_configs": {"": "x"}}, "no name"),
+        ({"broker_configs": {"listeners": "PLAINTEXT://0.0.0.0:9092"}}, "decides listeners itself"),
+        ({"broker_configs": {"broker.id": "9"}}, "decides broker.id itself"),
+    ],
+)
+def test_what_could_not_start_is_refused_at_once(wrong: dict[str, Any], sentence: str) -> None:
+    """In one sentence, before anything is started: no stack trace of Kafka's, and never another address than the loopback."""
+    with pytest.raises(UsageError, match=sentence):
+        SandboxSpec(**wrong)
+
+
+def test_every_setting_that_the_layout_writes_for_listeners_and_folders_is_its_own() -> None:
+    """Whatever is told of addresses, ids and folders cannot be overruled by --set."""
+    ports = layout.Ports(brokers={1: 1}, controllers={9001: 2}, internals={}, zookeeper=3)
+    for mode in ("kraft", "zookeeper"):
+        spec = SandboxSpec(brokers=1, mode="kraft" if mode == "kraft" else "zookeeper", kafka_version="3.9.2")
+        configs = layout.broker_properties(spec, ports, 1, [Path("/data")], None)
+        placed = {
+            name for name, value in configs.items() if "127.0.0.1" in value or "/data" in value or name.endswith(".id")
+        }
+        assert len(placed) >= 3
+        assert placed <= ITS_OWN
+
+
+def test_after_a_crash_down_clears_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder whose keeper was killed along with its watcher goes at the next down; that nothing runs is no failure."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folder = persons.persons_folder()
+    folder.mkdir()
+    (folder / "alive.lock").touch()
+    assert not persons.end()
+    assert not folder.exists()
+    assert not persons.end()
