@@ -106,8 +106,8 @@ class TopicLog:
         """What was committed since the last call, oldest first; nothing where the topic does not exist.
 
         Transactions come whole or not at all.  What is handed over ends at a *last stable offset*: every transaction with a
-        record below it has ended, and since this topic has one transactional id, whose transactions follow each other, all
-        records of each lie on the same side of it.  A record beyond that end, of a transaction committed in the meantime,
+        record below it has ended, and since a topic has one transactional id, whose transactions follow each other, all records
+        of each lie on the same side of it.  A record beyond that end, of a transaction committed in the meantime,
         is kept for the next call.  When reading fails on the way, nothing is handed over and the next call reads it again.
 
         A commit is acknowledged a moment before its records become readable.  ``whole`` waits for that moment and is for

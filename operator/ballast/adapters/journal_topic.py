@@ -356,7 +356,9 @@ class TopicJournal:
     # Reading
 
     def _refreshed(self) -> JournalView:
-        for key, data in self._log.new_entries(whole=self._producer is not None and self._unsettled is None):
+        # A transaction of our own that is still open would be waited for in vain.
+        open_ours = self._unsettled is not None or self._abort_due
+        for key, data in self._log.new_entries(whole=self._producer is not None and not open_ours):
             self._view.apply(key, data)
         return self._view
 
