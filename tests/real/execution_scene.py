@@ -19,7 +19,7 @@ from ballast.core.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.core.plan_file import dumps
 from ballast.executor.run import Run
-from ballast.ports.cluster import Cluster, ConfigResource
+from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource
 from ballast.ports.journal import Holder
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import open_cluster
