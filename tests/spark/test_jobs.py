@@ -64,7 +64,9 @@ def test_samples_become_a_model_and_late_ones_change_only_what_they_touch(spark:
     late = [s for s in samples if (s.epoch_minute - samples[0].epoch_minute) in (40, 41)]
     write(store, [s for s in samples if s not in late])
     tables = SparkTables(spark, store)
-    first = touched(run_all(tables, POLICY))
+    reports = run_all(tables, POLICY)
+    first = touched(reports)
+    assert {r.job: r.rows for r in reports} == {name: len(table(store, name)) for name in first}
     hours = ("2026-11-21T13", "2026-11-21T14", "2026-11-21T15")
     assert first == {
         "samples_hour": hours,

@@ -227,7 +227,7 @@ def _replace(
     tables: SparkTables, target: Table, frame: DataFrame, values: list[str], source: Position
 ) -> tuple[list[str], int]:
     tables.replace(target, frame, key=target.partition_by[0], values=values, job=target.name, source=source)
-    return values, tables.rows_written(target)
+    return values, tables.rows_in(target, target.partition_by[0], values)
 
 
 def _distinct(tables: SparkTables, source: Table, key: str, since: Position | None, until: Position) -> list[str]:
