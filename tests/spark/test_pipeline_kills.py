@@ -1,0 +1,146 @@
+"""A ``ballast pipeline run`` that is killed anywhere and run again leaves every minute exactly once."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from tests.spark.series import RECORD_BYTES, Log, World
+from tests.spark.servers import QUICK
+
+from ballast.adapters.samples_delta import SampleStore, minute_table, table_url
+from ballast.core.samples import MinuteSample
+from ballast.pipeline.jobs import PipelinePolicy, run_all
+from ballast.pipeline.tables import SparkTables
+
+pytestmark = pytest.mark.spark
+
+BALLAST: Final = str(Path(sys.executable).parent / "ballast")
+RECORDS: Final = 120
+"""Appended to each partition in each minute."""
+REPLICAS: Final = 3
+PARTITIONS: Final = 2
+TABLES: Final = ("samples_hour", "load_hour", "load_day", "load_model")
+KILLS: Final = 3
+SEED: Final = 159
+"""One kill in the first job, one after the first commit of a table, one before Spark is up; Ballast alone and with its JVM."""
+MINUTES_A_ROUND: Final = 25
+"""The rounds cross two hours and leave each of them unfinished once."""
+MOMENTS: Final = ("starting Spark", "samples_hour: folding", "load_hour: folding")
+"""What a run says in its course; a kill comes at most ``LATEST_S`` after one of these."""
+LATEST_S: Final = 1.0
+ENDED_WITHIN_S: Final = 60
+
+
+def minutes(world: World, first: int, count: int) -> list[MinuteSample]:
+    """Samples of consecutive minutes of a steady load."""
+    samples = []
+    for minute in range(first, first + count):
+        for log in world.logs.values():
+            log.append(RECORDS)
+        samples.append(world.sample(minute))
+    return samples
+
+
+def steady() -> World:
+    """One topic of two partitions."""
+    return World({("t", number): Log() for number in range(PARTITIONS)})
+
+
+def write(store: str, samples: list[MinuteSample]) -> None:
+    """The first minute as the sampler does, the others in one commit."""
+    SampleStore(store).write(samples[0])
+    rows = pa.concat_tables([minute_table(sample) for sample in samples[1:]])
+    write_deltalake(table_url(store, "samples_minute"), rows, mode="append")
+
+
+def rows_of(store: str, table: str) -> list[dict[str, Any]]:
+    """A table's rows, read without Spark."""
+    found: list[dict[str, Any]] = DeltaTable(table_url(store, table)).to_pyarrow_table().to_pylist()
+    return found
+
+
+def assert_each_minute_once(store: str, count: int) -> None:
+    """Every minute is in every table, in one row of its key, and counted once."""
+    for table in TABLES:
+        keys = [
+            tuple(r.get(k) for k in ("cluster", "hour", "date", "topic", "partition", "broker"))
+            for r in rows_of(store, table)
+        ]
+        assert len(keys) == len(set(keys)), table
+    sampled = sum(r["sampled"].bit_count() for r in rows_of(store, "samples_hour"))
+    assert sampled == sum(r["minutes_sampled"] for r in rows_of(store, "load_hour")) == count * PARTITIONS * REPLICAS
+    bytes_in = sum(r["bytes_in_led"] for r in rows_of(store, "load_hour"))
+    # The first sample has none before it, so it makes no rate.
+    assert bytes_in == pytest.approx((count - 1) * PARTITIONS * RECORDS * RECORD_BYTES)
+    assert sum(sum(r["minutes"]) for r in rows_of(store, "load_day")) == (count - 1) * PARTITIONS
+    model = rows_of(store, "load_model")
+    assert [r["minutes"] for r in model] == [count - 1] * PARTITIONS
+    assert [r["bytes_in_mean"] for r in model] == pytest.approx([RECORDS * RECORD_BYTES / 60] * PARTITIONS)
+
+
+def command(store: str, folder: Path) -> list[str]:
+    """A pipeline run as a user would type it, with little to compile."""
+    conf = {**QUICK, "spark.local.dir": str(folder)}
+    flags = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+    return [BALLAST, "pipeline", "run", "--store", store, "--spark", "local[2]", "--driver-memory", "1g", *flags]
+
+
+def kill_somewhere(store: str, folder: Path, dice: random.Random) -> None:
+    """Start a run, ``kill -9`` it at a moment that the dice choose, and wait until nothing of it is left."""
+    moment, patience, whole_group = dice.choice(MOMENTS), dice.uniform(0, LATEST_S), dice.random() < 0.5
+    log = folder / "killed.log"
+    with log.open("wb") as output:
+        run = subprocess.Popen(
+            command(store, folder),
+            cwd=folder,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        deadline = time.monotonic() + 180
+        while moment not in log.read_text(errors="replace"):
+            assert run.poll() is None, log.read_text(errors="replace")[-3000:]
+            assert time.monotonic() < deadline, f"the run never said {moment!r}"
+            time.sleep(0.02)
+        with pytest.raises(subprocess.TimeoutExpired):
+            run.wait(patience)
+    finally:
+        # Either Ballast alone, whose JVM must then end by itself, or the JVM with it, as the loss of a machine would.
+        (os.killpg if whole_group else os.kill)(run.pid, signal.SIGKILL)
+        assert run.wait() == -signal.SIGKILL
+    deadline = time.monotonic() + ENDED_WITHIN_S
+    while group_lives(run.pid):
+        assert time.monotonic() < deadline, "the JVM of a killed run goes on"
+        time.sleep(0.05)
+
+
+def group_lives(group: int) -> bool:
+    """Is there a process left in a process group?"""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_killed_runs_leave_every_minute_exactly_once(spark: Any, store: str, tmp_path: Path) -> None:
+    """New minutes, a run that is killed, more minutes, another; the last run finds what is left to do and no more."""
+    dice, world = random.Random(SEED), steady()
+    for round_ in range(KILLS):
+        write(store, minutes(world, 30 + round_ * MINUTES_A_ROUND, MINUTES_A_ROUND))
+        kill_somewhere(store, tmp_path, dice)
+    run_all(SparkTables(spark, store), PipelinePolicy())
+    assert_each_minute_once(store, KILLS * MINUTES_A_ROUND)
+    again = run_all(SparkTables(spark, store), PipelinePolicy())
+    assert {r.job: r.touched for r in again} == {r.job: () for r in again}
