@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -12,6 +13,15 @@ import pytest
 from ballast.sandbox import Sandbox, SandboxSpec
 
 pytest_plugins = ["tests.parts", "tests.requirements"]
+
+
+def pytest_configure() -> None:
+    """Let commands under test be interrupted as from a terminal, however the run itself was started.
+
+    A shell gives its background jobs an ignored SIGINT; every command that a test starts would inherit it and hear nothing.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class ClusterFactory(Protocol):
