@@ -49,7 +49,11 @@ def client(sandbox: Sandbox) -> dict[str, str]:
 
 def test_brokers_of_2019_hold_the_journal_too(zk23: Sandbox) -> None:
     """Kafka 2.3 has transactions: the same topic, the same fence, the same requests."""
-    old, new = TopicJournal(client(zk23)), TopicJournal(client(zk23))
+    topic = f"journal-{uuid.uuid4().hex[:8]}"
+    old, new = (
+        TopicJournal(client(zk23), journal_topic=topic, requests_topic=f"{topic}_r"),
+        TopicJournal(client(zk23), journal_topic=topic, requests_topic=f"{topic}_r"),
+    )
     try:
         old.acquire(holder("old"), wait_s=60)
         old.append([Record("run/1", {"stage": "planned"})])
