@@ -11,6 +11,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import venv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -39,8 +40,10 @@ def build(client: Any, folder: Path) -> str:
         else:
             shutil.copy(source, target)
     wheels = context / "deploy" / "wheels"
+    # The checkout's environment is made by uv and has no pip.
+    venv.EnvBuilder(with_pip=True, symlinks=True).create(folder / "pip")
     subprocess.run(
-        [sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "--only-binary", ":all:",
+        [str(folder / "pip" / "bin" / "python"), "-m", "pip", "download", "--quiet", "--require-hashes", "--only-binary", ":all:",
          "--requirement", str(ROOT / "locks" / "runtime.txt"), "--dest", str(wheels)],
         check=True,
     )  # fmt: skip

@@ -24,7 +24,10 @@ NOBODY = {"bootstrap.servers": "127.0.0.1:1"}
 @pytest.fixture(autouse=True)
 def loggers() -> Iterator[None]:
     """Loggers as they were before the test."""
-    kept = [(log, log.handlers[:], log.level, log.propagate) for log in map(logging.getLogger, ("", librdkafka.LOGGER))]
+    kept = [
+        (log, log.handlers[:], log.level, log.propagate)
+        for log in map(logging.getLogger, ("", "ballast", librdkafka.LOGGER))
+    ]
     yield
     for log, handlers, level, propagate in kept:
         log.handlers[:], log.propagate = handlers, propagate
