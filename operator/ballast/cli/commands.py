@@ -23,6 +23,9 @@ COMMANDS: Final[dict[str, Entry]] = {
     "leaders": Entry(
         "ballast.cli.leaders:leaders", "Look", "Skew of preferred leaders, and levelling it without moving a byte."
     ),
+    "snapshot": Entry(
+        "ballast.cli.snapshot:snapshot", "Look", "Write the cluster as it is to a file, with or without its names."
+    ),
     "plan": Entry("ballast.cli.plan:plan", "Plan", "The cheapest plan for an intent: level, decommission, expand, …"),
     "apply": Entry("ballast.cli.apply:apply", "Act", "Carry out a plan: throttled, journaled, verified, resumable."),
     "verify": Entry("ballast.cli.verify:verify", "Act", "Compare the cluster with a plan or a run."),

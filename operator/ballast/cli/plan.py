@@ -27,7 +27,9 @@ from ballast.core.planner import (
 from ballast.errors import Infeasible, UsageError
 
 if TYPE_CHECKING:
+    from ballast.core.cluster import ClusterState
     from ballast.core.plan import Plan
+    from ballast.core.planner import Loads
 
 EXIT_PENDING = 3
 
@@ -138,17 +140,9 @@ def swap(*, old: int, new: int, options: PlanOptions, cluster: ClusterOptions) -
 def _run(intent: Intent, options: PlanOptions, cluster: ClusterOptions) -> int:
     policy = options.policy()
     wanted = partition_of(options.why) if options.why else None
-    with cluster.open() as opened:
-        state = opened.cluster.snapshot()
-    from ballast.core.planner import Loads
+    state, loads = read_cluster(options, cluster)
     from ballast.core.planner import plan as make_plan
 
-    if options.history is not None:
-        from ballast.wiring.loads import HistoryPolicy, loads_from_history
-
-        loads = loads_from_history(state, HistoryPolicy(store=options.history), now=datetime.now(UTC))
-    else:
-        loads = Loads.from_state(state)
     made = make_plan(state, intent, loads=loads, policy=policy, seed=options.seed)
     made = replace(made, created_at_ms=int(time.time() * 1000))
     if wanted is not None or options.why_not is not None:
@@ -165,6 +159,26 @@ def _run(intent: Intent, options: PlanOptions, cluster: ClusterOptions) -> int:
         first = made.obstacles[0]
         raise Infeasible(f"{first.subject}: {first.detail}.", hint=first.remedy or None)
     return EXIT_PENDING if options.check and not made.is_empty else 0
+
+
+def read_cluster(options: PlanOptions, cluster: ClusterOptions) -> tuple[ClusterState, Loads]:
+    """The cluster to plan for, live or from a file, and what its partitions cost."""
+    if options.snapshot is not None:
+        from ballast.cli.snapshot import read_snapshot
+
+        taken = read_snapshot(options.snapshot)
+        state, loads = taken.state, taken.loads
+    else:
+        from ballast.core.planner import Loads
+
+        with cluster.open() as opened:
+            state = opened.cluster.snapshot()
+        loads = Loads.from_state(state)
+    if options.history is not None:
+        from ballast.wiring.loads import HistoryPolicy, loads_from_history
+
+        loads = loads_from_history(state, HistoryPolicy(store=options.history), now=datetime.now(UTC))
+    return state, loads
 
 
 def _write(made: Plan, options: PlanOptions) -> None:

@@ -68,6 +68,7 @@ class PlanOptions:
     cordon: tuple[int, ...]
     drain: tuple[int, ...]
     history: str | None
+    snapshot: Path | None
     seed: int
     output: str
     form: str
@@ -187,6 +188,12 @@ _OPTIONS: Final = (
     click.option("--drain", multiple=True, type=int, metavar="BROKER", help="Emptied by plan level."),
     click.option(
         "--history", metavar="STORE", help="Folder or URL of the pipeline's tables: level traffic by history."
+    ),
+    click.option(
+        "--snapshot",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Plan for the cluster in this file (from ballast snapshot) instead of a live one.",
     ),
     click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Same seed, same plan."),
     click.option(

@@ -9,14 +9,13 @@ The form is documented in ``docs/planning.md``; a change that older readers woul
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Sequence
+from typing import Any, Final
 
 from ballast.core.cluster import UNKNOWN, TopicPartition
+from ballast.core.document import Reader, opened
 from ballast.core.plan import PLAN_VERSION, Move, Obstacle, Plan, Reason
 from ballast.errors import UsageError
-
-T = TypeVar("T")
 
 FORMAT: Final = "ballast-plan"
 STATUSES: Final = ("complete", "nothing-to-do", "partial", "infeasible")
@@ -51,23 +50,17 @@ def dumps(plan: Plan) -> str:
 
 def loads(text: str, *, source: str = "the plan file") -> Plan:
     """Read a plan that ``dumps`` wrote; ``source`` names it in errors."""
-    try:
-        document = json.loads(text)
-    except ValueError as broken:
-        raise UsageError(
-            f"{source} is not JSON: {broken}.", hint="Make a plan with ballast plan --output json."
-        ) from None
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise UsageError(
-            f"{source} is not a Ballast plan.",
+    return _plan(
+        opened(
+            text,
+            source=source,
+            form=FORMAT,
+            version=PLAN_VERSION,
+            what="a Ballast plan",
             hint="Make one with ballast plan --output json; stock reassignment JSON goes to ballast reassign --execute.",
+            changed="Make the plan again; this file was changed.",
         )
-    if document.get("version") != PLAN_VERSION:
-        raise UsageError(
-            f"{source} is a plan of version {document.get('version')!r}; this Ballast reads version {PLAN_VERSION}.",
-            hint="Make the plan again with this version.",
-        )
-    return _plan(_Reader(document, source))
+    )
 
 
 def kafka_json(plan: Plan) -> str:
@@ -84,71 +77,6 @@ def kafka_json(plan: Plan) -> str:
     return json.dumps({"version": 1, "partitions": partitions}, separators=(",", ":")) + "\n"
 
 
-class _Reader:
-    """One JSON object being read, with the name of its place for errors."""
-
-    def __init__(self, value: object, place: str) -> None:
-        if not isinstance(value, Mapping):
-            raise UsageError(f"{place} should be an object.", hint="Make the plan again; this file was changed.")
-        self._value: Mapping[str, Any] = value
-        self.place = place
-
-    def _wrong(self, key: str, expected: str) -> UsageError:
-        return UsageError(
-            f"{self.place}: {key!r} should be {expected}.", hint="Make the plan again; this file was changed."
-        )
-
-    def _typed(self, key: str, kind: type[T], expected: str) -> T:
-        value = self._value.get(key)
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise self._wrong(key, expected)
-        return value
-
-    def text(self, key: str) -> str:
-        return self._typed(key, str, "a text")
-
-    def integer(self, key: str, at_least: int = 0) -> int:
-        value = self._typed(key, int, "a whole number")
-        if value < at_least:
-            raise self._wrong(key, f"at least {at_least}")
-        return value
-
-    def optional_integer(self, key: str) -> int | None:
-        return None if self._value.get(key) is None else self.integer(key)
-
-    def flag(self, key: str) -> bool:
-        return self._typed(key, bool, "true or false")
-
-    def mapping(self, key: str) -> dict[str, Any]:
-        return self._typed(key, dict, "an object")
-
-    def child(self, key: str) -> _Reader:
-        return _Reader(self.mapping(key), f"{self.place}: {key}")
-
-    def items(self, key: str) -> list[Any]:
-        return self._typed(key, list, "a list")
-
-    def each(self, key: str, read: Callable[[_Reader], T]) -> tuple[T, ...]:
-        return tuple(read(_Reader(v, f"{self.place}: {key}[{i}]")) for i, v in enumerate(self.items(key)))
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        values = self.items(key)
-        if not all(isinstance(v, str) for v in values):
-            raise self._wrong(key, "a list of texts")
-        return tuple(values)
-
-    def brokers(self, key: str) -> tuple[int, ...]:
-        values = self.items(key)
-        if not all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in values):
-            raise self._wrong(key, "a list of broker ids")
-        if len(set(values)) != len(values):
-            raise self._wrong(key, "a list of different broker ids")
-        return tuple(values)
-
-    def has(self, key: str) -> bool:
-        return self._value.get(key) is not None
-
-
 def _move_out(move: Move) -> dict[str, Any]:
     out: dict[str, Any] = {
         "topic": move.topic,
@@ -163,7 +91,7 @@ def _move_out(move: Move) -> dict[str, Any]:
     return out
 
 
-def _move(r: _Reader) -> Move:
+def _move(r: Reader) -> Move:
     reason = r.child("reason")
     size = r.optional_integer("size_bytes")
     move = Move(
@@ -182,15 +110,15 @@ def _move(r: _Reader) -> Move:
     return move
 
 
-def _partition(r: _Reader) -> TopicPartition:
+def _partition(r: Reader) -> TopicPartition:
     return TopicPartition(r.text("topic"), r.integer("partition"))
 
 
-def _obstacle(r: _Reader) -> Obstacle:
+def _obstacle(r: Reader) -> Obstacle:
     return Obstacle(r.text("code"), r.text("subject"), r.text("detail"), r.text("remedy"))
 
 
-def _plan(r: _Reader) -> Plan:
+def _plan(r: Reader) -> Plan:
     bound = r.child("bound")
     plan = Plan(
         intent=r.text("intent"),

@@ -1,0 +1,125 @@
+"""Reading the JSON documents that Ballast writes: nothing in them is trusted, and what is wrong is named with its place.
+
+``Reader`` walks one JSON object.  Every mistake is a ``UsageError`` that says where it is and what belongs there; the hint
+says what to do about the file as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from ballast.errors import UsageError
+
+T = TypeVar("T")
+
+
+def opened(text: str, *, source: str, form: str, version: int, what: str, hint: str, changed: str) -> Reader:
+    """The outermost object, when it says that it is ``form`` in ``version``; ``hint`` says how to make a right one."""
+    try:
+        document = json.loads(text)
+    except ValueError as broken:
+        raise UsageError(f"{source} is not JSON: {broken}.", hint=hint) from None
+    if not isinstance(document, dict) or document.get("format") != form:
+        raise UsageError(f"{source} is not {what}.", hint=hint)
+    if document.get("version") != version:
+        raise UsageError(
+            f"{source} is {what} of version {document.get('version')!r}; this Ballast reads version {version}.",
+            hint="Make it again with this version.",
+        )
+    return Reader(document, source, changed)
+
+
+class Reader:
+    """One JSON object being read, with the name of its place for errors."""
+
+    def __init__(self, value: object, place: str, hint: str) -> None:
+        if not isinstance(value, Mapping):
+            raise UsageError(f"{place} should be an object.", hint=hint)
+        self._value: Mapping[str, Any] = value
+        self.place = place
+        self.hint = hint
+
+    def wrong(self, key: str, expected: str) -> UsageError:
+        """A mistake at a key of this object."""
+        return UsageError(f"{self.place}: {key!r} should be {expected}.", hint=self.hint)
+
+    def _typed(self, key: str, kind: type[T], expected: str) -> T:
+        value = self._value.get(key)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise self.wrong(key, expected)
+        return value
+
+    def text(self, key: str) -> str:
+        """A text."""
+        return self._typed(key, str, "a text")
+
+    def optional_text(self, key: str) -> str | None:
+        """A text, or null."""
+        return None if self._value.get(key) is None else self.text(key)
+
+    def integer(self, key: str, at_least: int = 0) -> int:
+        """A whole number."""
+        value = self._typed(key, int, "a whole number")
+        if value < at_least:
+            raise self.wrong(key, f"at least {at_least}")
+        return value
+
+    def optional_integer(self, key: str) -> int | None:
+        """A whole number, or null for one that is not known."""
+        return None if self._value.get(key) is None else self.integer(key)
+
+    def flag(self, key: str) -> bool:
+        """True or false."""
+        return self._typed(key, bool, "true or false")
+
+    def mapping(self, key: str) -> dict[str, Any]:
+        """An object, as it is."""
+        return self._typed(key, dict, "an object")
+
+    def child(self, key: str) -> Reader:
+        """An object, to be read."""
+        return Reader(self.mapping(key), f"{self.place}: {key}", self.hint)
+
+    def items(self, key: str) -> list[Any]:
+        """A list, as it is."""
+        return self._typed(key, list, "a list")
+
+    def each(self, key: str, read: Callable[[Reader], T]) -> tuple[T, ...]:
+        """A list of objects, each read by ``read``."""
+        return tuple(read(Reader(v, f"{self.place}: {key}[{i}]", self.hint)) for i, v in enumerate(self.items(key)))
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A list of texts."""
+        values = self.items(key)
+        if not all(isinstance(v, str) for v in values):
+            raise self.wrong(key, "a list of texts")
+        return tuple(values)
+
+    def named_texts(self, key: str) -> dict[str, str]:
+        """An object whose values are texts."""
+        values = self.mapping(key)
+        if not all(isinstance(v, str) for v in values.values()):
+            raise self.wrong(key, "an object of texts")
+        return values
+
+    def integers(self, key: str, *, at_least: int = 0) -> tuple[int, ...]:
+        """A list of whole numbers."""
+        values = self.items(key)
+        if not all(isinstance(v, int) and not isinstance(v, bool) and v >= at_least for v in values):
+            raise self.wrong(key, "a list of whole numbers")
+        return tuple(values)
+
+    def brokers(self, key: str) -> tuple[int, ...]:
+        """A list of different broker ids."""
+        values = self.items(key)
+        if not all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in values):
+            raise self.wrong(key, "a list of broker ids")
+        if len(set(values)) != len(values):
+            raise self.wrong(key, "a list of different broker ids")
+        return tuple(values)
+
+    def has(self, key: str) -> bool:
+        """Is there something other than null at this key?"""
+        return self._value.get(key) is not None
