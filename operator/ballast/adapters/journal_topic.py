@@ -22,7 +22,7 @@ from ballast.adapters import librdkafka
 from ballast.adapters.clock import SystemClock
 from ballast.adapters.journal_log import FILE_HINT, TopicLog, translate, translated
 from ballast.errors import BallastError, Fenced, Refused, Unavailable
-from ballast.ports.journal import Holder, Record, Request
+from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Holder, Record, Request
 from ballast.ports.journal_codec import (
     LEASE_KEY,
     Entry,
@@ -35,8 +35,6 @@ from ballast.ports.journal_codec import (
 from ballast.ports.journal_lease import HeldLease, LeaseWatch, lock_held
 from ballast.ports.time import Clock
 
-JOURNAL_TOPIC: Final = "__ballast_journal"
-REQUESTS_TOPIC: Final = "__ballast_requests"
 TRANSACTIONAL_ID: Final = "ballast-journal"
 JOURNAL_CONFIGS: Final = {
     "cleanup.policy": "compact",

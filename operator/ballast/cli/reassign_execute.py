@@ -127,10 +127,12 @@ class _Started:
         """Count moves as they begin."""
         from ballast.executor import events
         from ballast.executor.run import Stage
+        from ballast.ports.journal import STANDS_ON
 
         match happening:
             case events.RunBegan(run, _):
-                self.waiting = set(run.moves)
+                # The journal's own topics move last: their turn comes when the keeper has seen the others arrive.
+                self.waiting = {n for n in run.moves if n.topic not in STANDS_ON} or set(run.moves)
             case events.MoveChanged(name, _, after, _, detail):
                 if after is Stage.FAILED:
                     self.refused[name] = detail

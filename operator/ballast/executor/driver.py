@@ -54,6 +54,7 @@ from ballast.executor.run import (
     new_run,
 )
 from ballast.executor.transitions import Effect, EffectKind
+from ballast.executor.upkeep import keep_replicated
 from ballast.ports.cluster import OK, Cluster, Outcome, Reassignment
 from ballast.ports.journal import Journal, Record
 from ballast.ports.time import Clock
@@ -121,6 +122,7 @@ class Driver:
     ) -> RunResult:
         """Carry a plan out until it has ended, or until told to leave."""
         self.stand_still()
+        keep_replicated(self._cluster, self._journal, self._clock, plan=plan, note=self._note)
         run = replace(new_run(run_id, plan, policy, self._now(), undoes=undoes), unclean=unclean)
         self._journal.append(dump_run(run))
         return self._carry(run, resumed=False)
@@ -129,7 +131,7 @@ class Driver:
         """Go on with a run of the journal (``open_runs``)."""
         self.stand_still()
         now = self._now()
-        fresh = {n: replace(m, entered_s=now.s, grown_at_s=now.s) for n, m in run.moves.items()}
+        fresh = {n: m.taken_up(now) for n, m in run.moves.items()}
         phase = Phase.RUNNING if run.phase is Phase.PAUSED else run.phase
         return self._carry(replace(run, moves=fresh, phase=phase), resumed=True)
 

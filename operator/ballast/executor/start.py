@@ -15,6 +15,7 @@ from ballast.core.throttles import brokers_involved, shortfall
 from ballast.executor.observation import Picture, target
 from ballast.executor.run import HOLDS_THROTTLE, MoveRun, Now, Phase, Run, Stage, Status, with_moves
 from ballast.executor.transitions import Effect, EffectKind, move_to
+from ballast.ports.journal import STANDS_ON
 
 FULL_SHARE: Final = 0.85
 """A disk fuller than this is relieved before anything else is done."""
@@ -43,7 +44,8 @@ def start(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
     room = guards.rooms(state, _incoming(active), run.policy.disk_reserve_share)
 
     def choose(ready: list[MoveRun]) -> list[MoveRun]:
-        return _choose(run, ready=ready, active=active, state=state, picture=picture, room=room)
+        turn = in_turn(ready, active)
+        return _choose(run, ready=turn, active=active, state=state, picture=picture, room=room)
 
     # Judging ten thousand moves at each look to start a dozen would be waste: those that would start are judged, and all
     # the others only when one of these is refused.
@@ -58,6 +60,17 @@ def start(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
     else:
         run = _refuse(run, chosen, {}, active, now)
     return _begin(run, chosen, now, effects)
+
+
+def in_turn(ready: list[MoveRun], active: list[MoveRun]) -> list[MoveRun]:
+    """The moves whose turn it is: those of the journal's own topics only when no other can start or is on its way.
+
+    Until then all that the run learns of the others is written where nothing is changing.  A move that has stalled may stand
+    still for days and holds nothing up.
+    """
+    others = [m for m in ready if m.move.topic not in STANDS_ON]
+    busy = any(m.move.topic not in STANDS_ON and m.stage is not Stage.STALLED for m in active)
+    return others if others or busy else ready
 
 
 def _in_the_way(waiting: list[MoveRun], picture: Picture) -> dict[TopicPartition, Verdict]:

@@ -9,9 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 JOURNAL_VERSION = 1
+
+JOURNAL_TOPIC: Final = "__ballast_journal"
+REQUESTS_TOPIC: Final = "__ballast_requests"
+STANDS_ON: Final = frozenset({JOURNAL_TOPIC, REQUESTS_TOPIC, "__transaction_state"})
+"""What a journal in the cluster cannot be written without; a run that moves these moves them last."""
 
 
 @dataclass(frozen=True, slots=True)
