@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ballast.core.balancers import controller_interval_s, controller_rebalances
 from ballast.core.cluster import ClusterState
 from ballast.core.fingerprint import fingerprint
 from ballast.core.leadership import electable, imbalance
 from ballast.core.plan import Plan
-from ballast.daemon import others
 from ballast.daemon.acting import propose, withdraw
 from ballast.daemon.policy import ActionKind, BesideController
 from ballast.daemon.scene import Scene
@@ -42,11 +42,11 @@ def check_leaders(scene: Scene) -> str:
 def controller_wait_s(scene: Scene, state: ClusterState) -> float | None:
     """How long imbalance must have lasted before Ballast elects; None when it is left to the controller."""
     how = scene.policy.leaders.beside_controller
-    if how is BesideController.ACT or not others.controller_rebalances(state):
+    if how is BesideController.ACT or not controller_rebalances(state):
         return 0.0
     if how is BesideController.STAND_BACK:
         return None
-    return others.controller_interval_s(state)
+    return controller_interval_s(state)
 
 
 def election_plan(state: ClusterState, brokers: frozenset[int], now_ms: int) -> Plan:

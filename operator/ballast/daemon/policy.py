@@ -23,6 +23,10 @@ NonNegativeSeconds = Annotated[float, Ge(0)]
 Percent = Annotated[float, Interval(ge=0, le=100)]
 
 
+IGNORABLE = frozenset({"cruise-control", "confluent-balancer"})
+"""Other balancers that may be installed and idle: the operator may say so."""
+
+
 class Mode(StrEnum):
     """How far the daemon goes by itself."""
 
@@ -172,7 +176,7 @@ class Caution:
     """Oldest reading of the cluster that a decision may rest on, in seconds."""
 
     def __post_init__(self) -> None:
-        unknown = set(self.ignore_others) - {"cruise-control", "confluent-balancer"}
+        unknown = set(self.ignore_others) - IGNORABLE
         if unknown:
             raise ValueError(f"ignore_others knows cruise-control and confluent-balancer, not {', '.join(unknown)}")
 

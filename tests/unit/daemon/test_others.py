@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from ballast.core.balancers import controller_interval_s, controller_rebalances, other_balancers
 from ballast.core.cluster import Broker, ClusterState, ConfigValue, LogDir, PartitionRow, Topic, TopicPartition, build
-from ballast.daemon.others import controller_interval_s, controller_rebalances, find
+from ballast.daemon.others import find
 
 OFF = {"auto.leader.rebalance.enable": ConfigValue("false", "STATIC_BROKER_CONFIG")}
 
@@ -52,6 +55,36 @@ def test_balancers_are_known_by_their_topics_and_settings() -> None:
     assert codes(cluster("_confluent_balancer_api_state", confluent_balancer_enable="false")) == {}
     assert codes(cluster("__amazon_msk_canary")) == {"msk": False}
     assert codes(cluster(cordoned=True)) == {"cordoned": False}
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        cluster(),
+        cluster("__CruiseControlMetrics"),
+        cluster("strimzi.cruisecontrol.metrics"),
+        cluster(metric_reporters="com.linkedin.kafka.cruisecontrol.metricsreporter.CruiseControlMetricsReporter"),
+        cluster("_confluent_balancer_broker_samples"),
+        cluster(confluent_balancer_enable="true", auto_leader_rebalance_enable="true"),
+        cluster("__amazon_msk_canary"),
+    ],
+    ids=["nobody", "topics", "strimzi", "reporter", "confluent topic", "two", "msk"],
+)
+def test_daemon_and_status_find_the_same(state: ClusterState) -> None:
+    """One place finds; the daemon judges each finding, leaves none out and adds no balancer of its own."""
+    assert {o.code for o in find(state)} == {o.id for o in other_balancers(state)}
+
+
+def test_one_broker_that_elects_by_itself_is_enough() -> None:
+    """Any broker may become the controller: only where all of them say no, nobody elects."""
+    assert codes(cluster(auto_leader_rebalance_enable="true")) == {"controller": False}
+    assert controller_rebalances(cluster(auto_leader_rebalance_enable="true"))
+
+
+def test_what_blocks_is_named_before_what_does_not() -> None:
+    """The first of the list is the reason why nothing is moved."""
+    state = cluster("__amazon_msk_canary", "__CruiseControlMetrics", auto_leader_rebalance_enable="true")
+    assert next(iter(codes(state))) == "cruise-control"
 
 
 def test_the_controllers_own_rebalance_is_on_unless_somebody_said_no() -> None:
