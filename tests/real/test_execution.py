@@ -77,7 +77,7 @@ def test_interrupted_left_asked_to_cancel_and_rolled_back(at: Scene) -> None:
     assert large in at.cluster.reassignments()
     second = at.ballast("runs", "resume", "--lock-wait", "60")
     until(lambda: at.holder() is not None)
-    refused = at.ballast("throttles", "clean", "--yes", "--lock-wait", "1")
+    refused = at.ballast("throttles", "--clean", "--yes", "--lock-wait", "1")
     _, story = refused.communicate(timeout=60)
     assert refused.returncode == 5, story
     assert "runs resume" in story

@@ -25,11 +25,11 @@ from confluent_kafka.admin import (
 
 from ballast.adapters.clock import SystemClock
 from ballast.adapters.journal_log import TopicLog
-from ballast.adapters.journal_topic import JOURNAL_TOPIC, REQUESTS_TOPIC, TopicJournal
+from ballast.adapters.journal_topic import TopicJournal
 from ballast.adapters.oauth import Token, unsecured_token
 from ballast.adapters.security import Security
 from ballast.errors import AuthorizationFailed, Fenced, LockHeld, Refused, Unavailable
-from ballast.ports.journal import Holder, Record, Request
+from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Holder, Record, Request
 from ballast.ports.journal_codec import Entry
 from ballast.sandbox import Sandbox
 from ballast.wiring.journal import open_journal, this_process

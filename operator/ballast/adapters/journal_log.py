@@ -20,6 +20,10 @@ from ballast.ports.journal_codec import Entry
 T = TypeVar("T")
 REPLICAS: Final = 3
 FILE_HINT: Final = "If the cluster cannot hold a journal now, say --journal file:PATH and keep that file safe."
+SICK_HINT: Final = (
+    "Start one of them and try again. If they are gone for good, evacuate them with --journal file:PATH: that moves the "
+    "journal's own partitions to living brokers as well."
+)
 
 SETTLING_S: Final = 2.0
 """How long a reader who is not the writer waits for a commit to become readable."""
@@ -258,6 +262,31 @@ class TopicLog:
                 f"{self.topic} has cleanup.policy={policy}, so that the journal would be forgotten.",
                 hint=f"Set cleanup.policy={configs['cleanup.policy']} on it.",
             )
+        minimum = described.get("min.insync.replicas")
+        self._await_writable(1 if minimum is None else int(minimum.value))
+
+    def _await_writable(self, min_isr: int) -> None:
+        """Wait a bounded time for a leader and enough replicas in sync; without them a commit would hang, and not say why."""
+        deadline = time.monotonic() + self._timeout_s
+        while (lack := self._lack(min_isr)) is not None:
+            if time.monotonic() > deadline:
+                raise Unavailable(f"{self.topic} cannot be written: {lack}.", hint=SICK_HINT)
+            time.sleep(0.25)
+
+    def _lack(self, min_isr: int) -> str | None:
+        """What the topic lacks to be written to, as the last broker asked sees it."""
+        with translated(f"describe {self.topic}"):
+            cluster = self._admin().list_topics(timeout=self._timeout_s)
+        partition = cluster.topics[self.topic].partitions.get(0) if self.topic in cluster.topics else None
+        if partition is None:
+            return "the broker asked does not know it yet"
+        dead = [b for b in partition.replicas if b not in cluster.brokers]
+        missing = f"; brokers {dead} are not alive" if dead else ""
+        if partition.leader not in cluster.brokers:
+            return f"it has no leader among its replicas {partition.replicas}{missing}"
+        if len(partition.isrs) < min_isr:
+            return f"of its replicas {partition.replicas} only {partition.isrs} are in sync, and {min_isr} must be{missing}"
+        return None
 
     def close(self) -> None:
         """Let the connections go."""

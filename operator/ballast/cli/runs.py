@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.default_command import GroupWithDefault
 from ballast.cli.run_options import confirm, lock_options
 from ballast.cli.run_screen import human_time, say
 from ballast.cli.tables import Column, console, human_bytes, output_option, print_json, render_table
@@ -22,12 +23,9 @@ if TYPE_CHECKING:
 ANSWER_WITHIN_S = 20.0
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def runs(ctx: click.Context) -> None:
-    """List runs (ballast runs list), tell the story of one (show), go on with one that was left (resume)."""
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+@click.group(cls=GroupWithDefault, default="list")
+def runs() -> None:
+    """List runs (list, meant when nothing is named), tell the story of one (show), go on with one that was left (resume)."""
 
 
 @runs.command("list")
@@ -194,7 +192,7 @@ def find_run(log: Journal, run_id: str) -> Run:
     exact = [r for r in found if r.id == run_id]
     if len(exact or found) != 1:
         word = "There is no run" if not found else "More than one run begins with"
-        raise UsageError(f"{word} {run_id}.", hint="ballast runs list shows them.")
+        raise UsageError(f"{word} {run_id}.", hint="ballast runs shows them.")
     return (exact or found)[0]
 
 

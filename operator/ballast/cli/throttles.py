@@ -1,4 +1,4 @@
-"""``ballast throttles``: what is set, who needs it, what was left behind; clean it, or set one by hand."""
+"""``ballast throttles``: what is set, who needs it, what was left behind; clean it up, or set one by hand."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.default_command import GroupWithDefault
 from ballast.cli.run_options import Rate, confirm, lock_options
 from ballast.cli.run_screen import say
 from ballast.cli.tables import Column, console, output_option, print_json, render_table
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
     from ballast.wiring.cluster import OpenCluster
 
 
-@click.group()
+@click.group(cls=GroupWithDefault, default="list")
 def throttles() -> None:
-    """List replication throttles, take away what was left behind, or set one by hand."""
+    """List replication throttles (list, meant when nothing is named), clean up with --clean, or set one by hand."""
 
 
 def judged(opened: OpenCluster, journal: str | None) -> list[Standing]:
@@ -53,31 +54,39 @@ def why(s: Standing) -> str:
 
 
 @throttles.command("list")
-@click.option("--journal", metavar="file:PATH", help="The journal, where it is not the cluster's own.")
+@click.option("--clean", is_flag=True, help="Take away what was left behind, and what Ballast itself still owes.")
+@click.option("--topic", "topics", multiple=True, help="With --clean: only this topic's lists; may be repeated.")
+@click.option(
+    "--broker", "brokers", type=int, multiple=True, help="With --clean: this broker's rates as well; may be repeated."
+)
+@click.option("--yes", "-y", is_flag=True, help="With --clean: do not ask.")
+@lock_options
 @output_option
 @cluster_options
-def list_throttles(*, journal: str | None, output: str, cluster: ClusterOptions) -> int:
-    """List every throttle setting that stands, and who needs it."""
+def list_throttles(
+    *,
+    clean: bool,
+    topics: tuple[str, ...],
+    brokers: tuple[int, ...],
+    yes: bool,
+    journal: str | None,
+    lock_wait: float,
+    output: str,
+    cluster: ClusterOptions,
+) -> int:
+    """List every throttle setting that stands, and who needs it; with --clean take away those that nobody needs.
+
+    Each is shown with the proof that nobody needs it, and judged once more right before it goes. A rate on a broker may be a
+    person's own: it goes when a list that was left behind names its broker, or when --broker does.
+    """
+    if not clean and (topics or brokers or yes):
+        raise click.UsageError("--topic, --broker and --yes go with --clean.")
     with cluster.open() as opened:
+        if clean:
+            return _clean(opened, topics, brokers, yes=yes, journal=journal, lock_wait_s=lock_wait, output=output)
         found = judged(opened, journal)
     if output == "json":
-        print_json(
-            {
-                "version": 1,
-                "throttles": [
-                    {
-                        "kind": s.setting.kind,
-                        "name": s.setting.name,
-                        "key": s.setting.key,
-                        "value": s.value,
-                        "stale": s.stale,
-                        "held_by_ballast": s.held,
-                        "why": why(s),
-                    }
-                    for s in found
-                ],
-            }
-        )
+        print_json({"version": 1, "throttles": [_json(s) for s in found]})
         return 0
     if not found:
         say("No throttle is set.")
@@ -87,8 +96,20 @@ def list_throttles(*, journal: str | None, output: str, cluster: ClusterOptions)
     out = console()
     out.print(render_table(columns, rows, out.width))
     if any(s.stale for s in found):
-        say("Take the stale ones away with: ballast throttles clean")
+        say("Take the stale ones away with: ballast throttles --clean")
     return 0
+
+
+def _json(s: Standing) -> dict[str, object]:
+    return {
+        "kind": s.setting.kind,
+        "name": s.setting.name,
+        "key": s.setting.key,
+        "value": s.value,
+        "stale": s.stale,
+        "held_by_ballast": s.held,
+        "why": why(s),
+    }
 
 
 def _where(s: Standing) -> str:
@@ -101,59 +122,50 @@ def _short(value: str) -> str:
     return value if len(value) <= 40 else f"{value[:37]}…"
 
 
-@throttles.command()
-@click.option("--topic", "topics", multiple=True, help="Only this topic's lists; may be repeated.")
-@click.option("--broker", "brokers", type=int, multiple=True, help="Only this broker's rates; may be repeated.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@lock_options
-@cluster_options
-def clean(
-    *,
+def _clean(
+    opened: OpenCluster,
     topics: tuple[str, ...],
     brokers: tuple[int, ...],
+    *,
     yes: bool,
     journal: str | None,
-    lock_wait: float,
-    cluster: ClusterOptions,
+    lock_wait_s: float,
+    output: str,
 ) -> int:
-    """Take away throttles that any tool has left behind, and what Ballast itself still owes.
-
-    Each is shown with the proof that nobody needs it. A broker rate may be a person's own: name the brokers whose rates are
-    to go with --broker, or only those go that a left-behind list names.
-    """
-    from ballast.core.throttles import parse_list
     from ballast.errors import Incomplete
     from ballast.wiring.runs import hand
-    from ballast.wiring.throttles import change
+    from ballast.wiring.throttles import change, removable
 
-    with (
-        cluster.open() as opened,
-        hand(opened, command="ballast throttles clean", journal=journal, lock_wait_s=lock_wait) as own,
-    ):
+    with hand(opened, command="ballast throttles --clean", journal=journal, lock_wait_s=lock_wait_s) as own:
         if own.driver.open_runs():
             say("A run is still open; its throttles are taken back when it ends (ballast runs resume).")
         else:
             owed = own.driver.pay_debts()
             if owed:
                 say(f"Still owed, their brokers are not alive: {', '.join(map(str, owed))}.")
-        found = [s for s in judged(opened, journal) if s.stale]
-        lists = [s for s in found if s.setting.kind == "topic" and (not topics or s.setting.name in topics)]
-        named = {e.partition(":")[2] for s in lists for e in parse_list(s.value)} | {str(b) for b in brokers}
-        rates = [s for s in found if s.setting.kind == "broker" and s.setting.name in named]
-        kept = [s for s in found if s.setting.kind == "broker" and s not in rates]
-        gone = [*([] if brokers and not topics else lists), *rates]
-        for s in kept:
-            say(f"{s.setting} = {s.value} stays: it may be a person's own. Say --broker {s.setting.name} to remove it.")
-        if not gone:
-            say("Nothing was left behind.")
-            return 0
+        found = judged(opened, journal)
+        gone = removable(found, topics=topics, brokers=brokers)
+        for s in found:
+            if s.stale and s not in gone and s.setting.kind == "broker":
+                say(
+                    f"{s.setting} = {s.value} stays: it may be a person's own. Say --broker {s.setting.name} to remove it."
+                )
         for s in gone:
             say(f"{s.setting} = {_short(s.value)}: {why(s)}.")
-        confirm(f"Remove {len(gone)} settings?", yes=yes)
-        failures = change(own, dict.fromkeys((s.setting for s in gone), None))
+        if gone:
+            confirm(f"Remove {len(gone)} settings?", yes=yes)
+            # A person may have thought about it for minutes, and somebody else may have begun a move.
+            again = removable(judged(opened, journal), topics=topics, brokers=brokers)
+            for s in gone:
+                if s not in again:
+                    say(f"{s.setting} stays: it is not what it was a moment ago.")
+            gone = [s for s in gone if s in again]
+        failures = change(own, dict.fromkeys((s.setting for s in gone), None)) if gone else []
     if failures:
         raise Incomplete(f"{len(failures)} settings could not be removed: {failures[0]}.")
-    say(f"Removed {len(gone)} settings.")
+    if output == "json":
+        print_json({"version": 1, "removed": [_json(s) for s in gone]})
+    say(f"Removed {len(gone)} settings." if gone else "Nothing was left behind.")
     return 0
 
 
@@ -216,5 +228,5 @@ def set_throttle(
         failures = change(own, values)
     if failures:
         raise Incomplete(f"{len(failures)} settings could not be set: {failures[0]}.")
-    say(f"Set {len(values)} settings. Take them away with: ballast throttles clean, or in the same settings by hand.")
+    say(f"Set {len(values)} settings. Take them away with: ballast throttles --clean, or in the same settings by hand.")
     return 0

@@ -1,8 +1,8 @@
 """The journal's own replicas: a journal that was begun on one broker is kept on three once there are three.
 
 Done before a run begins, under the lock, and like every change of the cluster written down before it is made.  It never
-moves a replica, never lowers a count, and never stands in the way of the run: what cannot be done now is tried again
-before the next one.
+moves a replica, never lowers a count, leaves alone what the run itself is to move (its plan was made for the replicas that
+are there), and never stands in the way of the run: what cannot be done now is tried again before the next one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def keep_replicated(
     """Add the replicas that the journal's topics lack, then raise their min ISR with them."""
     try:
         state = cluster.snapshot(log_dirs=False, configs=False)
-        wanted = lacking(state, avoid=emptied(plan))
+        touched = {m.name for m in plan.moves}
+        wanted = {n: r for n, r in lacking(state, avoid=emptied(plan)).items() if n not in touched}
         begun = _begun(journal)
         if wanted:
             begun |= {name.topic: len(replicas) for name, replicas in wanted.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from ballast.core.cluster import ClusterState
 from ballast.core.throttles import LISTS, RATES, Setting, Standing, parse_list, standing
@@ -61,18 +61,27 @@ def change(own: Hand, values: Mapping[Setting, str | None]) -> list[str]:
     return [f"{r.kind} {r.name}: {o.code} {o.message}".rstrip() for r, o in outcomes.items() if not o.ok]
 
 
-def clear_left_behind(own: Hand, topics: Collection[str]) -> list[str]:
-    """Remove lists that a tool left on these topics, and the rates of the brokers which those lists name.
+def removable(
+    judged: Iterable[Standing], *, topics: Collection[str] = (), brokers: Collection[int] = ()
+) -> list[Standing]:
+    """Of the stale settings those that may go: lists (of these topics, or all), and rates of the brokers that they name.
 
-    A rate on a broker that no list names is a person's own and stays; so does ``*``, and so does all that is still needed.
+    A rate on a broker that no such list names may be a person's own: it goes only where ``brokers`` names it.
+    With ``brokers`` alone the lists stay.
     """
+    stale = [s for s in judged if s.stale]
+    lists = [s for s in stale if s.setting.kind == "topic" and (not topics or s.setting.name in topics)]
+    if brokers and not topics:
+        lists = []
+    named = {e.partition(":")[2] for s in lists for e in parse_list(s.value)} | {str(b) for b in brokers}
+    return [*lists, *(s for s in stale if s.setting.kind == "broker" and s.setting.name in named)]
+
+
+def clear_left_behind(own: Hand, topics: Collection[str]) -> list[str]:
+    """Remove what a tool left on these topics, as ``removable`` judges it; ``*`` and all that is still needed stays."""
     state = own.opened.cluster.snapshot()
     held = set(load_ledger(own.journal.read()))
-    judged = judged_throttles(own.opened.cluster, state, held)
-    lists = [s for s in judged if s.stale and s.setting.name in topics and s.setting.kind == "topic"]
-    named = {e.partition(":")[2] for s in lists for e in parse_list(s.value)}
-    rates = [s for s in judged if s.stale and s.setting.kind == "broker" and s.setting.name in named]
-    gone = [*lists, *rates]
+    gone = removable(judged_throttles(own.opened.cluster, state, held), topics=topics)
     if not gone:
         return []
     failures = change(own, dict.fromkeys((s.setting for s in gone), None))

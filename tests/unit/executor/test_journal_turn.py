@@ -84,6 +84,16 @@ def test_a_journal_begun_on_one_broker_is_kept_on_three() -> None:
     assert any(isinstance(h, Note) and "survives" in h.text for h in s.ears.heard)
 
 
+def test_a_plan_for_the_journal_is_carried_out_as_it_was_made() -> None:
+    """A topic that the run moves is left alone; the other one is strengthened."""
+    s = with_journal(replicas=(2,))
+    plan = s.plan(Move(JOURNAL_TOPIC, 0, (2,), (4,), MB))
+    assert s.driver.execute(plan, ExecutionPolicy(), run_id="r").status == "done"
+    other = TopicPartition(REQUESTS_TOPIC, 0)
+    assert s.cluster.partitions([JOURNAL])[JOURNAL].replicas == (4,)
+    assert len(s.cluster.partitions([other])[other].replicas) == 3
+
+
 def test_an_upkeep_that_was_cut_short_is_finished_before_the_next_run() -> None:
     """The destination dies before it has copied: the run goes on, and the min ISR follows when the copy is there."""
     s = with_journal(replicas=(2, 3), brokers=3)

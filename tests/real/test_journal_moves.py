@@ -1,0 +1,110 @@
+"""Runs that move the journal itself, and a journal whose brokers are gone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.real.execution_scene import Scene, events, scene, until
+
+from ballast.adapters.journal_topic import JOURNAL_CONFIGS, REQUESTS_CONFIGS
+from ballast.core.cluster import TopicPartition
+from ballast.core.fingerprint import fingerprint
+from ballast.core.plan import Plan
+from ballast.core.plan_file import dumps
+from ballast.ports.cluster import ConfigResource
+from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC
+from ballast.sandbox import Sandbox, SandboxSpec
+from ballast.wiring.cluster import open_cluster
+
+pytestmark = pytest.mark.kafka
+JOURNAL, REQUESTS = TopicPartition(JOURNAL_TOPIC, 0), TopicPartition(REQUESTS_TOPIC, 0)
+
+
+@pytest.fixture(scope="module")
+def five() -> Iterator[Sandbox]:
+    """Five brokers and a journal that was begun when there was one; the transactions' own topic lies anywhere."""
+    with Sandbox.up(SandboxSpec(brokers=5, racks=0)) as sandbox:
+        with open_cluster(bootstrap_server=sandbox.bootstrap_server) as opened:
+            for name, configs in ((JOURNAL_TOPIC, JOURNAL_CONFIGS), (REQUESTS_TOPIC, REQUESTS_CONFIGS)):
+                opened.cluster.create_topic(name, {0: (5,)}, {**configs, "min.insync.replicas": "1"})
+        yield sandbox
+
+
+@pytest.fixture
+def at(five: Sandbox, tmp_path: Path) -> Iterator[Scene]:
+    """The cluster with an open connection."""
+    with scene(five, tmp_path) as opened:
+        until(lambda: opened.in_sync(JOURNAL), timeout_s=60)
+        yield opened
+
+
+def min_isr(at: Scene, name: TopicPartition) -> str | None:
+    """The topic's own setting."""
+    resource = ConfigResource("topic", name.topic)
+    return at.cluster.configs([resource])[resource]["min.insync.replicas"].value
+
+
+def test_a_run_strengthens_the_journal_first_and_moves_it_last(at: Scene) -> None:
+    """From one replica to three, then away from the broker it began on, after everything else of the same plan."""
+    topic = "beside"
+    at.topic(topic, {0: (1, 2), 1: (2, 1)}, mib=4)
+    at.finish("apply", str(at.plan(topic, {0: (3, 2), 1: (3, 2)})), "--yes", "--throttle", "2MB")
+    for name in (JOURNAL, REQUESTS):
+        replicas = at.replicas(name)
+        assert replicas[0] == 5
+        assert len(set(replicas)) == 3
+        assert at.in_sync(name) == set(replicas)
+        assert min_isr(at, name) == "2"
+
+    state = at.cluster.snapshot()
+    away = tuple(b for b in (1, 2, 3, 4) if b not in at.replicas(JOURNAL))[:1] + at.replicas(JOURNAL)[1:]
+    moves = [at.move(state, JOURNAL_TOPIC, 0, away)]
+    moves += [at.move(state, topic, p, (1, 2)) for p in (0, 1)]
+    path = at.folder / "last.json"
+    path.write_text(dumps(Plan("test last", state.cluster_id, fingerprint(state), moves=tuple(moves))))
+    out = at.finish("apply", str(path), "--yes", "--throttle", "2MB", "--output", "json")
+    steps = [(e["topic"], e["from"]) for e in events(out) if e["event"] == "move"]
+    arrived = [i for i, (name, before) in enumerate(steps) if name == topic and before == "moving"]
+    assert steps.index((JOURNAL_TOPIC, "throttled")) > max(arrived), "it is submitted when the others are there"
+    assert at.replicas(JOURNAL) == away
+    assert at.throttles(JOURNAL_TOPIC) == at.throttles(topic) == {}
+    assert any(r.intent == "test last" and r.status.value == "done" for r in at.runs().values())
+
+
+def test_brokers_that_held_the_journal_are_evacuated_with_a_file(at: Scene, five: Sandbox) -> None:
+    """Two of its three brokers die: the cluster's journal cannot be written and says why; with a file the way out is open.
+
+    Afterwards the journal is whole on living brokers, and the cluster's own lock works as before.
+    """
+    topic = "needed"
+    at.topic(topic, {0: (1, 5), 1: (2, 3)}, mib=1)
+    at.finish("apply", str(at.plan(topic, {1: (3, 2)})), "--yes")
+    gone = at.replicas(JOURNAL)[1:]
+    try:
+        for broker in gone:
+            five.kill_broker(broker)
+        until(lambda: at.in_sync(JOURNAL).isdisjoint(gone) or len(at.in_sync(JOURNAL)) == 1)
+        path = at.folder / "evacuate.json"
+        at.finish("plan", "evacuate", *map(str, gone), "--no-prove", "--save", str(path))
+        assert JOURNAL_TOPIC in {m["topic"] for m in json.loads(path.read_text())["moves"]}
+        refused = at.ballast("apply", str(path), "--yes", "--lock-wait", "60")
+        _, story = refused.communicate(timeout=240)
+        assert refused.returncode == 6, story
+        assert f"{JOURNAL_TOPIC} cannot be written" in story
+        assert "--journal file:PATH" in story
+        own = f"file:{at.folder / 'journal'}"
+        at.finish("apply", str(path), "--yes", "--journal", own)
+        for name in (JOURNAL, REQUESTS):
+            assert len(at.in_sync(name)) == 3
+            assert at.in_sync(name).isdisjoint(gone)
+        at.finish("verify", str(path), "--journal", own)
+        before = set(at.runs())
+        assert before, "what the journal said before is still there"
+        at.finish("throttles", "--clean", "--yes", "--lock-wait", "60")
+        assert at.holder() is None
+    finally:
+        for broker in gone:
+            five.start_broker(broker)
