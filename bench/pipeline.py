@@ -157,7 +157,7 @@ SELECT topic, partition, broker,
   len(r) AS n, coalesce(list_sum(r) * 60, 0) AS total, coalesce(list_max(r), -1) AS most,
   coalesce(list_sort(r)[CAST(ceil(0.95 * len(r) - 1e-9) AS INT)], -1) AS p95,
   s[1] AS first, s[len(s)] AS last
-FROM (SELECT topic, partition, broker, list_filter(bytes_in, x -> x >= 0) AS r, list_filter(size_bytes, x -> x >= 0) AS s
+FROM (SELECT topic, partition, broker, list_filter(bytes_in, lambda x: x >= 0) AS r, list_filter(size_bytes, lambda x: x >= 0) AS s
       FROM read_parquet($files))
 """
 

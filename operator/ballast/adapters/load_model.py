@@ -104,7 +104,7 @@ def _read(store: str, cluster_id: str, options: dict[str, str]) -> Any:
         table = DeltaTable(table_url(store, LOAD_MODEL), storage_options=options)
         check_layout(LOAD_MODEL, table.metadata().description, known=LOAD_MODEL_VERSION)
         return table.to_pyarrow_table(
-            partitions=[("cluster", "=", cluster_id)], columns=[*_TEXT, "partition", *_FIGURES]
+            filters=[("cluster", "=", cluster_id)], columns=[*_TEXT, "partition", *_FIGURES]
         )
     except TableNotFoundError:
         raise UsageError(

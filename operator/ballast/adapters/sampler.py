@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from ballast.core.cluster import ClusterState
-from ballast.core.samples import ExternalLoad, MinuteSample, offset_columns, sample
-from ballast.errors import BallastError
+from ballast.core.external_load import ExternalLoad
+from ballast.core.samples import MinuteSample, offset_columns, sample
+from ballast.errors import BallastError, Unavailable
 from ballast.ports.cluster import ClusterReader
 from ballast.ports.time import Clock
 
@@ -34,7 +35,7 @@ class Sink(Protocol):
 
 
 External = Callable[[ClusterState], ExternalLoad | None]
-"""Brings figures from outside the Kafka protocol; None when there are none. Nothing supplies them yet."""
+"""Brings figures from outside the Kafka protocol; None where nothing does. Raises ``Unavailable`` when it gets none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class SampleReport:
     replicas: int
     epoch_minute: int
     seconds: float
+    missing: tuple[str, ...] = ()
+    """What was wanted from outside the protocol and is a gap in this sample, one sentence each."""
 
 
 def take(
@@ -60,22 +63,29 @@ def take(
 ) -> SampleReport:
     """Add offsets (and figures from outside the protocol) to a reading and record it.
 
-    Raises ``Unavailable`` when the cluster or the store does not answer: that minute is then a gap.
+    Raises ``Unavailable`` when the cluster or the store does not answer: that minute is then a gap.  Figures from outside the
+    protocol that do not come are a gap in the sample, and no reason not to have it.
     """
     begun = clock.monotonic_s()
     earliest, high = offset_columns(state, reader.offsets(list(state.index)))
+    at_ms = clock.now_ms()
+    try:
+        joined = external(state)
+        missing = joined.missing if joined else ()
+    except Unavailable as away:
+        joined, missing = None, (str(away),)
     taken = sample(
         state,
         earliest=earliest,
         high_watermark=high,
-        taken_at_ms=clock.now_ms(),
+        taken_at_ms=at_ms,
         monotonic_ms=int(begun * 1000),
         writer=writer,
-        external=external(state),
+        external=joined,
     )
     recorded = sink.write(taken)
     p = state.partitions
-    return SampleReport(recorded, len(p), len(p.replica), taken.epoch_minute, clock.monotonic_s() - begun)
+    return SampleReport(recorded, len(p), len(p.replica), taken.epoch_minute, clock.monotonic_s() - begun, missing)
 
 
 class Sampler:

@@ -19,6 +19,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, WriterPropertie
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from ballast.adapters.arrow_schema import arrow_schema, arrow_type
+from ballast.core.external_load import BrokerFigures, consumed_per_partition
 from ballast.core.samples import (
     BROKER_CHUNK,
     BROKER_TYPE,
@@ -26,8 +27,6 @@ from ballast.core.samples import (
     PACKED,
     SAMPLES_TABLE,
     SAMPLES_VERSION,
-    BrokerFigures,
-    ExternalLoad,
     MinuteSample,
 )
 from ballast.errors import Unavailable, UsageError
@@ -213,27 +212,16 @@ def _chunk_topics(s: MinuteSample) -> tuple[Any, Any, Any]:
 
 
 def _bytes_out(s: MinuteSample) -> Any:
-    """A topic's bytes out of a broker, shared by the partitions that it leads there in proportion to their sizes.
-
-    The protocol does not say which partition consumers read; size is the only hint that needs no earlier sample.
-    """
+    """What consumers read of each partition; a null where no metrics were at hand."""
     if s.external is None or not s.external.topic_bytes_out:
         return pa.nulls(s.chunks + 1, pa.binary())
-    out = np.full(len(s.number), -1.0, np.float32)
     row = np.repeat(np.arange(len(s.number)), s.replica_count)
     led = s.replica == s.leader[row]
-    size = np.zeros(len(s.number))
-    size[row[led]] = np.maximum(s.size_bytes[led], 0)
-    key = s.leader.astype(np.int64) * (len(s.state.topics) + 1) + s.topic
-    _, group = np.unique(key, return_inverse=True)
-    total = np.bincount(group, size)[group] if len(group) else size
-    members = np.bincount(group)[group] if len(group) else size
-    share = np.where(total > 0, size / np.where(total > 0, total, 1), 1 / np.maximum(members, 1))
-    position = s.state.topic_index
-    for (broker, topic), rate in s.external.topic_bytes_out.items():
-        mine = (s.leader == broker) & (s.topic == position.get(topic, -1))
-        out[mine] = share[mine] * rate
-    return _packed("bytes_out", s.partition_start, out)
+    size = np.zeros(len(s.number), np.int64)
+    size[row[led]] = s.size_bytes[led]
+    names = [t.name for t in s.state.topics]
+    rates = consumed_per_partition(s.external, names, topic=s.topic, leader=s.leader, led_size=size)
+    return _packed("bytes_out", s.partition_start, rates)
 
 
 def _brokers(s: MinuteSample) -> list[dict[str, Any]]:
@@ -282,6 +270,3 @@ def _plain(url: str) -> str:
     address = url.split("?", 1)[0]
     scheme, mark, rest = address.partition("://")
     return f"{scheme}{mark}{rest.rpartition('@')[2]}" if mark else address
-
-
-__all__ = ["ExternalLoad", "SampleStore", "check_layout", "describe", "hour_name", "minute_table", "table_url"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 
 import click
@@ -19,24 +20,28 @@ def sample(*, store: str | None, output: str, cluster: ClusterOptions) -> int:
     """Record one minute: sizes, offsets, leaders, replicas, brokers and their disks.
 
     Two samples at most ten minutes apart make a rate, so run it every minute.  A minute that is recorded already is left
-    as it is.
+    as it is.  Where the settings name a Prometheus (load.prometheus), what consumers read and what brokers use joins it.
     """
     from ballast.adapters.clock import SystemClock
     from ballast.adapters.sampler import take
     from ballast.adapters.samples_delta import SampleStore
     from ballast.cli.tables import print_json
+    from ballast.settings.load import load_settings
+    from ballast.wiring.loads import external_load
 
     url = the_store(store, cluster.config)
+    external = external_load(load_settings(cluster.config, os.environ).load.prometheus)
     with cluster.open() as opened:
         state = opened.cluster.snapshot()
-        report = take(opened.cluster, state, SampleStore(url), SystemClock(), writer=uuid.uuid4().hex)
+        sink, clock, writer = SampleStore(url), SystemClock(), uuid.uuid4().hex
+        report = take(opened.cluster, state, sink, clock, writer=writer, external=external)
     figures = {
         "cluster": state.cluster_id,
         "store": url,
         "recorded": report.recorded,
         "partitions": report.partitions,
         "replicas": report.replicas,
-        "gaps": len(state.gaps),
+        "gaps": len(state.gaps) + len(report.missing),
         "seconds": round(report.seconds, 3),
     }
     if output == "json":
@@ -47,4 +52,6 @@ def sample(*, store: str | None, output: str, cluster: ClusterOptions) -> int:
         click.echo("This minute is recorded already; nothing was written.")
     for gap in state.gaps:
         click.echo(f"not known: {gap.missing} of {gap.subject} ({gap.reason})", err=True)
+    for sentence in report.missing:
+        click.echo(f"not known: {sentence}", err=True)
     return 0

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from ballast.core.cluster import UNKNOWN, ClusterState, Flags, Ints, SmallInts, TopicPartition
+from ballast.core.external_load import ExternalLoad
 
 SAMPLES_VERSION: Final = 1
 """Version of the minute table's layout; a reader refuses a newer one."""
@@ -65,7 +66,7 @@ MINUTE_COLUMNS: Final = (
     Column(
         "bytes_out",
         "binary",
-        "float32 per partition: bytes/s to consumers, -1 unknown; null today, since nothing supplies it yet",
+        "float32 per partition: bytes/s to consumers, -1 unknown; null where no metrics were at hand",
     ),
     Column("replica_count", "binary", "int32 per partition: how many of the following replicas are its own"),
     Column("replica", "binary", "int32 per replica: broker id, in assignment order"),
@@ -77,7 +78,7 @@ MINUTE_COLUMNS: Final = (
     Column(
         "brokers",
         BROKER_TYPE,
-        "the brokers, in the row of chunk -1 only; their rates are null today, since nothing supplies them yet",
+        "the brokers, in the row of chunk -1 only; their rates are null where no metrics were at hand",
     ),
 )
 """The minute table: a row for each chunk of a minute, and one for the brokers.
@@ -102,29 +103,6 @@ PACKED: Final[Mapping[str, str]] = {
     "log_dir": "<i4",
 }
 """NumPy's name of the entries of each packed column."""
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerFigures:
-    """Figures of one broker from outside the Kafka protocol, None where unknown; nothing supplies them yet."""
-
-    bytes_in: float | None = None
-    """Bytes produced to it per second, without replication."""
-    bytes_out: float | None = None
-    """Bytes consumed from it per second, without replication."""
-    requests: float | None = None
-    """Requests per second."""
-    cpu: float | None = None
-    """Share of the machine's CPU that the broker's process uses, 0 to 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExternalLoad:
-    """Figures from outside the Kafka protocol that join a sample; nothing supplies them yet."""
-
-    brokers: Mapping[int, BrokerFigures]
-    topic_bytes_out: Mapping[tuple[int, str], float]
-    """Bytes per second consumed from (broker, topic)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -69,7 +69,7 @@ SAMPLES_HOUR: Final = Table(
         Column("in_sync", "bigint", "bit m: the replica was in the ISR in minute m"),
         Column("size_bytes", "array<bigint>", "bytes on disk in each minute, -1 unknown"),
         Column("bytes_in", "array<float>", "bytes/s appended to the partition in each minute, -1 unknown"),
-        Column("bytes_out", "array<float>", "bytes/s to consumers in each minute, -1 unknown; null today"),
+        Column("bytes_out", "array<float>", "bytes/s to consumers in each minute, -1 unknown; null without metrics"),
         Column("records_in", "double", "records appended, by offsets, in the rated minutes in which it led"),
         Column("lag_max", "bigint", "most messages behind in the hour, -1 unknown"),
     ),

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt
 
+from ballast.adapters.prometheus_queries import PrometheusPolicy
 from ballast.core.planner import PlannerPolicy
 from ballast.daemon.policy import (
     Actions,
@@ -71,6 +72,14 @@ class SampleSettings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class LoadSettings:
+    """Where loads are learned that the Kafka protocol does not tell. Changes need a restart."""
+
+    prometheus: PrometheusPolicy = field(default_factory=PrometheusPolicy)
+    """A Prometheus that scrapes the brokers' own metrics."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     """One process keeps one cluster by these."""
 
@@ -95,6 +104,8 @@ class Settings:
     """Where intents are written."""
     samples: SampleSettings = field(default_factory=SampleSettings)
     """The sampler."""
+    load: LoadSettings = field(default_factory=LoadSettings)
+    """What joins the samples from elsewhere."""
     stop: StopPolicy = field(default_factory=StopPolicy)
     """What SIGTERM does."""
     web: WebPolicy = field(default_factory=WebPolicy)
@@ -117,5 +128,5 @@ class Settings:
         )
 
 
-NEED_RESTART = ("cluster", "journal", "samples", "web", "log")
+NEED_RESTART = ("cluster", "journal", "samples", "load", "web", "log")
 """Sections that are read once."""

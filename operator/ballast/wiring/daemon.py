@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from ballast.adapters.clock import SystemClock
+from ballast.adapters.retry import RetryPolicy
 from ballast.adapters.sampler import Sampler, SampleReport
 from ballast.adapters.samples_delta import SampleStore
 from ballast.core.cluster import ClusterState
@@ -22,7 +23,7 @@ from ballast.daemon.logs import say
 from ballast.daemon.scene import Scene
 from ballast.daemon.service import Service, ServiceParts, SettingsChange
 from ballast.daemon.view import Board, View
-from ballast.errors import Unavailable, UsageError
+from ballast.errors import BallastError, Unavailable, UsageError
 from ballast.ports.journal import Holder
 from ballast.ports.time import Clock
 from ballast.settings.load import load_settings
@@ -31,7 +32,7 @@ from ballast.settings.show import differences, flat, need_restart
 from ballast.settings.watch import FileWatch
 from ballast.wiring.cluster import OpenCluster, open_cluster
 from ballast.wiring.journal import this_process
-from ballast.wiring.loads import HistoryPolicy, loads_from_history
+from ballast.wiring.loads import HistoryPolicy, external_load, loads_from_history
 from ballast.wiring.runs import journal_of, new_run_id
 
 log = logging.getLogger("ballast.daemon")
@@ -41,11 +42,13 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> None:
     """Run until SIGTERM or SIGINT."""
     settings = load_settings(config, environment)
     logs.configure(settings.log)
+    retries = Retries()
     opened = open_cluster(
         bootstrap_server=settings.cluster.bootstrap_server,
         command_config=settings.cluster.command_config,
         zookeeper=settings.cluster.zookeeper,
         timeout_s=settings.cluster.timeout_s,
+        retry=RetryPolicy(total_s=settings.cluster.timeout_s, observer=retries.hear),
     )
     with opened:
         clock = SystemClock()
@@ -69,8 +72,26 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> None:
                 settings_changed=settings_reader(config, environment, settings),
             )
         )
+        retries.told = scene.retried
         _obey_signals(service)
         service.run()
+
+
+class Retries:
+    """Hears of every question that is asked again: a log line each, and whoever counts is told."""
+
+    def __init__(self) -> None:
+        self.told: Callable[[str], None] = lambda _operation: None
+
+    def hear(self, operation: str, attempt: int, failure: BallastError, wait_s: float) -> None:
+        """``RetryObserver``."""
+        say(
+            log,
+            f"Asking for {operation} again in {wait_s:.1f} s (attempt {attempt} failed): {failure.message}",
+            level=logging.WARNING,
+            failure=failure.id,
+        )
+        self.told(operation)
 
 
 def give_hands(scene: Scene, opened: OpenCluster, settings: Settings) -> None:
@@ -84,7 +105,7 @@ def give_hands(scene: Scene, opened: OpenCluster, settings: Settings) -> None:
             journal=scene.journal,
             letters=scene.letters,
             clock=scene.clock,
-            policy=lambda: scene.policy.execution,
+            policy=scene.execution,
             new_id=new_run_id,
             ended=lambda result: scene.run_ended(result.status),
         )
@@ -93,11 +114,24 @@ def give_hands(scene: Scene, opened: OpenCluster, settings: Settings) -> None:
 
 def keep_history(scene: Scene, settings: Settings, store: str) -> None:
     """Record a sample each minute, and plan by the load model once there is one."""
+    gaps: tuple[str, ...] = ()
 
-    def recorded(_: SampleReport) -> None:
+    def recorded(report: SampleReport) -> None:
+        nonlocal gaps
         scene.board.publish(sampled_at_ms=scene.clock.now_ms())
+        # Said when it changes and not each minute: a Prometheus may be away for a night.
+        if report.missing != gaps:
+            gaps = report.missing
+            for sentence in gaps or ("Samples are whole again: every figure that was asked for is there.",):
+                say(log, f"Sample: {sentence}" if gaps else sentence, level=logging.WARNING if gaps else logging.INFO)
 
-    scene.on_state = Sampler(scene.cluster, SampleStore(store), scene.clock, on_sample=recorded)
+    scene.on_state = Sampler(
+        scene.cluster,
+        SampleStore(store),
+        scene.clock,
+        external=external_load(settings.load.prometheus),
+        on_sample=recorded,
+    )
     history = HistoryPolicy(store=store, measure=settings.samples.measure, growth_days=settings.samples.growth_days)
 
     def loads(state: ClusterState) -> Loads | None:

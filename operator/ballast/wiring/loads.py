@@ -10,6 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ballast.adapters.load_model import ModelColumns, read_load_model
+from ballast.adapters.prometheus import PrometheusLoad
+from ballast.adapters.prometheus_queries import PrometheusPolicy
+from ballast.adapters.sampler import External
 from ballast.core.cluster import ClusterState, Ints
 from ballast.core.planner import Loads
 
@@ -29,6 +32,11 @@ class HistoryPolicy:
     """Which rate of a partition counts: its mean, its 95th percentile or its highest minute."""
     growth_days: float = 0.0
     """Level the disks for so many days ahead, by each partition's growth; 0 levels them for now."""
+
+
+def external_load(policy: PrometheusPolicy) -> External:
+    """What brings a sample the figures that the protocol does not have; nothing, where no Prometheus is named."""
+    return PrometheusLoad(policy) if policy.url is not None else lambda _: None
 
 
 def loads_from_history(state: ClusterState, policy: HistoryPolicy, *, now: datetime) -> Loads:
@@ -103,8 +111,13 @@ def _sentences(
     said = [basis]
     if age_h > OLD_MODEL_H:
         said.append(f"The load model is older than {OLD_MODEL_H} h: run `ballast pipeline run`.")
-    if not (model.figures["bytes_out_mean"] >= 0).any():
+    read = found & (model.figures["bytes_out_mean"][np.maximum(rows, 0)] >= 0) if len(model) else found
+    if not read.any():
         said.append("What consumers read is not in the samples: bytes out count replication alone.")
+    elif (unread := int(found.sum() - read.sum())) > 0:
+        said.append(
+            f"What consumers read of {unread} partitions is not known: their bytes out count replication alone."
+        )
     if policy.growth_days > 0:
         said.append(f"Disks are levelled for {policy.growth_days:g} days ahead, by each partition's growth.")
     return tuple(said)
