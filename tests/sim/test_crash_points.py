@@ -108,6 +108,11 @@ def direct_log_dir_scene() -> Scene:
     return Scene(Proof(world(dirs=2), (moved,), THROTTLED))
 
 
+def relocation_cancelled_scene() -> Scene:
+    """Replicas on their way between log dirs are told to stay where they are."""
+    return Scene(log_dir_scene().proof, cancel_at=Stage.RELOCATING)
+
+
 def election_scene() -> Scene:
     """An election after a reorder."""
     return Scene(Proof(world(), (HEAVY[2],), PLAIN, elections=(TopicPartition("t", 2),)))
@@ -208,7 +213,17 @@ def _arm(
     return Ears(take)
 
 
-@pytest.mark.parametrize("make", [moving_scene, plain_scene, cancelled_scene, log_dir_scene, direct_log_dir_scene])
+@pytest.mark.parametrize(
+    "make",
+    [
+        moving_scene,
+        plain_scene,
+        cancelled_scene,
+        log_dir_scene,
+        direct_log_dir_scene,
+        relocation_cancelled_scene,
+    ],
+)
 def test_a_kill_at_every_single_write_of_a_run(make: Callable[[], Scene]) -> None:
     """Not only once per transition: the run dies at each write it makes, one write per world, before and after it."""
     whole = _die_at(make(), None)

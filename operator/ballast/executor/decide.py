@@ -21,6 +21,7 @@ from ballast.core.throttles import (
 )
 from ballast.executor.absorb import misplaced
 from ballast.executor.observation import Picture
+from ballast.executor.relocation import STAYS, taken_back
 from ballast.executor.run import (
     FINAL,
     HOLDS_THROTTLE,
@@ -136,12 +137,18 @@ def _place(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
             continue
         if m.stage not in {Stage.MOVED, Stage.RELOCATING}:
             continue
+        if run.phase is Phase.CANCELLING and m.stage is Stage.RELOCATING:
+            changed[name] = taken_back(m, picture, now, places)
+            continue
         wrong = misplaced(m, picture)
         if m.stage is Stage.RELOCATING:
             wrong = {b: path for b, path in wrong.items() if not _on_its_way(m, picture, b, path)}
         if not wrong:
             if m.stage is Stage.MOVED and m.detail != LOG_DIRS_RIGHT and all(b in picture.logs for b in m.move.new):
                 changed[name] = replace(m, detail=LOG_DIRS_RIGHT)
+            continue
+        if run.phase is Phase.CANCELLING:
+            changed[name] = move_to(m, Stage.FAILED, now, outcome="log-dir", detail=STAYS)
             continue
         if m.attempts > run.policy.max_attempts:
             broker, path = next(iter(wrong.items()))

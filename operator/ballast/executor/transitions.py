@@ -86,6 +86,7 @@ TRANSITIONS: Final[Mapping[tuple[Stage, Stage], EffectKind | None]] = {
     (S.MOVED, S.FAILED): None,
     (S.RELOCATING, S.MOVED): None,
     (S.RELOCATING, S.FAILED): None,
+    (S.RELOCATING, S.ROLLED_BACK): None,
     (S.UNTHROTTLED, S.VERIFIED): None,
     (S.UNTHROTTLED, S.FAILED): None,
     (S.CANCELLING, S.MOVING): None,
