@@ -77,7 +77,7 @@ def give_hands(scene: Scene, store: JournalStore, policy: ExecutionPolicy | None
             journal=scene.journal,
             letters=scene.letters,
             clock=scene.clock,
-            policy=lambda: scene.policy.execution,
+            policy=scene.execution,
             new_id=lambda: f"run-{next(numbers)}",
             ended=lambda result: scene.run_ended(result.status),
             spawn=lambda body: body(),

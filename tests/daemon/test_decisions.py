@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.daemon.conftest import bounce, give_hands, holder, not_led
+from tests.daemon.conftest import bounce, give_hands, holder, not_led, pass_time
 
 from ballast.daemon.acting import act
 from ballast.daemon.books import read_books
@@ -228,6 +228,32 @@ def test_a_new_broker_is_filled(leader: Scene) -> None:
     assert sum(4 in p.replicas for p in cluster.world.partitions()) == 6
     assert "level" in check_level(leader).lower()
     assert leader.board.view.plans == ()
+
+
+def test_a_broker_is_drained_and_its_stop_is_no_loss(leader: Scene) -> None:
+    """The settings name it, it is emptied and said to be empty; stopped for good, it keeps nobody from anything."""
+    cluster = leader.cluster
+    assert isinstance(cluster, SimCluster)
+    world = cluster.world
+    world.add_broker(SimBroker(id=4, rack="a"))
+    leader.policy = replace(AUTO, level=replace(AUTO.level, draining=frozenset({1})))
+    wait(leader, leader.policy.caution.quiet_after_return_s + 1)
+    for _ in range(4):
+        check_level(leader)
+        wait(leader, 3600)
+    assert not any(1 in p.replicas for p in world.partitions())
+    assert "Broker 1 is empty and may be stopped" in check_level(leader)
+    figures = leader.board.view.figures
+    assert figures is not None
+    assert [b.id for b in figures.brokers if b.draining] == [1]
+    assert all(1 not in level.values for level in figures.levels)
+    world.kill(1)
+    pass_time(world, 30)
+    wait(leader, 1)
+    assert 1 in {b.id for b in leader.fresh_state().brokers}, "a broker that is registered and down is remembered"
+    assert "every broker is up" in check_repair(leader)
+    assert "level" in check_level(leader)
+    assert "repair comes first" not in check_level(leader)
 
 
 def test_a_foreign_reassignment_makes_it_stand_back(leader: Scene, world: SimWorld) -> None:

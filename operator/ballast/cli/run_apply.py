@@ -31,6 +31,7 @@ def run_plan(
     unclean: bool = False,
 ) -> int:
     """Carry out a plan after whatever an earlier process left open; the exit code says how it ended."""
+    from ballast.executor.suited import suited
     from ballast.wiring.runs import hand, new_run_id
 
     screen = screen_for(output)
@@ -40,21 +41,14 @@ def run_plan(
             return left
         own.driver.pay_debts()
         run_id = new_run_id()
+        api = opened.cluster.snapshot(log_dirs=False, configs=False).api
         result = carry_out(
-            lambda: own.apply(plan, suited(policy, opened), run_id=run_id, unclean=unclean),
+            lambda: own.apply(plan, suited(policy, api), run_id=run_id, unclean=unclean),
             own.driver,
             screen,
         )
     tell(result, output=output)
     return result.exit_code
-
-
-def suited(policy: ExecutionPolicy, opened: OpenCluster) -> ExecutionPolicy:
-    """Clusters that take one reassignment at a time get one batch at a time."""
-    from dataclasses import replace
-
-    api = opened.cluster.snapshot(log_dirs=False, configs=False).api
-    return policy if "reassign" in api else replace(policy, one_batch_at_a_time=True)
 
 
 def finish_open_runs(own: Hand, *, output: str) -> int | None:

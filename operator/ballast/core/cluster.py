@@ -216,6 +216,15 @@ class ClusterState:
         """Ids of the brokers that are registered and unfenced."""
         return frozenset(b.id for b in self.brokers if b.alive)
 
+    @property
+    def missing(self) -> frozenset[int]:
+        """Ids of the brokers that are down and hold replicas.
+
+        KRaft remembers a broker until somebody unregisters it: one that was emptied and stopped is no loss.
+        """
+        holding = {int(b) for b in np.unique(self.partitions.replica)}
+        return frozenset(b.id for b in self.brokers if not b.alive and b.id in holding)
+
     def broker(self, broker_id: int) -> Broker | None:
         """The broker with this id, if the cluster or any replica list names it."""
         i = self.broker_index.get(broker_id)

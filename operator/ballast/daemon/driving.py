@@ -96,7 +96,7 @@ class DriverHands:
         found = driver.open_runs()
         if not found and not debts_in(self._parts.letters.read()):
             return None
-        begun = replace(run_view(found[0]), sentence="Taking the run up again") if found else None
+        begun = replace(run_view(found[0]), sentence="Taking the run up again") if found else self._settling()
         self._begin(self._resume_all, driver, begun)
         return found[0].id if found else None
 
@@ -186,8 +186,25 @@ class DriverHands:
         driver.ask(wish)
         return True
 
+    def _settling(self) -> RunView:
+        """What is shown while throttles of runs that have ended are taken back: no run may begin beside it, either."""
+        return RunView(
+            id="throttles",
+            intent="take back throttles of earlier runs",
+            phase="settling",
+            started_at_ms=self._parts.clock.now_ms(),
+            sentence="Taking back throttles of earlier runs",
+        )
+
     def _new_driver(self) -> Driver:
-        return Driver(self._parts.cluster, self._parts.journal, self._parts.clock, self)
+        return Driver(
+            self._parts.cluster,
+            self._parts.journal,
+            self._parts.clock,
+            self,
+            # The daemon's own loop answers people, whatever they ask for: two who listen would answer twice.
+            answers_requests=False,
+        )
 
     def _resume_all(self, driver: Driver) -> None:
         for run in driver.open_runs():
@@ -195,7 +212,7 @@ class DriverHands:
         for owed in driver.pay_debts():
             say(log, f"Still owed: {owed}.", level=logging.WARNING)
 
-    def _begin(self, carry: Callable[[Driver], None], driver: Driver, begun: RunView | None) -> None:
+    def _begin(self, carry: Callable[[Driver], None], driver: Driver, begun: RunView) -> None:
         if not self._busy.acquire(blocking=False):
             raise Refused("A run is being carried out already.")
         self._driver, self._progress, self._note, self._begun = driver, None, "", begun

@@ -6,6 +6,7 @@ disagree: a partition being reassigned is under-replicated against the replicas 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,8 @@ class BrokerFigures:
     alive: bool
     controller: bool
     cordoned: bool
+    draining: bool
+    """The settings want it emptied: it has no share of its own, and is not judged by the bands."""
     replicas: int
     leaders: int
     preferred: int
@@ -46,7 +49,7 @@ class BrokerFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """One resource over the living brokers, against the band that counts as level."""
+    """One resource over the living brokers that keep a share, against the band that counts as level."""
 
     resource: str
     unit: str
@@ -139,11 +142,12 @@ def measure(
     band_percent: float = 10.0,
     slack_bytes: int = 1 << 20,
     per_topic: bool = False,
+    draining: Collection[int] = (),
 ) -> Figures:
     """Turn one reading into figures; linear in replicas."""
     health = Health(state)
     leaders = imbalance(state, threshold_percent)
-    brokers = tuple(_brokers(state, leaders))
+    brokers = tuple(_brokers(state, leaders, draining))
     return Figures(
         cluster_id=state.cluster_id,
         kafka_version=state.kafka_version,
@@ -210,7 +214,7 @@ def _per_partition(start: Ints, flags: Flags) -> Ints:
     return np.asarray(running[start[1:]] - running[start[:-1]])
 
 
-def _brokers(state: ClusterState, leaders: LeaderImbalance) -> list[BrokerFigures]:
+def _brokers(state: ClusterState, leaders: LeaderImbalance, draining: Collection[int]) -> list[BrokerFigures]:
     p = state.partitions
     ids = np.array([b.id for b in state.brokers], np.int64)
     slot = np.searchsorted(ids, p.replica)
@@ -233,6 +237,7 @@ def _brokers(state: ClusterState, leaders: LeaderImbalance) -> list[BrokerFigure
                 alive=broker.alive,
                 controller=broker.controller,
                 cordoned=broker.cordoned,
+                draining=broker.id in draining,
                 replicas=int(replicas[i]),
                 leaders=int(led[i]),
                 preferred=judged.preferred,
@@ -249,7 +254,8 @@ def _brokers(state: ClusterState, leaders: LeaderImbalance) -> list[BrokerFigure
 
 
 def _levels(brokers: tuple[BrokerFigures, ...], band_percent: float, slack_bytes: int) -> tuple[Level, ...]:
-    living = [b for b in brokers if b.alive]
+    # While every broker is to be emptied, none is: then there is nobody else to judge.
+    living = [b for b in brokers if b.alive and not b.draining] or [b for b in brokers if b.alive]
     resources = (
         ("disk", "bytes", {b.id: float(b.disk_bytes) for b in living if b.disk_bytes != UNKNOWN}),
         ("leader bytes", "bytes", {b.id: float(b.leader_bytes) for b in living if b.leader_bytes != UNKNOWN}),

@@ -14,7 +14,7 @@ from ballast.daemon.acting import acts_key
 from ballast.daemon.logs import say
 from ballast.daemon.permission import Acts
 from ballast.daemon.policy import ActionKind
-from ballast.daemon.scene import Scene
+from ballast.daemon.scene import Reserved, Scene
 from ballast.daemon.view import LockView, Pause, Role
 from ballast.errors import BallastError, Fenced, LockHeld
 from ballast.executor.run import FINAL, Now, load_runs
@@ -23,6 +23,9 @@ from ballast.ports.journal import Holder, Journal, Record
 log = logging.getLogger("ballast.daemon")
 
 PAUSE_KEY = "pause"
+GIVE_WAY_KEY = "give-way"
+GIVE_WAY_S = 15.0
+"""For how long every daemon leaves the lock to the person it was given up for."""
 WAIT_LEASES = 1.5
 """How many leases a standby waits in one tick: longer than one, so that a dead holder is found out within it."""
 
@@ -57,6 +60,10 @@ def recall(scene: Scene, journal: Journal) -> None:
                 since_ms=int(record.value.get("since_ms", 0)),
                 reason=str(record.value.get("reason", "")),
             )
+        elif record.key == GIVE_WAY_KEY and record.value is not None:
+            scene.memory.reserved = Reserved(
+                str(record.value.get("for", "somebody")), int(record.value.get("until_ms", 0))
+            )
         elif record.key in kinds and record.value is not None:
             acts[kinds[record.key]] = Acts.from_json(record.value)
     scene.memory.acts = acts
@@ -73,6 +80,9 @@ def _renew(scene: Scene, journal: Journal) -> str:
     if scene.give_way:
         who, scene.give_way = scene.give_way, ""
         _step_down(scene, f"{who} asked to take over.")
+        reserved = Reserved(who, scene.clock.now_ms() + int(GIVE_WAY_S * 1000))
+        journal.append([Record(GIVE_WAY_KEY, {"for": reserved.who, "until_ms": reserved.until_ms})])
+        scene.memory.reserved = reserved
         journal.release()
         return f"Gave the lock up for {who}; waiting in line for it."
     run = scene.hands.current() if scene.hands else None
@@ -85,6 +95,8 @@ def _renew(scene: Scene, journal: Journal) -> str:
 
 
 def _acquire(scene: Scene, journal: Journal, holder: Holder) -> str:
+    if left_to := _reserved_for(scene):
+        return f"The lock is left to {left_to}, who asked for it."
     try:
         journal.acquire(holder, wait_s=WAIT_LEASES * holder.lease_s if scene.board.view.role is Role.STANDBY else 0.0)
     except LockHeld as held:
@@ -96,15 +108,29 @@ def _acquire(scene: Scene, journal: Journal, holder: Holder) -> str:
         journal.release()
         return "Got the lock while stopping, and gave it back."
     recall(scene, journal)
+    if left_to := _reserved_for(scene):
+        # Another replica gave it up for a person, and this one was quicker than they.
+        journal.release()
+        scene.set_role(Role.STANDBY)
+        return f"Got the lock before {left_to}, for whom it was given up, and gave it back."
+    # What was left open is taken up before this process counts as the leader: the work loop starts nothing beside it.
+    adopted = scene.hands.adopt() if scene.hands else None
     scene.board.publish(
         lock=LockView(held=True, holder=holder.description, since_ms=holder.since_ms, journal_readable=True)
     )
     scene.set_role(Role.LEADER)
-    adopted = scene.hands.adopt() if scene.hands else None
     tail = f" and goes on with run {adopted}, which an earlier process left open" if adopted else ""
-    sentence = f"Took the lock{tail}."
-    say(log, sentence, run=adopted)
-    return sentence
+    return f"Took the lock{tail}."
+
+
+def _reserved_for(scene: Scene) -> str:
+    """Whom the lock was given up for a moment ago; empty once they have had their time."""
+    reserved = scene.memory.reserved
+    if reserved is None:
+        return ""
+    left_ms = reserved.until_ms - scene.clock.now_ms()
+    # A clock that jumped back must not keep everybody from the lock for longer than was meant.
+    return reserved.who if 0 < left_ms <= GIVE_WAY_S * 1000 else ""
 
 
 def _step_down(scene: Scene, why: str) -> None:

@@ -187,6 +187,12 @@ GAUGES: Final[tuple[Spec, ...]] = (
         samples=_per_broker("alive"),
     ),
     Spec(
+        name="ballast_broker_draining",
+        help="1 for a broker that the settings want emptied; once it holds no replicas it may be stopped.",
+        labels=("broker",),
+        samples=_per_broker("draining"),
+    ),
+    Spec(
         name="ballast_broker_replicas",
         help="Replicas on this broker.",
         labels=("broker",),
@@ -386,6 +392,12 @@ COUNTED: Final[tuple[Spec, ...]] = (
         kind="counter",
     ),
     Spec(
+        name="ballast_cluster_retries_total",
+        help="Questions to the cluster that failed and were asked again, by what was asked.",
+        labels=("operation",),
+        kind="counter",
+    ),
+    Spec(
         name="ballast_refusals_total",
         help="Times a guard kept a plan from being started, by guard.",
         labels=("action", "reason"),
@@ -433,4 +445,6 @@ class Metrics:
             buckets=(0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300),
         )
         self.runs = Counter(runs.name, runs.help, runs.labels, registry=self.registry)
+        retries = help_of["ballast_cluster_retries_total"]
+        self.retries = Counter(retries.name, retries.help, retries.labels, registry=self.registry)
         self.refusals = Counter(refusals.name, refusals.help, refusals.labels, registry=self.registry)

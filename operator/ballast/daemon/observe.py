@@ -30,13 +30,14 @@ def observe(scene: Scene) -> str:
     elif memory.state is not None:
         state = carry_over(memory.state, state)
     memory.state, memory.read_at_s = state, scene.clock.monotonic_s()
-    memory.presence = memory.presence.see(state.alive, [b.id for b in state.brokers], now_s)
+    memory.presence = memory.presence.see(state.alive, state.missing, now_s)
     figures = measure(
         state,
         threshold_percent=scene.policy.leaders.imbalance_percentage,
         band_percent=scene.policy.level.trigger * 100,
         slack_bytes=scene.policy.level.slack_bytes,
         per_topic=scene.web.topic_metrics,
+        draining=scene.policy.level.draining,
     )
     ours = frozenset(scene.hands.ours() if scene.hands else ())
     found = others.find(state, ours | memory.journaled, ignore=scene.policy.caution.ignore_others)
@@ -49,7 +50,7 @@ def observe(scene: Scene) -> str:
 
 def sentence(figures: Figures) -> str:
     """The cluster in one sentence."""
-    down = len(figures.brokers) - figures.alive
+    down = sum(not b.alive and b.replicas > 0 for b in figures.brokers)
     parts = [f"{figures.alive} brokers up" + (f", {down} down" if down else "")]
     parts.append(f"{figures.partitions} partitions")
     for count, what in (

@@ -13,7 +13,7 @@ from ballast.core.leadership import LeaderImbalance
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """Which brokers are up, since when one is gone, and when the last one came or went."""
+    """Which brokers are up, since when one is missing, and when the last one came or went."""
 
     alive: frozenset[int] | None = None
     """None before the first reading."""
@@ -21,10 +21,10 @@ class Presence:
     changed_at_s: float | None = None
     """When a broker last came, left or returned; None while the membership has been the same since the start."""
 
-    def see(self, alive: Collection[int], known: Collection[int], now_s: float) -> Presence:
-        """Take in one reading: who is up, and whom the cluster or any replica list names."""
+    def see(self, alive: Collection[int], missing: Collection[int], now_s: float) -> Presence:
+        """Take in one reading: who is up, and who is down and missed."""
         up = frozenset(alive)
-        gone = {b: self.gone_since_s.get(b, now_s) for b in known if b not in up}
+        gone = {b: self.gone_since_s.get(b, now_s) for b in missing}
         changed = self.alive is not None and up != self.alive
         return Presence(up, gone, now_s if changed else self.changed_at_s)
 

@@ -19,7 +19,7 @@ _RACKLESS = 2
 def check_level(scene: Scene) -> str:
     """Is the load within its bands?  If not: reorders, which are free, and only when they do not suffice, moves."""
     state = scene.fresh_state()
-    down = sorted(b.id for b in state.brokers if not b.alive)
+    down = sorted(state.missing)
     if down:
         withdraw(scene, ActionKind.REORDERS)
         withdraw(scene, ActionKind.MOVES)
@@ -37,8 +37,18 @@ def check_level(scene: Scene) -> str:
         withdraw(scene, ActionKind.MOVES)
     conclude(scene, dear, said)
     if not said:
-        return f"As level as it can be: {dear.obstacles[0].detail}." if dear.obstacles else "The load is level."
-    return " ".join(said)
+        level = f"As level as it can be: {dear.obstacles[0].detail}." if dear.obstacles else "The load is level."
+        said.append(level)
+    return " ".join([*said, *_emptied(scene, state)])
+
+
+def _emptied(scene: Scene, state: ClusterState) -> list[str]:
+    """Say of brokers that were to be drained that they are."""
+    empty = sorted(b for b in scene.policy.level.draining & state.alive if not (state.partitions.replica == b).any())
+    if not empty:
+        return []
+    named, verb = ", ".join(map(str, empty)), "is" if len(empty) == 1 else "are"
+    return [f"Broker {named} {verb} empty and may be stopped."]
 
 
 def conclude(scene: Scene, dear: Plan, proposed: list[str]) -> None:
@@ -58,7 +68,7 @@ def check_repair(scene: Scene) -> str:
     grace_s = scene.policy.caution.dead_broker_grace_s
     now_s = scene.clock.monotonic_s()
     gone = scene.memory.presence.gone_since_s
-    dead = frozenset(b for b in scene.memory.presence.dead(grace_s, now_s) if _holds_replicas(state, b))
+    dead = scene.memory.presence.dead(grace_s, now_s)
     if dead:
         repair = make(scene, state, Evacuate(brokers=dead))
         named = ", ".join(str(b) for b in sorted(dead))
@@ -86,7 +96,3 @@ def make(scene: Scene, state: ClusterState, intent: Intent) -> Plan:
     """One plan from the newest reading, by the settings in force."""
     made = plan(state, intent, loads=scene.loads(state), policy=scene.policy.level)
     return replace(made, created_at_ms=scene.clock.now_ms(), summary={**made.summary, "outline": outline(made)})
-
-
-def _holds_replicas(state: ClusterState, broker: int) -> bool:
-    return bool((state.partitions.replica == broker).any())

@@ -38,19 +38,13 @@ def answer_requests(scene: Scene, inbox: Inbox) -> str:
         say(log, answer(scene, request), request=request.id, by=request.by)
         answered += 1
     if scene.journal is not None and scene.letters is not None and scene.board.view.role is Role.LEADER:
-        for request in [r for r in scene.letters.requests() if r.answer is None and _is_mine(scene, r)]:
+        for request in [r for r in scene.letters.requests() if r.answer is None and r.kind in ANSWERS]:
             sentence = answer(scene, request)
             scene.journal.answer(request.id, sentence)
             say(log, sentence, request=request.id, by=request.by)
             answered += 1
     scene.publish_standings()
     return f"Answered {answered} request{'s' * (answered != 1)}." if answered else "Nobody asked for anything."
-
-
-def _is_mine(scene: Scene, request: Request) -> bool:
-    """What concerns the run in flight is answered by the driver that carries it out."""
-    run = scene.hands.current() if scene.hands else None
-    return request.kind in ANSWERS and (run is None or request.body.get("run") != run.id)
 
 
 def answer(scene: Scene, request: Request) -> str:
@@ -93,14 +87,17 @@ def _approve(scene: Scene, request: Request) -> str:
 
 
 def _cancel(scene: Scene, request: Request) -> str:
-    rollback = request.kind == "rollback"
-    if scene.hands is None or not scene.hands.cancel(rollback=rollback):
+    rollback, wanted = request.kind == "rollback", request.body.get("run")
+    run = scene.hands.current() if scene.hands else None
+    if run is not None and wanted not in {None, run.id}:
+        raise Refused(f"Run {wanted} is not being carried out; run {run.id} is.")
+    if scene.hands is None or run is None or not scene.hands.cancel(rollback=rollback):
         return "Nothing is being carried out."
-    return f"{request.by} cancelled the run" + (" and asked to undo what had arrived." if rollback else ".")
+    return f"{request.by} cancelled run {run.id}" + (" and asked to undo what had arrived." if rollback else ".")
 
 
 def _take_over(scene: Scene, request: Request) -> str:
-    """Make room for a person: leave the run to them, give the lock up, and wait in line for it."""
+    """Make room for a person: leave the run to them, give the lock up, and keep every replica from it for a moment."""
     if scene.hands is not None:
         scene.hands.stop(drain_s=0.0)
     scene.yield_to(request.by)

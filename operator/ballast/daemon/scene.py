@@ -14,6 +14,8 @@ from ballast.daemon.permission import Acts, Situation, standings
 from ballast.daemon.policy import ActionKind, DaemonPolicy, WebPolicy
 from ballast.daemon.view import Board, Pause, Role
 from ballast.errors import Unavailable
+from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.suited import suited
 from ballast.ports.cluster import ClusterReader
 from ballast.ports.journal import Journal
 from ballast.ports.time import Clock
@@ -27,6 +29,15 @@ class Proposal:
     kind: ActionKind
     plan: Plan
     approved_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """The lock was given up for somebody."""
+
+    who: str
+    until_ms: int
+    """Wall clock, since every replica goes by it."""
 
 
 @dataclass(slots=True)
@@ -48,6 +59,8 @@ class Memory:
     """The kind of action that the current run is."""
     journaled: frozenset[TopicPartition] = frozenset()
     """Partitions that open runs of the journal move, whichever replica carries them out."""
+    reserved: Reserved | None = None
+    """Whom the lock was last given up for."""
 
 
 @dataclass(slots=True)
@@ -71,6 +84,8 @@ class Scene:
     """Loads from history; None where there is none yet: then plans go by what the reading itself says."""
     refused: Callable[[str, str], None] = lambda _kind, _code: None
     """Told about every plan that may not start: the kind of action and the guard's code."""
+    retried: Callable[[str], None] = lambda _operation: None
+    """Told about every question to the cluster that is asked again."""
     run_ended: Callable[[str], None] = lambda _outcome: None
     """Told the outcome of every run that ends here."""
     give_way: str = ""
@@ -88,6 +103,11 @@ class Scene:
                 hint="See the observe tick for what keeps it from being read.",
             )
         return state
+
+    def execution(self) -> ExecutionPolicy:
+        """How the next run is carried out, as far as this cluster can do what the settings say."""
+        state = self.memory.state
+        return suited(self.policy.execution, state.api) if state is not None else self.policy.execution
 
     def reading_age_s(self) -> float | None:
         """Age of the newest reading in seconds."""

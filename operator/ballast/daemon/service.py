@@ -86,6 +86,7 @@ class Service:
         )
         scene.look_again, scene.run_ended = self.look_now, self.run_ended
         scene.refused = lambda kind, code: self.metrics.refusals.labels(kind, code).inc()
+        scene.retried = lambda operation: self.metrics.retries.labels(operation).inc()
         self.web = WebServer(build(self._web_parts()), scene.web)
 
     def run(self) -> None:
@@ -145,6 +146,8 @@ class Service:
         self.scene.board.publish(settings=shown, settings_problem="")
         self.scene.publish_standings()
         say(log, sentence)
+        # What the new settings ask for need not wait for the next check.
+        self.look_now()
         return sentence
 
     def _report(self, name: str, report: TickReport) -> None:

@@ -72,7 +72,17 @@ BACK_OFF_S: Final = 10.0
 class Driver:
     """Carries out one run at a time on one cluster."""
 
-    def __init__(self, cluster: Cluster, journal: Journal, clock: Clock, listener: Listener | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        journal: Journal,
+        clock: Clock,
+        listener: Listener | None = None,
+        *,
+        answers_requests: bool = True,
+    ) -> None:
+        """``answers_requests`` is False where whoever runs this answers them: each request has one who hears it."""
+        self._answers_requests = answers_requests
         self._cluster = cluster
         self._journal = journal
         self._clock = clock
@@ -360,6 +370,8 @@ class Driver:
 
     def _take_requests(self) -> None:
         """Requests of others that concern a run in progress; the rest is left to whoever else holds this journal."""
+        if not self._answers_requests:
+            return
         for request in self._journal.requests():
             run = request.body.get("run")
             if request.answer is not None or (run is not None and run != self._current.id):

@@ -65,13 +65,16 @@ function state() {
   return status.cluster_error || age > 120000 ? "stale" : "fresh";
 }
 
+/** Down, and it holds replicas. A broker that was emptied and stopped is remembered by KRaft and missed by nobody. */
+const missing = (b) => !b.alive && b.replicas > 0;
+
 /** The most important thing in one line, and how worried to be. */
 function verdict(s) {
   const c = s.cluster;
   if (!c) return s.cluster_error
     ? ["bad", "The cluster cannot be reached", s.cluster_error]
     : ["none", "Reading the cluster…", "The first reading takes a few seconds."];
-  const down = c.brokers.filter((b) => !b.alive);
+  const down = c.brokers.filter(missing);
   const over = c.brokers.filter((b) => b.over);
   if (c.offline) return ["bad", `${plural(c.offline, "partition")} offline`, "They have no living leader: producers and consumers wait."];
   if (c.under_min_isr) return ["bad", `${plural(c.under_min_isr, "partition")} under min ISR`, "Producers with acks=all are refused there."];
@@ -82,7 +85,7 @@ function verdict(s) {
     `Worst: ${percent(Math.max(...over.map((b) => b.imbalance)))} of its partitions are led elsewhere; the threshold is ${percent(c.leader_imbalance_threshold)}.`];
   if (s.level.verdict === "uneven") return ["warn", "The load is not level", s.level.sentence];
   if (s.level.verdict === "stuck") return ["good", "The cluster is as level as it can be", s.level.sentence];
-  const where = `${plural(c.brokers.length, "broker")}, every replica in sync, every leader where it belongs.`;
+  const where = `${plural(c.brokers.filter((b) => b.alive).length, "broker")}, every replica in sync, every leader where it belongs.`;
   return s.level.verdict === "level" ? ["good", "The cluster is level", where] : ["good", "The cluster is well", `${where} Its load has not been judged yet.`];
 }
 
@@ -114,9 +117,10 @@ function drawBanners(s) {
 function drawTiles(c) {
   if (!c) return draw("tiles", null, () => []);
   const alive = c.brokers.filter((b) => b.alive).length;
+  const wanted = alive + c.brokers.filter(missing).length;
   const worst = Math.max(0, ...c.brokers.map((b) => b.imbalance));
   const tiles = [
-    ["brokers up", `${alive} / ${c.brokers.length}`, alive < c.brokers.length ? "bad" : ""],
+    ["brokers up", `${alive} / ${wanted}`, alive < wanted ? "bad" : ""],
     ["topics", count(c.topics), ""],
     ["partitions", count(c.partitions), ""],
     ["offline", count(c.offline), c.offline ? "bad" : ""],
@@ -165,7 +169,7 @@ function gauge(...parts) {
   return node;
 }
 
-const flags = (b) => [b.controller ? "controller" : "", b.cordoned ? "cordoned" : "", b.alive ? "" : "down"].filter(Boolean).join(", ");
+const flags = (b) => [b.controller ? "controller" : "", b.cordoned ? "cordoned" : "", b.draining ? (b.replicas ? "draining" : "drained") : "", b.alive ? "" : b.replicas ? "down" : "gone"].filter(Boolean).join(", ");
 
 function brokerRow(b, out, bar, value) {
   const note = flags(b);
@@ -182,7 +186,7 @@ function leaderBar(b, c) {
 
 function levelBar(b, level) {
   const value = level && level.values[String(b.id)];
-  if (value === undefined) return brokerRow(b, false, gauge(), b.alive ? "unknown" : "down");
+  if (value === undefined) return brokerRow(b, false, gauge(), !b.alive ? (b.replicas ? "down" : "gone, empty") : b.draining ? "no share" : "unknown");
   const top = Math.max(level.high, ...Object.values(level.values), 1e-9) * 1.08;
   const off = level.mean ? value / level.mean - 1 : 0;
   return brokerRow(b, level.outside.includes(b.id),

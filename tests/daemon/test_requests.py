@@ -1,0 +1,200 @@
+"""What people ask of the one that acts: each request has one who hears it, and is answered once and truthfully."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from tests.daemon.conftest import Running, bounce, give_hands, holder, not_led
+
+from ballast.adapters.retry import RetryPolicy
+from ballast.daemon.leaders import check_leaders
+from ballast.daemon.lock import GIVE_WAY_S, keep_lock
+from ballast.daemon.observe import observe
+from ballast.daemon.planning import check_level
+from ballast.daemon.policy import DaemonPolicy, Mode
+from ballast.daemon.requests import Inbox, answer, answer_requests, submit
+from ballast.daemon.scene import Scene
+from ballast.daemon.view import Board, Role, RunView
+from ballast.errors import Unavailable
+from ballast.executor.run import Now, load_runs
+from ballast.ports.journal import Request
+from ballast.sim.clock import SimClock
+from ballast.sim.cluster import SimCluster
+from ballast.sim.journal import JournalStore, MemoryJournal
+from ballast.sim.model import SimBroker
+from ballast.sim.world import SimWorld
+from ballast.wiring.daemon import Retries
+
+AUTO = DaemonPolicy(mode=Mode.AUTO)
+
+
+@pytest.fixture
+def store() -> JournalStore:
+    """What outlives every process."""
+    return JournalStore()
+
+
+def daemon(
+    world: SimWorld, clock: SimClock, store: JournalStore, api: frozenset[str] = frozenset({"reassign"})
+) -> Scene:
+    """A replica in auto mode that has read the cluster and not yet asked for the lock."""
+    scene = Scene(cluster=SimCluster(world, api=api), clock=clock, board=Board(), policy=AUTO)
+    give_hands(scene, store)
+    observe(scene)
+    return scene
+
+
+def ask(scene: Scene, kind: str, **body: object) -> Request:
+    """A person's request in the journal."""
+    request = Request(id=f"r-{kind}-{len(body)}", kind=kind, by="Ada", at_ms=scene.clock.now_ms(), body=body)
+    submit(scene, Inbox(), request)
+    return request
+
+
+def answers(scene: Scene) -> list[str | None]:
+    """The answers in the journal."""
+    assert scene.letters is not None
+    return [r.answer for r in scene.letters.requests()]
+
+
+def test_a_take_over_gives_the_lock_to_the_one_who_asked(world: SimWorld, clock: SimClock, store: JournalStore) -> None:
+    """No replica snatches the lock that another gave up for a person, and all of them want it again afterwards."""
+    first, second = daemon(world, clock, store), daemon(world, clock, store)
+    assert "Took the lock" in keep_lock(first, holder("first"))
+    ask(first, "take-over")
+    answer_requests(first, Inbox())
+    assert answers(first) == ["The lock is given up for Ada; the daemon waits until it is free again."]
+    assert "Gave the lock up for Ada" in keep_lock(first, holder("first"))
+    assert "left to Ada" in keep_lock(first, holder("first"))
+    assert "gave it back" in keep_lock(second, holder("second")), (
+        "the other replica did not know before it had the lock"
+    )
+    assert second.board.view.role is Role.STANDBY
+    assert "left to Ada" in keep_lock(second, holder("second"))
+    laptop = MemoryJournal(store, clock)
+    laptop.acquire(holder("laptop"))
+    laptop.release()
+    clock.sleep(GIVE_WAY_S + 1)
+    assert "Took the lock" in keep_lock(second, holder("second"))
+
+
+def test_the_one_that_carries_a_run_out_does_not_answer_for_the_daemon(
+    world: SimWorld, clock: SimClock, store: JournalStore
+) -> None:
+    """A request has one who hears it: the run goes on until the daemon's loop has read what was asked."""
+    scene = daemon(world, clock, store)
+    keep_lock(scene, holder())
+    ask(scene, "take-over", run="run-1")
+    ask(scene, "cancel", run="run-1", why="changed my mind")
+    bounce(world, 1)
+    observe(scene)
+    assert "Run run-1 started" in check_leaders(scene)
+    assert not_led(world, 1) == 0
+    assert answers(scene) == [None, None]
+    answer_requests(scene, Inbox())
+    assert answers(scene) == [
+        "The lock is given up for Ada; the daemon waits until it is free again.",
+        "Nothing is being carried out.",
+    ]
+
+
+def test_cancelling_one_run_does_not_hit_another(
+    world: SimWorld, clock: SimClock, store: JournalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person who saw run-1 and asked too late does not stop the run that followed it."""
+    scene = daemon(world, clock, store)
+    hands = scene.hands
+    asked: list[bool] = []
+    assert hands is not None
+    now = RunView(id="run-2", intent="level", phase="running", started_at_ms=clock.now_ms())
+    monkeypatch.setattr(hands, "current", lambda: now)
+
+    def cancel(*, rollback: bool) -> bool:
+        asked.append(rollback)
+        return True
+
+    monkeypatch.setattr(hands, "cancel", cancel)
+    late = Request("r", "cancel", "Ada", clock.now_ms(), {"run": "run-1"})
+    assert answer(scene, late) == "Refused: Run run-1 is not being carried out; run run-2 is."
+    assert asked == []
+    assert answer(scene, replace(late, kind="rollback", body={"run": "run-2"})).startswith("Ada cancelled run run-2")
+    assert answer(scene, replace(late, body={})) == "Ada cancelled run run-2."
+    assert asked == [True, False]
+
+
+@pytest.mark.parametrize(("api", "one"), [(frozenset(), True), (frozenset({"reassign"}), False)])
+def test_clusters_of_one_batch_get_one_batch_at_a_time(
+    world: SimWorld, clock: SimClock, store: JournalStore, api: frozenset[str], *, one: bool
+) -> None:
+    """The run that the daemon journals is one that the cluster can take: before Kafka 2.4, one batch at a time."""
+    scene = daemon(world, clock, store, api=api)
+    keep_lock(scene, holder())
+    bounce(world, 1)
+    observe(scene)
+    assert "Run run-1 started" in check_leaders(scene)
+    assert scene.journal is not None
+    runs = load_runs(scene.journal.read(), Now(clock.now_ms(), clock.monotonic_s()))
+    assert runs["run-1"].policy.one_batch_at_a_time is one
+
+
+def test_questions_that_are_asked_again_are_counted(serve: Callable[..., Running]) -> None:
+    """A cluster that does not answer at once shows in the metrics before it shows as unreachable."""
+    running = serve()
+    retries, tries = Retries(), iter([Unavailable("silence"), Unavailable("silence"), None])
+    retries.told = running.scene.retried
+    policy = RetryPolicy(total_s=30.0, longest_wait_s=0.01, observer=retries.hear)
+
+    def ask() -> str:
+        if failure := next(tries):
+            raise failure
+        return "metadata"
+
+    assert policy.call("metadata", ask) == "metadata"
+    page = running.get("/metrics")[1]
+    assert 'ballast_cluster_retries_total{operation="metadata"} 2.0' in page
+
+
+def test_what_was_left_open_is_taken_up_before_anything_else_may_start(
+    world: SimWorld, clock: SimClock, store: JournalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The work loop goes by the role: while it says leader, the open run is already somebody's."""
+    scene = daemon(world, clock, store)
+    bounce(world, 1)
+    observe(scene)
+    hands = scene.hands
+    assert hands is not None
+    seen: list[str] = []
+
+    def adopt() -> None:
+        seen.append(check_leaders(scene))
+
+    monkeypatch.setattr(hands, "adopt", adopt)
+    keep_lock(scene, holder())
+    assert len(seen) == 1
+    assert "Another process holds the cluster's lock" in seen[0]
+    assert "Run run-1 started" in check_leaders(scene)
+
+
+def test_a_plan_keeps_its_name_while_producers_write(world: SimWorld, clock: SimClock, store: JournalStore) -> None:
+    """Sizes grow between two checks; the plan a person looks at is still the one that they approve."""
+    scene = daemon(world, clock, store)
+    scene.policy = replace(AUTO, mode=Mode.APPROVE)
+    keep_lock(scene, holder())
+    world.add_broker(SimBroker(id=4, rack="a"))
+    clock.sleep(scene.policy.caution.quiet_after_return_s)
+    ids, sizes = set(), set()
+    for _ in range(2):
+        for partition in world.partitions():
+            for copy in partition.copies.values():
+                copy.size_bytes *= 1.001
+        scene.memory.full_read_at_s = None
+        clock.sleep(scene.policy.caution.quiet_after_return_s + 1)
+        observe(scene)
+        check_level(scene)
+        (plan,) = [p for p in scene.board.view.plans if p.kind == "moves"]
+        ids.add(plan.id)
+        sizes.add(plan.bytes_moved)
+    assert len(sizes) == 2
+    assert len(ids) == 1
