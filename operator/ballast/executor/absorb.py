@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ballast.core.cluster import TopicPartition
+from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.executor.observation import Picture, target
+from ballast.executor.patience import marked, overdue
 from ballast.executor.run import FINAL, ElectionStage, MoveRun, Now, Phase, Run, Stage, with_moves
 from ballast.executor.stalls import stall_cause
 from ballast.executor.transitions import elect_to, move_to
@@ -50,7 +51,7 @@ def _absorb_move(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
         return m
     seen = judge(m, _Look(run, picture, state or PartitionState(-1, (), ()), now))
     if seen.stage is m.stage:
-        seen = _progress(seen, picture, now)
+        seen = _progress(run, seen, picture, now)
         if seen.stage in {Stage.MOVING, Stage.STALLED}:
             seen = _stall(run, seen, picture, now)
     return seen
@@ -128,17 +129,25 @@ def _cancelling(m: MoveRun, look: _Look) -> MoveRun:
         return move_to(m, Stage.MOVING, look.now, detail="The cancel did not take.") if waited else m
     if look.state.replicas == m.move.old and waited:
         # Not sooner: metadata that lags shows the list from before the move, while the cancel has left another order.
-        return move_to(m, Stage.ROLLED_BACK, look.now, outcome="rolled-back")
+        return rolled_back(look.run, m, look.now)
     if look.state.replicas == m.move.new and waited:
         return move_to(m, Stage.MOVED, look.now, detail="It arrived before the cancel did.")
     # The old brokers in another order, or the union that metadata still shows: decide.restore acts on the former.
     return m
 
 
+def rolled_back(run: Run, m: MoveRun, now: Now) -> MoveRun:
+    """As before the run: because somebody asked, or else because its time was up; then its cause is kept."""
+    if run.phase is Phase.CANCELLING:
+        return move_to(m, Stage.ROLLED_BACK, now, outcome="rolled-back")
+    return move_to(m, Stage.ROLLED_BACK, now, outcome="timed-out", detail=m.detail)
+
+
 def _restoring(m: MoveRun, look: _Look) -> MoveRun:
     if m.move.name not in look.picture.reassignments and look.state.replicas == m.move.old:
-        return move_to(m, Stage.ROLLED_BACK, look.now, outcome="rolled-back")
-    if look.now.s - m.entered_s < look.run.policy.submit_grace_s * 2:
+        return rolled_back(look.run, m, look.now)
+    tries = set(look.state.replicas) == set(m.move.old) and m.attempts < look.run.policy.max_attempts
+    if tries or m.retry_at_s > look.now.s or look.now.s - m.entered_s < look.run.policy.submit_grace_s * 2:
         return m
     detail = f"{m.move.name} is back on its old brokers, in the order {list(look.state.replicas)}."
     return move_to(m, Stage.FAILED, look.now, outcome="rejected", detail=detail)
@@ -192,7 +201,7 @@ _JUDGES: Final[Mapping[Stage, _Judge]] = {
 }
 
 
-def _progress(m: MoveRun, picture: Picture, now: Now) -> MoveRun:
+def _progress(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     """Bytes at the destinations against the leader's present size."""
     if picture.logs is None or m.stage not in {Stage.MOVING, Stage.STALLED, Stage.CANCELLING, Stage.RELOCATING}:
         return m
@@ -205,22 +214,34 @@ def _progress(m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     total = size * len(m.move.adding)
     if (copied, total) == (m.copied_bytes, m.total_bytes):
         return m
-    grown = now.s if copied > m.copied_bytes else m.grown_at_s
-    return replace(m, copied_bytes=copied, total_bytes=total, grown_at_s=grown)
+    stood = now.s - m.grown_at_s >= run.policy.stall_after_s
+    grown = copied > m.copied_bytes
+    read = replace(m, copied_bytes=copied, total_bytes=total, grown_at_s=now.s if grown else m.grown_at_s)
+    return marked(read, now, anew=grown and stood)
 
 
 def _stall(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
-    """Named as stalled when nothing has grown for too long; as moving again when something has."""
-    idle = now.s - m.grown_at_s
-    if m.stage is Stage.STALLED:
-        if m.copied_bytes and idle < run.policy.stall_after_s and m.grown_at_s > m.entered_s:
-            return replace(move_to(m, Stage.MOVING, now), grown_at_s=now.s)
-        cause = stall_cause(run, m, picture)
-        return replace(m, detail=cause) if cause != m.detail else m
-    dead = [b for b in m.move.adding if b not in picture.alive]
-    if idle >= run.policy.stall_after_s or (dead and now.s - m.entered_s >= run.policy.submit_grace_s):
-        return replace(move_to(m, Stage.STALLED, now, detail=stall_cause(run, m, picture)), grown_at_s=m.grown_at_s)
-    return m
+    """Named as stalled when nothing has arrived for too long or too little in its time; as moving again when neither is so.
+
+    Judged when something new is known of its destinations: they were read, or one is dead and cannot be.
+    """
+    dead = any(b not in picture.alive for b in m.move.adding)
+    if picture.logs is None and not dead:
+        return m
+    state = picture.partitions.get(m.move.name)
+    late = overdue(run, m, state.leader if state is not None else UNKNOWN, now)
+    idle = now.s - m.grown_at_s >= run.policy.stall_after_s
+    if m.stage is Stage.STALLED and not (dead or late or idle) and m.grown_at_s > m.entered_s:
+        return replace(move_to(m, Stage.MOVING, now), grown_at_s=now.s)
+    begins = idle or bool(late) or (dead and now.s - m.entered_s >= run.policy.submit_grace_s)
+    if m.stage is Stage.MOVING and not begins:
+        return m
+    cause = stall_cause(run, m, picture, crawling="" if idle else late)
+    if m.stage is Stage.MOVING:
+        stalled = move_to(m, Stage.STALLED, now, detail=cause.detail)
+        return replace(stalled, grown_at_s=m.grown_at_s, cause=cause.code)
+    # The figures in the sentence change with every reading; only another cause is news that belongs in the journal.
+    return m if cause.code == m.cause else replace(m, detail=cause.detail, cause=cause.code)
 
 
 def _absorb_elections(run: Run, now: Now) -> Run:

@@ -68,10 +68,11 @@ def _restore(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run
             continue
         if state.replicas != m.move.old and set(state.replicas) == set(m.move.old):
             if m.stage is Stage.CANCELLING:
-                changed[name] = replace(move_to(m, Stage.RESTORING, now), retry_at_s=now.s + RESEND_S)
-            elif m.retry_at_s <= now.s:
+                begun = move_to(m, Stage.RESTORING, now, detail=m.detail)
+                changed[name] = replace(begun, attempts=1, retry_at_s=now.s + RESEND_S)
+            elif m.retry_at_s <= now.s and m.attempts < run.policy.max_attempts:
                 # Intended and perhaps never sent: a process that died in between leaves it to the next one.
-                changed[name] = replace(m, retry_at_s=now.s + RESEND_S)
+                changed[name] = replace(m, attempts=m.attempts + 1, retry_at_s=now.s + RESEND_S)
     targets = {name: m.move.old for name, m in changed.items()}
     effects.extend(Effect(EffectKind.RESTORE, targets=c) for c in chunks(run, targets))
     return with_moves(run, changed)
@@ -89,7 +90,7 @@ def _cancel(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
             if m.retry_at_s > now.s or name not in picture.reassignments or state is None:
                 continue
             if guards.cancel_is_safe(m.move.old, state.isr, picture.alive):
-                changed[name] = replace(move_to(m, Stage.CANCELLING, now), retry_at_s=now.s + 5.0)
+                changed[name] = replace(move_to(m, Stage.CANCELLING, now, detail=m.detail), retry_at_s=now.s + 5.0)
                 targets[name] = None
             else:
                 why = f"It is not cancelled: none of its old replicas {list(m.move.old)} is alive and in sync."

@@ -118,7 +118,7 @@ def step(run: Run, event: Event, now: Now) -> Step:
         case Performed(effect, outcomes, failed):
             return _performed(run, effect, outcomes, failed, now)
         case Unanswered(effect):
-            return _unanswered(run, effect), ()
+            return _unanswered(run, effect, now), ()
         case Asked(wish):
             return _asked(run, wish), ()
 
@@ -251,11 +251,18 @@ def _elected(run: Run, effect: Effect, outcomes: Mapping[TopicPartition, Outcome
     return replace(run, elections={**run.elections, **changed}) if changed else run
 
 
-def _unanswered(run: Run, effect: Effect) -> Run:
+def _unanswered(run: Run, effect: Effect, now: Now) -> Run:
     """Nobody knows whether it happened: throttles are settled anew, all else is left to the next look."""
-    if effect.kind in {EffectKind.THROTTLE, EffectKind.UNTHROTTLE}:
-        return replace(run, applied=None)
-    return run
+    match effect.kind:
+        case EffectKind.THROTTLE | EffectKind.UNTHROTTLE:
+            return replace(run, applied=None)
+        case EffectKind.RESTORE:
+            # Silence is no refusal, and does not count as one: the old order is asked for until somebody answers.
+            unheard = {n: m for n in effect.targets if (m := run.moves[n]).stage is Stage.RESTORING}
+            again = {n: replace(m, attempts=max(0, m.attempts - 1), retry_at_s=now.s) for n, m in unheard.items()}
+            return with_moves(run, again)
+        case _:
+            return run
 
 
 __all__ = [

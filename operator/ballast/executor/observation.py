@@ -36,6 +36,8 @@ class Picture:
     """None when not read this time."""
     state: ClusterState | None = None
     """A whole-cluster reading fresh enough for guards; None when there is none."""
+    rates_of_others: Mapping[int, int] = field(default_factory=dict)
+    """Brokers with a replication rate of somebody else's that moves of theirs run under: see ``strangers``."""
     sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Largest replica of each partition, as far as known."""
 

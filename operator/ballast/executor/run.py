@@ -100,7 +100,7 @@ class MoveRun:
     move: Move
     stage: Stage = Stage.PLANNED
     attempts: int = 0
-    """Submissions so far."""
+    """Submissions so far; while restoring, of the old order."""
     outcome: str = ""
     """For a final stage: a closed set of codes, see ``machine.OUTCOMES``."""
     detail: str = ""
@@ -117,8 +117,18 @@ class MoveRun:
     """Bytes the adding replicas will have, by the leader's present size."""
     grown_at_s: float = 0.0
     """Monotonic time at which a destination was last seen to grow."""
+    mark_left_bytes: int = 0
+    """Bytes that were left when its clock was last started: see ``patience``."""
+    mark_s: float = 0.0
+    """Monotonic time at which its clock was last started."""
+    cause: str = ""
+    """For a stalled move, the code of the cause that ``detail`` tells: see ``stalls.CAUSES``."""
     absent_since_s: float | None = None
     """Monotonic time since when the cluster no longer lists it and metadata does not show it done."""
+
+    def taken_up(self, now: Now) -> MoveRun:
+        """The move with every wait begun now: what a process that begins with it knows."""
+        return replace(self, entered_s=now.s, grown_at_s=now.s, mark_s=now.s, mark_left_bytes=self.left_bytes)
 
     @property
     def left_bytes(self) -> int:
@@ -210,7 +220,7 @@ def new_run(run_id: str, plan: Plan, policy: ExecutionPolicy, now: Now, *, undoe
         intent=plan.intent,
         cluster_id=plan.cluster_id,
         policy=policy,
-        moves={m.name: MoveRun(m, since_ms=now.ms, entered_s=now.s, grown_at_s=now.s) for m in plan.moves},
+        moves={m.name: MoveRun(m, since_ms=now.ms).taken_up(now) for m in plan.moves},
         elections={name: ElectionRun() for name in plan.elections},
         started_ms=now.ms,
         undoes=undoes,
@@ -353,9 +363,7 @@ def _load_move(value: Mapping[str, Any], now: Now) -> MoveRun:
         outcome=value.get("outcome", ""),
         detail=value.get("detail", ""),
         since_ms=value["since_ms"],
-        entered_s=now.s,
-        grown_at_s=now.s,
-    )
+    ).taken_up(now)
 
 
 def load_runs(records: Iterable[Record], now: Now) -> dict[str, Run]:

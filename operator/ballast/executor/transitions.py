@@ -121,6 +121,7 @@ OUTCOMES: Final[Mapping[str, str]] = {
     "throttle-not-set": "its throttle could not be set, so it was not started",
     "out-of-sync": "it arrived, and a new replica then fell out of sync",
     "log-dir": "a replica could not be moved to the log dir asked for",
+    "timed-out": "it stood still, or crawled, for longer than the run waits, and is as it was before",
     "rolled-back": "it was cancelled and is as it was before",
 }
 """Every outcome a move can end with besides plain success, and what it means."""
@@ -132,7 +133,7 @@ def move_to(m: MoveRun, stage: Stage, now: Now, *, outcome: str = "", detail: st
         raise ValueError(f"{m.move.name}: no transition {m.stage} → {stage}")
     if outcome and outcome not in OUTCOMES:
         raise ValueError(f"{outcome} is not an outcome")
-    return replace(
+    entered = replace(
         m,
         stage=stage,
         outcome=outcome,
@@ -141,7 +142,10 @@ def move_to(m: MoveRun, stage: Stage, now: Now, *, outcome: str = "", detail: st
         entered_s=now.s,
         grown_at_s=now.s,
         absent_since_s=None,
+        cause="",
     )
+    # The clock of a move goes on while it stands still, or it could stall and recover without end.
+    return entered if {m.stage, stage} == {Stage.MOVING, Stage.STALLED} else entered.taken_up(now)
 
 
 def elect_to(e: ElectionRun, stage: ElectionStage, *, detail: str = "", retry_at_s: float = 0.0) -> ElectionRun:

@@ -35,6 +35,8 @@ class SimWorld:
         """The cluster-wide dynamic broker default."""
         self.controller_up = True
         """While false, every change times out and reading goes on."""
+        self.cut: set[tuple[int, int]] = set()
+        """Pairs of a follower and a leader that it cannot fetch from, while both answer everybody else."""
         self.seen: dict[TopicPartition, deque[Seen]] = {}
         """Per partition, from which moment on metadata shows which state; the first entry is what it shows now."""
         self.controller = SimController(self.brokers, self.topics, self.physics, self._publish)
@@ -219,7 +221,9 @@ class SimWorld:
             for partition in self.partitions()
             if partition.led and self.brokers[partition.leader].up
             for broker, copy in partition.lagging()
-            if self.brokers[broker].up and not self.brokers[broker].fenced
+            if self.brokers[broker].up
+            and not self.brokers[broker].fenced
+            and (broker, partition.leader) not in self.cut
         ]
         if not lagging:
             return
