@@ -263,7 +263,7 @@ class FileJournal:
 
     def _requests(self) -> list[Request]:
         found = [decode_request(k, data) for k, data in self._view.entries() if k.startswith(_REQUEST)]
-        return sorted(found, key=lambda r: (r.at_ms, r.id))
+        return sorted(filter(None, found), key=lambda r: (r.at_ms, r.id))
 
     def _require_holder(self) -> Holder:
         if self._holder is None:

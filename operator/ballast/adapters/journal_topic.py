@@ -366,6 +366,8 @@ class TopicJournal:
                 self._requests.pop(key, None)
                 continue
             request, known = decode_request(key, data), self._requests.get(key)
+            if request is None:
+                continue
             if known is None or known.answer is None or request.answer is not None:
                 self._requests[key] = request
         return self._requests

@@ -16,8 +16,9 @@ from ballast.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_SIZE: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGTP]?)(i?)B?(?:/s)?", re.IGNORECASE)
-_TIME: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(s|m|h|d)", re.IGNORECASE)
+_SIZE: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]+)?)\s*([KMGTP]?)(i?)B?(?:/s)?", re.IGNORECASE)
+_TIME: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]+)?)\s*(s|m|h|d)", re.IGNORECASE)
+_PARTITION: Final = re.compile(r"(.+)-([0-9]{1,10})", re.DOTALL)
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -42,10 +43,10 @@ def seconds_of(text: str, option: str) -> float:
 
 def partition_of(text: str) -> TopicPartition:
     """``orders-3`` as a partition; the number is what follows the last dash."""
-    topic, dash, number = text.rpartition("-")
-    if not dash or not topic or not number.isdigit():
+    match = _PARTITION.fullmatch(text)
+    if match is None:
         raise UsageError(f"{text!r} is not a partition.", hint="Write TOPIC-NUMBER, for example orders-3.")
-    return TopicPartition(topic, int(number))
+    return TopicPartition(match[1], int(match[2]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +79,7 @@ class PlanOptions:
     why_not: int | None
     prove: bool
     check: bool
+    simulate: bool
 
     def selection(self) -> Selection:
         """Topics and brokers that take part."""
@@ -216,5 +218,10 @@ _OPTIONS: Final = (
     click.option("--why", metavar="TOPIC-PARTITION", help="Why does this partition move, or stay?"),
     click.option("--why-not", type=int, metavar="BROKER", help="Why does this broker get, or give, no more?"),
     click.option("--prove/--no-prove", default=True, help="Compute the best bound, or only the crude one."),
+    click.option(
+        "--simulate",
+        is_flag=True,
+        help="Play the plan at --rate on a simulated copy: time, peaks of disk and network. See ballast simulate.",
+    ),
     click.option("--check", is_flag=True, help="Exit with 3 when the plan is not empty."),
 )

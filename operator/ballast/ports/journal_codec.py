@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 from ballast.errors import BallastError, Refused
 from ballast.ports.journal import JOURNAL_VERSION, Holder, Record, Request
@@ -22,6 +22,9 @@ RECORD_PREFIX: Final = "record/"
 PIECE_PREFIX: Final = "piece/"
 PIECE_BYTES: Final = 256 * 1024
 """Length of a piece; well under the smallest message limit that anybody runs with."""
+_MOST_PIECES: Final = 100_000
+
+T = TypeVar("T", Holder, Request)
 
 
 class Corrupt(BallastError):
@@ -36,8 +39,10 @@ def encode_value(value: Mapping[str, Any]) -> bytes:
 
 
 def decode_value(key: str, data: bytes) -> dict[str, Any]:
-    """Undo ``encode_value``; raises ``Refused`` for a newer version."""
-    value: dict[str, Any] = _decode(key, data)["value"]
+    """Undo ``encode_value``; raises ``Refused`` for a newer version, ``Corrupt`` for what is none of ours."""
+    value = _decode(key, data).get("value")
+    if not isinstance(value, dict):
+        raise _not_ours(key)
     return value
 
 
@@ -48,19 +53,25 @@ def _encode(body: Mapping[str, Any]) -> bytes:
 
 def _decode(key: str, data: bytes) -> dict[str, Any]:
     try:
-        body: dict[str, Any] = json.loads(data)
-        version = int(body["version"])
-    except (ValueError, KeyError, TypeError) as mistake:
-        raise Corrupt(
-            f"The journal's entry {key} is not one of Ballast's.",
-            hint="Something else writes to the journal; find out what before Ballast acts on this cluster.",
-        ) from mistake
+        body = json.loads(data)
+    except (ValueError, RecursionError):
+        raise _not_ours(key) from None
+    version = body.get("version") if isinstance(body, dict) else None
+    if type(version) is not int:
+        raise _not_ours(key)
     if version > JOURNAL_VERSION:
         raise Refused(
             f"The journal was written by a newer Ballast (version {version}; this one reads {JOURNAL_VERSION}).",
             hint="Use the newer Ballast on this cluster.",
         )
-    return body
+    return cast("dict[str, Any]", body)
+
+
+def _not_ours(key: str) -> Corrupt:
+    return Corrupt(
+        f"The journal's entry {key} is not one of Ballast's.",
+        hint="Something else writes to the journal; find out what before Ballast acts on this cluster.",
+    )
 
 
 def encode_record(record: Record, *, pieces_before: int = 0, piece_bytes: int = PIECE_BYTES) -> Iterator[Entry]:
@@ -88,9 +99,38 @@ def encode_request(request: Request) -> bytes:
     return encode_value(_as_dict(request))
 
 
-def decode_request(key: str, data: bytes) -> Request:
-    """Undo ``encode_request``."""
-    return Request(**decode_value(key, data))
+def decode_request(key: str, data: bytes) -> Request | None:
+    """Undo ``encode_request``; None for what this Ballast cannot read.
+
+    Many may write requests, one reads them: what is not one, or is one of a newer version, is nobody's order and must not
+    keep the holder from its work.  Its sender waits for an answer in vain, and says so.
+    """
+    try:
+        return _built(Request, key, decode_value(key, data))
+    except BallastError:
+        return None
+
+
+_TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
+    "str": str,
+    "int": int,
+    "float": (int, float),
+    "Mapping[str, Any]": dict,
+    "str | None": (str, type(None)),
+}
+"""The types of the fields of ``Holder`` and ``Request``, as they are annotated."""
+
+
+def _built(cls: type[T], key: str, value: Mapping[str, Any]) -> T:
+    """An instance whose every field is of its type; ``Corrupt`` otherwise."""
+    kinds = {name: _TYPES[kind] for name, kind in cls.__annotations__.items()}
+    try:
+        built = cls(**value)
+    except TypeError:
+        raise _not_ours(key) from None
+    if not all(isinstance(getattr(built, name), kind) for name, kind in kinds.items()):
+        raise _not_ours(key)
+    return built
 
 
 def _as_dict(value: Holder | Request) -> dict[str, Any]:
@@ -117,8 +157,10 @@ class JournalView:
         if data is None:
             return None
         value = decode_value(LEASE_KEY, data)
-        beat = int(value.pop("beat"))
-        return Holder(**value), beat
+        beat = value.pop("beat", None)
+        if not isinstance(beat, int):
+            raise _not_ours(LEASE_KEY)
+        return _built(Holder, LEASE_KEY, value), beat
 
     def records(self) -> tuple[Record, ...]:
         """Every record that is not deleted."""
@@ -133,7 +175,7 @@ class JournalView:
         if f"{PIECE_PREFIX}0/{key}" not in self._entries:
             return 0
         data = self._entries.get(RECORD_PREFIX + key)
-        return 0 if data is None else int(_decode(key, data).get("pieces", 0))
+        return 0 if data is None else _pieces(key, _decode(key, data))
 
     def entries(self) -> Iterator[tuple[str, bytes]]:
         """The compacted log."""
@@ -144,10 +186,18 @@ class JournalView:
         if "pieces" not in head:
             return decode_value(head_key, data)
         key = head_key.removeprefix(RECORD_PREFIX)
-        whole = b"".join(self._entries.get(f"{PIECE_PREFIX}{i}/{key}", b"") for i in range(int(head["pieces"])))
-        if hashlib.sha256(whole).hexdigest() != head["sha256"]:
+        whole = b"".join(self._entries.get(f"{PIECE_PREFIX}{i}/{key}", b"") for i in range(_pieces(head_key, head)))
+        if hashlib.sha256(whole).hexdigest() != head.get("sha256"):
             raise Corrupt(
                 f"The journal's record {key} is incomplete.",
                 hint="Pieces of it are missing; check the topic's cleanup.policy and retention.",
             )
         return decode_value(key, whole)
+
+
+def _pieces(key: str, head: Mapping[str, Any]) -> int:
+    """How many pieces a head says there are; no record needs more than a few thousand."""
+    pieces = head.get("pieces", 0)
+    if type(pieces) is not int or not 0 <= pieces <= _MOST_PIECES:
+        raise _not_ours(key)
+    return pieces

@@ -47,8 +47,13 @@ def read_yaml(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(f"Cannot read the settings file {path}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path.name} is not UTF-8 text at byte {error.start}.") from None
     try:
         tree = yaml.load(text, Loader=_StrictLoader)  # noqa: S506 — a safe loader, made stricter
+    except (ValueError, RecursionError) as error:
+        # PyYAML hands on what int() and date() say of a figure or a day that cannot be.
+        raise UsageError(f"{path.name} holds a value that cannot be read: {str(error)[:200]}.") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -82,8 +87,8 @@ def from_environment(environment: Mapping[str, str]) -> Iterable[tuple[Place, An
             place = tuple(part.lower() for part in name.removeprefix(PREFIX).split("__"))
             try:
                 value = yaml.load(text, Loader=_StrictLoader)  # noqa: S506
-            except yaml.YAMLError as error:
-                raise UsageError(f"The value of {name} is not a YAML value.") from error
+            except (yaml.YAMLError, ValueError, RecursionError):
+                raise UsageError(f"The value of {name} is not a YAML value.") from None
             _check_known(Settings, place, value, name, "the environment")
             yield place, value
 

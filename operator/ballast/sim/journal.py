@@ -115,16 +115,17 @@ class MemoryJournal:
     def requests(self) -> Sequence[Request]:
         """Requests and their answers, oldest first."""
         self._spend()
-        return [decode_request(key, data) for key, data in self._store.requests.items()]
+        return [r for key, data in self._store.requests.items() if (r := decode_request(key, data)) is not None]
 
     def answer(self, request_id: str, answer: str) -> None:
         """Acknowledge a request."""
         self._require_holder()
         self._spend()
         self._write([])
-        if request_id not in self._store.requests:
+        data = self._store.requests.get(request_id)
+        request = None if data is None else decode_request(request_id, data)
+        if request is None:
             raise Refused(f"There is no request {request_id}.")
-        request = decode_request(request_id, self._store.requests[request_id])
         self._store.requests[request_id] = encode_request(replace(request, answer=answer))
 
     def close(self) -> None:
