@@ -45,6 +45,8 @@ class Daemon:
     port: int
     process: subprocess.Popen[bytes]
     log: Path
+    file: Path
+    """Its settings."""
 
     def get(self, path: str) -> tuple[int, str]:
         """Status and body; 0 while nobody answers."""
@@ -89,6 +91,15 @@ class Daemon:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(10)
 
+    def reconfigure(self, **sections: Mapping[str, Any]) -> None:
+        """Change sections of its settings file in one step, as a person or a ConfigMap does while it runs."""
+        tree = yaml.safe_load(self.file.read_text())
+        for section, values in sections.items():
+            tree[section] = {**tree.get(section, {}), **values}
+        fresh = self.file.with_suffix(".new")
+        fresh.write_text(yaml.safe_dump(tree))
+        fresh.replace(self.file)
+
     def stop(self) -> int:
         """SIGTERM; the exit code."""
         self.process.terminate()
@@ -112,7 +123,7 @@ def start(
         process = subprocess.Popen(
             [sys.executable, "-m", "ballast", "run", "--config", str(file)], stdout=out, stderr=out, env=environment
         )
-    return Daemon(name, port, process, log)
+    return Daemon(name, port, process, log, file)
 
 
 def until(what: str, probe: Callable[[], Any], daemons: list[Daemon], timeout_s: float = 120) -> Any:

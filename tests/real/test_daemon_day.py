@@ -1,0 +1,256 @@
+"""A whole day of an operator, in minutes: the daemon alone keeps a real cluster level while things happen to it.
+
+A broker dies and is repaired, returns, another is added, one is drained, and the acting replica is killed in the middle of
+that, all under a producer that waits for every acknowledgement.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.real.acked_load import AckedLoad
+from tests.real.daemon_process import Daemon, start, until
+
+from ballast.core.cluster import ClusterState
+from ballast.ports.cluster import Cluster, ConfigResource
+from ballast.sandbox import Sandbox
+from ballast.wiring.cluster import open_cluster
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1500)]
+
+PARTITIONS = 16
+BLOCKS = 15
+"""Of 100 kB, in each partition."""
+GRACE_S = 12
+PATIENCE_S = 300
+"""Far beyond what any stage takes on a quiet machine, since a busy one is no defect."""
+FAST, SLOW = 4_000_000, 500_000
+SETTINGS: dict[str, Any] = {
+    "mode": "auto",
+    "caution": {"quiet_after_return_s": 5, "dead_broker_grace_s": GRACE_S},
+    "actions": {
+        "reorders": {"cool_down_s": 1},
+        "moves": {"cool_down_s": 1, "per_day": 50},
+        "repair": {"cool_down_s": 1},
+    },
+    # Few and small things: one replica more or less is a tenth of a broker's share.
+    "level": {"band": 0.2, "trigger": 0.25},
+    "execution": {"throttle_bytes_per_s": FAST, "poll_s": 0.5, "progress_s": 1},
+}
+RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+
+
+@dataclass
+class Day:
+    """The cluster as it is, beside what the daemons say of it."""
+
+    sandbox: Sandbox
+    cluster: Cluster
+    daemons: list[Daemon]
+
+    @property
+    def leader(self) -> Daemon:
+        """The one that acts."""
+        acting: list[Daemon] = until(
+            "one that acts", lambda: [d for d in self.daemons if d.role == "leader"], self.daemons
+        )
+        return acting[0]
+
+    def until(self, what: str, probe: Callable[[], Any]) -> Any:
+        """Poll."""
+        return until(what, probe, self.daemons, PATIENCE_S)
+
+    def truth(self) -> dict[str, Any]:
+        """The cluster's own answer, counted here and not by the code under test."""
+        state = self.cluster.snapshot(log_dirs=False, configs=False)
+        rows = range(len(state.partitions))
+        return {
+            "under_replicated": sum(len(state.isr(r)) < len(state.replicas(r)) for r in rows),
+            "moving": int(state.moving.sum()),
+            "partitions": len(rows),
+            "brokers": {
+                b.id: {
+                    "alive": b.alive,
+                    "replicas": sum(b.id in state.replicas(r) for r in rows),
+                    "leaders": sum(int(state.partitions.leader[r]) == b.id for r in rows),
+                    "preferred": sum(state.replicas(r)[0] == b.id for r in rows),
+                }
+                for b in state.brokers
+            },
+        }
+
+    def throttles(self) -> set[str]:
+        """Every throttle that stands on the cluster: topics by name, brokers by id."""
+        state = self.cluster.snapshot(log_dirs=False, configs=False)
+        resources = [ConfigResource("topic", t.name) for t in state.topics]
+        resources += [ConfigResource("broker", str(b)) for b in sorted(state.alive)]
+        return {
+            resource.name
+            for resource, entries in self.cluster.configs(resources).items()
+            for key in (*RATES, *LISTS)
+            if (entry := entries.get(key)) is not None and entry.value and entry.source.startswith("DYNAMIC")
+        }
+
+    def still(self, what: str, wanted: Callable[[ClusterState], bool]) -> None:
+        """Wait until the cluster is as wanted, level, whole and left alone; then everything said of it is true."""
+
+        def settled() -> bool:
+            status = self.leader.status
+            return (
+                status.get("run") is None
+                and status["level"]["verdict"] == "level"
+                and not self.throttles()
+                and wanted(self.cluster.snapshot(log_dirs=False, configs=False))
+            )
+
+        self.until(what, settled)
+        for daemon in self.daemons:
+            self.agree(what, daemon)
+
+    def agree(self, what: str, daemon: Daemon) -> None:
+        """What this process says is what the cluster says, and it says that nothing is left behind."""
+        self.until(f"{daemon.name} to tell the truth after {what}", lambda: told(daemon) == self.truth())
+        assert daemon.get("/livez")[0] == daemon.get("/readyz")[0] == 200
+        left = [f"ballast_{name}" for name in ("throttled_topics", "throttled_brokers", "throttle_debts")]
+        self.until(f"nothing left after {what}", lambda: [daemon.metrics.get(name) for name in left] == [0, 0, 0])
+
+
+def told(daemon: Daemon) -> dict[str, Any]:
+    """The same as the truth, in the daemon's words; empty where the API and the metrics contradict each other."""
+    status, metrics = daemon.status, daemon.metrics
+    cluster = status.get("cluster") or {}
+    brokers = {b["id"]: {k: b[k] for k in ("alive", "replicas", "leaders", "preferred")} for b in cluster["brokers"]}
+    out = {**{k: cluster[k] for k in ("under_replicated", "moving", "partitions")}, "brokers": brokers}
+    names = {"alive": "alive", "replicas": "replicas", "leaders": "leaders", "preferred": "preferred_leaders"}
+    same = all(
+        metrics.get(f'ballast_broker_{names[key]}{{broker="{broker}"}}') == value
+        for broker, values in brokers.items()
+        for key, value in values.items()
+    )
+    same = same and metrics["ballast_under_replicated_partitions"] == out["under_replicated"]
+    same = same and metrics["ballast_moving_partitions"] == out["moving"]
+    return out if same else {}
+
+
+def replicas_of(state: ClusterState, broker: int) -> int:
+    """How many replicas a broker holds."""
+    return int((state.partitions.replica == broker).sum())
+
+
+def codes(daemon: Daemon) -> dict[str, str]:
+    """Per kind of action, what stands in its way."""
+    return {s["kind"]: s["code"] for s in daemon.status.get("standings", [])}
+
+
+def orders(sandbox: Sandbox) -> None:
+    """A topic on brokers 1 to 4, level, with data."""
+    spread = [[1 + (p + k) % 4 for k in range(3)] for p in range(PARTITIONS)]
+    admin = AdminClient({"bootstrap.servers": sandbox.bootstrap_server})
+    topic = NewTopic("orders", PARTITIONS, replica_assignment=spread, config={"min.insync.replicas": "2"})
+    admin.create_topics([topic])["orders"].result()
+    producer = Producer({"bootstrap.servers": sandbox.bootstrap_server, "acks": "all", "linger.ms": 50})
+    for n in range(PARTITIONS * BLOCKS):
+        producer.produce("orders", os.urandom(100_000), partition=n % PARTITIONS)
+        producer.poll(0)
+    assert producer.flush(120) == 0
+
+
+@pytest.fixture
+def daemons() -> Iterator[list[Daemon]]:
+    """Every daemon of a test; ended with it."""
+    started: list[Daemon] = []
+    yield started
+    for daemon in started:
+        if daemon.process.poll() is None:
+            daemon.kill()
+
+
+@contextmanager
+def opened(sandbox: Sandbox) -> Iterator[Cluster]:
+    """The cluster, read by a client of the test's own."""
+    with open_cluster(bootstrap_server=sandbox.bootstrap_server) as found:
+        yield found.cluster
+
+
+def test_a_day_of_an_operator(own_cluster: Callable[..., Sandbox], daemons: list[Daemon], tmp_path: Path) -> None:
+    """Dead, repaired, returned, added, drained, one replica killed in mid-batch: level at the end, nothing lost or left."""
+    sandbox = own_cluster(brokers=5, racks=1, heap_mib=192)
+    sandbox.stop_broker(5)
+    orders(sandbox)
+    daemons += [start(name, tmp_path, sandbox.bootstrap_server, SETTINGS) for name in ("pod-0", "pod-1")]
+    with opened(sandbox) as cluster, AckedLoad(sandbox.bootstrap_server, "orders") as load:
+        day = Day(sandbox, cluster, daemons)
+        day.until("two roles", lambda: sorted(d.role for d in daemons) == ["leader", "standby"])
+        day.still("the start", lambda s: s.alive == {1, 2, 3, 4})
+
+        sandbox.kill_broker(1)
+        day.until("the death seen", lambda: day.leader.metrics.get('ballast_broker_alive{broker="1"}') == 0)
+        assert "to return before its replicas are rebuilt" in day.until(
+            "the grace", lambda: day.leader.status["ticks"]["repair"]["sentence"]
+        )
+        day.still("the repair", lambda s: s.alive == {2, 3, 4} and not replicas_of(s, 1))
+
+        sandbox.start_broker(1)
+        day.until("quiet kept after a return", lambda: codes(day.leader).get("moves") == "quiet")
+        day.still("the return", lambda s: s.alive == {1, 2, 3, 4} and replicas_of(s, 1) >= PARTITIONS * 3 // 5)
+
+        sandbox.start_broker(5)
+        day.still("the new broker", lambda s: len(s.alive) == 5 and replicas_of(s, 5) >= PARTITIONS * 3 // 6)
+
+        drain_and_kill(day)
+        day.still("the drain", lambda s: len(s.alive) == 5 and not replicas_of(s, 2))
+        survivor = day.leader
+        assert survivor.metrics['ballast_broker_draining{broker="2"}'] == 1
+        assert (
+            "Broker 2 is empty and may be stopped"
+            in day.until(
+                "its word that the broker is empty",
+                lambda: [m for m in survivor.messages() if "may be stopped" in m],
+            )[-1]
+        )
+
+        sandbox.stop_broker(2)
+        day.still("the last stop", lambda s: s.alive == {1, 3, 4, 5})
+        held = [b["replicas"] for b in day.truth()["brokers"].values() if b["alive"]]
+        assert max(held) <= 1.25 * sum(held) / 4
+        assert min(held) >= 0.75 * sum(held) / 4
+        load.stop()
+        assert load.refused == []
+        assert len(load.acknowledged) > 100
+        assert load.missing() == set()
+    history = json.loads(survivor.get("/api/v1/history")[1])["runs"]
+    assert {r["outcome"] for r in history} == {"done"}, [(r["intent"], r["outcome"]) for r in history]
+    assert {"evacuate 1", "level"} <= {r["intent"] for r in history}
+    assert survivor.stop() == 0
+    assert not [m for d in daemons for m in d.messages() if m.startswith("A bug")]
+
+
+def drain_and_kill(day: Day) -> None:
+    """Ask for broker 2 to be drained in the settings, slowly; kill -9 whoever acts while moves are in flight."""
+    for daemon in day.daemons:
+        daemon.reconfigure(level={"draining": [2]}, execution={"throttle_bytes_per_s": SLOW})
+    first = day.leader
+
+    def in_mid_batch() -> bool:
+        run = first.status.get("run") or {}
+        return bool(run.get("moves")) and 0 < run["bytes_left"] < run["bytes_total"]
+
+    day.until("a batch in flight", in_mid_batch)
+    assert first.metrics["ballast_run_active"] == 1
+    assert day.throttles() >= {"orders"}
+    run = first.status["run"]["id"]
+    first.kill()
+    day.daemons.remove(first)
+    (second,) = day.daemons
+    day.until("the take-over", lambda: second.role == "leader")
+    assert any(f"goes on with run {run}" in m for m in second.messages())
