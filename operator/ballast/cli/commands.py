@@ -27,6 +27,9 @@ COMMANDS: Final[dict[str, Entry]] = {
         "ballast.cli.snapshot:snapshot", "Look", "Write the cluster as it is to a file, with or without its names."
     ),
     "plan": Entry("ballast.cli.plan:plan", "Plan", "The cheapest plan for an intent: level, decommission, expand, …"),
+    "simulate": Entry(
+        "ballast.cli.simulate:simulate", "Plan", "Play a plan, or the loss of brokers, without touching the cluster."
+    ),
     "apply": Entry("ballast.cli.apply:apply", "Act", "Carry out a plan: throttled, journaled, verified, resumable."),
     "verify": Entry("ballast.cli.verify:verify", "Act", "Compare the cluster with a plan or a run."),
     "throttles": Entry("ballast.cli.throttles:throttles", "Act", "List, clean and set replication throttles."),

@@ -154,7 +154,10 @@ def _run(intent: Intent, options: PlanOptions, cluster: ClusterOptions) -> int:
         click.echo("\n".join(lines))
         return 0
     _write(made, options)
-    _show(made, options)
+    if options.simulate and not made.is_empty:
+        _play(state, made, loads, options)
+    else:
+        _show(made, options)
     if made.status == "infeasible":
         first = made.obstacles[0]
         raise Infeasible(f"{first.subject}: {first.detail}.", hint=first.remedy or None)
@@ -192,6 +195,18 @@ def _write(made: Plan, options: PlanOptions) -> None:
 
         options.report.write_text(page(made, rate_bytes_per_s=options.rate_bytes_per_s), encoding="utf-8")
         click.echo(f"Report written to {options.report}", err=True)
+
+
+def _play(state: ClusterState, made: Plan, loads: Loads, options: PlanOptions) -> None:
+    from ballast.cli.plan_view import headline
+    from ballast.cli.simulate import NETWORK, show_played
+    from ballast.cli.tables import console
+    from ballast.executor.policy import ExecutionPolicy
+
+    if options.output != "json":
+        console().print(headline(made))
+    policy = ExecutionPolicy(throttle_bytes_per_s=options.rate_bytes_per_s)
+    show_played(state, made, policy, loads=loads, death=None, network=NETWORK, output=options.output)
 
 
 def _show(made: Plan, options: PlanOptions) -> None:

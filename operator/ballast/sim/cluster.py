@@ -261,7 +261,7 @@ class SimCluster:
 
     def _logs(self, broker: SimBroker) -> BrokerLogs:
         replicas: dict[TopicPartition, tuple[ReplicaLog, ...]] = {}
-        used = [0.0] * len(broker.dir_bytes)
+        used = [broker.others(i) for i in range(len(broker.dir_bytes))]
         for partition in self.world.partitions():
             copy = partition.copies.get(broker.id)
             if copy is None:

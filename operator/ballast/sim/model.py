@@ -58,6 +58,10 @@ class SimBroker:
     """In each direction."""
     dir_bytes: tuple[float, ...] = (1e12,)
     """Size of each log dir."""
+    dir_paths: tuple[str, ...] = ()
+    """Their paths; made up where none are given."""
+    other_bytes: tuple[float, ...] = ()
+    """What lies in each log dir and is no simulated replica; nothing where it is left out."""
     cordoned: frozenset[int] = frozenset()
     """Indexes of log dirs that take no new replicas (KIP-1066)."""
     configs: dict[str, str] = field(default_factory=dict)
@@ -82,7 +86,11 @@ class SimBroker:
 
     def dir_path(self, index: int) -> str:
         """The path that this log dir shows."""
-        return f"/data/{index}"
+        return self.dir_paths[index] if self.dir_paths else f"/data/{index}"
+
+    def others(self, index: int) -> float:
+        """Bytes in this log dir that are no simulated replica."""
+        return self.other_bytes[index] if self.other_bytes else 0.0
 
 
 @dataclass(slots=True)

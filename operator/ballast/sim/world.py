@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
@@ -39,6 +39,10 @@ class SimWorld:
         """Pairs of a follower and a leader that it cannot fetch from, while both answer everybody else."""
         self.seen: dict[TopicPartition, deque[Seen]] = {}
         """Per partition, from which moment on metadata shows which state; the first entry is what it shows now."""
+        self.received: defaultdict[int, float] = defaultdict(float)
+        """By broker: bytes that its lagging replicas have copied since the world began."""
+        self.sent: defaultdict[int, float] = defaultdict(float)
+        """By broker: the same bytes where they came from."""
         self.controller = SimController(self.brokers, self.topics, self.physics, self._publish)
         self._topics_made = 0
         self._tick_at_s: float | None = None
@@ -99,6 +103,16 @@ class SimWorld:
             self._show(partition.name, _state(partition), lag_s=lag_s)
         self.controller.topics_changed()
 
+    def adopt(self, name: str, partitions: Iterable[SimPartition], *, configs: Mapping[str, str]) -> None:
+        """Take a topic as it is said to be: replicas in sync or not, moves in flight or not."""
+        self._topics_made += 1
+        topic = SimTopic(name, topic_id=f"sim-{self._topics_made:018d}", configs=dict(configs))
+        self.topics[name] = topic
+        for partition in partitions:
+            topic.partitions[partition.number] = partition
+            self._show(partition.name, _state(partition), lag_s=0.0)
+        self.controller.topics_changed()
+
     def delete_topic(self, name: str) -> None:
         """Delete a topic in mid-anything."""
         topic = self.topics.pop(name)
@@ -141,12 +155,16 @@ class SimWorld:
 
     def used_bytes(self, broker: int, log_dir: int) -> float:
         """What stands in one log dir, copies in the making included."""
-        used = 0.0
+        return self.disks()[broker, log_dir]
+
+    def disks(self) -> dict[tuple[int, int], float]:
+        """What stands in every log dir, by broker and index, copies in the making included."""
+        used = {(b.id, i): b.others(i) for b in self.brokers.values() for i in range(len(b.dir_bytes))}
         for partition in self.partitions():
-            copy = partition.copies.get(broker)
-            if copy is not None:
-                used += copy.size_bytes if copy.log_dir == log_dir else 0.0
-                used += copy.future_bytes if copy.future_dir == log_dir else 0.0
+            for broker, copy in partition.copies.items():
+                used[broker, copy.log_dir] += copy.size_bytes
+                if copy.future_dir is not None:
+                    used[broker, copy.future_dir] += copy.future_bytes
         return used
 
     # Physics
@@ -229,15 +247,16 @@ class SimWorld:
             return
         flows = [pipes_of(p, b, self.topics[p.topic].configs, leader=p.leader) for p, b, _ in lagging]
         rates = fair_rates(flows, {pipe: self._capacity(pipe) for flow in flows for pipe in flow})
-        room = {}
+        used = self.disks()
         for (partition, broker, copy), rate in zip(lagging, rates, strict=True):
             place = (broker, copy.log_dir)
-            if place not in room:
-                room[place] = self.brokers[broker].dir_bytes[copy.log_dir] - self.used_bytes(*place)
+            room = self.brokers[broker].dir_bytes[copy.log_dir] - used[place]
             missing = partition.end_bytes - copy.size_bytes
-            copied = max(min(rate * step, missing, room[place]), 0.0)
+            copied = max(min(rate * step, missing, room), 0.0)
             copy.size_bytes += copied
-            room[place] -= copied
+            used[place] += copied
+            self.received[broker] += copied
+            self.sent[partition.leader] += copied
             if copied >= missing:
                 copy.size_bytes = partition.end_bytes
                 self.controller.join_isr(partition, broker)

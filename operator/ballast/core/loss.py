@@ -1,0 +1,128 @@
+"""What a cluster would look like after losing brokers: who leads, what is offline, what writers can no longer write to.
+
+Pure: the picture is changed as Kafka's controller would change it once the session times out.  A dead broker leaves every
+ISR that has another member; the last member stays, since only it is known to hold everything; a partition is then led by the
+first replica of its list that is alive and in sync.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ballast.core.cluster import NO_LEADER, ClusterState, Flags, Ints, SmallInts, TopicPartition
+from ballast.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Health:
+    """How one picture's partitions fare: rows, in order."""
+
+    offline: Ints
+    """No leader: nothing can be written or read."""
+    under_min_isr: Ints
+    """Led, with fewer replicas in sync than ``min.insync.replicas``: ``acks=all`` is refused."""
+    at_min_isr: Ints
+    """One more loss and they are under it."""
+    under_replicated: Ints
+    """Led, with replicas that are not in sync."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loss:
+    """A cluster before and after brokers are gone."""
+
+    brokers: tuple[int, ...]
+    before: ClusterState
+    after: ClusterState
+    health_before: Health
+    health_after: Health
+    leaders_moved: int
+    """Partitions that another broker leads afterwards."""
+
+    def newly(self, kind: str) -> list[TopicPartition]:
+        """Partitions that are in this trouble (a field of ``Health``) because of the loss."""
+        was = getattr(self.health_before, kind)
+        return [self.after.name(row) for row in np.setdiff1d(getattr(self.health_after, kind), was).tolist()]
+
+
+def loss_of(state: ClusterState, brokers: frozenset[int]) -> Loss:
+    """The cluster without these brokers."""
+    after = without(state, brokers)
+    led = after.partitions.leader
+    return Loss(
+        tuple(sorted(brokers)),
+        state,
+        after,
+        health_of(state),
+        health_of(after),
+        int(((led != state.partitions.leader) & (led >= 0)).sum()),
+    )
+
+
+def brokers_of(state: ClusterState, brokers: tuple[int, ...], racks: tuple[str, ...]) -> frozenset[int]:
+    """The brokers that are named, by id or by rack; raises ``UsageError`` for one that is not there."""
+    missing = sorted(set(brokers) - set(state.broker_index))
+    if missing:
+        known = ", ".join(str(b.id) for b in state.brokers)
+        raise UsageError(f"There is no broker {missing[0]}.", hint=f"The cluster has brokers {known}.")
+    known_racks = sorted({b.rack for b in state.brokers if b.rack is not None})
+    strange = sorted(set(racks) - set(known_racks))
+    if strange:
+        raise UsageError(
+            f"There is no rack {strange[0]!r}.", hint=f"The brokers name {', '.join(known_racks) or 'no rack at all'}."
+        )
+    return frozenset(brokers) | {b.id for b in state.brokers if b.rack in racks}
+
+
+def without(state: ClusterState, brokers: frozenset[int]) -> ClusterState:
+    """The same reading with these brokers dead, their ISR places lost and their leadership passed on."""
+    p = state.partitions
+    dead = np.isin(p.replica, sorted(brokers))
+    alive = np.isin(p.replica, sorted(state.alive - brokers))
+    row = _row(state)
+    left = np.bincount(row, weights=p.in_sync & ~dead, minlength=len(p)) > 0
+    in_sync = p.in_sync & (~dead | ~left[row])
+    return replace(
+        state,
+        brokers=tuple(replace(b, alive=False, host="", port=0) if b.id in brokers else b for b in state.brokers),
+        partitions=replace(
+            p,
+            leader=_led(state, in_sync & alive, row),
+            in_sync=in_sync,
+            offline=p.offline | dead,
+        ),
+    )
+
+
+def health_of(state: ClusterState) -> Health:
+    """Count what is in trouble, in one picture."""
+    p = state.partitions
+    row = _row(state)
+    in_sync = np.bincount(row, weights=p.in_sync, minlength=len(p)).astype(np.int64)
+    members = np.bincount(row, weights=~p.removing, minlength=len(p)).astype(np.int64)
+    topic_min = np.array([max(t.min_isr, 1) for t in state.topics], np.int64)
+    least = topic_min[p.topic] if len(p) else np.zeros(0, np.int64)
+    led = p.leader >= 0
+    return Health(
+        offline=np.flatnonzero(~led),
+        under_min_isr=np.flatnonzero(led & (in_sync < least)),
+        at_min_isr=np.flatnonzero(led & (in_sync == least) & (members > least)),
+        under_replicated=np.flatnonzero(led & (in_sync < members)),
+    )
+
+
+def _row(state: ClusterState) -> Ints:
+    return np.repeat(np.arange(len(state.partitions)), np.diff(state.partitions.start))
+
+
+def _led(state: ClusterState, may: Flags, row: Ints) -> SmallInts:
+    """The leader stays while it may lead; else the first that may; else nobody."""
+    p = state.partitions
+    out = np.full(len(p), NO_LEADER, np.int32)
+    # Written back to front, so that the first candidate of each row is the one that stays.
+    out[row[may][::-1]] = p.replica[may][::-1]
+    leads = may & (p.replica == p.leader[row])
+    out[row[leads]] = p.replica[leads]
+    return out
