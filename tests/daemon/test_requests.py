@@ -18,7 +18,8 @@ from ballast.daemon.requests import Inbox, answer, answer_requests, submit
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import Board, Role, RunView
 from ballast.errors import Unavailable
-from ballast.executor.run import Now, load_runs
+from ballast.executor.records import load_runs
+from ballast.executor.run import Now
 from ballast.ports.journal import Request
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster

@@ -32,6 +32,9 @@ from ballast.core.stock_json import (
     parse_topics_to_move,
 )
 from ballast.errors import BallastError
+from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.records import dump_run, load_runs
+from ballast.executor.run import Now, new_run
 from ballast.ports.journal import Holder, Record, Request
 from ballast.ports.journal_codec import (
     LEASE_KEY,
@@ -141,6 +144,20 @@ def test_plan_files(tree: Any) -> None:
 def test_torn_plan_files(text: str) -> None:
     """A file that was cut or pasted badly."""
     understood_or_refused(lambda: loads(text))
+
+
+RUN: Final = new_run("r1", PLAN, ExecutionPolicy(throttle_bytes_per_s=5), Now(ms=1, s=1.0))
+
+
+@thorough
+@given(spoilt_tree([{"key": r.key, "value": r.value} for r in dump_run(RUN)]))
+def test_records_of_runs(tree: Any) -> None:
+    """A journal that another version, or something else, wrote into."""
+    try:
+        records = [Record(str(row["key"]), row["value"]) for row in tree if isinstance(row["value"], dict)]
+    except (TypeError, KeyError):
+        return  # This was no list of records any more.
+    understood_or_refused(lambda: load_runs(records, Now(ms=2, s=2.0)))
 
 
 def entries() -> list[Entry]:

@@ -18,7 +18,8 @@ from ballast.errors import Unavailable
 from ballast.executor.driver import Driver
 from ballast.executor.events import Happening, Listener, RunResult
 from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.run import Now, load_runs
+from ballast.executor.records import load_runs
+from ballast.executor.run import Now
 from ballast.ports.journal import Holder
 from ballast.sim import JournalStore, SimClock, SimCluster, SimWorld
 from ballast.sim.crash import MortalCluster, MortalJournal, ProcessKilled, Reaper

@@ -17,7 +17,8 @@ from ballast.daemon.policy import ActionKind
 from ballast.daemon.scene import Reserved, Scene
 from ballast.daemon.view import LockView, Pause, Role
 from ballast.errors import BallastError, Fenced, LockHeld
-from ballast.executor.run import FINAL, Now, load_runs
+from ballast.executor.records import load_runs
+from ballast.executor.run import FINAL, Now
 from ballast.ports.journal import Holder, Journal, Record
 
 log = logging.getLogger("ballast.daemon")

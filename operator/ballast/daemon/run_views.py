@@ -9,7 +9,8 @@ from ballast.core.throttles import Setting
 from ballast.daemon.view import MoveView, RunView
 from ballast.executor.ledger import load_ledger
 from ballast.executor.progress import Progress, done_of, total_of
-from ballast.executor.run import FINAL, IN_FLIGHT, ElectionStage, MoveRun, Now, Run, Stage, load_runs
+from ballast.executor.records import load_runs
+from ballast.executor.run import FINAL, IN_FLIGHT, ElectionStage, MoveRun, Now, Run, Stage
 from ballast.ports.journal import Record
 from ballast.ports.time import Clock
 

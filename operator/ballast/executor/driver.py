@@ -39,20 +39,8 @@ from ballast.executor.look import Looker
 from ballast.executor.machine import Asked, Event, Observed, Performed, Unanswered, Wish, needs, step
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.progress import Speedometer, total_of
-from ballast.executor.run import (
-    FINAL,
-    IN_FLIGHT,
-    ElectionStage,
-    Now,
-    Phase,
-    Run,
-    Stage,
-    changes,
-    dump_run,
-    expired,
-    load_runs,
-    new_run,
-)
+from ballast.executor.records import changes, dump_run, expired, load_runs
+from ballast.executor.run import FINAL, IN_FLIGHT, ElectionStage, Now, Phase, Run, Stage, new_run
 from ballast.executor.transitions import Effect, EffectKind
 from ballast.executor.upkeep import keep_replicated
 from ballast.ports.cluster import OK, Cluster, Outcome, Reassignment

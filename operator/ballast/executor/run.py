@@ -1,25 +1,21 @@
-"""A run as a value: its moves, elections and phase, and its form in the journal.
+"""A run as a value: its moves, elections and phase.
 
-Frozen all through: the machine answers with a new ``Run``.  What a restart must know is in the records (``dump_*``);
+Frozen all through: the machine answers with a new ``Run``.  What a restart must know goes into the journal (``records``);
 what it can see for itself in the cluster (bytes copied, timers) is kept in memory only and marked ``transient``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from ballast.core.cluster import UNKNOWN, TopicPartition
+from ballast.core.cluster import TopicPartition
 from ballast.core.guards import Verdict
-from ballast.core.plan import Move, Plan, Reason
+from ballast.core.plan import Move, Plan
 from ballast.core.throttles import Aim
-from ballast.errors import Refused
 from ballast.executor.policy import ExecutionPolicy
-from ballast.ports.journal import Record
-
-RUN_VERSION: Final = 1
 
 
 class Now(NamedTuple):
@@ -230,186 +226,3 @@ def new_run(run_id: str, plan: Plan, policy: ExecutionPolicy, now: Now, *, undoe
 def with_moves(run: Run, changed: Mapping[TopicPartition, MoveRun]) -> Run:
     """The run with some moves replaced."""
     return replace(run, moves={**run.moves, **changed}) if changed else run
-
-
-def run_key(run_id: str) -> str:
-    """The journal key of a run's header."""
-    return f"run/{run_id}"
-
-
-def move_key(run_id: str, name: TopicPartition) -> str:
-    """The journal key of one move."""
-    return f"move/{run_id}/{name}"
-
-
-def election_key(run_id: str, name: TopicPartition) -> str:
-    """The journal key of one election."""
-    return f"election/{run_id}/{name}"
-
-
-def dump_header(run: Run) -> Record:
-    """The run without its moves."""
-    return Record(
-        run_key(run.id),
-        {
-            "version": RUN_VERSION,
-            "intent": run.intent,
-            "cluster_id": run.cluster_id,
-            "policy": run.policy.dump(),
-            "phase": run.phase.value,
-            "status": run.status.value,
-            "unclean": run.unclean,
-            "started_ms": run.started_ms,
-            "ended_ms": run.ended_ms,
-            "undoes": run.undoes,
-            "rollback_when_cancelled": run.rollback_when_cancelled,
-            "moves": len(run.moves),
-            "elections": len(run.elections),
-        },
-    )
-
-
-def dump_move(run: Run, order: int, m: MoveRun) -> Record:
-    """One move with all that its rollback needs."""
-    value: dict[str, Any] = {
-        "version": RUN_VERSION,
-        "order": order,
-        "topic": m.move.topic,
-        "partition": m.move.partition,
-        "old": list(m.move.old),
-        "new": list(m.move.new),
-        "size_bytes": m.move.size_bytes,
-        "reason": [m.move.reason.code, m.move.reason.detail],
-        "stage": m.stage.value,
-        "attempts": m.attempts,
-        "since_ms": m.since_ms,
-    }
-    if m.move.log_dirs is not None:
-        value["log_dirs"] = list(m.move.log_dirs)
-    if m.outcome:
-        value["outcome"] = m.outcome
-    if m.detail:
-        value["detail"] = m.detail
-    return Record(move_key(run.id, m.move.name), value)
-
-
-def dump_election(run: Run, name: TopicPartition, e: ElectionRun) -> Record:
-    """One election."""
-    return Record(
-        election_key(run.id, name),
-        {
-            "version": RUN_VERSION,
-            "topic": name.topic,
-            "partition": name.partition,
-            "stage": e.stage.value,
-            "attempts": e.attempts,
-            "detail": e.detail,
-        },
-    )
-
-
-def dump_run(run: Run) -> list[Record]:
-    """Every record of a run."""
-    return [
-        dump_header(run),
-        *(dump_move(run, i, m) for i, m in enumerate(run.moves.values())),
-        *(dump_election(run, n, e) for n, e in run.elections.items()),
-    ]
-
-
-def changes(before: Run, after: Run) -> list[Record]:
-    """The records that differ between two values of one run."""
-    out: list[Record] = []
-    if before.moves is not after.moves:
-        for i, (name, m) in enumerate(after.moves.items()):
-            was = before.moves[name]
-            if was is not m and not was.persists_like(m):
-                out.append(dump_move(after, i, m))
-    if before.elections is not after.elections:
-        for name, e in after.elections.items():
-            was_e = before.elections[name]
-            if (was_e.stage, was_e.attempts, was_e.detail) != (e.stage, e.attempts, e.detail):
-                out.append(dump_election(after, name, e))
-    header = dump_header(after)
-    # The header goes last: once it says that the run has ended, every move before it in the journal has its end too.
-    return out if header == dump_header(before) else [*out, header]
-
-
-def _versioned(record: Record) -> Mapping[str, Any]:
-    value = record.value or {}
-    if value.get("version") != RUN_VERSION:
-        raise Refused(
-            f"The journal's record {record.key} has version {value.get('version')}, and this Ballast reads {RUN_VERSION}.",
-            hint="Use the Ballast version that wrote it, or a newer one.",
-        )
-    return value
-
-
-def _load_move(value: Mapping[str, Any], now: Now) -> MoveRun:
-    code, detail = value["reason"]
-    dirs = value.get("log_dirs")
-    return MoveRun(
-        Move(
-            topic=value["topic"],
-            partition=value["partition"],
-            old=tuple(value["old"]),
-            new=tuple(value["new"]),
-            size_bytes=value.get("size_bytes", UNKNOWN),
-            reason=Reason(code, detail),
-            log_dirs=None if dirs is None else tuple(dirs),
-        ),
-        stage=Stage(value["stage"]),
-        attempts=value["attempts"],
-        outcome=value.get("outcome", ""),
-        detail=value.get("detail", ""),
-        since_ms=value["since_ms"],
-    ).taken_up(now)
-
-
-def load_runs(records: Iterable[Record], now: Now) -> dict[str, Run]:
-    """Every run in the journal, oldest first; a record of an unknown version is refused, never guessed."""
-    headers: dict[str, Mapping[str, Any]] = {}
-    moves: dict[str, list[tuple[int, MoveRun]]] = {}
-    elections: dict[str, dict[TopicPartition, ElectionRun]] = {}
-    for record in records:
-        kind, _, rest = record.key.partition("/")
-        if kind == "run":
-            headers[rest] = _versioned(record)
-        elif kind == "move":
-            value = _versioned(record)
-            moves.setdefault(rest.split("/", 1)[0], []).append((value["order"], _load_move(value, now)))
-        elif kind == "election":
-            value = _versioned(record)
-            name = TopicPartition(value["topic"], value["partition"])
-            elections.setdefault(rest.split("/", 1)[0], {})[name] = ElectionRun(
-                ElectionStage(value["stage"]), value["attempts"], value["detail"]
-            )
-    out = [
-        Run(
-            id=run_id,
-            intent=h["intent"],
-            cluster_id=h["cluster_id"],
-            policy=ExecutionPolicy.load(h["policy"]),
-            moves={m.move.name: m for _, m in sorted(moves.get(run_id, ()), key=lambda pair: pair[0])},
-            elections=elections.get(run_id, {}),
-            phase=Phase(h["phase"]),
-            status=Status(h["status"]),
-            unclean=h["unclean"],
-            started_ms=h["started_ms"],
-            ended_ms=h["ended_ms"],
-            undoes=h["undoes"],
-            rollback_when_cancelled=h["rollback_when_cancelled"],
-        )
-        for run_id, h in headers.items()
-        # Journals are read in whole appends, so every record of a run is here with its header.  Should one be missing all
-        # the same, somebody else took it away, and half a run is nothing to act upon.
-        if (len(moves.get(run_id, ())), len(elections.get(run_id, ()))) == (h["moves"], h["elections"])
-    ]
-    return {r.id: r for r in sorted(out, key=lambda r: (r.started_ms, r.id))}
-
-
-def expired(runs: Mapping[str, Run], keep: int) -> list[Record]:
-    """Tombstones for the oldest runs that have ended, beyond the newest ``keep``; an open run never expires."""
-    ended = [r for r in runs.values() if r.ended]
-    old = ended[: max(0, len(ended) - keep)]
-    return [Record(record.key, None) for r in old for record in dump_run(r)]

@@ -27,7 +27,7 @@ _MOST_PIECES: Final = 100_000
 T = TypeVar("T", Holder, Request)
 
 
-class Corrupt(BallastError):
+class Corrupt(Refused):
     """The journal holds something that no version of Ballast wrote."""
 
     id = "journal-corrupt"

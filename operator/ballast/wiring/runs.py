@@ -15,8 +15,9 @@ from ballast.errors import BallastError
 from ballast.executor.driver import Driver
 from ballast.executor.events import Listener, RunResult
 from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.records import load_runs
 from ballast.executor.rollback import rollback_plan
-from ballast.executor.run import Now, Run, load_runs
+from ballast.executor.run import Now, Run
 from ballast.ports.cluster import Reassignment
 from ballast.ports.journal import Journal, Record
 from ballast.ports.time import Clock

@@ -14,8 +14,9 @@ from ballast.executor.events import MoveChanged, Performing, Progressed, Refusin
 from ballast.executor.ledger import load_ledger
 from ballast.executor.machine import Wish
 from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.records import load_runs
 from ballast.executor.rollback import rollback_plan
-from ballast.executor.run import Stage, load_runs
+from ballast.executor.run import Stage
 from ballast.executor.transitions import EffectKind
 from ballast.ports.cluster import ConfigChange, ConfigResource
 

@@ -16,18 +16,8 @@ from ballast.core.guards import judge
 from ballast.core.plan import Move, Plan
 from ballast.errors import Refused, UsageError
 from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.run import (
-    ElectionStage,
-    Now,
-    Phase,
-    Stage,
-    changes,
-    dump_run,
-    expired,
-    load_runs,
-    new_run,
-    with_moves,
-)
+from ballast.executor.records import changes, dump_run, expired, load_runs
+from ballast.executor.run import ElectionStage, Now, Phase, Stage, new_run, with_moves
 from ballast.executor.transitions import ELECTION_TRANSITIONS, TRANSITIONS, EffectKind, elect_to, move_to
 from ballast.ports.journal import Record
 
