@@ -46,6 +46,7 @@ def apply(
 ) -> int:
     """Carry out PLAN (from ballast plan, or Kafka's reassignment JSON), throttled, verified and resumable."""
     from ballast.cli.run_apply import run_plan
+    from ballast.executor.speeds import require_rates
 
     text = sys.stdin.read() if str(plan) == "-" else plan.read_text(encoding="utf-8")
     policy = policy_from(policy_options)
@@ -55,6 +56,7 @@ def apply(
         if wanted.is_empty:
             say("Nothing to do: the cluster already is as the plan wants it.")
             return 0
+        require_rates(policy, wanted.moves, [b.id for b in state.brokers])
         confirm(f"{outline(wanted)}. Carry it out?", yes=yes)
         return run_plan(
             opened, wanted, policy, command="ballast apply", journal=journal, lock_wait_s=lock_wait, output=output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -25,32 +26,83 @@ _UNITS: Final[Mapping[str, int]] = {
 }
 
 
-class Rate(click.ParamType["int | str"]):
-    """Bytes per second: ``50MB``, ``50MiB``, ``50000000``; with ``auto`` where a command can follow the cluster."""
+def rate_of(text: str) -> int:
+    """Bytes per second; raises ``ValueError`` with a sentence."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]?i?b?)", text.strip().lower().removesuffix("/s"))
+    if found is None or (unit := found[2] + ("" if not found[2] or found[2].endswith("b") else "b")) not in _UNITS:
+        raise ValueError(f"{text!r} is not a rate; write for example 50MB, 50MiB or 50000000 (bytes per second).")
+    rate = int(float(found[1]) * _UNITS[unit])
+    if rate <= 0:
+        raise ValueError("a rate of zero would stop replication; leave the option out for no throttle.")
+    return rate
+
+
+class Rate(click.ParamType[int]):
+    """Bytes per second: ``50MB``, ``50MiB``, ``50000000``."""
 
     name = "rate"
 
-    def __init__(self, *, auto: bool = False) -> None:
-        self._auto = auto
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Bytes per second."""
+        try:
+            return rate_of(str(value))
+        except ValueError as wrong:
+            self.fail(str(wrong), param, ctx)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        """Bytes per second, or ``auto``."""
-        text = str(value).strip().lower().removesuffix("/s")
-        if self._auto and text == "auto":
-            return "auto"
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]?i?b?)", text)
-        if found is None or (unit := found[2] + ("" if not found[2] or found[2].endswith("b") else "b")) not in _UNITS:
-            self.fail(f"{value!r} is not a rate; write for example 50MB, 50MiB or 50000000 (bytes per second).")
-        rate = int(float(found[1]) * _UNITS[unit])
-        if rate <= 0:
-            self.fail("a rate of zero would stop replication; leave the option out for no throttle.")
-        return rate
+
+@dataclass(frozen=True, slots=True)
+class Throttle:
+    """What ``--throttle`` said."""
+
+    default: int | None = None
+    """Bytes per second of every broker that is not named."""
+    brokers: Mapping[int, int] = field(default_factory=dict)
+    """Bytes per second by broker."""
+    auto: bool = False
+
+
+class ThrottleType(click.ParamType[Throttle]):
+    """One rate, one for each broker, or ``auto``."""
+
+    name = "throttle"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Throttle:
+        """``50MB``, ``1=20MB,2=50MB,default=30MB`` or ``auto``."""
+        if isinstance(value, Throttle):
+            return value
+        text = str(value).strip().lower()
+        if text == "auto":
+            return Throttle(auto=True)
+        try:
+            return _by_broker(text) if "=" in text else Throttle(rate_of(text))
+        except ValueError as wrong:
+            self.fail(str(wrong), param, ctx)
+
+
+def _by_broker(text: str) -> Throttle:
+    default: int | None = None
+    brokers: dict[int, int] = {}
+    for part in text.split(","):
+        who, sign, rate = (piece.strip() for piece in part.partition("="))
+        if not sign or not (who == "default" or (who.isascii() and who.isdigit())):
+            raise ValueError(f"{part.strip()!r} is not BROKER=RATE; write for example 1=20MB,2=50MB,default=30MB.")
+        if rate == "auto":
+            raise ValueError("auto is for all brokers or for none: give --throttle auto, or a rate for each.")
+        known = default is not None if who == "default" else int(who) in brokers
+        if known:
+            raise ValueError(f"{who} is given twice; keep one rate for each broker.")
+        if who == "default":
+            default = rate_of(rate)
+        else:
+            brokers[int(who)] = rate_of(rate)
+    return Throttle(default, brokers)
 
 
 def execution_options(command: F) -> F:
     """Add throttle, batch and patience options; they arrive in ``policy_options`` as one mapping."""
     names = (
         "throttle",
+        "link",
         "raise_throttle",
         "moves_in",
         "moves_out",
@@ -89,12 +141,19 @@ def execution_options(command: F) -> F:
         click.option("--moves-at-once", type=click.IntRange(1), help="Most moves in flight in the cluster."),
         click.option("--moves-out", type=click.IntRange(1), help="Most moves one broker sends at a time."),
         click.option("--moves-in", type=click.IntRange(1), help="Most replicas one broker receives at a time."),
+        click.option(
+            "--link",
+            type=Rate(),
+            metavar="RATE",
+            help="What each broker's network carries in each direction: --throttle auto keeps within what is left of it.",
+        ),
         click.option("--raise-throttle", is_flag=True, help="Raise a throttle that producers would outrun."),
         click.option(
             "--throttle",
-            type=Rate(auto=True),
-            metavar="RATE|auto",
-            help="Replication bytes per second for each broker involved, as 50MB; auto follows the cluster.",
+            type=ThrottleType(),
+            metavar="RATE|B=RATE,…|auto",
+            help="Replication bytes per second of each broker involved: one for all (50MB), one for each "
+            "(1=20MB,2=50MB,default=30MB), or auto, which follows the cluster.",
         ),
     ):
         wrapped = option(wrapped)
@@ -103,11 +162,15 @@ def execution_options(command: F) -> F:
 
 def policy_from(options: Mapping[str, Any]) -> ExecutionPolicy:
     """The policy these options make; what was not given keeps its default."""
+    from ballast.errors import UsageError
     from ballast.executor.policy import ExecutionPolicy
 
-    throttle = options["throttle"]
+    throttle: Throttle = options["throttle"] or Throttle()
+    if options["link"] is not None and not throttle.auto:
+        raise UsageError("--link only means something to --throttle auto.", hint="Add --throttle auto, or drop --link.")
     given = {
-        "throttle_bytes_per_s": None if throttle == "auto" else throttle,
+        "throttle_bytes_per_s": throttle.default,
+        "link_bytes_per_s": options["link"],
         "moves_in_per_broker": options["moves_in"],
         "moves_out_per_broker": options["moves_out"],
         "moves_in_cluster": options["moves_at_once"],
@@ -116,7 +179,8 @@ def policy_from(options: Mapping[str, Any]) -> ExecutionPolicy:
         "refusal_patience_s": options["patience"],
     }
     return ExecutionPolicy(
-        throttle_auto=throttle == "auto",
+        throttle_per_broker=throttle.brokers,
+        throttle_auto=throttle.auto,
         raise_throttle=options["raise_throttle"],
         one_batch_at_a_time=options["one_batch"],
         **{k: v for k, v in given.items() if v is not None},

@@ -1,6 +1,7 @@
 """``throttle_auto``: the rate follows what the moves use and how bystanders fare.
 
-Judged at every reading of log dirs, from what one look shows: how fast each broker's copies grew since the last reading, whether
+Where the link's capacity is stated, the rate begins at half of a broker's headroom and never goes over it (``speeds``); the
+headroom is measured anew with every whole reading of the cluster.  Judged at every reading of log dirs, from what one look shows: how fast each broker's copies grew since the last reading, whether
 a partition that is not ours fell out of sync, whether replicas that are not ours fall further behind.  When bystanders suffer
 the rates halve at once; while a broker's copies use most of their rate it grows by a quarter; otherwise it stays.
 """
@@ -15,6 +16,7 @@ from ballast.core.guards import sickness
 from ballast.core.throttles import follow
 from ballast.executor.observation import Picture
 from ballast.executor.run import IN_FLIGHT, AutoReading, Now, Run
+from ballast.executor.speeds import broker_rates, ceiling, with_headroom
 
 LAG_GROWTH: Final = 2_000
 """Messages by which bystanders' lag must grow, besides doubling, before they count as suffering."""
@@ -22,6 +24,8 @@ LAG_GROWTH: Final = 2_000
 
 def follow_cluster(run: Run, picture: Picture, now: Now) -> Run:
     """The run with rates for the time until the next reading; unchanged when there was no reading."""
+    if run.policy.throttle_auto and picture.growth is not None and picture.state is not None:
+        run = replace(run, headroom=with_headroom(run, picture.state, picture.growth))
     if not run.policy.throttle_auto or picture.logs is None:
         return run
     reading = AutoReading(now.s, _arrived(run), _lag(run, picture), len(_sick(run, picture)))
@@ -35,17 +39,16 @@ def follow_cluster(run: Run, picture: Picture, now: Now) -> Run:
 
 def _destinations(run: Run, last: AutoReading, reading: AutoReading, *, suffer: bool) -> dict[int, int]:
     policy = run.policy
+    now_at = broker_rates(run, reading.arrived)
     out = {}
     for broker, arrived in reading.arrived.items():
-        rate = run.rates.get(broker, policy.rate(broker))
-        if rate is not None:
-            out[broker] = follow(
-                rate,
-                used_bytes_per_s=max(0, arrived - last.arrived.get(broker, arrived)) / (reading.at_s - last.at_s),
-                bystanders_suffer=suffer,
-                floor=policy.auto_floor_bytes_per_s,
-                ceiling=policy.auto_ceiling_bytes_per_s,
-            )
+        out[broker] = follow(
+            now_at[broker],
+            used_bytes_per_s=max(0, arrived - last.arrived.get(broker, arrived)) / (reading.at_s - last.at_s),
+            bystanders_suffer=suffer,
+            floor=policy.auto_floor_bytes_per_s,
+            ceiling=ceiling(run, broker),
+        )
     return out
 
 
@@ -55,7 +58,7 @@ def _sources(run: Run, rates: dict[int, int], reading: AutoReading) -> dict[int,
     if top is None:
         return {}
     sources = {b for m in run.moves.values() if m.stage in IN_FLIGHT and m.move.adding for b in m.move.old}
-    return dict.fromkeys(sources - reading.arrived.keys(), top)
+    return {b: min(top, ceiling(run, b)) for b in sources - reading.arrived.keys()}
 
 
 def _arrived(run: Run) -> dict[int, int]:

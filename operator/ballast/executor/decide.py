@@ -35,7 +35,8 @@ from ballast.executor.run import (
     Status,
     with_moves,
 )
-from ballast.executor.start import broker_rates, chunks, only_log_dirs, preset, start, submit
+from ballast.executor.speeds import broker_rates
+from ballast.executor.start import chunks, only_log_dirs, preset, start, submit
 from ballast.executor.transitions import Effect, EffectKind, elect_to, move_to
 
 RESEND_S = 5.0

@@ -40,7 +40,8 @@ from ballast.executor.machine import Asked, Event, Observed, Performed, Unanswer
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.progress import Speedometer, total_of
 from ballast.executor.records import changes, dump_run, expired, load_runs
-from ballast.executor.run import FINAL, IN_FLIGHT, ElectionStage, Now, Phase, Run, Stage, new_run
+from ballast.executor.run import FINAL, IN_FLIGHT, ElectionStage, Now, Phase, Run, Stage, new_run, resumed
+from ballast.executor.speeds import with_headroom
 from ballast.executor.transitions import Effect, EffectKind
 from ballast.executor.upkeep import keep_replicated
 from ballast.ports.cluster import OK, Cluster, Outcome, Reassignment
@@ -128,10 +129,7 @@ class Driver:
     def resume(self, run: Run) -> RunResult:
         """Go on with a run of the journal (``open_runs``)."""
         self.stand_still()
-        now = self._now()
-        fresh = {n: m.taken_up(now) for n, m in run.moves.items()}
-        phase = Phase.RUNNING if run.phase is Phase.PAUSED else run.phase
-        return self._carry(replace(run, moves=fresh, phase=phase), resumed=True)
+        return self._carry(resumed(run, self._now()), resumed=True)
 
     def undo(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str) -> RunResult:
         """Cancel these moves in flight as a run of its own, with the guard and the journal of any other."""
@@ -382,8 +380,13 @@ class Driver:
         assert self._looker is not None
         waiting = [m.move for m in run.open_moves if m.move.adding]
         if waiting:
-            inbound = measure_inbound(self._cluster, self._clock, self._looker.state(), waiting, run.policy.measure_s)
-            self._run = replace(run, inbound=inbound)
+            state = self._looker.state()
+            # What is left of a stated link is what all partitions leave of it, not only those that are to move.
+            everything = run.policy.throttle_auto and run.policy.link_bytes_per_s is not None
+            names = list(state.index) if everything else [m.name for m in waiting]
+            grown = measure_inbound(self._cluster, self._clock, state, names, run.policy.measure_s)
+            inbound = {m.name: grown[m.name] for m in waiting if m.name in grown}
+            self._run = replace(run, inbound=inbound, headroom=with_headroom(run, state, grown))
 
     def _result(self, began_s: float) -> RunResult:
         run = self._current

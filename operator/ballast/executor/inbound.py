@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 from ballast.core.cluster import ClusterState, TopicPartition
-from ballast.core.plan import Move
 from ballast.ports.cluster import BrokerLogs, ClusterReader
 from ballast.ports.time import Clock
 
 
 def measure_inbound(
-    cluster: ClusterReader, clock: Clock, state: ClusterState, moves: Sequence[Move], seconds: float
+    cluster: ClusterReader, clock: Clock, state: ClusterState, names: Iterable[TopicPartition], seconds: float
 ) -> dict[TopicPartition, float]:
     """Bytes/s that each partition grows by, read at its leader; partitions without a leader or an answer are left out.
 
     Retention that deletes a segment in between hides growth; such a partition reads as zero, never as negative.
     """
-    leaders = {m.name: int(state.partitions.leader[state.index[m.name]]) for m in moves if m.name in state.index}
+    leaders = {n: int(state.partitions.leader[state.index[n]]) for n in names if n in state.index}
     brokers = {b for b in leaders.values() if b in state.alive}
     began_s, first = clock.monotonic_s(), cluster.log_dirs(brokers)
     clock.sleep(seconds)

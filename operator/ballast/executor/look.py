@@ -31,18 +31,18 @@ class _Cadence:
 
     def __init__(self, every_s: float) -> None:
         self._every_s = every_s
-        self._next_s = self._ended_s = float("-inf")
+        self._next_s = self.ended_s = float("-inf")
         self._cost_s = 0.0
 
     def due(self, now_s: float) -> bool:
         return now_s >= self._next_s
 
     def took(self, began_s: float, ended_s: float) -> None:
-        self._ended_s, self._cost_s = ended_s, ended_s - began_s
+        self.ended_s, self._cost_s = ended_s, ended_s - began_s
         self._next_s = ended_s + max(self._every_s, self._cost_s * SHARE_OF_TIME)
 
     def hurry(self, every_s: float) -> None:
-        self._next_s = min(self._next_s, self._ended_s + max(every_s, self._cost_s * SHARE_OF_TIME))
+        self._next_s = min(self._next_s, self.ended_s + max(every_s, self._cost_s * SHARE_OF_TIME))
 
 
 class Looker:
@@ -57,15 +57,19 @@ class Looker:
         self._state: ClusterState | None = None
         self._slow: ClusterState | None = None
         self._sizes: dict[TopicPartition, int] = {}
+        self._growth: Mapping[TopicPartition, float] | None = None
         self._disks: dict[int, BrokerLogs] = {}
 
     def state(self) -> ClusterState:
         """A whole-cluster reading that guards may judge by."""
         now_s = self._clock.monotonic_s()
         if self._state is None or self._full.due(now_s):
+            before, since_s = self._sizes, self._full.ended_s
             self._slow = self._state = self._cluster.snapshot()
             self._sizes = partition_sizes(self._slow)
             self._full.took(now_s, self._clock.monotonic_s())
+            if before:
+                self._growth = growth(before, self._sizes, self._full.ended_s - since_s)
             self._light.took(now_s, self._clock.monotonic_s())
         elif self._light.due(now_s):
             light = self._cluster.snapshot(log_dirs=False, configs=False)
@@ -88,6 +92,7 @@ class Looker:
         state = self.state()
         partitions = self._cluster.partitions(needs.names) if needs.names else {}
         listed = self._cluster.reassignments()
+        grown, self._growth = self._growth, None
         return Picture(
             reassignments=listed,
             partitions=partitions,
@@ -95,6 +100,7 @@ class Looker:
             alive=state.alive,
             logs=self._read_logs(needs.logs & state.alive),
             state=state,
+            growth=grown,
             sizes=self._sizes,
         )
 
@@ -122,6 +128,13 @@ def partition_sizes(state: ClusterState) -> dict[TopicPartition, int]:
         if largest != UNKNOWN:
             out[name] = largest
     return out
+
+
+def growth(
+    before: Mapping[TopicPartition, int], after: Mapping[TopicPartition, int], seconds: float
+) -> dict[TopicPartition, float]:
+    """Bytes/s that each partition grew by; what retention took away reads as no growth."""
+    return {n: max(0, size - before[n]) / max(seconds, 1e-3) for n, size in after.items() if n in before}
 
 
 def laid_over(light: ClusterState, slow: ClusterState, disks: Mapping[int, BrokerLogs]) -> ClusterState:

@@ -38,6 +38,8 @@ class Picture:
     """A whole-cluster reading fresh enough for guards; None when there is none."""
     rates_of_others: Mapping[int, int] = field(default_factory=dict)
     """Brokers with a replication rate of somebody else's that moves of theirs run under: see ``strangers``."""
+    growth: Mapping[TopicPartition, float] | None = None
+    """Bytes/s that partitions grew by between the last two whole readings; None in every look but the first after one."""
     sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Largest replica of each partition, as far as known."""
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from ballast.core.throttles import mb
 from ballast.executor.run import IN_FLIGHT, MoveRun, Now, Run
-from ballast.executor.start import broker_rates
+from ballast.executor.speeds import broker_rates
 
 LEGS: Final = 10
 """Parts of a move that each have a time of their own."""

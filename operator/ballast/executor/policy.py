@@ -22,9 +22,14 @@ class ExecutionPolicy:
     throttle_auto: bool = False
     """Let the rate follow what the moves use and how bystanders fare, between the two bounds below."""
     auto_floor_bytes_per_s: int = 1 * MIB
-    """``throttle_auto`` never goes under this; it is also where it starts when no rate is given (times eight)."""
+    """``throttle_auto`` never goes under this; eight times this is where it starts when neither a rate nor a link is stated."""
     auto_ceiling_bytes_per_s: int = 1024 * MIB
     """``throttle_auto`` never goes over this."""
+    link_bytes_per_s: int | None = None
+    """What each broker's network carries in each direction; ``throttle_auto`` starts at half of what is left of it and never
+    goes over that.  None: nothing is assumed of the network."""
+    link_share: float = 0.8
+    """Share of a link that ``throttle_auto`` lets moves and everybody else's traffic fill together."""
     log_dir_throttle_bytes_per_s: int | None = None
     """Rate for copies between log dirs of one broker; None leaves the broker's setting alone."""
     raise_throttle: bool = False
@@ -86,6 +91,10 @@ class ExecutionPolicy:
             raise UsageError(
                 "A throttle of zero or less would stop replication.", hint="Give bytes per second, or no throttle."
             )
+        if self.auto_floor_bytes_per_s < 1 or self.auto_floor_bytes_per_s > self.auto_ceiling_bytes_per_s:
+            raise UsageError("auto_floor_bytes_per_s is above 0 and not over auto_ceiling_bytes_per_s.")
+        if (self.link_bytes_per_s is not None and self.link_bytes_per_s <= 0) or not 0 < self.link_share <= 1:
+            raise UsageError("link_bytes_per_s is above 0, and link_share above 0 and at most 1.")
         counts = (self.moves_in_per_broker, self.moves_out_per_broker, self.moves_in_cluster)
         if min(counts) < 1 or min(self.free_batch, self.election_batch, self.submit_chunk, self.max_attempts) < 1:
             raise UsageError("Batch sizes and caps are at least 1.")
@@ -100,11 +109,9 @@ class ExecutionPolicy:
         return self.throttle_auto or self.throttle_bytes_per_s is not None or bool(self.throttle_per_broker)
 
     def rate(self, broker: int) -> int | None:
-        """The rate for this broker before ``auto`` changes it; None where this run sets none."""
+        """The rate stated for this broker, before ``auto`` changes it; None where none is."""
         if broker in self.throttle_per_broker:
             return self.throttle_per_broker[broker]
-        if self.throttle_bytes_per_s is None and self.throttle_auto:
-            return min(self.auto_floor_bytes_per_s * 8, self.auto_ceiling_bytes_per_s)
         return self.throttle_bytes_per_s
 
     def dump(self) -> dict[str, Any]:

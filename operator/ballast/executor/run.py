@@ -192,6 +192,8 @@ class Run:
     rates: Mapping[int, int] = field(default_factory=dict)
     """Rates chosen by ``throttle_auto`` or raised; a broker not named has the policy's."""
     auto: AutoReading | None = None
+    headroom: Mapping[int, int] = field(default_factory=dict)
+    """Bytes/s that each broker's network has left for moves, as last measured; empty where no link is stated."""
     inbound: Mapping[TopicPartition, float] = field(default_factory=dict)
     """Bytes/s that producers write to each partition, as measured."""
     verdicts: tuple[Verdict, ...] = ()
@@ -221,6 +223,26 @@ def new_run(run_id: str, plan: Plan, policy: ExecutionPolicy, now: Now, *, undoe
         started_ms=now.ms,
         undoes=undoes,
     )
+
+
+def resumed(run: Run, now: Now) -> Run:
+    """The run as the next process goes on with it: no longer paused, and with every wait begun now.
+
+    An attempt whose end the process before did not live to see was not the cluster's failure, and is not counted.
+    """
+    moves = {
+        n: replace(m.taken_up(now), attempts=m.attempts - (m.stage in _ATTEMPTED and m.attempts > 0))
+        for n, m in run.moves.items()
+    }
+    elections = {
+        n: replace(e, attempts=e.attempts - (e.stage is ElectionStage.ASKED and e.attempts > 0))
+        for n, e in run.elections.items()
+    }
+    phase = Phase.RUNNING if run.phase is Phase.PAUSED else run.phase
+    return replace(run, moves=moves, elections=elections, phase=phase)
+
+
+_ATTEMPTED: Final = frozenset({Stage.SUBMITTED, Stage.RELOCATING})
 
 
 def with_moves(run: Run, changed: Mapping[TopicPartition, MoveRun]) -> Run:

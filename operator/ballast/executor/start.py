@@ -11,9 +11,10 @@ from ballast.core import batches, guards
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.guards import Verdict
 from ballast.core.plan import Move
-from ballast.core.throttles import brokers_involved, shortfall
+from ballast.core.throttles import RateShortfall, brokers_involved, mb, shortfall
 from ballast.executor.observation import Picture, target
 from ballast.executor.run import HOLDS_THROTTLE, MoveRun, Now, Phase, Run, Stage, Status, with_moves
+from ballast.executor.speeds import broker_rates, ceiling
 from ballast.executor.transitions import Effect, EffectKind, move_to
 from ballast.ports.journal import STANDS_ON
 
@@ -133,12 +134,6 @@ def _incoming(active: Iterable[MoveRun]) -> dict[int, int]:
     return out
 
 
-def broker_rates(run: Run, brokers: Iterable[int]) -> dict[int, int]:
-    """The throttle of each broker, as this run sets it now."""
-    rates = {b: run.rates.get(b, run.policy.rate(b)) for b in brokers}
-    return {b: r for b, r in rates.items() if r is not None}
-
-
 def _too_slow(
     run: Run, waiting: list[MoveRun], state: ClusterState, verdicts: Mapping[TopicPartition, Verdict]
 ) -> tuple[Run, dict[TopicPartition, Verdict]]:
@@ -154,13 +149,22 @@ def _too_slow(
             continue
         leader = int(state.partitions.leader[state.index[m.move.name]])
         while (lack := shortfall(m.move, leader, inbound, rates)) is not None:
-            if not (run.policy.raise_throttle or run.policy.throttle_auto):
-                out[m.move.name] = Verdict(
-                    "throttle-too-low", str(m.move.name), f"{lack}.", "Give a higher --throttle, or --raise-throttle."
-                )
+            if (refusal := _not_raised(run, lack)) is not None:
+                out[m.move.name] = Verdict("throttle-too-low", str(m.move.name), *refusal)
                 break
             rates[lack.broker] = raised[lack.broker] = lack.needed_bytes_per_s
     return (replace(run, rates=raised) if raised != run.rates else run), out
+
+
+def _not_raised(run: Run, lack: RateShortfall) -> tuple[str, str] | None:
+    """Why this rate is not raised to what the move needs, and what to do; None where it is."""
+    most = ceiling(run, lack.broker)
+    if run.policy.throttle_auto and lack.needed_bytes_per_s > most:
+        headroom = f"{lack}, and auto may give broker {lack.broker} at most {mb(most)}/s."
+        return headroom, "Wait for a quieter hour, or give a rate with --throttle."
+    if run.policy.throttle_auto or run.policy.raise_throttle:
+        return None
+    return f"{lack}.", "Give a higher --throttle, or --raise-throttle."
 
 
 def _refuse(

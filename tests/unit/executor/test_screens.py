@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -14,9 +15,10 @@ import pytest
 from rich.console import Console
 from tests.unit.executor.scenes import MB, T, scene
 
-from ballast.cli.run_options import Rate, policy_from
+from ballast.cli.run_options import Rate, Throttle, ThrottleType, policy_from
 from ballast.cli.run_screen import JsonScreen, LineScreen, LiveScreen, carry_out, human_time, screen_for
 from ballast.core.plan import Move
+from ballast.errors import UsageError
 from ballast.executor.events import RunResult
 from ballast.executor.policy import ExecutionPolicy
 
@@ -133,12 +135,50 @@ def test_what_is_no_rate_is_refused(text: str) -> None:
         Rate().convert(text, None, None)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("50MB", Throttle(50_000_000)),
+        ("auto", Throttle(auto=True)),
+        ("1=20MB, 2=50MiB/s,default=30MB", Throttle(30_000_000, {1: 20_000_000, 2: 52_428_800})),
+        ("7=1gb", Throttle(None, {7: 1_000_000_000})),
+    ],
+)
+def test_throttles_as_people_write_them(text: str, said: Throttle) -> None:
+    """One figure, one for each broker, or auto."""
+    assert ThrottleType().convert(text, None, None) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("1=20MB,50MB", "'50mb' is not BROKER=RATE"),
+        ("all=20MB", "'all=20mb' is not BROKER=RATE"),
+        ("1=20MB,1=30MB", "1 is given twice"),
+        ("default=1MB,default=2MB", "default is given twice"),
+        ("1=auto,default=1MB", "auto is for all brokers or for none"),
+        ("1=,2=5MB", "'' is not a rate"),
+        ("1=0", "would stop replication"),
+    ],
+)
+def test_a_throttle_that_makes_no_sense_is_told_what_is_wrong(text: str, words: str) -> None:
+    """The part that is wrong is quoted, with an example of what is right."""
+    with pytest.raises(click.BadParameter, match=re.escape(words)):
+        ThrottleType().convert(text, None, None)
+
+
 def test_policy_from_options() -> None:
     """Options become the policy; what was not given keeps its default."""
     options = dict.fromkeys(
-        ("throttle", "moves_in", "moves_out", "moves_at_once", "bytes_at_once", "cancel_stalled_after")
+        ("throttle", "link", "moves_in", "moves_out", "moves_at_once", "bytes_at_once", "cancel_stalled_after")
     )
     given = {**options, "patience": 5.0, "raise_throttle": True, "one_batch": False}
     assert policy_from(given) == ExecutionPolicy(refusal_patience_s=5.0, raise_throttle=True)
-    assert policy_from({**given, "throttle": "auto"}).throttle_auto
+    assert policy_from({**given, "throttle": Throttle(auto=True), "link": 5}) == ExecutionPolicy(
+        refusal_patience_s=5.0, raise_throttle=True, throttle_auto=True, link_bytes_per_s=5
+    )
+    by_broker = policy_from({**given, "throttle": Throttle(3, {1: 2})})
+    assert [by_broker.rate(b) for b in (1, 2)] == [2, 3]
+    with pytest.raises(UsageError, match="only means something to --throttle auto"):
+        policy_from({**given, "link": 5})
     assert human_time(3725) == "1 h 02 min"

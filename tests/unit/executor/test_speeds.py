@@ -1,0 +1,134 @@
+"""Which rate each broker gets: stated for all, stated for one, or following what its network has left."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from tests.unit.executor.scenes import MB, Ears, Scene, T, scene
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.headroom import busiest_side, headroom
+from ballast.core.plan import Move
+from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, Setting
+from ballast.errors import UsageError
+from ballast.executor.events import Performing
+from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.run import Run
+from ballast.executor.speeds import broker_rates, ceiling, require_rates
+from ballast.executor.transitions import EffectKind
+
+T0 = TopicPartition(T, 0)
+MOVE = Move(T, 0, (1, 2), (3, 2), 100 * MB)
+
+
+def rates_set(ears: Ears, broker: int, key: str = FOLLOWER_RATE) -> list[int]:
+    """The rates that a run set on a broker, in order, without repeats."""
+    aims = [
+        h.effect.aim
+        for h in ears.heard
+        if isinstance(h, Performing) and h.effect.kind in {EffectKind.THROTTLE, EffectKind.UNTHROTTLE}
+    ]
+    found = [int(next(iter(a[s]))) for a in aims if (s := Setting("broker", str(broker), key)) in a]
+    return [rate for i, rate in enumerate(found) if i == 0 or found[i - 1] != rate]
+
+
+def test_traffic_counts_each_replica_in_and_each_copy_and_reading_out() -> None:
+    """3 MB/s to a partition of three: 3 in at each; 9 out at the leader, two followers and one reading."""
+    s = scene({0: (1, 2, 3)})
+    used = busiest_side(s.cluster.snapshot(), {T0: 3.0 * MB})
+    assert used == {1: 9 * MB, 2: 3 * MB, 3: 3 * MB, 4: 0}
+
+
+def test_headroom_is_the_shared_link_less_the_busier_side_and_never_negative() -> None:
+    """80 % of 10 MB/s, less what goes through already."""
+    s = scene({0: (1, 2, 3)})
+    left = headroom(s.cluster.snapshot(), {T0: 3.0 * MB}, link_bytes_per_s=10 * MB, share=0.8)
+    assert left == {1: 0, 2: 5 * MB, 3: 5 * MB, 4: 8 * MB}
+
+
+def run_under(policy: ExecutionPolicy, *, inbound: float = 0.0, size: int = 400 * MB) -> Scene:
+    """The move, carried out while producers write to another topic on the same brokers."""
+    s = scene({0: (1, 2)}, size_bytes=size)
+    s.world.add_topic("busy", {0: (2, 3)}, size_bytes=MB, inbound_bytes_per_s=inbound)
+    assert s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), size)), policy, run_id="r").status == "done"
+    return s
+
+
+def test_auto_begins_at_half_of_the_headroom_and_never_goes_over_it() -> None:
+    """8 of 10 MB/s usable, 2 in use on broker 3: it begins at 3 there, and ends at the 6 that are left."""
+    policy = ExecutionPolicy(throttle_auto=True, link_bytes_per_s=10 * MB, auto_floor_bytes_per_s=MB)
+    s = run_under(policy, inbound=2 * MB)
+    rates = rates_set(s.ears, 3)
+    assert rates[0] == pytest.approx(3 * MB, rel=0.05)
+    assert max(rates) == pytest.approx(6 * MB, rel=0.05)
+    # A source that is no destination is not held tighter than the destination, nor over its own headroom.
+    assert max(rates_set(s.ears, 1, LEADER_RATE)) <= 8 * MB
+    assert s.throttles() == {}
+
+
+def test_auto_follows_the_headroom_while_it_runs() -> None:
+    """Producers begin to write in mid-move: the rate comes down to what they leave."""
+    s = scene({0: (1, 2)}, size_bytes=1500 * MB)
+    s.world.add_topic("busy", {0: (2, 3)}, size_bytes=MB)
+    s.world.clock.at(s.world.clock.monotonic_s() + 70, lambda: s.world.set_load("busy", 5 * MB))
+    policy = ExecutionPolicy(throttle_auto=True, link_bytes_per_s=10 * MB, auto_floor_bytes_per_s=MB)
+    assert s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 1500 * MB)), policy, run_id="r").status == "done"
+    rates = rates_set(s.ears, 3)
+    assert max(rates) == pytest.approx(8 * MB, rel=0.05)
+    assert rates[-1] == pytest.approx(3 * MB, rel=0.1)
+
+
+def test_auto_without_a_link_assumes_nothing_and_begins_low() -> None:
+    """Eight times the floor, whatever the cluster does."""
+    policy = ExecutionPolicy(throttle_auto=True, auto_floor_bytes_per_s=MB // 4)
+    assert rates_set(run_under(policy, inbound=MB).ears, 3)[0] == 2 * MB
+
+
+def test_auto_refuses_a_move_that_needs_more_than_its_headroom() -> None:
+    """What the move takes in does not fit into what is left: said with both figures, and nothing is started."""
+    s = scene({0: (1, 2)}, inbound_bytes_per_s=3 * MB, size_bytes=20 * MB)
+    policy = ExecutionPolicy(throttle_auto=True, link_bytes_per_s=10 * MB, refusal_patience_s=5)
+    result = s.driver.execute(s.plan(MOVE), policy, run_id="r")
+    assert result.status == "refused"
+    assert re.search(r"auto may give broker 1 at most 2\.[01] MB/s", result.endings[0].detail)
+
+
+def test_auto_never_goes_under_its_floor() -> None:
+    """A broker whose link is full already still gets the floor, or its moves would never end."""
+    policy = ExecutionPolicy(throttle_auto=True, link_bytes_per_s=10 * MB, auto_floor_bytes_per_s=MB)
+    run = replace(Run("r", "test", "c", policy, {}, {}), headroom={1: 0})
+    assert (ceiling(run, 1), broker_rates(run, [1])) == (MB, {1: MB})
+
+
+def test_one_rate_for_each_broker() -> None:
+    """Each broker of the move gets its own, others none."""
+    policy = ExecutionPolicy(throttle_per_broker={1: 4 * MB, 3: 2 * MB}, throttle_bytes_per_s=3 * MB)
+    s = run_under(policy, size=20 * MB)
+    assert [rates_set(s.ears, b) for b in (1, 2, 3, 4)] == [[4 * MB], [3 * MB], [2 * MB], []]
+
+
+def test_rates_by_broker_must_name_brokers_that_exist() -> None:
+    """A slip of the finger is found before anything is asked."""
+    policy = ExecutionPolicy(throttle_per_broker={9: MB}, throttle_bytes_per_s=MB)
+    with pytest.raises(UsageError, match="names broker 9, and the cluster has 1, 2, 3"):
+        require_rates(policy, [MOVE], [3, 1, 2])
+
+
+def test_rates_by_broker_must_cover_the_plan() -> None:
+    """A broker without a rate would copy unthrottled, which nobody meant."""
+    policy = ExecutionPolicy(throttle_per_broker={1: MB})
+    with pytest.raises(UsageError, match=r"says nothing of broker 2 \(and 1 more\)"):
+        require_rates(policy, [MOVE], [1, 2, 3])
+    require_rates(ExecutionPolicy(throttle_per_broker={1: MB}, throttle_bytes_per_s=MB), [MOVE], [1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"link_bytes_per_s": 0}, {"link_share": 0.0}, {"link_share": 1.1}, {"auto_floor_bytes_per_s": 0}],
+)
+def test_a_link_of_nothing_is_refused(wrong: dict[str, float]) -> None:
+    """Values that could only be a slip."""
+    with pytest.raises(UsageError):
+        ExecutionPolicy(**wrong)  # type: ignore[arg-type]
