@@ -13,7 +13,7 @@ import helm_python
 import kubernetes_validate
 import pytest
 import yaml
-from tests.chart.conftest import CHART, EVERYTHING, LEAST, ROOT, Render, one
+from tests.chart.conftest import CHART, EVERYTHING, LEAST, ROOT, Render, merged, one
 
 OLDEST, NEWEST = "1.25", "1.37"
 CRD_BACKED = {"ServiceMonitor", "PodMonitor", "PrometheusRule", "HTTPRoute", "SparkApplication"}
@@ -65,6 +65,32 @@ def test_everything_makes_every_kind_once_and_no_rights(render: Render) -> None:
     kinds = {obj["kind"] for obj in render(EVERYTHING)}
     assert CRD_BACKED | {"Ingress", "CronJob", "Job"} <= kinds
     assert not kinds & {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding", "Secret"}
+
+
+def test_events_bring_one_right_and_nothing_else(render: Render) -> None:
+    """The flag makes a Role that can create events here; only the daemon's pod gets a token, and its pod's name and uid."""
+    objects = render(merged(EVERYTHING, {"events": {"enabled": True}}))
+    for kind in ("Role", "RoleBinding"):
+        for version in (OLDEST, NEWEST):
+            kubernetes_validate.validate(one(objects, kind), version, strict=True)
+    role, binding = one(objects, "Role"), one(objects, "RoleBinding")
+    assert role["rules"] == [{"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]}]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    assert binding["subjects"] == [
+        {"kind": "ServiceAccount", "name": one(objects, "ServiceAccount")["metadata"]["name"], "namespace": "kafka"}
+    ]
+    specs = pod_specs(objects)
+    assert {kind: spec["automountServiceAccountToken"] for kind, spec in specs.items()} == {
+        "Deployment": True, "Job": False, "CronJob": False,
+    }  # fmt: skip
+    env = {e["name"]: e for e in specs["Deployment"]["containers"][0]["env"]}
+    assert env["BALLAST__EVENTS__KUBERNETES"]["value"] == "true"
+    assert env["BALLAST_POD_UID"]["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.uid"}}
+    assert env["BALLAST_INSTANCE"]["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.name"}}
+    (rule,) = one(objects, "NetworkPolicy")["spec"]["egress"]
+    assert {p["port"] for p in rule["ports"]} == {53, 9092, 443, 6443}
+    own = render({"events": {"enabled": True}, "serviceAccount": {"name": "mine"}})
+    assert one(own, "RoleBinding")["subjects"][0]["name"] == "mine"
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "Job", "CronJob"])

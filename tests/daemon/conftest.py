@@ -79,7 +79,7 @@ def give_hands(scene: Scene, store: JournalStore, policy: ExecutionPolicy | None
             clock=scene.clock,
             policy=scene.execution,
             new_id=lambda: f"run-{next(numbers)}",
-            ended=lambda result: scene.run_ended(result.status),
+            ended=lambda result: scene.run_ended(result),  # noqa: PLW0108 — it is set later
             spawn=lambda body: body(),
         )
     )

@@ -16,6 +16,7 @@ from ballast.daemon.scene import Proposal, Scene
 from ballast.daemon.view import MoveView, PlanView
 from ballast.errors import Refused
 from ballast.ports.journal import Record
+from ballast.ports.news import News
 
 log = logging.getLogger("ballast.daemon")
 
@@ -35,6 +36,8 @@ def propose(scene: Scene, kind: ActionKind, plan: Plan) -> str:
     else:
         proposal = Proposal(id=f"{kind.value}-{plan.created_at_ms}", kind=kind, plan=plan)
         say(log, f"Planned: {outline(plan)}", plan=proposal.id, action=kind.value)
+        if verdict.allowed and _wants_approval(scene, proposal):
+            scene.herald(News(reason="ApprovalWanted", sentence=f"{proposal.id} waits for approval: {outline(plan)}."))
     scene.memory.proposals[kind] = proposal
     publish_proposals(scene)
     if not verdict.allowed:
@@ -85,7 +88,9 @@ def start(scene: Scene, proposal: Proposal) -> str:
     by = f", approved by {proposal.approved_by}" if proposal.approved_by else ""
     say(log, f"Started: {outline(proposal.plan)}{by}", run=run, plan=proposal.id, action=kind.value)
     publish_proposals(scene)
-    return f"Run {run} started{by}: {outline(proposal.plan)}."
+    sentence = f"Run {run} started{by}: {outline(proposal.plan)}."
+    scene.herald(News(reason="RunStarted", sentence=sentence))
+    return sentence
 
 
 def notice_end(scene: Scene) -> bool:

@@ -20,6 +20,7 @@ from ballast.errors import BallastError, Fenced, LockHeld
 from ballast.executor.records import load_runs
 from ballast.executor.run import FINAL, Now
 from ballast.ports.journal import Holder, Journal, Record
+from ballast.ports.news import News
 
 log = logging.getLogger("ballast.daemon")
 
@@ -121,7 +122,9 @@ def _acquire(scene: Scene, journal: Journal, holder: Holder) -> str:
     )
     scene.set_role(Role.LEADER)
     tail = f" and goes on with run {adopted}, which an earlier process left open" if adopted else ""
-    return f"Took the lock{tail}."
+    sentence = f"Took the lock{tail}."
+    scene.herald(News(reason="TookLock", sentence=sentence))
+    return sentence
 
 
 def _reserved_for(scene: Scene) -> str:
@@ -136,7 +139,9 @@ def _reserved_for(scene: Scene) -> str:
 
 def _step_down(scene: Scene, why: str) -> None:
     if scene.board.view.role is Role.LEADER:
-        say(log, f"No longer the one that acts: {why}", level=logging.WARNING)
+        sentence = f"No longer the one that acts: {why}"
+        say(log, sentence, level=logging.WARNING)
+        scene.herald(News(reason="LostLock", sentence=sentence, warning=True))
         if scene.hands is not None:
             scene.hands.stop(drain_s=0.0)
     scene.set_role(Role.STANDBY)

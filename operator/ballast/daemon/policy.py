@@ -209,6 +209,15 @@ class WebPolicy:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class EventPolicy:
+    """Where news goes beside the log, the metrics and the page."""
+
+    kubernetes: bool = False
+    """True writes what Ballast did as Kubernetes Events about its own pod, so that `kubectl describe pod` tells it. The
+    pod's ServiceAccount needs the right to create events; the chart gives it with `events.enabled`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LogPolicy:
     """What the log looks like."""
 

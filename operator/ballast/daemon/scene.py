@@ -14,10 +14,12 @@ from ballast.daemon.permission import Acts, Situation, standings
 from ballast.daemon.policy import ActionKind, DaemonPolicy, WebPolicy
 from ballast.daemon.view import Board, Pause, Role
 from ballast.errors import Unavailable
+from ballast.executor.events import RunResult
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.suited import suited
 from ballast.ports.cluster import ClusterReader
 from ballast.ports.journal import Journal
+from ballast.ports.news import Herald, nobody
 from ballast.ports.time import Clock
 
 
@@ -86,8 +88,10 @@ class Scene:
     """Told about every plan that may not start: the kind of action and the guard's code."""
     retried: Callable[[str], None] = lambda _operation: None
     """Told about every question to the cluster that is asked again."""
-    run_ended: Callable[[str], None] = lambda _outcome: None
-    """Told the outcome of every run that ends here."""
+    herald: Herald = nobody
+    """Carries news to where people look who do not look here."""
+    run_ended: Callable[[RunResult], None] = lambda _result: None
+    """Told what came of every run that ends here."""
     give_way: str = ""
     """Whom the lock is to be given up for; the lock tick does it."""
     look_again: Callable[[], None] = lambda: None

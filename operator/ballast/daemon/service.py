@@ -31,7 +31,9 @@ from ballast.daemon.web.actions import Desk
 from ballast.daemon.web.app import WebParts, build
 from ballast.daemon.web.server import WebServer
 from ballast.errors import BallastError
+from ballast.executor.events import RunResult
 from ballast.ports.journal import Holder, Request
+from ballast.ports.news import News
 
 log = logging.getLogger("ballast.daemon")
 
@@ -115,9 +117,13 @@ class Service:
         loops = {"pulse": self.pulse, "work": self.work, "lock": self.lock, "books": self.books}
         return {name: loop.beat for name, loop in loops.items()}
 
-    def run_ended(self, outcome: str) -> None:
-        """Count a run, and read the books again soon."""
-        self.metrics.runs.labels(outcome).inc()
+    def run_ended(self, result: RunResult) -> None:
+        """Count a run, tell of it, and read the books again soon."""
+        self.metrics.runs.labels(result.status).inc()
+        counts = f"{result.verified} moves verified, {result.elections_held} elections held, {result.failed} failed"
+        well = result.status == "done"
+        sentence = f"Run {result.run_id} ended: {result.status} ({counts})."
+        self.scene.herald(News(reason="RunEnded" if well else "RunEndedOtherwise", sentence=sentence, warning=not well))
         self.books.hurry("journal")
 
     def look_now(self) -> None:
@@ -139,6 +145,8 @@ class Service:
             change = self.parts.settings_changed()
         except BallastError as mistake:
             self.scene.board.publish(settings_problem=str(mistake))
+            sentence = f"The newest settings are not in force: {mistake}"
+            self.scene.herald(News(reason="SettingsRefused", sentence=sentence, warning=True))
             raise
         if change is None:
             return "The settings are the same."

@@ -18,6 +18,7 @@ from ballast.daemon.policy import (
     Actions,
     Caution,
     DaemonPolicy,
+    EventPolicy,
     Intervals,
     LeaderPolicy,
     LogPolicy,
@@ -110,6 +111,8 @@ class Settings:
     """What SIGTERM does."""
     web: WebPolicy = field(default_factory=WebPolicy)
     """The page, the API, the metrics and the probes. Changes need a restart."""
+    events: EventPolicy = field(default_factory=EventPolicy)
+    """Where news goes beside the log, the metrics and the page. Changes need a restart."""
     log: LogPolicy = field(default_factory=LogPolicy)
     """What the log looks like. Changes need a restart."""
 
@@ -128,5 +131,5 @@ class Settings:
         )
 
 
-NEED_RESTART = ("cluster", "journal", "samples", "load", "web", "log")
+NEED_RESTART = ("cluster", "journal", "samples", "load", "web", "events", "log")
 """Sections that are read once."""

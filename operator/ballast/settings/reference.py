@@ -117,7 +117,7 @@ def kind_of(kind: Any) -> str:
         return " or ".join("empty" if a is type(None) else kind_of(a) for a in args)
     if origin is Literal:
         return " / ".join(f"`{a}`" for a in args)
-    if origin is tuple:
+    if origin in {tuple, frozenset}:
         return f"list of {kind_of(args[0])}"
     return "mapping" if origin is not None else _plain_kind(kind)
 

@@ -26,8 +26,8 @@ def text(value: Any) -> str:
         shown = str(value.value)
     elif isinstance(value, float):
         shown = f"{value:g}"
-    elif isinstance(value, tuple | list):
-        shown = ", ".join(_member(v) for v in value)
+    elif isinstance(value, tuple | list | frozenset):
+        shown = ", ".join(_member(v) for v in (sorted(value) if isinstance(value, frozenset) else value))
     elif isinstance(value, dict):
         shown = ", ".join(f"{k}: {text(v)}" for k, v in value.items())
     else:

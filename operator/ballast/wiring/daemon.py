@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from ballast.adapters.clock import SystemClock
+from ballast.adapters.kubernetes_events import KubernetesEvents, Pod
 from ballast.adapters.retry import RetryPolicy
 from ballast.adapters.sampler import Sampler, SampleReport
 from ballast.adapters.samples_delta import SampleStore
@@ -61,6 +62,8 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> None:
             web=settings.web,
             pinned_cluster_id=settings.cluster.id,
         )
+        if settings.events.kubernetes:
+            scene.herald = KubernetesEvents(Pod.of(environment))
         if settings.daemon.writes:
             give_hands(scene, opened, settings)
         if settings.samples.store:
@@ -107,7 +110,7 @@ def give_hands(scene: Scene, opened: OpenCluster, settings: Settings) -> None:
             clock=scene.clock,
             policy=scene.execution,
             new_id=new_run_id,
-            ended=lambda result: scene.run_ended(result.status),
+            ended=lambda result: scene.run_ended(result),  # noqa: PLW0108 — it is set later,
         )
     )
 

@@ -1,0 +1,175 @@
+"""News as Kubernetes Events: what is sent, how much at most, and what a refusal does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.daemon.conftest import bounce, give_hands, holder
+from tests.daemon.events_api import NAMESPACE, TOKEN, EventsApi
+
+from ballast.adapters.kubernetes_events import BURST, REFUSED_PAUSE_S, KubernetesEvents, Pod
+from ballast.daemon.leaders import check_leaders
+from ballast.daemon.lock import keep_lock
+from ballast.daemon.observe import observe
+from ballast.daemon.policy import DaemonPolicy, Mode
+from ballast.daemon.scene import Scene
+from ballast.errors import UsageError
+from ballast.ports.news import News
+from ballast.sim.clock import SimClock
+from ballast.sim.journal import JournalStore
+from ballast.sim.world import SimWorld
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[EventsApi]:
+    """An API that lets this pod write events."""
+    double = EventsApi(tmp_path / "account")
+    double.start()
+    yield double
+    double.stop()
+
+
+def pod(api: EventsApi, **more: str) -> Pod:
+    """What the chart gives a pod."""
+    environment = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(api.port)}
+    environment |= {"BALLAST_INSTANCE": "shop-ballast-0", "BALLAST_POD_UID": "0c5e-11"} | more
+    return Pod.of(environment, api.account)
+
+
+def wait(condition: Callable[[], bool]) -> None:
+    """Poll."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_an_event_is_about_the_pod_and_says_what_happened(api: EventsApi) -> None:
+    """The body passes the published schema, strictly, of the oldest and the newest version; long notes are cut whole."""
+    events = KubernetesEvents(pod(api))
+    events(News(reason="RunStarted", sentence="Run 1 started: move 3 partitions."))
+    events(News(reason="LostLock", sentence="ä" * 2000, warning=True))
+    events.close(60)
+    first, second = api.events
+    assert first["regarding"] == {
+        "apiVersion": "v1", "kind": "Pod", "name": "shop-ballast-0", "namespace": NAMESPACE, "uid": "0c5e-11",
+    }  # fmt: skip
+    assert (first["type"], first["reason"], first["note"]) == (
+        "Normal", "RunStarted", "Run 1 started: move 3 partitions.",
+    )  # fmt: skip
+    assert second["type"] == "Warning"
+    assert len(second["note"].encode()) <= 1024
+    assert second["note"].endswith("ä…")
+    assert events.lost == 0
+
+
+def test_the_rate_is_bounded_and_what_is_too_much_is_counted(api: EventsApi) -> None:
+    """A burst, then one in half a minute, whatever happens."""
+    clock = SimClock()
+    events = KubernetesEvents(pod(api), clock=clock)
+    for n in range(BURST + 7):
+        events(News(reason="RunStarted", sentence=f"{n}"))
+    wait(lambda: len(api.events) + events.lost == BURST + 7)
+    assert (len(api.events), events.lost) == (BURST, 7)
+    clock.sleep(61)
+    for n in range(3):
+        events(News(reason="RunEnded", sentence=f"{n}"))
+    events.close(60)
+    assert (len(api.events), events.lost) == (BURST + 2, 8)
+
+
+def test_a_refusal_is_told_once_and_asked_again_much_later(api: EventsApi) -> None:
+    """Without the right there is one line that names it and no token; ten minutes later it is tried again."""
+    clock, told = SimClock(), list[str]()
+    api.allowed = False
+    events = KubernetesEvents(pod(api), clock=clock, tell=told.append)
+    for _ in range(4):
+        events(News(reason="RunStarted", sentence="x"))
+    wait(lambda: events.lost == 4)
+    assert api.requests == 1
+    assert len(told) == 1
+    assert "403" in told[0]
+    assert "the right to create events in events.k8s.io" in told[0]
+    clock.sleep(REFUSED_PAUSE_S + 1)
+    events(News(reason="RunStarted", sentence="x"))
+    wait(lambda: events.lost == 5)
+    assert len(told) == 1
+    clock.sleep(REFUSED_PAUSE_S + 1)
+    api.allowed = True
+    events(News(reason="RunStarted", sentence="x"))
+    events.close(60)
+    assert told[1:] == ["Kubernetes Events are written again."]
+    assert TOKEN not in "".join(told)
+
+
+def test_a_rotated_token_is_used_at_once(api: EventsApi) -> None:
+    """The kubelet renews the file; nothing is restarted."""
+    events = KubernetesEvents(pod(api))
+    events(News(reason="RunStarted", sentence="x"))
+    wait(lambda: len(api.events) == 1)
+    (api.account / "token").write_text("token-of-the-pod-2")
+    events(News(reason="RunEnded", sentence="x"))
+    events.close(60)
+    assert len(api.events) == 2
+
+
+def test_a_server_of_another_authority_gets_no_token(api: EventsApi, tmp_path: Path) -> None:
+    """TLS is checked against the cluster's own CA: what does not match is not spoken to."""
+    other = EventsApi(tmp_path / "other")
+    other.start()
+    told = list[str]()
+    (api.account / "ca.crt").write_bytes((other.account / "ca.crt").read_bytes())
+    events = KubernetesEvents(pod(api), tell=told.append)
+    events(News(reason="RunStarted", sentence="x"))
+    events.close(60)
+    other.stop()
+    assert api.requests == 0
+    assert len(told) == 1
+    assert "cannot be asked" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_HOST"),
+        ("BALLAST_POD_UID", "BALLAST_POD_UID"),
+        ("token", "has no token"),
+    ],
+)
+def test_outside_of_a_pod_it_says_what_is_missing(api: EventsApi, missing: str, words: str) -> None:
+    """One sentence instead of events that never arrive."""
+    (api.account / missing).unlink(missing_ok=True)
+    with pytest.raises(UsageError, match=words):
+        pod(api, **({} if missing == "token" else {missing: ""}))
+
+
+def test_what_the_daemon_does_becomes_news(scene: Scene, world: SimWorld) -> None:
+    """Taking the lock, a run's start and its end: in this order, each once."""
+    heard: list[News] = []
+    scene.policy = DaemonPolicy(mode=Mode.AUTO)
+    scene.herald = heard.append
+    give_hands(scene, JournalStore())
+    keep_lock(scene, holder())
+    bounce(world, 1)
+    observe(scene)
+    check_leaders(scene)
+    assert [n.reason for n in heard] == ["TookLock", "RunStarted"]
+    assert heard[1].sentence == "Run run-1 started: hold 4 elections."
+
+
+def test_a_plan_that_waits_is_news_once(scene: Scene, world: SimWorld) -> None:
+    """A person is asked once for each plan, not at each check."""
+    heard: list[News] = []
+    scene.policy = DaemonPolicy(mode=Mode.APPROVE)
+    scene.herald = heard.append
+    give_hands(scene, JournalStore())
+    keep_lock(scene, holder())
+    bounce(world, 1)
+    observe(scene)
+    check_leaders(scene)
+    check_leaders(scene)
+    assert [n.reason for n in heard] == ["TookLock", "ApprovalWanted"]
+    assert "waits for approval: hold 4 elections" in heard[1].sentence
