@@ -1,8 +1,7 @@
 """``ballast reassign``: what ``kafka-reassign-partitions`` does, under the same options, with the same answers.
 
-The exit codes are the stock tool's, 0 and 1.  ``--generate`` and ``--list`` live here; ``--execute``, ``--verify`` and
-``--cancel`` live in ``cli.reassign_execute``, since they act under Ballast's lock and journal: its ``ACTIONS`` maps each
-name to a function from ``ReassignOptions`` to the exit code.
+The exit codes are the stock tool's, 0 and 1.  ``--generate`` and ``--list`` live here; ``--execute`` and ``--verify`` in
+``cli.reassign_execute`` and ``--cancel`` in ``cli.reassign_cancel``, since they act under Ballast's lock and journal.
 """
 
 from __future__ import annotations
@@ -135,7 +134,7 @@ def reassign(ctx: click.Context, /, **given: Any) -> int:
         return _generate(cluster, given)
     if action == "list":
         return _list(cluster)
-    from ballast.cli import reassign_execute
+    from ballast.cli import reassign_cancel, reassign_execute
 
     options = ReassignOptions(
         cluster=cluster,
@@ -146,7 +145,12 @@ def reassign(ctx: click.Context, /, **given: Any) -> int:
         additional=given["additional"],
         preserve_throttles=given["preserve_throttles"],
     )
-    return reassign_execute.ACTIONS[action](options)
+    act = {
+        "execute": reassign_execute.execute,
+        "verify": reassign_execute.verify,
+        "cancel": reassign_cancel.cancel,
+    }[action]
+    return act(options)
 
 
 def _action(ctx: click.Context, given: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""``ballast reassign --execute``, ``--verify`` and ``--cancel``: the stock tool's words, under Ballast's lock and guards.
+"""``ballast reassign --execute`` and ``--verify``: the stock tool's words, under Ballast's lock and guards.
 
 What differs is said on stderr.  Moves are journaled and followed by a keeper that takes the throttles back when they have
 ended, so ``--verify`` is for looking.  Throttles that were there before come back as they were.
@@ -33,7 +33,8 @@ def say(text: str) -> None:
     click.echo(f"ballast: {text}", err=True)
 
 
-def _entries(options: ReassignOptions) -> tuple[ReassignmentEntry, ...]:
+def entries_of(options: ReassignOptions) -> tuple[ReassignmentEntry, ...]:
+    """What the file asks for."""
     path = options.reassignment_json_file
     return parse_reassignment(read_text(path), source=path.name)
 
@@ -41,10 +42,9 @@ def _entries(options: ReassignOptions) -> tuple[ReassignmentEntry, ...]:
 def execute(options: ReassignOptions) -> int:
     """Start every move of the file, or none."""
     from ballast.core.stock_plan import plan_of_entries
-    from ballast.wiring.keeper import start_keeper
     from ballast.wiring.runs import hand, new_run_id
 
-    entries = _entries(options)
+    entries = entries_of(options)
     with options.cluster.open() as opened:
         state = opened.cluster.snapshot()
         if opened.cluster.reassignments() and not options.additional:
@@ -60,26 +60,31 @@ def execute(options: ReassignOptions) -> int:
         if plan.moves:
             run_id = new_run_id()
             watch = _Started(say)
-            if options.additional:
-                _take_over(opened)
+            take_over(opened, "--execute")
             with hand(opened, command=f"{COMMAND} --execute", listener=watch) as own:
                 _finish_left(own)
                 failed = _begin(own, plan, policy_of(options), run_id, watch)
             if failed:
                 click.echo(report.rejected(failed))
                 return 1
-            pid = start_keeper(
-                opened, run_id, command_config=options.cluster.command_config, config=options.cluster.config
-            )
-            follower = f"process {pid} follows it" if pid is not None else "follow it with ballast runs resume"
+            follower = keep_following(opened, options, run_id)
             say(f"run {run_id}: {follower}; ballast runs show {run_id} tells how it stands.")
         for line in _limits(options):
             click.echo(line)
         click.echo(report.started([e.name for e in entries]))
-        wanted = _dir_moves(opened, entries)
+        wanted = dir_moves(opened, entries)
         if wanted:
             click.echo(report.dir_started(wanted))
     return 0
+
+
+def keep_following(opened: OpenCluster, options: ReassignOptions, run_id: str = "runs") -> str:
+    """Leave a process behind that follows every open run to its end; says which."""
+    from ballast.wiring.keeper import start_keeper
+
+    given = options.cluster
+    pid = start_keeper(opened, run_id, command_config=given.command_config, config=given.config)
+    return f"process {pid} follows it" if pid is not None else "follow it with ballast runs resume"
 
 
 def policy_of(options: ReassignOptions) -> ExecutionPolicy:
@@ -146,8 +151,8 @@ class _Started:
             self.leave()
 
 
-def _take_over(opened: OpenCluster) -> None:
-    """Ask a keeper of earlier moves to let go; the new one follows those as well."""
+def take_over(opened: OpenCluster, action: str) -> None:
+    """Ask a keeper of earlier moves to let go; a new one follows what is left of them."""
     import time
     import uuid
 
@@ -159,7 +164,7 @@ def _take_over(opened: OpenCluster) -> None:
     try:
         holder = log.holder()
         if holder is not None and "runs resume" in holder.description:
-            by = this_process(f"{COMMAND} --execute --additional").description
+            by = this_process(f"{COMMAND} {action}").description
             log.request(Request(uuid.uuid4().hex, "take-over", by, time.time_ns() // 1_000_000, {}))
             say(f"{holder.description} is asked to let go.")
     finally:
@@ -190,20 +195,20 @@ def _begin(
 
 def verify(options: ReassignOptions) -> int:
     """Say how each partition stands; when all is done, take away what any tool's throttle has left."""
-    entries = _entries(options)
+    entries = entries_of(options)
     with options.cluster.open() as opened:
         moving = opened.cluster.reassignments()
         now = opened.cluster.partitions([e.name for e in entries])
         current = {name: state.replicas for name, state in now.items()}
         click.echo(report.status({e.name: e.replicas for e in entries}, current, moving))
-        dirs = _dir_moves(opened, entries)
+        dirs = dir_moves(opened, entries)
         click.echo(report.dir_status(dirs))
         if not moving and not any(d.active for d in dirs) and not options.preserve_throttles:
-            _clear(opened, entries)
+            clear(opened, entries)
     return 0
 
 
-def _clear(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]) -> None:
+def clear(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]) -> None:
     """Finish what Ballast left open, then remove what another tool left for these topics."""
     from ballast.errors import LockHeld
     from ballast.wiring.runs import hand
@@ -223,36 +228,7 @@ def _clear(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]) -> None:
         say(f"{held.message} It takes its throttles back itself.")
 
 
-def cancel(options: ReassignOptions) -> int:
-    """Cancel the moves of the file that are in flight, whoever started them."""
-    from ballast.executor.run import Stage
-    from ballast.wiring.runs import hand, new_run_id
-
-    entries = _entries(options)
-    with options.cluster.open() as opened:
-        names = {e.name for e in entries}
-        active = {n: r for n, r in opened.cluster.reassignments().items() if n in names}
-        if active:
-            with hand(opened, command=f"{COMMAND} --cancel", lock_wait_s=30) as own:
-                result = own.cancel_in_flight(active, run_id=new_run_id())
-                run = own.driver.run
-                done = [n for n, m in run.moves.items() if m.stage is Stage.ROLLED_BACK] if run is not None else []
-            if result.failed or result.left:
-                click.echo(report.not_cancelled({n: "" for n in active if n not in done}))
-                return 1
-            click.echo(report.cancelled(done))
-        else:
-            click.echo(report.NONE_ACTIVE)
-        if not any(d.active for d in _dir_moves(opened, entries)):
-            click.echo(report.NO_MOVES_ACTIVE)
-        else:
-            say("moves between log dirs are not cancelled; they end by themselves.")
-        if not options.preserve_throttles:
-            _clear(opened, entries)
-    return 0
-
-
-def _dir_moves(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]) -> list[report.DirMove]:
+def dir_moves(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]) -> list[report.DirMove]:
     """Every replica of the file that names a log dir, and where it is."""
     wanted = [
         (e.name, broker, path)
@@ -268,10 +244,3 @@ def _dir_moves(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]) -> l
         future = next((p.log_dir for p in places if p.is_future), None)
         out.append(report.DirMove(name, broker, path, current, future, known=broker in logs))
     return out
-
-
-ACTIONS: Final[Mapping[str, Callable[[ReassignOptions], int]]] = {
-    "execute": execute,
-    "verify": verify,
-    "cancel": cancel,
-}

@@ -1,0 +1,138 @@
+"""``ballast reassign --cancel``: the moves of a file go back, whoever started them, between brokers and between log dirs.
+
+A run of Ballast's own that moves nothing else is cancelled as such, so that the order before comes back as well.  What
+others have started is cancelled as the stock tool does it: by the controller's cancel, and by ordering replicas to the log
+dir where they lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import click
+
+from ballast.cli.reassign_execute import COMMAND, clear, dir_moves, entries_of, keep_following, take_over
+from ballast.cli.reassign_options import ReassignOptions
+from ballast.core import stock_report as report
+
+if TYPE_CHECKING:
+    from ballast.core.cluster import TopicPartition
+    from ballast.core.stock_json import ReassignmentEntry
+    from ballast.executor.run import Run
+    from ballast.ports.cluster import Reassignment
+    from ballast.wiring.runs import Hand
+
+
+@dataclass(slots=True)
+class _Told:
+    """What came of it."""
+
+    cancelled: set[TopicPartition] = field(default_factory=set)
+    stopped: list[report.DirMove] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    """Replicas whose copies go on, and why."""
+    open_runs: bool = False
+
+
+def cancel(options: ReassignOptions) -> int:
+    """Cancel the moves of the file that are in flight."""
+    from ballast.wiring.runs import hand
+
+    entries = entries_of(options)
+    with options.cluster.open() as opened:
+        names = {e.name for e in entries}
+        active = {n: r for n, r in opened.cluster.reassignments().items() if n in names}
+        copies = [d for d in dir_moves(opened, entries) if d.active]
+        told = _Told()
+        if active or copies:
+            take_over(opened, "--cancel")
+            with hand(opened, command=f"{COMMAND} --cancel", lock_wait_s=30) as own:
+                _cancel(own, entries, active, copies, told)
+                told.open_runs = bool(own.driver.open_runs())
+        if told.open_runs:
+            keep_following(opened, options)
+        code = _report(active, copies, told)
+        if code == 0 and not options.preserve_throttles and not told.open_runs:
+            clear(opened, entries)
+    return code
+
+
+def _report(active: Mapping[TopicPartition, Reassignment], copies: Collection[report.DirMove], told: _Told) -> int:
+    missed = {n: "" for n in active if n not in told.cancelled}
+    if missed:
+        click.echo(report.not_cancelled(missed))
+        return 1
+    click.echo(report.cancelled(sorted(told.cancelled)) if active else report.NONE_ACTIVE)
+    for replica, why in told.refused.items():
+        click.echo(f"The copy of {replica} goes on: {why}")
+    if told.stopped:
+        click.echo(report.dir_started(told.stopped))
+    elif not copies:
+        click.echo(report.NO_MOVES_ACTIVE)
+    return 1 if told.refused else 0
+
+
+def _cancel(
+    own: Hand,
+    entries: tuple[ReassignmentEntry, ...],
+    active: Mapping[TopicPartition, Reassignment],
+    copies: Collection[report.DirMove],
+    told: _Told,
+) -> None:
+    from ballast.executor.machine import Wish
+    from ballast.executor.run import Stage
+    from ballast.wiring.runs import new_run_id
+
+    def note() -> None:
+        run = own.driver.run
+        moves = {} if run is None else run.moves
+        told.cancelled |= {n for n, m in moves.items() if n in active and m.stage is Stage.ROLLED_BACK}
+
+    names = {e.name for e in entries}
+    for run in own.driver.open_runs():
+        if _open_names(run) <= names:
+            own.driver.ask(Wish.CANCEL)
+            own.driver.resume(run)
+            note()
+    still = {n: r for n, r in own.opened.cluster.reassignments().items() if n in active}
+    if still:
+        own.cancel_in_flight(still, run_id=new_run_id())
+        note()
+    _stop_copies(own, entries, copies, told)
+
+
+def _stop_copies(
+    own: Hand, entries: tuple[ReassignmentEntry, ...], copies: Collection[report.DirMove], told: _Told
+) -> None:
+    """Copies that have ended by now, or with a run that was cancelled, are told like those that are stopped here."""
+    from ballast.wiring.log_dirs import keep_in_place
+
+    held = {name: run for run in own.driver.open_runs() for name in _open_names(run)}
+    now = {(d.name, d.broker): d for d in dir_moves(own.opened, entries)}
+    places: dict[tuple[TopicPartition, int], str] = {}
+    for d in (now[c.name, c.broker] for c in copies):
+        if d.active and d.name in held:
+            run = held[d.name].id
+            told.refused[_replica(d)] = (
+                f"run {run} moves other partitions as well; ballast cancel {run} stops all of it."
+            )
+        elif d.active and d.current is not None:
+            places[d.name, d.broker] = d.current
+    outcomes = keep_in_place(own, places) if places else {}
+    for c in copies:
+        d = now[c.name, c.broker]
+        outcome = outcomes.get((d.name, d.broker))
+        if outcome is not None and not outcome.ok:
+            told.refused[_replica(d)] = f"{outcome.code} {outcome.message}".rstrip()
+        elif _replica(d) not in told.refused and d.current is not None:
+            told.stopped.append(replace(d, wanted=d.current))
+
+
+def _replica(d: report.DirMove) -> str:
+    return f"{d.name}-{d.broker}"
+
+
+def _open_names(run: Run) -> set[TopicPartition]:
+    return {m.move.name for m in run.open_moves}

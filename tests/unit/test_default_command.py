@@ -1,0 +1,38 @@
+"""``ballast runs`` and ``ballast throttles`` without a word more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from ballast.cli.runs import runs
+from ballast.cli.throttles import throttles
+
+
+@pytest.mark.parametrize("words", [[], ["list"]])
+def test_a_bare_group_lists(words: list[str], tmp_path: Path) -> None:
+    """Nothing is named: it lists, with the options that came right after the name, and shows no help."""
+    own = tmp_path / "journal"
+    listed = CliRunner().invoke(
+        runs, [*words, "--journal", f"file:{own}", "--output", "json", "--bootstrap-server", "127.0.0.1:1"]
+    )
+    assert json.loads(listed.output) == {"version": 1, "holder": None, "runs": []}
+
+
+@pytest.mark.parametrize("group", [runs, throttles])
+def test_help_is_the_groups(group: object) -> None:
+    """``--help`` right after the name tells of every command."""
+    shown = CliRunner().invoke(group, ["--help"])  # type: ignore[arg-type]
+    assert shown.exit_code == 0
+    assert "list" in shown.output
+    assert "Commands:" in shown.output
+
+
+def test_options_of_the_clean_up_need_it() -> None:
+    """``--broker`` without ``--clean`` would look as if it narrowed the list."""
+    refused = CliRunner().invoke(throttles, ["--broker", "1"])
+    assert refused.exit_code == 2
+    assert "--clean" in refused.output
