@@ -16,7 +16,7 @@ from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Top
 from ballast.core.plan import Plan
 from ballast.core.planner import Expand, Loads, PlannerPolicy, plan
 from ballast.core.snapshot_file import Snapshot, dumps
-from ballast.errors import UsageError
+from ballast.errors import Incomplete, UsageError
 from ballast.executor.policy import ExecutionPolicy
 from ballast.sim.play import Death, Playback, play
 
@@ -211,3 +211,16 @@ def test_a_large_cluster_is_played_by_what_moves() -> None:
     assert out.status == "done"
     assert any("9,980 partitions" in s for s in out.assumptions)
     assert next(b for b in out.brokers if b.broker == 1).disk_before == pytest.approx(4000 * MB)
+
+
+def test_a_scenario_of_ones_own_is_run_by_the_command(tmp_path: Path) -> None:
+    """As ``ballast snapshot --scenario`` writes it; an expectation that fails is an exit code and a sentence."""
+    from ballast.cli.snapshot import SCENARIO
+
+    snapshot, _ = written(tmp_path)
+    file = tmp_path / "case.txt"
+    file.write_text(SCENARIO.format(file=snapshot.name))
+    assert "case.txt: done" in run("simulate", "--scenario", file)
+    file.write_text(SCENARIO.format(file=snapshot.name) + "expect moves<=0\n")
+    with pytest.raises(Incomplete, match=r"line 6: expected moves<=0, and it is"):
+        run("simulate", "--scenario", file)

@@ -15,7 +15,7 @@ FILES = sorted((Path(__file__).parent / "scenarios").glob("*.txt"))
 @pytest.mark.parametrize("file", FILES, ids=[f.stem for f in FILES])
 def test_the_scenario_ends_as_expected(file: Path) -> None:
     """Every ``expect`` of the file holds."""
-    outcome = Scenario(file.read_text(), seed=42).run()
+    outcome = Scenario(file.read_text(), seed=42, folder=file.parent).run()
     assert not outcome.failures, outcome
 
 
@@ -36,6 +36,7 @@ def test_an_expectation_that_fails_is_said_with_its_line() -> None:
     ("text", "sentence"),
     [
         ("level", "Line 1 .* first statement is cluster"),
+        ("snapshot a.json", "Line 1 .* one file beside the scenario"),
         ("cluster brokers=3\nfly 2", "Line 2 .* no 'fly'"),
         ("cluster brokers=3 wings=2", "Line 1 .* does not know wings"),
         ("cluster", "Line 1 .* needs brokers="),
@@ -52,3 +53,9 @@ def test_a_slip_in_a_scenario_is_named_with_its_line(text: str, sentence: str) -
     """One sentence: which line, and what it should have been."""
     with pytest.raises(UsageError, match=sentence):
         Scenario(text).run()
+
+
+def test_a_snapshot_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """Files are looked for beside the scenario."""
+    with pytest.raises(UsageError, match=r"Line 1 .* no file gone\.json beside"):
+        Scenario("snapshot gone.json", folder=tmp_path).run()

@@ -59,6 +59,13 @@ _INPUT: Final = click.Path(exists=True, dir_okay=False, allow_dash=True, path_ty
     metavar="FILE",
     help="Simulate the cluster in this file (from ballast snapshot) instead of a live one.",
 )
+@click.option(
+    "--scenario",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Run this scenario file instead; its expectations decide the exit code (7 when one fails).",
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of a scenario's chances.")
 @execution_options
 @output_option
 @cluster_options
@@ -72,6 +79,8 @@ def simulate(
     network: str,
     rate: str,
     snapshot: Path | None,
+    scenario: Path | None,
+    seed: int,
     policy_options: Mapping[str, Any],
     output: str,
     cluster: ClusterOptions,
@@ -80,8 +89,12 @@ def simulate(
 
     Without PLAN, --kill-broker and --kill-rack say what the cluster would look like without them.
     """
+    if scenario is not None:
+        return _act_out(scenario, seed)
     if plan is None and not brokers_ and not racks_:
-        raise UsageError("Nothing to simulate is named.", hint="Give a plan file, --kill-broker or --kill-rack.")
+        raise UsageError(
+            "Nothing to simulate is named.", hint="Give a plan file, --kill-broker, --kill-rack or --scenario."
+        )
     if plan is None:
         return _lose(_read(snapshot, cluster), brokers_, racks_, size_of(rate, "--rate"), output)
     from ballast.cli.apply import fit, read_plan
@@ -173,4 +186,20 @@ def _lose(
         print_json(loss_json(lost, repair))
     else:
         show_loss(lost, repair, rate_bytes_per_s=rate)
+    return 0
+
+
+def _act_out(file: Path, seed: int) -> int:
+    from ballast.cli.plan_view import human_time
+    from ballast.cli.tables import human_bytes
+    from ballast.errors import Incomplete
+    from ballast.sim.scenario import Scenario
+
+    outcome = Scenario(file.read_text(encoding="utf-8"), seed=seed, folder=file.parent).run()
+    click.echo(
+        f"{file.name}: {outcome.status}; {outcome.moves} moves ({human_bytes(outcome.bytes)}) in "
+        f"{human_time(outcome.seconds)}, at best {human_time(outcome.bound_s)}."
+    )
+    if outcome.failures:
+        raise Incomplete(f"{file.name}: " + "; ".join(outcome.failures) + ".")
     return 0

@@ -6,7 +6,7 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from ballast.core.planner import Loads
     from ballast.core.snapshot_file import Snapshot
     from ballast.wiring.cluster import OpenCluster
+
+
+SCENARIO: Final = """\
+# The cluster as it was read, levelled while producers write; see docs/simulator.md for what else can happen to it.
+snapshot {file} nic=125MB/s
+policy throttle=50MB/s
+level
+expect lost=0 moving=0 throttles_unchanged steady
+"""
 
 
 @click.command()
@@ -32,10 +41,22 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="Watch so long how fast logs grow, so that plans and simulations know what producers write.",
 )
+@click.option(
+    "--scenario",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    metavar="FILE",
+    help="Write a scenario of the simulator as well, which levels this cluster; edit it, then ballast simulate --scenario.",
+)
 @click.option("--history", metavar="STORE", help="Take traffic and CPU from the pipeline's load model instead.")
 @cluster_options
 def snapshot(
-    *, save: Path | None, anonymise: bool, measure: float | None, history: str | None, cluster: ClusterOptions
+    *,
+    save: Path | None,
+    anonymise: bool,
+    measure: float | None,
+    scenario: Path | None,
+    history: str | None,
+    cluster: ClusterOptions,
 ) -> int:
     """Write what the cluster is now: brokers, disks, replica lists, sizes, throttles; no host, no secret.
 
@@ -48,6 +69,8 @@ def snapshot(
 
     if measure is not None and history is not None:
         raise UsageError("Rates are either measured or taken from history.", hint="Give --measure or --history.")
+    if scenario is not None and (save is None or save.parent.resolve() != scenario.parent.resolve()):
+        raise UsageError("A scenario names its snapshot's file.", hint="Give -o FILE as well, in the same folder.")
     with cluster.open() as opened:
         state, loads = _read(opened, measure, history)
     made = Snapshot(state, loads)
@@ -60,6 +83,9 @@ def snapshot(
             f"{len(state.brokers)} brokers, {len(state.topics)} topics, {len(state.partitions)} partitions written to {save}."
         )
         say(f"  Look at it with: ballast plan level --snapshot {save}")
+    if scenario is not None and save is not None:
+        scenario.write_text(SCENARIO.format(file=save.name), encoding="utf-8")
+        say(f"  Play it with: ballast simulate --scenario {scenario}")
     for gap in state.gaps:
         say(f"  Missing: {gap.missing} of {gap.subject}: {gap.reason}.")
     return 0

@@ -8,11 +8,13 @@ after=20s`` kills the process that long into the next intent, and another one ta
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final
 
 from ballast.core.java_random import JavaRandom
 from ballast.core.planner import Decommission, Demote, Evacuate, Expand, Intent, Leaders, Level, PlannerPolicy, Racks
 from ballast.core.planner import plan as make_plan
+from ballast.core.snapshot_file import loads as read_snapshot
 from ballast.core.striped import place_striped
 from ballast.core.throttles import RATES
 from ballast.executor.driver import Driver
@@ -23,6 +25,7 @@ from ballast.sim.cluster import SimCluster
 from ballast.sim.crash import ProcessKilled
 from ballast.sim.journal import JournalStore, MemoryJournal
 from ballast.sim.model import Physics, SimBroker
+from ballast.sim.picture import world_of
 from ballast.sim.scenario_claims import Outcome, bound_s, judge, throttles
 from ballast.sim.scenario_text import Statement, brokers, parse, partition, quantity
 from ballast.sim.world import SimWorld
@@ -35,8 +38,10 @@ def _die() -> None:
 class Scenario:
     """One scenario with its world; ``run`` answers its outcome."""
 
-    def __init__(self, text: str, *, seed: int = 0) -> None:
+    def __init__(self, text: str, *, seed: int = 0, folder: Path | None = None) -> None:
         self.statements = parse(text)
+        self.folder = folder
+        """Where the files that it names lie."""
         self.seed = seed
         self.clock = SimClock()
         self.store = JournalStore()
@@ -56,8 +61,8 @@ class Scenario:
     def run(self) -> Outcome:
         """Carry every statement out in order."""
         for statement in self.statements:
-            if self._world is None and statement.verb != "cluster":
-                raise statement.fail("the first statement is cluster brokers=…")
+            if self._world is None and statement.verb not in {"cluster", "snapshot"}:
+                raise statement.fail("the first statement is cluster brokers=… or snapshot FILE")
             handler = HANDLERS.get(statement.verb)
             if handler is None:
                 raise statement.fail(f"there is no {statement.verb!r}; there are {', '.join(HANDLERS)}.")
@@ -85,6 +90,23 @@ class Scenario:
             for i in range(1, s.count("brokers") + 1)
         ]
         self._world = SimWorld(self.clock, made, physics=Physics(metadata_lag_s=s.number("lag", 0.5)), seed=self.seed)
+
+    def snapshot(self, s: Statement) -> None:
+        """``snapshot case.json nic=100MB/s lag=0.5s``: the cluster that ``ballast snapshot`` wrote."""
+        s.only("nic", "lag")
+        if len(s.words) != 1 or self.folder is None:
+            raise s.fail("snapshot names one file beside the scenario.")
+        file = self.folder / s.words[0]
+        if not file.is_file():
+            raise s.fail(f"there is no file {s.words[0]} beside the scenario.")
+        taken = read_snapshot(file.read_text(encoding="utf-8"), source=file.name)
+        self._world = world_of(
+            taken.state,
+            taken.loads,
+            self.clock,
+            nic_bytes_per_s=s.number("nic", 100e6),
+            physics=Physics(metadata_lag_s=s.number("lag", 0.5)),
+        )
 
     def topic(self, s: Statement) -> None:
         """``topic orders partitions=24 rf=3 size=1GB in=1MB/s on=1,2,3``, placed as KRaft places."""
@@ -256,6 +278,7 @@ LEVERS: Final[Mapping[str, Handler]] = {
 """What can also be put at a time."""
 HANDLERS: Final[Mapping[str, Handler]] = {
     "cluster": Scenario.cluster,
+    "snapshot": Scenario.snapshot,
     "topic": Scenario.topic,
     "throttle": Scenario.throttle,
     "policy": Scenario.policy,
