@@ -76,6 +76,6 @@ class Desk:
             return None
         try:
             token = self._token_file.read_text().strip()
-        except OSError:
+        except (OSError, UnicodeDecodeError):
             return None
         return token if len(token) >= LEAST_TOKEN else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib import resources
@@ -15,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
@@ -42,6 +43,8 @@ _SECURITY: Final = {
 }
 _LONGEST_WAIT_S: Final = 25.0
 _LOOK_S: Final = 0.25
+_LONGEST_BODY: Final = 10_000
+_VERSION: Final = re.compile("[0-9]{1,18}")
 
 Answer = Callable[[Request], Awaitable[Response]]
 
@@ -77,7 +80,10 @@ def _probes(parts: WebParts) -> list[BaseRoute]:
         return _probe(parts.ready())
 
     async def metrics(request: Request) -> Response:
-        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        try:
+            encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        except (TypeError, ValueError):  # prometheus-client compares a version that is none with one that is
+            encode, content_type = choose_encoder("")
         body = await run_in_threadpool(encode, parts.metrics.registry)
         return Response(body, media_type=content_type)
 
@@ -91,7 +97,7 @@ def _reading(parts: WebParts) -> list[BaseRoute]:
         """With ``?after=<version>`` it waits until there is something newer, so that the page need not poll fast."""
         after = request.query_params.get("after", "")
         view = board.view
-        if after.isdigit():
+        if _VERSION.fullmatch(after):
             view = await _newer(parts, int(after))
         return _json(api.status(view, now_ms=parts.clock.now_ms(), can_act=desk.open))
 
@@ -162,12 +168,17 @@ def _page() -> list[BaseRoute]:
 
 
 async def _body(request: Request) -> dict[str, Any]:
-    raw = await request.body()
-    if len(raw) > 10_000:
-        raise HTTPException(413, "The request is too long.")
+    raw = b""
+    try:
+        async for piece in request.stream():
+            raw += piece
+            if len(raw) > _LONGEST_BODY:
+                raise HTTPException(413, "The request is too long.")
+    except ClientDisconnect:
+        raise HTTPException(400, "The body ended early.") from None
     try:
         body = json.loads(raw or b"{}")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise HTTPException(400, "The body is not JSON.") from error
     if not isinstance(body, dict):
         raise HTTPException(400, "The body must be a JSON object.")

@@ -24,6 +24,8 @@ class WebServer:
             app,
             log_config=None,
             access_log=False,
+            # A scanner's broken requests are its own affair: a line for each would drown the log.
+            log_level="error",
             lifespan="off",
             timeout_graceful_shutdown=1,
             server_header=False,

@@ -1,0 +1,80 @@
+"""Whatever arrives at the daemon's port gets an answer that is not the server's fault, and the daemon goes on."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.daemon.conftest import Running, serve
+from tests.fuzz.mangling import NASTY, spoilt_text
+from tests.fuzz.test_readers import thorough
+
+from ballast.daemon.policy import WebPolicy
+
+__all__ = ["serve"]
+TOKEN = "a token of this test"  # noqa: S105 — of this test
+HEAD = f"Host: localhost\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n"
+REQUESTS = [
+    f"GET /api/v1/status?after=0 HTTP/1.1\r\n{HEAD}\r\n",
+    f"GET /metrics HTTP/1.1\r\n{HEAD}Accept: application/openmetrics-text;version=1.0.0\r\n\r\n",
+    f"GET /page.js HTTP/1.1\r\n{HEAD}Accept-Encoding: gzip\r\n\r\n",
+    f'POST /api/v1/actions/pause HTTP/1.1\r\n{HEAD}Content-Length: 32\r\n\r\n{{"by": "ann", "reason": "a test"}}',
+    f'POST /api/v1/actions/cancel HTTP/1.1\r\n{HEAD}Content-Length: 30\r\n\r\n{{"run": "r1", "rollback": true}}',
+]
+
+
+def exchange(server: Running, request: bytes) -> int:
+    """The status of the answer; 0 where the server saw no whole request or hung up, as it may."""
+    where = urlsplit(server.url)
+    with socket.create_connection((where.hostname, where.port), timeout=10) as connection:
+        connection.sendall(request)
+        connection.shutdown(socket.SHUT_WR)
+        answer = b""
+        try:
+            while more := connection.recv(65_536):
+                answer += more
+        except ConnectionResetError:
+            return 0
+    return int(answer.split(b" ", 2)[1]) if answer.startswith(b"HTTP/1.1 ") else 0
+
+
+def test_the_port_takes_whatever_comes(
+    serve: Callable[..., Running], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Spoilt requests, with the token and without: no answer of the 500s but what the probes mean, no traceback, still alive."""
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    server = serve(web=WebPolicy(port=0, token_file=token))
+    assert exchange(server, REQUESTS[0].encode()) == 200
+
+    @settings(thorough, max_examples=250)
+    @given(spoilt_text(REQUESTS))
+    def try_one(text: str) -> None:
+        assert exchange(server, text.encode("utf-8", "surrogatepass")) < 500
+
+    @settings(thorough, max_examples=150)
+    @given(
+        st.sampled_from(["status?after=", "actions/pause?x=", "history?", ""]),
+        st.sampled_from(NASTY) | st.text(st.characters(codec="utf-8", exclude_characters=" \r\n"), max_size=6),
+    )
+    def try_query(path: str, value: str) -> None:
+        line = f"GET /api/v1/{path}{value} HTTP/1.1\r\n{HEAD}\r\n"
+        assert exchange(server, line.encode("utf-8", "surrogatepass")) < 500
+
+    @settings(thorough, max_examples=150)
+    @given(st.sampled_from(["pause", "cancel", "approve"]), spoilt_text(['{"by": "ann", "run": "r1"}', "[" * 4_000]))
+    def try_body(kind: str, text: str) -> None:
+        body = text.encode("utf-8", "surrogatepass")
+        head = f"POST /api/v1/actions/{kind} HTTP/1.1\r\n{HEAD}Content-Length: {len(body)}\r\n\r\n"
+        assert exchange(server, head.encode() + body) < 500
+
+    for attempt in (try_one, try_query, try_body):
+        attempt()
+    assert not [r.getMessage() for r in caplog.records if r.exc_info or r.levelno >= logging.ERROR]
+    assert server.get("/livez")[0] == 200
