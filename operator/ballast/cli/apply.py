@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 @click.argument("plan", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
 @click.option(
     "--on-drift",
-    type=click.Choice(["refuse", "fit"]),
+    type=click.Choice(["refuse", "replan", "fit"]),
     default="refuse",
     show_default=True,
-    help="When the cluster is no longer as the plan saw it: refuse, or carry out the part that still holds.",
+    help="When the cluster is no longer as the plan saw it: refuse, plan the same again now, or carry out the part that "
+    "still holds.",
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @execution_options
@@ -81,7 +82,7 @@ def read_plan(text: str, source: str, state: ClusterState) -> Plan:
 
 
 def fit(plan: Plan, state: ClusterState, on_drift: str) -> Plan:
-    """Refuse a plan that was made for another picture, or keep what of it still holds."""
+    """Refuse a plan that was made for another picture, make it again, or keep what of it still holds."""
     from ballast.core.drift import drift, fitted
     from ballast.errors import Refused, UsageError
 
@@ -99,8 +100,13 @@ def fit(plan: Plan, state: ClusterState, on_drift: str) -> Plan:
     if on_drift == "refuse":
         raise Refused(
             f"The cluster has changed since the plan was made: {found.explain()}.",
-            hint="Make a new plan, or give --on-drift fit to carry out the part that still holds.",
+            hint="Give --on-drift replan to plan the same again now, or --on-drift fit to carry out the part that still holds.",
         )
+    if on_drift == "replan":
+        from ballast.cli.replan import replanned
+
+        say(f"The cluster has changed since the plan was made: {found.explain()}.")
+        return replanned(plan, state)
     kept = fitted(plan, found, state)
     say(f"The cluster has changed: {found.explain()}. {len(kept.moves)} of {len(plan.moves)} moves still hold.")
     return kept

@@ -144,7 +144,8 @@ def _run(intent: Intent, options: PlanOptions, cluster: ClusterOptions) -> int:
     from ballast.core.planner import plan as make_plan
 
     made = make_plan(state, intent, loads=loads, policy=policy, seed=options.seed)
-    made = replace(made, created_at_ms=int(time.time() * 1000))
+    asked = {**made.request, "history": options.history} if options.history is not None else made.request
+    made = replace(made, created_at_ms=int(time.time() * 1000), request=asked)
     if wanted is not None or options.why_not is not None:
         from ballast.core.planner.explain import why, why_not
 

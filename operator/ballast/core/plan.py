@@ -103,6 +103,8 @@ class Plan:
     """The least bytes any plan could move to reach the bands this one reached."""
     bound_method: str = ""
     allow_replication_factor_change: bool = False
+    request: dict[str, Any] = field(default_factory=dict)
+    """What was asked, so that the same can be asked again (``planner.request``); empty where no planner made it."""
     summary: dict[str, Any] = field(default_factory=dict)
     """Before and after figures for people and reports; never read back by the executor."""
 

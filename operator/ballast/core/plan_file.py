@@ -39,6 +39,7 @@ def dumps(plan: Plan) -> str:
         "obstacles": [
             {"code": o.code, "subject": o.subject, "detail": o.detail, "remedy": o.remedy} for o in plan.obstacles
         ],
+        "request": plan.request,
         "summary": plan.summary,
         "elections": [{"topic": e.topic, "partition": e.partition} for e in plan.elections],
     }
@@ -134,6 +135,8 @@ def _plan(r: Reader) -> Plan:
         bound_bytes=bound.optional_integer("bytes"),
         bound_method=bound.text("method"),
         allow_replication_factor_change=r.flag("allow_replication_factor_change"),
+        # Older plans do not have it, and can be carried out all the same.
+        request=r.mapping("request") if r.has("request") else {},
         summary=r.mapping("summary"),
     )
     if plan.status not in STATUSES:

@@ -15,6 +15,7 @@ from ballast.core.planner.moves import moves_of
 from ballast.core.planner.obstacles import obstacles_of
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem import Problem, loads_before, problem_of
+from ballast.core.planner.request import dump_request
 from ballast.core.planner.scope import Scope, scope_of
 from ballast.core.planner.search.run import search
 from ballast.core.planner.search.world import World
@@ -50,6 +51,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
         bound_bytes=bound.bytes,
         bound_method=bound.method,
         allow_replication_factor_change=any(m.changes_replication_factor for m in moves),
+        request=dump_request(intent, policy, seed),
         summary=summary_of(state, intent, problem, policy, moves, before, after),
     )
     findings = check(state, made, intent, loads=loads, policy=policy)

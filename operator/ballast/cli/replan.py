@@ -1,0 +1,69 @@
+"""The same question asked again: a new plan for what a saved plan wanted, and how the two differ."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from ballast.cli.run_screen import say
+from ballast.cli.tables import human_bytes
+from ballast.errors import Infeasible, UsageError
+
+if TYPE_CHECKING:
+    from ballast.core.cluster import ClusterState
+    from ballast.core.plan import Move, Plan
+
+SHOWN: Final = 5
+"""Moves of each kind of difference that are named."""
+
+
+def replanned(plan: Plan, state: ClusterState) -> Plan:
+    """What the planner answers now to what this plan was made for; the difference is told on the way."""
+    from ballast.core.planner import Loads
+    from ballast.core.planner import plan as make_plan
+    from ballast.core.planner.request import load_request
+
+    if not plan.request:
+        raise UsageError(
+            "The plan does not say what was asked for, so it cannot be made again.",
+            hint="Make a new plan with ballast plan, or give --on-drift fit to carry out the part that still holds.",
+        )
+    intent, policy, seed = load_request(plan.request)
+    history = plan.request.get("history")
+    if history is not None:
+        from ballast.wiring.loads import HistoryPolicy, loads_from_history
+
+        loads = loads_from_history(state, HistoryPolicy(store=str(history)), now=datetime.now(UTC))
+    else:
+        loads = Loads.from_state(state)
+    made = make_plan(state, intent, loads=loads, policy=policy, seed=seed)
+    made = replace(made, created_at_ms=int(time.time() * 1000), request=plan.request)
+    if made.status == "infeasible":
+        first = made.obstacles[0]
+        raise Infeasible(f"Planned again, {first.subject}: {first.detail}.", hint=first.remedy or None)
+    for line in difference(plan, made):
+        say(line)
+    return made
+
+
+def difference(before: Plan, after: Plan) -> list[str]:
+    """How the new plan differs from the old one, in lines for people."""
+    old, new = {m.name: m for m in before.moves}, {m.name: m for m in after.moves}
+    same = [n for n, m in new.items() if n in old and (old[n].old, old[n].new) == (m.old, m.new)]
+    whole = (
+        f"Planned again ({after.intent}): {len(new)} moves instead of {len(old)}, "
+        f"{human_bytes(after.bytes_moved)} to copy instead of {human_bytes(before.bytes_moved)}; "
+        f"{len(same)} moves are the same."
+    )
+    lines = [whole]
+    lines += _listed("no longer", [m for n, m in old.items() if n not in new])
+    lines += _listed("new", [m for n, m in new.items() if n not in old])
+    lines += _listed("other", [m for n, m in new.items() if n in old and n not in same])
+    return lines
+
+
+def _listed(word: str, moves: list[Move]) -> list[str]:
+    lines = [f"  {word}: {m.name} {list(m.old)} → {list(m.new)}" for m in moves[:SHOWN]]
+    return [*lines, f"  {word}: … and {len(moves) - SHOWN} more"] if len(moves) > SHOWN else lines
