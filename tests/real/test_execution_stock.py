@@ -113,3 +113,62 @@ def test_existing_moves_stop_execute_with_the_stock_words(at: Scene) -> None:
     answer = ours(at, "--cancel", "--reassignment-json-file", first)
     assert answer.code == 0
     assert at.throttles(topic) == {}
+
+
+def test_additional_moves_are_followed_by_one_keeper(at: Scene) -> None:
+    """The keeper of the first moves lets go, the next one follows both to their ends, and both throttles are taken back."""
+    first, second = "stockfirst", "stockmore"
+    at.topic(first, {0: (1, 2)}, mib=12)
+    at.topic(second, {0: (1, 2)}, mib=2)
+    one, more = moves_file(at, first, {0: (3, 2)}), moves_file(at, second, {0: (2, 3)})
+    assert ours(at, "--execute", "--reassignment-json-file", one, "--throttle", "500000").code == 0
+    answer = ours(at, "--execute", "--reassignment-json-file", more, "--throttle", "1000000", "--additional")
+    assert answer.code == 0
+    assert f"Successfully started partition reassignment for {second}-0" in answer.out
+    assert f"{first}-0: replicas: " in stock(at, "--list").out, "the first goes on under its throttle"
+    until(lambda: at.replicas(TopicPartition(second, 0)) == (2, 3))
+    until(lambda: at.replicas(TopicPartition(first, 0)) == (3, 2))
+    until(lambda: at.throttles(first) == at.throttles(second) == {})
+    until(lambda: all(r.ended for r in at.runs().values()))
+    assert {r.status.value for r in list(at.runs().values())[-2:]} == {"done"}
+
+
+def test_our_own_move_is_cancelled_while_its_keeper_follows_it(at: Scene) -> None:
+    """The keeper lets go and the order before comes back: this time the journal knows it."""
+    topic = "stockkept"
+    at.topic(topic, {0: (1, 2)}, mib=20)
+    path = moves_file(at, topic, {0: (2, 3)})
+    assert ours(at, "--execute", "--reassignment-json-file", path, "--throttle", "500000").code == 0
+    answer = ours(at, "--cancel", "--reassignment-json-file", path)
+    assert answer.code == 0, answer.out
+    assert f"Successfully cancelled partition reassignment for: {topic}-0" in answer.out
+    until(lambda: at.replicas(TopicPartition(topic, 0)) == (1, 2))
+    assert at.throttles(topic) == {}
+
+
+def test_clean_takes_what_the_stock_tool_left_and_nothing_else(at: Scene) -> None:
+    """Nothing while its move needs it; afterwards lists and rates with the proof, and not the rate that a person set."""
+    topic = "stockstale"
+    at.topic(topic, {0: (1, 2)})
+    theirs = ConfigChange(ConfigResource("broker", "3"), "leader.replication.throttled.rate", "set", "66666666")
+    at.change(theirs)
+    path = moves_file(at, topic, {0: (2, 1)})
+    grown = moves_file(at, "stockstale2", {0: (1, 2)})
+    at.topic("stockstale2", {0: (1,)}, mib=6)
+    assert stock(at, "--execute", "--reassignment-json-file", grown, "--throttle", "50000").code == 0
+    standing = at.throttles("stockstale2")
+    assert json.loads(at.finish("throttles", "--clean", "--yes", "--output", "json"))["removed"] == []
+    assert at.throttles("stockstale2") == standing
+    # Nobody has to wait for the rest of the two minutes that this rate would take.
+    hurry = [(b, f"{side}.replication.throttled.rate") for b in "12" for side in ("leader", "follower")]
+    for broker, key in hurry:
+        at.change(ConfigChange(ConfigResource("broker", broker), key, "set", "50000000"))
+    until(lambda: at.in_sync(TopicPartition("stockstale2", 0)) == {1, 2})
+    assert stock(at, "--execute", "--reassignment-json-file", path, "--throttle", "500000").code == 0
+    told = json.loads(at.finish("throttles", "--output", "json"))["throttles"]
+    why = {(t["name"], t["key"]): t["why"] for t in told if t["stale"]}
+    assert "no replica of stockstale2 is moving" in why["stockstale2", "leader.replication.throttled.replicas"]
+    out = json.loads(at.finish("throttles", "--clean", "--yes", "--output", "json"))
+    assert {"stockstale2", "1", "2"} <= {r["name"] for r in out["removed"]}
+    assert at.throttles("stockstale2") == {"broker 3 leader.replication.throttled.rate": "66666666"}
+    at.change(ConfigChange(theirs.resource, theirs.key, "delete"))
