@@ -175,6 +175,8 @@ def _at_rest(move: Move, replicas: tuple[int, ...], leader: int) -> Verdict | No
 
 
 def _destinations(move: Move, state: ClusterState, room: Mapping[int, int]) -> Verdict | None:
+    # A plan may be older than what producers have written since.
+    size = max(move.size_bytes, _present_size(state, move.name))
     for broker_id in move.adding:
         broker = state.broker(broker_id)
         if broker is None or not broker.alive:
@@ -191,12 +193,31 @@ def _destinations(move: Move, state: ClusterState, room: Mapping[int, int]) -> V
                 f"Broker {broker_id}, where {move.name} is to go, is cordoned.",
                 "Remove its log dirs from cordoned.log.dirs, or make a new plan without it.",
             )
-        free = room.get(broker_id)
-        if free is not None and move.size_bytes > free:
+        full = _full(move, broker, size, room)
+        if full is not None:
+            return full
+    return None
+
+
+def _present_size(state: ClusterState, name: TopicPartition) -> int:
+    row = state.index[name]
+    p = state.partitions
+    return int(p.size_bytes[p.start[row] : p.start[row + 1]].max())
+
+
+def _full(move: Move, broker: Broker, size: int, room: Mapping[int, int]) -> Verdict | None:
+    """Does the replica not fit: on the broker's disks together, or in the log dir that the move asks for?"""
+    places = {f"Broker {broker.id}": room.get(broker.id)}
+    asked = dict(zip(move.new, move.log_dirs or (), strict=False)).get(broker.id)
+    for log_dir in broker.log_dirs:
+        if log_dir.path == asked and log_dir.usable_bytes != UNKNOWN:
+            places[f"Log dir {asked} of broker {broker.id}"] = log_dir.usable_bytes
+    for place, free in places.items():
+        if free is not None and size > free:
             return Verdict(
                 "destination-full",
-                f"broker {broker_id}",
-                f"Broker {broker_id} has {mb(max(free, 0))} to spare and {move.name} needs {mb(move.size_bytes)}.",
+                f"broker {broker.id}",
+                f"{place} has {mb(max(free, 0))} to spare and {move.name} needs {mb(size)}.",
                 "Free disk space there, or make a new plan.",
             )
     return None

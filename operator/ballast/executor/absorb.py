@@ -14,7 +14,7 @@ from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.executor.observation import Picture, target
 from ballast.executor.patience import marked, overdue
 from ballast.executor.run import FINAL, ElectionStage, MoveRun, Now, Phase, Run, Stage, with_moves
-from ballast.executor.stalls import stall_cause
+from ballast.executor.stalls import is_broken, stall_cause
 from ballast.executor.transitions import elect_to, move_to
 from ballast.ports.cluster import PartitionState
 
@@ -224,16 +224,17 @@ def _stall(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     """Named as stalled when nothing has arrived for too long or too little in its time; as moving again when neither is so.
 
     Judged when something new is known of its destinations: they were read, or one is dead and cannot be.
+    What is plainly broken is named as soon as the cluster has had time to show the move.
     """
-    dead = any(b not in picture.alive for b in m.move.adding)
-    if picture.logs is None and not dead:
+    broken = is_broken(m, picture)
+    if picture.logs is None and not broken:
         return m
     state = picture.partitions.get(m.move.name)
     late = overdue(run, m, state.leader if state is not None else UNKNOWN, now)
     idle = now.s - m.grown_at_s >= run.policy.stall_after_s
-    if m.stage is Stage.STALLED and not (dead or late or idle) and m.grown_at_s > m.entered_s:
+    if m.stage is Stage.STALLED and not (broken or late or idle) and m.grown_at_s > m.entered_s:
         return replace(move_to(m, Stage.MOVING, now), grown_at_s=now.s)
-    begins = idle or bool(late) or (dead and now.s - m.entered_s >= run.policy.submit_grace_s)
+    begins = idle or bool(late) or (broken and now.s - m.entered_s >= run.policy.submit_grace_s)
     if m.stage is Stage.MOVING and not begins:
         return m
     cause = stall_cause(run, m, picture, crawling="" if idle else late)

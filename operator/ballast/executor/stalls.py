@@ -55,6 +55,16 @@ class _Case(NamedTuple):
         return None if logs is None else logs.replicas.get(self.m.move.name, ())
 
 
+def is_broken(m: MoveRun, picture: Picture) -> bool:
+    """Is a destination plainly unable to take the copy: dead, or without a replica while one of its log dirs has failed?"""
+    for broker in m.move.adding:
+        logs = (picture.logs or {}).get(broker)
+        failed = logs is not None and any(d.error for d in logs.dirs) and not logs.replicas.get(m.move.name)
+        if failed or broker not in picture.alive:
+            return True
+    return False
+
+
 def stall_cause(run: Run, m: MoveRun, picture: Picture, *, crawling: str = "") -> Cause:
     """The first cause that the picture proves."""
     case = _Case(run, m, picture, crawling)
@@ -92,7 +102,11 @@ def _disks(case: _Case) -> Cause | None:
             continue
         failed = next((d for d in logs.dirs if d.error), None)
         if failed is not None:
-            return Cause("log-dir-failed", f"Log dir {failed.path} of broker {broker} has failed: {failed.error}.")
+            return Cause(
+                "log-dir-failed",
+                f"Log dir {failed.path} of broker {broker} has failed ({failed.error}), as a disk does that is full or "
+                "broken: make room or replace it and restart the broker, or cancel.",
+            )
         free = [d.usable_bytes for d in logs.dirs]
         if free and min(free) != UNKNOWN and max(free) < max(m.left_bytes // max(len(m.move.adding), 1), 1):
             said = f"Broker {broker} has {mb(max(free))} of disk left and {mb(m.left_bytes)} are still to come."
