@@ -33,6 +33,7 @@ from ballast.wiring.runs import journal_of
 
 pytestmark = pytest.mark.kafka
 PARTITIONS = 4000
+OWNER = "kafka:a secret word"
 LONG_NAME = "a-topic-whose-name-is-as-long-as-kafka-allows-".ljust(249, "x")
 
 
@@ -136,6 +137,7 @@ def chroot(hosts: str, root: str) -> Iterator[tuple[str, KazooClient]]:
     finally:
         inside.stop()
         inside.close()
+        base.add_auth("digest", OWNER)
         delete_tree(base, root)
         base.stop()
         base.close()
@@ -226,7 +228,7 @@ def test_znodes_that_belong_to_a_digest_user(zk23: Sandbox) -> None:
     name = TopicPartition("t", 0)
     with chroot(zk23.zookeeper, f"/owned-{uuid.uuid4().hex[:8]}") as (hosts, theirs):
         acl = [make_digest_acl("kafka", "a secret word", all=True)]
-        theirs.add_auth("digest", "kafka:a secret word")
+        theirs.add_auth("digest", OWNER)
         for path, value in (
             ("/brokers/ids/1", b"{}"),
             ("/brokers/topics/t", b'{"partitions": {"0": [1, 2]}}'),
