@@ -15,6 +15,7 @@ from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigs
 from ballast.adapters.kafka_python import Wire, code_name, raise_for
 from ballast.adapters.reassignments import WRITE_ONCE
 from ballast.adapters.responses import read_config_entries
+from ballast.adapters.rights import explained
 from ballast.core.cluster import ConfigValue
 from ballast.errors import BallastError
 from ballast.ports.cluster import OK, ConfigChange, ConfigResource, Outcome
@@ -157,9 +158,16 @@ def _alter_together(
     return {
         ConfigResource(_NAMES[r.resource_type], r.resource_name): OK
         if r.error_code == 0
-        else Outcome(ok=False, code=code_name(r.error_code), message=r.error_message or "")
+        else _refused(
+            code_name(r.error_code), r.error_message, ConfigResource(_NAMES[r.resource_type], r.resource_name)
+        )
         for r in response.responses
     }
+
+
+def _refused(code: str, message: str | None, resource: ConfigResource) -> Outcome:
+    what = f"a change of configs of {resource.kind} {resource.name}"
+    return Outcome(ok=False, code=code, message=explained(code, message, what))
 
 
 def _no_answer(failure: BallastError) -> Outcome:

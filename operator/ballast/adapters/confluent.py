@@ -18,6 +18,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
 from ballast.adapters import librdkafka
+from ballast.adapters.rights import forbidden
 from ballast.adapters.security import Security
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Refused, Unavailable
@@ -141,9 +142,7 @@ class Admin:
                 hint="Check the client properties (--command-config).",
             )
         if error.code() in _FORBIDDEN:
-            return AuthorizationFailed(
-                f"The cluster does not let us ask for {what}.",
-                hint="Grant our user the ACLs that docs/security.md lists.",
-            )
+            sentence, hint = forbidden(what)
+            return AuthorizationFailed(sentence, hint=hint)
         sentence = f"Asked for {what}, the cluster answered {error.name()}: {self._security.redact(error.str())}"
         return Unavailable(sentence) if error.retriable() else Refused(sentence)

@@ -13,6 +13,7 @@ from kafka.protocol.admin import ElectLeadersRequest
 
 from ballast.adapters.kafka_python import Wire, code_name, raise_for
 from ballast.adapters.reassignments import WRITE_ONCE
+from ballast.adapters.rights import explained
 from ballast.core.cluster import TopicPartition
 from ballast.errors import BallastError, Refused
 from ballast.ports.cluster import OK, Outcome
@@ -71,4 +72,6 @@ def _elect_chunk(wire: Wire, names: Sequence[TopicPartition], *, unclean: bool) 
 
 
 def _outcome(code: int, message: str | None) -> Outcome:
-    return OK if code in {0, _NOT_NEEDED} else Outcome(ok=False, code=code_name(code), message=message or "")
+    if code in {0, _NOT_NEEDED}:
+        return OK
+    return Outcome(ok=False, code=code_name(code), message=explained(code_name(code), message, "leader elections"))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
+import uuid
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -27,7 +28,7 @@ from ballast.adapters import elections as election_requests
 from ballast.adapters import log_dirs as log_dir_requests
 from ballast.adapters import reassignments as reassignment_requests
 from ballast.adapters.confluent import Admin
-from ballast.adapters.kafka_python import Wire, raise_for
+from ballast.adapters.kafka_python import Wire, denied, raise_for
 from ballast.adapters.responses import (
     Metadata,
     changes,
@@ -64,6 +65,9 @@ _API_KEYS: Final = {"incremental-configs": 44, "elections": 43, "transactions": 
 _QUORUM: Final = 55
 _DESCRIBE_CLUSTER: Final = 60
 _FENCED_SINCE: Final = 2
+_TOPIC_FORBIDDEN: Final = 29
+OWN_PREFIX: Final = "__ballast_"
+"""Ballast's own topics, to which it has rights of its own."""
 
 
 class ZooKeeperView(Protocol):
@@ -271,7 +275,23 @@ class KafkaCluster:
             # A broker that has just started answers before the controller has told it of the cluster.
             self._wire.reconnect()
             raise Unavailable("The broker that was asked does not know its cluster yet.", hint="Try again in a moment.")
+        if all(t.name.startswith(OWN_PREFIX) for t in metadata.columns.topics):
+            metadata = replace(metadata, gaps=(*metadata.gaps, *self._hidden_topics()))
         return metadata
+
+    def _hidden_topics(self) -> tuple[Gap, ...]:
+        """Is the cluster empty, or may we see none of its topics?
+
+        What we may not describe is left out in silence; asked for by name it is refused, whether it exists or not.
+        """
+        name = f"ballast-{uuid.uuid4()}"
+
+        def make() -> Any:
+            wanted = [MetadataRequest.MetadataRequestTopic(name=name)]
+            return MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+
+        codes = {t.error_code for t in self._wire.ask("topics", make).topics}
+        return (Gap("cluster", "topics", denied("topics").message),) if _TOPIC_FORBIDDEN in codes else ()
 
     def _listed(self) -> dict[TopicPartition, Change] | None:
         """The moves in flight; None where the cluster cannot say."""

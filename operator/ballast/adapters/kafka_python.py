@@ -25,6 +25,7 @@ from kafka.protocol.metadata import MetadataRequest
 from ballast.adapters.diagnosis import knock, login_refused, no_such_mechanism, parse_servers
 from ballast.adapters.oauth import TokenSource
 from ballast.adapters.retry import RetryPolicy
+from ballast.adapters.rights import forbidden
 from ballast.adapters.security import Security
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Refused, Unavailable
 
@@ -305,10 +306,8 @@ class Wire:
 
 def denied(what: str) -> AuthorizationFailed:
     """The cluster knows us and forbids this."""
-    return AuthorizationFailed(
-        f"The cluster does not let us ask for {what}.",
-        hint="Grant our user the ACLs that docs/security.md lists.",
-    )
+    sentence, hint = forbidden(what)
+    return AuthorizationFailed(sentence, hint=hint)
 
 
 def code_name(code: int) -> str:

@@ -15,6 +15,7 @@ from kafka.protocol.metadata import MetadataRequest
 from ballast.adapters.kafka_python import Wire, code_name, raise_for
 from ballast.adapters.responses import read_partition_states, read_reassignments
 from ballast.adapters.retry import RetryPolicy
+from ballast.adapters.rights import explained
 from ballast.core.cluster import TopicPartition
 from ballast.errors import BallastError, Refused
 from ballast.ports.cluster import OK, Outcome, Reassignment
@@ -104,7 +105,9 @@ def _topics(targets: Targets) -> list[Any]:
 
 
 def _outcome(code: int, message: str | None) -> Outcome:
-    return OK if code == 0 else Outcome(ok=False, code=code_name(code), message=message or "")
+    if code == 0:
+        return OK
+    return Outcome(ok=False, code=code_name(code), message=explained(code_name(code), message, "a reassignment"))
 
 
 def _unanswered(names: Sequence[TopicPartition], message: str) -> dict[TopicPartition, Outcome]:

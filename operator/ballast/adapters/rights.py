@@ -1,0 +1,39 @@
+"""Which right each question to a cluster takes, in the words of docs/acls.md: a refusal names what is missing."""
+
+from __future__ import annotations
+
+from typing import Final
+
+PAGE: Final = "docs/acls.md"
+_RIGHTS: Final = (
+    ("topics", "Describe on the topics"),
+    ("reassignments in flight", "Describe on the cluster"),
+    ("a reassignment", "Alter on the cluster"),
+    ("leader elections", "Alter on the cluster"),
+    ("log dirs", "Describe on the cluster"),
+    ("a log dir move", "Alter on the cluster"),
+    ("the controller quorum", "Describe on the cluster"),
+    ("configs of broker", "DescribeConfigs on the cluster"),
+    ("configs of topic", "DescribeConfigs on the topic"),
+    ("a change of configs of broker", "AlterConfigs on the cluster"),
+    ("a change of configs of topic", "AlterConfigs on the topic"),
+)
+
+
+def right_for(what: str) -> str | None:
+    """The right that a question takes, such as ``Describe on the cluster``; None where no single one can be named."""
+    return next((right for words, right in _RIGHTS if what.startswith(words)), None)
+
+
+def forbidden(what: str) -> tuple[str, str]:
+    """The sentence and the hint for a question that the cluster forbids."""
+    right = right_for(what)
+    takes = f": it takes {right}" if right else ""
+    return f"The cluster does not let us ask for {what}{takes}.", f"Grant our user the rights that {PAGE} lists."
+
+
+def explained(code: str, message: str | None, what: str) -> str:
+    """A broker's message about one thing that was asked for; where it forbids, with the right that is missing."""
+    right = right_for(what) if code.endswith("AUTHORIZATION_FAILED") else None
+    takes = f"{what} takes {right}" if right else ""
+    return " ".join(part for part in (f"{message.rstrip('.')};" if message and takes else message, takes) if part)
