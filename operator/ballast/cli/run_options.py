@@ -104,6 +104,7 @@ def execution_options(command: F) -> F:
         "throttle",
         "link",
         "raise_throttle",
+        "keep_rates",
         "moves_in",
         "moves_out",
         "moves_at_once",
@@ -147,6 +148,11 @@ def execution_options(command: F) -> F:
             metavar="RATE",
             help="What each broker's network carries in each direction: --throttle auto keeps within what is left of it.",
         ),
+        click.option(
+            "--keep-rates",
+            is_flag=True,
+            help="Leave rates that stand on a broker as they are and copy within them, also beside throttled moves of others.",
+        ),
         click.option("--raise-throttle", is_flag=True, help="Raise a throttle that producers would outrun."),
         click.option(
             "--throttle",
@@ -182,6 +188,7 @@ def policy_from(options: Mapping[str, Any]) -> ExecutionPolicy:
         throttle_per_broker=throttle.brokers,
         throttle_auto=throttle.auto,
         raise_throttle=options["raise_throttle"],
+        keep_existing_rates=options["keep_rates"],
         one_batch_at_a_time=options["one_batch"],
         **{k: v for k, v in given.items() if v is not None},
     )

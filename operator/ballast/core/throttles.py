@@ -45,7 +45,7 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What we changed of one setting."""
+    """What we changed of one setting; without ``ours``, a rate that somebody took over and that is left to them."""
 
     prior: str | None
     """The resource's own value before us; None when it had none."""
@@ -158,10 +158,17 @@ def _settle_rate(
         out.changes[setting] = wanted
         out.after[setting] = out.intent[setting]
         return
-    if now not in held.ours and now != held.prior:
-        out.taken_over[setting] = now
-        out.after[setting] = None
+    if _is_theirs(now, held):
+        if held.ours:
+            out.taken_over[setting] = now
+        # A line without values of ours remembers whose it is, so that it is not set over at the next occasion.
+        left = Held(now, frozenset()) if wanted is not None and now is not None else None
+        if left != held:
+            out.after[setting] = left
         return
+    if not held.ours:
+        # It was left to somebody, and they have taken it away: what they had is not ours to bring back.
+        held = Held(None, frozenset())
     text = held.prior if wanted is None else wanted
     if text != now:
         out.intent[setting] = held if wanted is None else Held(held.prior, held.ours | {wanted})
@@ -169,6 +176,13 @@ def _settle_rate(
     after = None if wanted is None else Held(held.prior, frozenset({wanted}))
     if after != held:
         out.after[setting] = after
+
+
+def _is_theirs(now: str | None, held: Held) -> bool:
+    """Has somebody changed a rate of ours, or does one stand that was left to them?"""
+    if not held.ours:
+        return now is not None
+    return now not in held.ours and now != held.prior
 
 
 @dataclass(frozen=True, slots=True)

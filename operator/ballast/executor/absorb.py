@@ -31,6 +31,8 @@ class _Look:
 
 def absorb(run: Run, picture: Picture, now: Now) -> Run:
     """The run after this look; no effect is decided here."""
+    if run.rates_of_others != picture.rates_of_others:
+        run = replace(run, rates_of_others=picture.rates_of_others)
     changed: dict[TopicPartition, MoveRun] = {}
     for name, m in run.moves.items():
         if m.stage in FINAL or name not in picture.names:

@@ -183,11 +183,13 @@ def wanted_throttle(run: Run, alive: frozenset[int]) -> Aim:
         aim |= entries(holding)
         involved = brokers_involved(holding)
         waiting = brokers_involved(m.move for m in run.moves.values() if m.stage is Stage.PLANNED)
+        # Where moves of others run under their rate, it stays: what of ours must go on there shares it.
+        theirs = set() if run.policy.override_rates_of_others else run.rates_of_others.keys()
         for broker, rate in broker_rates(run, involved | waiting).items():
             for key in (LEADER_RATE, FOLLOWER_RATE):
                 setting = Setting("broker", str(broker), key)
                 stands = setting in (run.applied or {})
-                if stands or (broker in alive and broker in involved):
+                if stands or (broker in alive and broker in involved and broker not in theirs):
                     aim[setting] = frozenset({str(rate)})
     if run.policy.log_dir_throttle_bytes_per_s is not None:
         value = frozenset({str(run.policy.log_dir_throttle_bytes_per_s)})

@@ -199,7 +199,7 @@ class Driver:
             self._cluster, load_ledger(self._journal.read()), keep_existing_rates=run.policy.keep_existing_rates
         )
         self._others = self._needed_by_others(run.id, self._throttler.ledger)
-        self._looker = Looker(self._cluster, self._clock, run.policy)
+        self._looker = Looker(self._cluster, self._clock, run.policy, lambda: self._throttler.ledger)
         self._run = self._written = run
         self._measured = False
         self._listener.hear(RunBegan(run, resumed))

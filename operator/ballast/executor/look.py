@@ -7,16 +7,18 @@ A reading that took long is repeated less often, so that looking never takes mor
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, TopicPartition
+from ballast.core.throttles import Ledger
 from ballast.executor.observation import Needs, Picture
 from ballast.executor.policy import ExecutionPolicy
-from ballast.ports.cluster import BrokerLogs, ClusterReader
+from ballast.executor.strangers import rates_of_others
+from ballast.ports.cluster import BrokerLogs, ClusterReader, Reassignment
 from ballast.ports.time import Clock
 
 FULL_EVERY_S: Final = 60.0
@@ -48,9 +50,20 @@ class _Cadence:
 class Looker:
     """Keeps what the last readings said."""
 
-    def __init__(self, cluster: ClusterReader, clock: Clock, policy: ExecutionPolicy) -> None:
+    def __init__(
+        self,
+        cluster: ClusterReader,
+        clock: Clock,
+        policy: ExecutionPolicy,
+        ledger: Callable[[], Ledger] = dict,
+    ) -> None:
+        """``ledger`` tells which throttle settings are ours now."""
         self._cluster = cluster
         self._clock = clock
+        self._ledger = ledger if policy.throttled else None
+        self._others = _Cadence(policy.guard_s)
+        self._foreign: frozenset[TopicPartition] = frozenset()
+        self._rates_of_others: Mapping[int, int] = {}
         self._full = _Cadence(FULL_EVERY_S)
         self._light = _Cadence(policy.guard_s)
         self._logs = _Cadence(policy.progress_s)
@@ -100,9 +113,22 @@ class Looker:
             alive=state.alive,
             logs=self._read_logs(needs.logs & state.alive),
             state=state,
+            rates_of_others=self._read_others({n: r for n, r in listed.items() if n not in needs.names}),
             growth=grown,
             sizes=self._sizes,
         )
+
+    def _read_others(self, foreign: Mapping[TopicPartition, Reassignment]) -> Mapping[int, int]:
+        """The rates that moves of others run under; read anew when their moves are others than before, or from time to time."""
+        if self._ledger is None or not foreign:
+            self._foreign, self._rates_of_others = frozenset(), {}
+            return {}
+        now_s = self._clock.monotonic_s()
+        if self._foreign != foreign.keys() or self._others.due(now_s):
+            self._rates_of_others = rates_of_others(self._cluster, foreign, self._ledger())
+            self._foreign = frozenset(foreign)
+            self._others.took(now_s, self._clock.monotonic_s())
+        return self._rates_of_others
 
     def _read_logs(self, brokers: Collection[int]) -> Mapping[int, BrokerLogs] | None:
         now_s = self._clock.monotonic_s()

@@ -194,6 +194,8 @@ class Run:
     auto: AutoReading | None = None
     headroom: Mapping[int, int] = field(default_factory=dict)
     """Bytes/s that each broker's network has left for moves, as last measured; empty where no link is stated."""
+    rates_of_others: Mapping[int, int] = field(default_factory=dict)
+    """Brokers on which somebody else's throttled moves are in flight now, with their rate in bytes/s: see ``strangers``."""
     inbound: Mapping[TopicPartition, float] = field(default_factory=dict)
     """Bytes/s that producers write to each partition, as measured."""
     verdicts: tuple[Verdict, ...] = ()

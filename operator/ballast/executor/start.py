@@ -118,7 +118,26 @@ def _judge(
         foreign = guards.in_flight(m.move, target(listed)) if listed is not None else None
         if foreign is not None:
             verdicts[m.move.name] = foreign
+        elif m.move.name not in verdicts and (theirs := _under_their_rate(run, m.move, state)) is not None:
+            verdicts[m.move.name] = theirs
     return _too_slow(run, moves, state, verdicts)
+
+
+def _under_their_rate(run: Run, move: Move, state: ClusterState) -> Verdict | None:
+    """A broker of this move throttles somebody else's: setting our rate there, or copying beside them, would slow them."""
+    policy = run.policy
+    if not policy.throttled or policy.keep_existing_rates or policy.override_rates_of_others:
+        return None
+    busy = sorted(brokers_involved([move]) & run.rates_of_others.keys())
+    if not busy or guards.repairs(move, state, state.index[move.name]):
+        return None
+    return Verdict(
+        "foreign-throttle",
+        f"broker {busy[0]}",
+        f"Somebody else's moves on broker {busy[0]} run under their throttle of {mb(run.rates_of_others[busy[0]])}/s, "
+        f"and {move.name} would take part of it or change it.",
+        "It waits until they have ended; --keep-rates shares their rate instead.",
+    )
 
 
 def only_log_dirs(move: Move) -> bool:
@@ -142,6 +161,8 @@ def _too_slow(
     if not run.policy.throttled or not run.inbound:
         return run, out
     rates = broker_rates(run, brokers_involved(m.move for m in waiting))
+    if not run.policy.override_rates_of_others:
+        rates |= {b: rate for b, rate in run.rates_of_others.items() if b in rates}
     raised = dict(run.rates)
     for m in waiting:
         inbound = run.inbound.get(m.move.name, 0.0)
@@ -158,6 +179,8 @@ def _too_slow(
 
 def _not_raised(run: Run, lack: RateShortfall) -> tuple[str, str] | None:
     """Why this rate is not raised to what the move needs, and what to do; None where it is."""
+    if lack.broker in run.rates_of_others and not run.policy.override_rates_of_others:
+        return f"{lack}; that throttle is somebody else's, whose moves run under it.", "It waits until they have ended."
     most = ceiling(run, lack.broker)
     if run.policy.throttle_auto and lack.needed_bytes_per_s > most:
         headroom = f"{lack}, and auto may give broker {lack.broker} at most {mb(most)}/s."

@@ -172,7 +172,7 @@ def test_policy_from_options() -> None:
     options = dict.fromkeys(
         ("throttle", "link", "moves_in", "moves_out", "moves_at_once", "bytes_at_once", "cancel_stalled_after")
     )
-    given = {**options, "patience": 5.0, "raise_throttle": True, "one_batch": False}
+    given = {**options, "patience": 5.0, "raise_throttle": True, "keep_rates": False, "one_batch": False}
     assert policy_from(given) == ExecutionPolicy(refusal_patience_s=5.0, raise_throttle=True)
     assert policy_from({**given, "throttle": Throttle(auto=True), "link": 5}) == ExecutionPolicy(
         refusal_patience_s=5.0, raise_throttle=True, throttle_auto=True, link_bytes_per_s=5

@@ -107,6 +107,23 @@ def test_rate_that_somebody_changed_is_left() -> None:
     assert out.after == {RATE: None}
 
 
+def test_rate_that_somebody_took_over_is_theirs_for_the_rest_of_the_run() -> None:
+    """The next occasion does not set it over, whatever they change it to; it ends with the run, or when they take it away."""
+    wanted = {RATE: frozenset({"5"})}
+    first = settle(wanted, {RATE: Held("9", frozenset({"5"}))}, {RATE: "7"})
+    assert (first.changes, first.taken_over) == ({}, {RATE: "7"})
+    left = first.after[RATE]
+    assert left == Held("7", frozenset())
+    for theirs in ("7", "6"):
+        again = settle(wanted, {RATE: left}, {RATE: theirs})
+        assert (again.changes, again.taken_over) == ({}, {})
+    ended = settle({}, {RATE: left}, {RATE: "7"})
+    assert (ended.changes, ended.after) == ({}, {RATE: None})
+    gone = settle(wanted, {RATE: left}, {RATE: None})
+    assert (gone.changes, gone.intent) == ({RATE: "5"}, {RATE: Held(None, frozenset({"5"}))})
+    assert settle({}, {RATE: left}, {RATE: None}).changes == {}
+
+
 def test_existing_rates_can_be_kept() -> None:
     """With ``keep_existing_rates`` a broker that has a rate keeps it, and one that has none gets ours."""
     other = Setting("broker", "2", FOLLOWER_RATE)
