@@ -9,7 +9,7 @@ replica that goes home gives its bytes back.
 
 from __future__ import annotations
 
-# ruff: noqa: FBT001, PLR0912, SIM108, SIM110 — compiled loops: no keyword arguments, no generators, one flat body.
+# ruff: noqa: FBT001, PLR0912, SIM110 — compiled loops: no keyword arguments, no generators, one flat body.
 from typing import Any, Final
 
 import numpy as np
@@ -36,6 +36,42 @@ def contains(values: Any, begin: int, end: int, wanted: int) -> bool:
     """Is the value in this run?"""
     for i in range(begin, end):
         if values[i] == wanted:
+            return True
+    return False
+
+
+@njit(cache=True)
+def excess_of(load: Any, low: Any, high: Any, broker: int) -> int:
+    """How far the broker is outside its bands."""
+    total = 0
+    for k in range(load.shape[1]):
+        total += excess(load[broker, k], low[broker, k], high[broker, k])
+    return total
+
+
+@njit(cache=True)
+def excesses(load: Any, low: Any, high: Any) -> Any:
+    """``excess_of`` every broker."""
+    out = np.zeros(len(load), np.int64)
+    for b in range(len(load)):
+        out[b] = excess_of(load, low, high, b)
+    return out
+
+
+@njit(cache=True)
+def is_over(load: Any, high: Any, broker: int) -> bool:
+    """Does the broker carry too much of anything?"""
+    for k in range(load.shape[1]):
+        if load[broker, k] > high[broker, k]:
+            return True
+    return False
+
+
+@njit(cache=True)
+def is_under(load: Any, low: Any, broker: int) -> bool:
+    """Does the broker carry too little of anything?"""
+    for k in range(load.shape[1]):
+        if load[broker, k] < low[broker, k]:
             return True
     return False
 
@@ -94,9 +130,9 @@ def copy_cost(world: Any, p: int, source: int, target: int) -> int:
 
 
 @njit(cache=True)
-def put(world: Any, load: Any, lead: Any, follow: Any, slot: int, target: int, budget: Any) -> None:
+def put(world: Any, load: Any, lead: Any, follow: Any, slot: int, target: int) -> None:
     """Move the slot's replica and keep every sum."""
-    start, cur, row, old_start, old, _, _, _, _, _, size, _, held = world[:13]
+    start, cur, row, old_start, old, _, _, _, _, _, size, _, held, _, _, _, budget = world
     p = row[slot]
     source = cur[slot]
     leader = slot == start[p]
@@ -130,10 +166,14 @@ def best_target(
         given = add_gain(load, low, high, source, cost, p, -1)
     best, best_score = -1, 0 if source >= 0 else NONE
     count = window[1]
+    at = window[0]
     homes = old_start[p + 1] - old_start[p]
     for j in range(count + homes):
         if j < count:
-            target = near[(window[0] + j) % len(near)]
+            target = near[at]
+            at += 1
+            if at == len(near):
+                at = 0
         else:
             target = old[old_start[p] + j - count]
         if target == source:
@@ -148,43 +188,39 @@ def best_target(
 
 @njit(cache=True)
 def sweep(
-    world: Any,
-    load: Any,
-    lead: Any,
-    follow: Any,
-    low: Any,
-    high: Any,
-    order: Any,
-    movable: Any,
-    near: Any,
-    width: int,
-    price: int,
-    budget: Any,
-    roam: bool,
+    world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, near: Any, width: int, price: int, roam: bool
 ) -> int:
-    """Offer every replica a better broker, in this order; returns how many took it."""
+    """Offer every replica a better broker, in the order of the slots; returns how many took it."""
     start, cur, row, old_start, old, _, _, _, _, _, size = world[:11]
-    gives = world[14]
+    gives, movable, budget = world[14:]
     resources = load.shape[1]
     most = np.zeros(resources, np.int64)
     for n in range(len(near)):
         for k in range(resources):
             short = low[near[n], k] - load[near[n], k]
             most[k] = max(most[k], short)
+    scarce = most.max() > 0
+    over = np.zeros(len(load), np.bool_)
+    for b in range(len(load)):
+        over[b] = is_over(load, high, b)
     window = np.zeros(2, np.int64)
     window[1] = min(width, len(near))
+    turn = 0
     changed = 0
-    for i in range(len(order)):
-        slot = order[i]
+    for slot in range(len(cur)):
+        turn += 7
+        if turn >= len(near):
+            turn %= len(near)
+        source = cur[slot]
         p = row[slot]
         if not movable[p]:
             continue
-        source = cur[slot]
         at_home = contains(old, old_start[p], old_start[p + 1], source)
-        if at_home and not (roam and gives[source]):
-            continue
-        cost = lead if slot == start[p] else follow
         if at_home:
+            # Where nothing is too much and nobody has too little, no move from here repairs anything.
+            if not (roam and gives[source] and (scarce or over[source])):
+                continue
+            cost = lead if slot == start[p] else follow
             # The most that this move could repair; most replicas are turned away here.
             hope = add_gain(load, low, high, source, cost, p, -1)
             for k in range(resources):
@@ -193,10 +229,13 @@ def sweep(
                 continue
             if budget[0] < size[p] or budget[1] < 1:
                 continue
-        window[0] = i * 7
+        window[0] = turn
         target, _ = best_target(world, load, lead, follow, low, high, slot, price, near, window)
         if target >= 0:
-            put(world, load, lead, follow, slot, target, budget)
+            put(world, load, lead, follow, slot, target)
+            over[target] = is_over(load, high, target)
+            if source >= 0:
+                over[source] = is_over(load, high, source)
             changed += 1
     return changed
 
@@ -207,6 +246,10 @@ def shift_leaders(world: Any, load: Any, lead: Any, follow: Any, low: Any, high:
     start, cur, _, old_start, old = world[:5]
     unlead, gives = world[13], world[14]
     changed = 0
+    out = np.zeros((len(load), 2), np.bool_)
+    for b in range(len(load)):
+        out[b, 0] = is_under(load, low, b)
+        out[b, 1] = is_over(load, high, b)
     for n in range(len(rows)):
         p = rows[n]
         first = start[p]
@@ -215,8 +258,15 @@ def shift_leaders(world: Any, load: Any, lead: Any, follow: Any, low: Any, high:
         best, best_score = -1, 0
         if unlead[leader]:
             best_score = NONE
-        elif not gives[leader] and leader == before:
-            continue
+        elif leader == before or toll == 0:
+            if leader == before and not gives[leader]:
+                continue
+            # Only a leader with too much, or a follower with too little, can gain.
+            useful = out[leader, 1]
+            for slot in range(first + 1, start[p + 1]):
+                useful |= out[cur[slot], 0]
+            if not useful:
+                continue
         given = 0
         for k in range(load.shape[1]):
             x = load[leader, k]
@@ -224,7 +274,7 @@ def shift_leaders(world: Any, load: Any, lead: Any, follow: Any, low: Any, high:
             given += excess(x, low[leader, k], high[leader, k]) - excess(x - d, low[leader, k], high[leader, k])
         for slot in range(first + 1, start[p + 1]):
             b = cur[slot]
-            if not may_lead(world, p, b):
+            if b < 0 or not may_lead(world, p, b):
                 continue
             score = given
             for k in range(load.shape[1]):
@@ -235,7 +285,11 @@ def shift_leaders(world: Any, load: Any, lead: Any, follow: Any, low: Any, high:
             if score > best_score:
                 best, best_score = slot, score
         if best >= 0:
+            heir = cur[best]
             hand_over(world, load, lead, follow, p, best)
+            for b in (leader, heir):
+                out[b, 0] = is_under(load, low, b)
+                out[b, 1] = is_over(load, high, b)
             changed += 1
     return changed
 
@@ -268,6 +322,50 @@ def pair_gain(load: Any, low: Any, high: Any, a: int, b: int, cost_a: Any, p: in
 
 
 @njit(cache=True)
+def best_mate(
+    world: Any,
+    load: Any,
+    lead: Any,
+    follow: Any,
+    low: Any,
+    high: Any,
+    slot: int,
+    b: int,
+    mates: Any,
+    samples: int,
+    offset: int,
+    price: int,
+    roam: bool,
+) -> tuple[int, int]:
+    """The best of some of broker b's replicas to change places with this slot's, and its score; -1 for none."""
+    start, cur, row, old_start, old = world[:5]
+    gives, movable, budget = world[14:]
+    p = row[slot]
+    a = cur[slot]
+    cost_a = lead if slot == start[p] else follow
+    to_b = copy_cost(world, p, a, b)
+    tries = min(len(mates), samples)
+    # The broker's replicas lie in the order of their sizes: strides try every size.
+    stride = len(mates) // tries
+    best, best_score = -1, 0
+    for m in range(tries):
+        other = mates[(offset + m * stride) % len(mates)]
+        q = row[other]
+        if cur[other] != b or q == p or not movable[q]:
+            continue
+        added = to_b + copy_cost(world, q, b, a)
+        cost_b = lead if other == start[q] else follow
+        score = pair_gain(load, low, high, a, b, cost_a, p, cost_b, q) * UNIT - price * added
+        if score <= best_score or added > budget[0]:
+            continue
+        if not (roam and gives[b]) and contains(old, old_start[q], old_start[q + 1], b):
+            continue
+        if fits(world, q, other, a):
+            best, best_score = other, score
+    return best, best_score
+
+
+@njit(cache=True)
 def swap_scan(
     world: Any,
     load: Any,
@@ -276,25 +374,23 @@ def swap_scan(
     low: Any,
     high: Any,
     slots: Any,
-    movable: Any,
     by_start: Any,
     by_slot: Any,
     partners: int,
     samples: int,
     seed: int,
     price: int,
-    budget: Any,
     roam: bool,
 ) -> int:
     """For each of these slots, look for a replica elsewhere to change places with; returns how many did.
 
     Partners are the homes of a replica that left home (undoing one move while making a smaller one) and a few
-    brokers drawn from ``seed``; of each partner's replicas a run of ``samples`` is tried.
+    brokers drawn from ``seed``; of each partner's replicas ``samples`` of all sizes are tried.
     """
-    start, cur, row, old_start, old = world[:5]
-    gives = world[14]
-    brokers = len(load)
+    cur, row, old_start, old = world[1:5]
+    gives, movable = world[14:16]
     draw = np.uint64(seed * 2 + 1)
+    off = excesses(load, low, high)
     changed = 0
     for n in range(len(slots)):
         slot = slots[n]
@@ -305,64 +401,43 @@ def swap_scan(
         away = not contains(old, old_start[p], old_start[p + 1], a)
         if not away and not (roam and gives[a]):
             continue
-        cost_a = lead if slot == start[p] else follow
         best, best_score = -1, 0
         homes = old_start[p + 1] - old_start[p] if away else 0
         for j in range(homes + partners):
             draw ^= draw << np.uint64(13)
             draw ^= draw >> np.uint64(7)
             draw ^= draw << np.uint64(17)
-            b = old[old_start[p] + j] if j < homes else np.int64(draw % np.uint64(brokers))
-            if b == a or not fits(world, p, slot, b):
-                continue
+            b = old[old_start[p] + j] if j < homes else np.int64(draw % np.uint64(len(load)))
             here = by_start[b + 1] - by_start[b]
-            if here == 0:
+            if b == a or here == 0 or not fits(world, p, slot, b):
                 continue
-            to_b = copy_cost(world, p, a, b)
-            tries = min(here, samples)
+            # No exchange repairs more than what is wrong at its two ends.
+            if not away and (off[a] + off[b]) * UNIT <= price * copy_cost(world, p, a, b):
+                continue
+            mates = by_slot[by_start[b] : by_start[b + 1]]
             offset = np.int64((draw >> np.uint64(20)) % np.uint64(here))
-            for m in range(tries):
-                other = by_slot[by_start[b] + (offset + m) % here]
-                q = row[other]
-                if cur[other] != b or q == p or not movable[q]:
-                    continue
-                added = to_b + copy_cost(world, q, b, a)
-                cost_b = lead if other == start[q] else follow
-                score = pair_gain(load, low, high, a, b, cost_a, p, cost_b, q) * UNIT - price * added
-                if score <= best_score or added > budget[0]:
-                    continue
-                if not (roam and gives[b]) and contains(old, old_start[q], old_start[q + 1], b):
-                    continue
-                if fits(world, q, other, a):
-                    best, best_score = other, score
+            other, score = best_mate(world, load, lead, follow, low, high, slot, b, mates, samples, offset, price, roam)
+            if score > best_score:
+                best, best_score = other, score
         if best >= 0:
-            b = cur[best]
-            put(world, load, lead, follow, slot, b, budget)
-            put(world, load, lead, follow, best, a, budget)
+            target = cur[best]
+            put(world, load, lead, follow, slot, target)
+            put(world, load, lead, follow, best, a)
+            off[a] = excess_of(load, low, high, a)
+            off[target] = excess_of(load, low, high, target)
             changed += 1
     return changed
 
 
 @njit(cache=True)
 def place_forced(
-    world: Any,
-    load: Any,
-    lead: Any,
-    follow: Any,
-    low: Any,
-    high: Any,
-    order: Any,
-    movable: Any,
-    near: Any,
-    budget: Any,
-    repair_racks: bool,
-    homeless: Any,
+    world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, near: Any, repair_racks: bool, homeless: Any
 ) -> int:
     """Find a broker for every replica that has none, must leave, or shares a rack; marks those for whom there is none."""
     start, cur, row, _, _, leave, rack, rack_limit, _, _, size = world[:11]
+    movable, budget = world[15:]
     placed = 0
-    for i in range(len(order)):
-        slot = order[i]
+    for slot in range(len(cur)):
         p = row[slot]
         if not movable[p]:
             continue
@@ -392,7 +467,7 @@ def place_forced(
                 if (gain > best_gain or fill < best_fill) and fits(world, p, slot, target):
                     best, best_gain, best_fill = target, gain, fill
         if best >= 0:
-            put(world, load, lead, follow, slot, best, budget)
+            put(world, load, lead, follow, slot, best)
             placed += 1
         else:
             homeless[slot] = True
@@ -402,11 +477,7 @@ def place_forced(
 @njit(cache=True)
 def total_excess(load: Any, low: Any, high: Any) -> int:
     """Scaled excess over all brokers and resources: zero when everything is within its band."""
-    total = 0
-    for b in range(load.shape[0]):
-        for k in range(load.shape[1]):
-            total += excess(load[b, k], low[b, k], high[b, k])
-    return total
+    return int(excesses(load, low, high).sum())
 
 
 @njit(cache=True)

@@ -1,4 +1,4 @@
-"""The search: free reorders, then moves at a falling price, then swaps, then the same again from the best plan.
+"""The search: free reorders, then moves at a falling price, then moves and swaps, again and again from the best plan.
 
 Every step is deterministic.  How much is tried depends on the size of the cluster alone, never on a clock.
 """
@@ -11,10 +11,11 @@ import numpy as np
 
 from ballast.core.cluster import Flags, SmallInts
 from ballast.core.planner.search import kernels
+from ballast.core.planner.search.order import Sorted
 from ballast.core.planner.search.world import World
 
-PRICES: Final = (6000, 3000, 2000, 1400, 1000, 700, 400, 100)
-"""The falling price of a byte, in 1/1024 of a unit of excess."""
+COARSE_PRICES: Final = (6000, 3000, 2000, 1400)
+"""The falling price of a byte, in 1/1024 of a unit of excess: what is worth most is done first."""
 FINE_PRICES: Final = (6144, 4608, 3584, 2816, 2304, 1920, 1536, 1228, 980, 784, 560, 400, 256, 128, 64, 24, 8)
 SMALL: Final = 10_000
 """Up to so many replica slots there is time for finer prices and more polishing."""
@@ -23,33 +24,42 @@ FULL_SCAN: Final = 32
 """Up to so many brokers every one is a candidate for every replica."""
 WINDOW: Final = 10
 """Candidates for each replica beyond that."""
+
+SETTLE_PRICE: Final = 256
+"""Where the price begins that is halved until the last broker is within its bands."""
+SETTLE_ROUNDS: Final = 16
 SETTLE_PARTNERS: Final = 3
 """Brokers drawn for each replica on a broker that is still outside its band."""
 SETTLE_SAMPLES: Final = 8
 """Replicas tried on each of them; twice as many in each further round."""
+
+POLISH_PRICES: Final = (1400, 1200, 1000, 850, 700, 500, 300)
+"""One round of polishing: about what a byte is worth at the end, from above."""
 POLISH_SLOTS: Final = 150_000
 """Replica slots that all rounds of polishing look at together."""
-POLISH_ROUNDS: Final = 60
-POLISH_PATIENCE: Final = 16
+POLISH_ROUNDS: Final = 40
+POLISH_PATIENCE: Final = 10
 """Rounds without a better plan after which polishing ends."""
-POLISH_SAMPLES: Final = 64
-"""Replicas tried at the home of one that left it."""
+POLISH_SAMPLES: Final = 16
+"""Replicas tried at the home of one that left it; four times as many on small clusters."""
 POLISH_PARTNERS: Final = 1
 
 
 def search(world: World, *, seed: int) -> Flags:
     """Improve the world in place; returns the slots for which no legal broker was found."""
-    run = _Search(world, seed=seed)
+    ordered = Sorted.of(world)
+    run = _Search(ordered.world, seed=seed)
     run.leaders()
     homeless = run.force()
     run.leaders()
     if run.roam:
-        run.descend(FINE_PRICES if len(world.cur) <= SMALL else PRICES)
-        run.settle()
+        run.descend(FINE_PRICES if run.small else COARSE_PRICES)
+        if run.small:
+            run.settle()
         run.polish()
     else:
         run.descend((0, 0, 0))
-    return homeless
+    return ordered.give_back(world, homeless)
 
 
 class _Search:
@@ -58,13 +68,13 @@ class _Search:
     def __init__(self, world: World, *, seed: int) -> None:
         p = world.problem
         self.world = world
-        self.movable = movable = p.scope.open_rows
+        movable = p.scope.open_rows
         self.seed = seed
         self.shift = shift = p.scope.shift
         self.roam = p.scope.roam
         self.repair_racks = p.scope.repair_racks
         self.arrays = world.arrays
-        self.by_size = np.argsort(-p.size[world.row], kind="stable").astype(np.int32)
+        self.small = len(world.cur) <= SMALL
         weight = (p.lead - p.follow).max(axis=1) if p.lead.shape[1] else np.zeros(len(p.lead), np.int64)
         rows = np.argsort(-weight, kind="stable").astype(np.int32)
         self.shift_rows = rows[movable[rows]] if shift else rows[:0]
@@ -87,10 +97,7 @@ class _Search:
         kernels.place_forced(
             self.arrays,
             *self.world.costs,
-            self.by_size,
-            self.movable,
             self.takers,
-            self.world.budget,
             self.repair_racks,
             homeless,
         )
@@ -117,12 +124,9 @@ class _Search:
             kernels.sweep(
                 self.arrays,
                 *self.world.costs,
-                self.by_size,
-                self.movable,
                 near,
                 width,
                 price,
-                self.world.budget,
                 self.roam,
             )
         )
@@ -132,13 +136,11 @@ class _Search:
         for price in prices:
             self.sweep(price)
             self.leaders()
-            if not self.world.excess and price < 64:
-                return
 
     def settle(self) -> None:
-        """Bring the last brokers in: sweeps that pay any price, and swaps."""
-        price = 1
-        for round_ in range(12):
+        """Bring the last brokers in: sweeps and swaps that pay twice as much each time, and in the end any price."""
+        price = SETTLE_PRICE
+        for n in range(SETTLE_ROUNDS):
             if not self.world.excess:
                 return
             changed = self.sweep(price)
@@ -147,15 +149,13 @@ class _Search:
                 self._of_offenders(),
                 price=price,
                 partners=SETTLE_PARTNERS,
-                samples=SETTLE_SAMPLES << min(round_, 3),
-                seed=self.seed + round_,
+                samples=SETTLE_SAMPLES << min(n, 3),
+                seed=self.seed + n,
             )
             self.leaders()
             if not changed and not price:
                 return
-            if not changed:
-                # A broker a hair outside its band repairs less than any price: now bytes do not count.
-                price = 0
+            price //= 2
 
     def swap(self, slots: SmallInts, *, price: int, partners: int, samples: int, seed: int) -> int:
         """One scan for exchanges."""
@@ -168,14 +168,12 @@ class _Search:
                 self.arrays,
                 *w.costs,
                 slots,
-                self.movable,
                 starts,
                 order,
                 partners,
                 samples,
                 seed,
                 price,
-                w.budget,
                 self.roam,
             )
         )
@@ -192,20 +190,16 @@ class _Search:
         return np.flatnonzero(w.away()).astype(np.int32)
 
     def polish(self) -> None:
-        """Raise the price again and come down from the best plan, as often as the cluster's size affords."""
+        """Raise the price again and come down from the best plan, as often as the cluster's size affords.
+
+        Exchanges with the home of a replica that left are tried at every price: they undo what a cheaper way made needless.
+        """
         w = self.world
-        slots = len(w.cur)
-        small = slots <= SMALL
-        rounds = POLISH_ROUNDS if small else max(1, POLISH_SLOTS // slots)
-        samples = POLISH_SAMPLES * (4 if small else 1)
-        best = w.save()
-        best_score = (w.excess, w.copied)
+        rounds = POLISH_ROUNDS if self.small else max(1, POLISH_SLOTS // len(w.cur))
+        best, best_score = w.save(), (w.excess, w.copied)
         idle = 0
         for n in range(rounds):
-            price = (1200, 900, 700, 500)[n % 4]
-            self.swap(self._away(), price=price, partners=POLISH_PARTNERS, samples=samples, seed=self.seed + 1000 + n)
-            self.descend((price, price // 2, price // 4, 64, 8))
-            self.settle()
+            self._polish_once(self.seed + 1000 * (n + 1))
             score = (w.excess, w.copied)
             if score < best_score:
                 best, best_score = w.save(), score
@@ -215,6 +209,13 @@ class _Search:
                 idle += 1
                 if idle >= POLISH_PATIENCE:
                     break
-        w.restore(best)
         # What no longer helps goes back to the leader it had: a change nobody needs is a change too many.
         self.leaders(toll=1)
+
+    def _polish_once(self, seed: int) -> None:
+        samples = POLISH_SAMPLES * (4 if self.small else 1)
+        for n, price in enumerate(POLISH_PRICES):
+            self.swap(self._away(), price=price, partners=POLISH_PARTNERS, samples=samples, seed=seed + n)
+            self.sweep(price)
+            self.leaders()
+        self.settle()

@@ -63,6 +63,8 @@ class World:
             self.held,
             s.unlead,
             s.gives,
+            s.open_rows,
+            self.budget,
         )
 
     @property
