@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from ballast.core.cluster import UNKNOWN, ClusterState, Ints, SmallInts
 from ballast.core.plan import Move, Reason
@@ -22,6 +23,11 @@ from ballast.core.planner.problem import Problem
 
 REPAIRS = ("dead-broker", "decommission", "evacuate", "draining", "swap", "racks", "replication-factor")
 """Reasons that come before any wish for level."""
+NOTHING = 1e-12
+"""A part of a share that is no reason."""
+
+Change = tuple[int, list[int], list[int]]
+"""A row, and its broker indices before and after."""
 
 
 def moves_of(
@@ -31,33 +37,39 @@ def moves_of(
 
     Reorders come first, since they are free; then repairs; then what relieves the worst brokers most.
     """
-    after = before.copy()
-    reasons = _Reasons(state, intent, problem, before)
+    changes = _changes(problem, cur)
+    reasons = _reasons(state, intent, problem, before, changes)
     ids = problem.ids.tolist()
-    known = DISK in loads.known
+    sizes = loads.size_bytes.tolist() if DISK in loads.known else [UNKNOWN] * len(loads)
+    topics = [t.name for t in state.topics]
+    topic, number = state.partitions.topic.tolist(), state.partitions.number.tolist()
     ranked: list[tuple[tuple[int, float, int], Move]] = []
-    changes: list[tuple[int, list[int], list[int]]] = []
-    for row in _changed(problem, cur).tolist():
-        old = problem.old[problem.old_start[row] : problem.old_start[row + 1]].tolist()
-        new = _in_order(old, cur[problem.start[row] : problem.start[row + 1]].tolist())
-        if new == old:
-            continue
-        changes.append((row, old, new))
-        name = state.name(row)
-        reason, rank = reasons.of(row, old, new)
+    for (row, old, new), (reason, rank) in zip(changes, reasons, strict=True):
         move = Move(
-            topic=name.topic,
-            partition=name.partition,
-            old=tuple(ids[b] for b in old),
-            new=tuple(ids[b] for b in new),
-            size_bytes=int(loads.size_bytes[row]) if known else UNKNOWN,
+            topic=topics[topic[row]],
+            partition=number[row],
+            old=tuple([ids[b] for b in old]),
+            new=tuple([ids[b] for b in new]),
+            size_bytes=sizes[row],
             reason=reason,
         )
-        place = 0 if move.is_reorder else 1 if reason.code in REPAIRS else 2
+        place = 0 if set(old) == set(new) else 1 if reason.code in REPAIRS else 2
         ranked.append(((place, -rank, row), move))
-    _carry(problem, after, changes)
     ranked.sort(key=lambda pair: pair[0])
-    return tuple(move for _, move in ranked), after
+    return tuple(move for _, move in ranked), _carried(problem, before, changes, cur)
+
+
+def _changes(problem: Problem, cur: SmallInts) -> list[Change]:
+    out = []
+    rows = _changed(problem, cur)
+    runs = [a[i].tolist() for a in (problem.old_start, problem.start) for i in (rows, rows + 1)]
+    before, after = problem.old.tolist(), cur.tolist()
+    for row, old_from, old_to, new_from, new_to in zip(rows.tolist(), *runs, strict=True):
+        old = before[old_from:old_to]
+        new = _in_order(old, after[new_from:new_to])
+        if new != old:
+            out.append((row, old, new))
+    return out
 
 
 def _changed(problem: Problem, cur: SmallInts) -> Ints:
@@ -81,99 +93,130 @@ def _in_order(old: list[int], new: list[int]) -> list[int]:
     return [new[0], *stay, *(b for b in new[1:] if b not in old)]
 
 
-def _carry(problem: Problem, load: Ints, changes: list[tuple[int, list[int], list[int]]]) -> None:
-    """Take the old lists' loads away and put the new ones' on."""
-    flat = [
-        (row, b, sign, j == 0)
-        for row, old, new in changes
-        for sign, m in ((-1, old), (1, new))
-        for j, b in enumerate(m)
-    ]
-    if not flat:
-        return
-    row, broker, sign, first = np.array(flat, np.int64).T
-    figures = np.where(first[:, None] == 1, problem.lead[row], problem.follow[row])
-    np.add.at(load, broker, sign[:, None] * figures)
+def _carried(problem: Problem, before: Ints, changes: list[Change], cur: SmallInts) -> Ints:
+    """Loads by broker once the old lists' are taken away and the new ones' put on."""
+    load = before.copy()
+    rows = np.array([row for row, _, _ in changes], np.int64)
+    for sign, start, members in ((-1, problem.old_start, problem.old), (1, problem.start, cur)):
+        counts = start[rows + 1] - start[rows]
+        ends = np.cumsum(counts)
+        slot = np.arange(int(counts.sum())) + np.repeat(start[rows] - ends + counts, counts)
+        row = np.repeat(rows, counts)
+        first = slot == start[row]
+        for k in range(load.shape[1]):
+            np.add.at(load[:, k], members[slot], sign * np.where(first, problem.lead[row, k], problem.follow[row, k]))
+    return load
+
+
+def _reasons(
+    state: ClusterState, intent: Intent, problem: Problem, before: Ints, changes: list[Change]
+) -> list[tuple[Reason, float]]:
+    """For each change its reason, and how much it relieves (for ordering)."""
+    forced = _Forced(state, intent, problem)
+    pairs: list[tuple[int, int, bool]] = []
+    found: list[tuple[Reason, float] | None] = []
+    for row, old, new in changes:
+        gone = [b for b in old if b not in new]
+        come = [b for b in new if b not in old]
+        reason = forced.reason(row, old, gone, come)
+        if reason is not None:
+            # Leaders that must go are moved before followers, so that leadership is away first.
+            found.append((reason, 1.0 if old[0] in gone else 0.0))
+            continue
+        found.append(None)
+        pairs.append((gone[0], come[0], False) if come and gone else (old[0], new[0], True))
+    wished = iter(_wishes(state, problem, before, pairs))
+    return [reason if reason is not None else next(wished) for reason in found]
 
 
 @dataclass(slots=True)
-class _Reasons:
-    """Why a partition changes, told from what its brokers were short of or had too much of before."""
+class _Forced:
+    """Why a partition must change, whatever the bands."""
 
     state: ClusterState
     intent: Intent
     problem: Problem
-    before: Ints
-    pairs: dict[tuple[int, int, bool], tuple[Reason, float]] = field(default_factory=dict)
+    leave: list[bool] = field(init=False)
+    rack: list[int] = field(init=False)
 
-    def of(self, row: int, old: list[int], new: list[int]) -> tuple[Reason, float]:
-        """The reason, and how much the move relieves (for ordering)."""
-        gone = [b for b in old if b not in new]
-        come = [b for b in new if b not in old]
-        forced = self._forced(row, old, gone, come)
-        if forced is not None:
-            # Leaders that must go are moved before followers, so that leadership is away first.
-            return forced, 1.0 if old[0] in gone else 0.0
-        if come and gone:
-            return self._pair(gone[0], come[0], reorder=False)
-        return self._pair(old[0], new[0], reorder=True)
+    def __post_init__(self) -> None:
+        self.leave = self.problem.scope.leave.tolist()
+        self.rack = self.problem.rack.tolist()
 
-    def _forced(self, row: int, old: list[int], gone: list[int], come: list[int]) -> Reason | None:  # noqa: PLR0911 — a table of causes
+    def reason(self, row: int, old: list[int], gone: list[int], come: list[int]) -> Reason | None:
+        """The cause, or None where only level is wished for."""
         brokers, intent = self.state.brokers, self.intent
-        names = [brokers[b].id for b in gone]
         if isinstance(intent, Demote) and not gone and not come:
             return Reason("demote", f"broker {brokers[old[0]].id} is to lead nothing")
         if isinstance(intent, ChangeReplicationFactor) and len(gone) != len(come):
             return Reason("replication-factor", f"from {len(old)} to {intent.to} replicas")
-        leaving = [b for b in gone if self.problem.scope.leave[b]]
-        if isinstance(intent, Swap) and leaving:
-            return Reason("swap", f"broker {intent.new} takes the place of broker {intent.old}")
-        if isinstance(intent, Decommission) and leaving:
-            return Reason("decommission", f"broker {brokers[leaving[0]].id} is to be emptied")
-        if isinstance(intent, Evacuate) and leaving:
-            return Reason("evacuate", f"broker {brokers[leaving[0]].id} is to be emptied")
+        leaving = [b for b in gone if self.leave[b]]
         if leaving:
-            b = brokers[leaving[0]]
-            return (
-                Reason("draining", f"broker {b.id} is draining")
-                if b.alive
-                else Reason("dead-broker", f"broker {b.id} is dead")
-            )
+            return self._leaving(leaving[0])
         if gone and self._shared_rack(row, old, gone):
-            return Reason("racks", f"broker {names[0]} shares rack {brokers[gone[0]].rack} with another replica")
+            b = brokers[gone[0]]
+            return Reason("racks", f"broker {b.id} shares rack {b.rack} with another replica")
         if isinstance(intent, Expand) and come:
             return Reason("expand", f"broker {brokers[come[0]].id} is to be filled")
         return None
 
+    def _leaving(self, broker: int) -> Reason:
+        b = self.state.brokers[broker]
+        match self.intent:
+            case Swap():
+                return Reason("swap", f"broker {self.intent.new} takes the place of broker {self.intent.old}")
+            case Decommission():
+                return Reason("decommission", f"broker {b.id} is to be emptied")
+            case Evacuate():
+                return Reason("evacuate", f"broker {b.id} is to be emptied")
+            case _:
+                word, what = ("draining", "is draining") if b.alive else ("dead-broker", "is dead")
+                return Reason(word, f"broker {b.id} {what}")
+
     def _shared_rack(self, row: int, old: list[int], gone: list[int]) -> bool:
-        rack = self.problem.rack
-        return any(sum(rack[b] == rack[g] for b in old) > self.problem.rack_limit[row] for g in gone)
+        racks = [self.rack[b] for b in old]
+        if len(set(racks)) == len(racks):
+            return False
+        limit = int(self.problem.rack_limit[row])
+        return any(racks.count(self.rack[b]) > limit for b in gone)
 
-    def _pair(self, source: int, target: int, *, reorder: bool) -> tuple[Reason, float]:
-        key = (source, target, reorder)
-        if key not in self.pairs:
-            self.pairs[key] = self._explain(source, target, reorder=reorder)
-        return self.pairs[key]
 
-    def _explain(self, source: int, target: int, *, reorder: bool) -> tuple[Reason, float]:
-        best, code, text = 0.0, "make-room", "it makes room for other moves"
-        relief = 0.0
-        for k, r in enumerate(self.problem.resources):
-            if reorder and not bool((r.lead != r.follow).any()):
-                continue
-            over, under = self._off(source, k), self._off(target, k)
-            relief += max(over, 0) + max(-under, 0)
-            for b, off, worth in ((source, over, over), (target, under, -under)):
-                if worth > best + 1e-12:
-                    side = "over" if off > 0 else "under"
-                    best, code = worth, r.name
-                    text = f"broker {self.state.brokers[b].id} is {abs(off):.0%} {side} its share of {r.label}"
-        return Reason(code, text), relief
+def _wishes(
+    state: ClusterState, problem: Problem, before: Ints, pairs: list[tuple[int, int, bool]]
+) -> list[tuple[Reason, float]]:
+    """Of what its two ends were most short, or had most too much: the reason of a move from one broker to another."""
+    if not pairs:
+        return []
+    source, target, reorder = np.array(pairs, np.int64).T
+    off = _off(problem, before)
+    shifts = np.array([bool((r.lead != r.follow).any()) for r in problem.resources], np.bool_)
+    counts = (shifts[None, :] | (reorder[:, None] == 0)).astype(np.float64)
+    # Source and target take turns, resource by resource: of equals the first gives the reason.
+    worth = np.stack((off[source] * counts, -off[target] * counts), axis=2).reshape(len(pairs), -1)
+    best = worth.argmax(axis=1)
+    relief = np.maximum(worth, 0).sum(axis=1).tolist()
+    most = worth[np.arange(len(pairs)), best].tolist()
+    reasons: dict[tuple[int, int], Reason] = {}
+    out = []
+    for (a, b, _), at, figure, rank in zip(pairs, best.tolist(), most, relief, strict=True):
+        key = (a if at % 2 == 0 else b, at // 2) if figure > NOTHING else (-1, -1)
+        reason = reasons.get(key)
+        if reason is None:
+            reason = reasons[key] = _wish(state, problem, off, *key)
+        out.append((reason, rank))
+    return out
 
-    def _off(self, broker: int, k: int) -> float:
-        """How far outside its share the broker was, 0 inside the band."""
-        p = self.problem
-        load, share = float(self.before[broker, k]), float(p.share[broker, k] * p.unit[k])
-        if p.low[broker, k] <= self.before[broker, k] <= p.high[broker, k] or share <= 0:
-            return 0.0
-        return (load - share) / share
+
+def _wish(state: ClusterState, problem: Problem, off: npt.NDArray[np.float64], broker: int, k: int) -> Reason:
+    if broker < 0:
+        return Reason("make-room", "it makes room for other moves")
+    r, figure = problem.resources[k], float(off[broker, k])
+    side = "over" if figure > 0 else "under"
+    return Reason(r.name, f"broker {state.brokers[broker].id} is {abs(figure):.0%} {side} its share of {r.label}")
+
+
+def _off(problem: Problem, before: Ints) -> npt.NDArray[np.float64]:
+    """How far from its share each broker was, 0 inside the band."""
+    share = problem.share * problem.unit
+    inside = (problem.low <= before) & (before <= problem.high) | (share <= 0)
+    return np.where(inside, 0.0, (before - share) / np.where(share > 0, share, 1.0))
