@@ -46,7 +46,9 @@ def apply(
     cluster: ClusterOptions,
 ) -> int:
     """Carry out PLAN (from ballast plan, or Kafka's reassignment JSON), throttled, verified and resumable."""
+    from ballast.cli.change_view import settled_snapshot, show_change
     from ballast.cli.run_apply import run_plan
+    from ballast.errors import Interrupted
     from ballast.executor.speeds import require_rates
 
     text = sys.stdin.read() if str(plan) == "-" else plan.read_text(encoding="utf-8")
@@ -59,9 +61,13 @@ def apply(
             return 0
         require_rates(policy, wanted.moves, [b.id for b in state.brokers])
         confirm(f"{outline(wanted)}. Carry it out?", yes=yes)
-        return run_plan(
+        code = run_plan(
             opened, wanted, policy, command="ballast apply", journal=journal, lock_wait_s=lock_wait, output=output
         )
+        if code != Interrupted.exit_code:
+            after = settled_snapshot(opened.cluster, wanted) if code == 0 else opened.cluster.snapshot(configs=False)
+            show_change(state, after, output=output)
+        return code
 
 
 def read_plan(text: str, source: str, state: ClusterState) -> Plan:
