@@ -3,6 +3,7 @@
 ::
 
     BallastError
+    ├── PlanRejected            the planner's checker said no          exit 1
     ├── UsageError              bad flag, file or setting            exit 2
     ├── Infeasible              no plan can satisfy the request      exit 4
     ├── Refused                 a guard said no                      exit 5
@@ -38,6 +39,12 @@ class BallastError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} {self.hint}" if self.hint else self.message
+
+
+class PlanRejected(BallastError):
+    """The planner's checker refused what the search had made; nothing left the planner."""
+
+    id = "plan-rejected"
 
 
 class UsageError(BallastError):

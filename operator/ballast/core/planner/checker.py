@@ -7,14 +7,16 @@ that was not reached is a finding that the plan must admit.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Move, Plan
+from ballast.core.planner.checker_bands import judge_figures
+from ballast.core.planner.finding import Finding
 from ballast.core.planner.intents import (
     ChangeReplicationFactor,
     Decommission,
@@ -29,6 +31,7 @@ from ballast.core.planner.intents import (
 )
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.policy import PlannerPolicy
+from ballast.errors import PlanRejected
 
 RULES: Final = (
     "stale",
@@ -43,25 +46,37 @@ RULES: Final = (
     "intent",
     "leader",
     "log-dirs",
+    "election",
+    "promise",
+    "status",
+    "sum",
+    "bound",
+    "band",
+    "regression",
 )
 """Codes of findings that no plan may have."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that the plan does wrong, and where."""
-
-    code: str
-    subject: str
-    detail: str
-
-    def __str__(self) -> str:
-        return f"{self.subject}: {self.detail} [{self.code}]"
+NAMED: Final = 3
+"""Findings that a rejection quotes."""
 
 
 def check(state: ClusterState, plan: Plan, intent: Intent, *, loads: Loads, policy: PlannerPolicy) -> list[Finding]:
     """Every rule that the plan breaks; empty when it breaks none."""
-    return _Judge(state, plan, intent, loads, policy).findings()
+    found = _Judge(state, plan, intent, loads, policy).findings()
+    # Figures are counted from the moves, which therefore have to be sound first.
+    return found or judge_figures(state, plan, intent, loads=loads, policy=policy)
+
+
+def demand_sound(state: ClusterState, plan: Plan, intent: Intent, *, loads: Loads, policy: PlannerPolicy) -> None:
+    """Raise ``PlanRejected`` with what is wrong and where; a plan that is sound passes."""
+    found = check(state, plan, intent, loads=loads, policy=policy)
+    if found:
+        more = f" (and {len(found) - NAMED} more)" if len(found) > NAMED else ""
+        raise PlanRejected(
+            f"The plan for {plan.intent} did not pass the planner's own checker: "
+            + "; ".join(str(f) for f in found[:NAMED])
+            + f"{more}.",
+            hint="Nothing was changed. This is a bug in Ballast: please report it with ballast snapshot --anonymise.",
+        )
 
 
 class _Judge:
@@ -90,7 +105,10 @@ class _Judge:
                 self._report("repeat", move, "is moved twice")
             seen.add(key)
             self._move(move)
+        self._elections()
         self._disks()
+        if not self.found:
+            self._status()
         return self.found
 
     def _report(self, code: str, subject: object, detail: str) -> None:
@@ -125,13 +143,22 @@ class _Judge:
         if move.log_dirs is not None and len(move.log_dirs) != len(move.new):
             self._report("log-dirs", move, "names another number of log dirs than of replicas")
         topic = self.state.topics[int(self.state.partitions.topic[row])]
-        if not self.intent.selection.topic(topic.name) or topic.deleting or bool(self.state.moving[row]):
-            self._report("selection", move, "is left out, being deleted or already moving")
+        if not self._open(row):
+            self._report("selection", move, f"is left out, pinned, being deleted or already moving ({topic.name})")
         self._sources(move)
         self._destinations(move)
         self._factor(move)
         self._racks_kept(move)
         self._intent(move)
+
+    def _open(self, row: int) -> bool:
+        """May this partition change at all?"""
+        topic = self.state.topics[int(self.state.partitions.topic[row])]
+        pinned = (
+            self.policy.pinned_topics is not None and re.fullmatch(self.policy.pinned_topics, topic.name) is not None
+        )
+        chosen = self.intent.selection.topic(topic.name)
+        return chosen and not pinned and not topic.deleting and not bool(self.state.moving[row])
 
     def _sources(self, move: Move) -> None:
         """Brokers that the selection leaves out stay as they are, unless they are dead or to be emptied."""
@@ -197,6 +224,8 @@ class _Judge:
                     wrong = "moves between old brokers"
                 elif removing & intent.brokers:
                     wrong = "leaves a new broker"
+                elif move.new[0] != move.old[0] and move.new[0] not in intent.brokers:
+                    wrong = "is led by another old broker"
             case Swap():
                 if adding != {intent.new} or removing != {intent.old}:
                     wrong = f"does more than put {intent.new} in the place of {intent.old}"
@@ -209,6 +238,74 @@ class _Judge:
                 wrong = "belongs to an intent that the checker does not know"
         if wrong:
             self._report("intent", move, wrong)
+
+    def _elections(self) -> None:
+        """Each once, of a partition that is there, for a first replica that lives."""
+        new = {m.name: m.new for m in self.plan.moves}
+        for name, count in Counter(self.plan.elections).items():
+            row = self.rows.get(name)
+            if row is None:
+                self._report("stale", name, "is to be elected and is not in the cluster")
+                continue
+            first = (new.get(name) or self.state.target(row) or (-1,))[0]
+            broker = self.brokers.get(first)
+            if count > 1:
+                self._report("election", name, "is elected twice")
+            if broker is None or not broker.alive:
+                self._report("election", name, f"would be led by broker {first}, which is not alive")
+
+    def _status(self) -> None:
+        """The word that the plan gives, against what is the case once it is carried out."""
+        plan, changes = self.plan, bool(self.plan.moves or self.plan.elections)
+        wanted = (
+            ("partial" if changes else "infeasible") if plan.obstacles else "complete" if changes else "nothing-to-do"
+        )
+        if plan.status != wanted:
+            self._report("status", "the plan", f"calls itself {plan.status} and is {wanted}")
+        if plan.obstacles:
+            return
+        new = {m.name: m.new for m in plan.moves}
+        for row in self._concerned():
+            name = self.state.name(row)
+            members = new.get(name) or self.state.target(row)
+            wrong = self._broken_promise(members)
+            if wrong and self._open(row) and members:
+                self._report("promise", name, f"{wrong}, and the plan does not admit it")
+
+    def _concerned(self) -> list[int]:
+        """Rows about which the intent promises something: all where any can be, else those on the brokers it names."""
+        intent, p = self.intent, self.state.partitions
+        if isinstance(intent, ChangeReplicationFactor | Racks):
+            return list(range(len(p)))
+        if isinstance(intent, Level):
+            gone = {b.id for b in self.state.brokers if not b.alive} | self.policy.draining
+            named = {b for b in gone if intent.selection.broker(b)}
+        else:
+            named = self.emptied | (set(intent.brokers) if isinstance(intent, Demote) else set())
+        row = np.repeat(np.arange(len(p)), np.diff(p.start))
+        return np.unique(row[np.isin(p.replica, sorted(named))]).tolist()  # type: ignore[no-any-return]
+
+    def _broken_promise(self, members: tuple[int, ...]) -> str:
+        match intent := self.intent:
+            case Level():
+                stuck = [
+                    b
+                    for b in members
+                    if (not self.brokers[b].alive or b in self.policy.draining) and intent.selection.broker(b)
+                ]
+                return f"stays on broker {stuck[0]}, which is dead or draining" if stuck else ""
+            case Decommission() | Evacuate() | Swap():
+                stuck = [b for b in members if b in self.emptied]
+                return f"stays on broker {stuck[0]}, which is to be emptied" if stuck else ""
+            case Demote():
+                return f"stays led by broker {members[0]}" if members and members[0] in intent.brokers else ""
+            case ChangeReplicationFactor():
+                return f"has {len(members)} replicas instead of {intent.to}" if len(members) != intent.to else ""
+            case Racks():
+                crowded = self.racked and self._crowding(members) > 0
+                return "has replicas that share a rack" if crowded else ""
+            case _:
+                return ""
 
     def _disks(self) -> None:
         """What is held now and all that arrives must fit, whatever leaves and when."""

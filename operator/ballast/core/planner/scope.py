@@ -115,8 +115,11 @@ def _apply(scope: Scope, state: ClusterState, intent: Intent, ids: Ints, alive: 
             scope.roam = scope.shift = True
         case ChangeReplicationFactor():
             scope.factor = np.where(scope.open_rows, np.int32(intent.to), scope.factor).astype(np.int32)
+            scope.unlead[:] = False
         case Racks():
+            # What a demoted broker leads is another intent's affair: nothing moves but what shares a rack.
             scope.repair_racks = True
+            scope.unlead[:] = False
         case Swap():
             old, new = _named(ids, frozenset({intent.old})), _named(ids, frozenset({intent.new}))
             _require_alive(ids, new & ~alive)

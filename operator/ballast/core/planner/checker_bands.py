@@ -1,0 +1,286 @@
+"""Judges the figures of a plan: bands reached, sums told, nothing made worse, promises kept.
+
+The second half of the checker, and like the first it shares no code with the search: it counts replica lists by itself,
+computes every broker's fair share from its definition in ``docs/planning.md`` (by its own method), and compares with what the
+plan claims.  The loads' columns come from ``goals``, which say what a resource is, not how it is levelled.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ballast.core.cluster import ClusterState, Flags, Ints
+from ballast.core.plan import Plan
+from ballast.core.planner.finding import Finding
+from ballast.core.planner.goals import Resource, resources
+from ballast.core.planner.intents import Expand, Intent, Leaders, Level
+from ballast.core.planner.loads import DISK, Loads
+from ballast.core.planner.policy import PlannerPolicy
+
+Floats = npt.NDArray[np.float64]
+
+ROUNDING: Final = 1e-6
+"""Share of a figure by which sums may differ: whole bytes were scaled and scaled back."""
+WORSE: Final = 1e-3
+"""Excess, in shares of one broker, that is no regression: the search and this judge round bands differently."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lists:
+    """Replica lists flattened: one entry for each replica."""
+
+    row: Ints
+    broker: Ints
+    """Index into ``state.brokers``."""
+    first: Flags
+
+    @classmethod
+    def before(cls, state: ClusterState) -> Lists:
+        """What the cluster has, or is on its way to."""
+        p = state.partitions
+        kept = ~p.removing
+        row = np.repeat(np.arange(len(p)), np.diff(p.start))[kept]
+        ids = np.array([b.id for b in state.brokers], np.int64)
+        return cls(row, np.searchsorted(ids, p.replica[kept]), _firsts(row))
+
+    def after(self, state: ClusterState, plan: Plan) -> Lists:
+        """What it has when every move is made."""
+        moves = [(state.index[m.name], m.new) for m in plan.moves]
+        moved = np.zeros(len(state.partitions), np.bool_)
+        moved[[row for row, _ in moves]] = True
+        stay = ~moved[self.row]
+        index = state.broker_index
+        row = np.array([r for r, new in moves for _ in new], np.int64)
+        broker = np.array([index[b] for _, new in moves for b in new], np.int64)
+        first = np.array([at == 0 for _, new in moves for at in range(len(new))], np.bool_)
+        return Lists(
+            np.concatenate((self.row[stay], row)),
+            np.concatenate((self.broker[stay], broker)),
+            np.concatenate((self.first[stay], first)),
+        )
+
+    def sums(self, r: Resource, brokers: int) -> Floats:
+        """What each broker carries of a resource."""
+        figure = np.where(self.first, r.lead[self.row], r.follow[self.row])
+        return np.bincount(self.broker, weights=figure, minlength=brokers).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Members:
+    """Which brokers take part in what, told from the intent and the policy alone."""
+
+    shares: Flags
+    takes: Flags
+    leads: Flags
+    leaves: Flags
+    """Their replicas are to go, whatever it costs."""
+
+    @classmethod
+    def of(cls, state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Members:
+        """For ``level``, ``leaders`` and ``expand``, the intents that promise bands."""
+        filled = intent.brokers if isinstance(intent, Expand) else None
+
+        def each(answer: Any) -> Flags:
+            return np.array([answer(b) for b in state.brokers], np.bool_)
+
+        chosen = each(lambda b: intent.selection.broker(b.id))
+        draining = each(lambda b: b.id in policy.draining)
+        alive = each(lambda b: b.alive)
+        closed = each(lambda b: b.cordoned or b.id in policy.cordoned or (filled is not None and b.id not in filled))
+        barred = each(lambda b: b.id in policy.demoted or (filled is not None and b.id not in filled))
+        shares = alive & chosen & ~draining
+        takes = shares & ~closed if not isinstance(intent, Leaders) else np.zeros(len(shares), np.bool_)
+        leaves = (~alive | draining) & chosen if isinstance(intent, Level) else np.zeros(len(shares), np.bool_)
+        return cls(shares, takes, shares & ~barred, leaves)
+
+
+def judge_figures(
+    state: ClusterState, plan: Plan, intent: Intent, *, loads: Loads, policy: PlannerPolicy
+) -> list[Finding]:
+    """Every figure of the plan that is wrong; the moves must be known to be sound."""
+    before = Lists.before(state)
+    after = before.after(state, plan)
+    columns = resources(state, loads, policy)
+    found = _costs(state, plan, loads)
+    found += _claims(state, plan, columns, before, after)
+    if isinstance(intent, Level | Leaders):
+        found += _bands(state, plan, intent, policy, columns, before, after)
+    return found
+
+
+# What it costs
+
+
+def _costs(state: ClusterState, plan: Plan, loads: Loads) -> list[Finding]:
+    found = []
+    if DISK in loads.known:
+        for m in plan.moves:
+            size = int(loads.size_bytes[state.index[m.name]])
+            if m.size_bytes != size:
+                found.append(Finding("sum", str(m.name), f"is said to hold {m.size_bytes} bytes and holds {size}"))
+    told = {
+        "replica_moves": sum(len(m.adding) for m in plan.moves),
+        "reorders": sum(set(m.old) == set(m.new) for m in plan.moves),
+        "leader_changes": sum(m.old[0] != m.new[0] for m in plan.moves),
+        "bytes_moved": sum(max(m.size_bytes, 0) * len(set(m.new) - set(m.old)) for m in plan.moves),
+    }
+    for key, figure in told.items():
+        if plan.summary.get(key) != figure:
+            found.append(Finding("sum", "the plan", f"says {key} {plan.summary.get(key)}, and it is {figure}"))
+    if plan.bound_bytes is not None and plan.bound_bytes > told["bytes_moved"] * (1 + ROUNDING):
+        text = f"claims that no plan moves less than {plan.bound_bytes} bytes, and moves {told['bytes_moved']} itself"
+        found.append(Finding("bound", "the plan", text))
+    return found
+
+
+def _claims(state: ClusterState, plan: Plan, columns: Sequence[Resource], before: Lists, after: Lists) -> list[Finding]:
+    """Before and after of each broker, as the summary tells them."""
+    found = []
+    told = {b["broker"]: b for b in plan.summary.get("brokers", [])}
+    if set(told) != {b.id for b in state.brokers}:
+        return [Finding("sum", "the plan", "tells of other brokers than the cluster has")]
+    for r in columns:
+        for side, lists in (("before", before), ("after", after)):
+            sums = lists.sums(r, len(state.brokers))
+            for i, b in enumerate(state.brokers):
+                said = told[b.id][side].get(r.name)
+                if said is None or abs(said - sums[i]) > max(1.0, ROUNDING * sums[i]):
+                    text = f"is said to carry {said} of {r.label} {side} the plan, and it is {sums[i]:.0f}"
+                    found.append(Finding("sum", f"broker {b.id}", text))
+    return found
+
+
+# How level it is
+
+
+def _bands(
+    state: ClusterState,
+    plan: Plan,
+    intent: Intent,
+    policy: PlannerPolicy,
+    columns: Sequence[Resource],
+    before: Lists,
+    after: Lists,
+) -> list[Finding]:
+    members = Members.of(state, intent, policy)
+    admitted = {o.subject for o in plan.obstacles if o.code == "band"}
+    # A cluster within the wider band that triggers plans is left as it is.
+    idle = not plan.moves
+    found = []
+    worse = 0.0
+    for r in columns:
+        if isinstance(intent, Leaders) and not bool((r.lead != r.follow).any()):
+            continue
+        share = fair_shares(state, intent, r, members, before)
+        band = policy.trigger_of(r.name) if idle else policy.band_of(r.name)
+        low, high = limits(r, share, band, policy, members)
+        past, sums = before.sums(r, len(share)), after.sums(r, len(share))
+        mean = max(float(share[members.shares].mean()) if bool(members.shares.any()) else 0.0, 1.0)
+        slack = ROUNDING * mean + 1e-9
+        outside = np.flatnonzero((sums > high + slack) | (sums < low - slack))
+        worse += float((_excess(sums, low, high) - _excess(past, low, high)).sum()) / mean
+        if len(outside) and r.label not in admitted:
+            b = int(outside[0])
+            away = sums[b] / share[b] - 1 if share[b] else float("inf")
+            side = "over" if away > 0 else "under"
+            text = f"ends {abs(away):.1%} {side} its share of {r.label}, and the plan does not admit it"
+            found.append(Finding("band", f"broker {state.brokers[b].id}", text))
+    if not found and worse > WORSE and not _forced(state, plan, members):
+        found.append(
+            Finding("regression", "the plan", f"leaves brokers {worse:.3f} shares further outside their bands")
+        )
+    return found
+
+
+def _excess(sums: Floats, low: Floats, high: Floats) -> Floats:
+    return np.asarray(np.maximum(sums - high, 0) + np.maximum(low - sums, 0))
+
+
+def _forced(state: ClusterState, plan: Plan, members: Members) -> bool:
+    """Repairs come before level: whoever must go, must stop leading or shares a rack may cost some."""
+    index = state.broker_index
+    rack = {b.id: b.rack for b in state.brokers}
+    for m in plan.moves:
+        if any(members.leaves[index[b]] for b in m.old) or not members.leads[index[m.old[0]]]:
+            return True
+        before, after = (Counter(rack[b] for b in lst) for lst in (m.old, m.new))
+        if max(before.values()) > max(after.values()):
+            return True
+    return False
+
+
+def limits(r: Resource, share: Floats, band: float, policy: PlannerPolicy, members: Members) -> tuple[Floats, Floats]:
+    """The band around each share: counts may always be either whole neighbour; who takes nothing has no lower end."""
+    if r.counted:
+        high = np.maximum(np.floor(share * (1 + band) + 1e-9), np.ceil(share - 1e-9))
+        low = np.minimum(np.ceil(share * (1 - band) - 1e-9), np.floor(share + 1e-9))
+    else:
+        width = np.maximum(share * band, float(policy.slack_bytes) if r.name == DISK else 0.0)
+        low, high = np.maximum(share - width, 0.0), share + width
+    used = members.shares & members.leads if r.leaders_only else members.shares
+    can = members.takes | members.leads if r.leaders_only else members.takes
+    return np.where(used & can, low, 0.0), np.where(used, high, np.inf)
+
+
+def fair_shares(state: ClusterState, intent: Intent, r: Resource, members: Members, before: Lists) -> Floats:
+    """Each broker's part of the whole by capacity, as far as racks and closed brokers allow."""
+    brokers = len(state.brokers)
+    active = members.shares & members.leads if r.leaders_only else members.shares
+    weight = np.where(active, r.capacity, 0.0)
+    present = before.sums(r, brokers)
+    total = float(present[members.shares | members.leaves].sum())
+    most = np.full(brokers, np.inf)
+    if isinstance(intent, Level | Expand) and not r.leaders_only:
+        stuck = active & ~members.takes
+        most[stuck] = present[stuck]
+    share = poured(total, weight, most)
+    if r.leaders_only:
+        return share
+    names = [b.rack for b in state.brokers]
+    if any(b.rack is None for b in state.brokers if b.alive) or not any(b.alive for b in state.brokers):
+        return share
+    racks = sorted({n or "" for n in names})
+    of = np.array([racks.index(n or "") for n in names], np.int64)
+    if len(racks) == brokers:
+        return share
+    usable = len(np.unique(of[members.takes | (members.shares & ~members.leaves)]))
+    factor = np.bincount(before.row, minlength=len(state.partitions))
+    limit = np.maximum(-(-factor // max(usable, 1)), 1)
+    whole = float((r.lead + (limit - 1) * r.follow).sum())
+    by_rack = np.bincount(of, weights=share, minlength=len(racks)).astype(np.float64)
+    if not bool((by_rack > whole * (1 + 1e-9)).any()):
+        return share
+    rack_weight = np.bincount(of, weights=weight, minlength=len(racks)).astype(np.float64)
+    by_rack = poured(total, rack_weight, np.full(len(racks), whole))
+    return np.where(rack_weight[of] > 0, by_rack[of] * weight / np.maximum(rack_weight[of], 1e-300), 0.0)
+
+
+def poured(total: float, weight: Floats, most: Floats) -> Floats:
+    """Pour ``total`` into vessels of these widths until each is level with the others or full.
+
+    Vessels are taken in the order in which they fill up; what is left stands at one level in the others.
+    """
+    out = np.zeros(len(weight))
+    open_ = [int(i) for i in np.argsort(most / np.where(weight > 0, weight, np.nan), kind="stable") if weight[i] > 0]
+    left, width = max(total, 0.0), float(weight.sum())
+    for at, i in enumerate(open_):
+        level = left / width
+        if most[i] >= weight[i] * level:
+            for j in open_[at:]:
+                out[j] = weight[j] * level
+            break
+        out[i] = most[i]
+        left, width = left - most[i], width - weight[i]
+    return out
+
+
+def _firsts(row: Ints) -> Flags:
+    out = np.ones(len(row), np.bool_)
+    out[1:] = row[1:] != row[:-1]
+    return out
