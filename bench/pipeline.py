@@ -295,12 +295,12 @@ def pipeline(store: str, memory: str) -> list[dict[str, Any]]:
     policy = SparkPolicy(master="local[2]", driver_memory=memory)
     session, first = measured(meter, "session", lambda: open_session(policy, ensure_jars(DELTA_LOCK)))
     figures.append(first)
-    tables = SparkTables(session, store)
-    _, warm = measured(meter, "first look (cold JVM)", lambda: tables.position(SAMPLES_MINUTE))
+    tables = SparkTables(lambda: session, store)
+    _, warm = measured(meter, "first query (cold JVM)", lambda: tables.read(SAMPLES_MINUTE).limit(1).count())
     figures.append(warm)
-    for name in ("_samples_hour", "_load_hour", "_load_day", "_load_model"):
-        work = functools.partial(getattr(jobs, name), tables, jobs.PipelinePolicy(), lambda _: None)
-        _, found = measured(meter, name[1:], work)
+    for name, job in jobs.JOBS.items():
+        work = functools.partial(job, tables, jobs.PipelinePolicy(), lambda _: None)
+        _, found = measured(meter, name, work)
         figures.append(found)
     session.stop()
     return figures

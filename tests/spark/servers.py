@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -14,10 +15,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+WATCHDOG = Path(__file__).with_name("watchdog.py")
 READY_WITHIN_S = 180
 QUICK = {
     # Tiny data: the time goes into compiling Spark itself, and into its planning of every query again.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
 }
@@ -64,16 +67,23 @@ def server(
     command = [str(home / "bin" / program), *(["--class", java_class] if submit else [java_class]), *arguments]
     log = folder / f"{name}.log"
     with log.open("wb") as output:
-        process = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT, cwd=folder)
+        process = subprocess.Popen(
+            [sys.executable, str(WATCHDOG), str(os.getpid()), *command],
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            start_new_session=True,
+        )
     try:
         wait_for(port, process, log)
         yield
     finally:
         process.terminate()
         try:
-            process.wait(30)
+            process.wait(60)
         except subprocess.TimeoutExpired:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 

@@ -28,7 +28,7 @@ def test_a_fleet_planned_in_spark_is_the_fleet_planned_one_by_one(spark: Any, st
     append_snapshots(store, [older])
     append_snapshots(store, members)
     rows = plan_fleet(
-        SparkTables(spark, store), parse_scenarios(("level", "lose-broker", "lose-rack", "add-brokers=2"))
+        SparkTables(lambda: spark, store), parse_scenarios(("level", "lose-broker", "lose-rack", "add-brokers=2"))
     )
     found = read_plans(store)
     assert rows == len(found) == 5 * (1 + 6 + 3 + 1)
@@ -43,7 +43,7 @@ def test_a_fleet_planned_in_spark_is_the_fleet_planned_one_by_one(spark: Any, st
 def test_an_empty_store_says_what_to_do(spark: Any, tmp_path: Path) -> None:
     """Planning before collecting is a sentence."""
     with pytest.raises(UsageError, match="collect"):
-        plan_fleet(SparkTables(spark, str(tmp_path)), {"level": ""})
+        plan_fleet(SparkTables(lambda: spark, str(tmp_path)), {"level": ""})
 
 
 @pytest.mark.parametrize("text", ["lose-brokers", "add-brokers", "add-brokers=x", "grow=0", "level=3"])

@@ -63,7 +63,7 @@ def test_samples_become_a_model_and_late_ones_change_only_what_they_touch(spark:
     samples = run(w, range(50, 130), grow(w))
     late = [s for s in samples if (s.epoch_minute - samples[0].epoch_minute) in (40, 41)]
     write(store, [s for s in samples if s not in late])
-    tables = SparkTables(spark, store)
+    tables = SparkTables(lambda: spark, store)
     reports = run_all(tables, POLICY)
     first = touched(reports)
     assert {r.job: r.rows for r in reports} == {name: len(table(store, name)) for name in first}
@@ -103,4 +103,4 @@ def test_samples_become_a_model_and_late_ones_change_only_what_they_touch(spark:
 def test_no_samples_is_a_sentence(spark: Any, store: str) -> None:
     """An empty store says what to do."""
     with pytest.raises(UsageError, match="no samples"):
-        run_all(SparkTables(spark, store), POLICY)
+        run_all(SparkTables(lambda: spark, store), POLICY)

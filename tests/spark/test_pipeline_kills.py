@@ -140,7 +140,7 @@ def test_killed_runs_leave_every_minute_exactly_once(spark: Any, store: str, tmp
     for round_ in range(KILLS):
         write(store, minutes(world, 30 + round_ * MINUTES_A_ROUND, MINUTES_A_ROUND))
         kill_somewhere(store, tmp_path, dice)
-    run_all(SparkTables(spark, store), PipelinePolicy())
+    run_all(SparkTables(lambda: spark, store), PipelinePolicy())
     assert_each_minute_once(store, KILLS * MINUTES_A_ROUND)
-    again = run_all(SparkTables(spark, store), PipelinePolicy())
+    again = run_all(SparkTables(lambda: spark, store), PipelinePolicy())
     assert {r.job: r.touched for r in again} == {r.job: () for r in again}

@@ -59,12 +59,12 @@ def fleet_plan(snapshots: DataFrame, scenarios: Mapping[str, str], *, tasks: int
 
 def plan_fleet(tables: SparkTables, scenarios: Mapping[str, str]) -> int:
     """Plan every cluster's newest reading and replace the fleet plan; returns the rows written."""
-    if tables.position(FLEET_SNAPSHOT) is None:
+    if tables.log.position(FLEET_SNAPSHOT) is None:
         raise UsageError("No cluster of the fleet was read yet.", hint="Run `ballast fleet collect` first.")
     with translated("planning the fleet"):
         tables.session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(ROWS_PER_BATCH))
         tables.overwrite(FLEET_PLAN, fleet_plan(tables.read(FLEET_SNAPSHOT), scenarios))
-        return tables.rows_written(FLEET_PLAN)
+    return len(tables.log.column(FLEET_PLAN, "name"))
 
 
 def parse_scenarios(texts: tuple[str, ...]) -> dict[str, str]:

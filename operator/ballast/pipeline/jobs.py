@@ -6,10 +6,10 @@ whole, and replaces them in one commit.  Running again, late samples and repeate
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -27,7 +27,8 @@ from ballast.pipeline.schemas import (
     SAMPLES_MINUTE,
     Table,
 )
-from ballast.pipeline.tables import Position, SparkTables, translated
+from ballast.pipeline.table_log import Note, Position
+from ballast.pipeline.tables import SparkTables, translated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -60,9 +61,18 @@ class JobReport:
     seconds: float
 
 
+class Done(NamedTuple):
+    """What a job replaced, and how many rows are there now."""
+
+    touched: tuple[str, ...]
+    rows: int
+
+
+NOTHING: Final = Done((), 0)
 Say = Callable[[str], None]
 Clock = Callable[[], float]
 """Monotonic seconds."""
+Job = Callable[[SparkTables, PipelinePolicy, Say], Done]
 
 
 def run_all(
@@ -73,18 +83,17 @@ def run_all(
     Raises ``UsageError`` when there are no samples, ``Refused`` when another run is at work, ``Unavailable`` when Spark or
     the store failed.
     """
-    if tables.position(SAMPLES_MINUTE) is None:
+    if tables.log.position(SAMPLES_MINUTE) is None:
         raise UsageError(
             f"There are no samples in {tables.store}.",
             hint="Let the daemon run with samples.store set, or take samples with `ballast sample`.",
         )
     reports = []
-    for job in JOBS:
+    for name, job in JOBS.items():
         begun = clock()
-        name = job.__name__.removeprefix("_")
         with translated(f"making {name}"):
-            touched, rows = job(tables, policy, say)
-        report = JobReport(name, tuple(touched), rows, clock() - begun)
+            done = job(tables, policy, say)
+        report = JobReport(name, done.touched, done.rows, clock() - begun)
         say(_sentence(report))
         reports.append(report)
     return reports
@@ -98,149 +107,123 @@ def _sentence(report: JobReport) -> str:
     return f"{report.job}: {report.rows} rows for {what} in {report.seconds:.1f} s"
 
 
-def _news(tables: SparkTables, source: Table, target: Table) -> tuple[Position, Position | None] | None:
-    """Where the source is and where the job is; None when there is nothing new."""
-    until = tables.position(source)
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What a job has to do: fold these parts of its target, from its source as it is at ``until``."""
+
+    until: Position
+    parts: tuple[str, ...]
+    clusters: tuple[str, ...]
+
+
+def _gained(tables: SparkTables, source: Table, target: Table) -> tuple[Position | None, Position] | None:
+    """From where to where the source has moved since the job last ran; None when it did not."""
+    until = tables.log.position(source)
     assert until is not None, f"{source.name} is made before it is read"
-    tables.ensure(target)
-    since = tables.progress(target, target.name).position
-    return None if since == until else (until, since)
+    tables.log.ensure(target)
+    since = tables.log.progress(target)
+    return None if since == until else (since, until)
 
 
-def _samples_hour(tables: SparkTables, policy: PipelinePolicy, say: Say) -> tuple[list[str], int]:
-    return _from_minutes(tables, policy, say, SAMPLES_HOUR, transforms.samples_hour)
+def _from_minutes(target: Table, fold: Callable[[DataFrame, list[str]], DataFrame]) -> Job:
+    """A job that folds the hours that new samples touch; the fold sees the hour before each as its lead-in."""
+
+    def job(tables: SparkTables, policy: PipelinePolicy, say: Say) -> Done:
+        gained = _gained(tables, SAMPLES_MINUTE, target)
+        if gained is None:
+            return NOTHING
+        until = gained[1]
+        new = tables.log.new_minutes(SAMPLES_MINUTE, *gained)
+        there = tables.log.parts(SAMPLES_MINUTE, until)
+        hours = _still_whole(touched_hours(new.hour, new.minute, there), there, policy)
+        if not hours:
+            return NOTHING
+        say(f"{target.name}: folding {len(hours)} hours")
+        wanted = sorted({*hours, *(_shift(h, -1) for h in hours)})
+        minutes = tables.read(SAMPLES_MINUTE, until).where(F.col("hour").isin(wanted))
+        return _replace(tables, target, fold(minutes, list(hours)), _Task(until, hours, new.clusters))
+
+    return job
 
 
-def _leadership_history(tables: SparkTables, policy: PipelinePolicy, say: Say) -> tuple[list[str], int]:
-    return _from_minutes(tables, policy, say, LEADERSHIP_HISTORY, transforms.leadership_history)
+def _of_their_own(fold: Callable[[DataFrame], DataFrame]) -> Callable[[DataFrame, list[str]], DataFrame]:
+    """A fold that needs no lead-in."""
+    return lambda minutes, hours: fold(minutes.where(F.col("hour").isin(hours)))
 
 
-def _broker_imbalance(tables: SparkTables, policy: PipelinePolicy, say: Say) -> tuple[list[str], int]:
-    def of_hours(minutes: DataFrame, hours: list[str]) -> DataFrame:
-        return transforms.broker_imbalance(minutes.where(F.col("hour").isin(hours)))
-
-    return _from_minutes(tables, policy, say, BROKER_IMBALANCE, of_hours)
-
-
-def _disk_hour(tables: SparkTables, policy: PipelinePolicy, say: Say) -> tuple[list[str], int]:
-    def of_hours(minutes: DataFrame, hours: list[str]) -> DataFrame:
-        return transforms.disk_hour(minutes.where(F.col("hour").isin(hours)))
-
-    return _from_minutes(tables, policy, say, DISK_HOUR, of_hours)
+def touched_hours(hour: Sequence[str], minute: Sequence[int], there: Collection[str]) -> tuple[str, ...]:
+    """The hours that new samples change: their own, and the next one, where it has samples, when they lie in its lead-in."""
+    led_in = {_shift(h, 1) for h, m in zip(hour, minute, strict=True) if m >= transforms.LEAD_IN_FROM_MINUTE}
+    return tuple(sorted({*hour, *(led_in & set(there))}))
 
 
-def _from_minutes(
-    tables: SparkTables,
-    policy: PipelinePolicy,
-    say: Say,
-    target: Table,
-    fold: Callable[[DataFrame, list[str]], DataFrame],
-) -> tuple[list[str], int]:
-    """Fold the hours that new samples touch; the fold sees the hour before each as its lead-in."""
-    news = _news(tables, SAMPLES_MINUTE, target)
-    if news is None:
-        return [], 0
-    until, since = news
-    new = tables.added(SAMPLES_MINUTE, since, until).select("hour", "minute").distinct()
-    hours = sorted(row["hour"] for row in transforms.touched_hours(new).collect())
-    hours = _still_whole(hours, policy)
-    if not hours:
-        return [], 0
-    say(f"{target.name}: folding {len(hours)} hours")
-    wanted = sorted({*hours, *(_shift(h, -1) for h in hours)})
-    minutes = tables.read(SAMPLES_MINUTE, until).where(F.col("hour").isin(wanted))
-    return _replace(tables, target, fold(minutes, hours), hours, until)
-
-
-def _load_hour(tables: SparkTables, _: PipelinePolicy, say: Say) -> tuple[list[str], int]:
-    news = _news(tables, SAMPLES_HOUR, LOAD_HOUR)
-    if news is None:
-        return [], 0
-    until, since = news
-    hours = _distinct(tables, SAMPLES_HOUR, "hour", since, until)
-    if not hours:
-        return [], 0
-    say(f"load_hour: folding {len(hours)} hours")
-    samples = tables.read(SAMPLES_HOUR, until).where(F.col("hour").isin(hours))
-    return _replace(tables, LOAD_HOUR, transforms.load_hour(samples), hours, until)
-
-
-def _load_day(tables: SparkTables, _: PipelinePolicy, say: Say) -> tuple[list[str], int]:
-    news = _news(tables, LOAD_HOUR, LOAD_DAY)
-    if news is None:
-        return [], 0
-    until, since = news
-    dates = sorted({hour[:10] for hour in _distinct(tables, LOAD_HOUR, "hour", since, until)})
+def _load_day(tables: SparkTables, _: PipelinePolicy, say: Say) -> Done:
+    gained = _gained(tables, LOAD_HOUR, LOAD_DAY)
+    if gained is None:
+        return NOTHING
+    until, news = gained[1], tables.log.news(LOAD_HOUR, *gained)
+    dates = tuple(sorted({hour[:10] for hour in news.parts}))
     if not dates:
-        return [], 0
+        return NOTHING
     say(f"load_day: folding {len(dates)} days")
     whole = [f"{date}T{hour:02d}" for date in dates for hour in range(24)]
     hours = tables.read(LOAD_HOUR, until).where(F.col("hour").isin(whole))
-    return _replace(tables, LOAD_DAY, transforms.load_day(hours), dates, until)
+    return _replace(tables, LOAD_DAY, transforms.load_day(hours), _Task(until, dates, news.clusters))
 
 
-def _load_model(tables: SparkTables, policy: PipelinePolicy, say: Say) -> tuple[list[str], int]:
-    news = _news(tables, LOAD_DAY, LOAD_MODEL)
-    if news is None:
-        return [], 0
-    until, since = news
-    clusters = _distinct(tables, LOAD_DAY, "cluster", since, until)
-    if not clusters:
-        return [], 0
-    days = tables.read(LOAD_DAY, until).where(F.col("cluster").isin(clusters))
-    newest = str(days.agg(F.max("date").alias("date")).collect()[0]["date"])
+def _load_model(tables: SparkTables, policy: PipelinePolicy, say: Say) -> Done:
+    gained = _gained(tables, LOAD_DAY, LOAD_MODEL)
+    if gained is None:
+        return NOTHING
+    until, news = gained[1], tables.log.news(LOAD_DAY, *gained)
+    if not news.clusters:
+        return NOTHING
+    newest = tables.log.parts(LOAD_DAY, until)[-1]
     oldest = (_date(newest) - timedelta(days=policy.window_days - 1)).strftime("%Y-%m-%d")
-    say(f"load_model: {len(clusters)} clusters from {oldest} to {newest}")
-    model = transforms.load_model(days.where(F.col("date") >= oldest))
-    return _replace(tables, LOAD_MODEL, model, clusters, until)
+    say(f"load_model: {len(news.clusters)} clusters from {oldest} to {newest}")
+    days = tables.read(LOAD_DAY, until).where(F.col("cluster").isin(list(news.clusters)) & (F.col("date") >= oldest))
+    return _replace(tables, LOAD_MODEL, transforms.load_model(days), _Task(until, news.clusters, news.clusters))
 
 
-def _disk_outlook(tables: SparkTables, policy: PipelinePolicy, say: Say) -> tuple[list[str], int]:
-    news = _news(tables, DISK_HOUR, DISK_OUTLOOK)
-    if news is None:
-        return [], 0
-    until, since = news
-    hours = _distinct(tables, DISK_HOUR, "hour", since, until)
-    clusters = _distinct(tables, DISK_HOUR, "cluster", since, until)
-    if not clusters:
-        return [], 0
-    say(f"disk_outlook: {len(clusters)} clusters")
-    oldest = _shift(hours[-1], -24 * policy.window_days)
-    disks = tables.read(DISK_HOUR, until).where(F.col("cluster").isin(clusters) & (F.col("hour") > oldest))
-    return _replace(tables, DISK_OUTLOOK, transforms.disk_outlook(disks), clusters, until)
+def _disk_outlook(tables: SparkTables, policy: PipelinePolicy, say: Say) -> Done:
+    gained = _gained(tables, DISK_HOUR, DISK_OUTLOOK)
+    if gained is None:
+        return NOTHING
+    until, news = gained[1], tables.log.news(DISK_HOUR, *gained)
+    if not news.clusters:
+        return NOTHING
+    say(f"disk_outlook: {len(news.clusters)} clusters")
+    oldest = _shift(tables.log.parts(DISK_HOUR, until)[-1], -24 * policy.window_days)
+    named = F.col("cluster").isin(list(news.clusters))
+    disks = tables.read(DISK_HOUR, until).where(named & (F.col("hour") > oldest))
+    return _replace(tables, DISK_OUTLOOK, transforms.disk_outlook(disks), _Task(until, news.clusters, news.clusters))
 
 
-JOBS: Final = (
-    _samples_hour,
-    _load_hour,
-    _load_day,
-    _load_model,
-    _leadership_history,
-    _broker_imbalance,
-    _disk_hour,
-    _disk_outlook,
-)
-"""In the order in which they feed each other."""
+JOBS: Final[Mapping[str, Job]] = {
+    "load_hour": _from_minutes(LOAD_HOUR, transforms.load_hour),
+    "load_day": _load_day,
+    "load_model": _load_model,
+    "samples_hour": _from_minutes(SAMPLES_HOUR, transforms.samples_hour),
+    "leadership_history": _from_minutes(LEADERSHIP_HISTORY, transforms.leadership_history),
+    "broker_imbalance": _from_minutes(BROKER_IMBALANCE, _of_their_own(transforms.broker_imbalance)),
+    "disk_hour": _from_minutes(DISK_HOUR, _of_their_own(transforms.disk_hour)),
+    "disk_outlook": _disk_outlook,
+}
+"""In the order in which they feed each other; the load model, which plans wait for, is made first."""
 
 
-def _replace(
-    tables: SparkTables, target: Table, frame: DataFrame, values: list[str], source: Position
-) -> tuple[list[str], int]:
-    tables.replace(target, frame, key=target.partition_by[0], values=values, job=target.name, source=source)
-    return values, tables.rows_in(target, target.partition_by[0], values)
+def _replace(tables: SparkTables, target: Table, frame: DataFrame, task: _Task) -> Done:
+    note = Note(target.name, task.until.table_id, task.until.version, task.parts, task.clusters)
+    tables.replace(target, frame, note)
+    return Done(task.parts, tables.log.rows_in(target, task.parts))
 
 
-def _distinct(tables: SparkTables, source: Table, key: str, since: Position | None, until: Position) -> list[str]:
-    """The few keys that new rows have; the rows themselves stay where they are."""
-    return sorted(row[key] for row in tables.added(source, since, until).select(key).distinct().collect())
-
-
-def _still_whole(hours: list[str], policy: PipelinePolicy) -> list[str]:
+def _still_whole(hours: tuple[str, ...], there: Sequence[str], policy: PipelinePolicy) -> tuple[str, ...]:
     """Hours of which the raw samples are still kept; folding an older one again would lose what is gone."""
-    if not hours:
-        return []
-    oldest = _shift(hours[-1], -policy.keep_minutes_hours)
-    return [hour for hour in hours if hour > oldest]
+    if not there:
+        return ()
+    oldest = _shift(there[-1], -policy.keep_minutes_hours)
+    return tuple(hour for hour in hours if hour > oldest)
 
 
 def maintain(tables: SparkTables, policy: PipelinePolicy, *, now: datetime, say: Say = lambda _: None) -> None:
@@ -259,7 +242,7 @@ def maintain(tables: SparkTables, policy: PipelinePolicy, *, now: datetime, say:
         (DISK_HOUR, "hour", keep_days + "T00"),
     )
     for table, key, oldest in plan:
-        if tables.position(table) is None:
+        if tables.log.position(table) is None:
             continue
         with translated(f"tidying {table.name}"):
             tables.drop_before(table, key, oldest)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ballast.core.cluster import UNKNOWN, Flags, Ints
 from ballast.pipeline import arrow, histograms
-from ballast.pipeline.hour_fold import MINUTES, unpack
+from ballast.pipeline.hour_fold import MINUTES, fold_hours, unpack
 from ballast.pipeline.schemas import LOAD_HOUR
 
 P95: Final = 0.95
@@ -21,6 +21,11 @@ def fold_loads(batches: Iterable[Any]) -> Iterator[Any]:
     for rows in batches:
         if rows.num_rows:
             yield _fold(rows)
+
+
+def fold_minutes(batches: Iterable[Any]) -> Iterator[Any]:
+    """Fold sorted minute rows into ``load_hour`` rows; for ``mapInArrow``."""
+    return fold_loads(fold_hours(batches))
 
 
 def nearest_rank(values: npt.NDArray[Any], known: Flags, q: float) -> npt.NDArray[Any]:

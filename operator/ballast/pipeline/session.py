@@ -29,6 +29,8 @@ class SparkPolicy:
     """Heap of the embedded JVM; samples never reach the driver, so this is shuffle and scan memory on ``local``."""
     shuffle_partitions: int = 0
     """Tasks of a shuffle; 0 takes two for each core on ``local`` and Spark's own default elsewhere."""
+    small: bool = False
+    """Little data: an embedded JVM then compiles quickly rather than well, since the compiling is most of its work."""
     conf: Mapping[str, str] = field(default_factory=dict)
     """Further Spark properties; they win over Ballast's. Static ones do nothing on ``sc://``: its server has its own."""
 
@@ -79,7 +81,11 @@ def properties(policy: SparkPolicy, jars: Iterable[Path]) -> dict[str, str]:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
             "spark.sql.shuffle.partitions": str(policy.shuffle_partitions or 2 * (os.cpu_count() or 2)),
+            # It plans each stage anew from sizes that are known here beforehand.
+            "spark.sql.adaptive.enabled": "false",
         }
+        if policy.small:
+            found["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     elif policy.shuffle_partitions:
         found["spark.sql.shuffle.partitions"] = str(policy.shuffle_partitions)
     return found | dict(policy.conf)

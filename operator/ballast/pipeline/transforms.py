@@ -13,7 +13,7 @@ from ballast.core.rates import LONGEST_INTERVAL_MIN
 from ballast.core.samples import BROKER_CHUNK
 from ballast.pipeline.hour_fold import GROUP, fold_hours
 from ballast.pipeline.leadership_fold import HOUR, MINUTE, fold_imbalances, fold_leaderships
-from ballast.pipeline.load_fold import fold_loads
+from ballast.pipeline.load_fold import fold_minutes
 from ballast.pipeline.model_fold import DAY_GROUP, PARTITION, fold_days, fold_models
 from ballast.pipeline.schemas import (
     BROKER_IMBALANCE,
@@ -37,13 +37,6 @@ def next_hour(hour: Column) -> Column:
     """The name of the hour after an hour."""
     start = F.to_timestamp(hour, "yyyy-MM-dd'T'HH")
     return F.date_format(start + F.expr("INTERVAL 1 HOUR"), "yyyy-MM-dd'T'HH")
-
-
-def touched_hours(new_minutes: DataFrame) -> DataFrame:
-    """The hours that new samples change: their own, and the next one when they lie in its lead-in."""
-    own = new_minutes.select(F.col("hour"))
-    led_in = new_minutes.where(F.col("minute") >= LEAD_IN_FROM_MINUTE).select(next_hour(F.col("hour")).alias("hour"))
-    return own.unionByName(led_in).distinct()
 
 
 def _in_folds(minutes: DataFrame, hours: Collection[str]) -> DataFrame:
@@ -129,9 +122,13 @@ def disk_outlook(disks: DataFrame) -> DataFrame:
     )
 
 
-def load_hour(samples: DataFrame) -> DataFrame:
-    """``samples_hour`` to ``load_hour``, row by row."""
-    return samples.select(*SAMPLES_HOUR.names).mapInArrow(fold_loads, LOAD_HOUR.ddl)
+def load_hour(minutes: DataFrame, hours: Collection[str]) -> DataFrame:
+    """``samples_minute`` to ``load_hour``, for these hours; ``minutes`` holds the hour before each as well.
+
+    Folded from the minutes and not from ``samples_hour``: the same rows pass between the two folds in Python's memory, where
+    a table of arrays between them would be written and read value by value.
+    """
+    return _in_folds(minutes, hours).mapInArrow(fold_minutes, LOAD_HOUR.ddl)
 
 
 def load_day(hours: DataFrame) -> DataFrame:

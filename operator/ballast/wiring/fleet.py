@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -129,7 +130,11 @@ def plan_fleet(
     from ballast.pipeline.tables import SparkTables  # noqa: PLC0415
 
     asked = fleet_job.parse_scenarios(scenarios)
-    say(f"starting Spark ({spark.master})")
-    with spark_session(spark, jars) as session:
+    with ExitStack() as stack:
+
+        def session() -> Any:
+            say(f"starting Spark ({spark.master})")
+            return stack.enter_context(spark_session(spark, jars))
+
         say(f"planning {', '.join(asked)}")
         return fleet_job.plan_fleet(SparkTables(session, store), asked)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
 
-from ballast.pipeline.schemas import LOAD_MODEL
+from ballast.pipeline.schemas import LOAD_MODEL, SAMPLES_MINUTE
 from ballast.pipeline.session import SparkPolicy, is_connect, open_session, require_pyspark
 
+SMALL_STORE_BYTES = 64 << 20
+"""Below so many bytes of samples, a run's time is the JVM's own start: some 700 partitions for three days."""
 Jars = Callable[[], Sequence[Path]]
 """Brings Delta's jars; called only when this process starts a JVM."""
 
@@ -53,17 +55,21 @@ def run_pipeline(store: str, *, spark: SparkPolicy, jars: Jars, tidy: bool, say:
     require_pyspark()
     # These import PySpark, which is an extra.
     from ballast.pipeline.jobs import PipelinePolicy, maintain, run_all  # noqa: PLC0415
-    from ballast.pipeline.tables import SparkTables, translated  # noqa: PLC0415
+    from ballast.pipeline.tables import SparkTables  # noqa: PLC0415
 
     policy = PipelinePolicy()
-    say(f"starting Spark ({spark.master})")
-    with spark_session(spark, jars) as session:
+    with ExitStack() as stack:
+
+        def session() -> Any:
+            say(f"starting Spark ({spark.master})")
+            small = tables.log.bytes_of(SAMPLES_MINUTE) < SMALL_STORE_BYTES
+            return stack.enter_context(spark_session(replace(spark, small=small), jars))
+
         tables = SparkTables(session, store)
         jobs = run_all(tables, policy, say=say, clock=time.monotonic)
         if tidy:
             maintain(tables, policy, now=datetime.now(UTC), say=say)
-        with translated("reading the model's age"):
-            newest = tables.read(LOAD_MODEL).selectExpr("max(as_of) AS newest").collect()[0]["newest"]
+    newest = max(tables.log.column(LOAD_MODEL, "as_of").to_pylist(), default=None)
     return RunReport(tuple(jobs), newest, datetime.now(UTC))
 
 
