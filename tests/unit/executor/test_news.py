@@ -1,0 +1,29 @@
+"""What the driver tells its listeners of a move that goes on standing still."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.executor.scenes import T, scene
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.plan import Move, Plan
+from ballast.executor.events import MoveChanged
+from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.run import Now, Stage, new_run, with_moves
+
+NAME = TopicPartition(T, 0)
+
+
+@pytest.mark.parametrize(("cause", "news"), [("destination-dead", 1), ("destination-silent", 0)])
+def test_another_cause_of_the_same_stall_is_news(cause: str, news: int) -> None:
+    """A broker that froze is found dead; the same cause with other figures is told once only."""
+    s = scene({0: (1, 2)})
+    run = new_run("r", Plan("test", "c", "f", (Move(T, 0, (1, 2), (3, 2)),)), ExecutionPolicy(), Now(0, 0.0))
+    before = with_moves(run, {NAME: replace(run.moves[NAME], stage=Stage.STALLED, cause="destination-silent")})
+    after = with_moves(before, {NAME: replace(before.moves[NAME], cause=cause, detail="another sentence")})
+    s.driver._tell(before, after)
+    told = [h for h in s.ears.heard if isinstance(h, MoveChanged)]
+    assert len(told) == news
+    assert all(h.detail == "another sentence" for h in told)
