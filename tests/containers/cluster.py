@@ -24,6 +24,9 @@ CONTROLLER_PORT: Final = 9093
 INSIDE_PORT: Final = 9092
 OUTSIDE_PORT: Final = 19092
 READY_WITHIN_S: Final = 240.0
+LOG_DIR: Final = "/data/log"
+SECOND_LOG_DIR: Final = "/data/second"
+SMALL_LOG_DIR: Final = "/data/small"
 
 
 @dataclass(slots=True)
@@ -33,8 +36,13 @@ class ContainerCluster:
     spec: SandboxSpec
     ports: dict[int, int]
     """Broker id to the port on the host's loopback under which clients reach it."""
+    labels: dict[str, str]
+    image: str
+    small_mib: dict[int, int] = field(default_factory=dict)
+    """Brokers whose last log dir is a memory disk of this size; it is empty again after a restart."""
     containers: dict[int, Any] = field(default_factory=dict)
     network: Any = None
+    cluster_id: str = field(default_factory=layout.new_id)
     stack: ExitStack = field(default_factory=ExitStack)
 
     @classmethod
@@ -46,28 +54,32 @@ class ContainerCluster:
         image = ensure_image(client, spec.kafka_version)
         client.close()
         ports = dict(zip(spec.broker_ids, free_ports(spec.brokers), strict=True))
-        cluster = cls(spec, ports)
+        cluster = cls(spec, ports, host.labels, image)
         try:
             network = Network(docker_network_kw={"labels": host.labels})
             cluster.network = cluster.stack.enter_context(network)
-            cluster_id = layout.new_id()
-            java = ensure_java()
-            jars = ensure_jars(f"kafka-{spec.kafka_version}")
-            checkpoint = first_records(spec.kafka_version, java, jars, say=lambda _: None)
             for node in (CONTROLLER, *spec.broker_ids):
-                cluster._start(host, image, node, cluster_id, checkpoint)
+                cluster._start(node)
             cluster.wait_until_ready(spec.broker_ids)
         except BaseException:
             cluster.down()
             raise
         return cluster
 
-    def _start(self, host: DockerHost, image: str, node: int, cluster_id: str, checkpoint: bytes) -> None:
+    def add_broker(self, broker: int, *, small_mib: int) -> None:
+        """One more broker, whose second log dir holds no more than this; it stays until the cluster goes down."""
+        (self.ports[broker],) = free_ports(1)
+        self.small_mib[broker] = small_mib
+        self._start(broker)
+        self.wait_until_ready((broker,))
+
+    def _start(self, node: int) -> None:
         from testcontainers.core.container import DockerContainer
 
         name = layout.node_name(node)
-        identity = {"version": "1", "cluster.id": cluster_id, "node.id": str(node), "directory.id": layout.new_id()}
-        jars = tuple(Path(JARS) / jar.file_name for jar in read_lock(f"kafka-{self.spec.kafka_version}"))
+        version = self.spec.kafka_version
+        checkpoint = first_records(version, ensure_java(), ensure_jars(f"kafka-{version}"), say=lambda _: None)
+        jars = tuple(Path(JARS) / jar.file_name for jar in read_lock(f"kafka-{version}"))
         command = layout.java_command(
             Java(Path(JAVA), 25),
             jars,
@@ -76,19 +88,32 @@ class ContainerCluster:
             main=["kafka.Kafka", "/data/server.properties"],
         )
         container = (
-            DockerContainer(image, labels=host.labels, hostname=name)
+            DockerContainer(self.image, labels=self.labels, hostname=name)
             .with_network(self.network)
             .with_network_aliases(name)
             .with_command(command)
             .with_copy_into_container(layout.as_properties(self.properties(node)).encode(), "data/server.properties")
-            .with_copy_into_container(layout.as_properties(identity).encode(), "data/log/meta.properties")
             .with_copy_into_container(checkpoint, "data/log/bootstrap.checkpoint")
         )
+        for folder in (LOG_DIR, *([SECOND_LOG_DIR] if self._has_second(node) else [])):
+            identity = {"version": "1", "cluster.id": self.cluster_id, "node.id": str(node)}
+            text = layout.as_properties(identity | {"directory.id": layout.new_id()})
+            container.with_copy_into_container(text.encode(), f"{folder[1:]}/meta.properties")
+        if node in self.small_mib:
+            container.with_kwargs(tmpfs={SMALL_LOG_DIR: f"size={self.small_mib[node]}m"})
         if node in self.ports:
             # Not with_bind_ports, which publishes on every address of the host.
             container.ports[f"{OUTSIDE_PORT}/tcp"] = (layout.LOOPBACK, self.ports[node])
         self.stack.enter_context(container)
         self.containers[node] = container.get_wrapped_container()
+
+    def _has_second(self, node: int) -> bool:
+        return node in self.spec.broker_ids and self.spec.log_dirs > 1
+
+    def log_dirs(self, node: int) -> tuple[str, ...]:
+        """Where a node keeps replicas; a memory disk is formatted by Kafka itself."""
+        second = (SECOND_LOG_DIR,) if self._has_second(node) else ()
+        return (LOG_DIR, *second, *([SMALL_LOG_DIR] if node in self.small_mib else []))
 
     def properties(self, node: int) -> dict[str, str]:
         """A node's configuration: names on the network inside, the host's loopback outside."""
@@ -96,7 +121,8 @@ class ContainerCluster:
         shared = {
             **layout.common_configs(self.spec),
             "node.id": str(node),
-            "log.dirs": "/data/log",
+            "log.dirs": ",".join(self.log_dirs(node)),
+            "metadata.log.dir": LOG_DIR,
             "controller.quorum.voters": f"{CONTROLLER}@{layout.node_name(CONTROLLER)}:{CONTROLLER_PORT}",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
@@ -116,6 +142,11 @@ class ContainerCluster:
         }
 
     @property
+    def broker_ids(self) -> tuple[int, ...]:
+        """Every broker, those that were added among them."""
+        return tuple(sorted(self.ports))
+
+    @property
     def bootstrap_server(self) -> str:
         """Where clients on the host connect."""
         return ",".join(f"{layout.LOOPBACK}:{port}" for port in self.ports.values())
@@ -132,30 +163,31 @@ class ContainerCluster:
         ports = {broker: self.ports[broker] for broker in brokers}
         wait_for_brokers(self.bootstrap_server, ports, within_s=READY_WITHIN_S, check=check)
 
-    def pause(self, broker: int) -> None:
-        """Freeze every process of a broker's container."""
-        self.containers[broker].pause()
+    def pause(self, node: int) -> None:
+        """Freeze every process of a node's container."""
+        self.containers[node].pause()
 
-    def unpause(self, broker: int) -> None:
+    def unpause(self, node: int) -> None:
         """Let it go on."""
-        self.containers[broker].unpause()
+        self.containers[node].unpause()
 
-    def kill(self, broker: int) -> None:
+    def kill(self, node: int) -> None:
         """Kill -9."""
-        self.containers[broker].kill()
+        self.containers[node].kill()
 
-    def start(self, broker: int) -> None:
-        """Start a killed broker and wait until it serves."""
-        self.containers[broker].start()
-        self.wait_until_ready((broker,))
+    def start(self, node: int) -> None:
+        """Start a killed node, and wait until it serves where it is a broker."""
+        self.containers[node].start()
+        if node != CONTROLLER:
+            self.wait_until_ready((node,))
 
-    def disconnect(self, broker: int) -> None:
-        """Cut a broker off: from the other brokers, the controller and the clients."""
-        self._network().disconnect(self.containers[broker])
+    def disconnect(self, node: int) -> None:
+        """Cut a node off from the others, and a broker from its clients."""
+        self._network().disconnect(self.containers[node])
 
-    def reconnect(self, broker: int) -> None:
+    def reconnect(self, node: int) -> None:
         """Undo ``disconnect``."""
-        self._network().connect(self.containers[broker], aliases=[layout.node_name(broker)])
+        self._network().connect(self.containers[node], aliases=[layout.node_name(node)])
 
     def _network(self) -> Any:
         return self.containers[CONTROLLER].client.networks.get(self.network.id)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.containers.cluster import ContainerCluster
 from tests.containers.docker_host import DockerHost
+from tests.containers.proof import Lives
+from tests.real.execution_scene import Scene, scene
 
 from ballast.sandbox import SandboxSpec
+
+collect_ignore = [] if "BALLAST_SOAK_MINUTES" in os.environ else ["test_soak.py"]
 
 
 @pytest.fixture(scope="session")
@@ -21,7 +27,22 @@ def docker_host() -> Iterator[DockerHost]:
 
 @pytest.fixture(scope="session")
 def containers_cluster(docker_host: DockerHost) -> Iterator[ContainerCluster]:
-    """One controller and three brokers in three racks, each in a container; every test leaves it whole."""
-    cluster = ContainerCluster.up(docker_host, SandboxSpec())
+    """One controller and four brokers of two log dirs each, in three racks, each in a container; every test leaves it whole."""
+    cluster = ContainerCluster.up(docker_host, SandboxSpec(brokers=4, log_dirs=2))
     yield cluster
     cluster.down()
+
+
+@pytest.fixture
+def at(containers_cluster: ContainerCluster, tmp_path: Path) -> Iterator[Scene]:
+    """The cluster in containers, with an open connection."""
+    with scene(containers_cluster, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def lives(at: Scene) -> Iterator[Lives]:
+    """Processes that end with the test."""
+    found = Lives(at)
+    yield found
+    found.close()

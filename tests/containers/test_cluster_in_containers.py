@@ -44,7 +44,7 @@ def test_brokers_in_containers_stand_in_their_racks(containers_cluster: Containe
     """The same picture as any other cluster gives."""
     admin = AdminClient({"bootstrap.servers": containers_cluster.bootstrap_server})
     nodes = admin.describe_cluster().result(timeout=30).nodes
-    assert {node.id: node.rack for node in nodes} == {1: "rack-1", 2: "rack-2", 3: "rack-3"}
+    assert {node.id: node.rack for node in nodes} == {1: "rack-1", 2: "rack-2", 3: "rack-3", 4: "rack-1"}
 
 
 def test_nothing_in_docker_survives_a_killed_run(docker_host: DockerHost) -> None:

@@ -9,8 +9,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 import confluent_kafka as ck
 
@@ -21,7 +22,6 @@ from ballast.core.plan_file import dumps
 from ballast.executor.run import Run
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource
 from ballast.ports.journal import Holder
-from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import open_cluster
 from ballast.wiring.runs import journal_of, runs_of
 
@@ -29,11 +29,23 @@ RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.ra
 LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 
 
+class Brokers(Protocol):
+    """A running cluster: a sandbox's, or one in containers."""
+
+    @property
+    def bootstrap_server(self) -> str:
+        """Where clients connect."""
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        """The ids of its brokers."""
+
+
 @dataclass
 class Scene:
-    """One sandbox as the tests of execution see it."""
+    """One cluster as the tests of execution see it."""
 
-    sandbox: Sandbox
+    sandbox: Brokers
     cluster: Cluster
     folder: Path
 
@@ -75,14 +87,22 @@ class Scene:
         run = slice(state.partitions.start[row], state.partitions.start[row + 1])
         return Move(topic, partition, state.target(row), new, max(state.partitions.size_bytes[run].tolist()))
 
-    def plan(self, topic: str, wanted: Mapping[int, tuple[int, ...]], elections: tuple[int, ...] = ()) -> Path:
-        """A plan file for one topic."""
+    def plan(
+        self,
+        topic: str,
+        wanted: Mapping[int, tuple[int, ...]],
+        elections: tuple[int, ...] = (),
+        log_dirs: Mapping[int, tuple[str, ...]] | None = None,
+    ) -> Path:
+        """A plan file for one topic; ``log_dirs`` says where the new replicas of some partitions belong."""
         state = self.cluster.snapshot()
         plan = Plan(
             intent=f"test {topic}",
             cluster_id=state.cluster_id,
             fingerprint=fingerprint(state),
-            moves=tuple(self.move(state, topic, p, new) for p, new in wanted.items()),
+            moves=tuple(
+                replace(self.move(state, topic, p, new), log_dirs=(log_dirs or {}).get(p)) for p, new in wanted.items()
+            ),
             elections=tuple(TopicPartition(topic, p) for p in elections),
         )
         path = self.folder / f"{topic}.plan.json"
@@ -152,7 +172,7 @@ class Scene:
 
 
 @contextmanager
-def scene(sandbox: Sandbox, folder: Path) -> Iterator[Scene]:
+def scene(sandbox: Brokers, folder: Path) -> Iterator[Scene]:
     """The sandbox with an open connection."""
     with open_cluster(bootstrap_server=sandbox.bootstrap_server) as opened:
         yield Scene(sandbox, opened.cluster, folder)

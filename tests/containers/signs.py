@@ -1,0 +1,36 @@
+"""What to look for among the events of a run (``--output json``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Event = dict[str, Any]
+Sign = Callable[[Event], bool]
+
+
+def moves_to(stage: str, partition: int = 0) -> Sign:
+    """A move that enters a stage."""
+    return lambda event: event["event"] == "move" and (event["to"], event["partition"]) == (stage, partition)
+
+
+def copies_more_than(done: int) -> Sign:
+    """A copy that grows."""
+    return lambda event: event["event"] == "progress" and event["bytes_done"] > done
+
+
+def refuses(words: str) -> Sign:
+    """A guard that holds moves back, in these words."""
+    return lambda event: (
+        event["event"] == "refusing" and any(words in f"{v['detail']} {v['remedy']}" for v in event["verdicts"])
+    )
+
+
+def ends(event: Event) -> bool:
+    """The end of a run."""
+    return bool(event["event"] == "ended")
+
+
+def notes(event: Event) -> bool:
+    """Something that is being tried again, or was left as it is."""
+    return bool(event["event"] == "note")

@@ -1,0 +1,53 @@
+"""A destination without room: refused beforehand with the arithmetic, and in mid-move named, cancelled and taken back."""
+
+from __future__ import annotations
+
+import pytest
+from tests.containers.cluster import SMALL_LOG_DIR, ContainerCluster
+from tests.containers.proof import Lives, Proof
+from tests.containers.signs import moves_to
+from tests.real.execution_scene import Scene
+
+pytestmark = pytest.mark.containers
+
+SMALL_MIB = 12
+
+
+@pytest.fixture
+def small(containers_cluster: ContainerCluster) -> int:
+    """A fifth broker, one of whose log dirs is a small memory disk; it stays in the cluster."""
+    broker = max(containers_cluster.broker_ids) + 1
+    containers_cluster.add_broker(broker, small_mib=SMALL_MIB)
+    return broker
+
+
+def test_a_full_disk_is_refused_beforehand_and_named_in_mid_move(at: Scene, lives: Lives, small: int) -> None:
+    """A plan from before the partition grew is refused with both figures (5).
+
+    A partition that grows while it moves fills the disk; the broker gives the log dir up, the move is stalled with that
+    cause, and a cancel brings everything back.
+    """
+    grown = Proof.of(at, "full-before", {0: (1, 2, 3)}, mib=2)
+    growing = Proof.of(at, "full-meanwhile", {0: (2, 3, 4)}, mib=5)
+    dirs = (SMALL_LOG_DIR, "any", "any")
+    plan = at.plan(grown.topic, {0: (small, 2, 3)}, log_dirs={0: dirs})
+    at.fill(grown.topic, range(1), mib=20)
+    refused = lives.begin("apply", str(plan), "--yes", "--patience", "3", "--on-drift", "fit").ends(5)
+    assert f"Log dir {SMALL_LOG_DIR} of broker {small} has 1" in refused
+    assert "MB to spare and" in refused
+    grown.holds({})
+    plan = at.plan(growing.topic, {0: (small, 3, 4)}, log_dirs={0: dirs})
+    with grown.traffic().running():
+        run = lives.begin("apply", str(plan), "--yes", "--throttle", "300kB", "--output", "json")
+        run.tells(moves_to("moving"))
+        at.fill(growing.topic, range(1), mib=SMALL_MIB)
+        run.tells(
+            lambda e: moves_to("stalled")(e) and f"Log dir {SMALL_LOG_DIR} of broker {small} has failed" in e["detail"]
+        )
+        mine = at.run_of(growing.topic)
+        assert mine is not None
+        at.finish("cancel", mine.id, "--yes")
+        run.ends(8)
+        growing.holds({})
+    growing.forget()
+    grown.forget()
