@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import click
@@ -20,6 +21,8 @@ def run(config: Path | None) -> None:
 
     The default mode is observe: metrics, a page and recommendations, and nothing is ever written to the cluster.
     """
+    from ballast.wiring.credentials import start_anew
     from ballast.wiring.daemon import run_daemon
 
-    run_daemon(config, os.environ)
+    if run_daemon(config, os.environ):
+        start_anew(sys.argv[1:])

@@ -51,7 +51,8 @@ class ServiceParts:
     holder: Holder
     settings_changed: Callable[[], SettingsChange | None] = lambda: None
     """Asked every few seconds; raises ``UsageError`` when the new file has a mistake."""
-    more_ticks: Sequence[Tick] = ()
+    credentials_changed: Callable[[], str] | None = None
+    """Asked as often; stops the service where it is to be started anew with them."""
 
 
 class Service:
@@ -73,7 +74,6 @@ class Service:
             Tick(name="repair", every_s=lambda: scene.policy.intervals.repair_s, run=lambda: check_repair(scene)),
             Tick(name="level", every_s=lambda: scene.policy.intervals.level_s, run=lambda: check_level(scene)),
             Tick(name="act", every_s=lambda: scene.policy.intervals.act_s, run=lambda: act(scene)),
-            *parts.more_ticks,
         )
         self.lock = self._loop(
             Tick(name="lock", every_s=lambda: scene.policy.intervals.lock_s, run=lambda: keep_lock(scene, parts.holder))
@@ -85,6 +85,7 @@ class Service:
             Tick(name="requests", every_s=lambda: scene.policy.intervals.requests_s, run=self._requests),
             Tick(name="run", every_s=lambda: scene.policy.intervals.requests_s, run=lambda: show_run(scene)),
             Tick(name="settings", every_s=lambda: scene.policy.intervals.settings_s, run=self._settings),
+            *self._credentials(parts.credentials_changed),
         )
         scene.look_again, scene.run_ended = self.look_now, self.run_ended
         scene.refused = lambda kind, code: self.metrics.refusals.labels(kind, code).inc()
@@ -157,6 +158,11 @@ class Service:
         # What the new settings ask for need not wait for the next check.
         self.look_now()
         return sentence
+
+    def _credentials(self, look: Callable[[], str] | None) -> tuple[Tick, ...]:
+        if look is None:
+            return ()
+        return (Tick(name="credentials", every_s=lambda: self.scene.policy.intervals.settings_s, run=look),)
 
     def _report(self, name: str, report: TickReport) -> None:
         before = self.scene.board.view.ticks.get(name)

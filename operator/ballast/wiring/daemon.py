@@ -32,6 +32,7 @@ from ballast.settings.model import Settings
 from ballast.settings.show import differences, flat, need_restart
 from ballast.settings.watch import FileWatch
 from ballast.wiring.cluster import OpenCluster, open_cluster
+from ballast.wiring.credentials import CredentialsWatch
 from ballast.wiring.journal import this_process
 from ballast.wiring.loads import HistoryPolicy, external_load, loads_from_history
 from ballast.wiring.runs import journal_of, new_run_id
@@ -39,8 +40,8 @@ from ballast.wiring.runs import journal_of, new_run_id
 log = logging.getLogger("ballast.daemon")
 
 
-def run_daemon(config: Path | None, environment: Mapping[str, str]) -> None:
-    """Run until SIGTERM or SIGINT."""
+def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
+    """Run until SIGTERM or SIGINT; True when it left in order to be started anew, with new credentials."""
     settings = load_settings(config, environment)
     logs.configure(settings.log)
     retries = Retries()
@@ -68,16 +69,25 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> None:
             give_hands(scene, opened, settings)
         if settings.samples.store:
             keep_history(scene, settings, settings.samples.store)
+        credentials = follow_credentials(settings, lambda: service.stop())  # noqa: PLW0108 — it is made below
         service = Service(
             ServiceParts(
                 scene=scene,
                 holder=describe_self(settings),
                 settings_changed=settings_reader(config, environment, settings),
+                credentials_changed=credentials.look if credentials else None,
             )
         )
         retries.told = scene.retried
-        _obey_signals(service)
+        _obey_signals(service, credentials)
         service.run()
+        return credentials is not None and credentials.renew
+
+
+def follow_credentials(settings: Settings, stop: Callable[[], None]) -> CredentialsWatch | None:
+    """The watch over the client properties, where they come from a file."""
+    path = settings.cluster.command_config
+    return None if path is None else CredentialsWatch(path, stop)
 
 
 class Retries:
@@ -194,8 +204,12 @@ def settings_reader(
     return look
 
 
-def _obey_signals(service: Service) -> None:
+def _obey_signals(service: Service, credentials: CredentialsWatch | None) -> None:
     def stop(_: int, __: FrameType | None) -> None:
+        if credentials is not None:
+            credentials.renew = (
+                False  # Whoever asks for the end means it, also while the process is leaving to come back.
+            )
         service.stop()
 
     signal.signal(signal.SIGTERM, stop)

@@ -1,0 +1,58 @@
+"""Credentials that expire and are replaced while the daemon runs, on brokers that really ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.real.daemon_process import Daemon, start, until
+
+from ballast.sandbox import Sandbox
+from ballast.sandbox.layout import as_properties
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+
+WRONG = "certainly-not-the-password"
+
+
+@pytest.fixture
+def daemons() -> Iterator[list[Daemon]]:
+    """Every daemon of a test; ended with it."""
+    started: list[Daemon] = []
+    yield started
+    for daemon in started:
+        if daemon.process.poll() is None:
+            daemon.kill()
+
+
+def test_a_password_changed_in_its_file_is_used_without_a_restart(
+    secured: Callable[[str], Sandbox], daemons: list[Daemon], tmp_path: Path
+) -> None:
+    """Refused with the old one it says so, now and then; with the new one in the file it acts; a broken file changes nothing."""
+    sandbox = secured("scram")
+    right = as_properties(sandbox.client_properties)
+    password = next(p for p in right.split('"') if p and "password" not in p and f'password="{p}"' in right)
+    client = tmp_path / "client.properties"
+    client.write_text(right.replace(password, WRONG))
+    daemon = start("rotated", tmp_path, sandbox.bootstrap_server, {"mode": "auto"}, client=client)
+    daemons.append(daemon)
+
+    def refusals() -> list[str]:
+        return [m for m in daemon.messages() if "did not accept the user" in m]
+
+    until("refusals", lambda: len(refusals()) >= 2, daemons)
+    assert daemon.get("/readyz")[0] == 503
+    fresh = client.with_suffix(".new")
+    fresh.write_text("security.protocol=CARRIER_PIGEON\n")
+    fresh.replace(client)
+    until("the mistake", lambda: any("CARRIER_PIGEON" in m for m in daemon.messages()), daemons)
+    assert daemon.process.poll() is None
+    fresh.write_text(right)
+    fresh.replace(client)
+    until("the lock", lambda: daemon.role == "leader" and daemon.get("/readyz")[0] == 200, daemons)
+    # Each time after twice the pause: 1, 2, 4, … seconds.
+    assert len(refusals()) <= 10
+    assert WRONG not in daemon.log.read_text()
+    assert password not in daemon.log.read_text()
+    assert daemon.stop() == 0
