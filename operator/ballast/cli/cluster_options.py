@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from ballast.settings.model import Settings
     from ballast.wiring.cluster import OpenCluster
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,13 +53,17 @@ class ClusterOptions:
             timeout_s=self.timeout_s,
         )
 
-    def imbalance_percentage(self) -> float:
-        """The leader imbalance that the settings tolerate."""
+    def settings(self) -> Settings:
+        """The settings file and the environment; the defaults where there is neither."""
         import os
 
         from ballast.settings import load_settings
 
-        return load_settings(self.config, os.environ).leaders.imbalance_percentage
+        return load_settings(self.config, os.environ)
+
+    def imbalance_percentage(self) -> float:
+        """The leader imbalance that the settings tolerate."""
+        return self.settings().leaders.imbalance_percentage
 
 
 def cluster_options(command: F) -> F:

@@ -31,6 +31,9 @@ COMMANDS: Final[dict[str, Entry]] = {
         "ballast.cli.simulate:simulate", "Plan", "Play a plan, or the loss of brokers, without touching the cluster."
     ),
     "apply": Entry("ballast.cli.apply:apply", "Act", "Carry out a plan: throttled, journaled, verified, resumable."),
+    "decommission": Entry(
+        "ballast.cli.decommission:decommission", "Act", "Empty brokers: leadership, data, then the word to stop them."
+    ),
     "verify": Entry("ballast.cli.verify:verify", "Act", "Compare the cluster with a plan or a run."),
     "throttles": Entry("ballast.cli.throttles:throttles", "Act", "List, clean and set replication throttles."),
     "elect": Entry("ballast.cli.elect:elect", "Act", "Give leadership back to the preferred leaders."),

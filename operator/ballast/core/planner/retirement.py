@@ -1,0 +1,88 @@
+"""Taking brokers away in phases: leadership first, then data, then the word that they can be stopped.
+
+Which phase comes next is told from the cluster alone, so that whoever asks again (another process, after a crash, a week
+later) goes on where things are, and partitions that landed on the brokers meanwhile are followed.  Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from ballast.core.cluster import ClusterState
+from ballast.core.plan import Plan
+from ballast.core.planner import Decommission, Demote, Loads, PlannerPolicy, plan
+
+
+class Phase(Enum):
+    """What is to be done next."""
+
+    LEADERSHIP = "leadership"
+    """They still lead, or are preferred to, where somebody else could: free to change."""
+    DATA = "data"
+    """They still hold replicas that can go."""
+    WAITING = "waiting"
+    """What they hold is being moved already, by somebody."""
+    STUCK = "stuck"
+    """They hold replicas that cannot go."""
+    SAFE = "safe"
+    """They hold nothing and lead nothing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """The next step, with the plan for it where there is one."""
+
+    phase: Phase
+    sentence: str
+    plan: Plan | None = None
+
+
+def next_step(
+    state: ClusterState,
+    brokers: frozenset[int],
+    *,
+    loads: Loads | None = None,
+    policy: PlannerPolicy | None = None,
+    leadership: bool = True,
+) -> Step:
+    """What to do now; ``leadership=False`` passes that phase over, for a caller who has tried it in vain."""
+    named = _named(brokers)
+    demoted = plan(state, Demote(brokers=brokers), loads=loads, policy=policy)
+    if leadership and not demoted.is_empty:
+        count = len({*(m.name for m in demoted.moves), *demoted.elections})
+        return Step(Phase.LEADERSHIP, f"{named}: leadership of {count:,} partitions goes to others (free).", demoted)
+    emptied = plan(state, Decommission(brokers=brokers), loads=loads, policy=policy)
+    if emptied.moves:
+        return Step(Phase.DATA, f"{named}: {len(emptied.moves):,} replicas go to others.", emptied)
+    held, moving = held_by(state, brokers), held_by(state, brokers, moving=True)
+    if moving:
+        return Step(Phase.WAITING, f"{named}: {moving:,} partitions on it are being moved already.")
+    if held:
+        first = emptied.obstacles[0] if emptied.obstacles else None
+        why = f": {first.subject}: {first.detail}" if first is not None else ""
+        return Step(Phase.STUCK, f"{named} still holds {held:,} partitions that cannot go{why}.", emptied)
+    return Step(
+        Phase.SAFE, f"{named} holds no replica and leads nothing: it can be stopped safely.{_besides(state, brokers)}"
+    )
+
+
+def held_by(state: ClusterState, brokers: frozenset[int], *, moving: bool = False) -> int:
+    """Partitions with a replica on these brokers, unions of moves in flight included; ``moving``: only those in flight."""
+    p = state.partitions
+    row = np.repeat(np.arange(len(p)), np.diff(p.start))
+    mine = np.isin(p.replica, sorted(brokers))
+    if moving:
+        mine &= state.moving[row]
+    return len(np.unique(row[mine]))
+
+
+def _besides(state: ClusterState, brokers: frozenset[int]) -> str:
+    active = state.controller_id in brokers or any(b.controller for b in state.brokers if b.id in brokers)
+    return " It is the active controller now; another takes over when it stops." if active else ""
+
+
+def _named(brokers: frozenset[int]) -> str:
+    return f"Broker{'s' if len(brokers) > 1 else ''} {', '.join(map(str, sorted(brokers)))}"
