@@ -15,6 +15,7 @@ from ballast.cli.run_screen import human_time, say
 from ballast.cli.tables import Column, console, human_bytes, output_option, print_json, render_table
 
 if TYPE_CHECKING:
+    from ballast.core.plan import Move
     from ballast.executor.machine import Wish
     from ballast.executor.run import Run
     from ballast.ports.journal import Journal
@@ -125,6 +126,7 @@ def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptio
             "partition": m.move.partition,
             "old": list(m.move.old),
             "new": list(m.move.new),
+            "log_dirs": None if m.move.log_dirs is None else list(m.move.log_dirs),
             "size_bytes": m.move.size_bytes if m.move.size_bytes >= 0 else None,
             "reason": str(m.move.reason),
             "stage": m.stage.value,
@@ -166,7 +168,7 @@ def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptio
         [
             str(m.move.name),
             str(list(m.move.old)),
-            str(list(m.move.new)),
+            _destination(m.move),
             human_bytes(m.move.size_bytes),
             f"{m.stage.value}{f' ({m.outcome})' if m.outcome else ''}",
             _when(m.since_ms),
@@ -181,6 +183,12 @@ def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptio
     if ledger:
         say(f"Throttle settings that Ballast still holds: {', '.join(map(str, ledger))}.")
     return 0
+
+
+def _destination(move: Move) -> str:
+    """Replicas, each with the log dir asked for where there is one."""
+    dirs = move.log_dirs or ("any",) * len(move.new)
+    return f"[{', '.join(f'{b}' if d == 'any' else f'{b} in {d}' for b, d in zip(move.new, dirs, strict=False))}]"
 
 
 def find_run(log: Journal, run_id: str) -> Run:

@@ -13,6 +13,7 @@ from typing import Final
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.executor.observation import Picture, target
 from ballast.executor.patience import marked, overdue
+from ballast.executor.relocation import between_dirs, stopped_on
 from ballast.executor.run import FINAL, ElectionStage, MoveRun, Now, Phase, Run, Stage, with_moves
 from ballast.executor.stalls import is_broken, stall_cause
 from ballast.executor.transitions import elect_to, move_to
@@ -94,7 +95,7 @@ def _submitted(m: MoveRun, look: _Look) -> MoveRun:
     if listed is None:
         return _overridden(m, look.picture, look.now)
     if listed:
-        return move_to(m, Stage.MOVING, look.now)
+        return _with_way_back(move_to(m, Stage.MOVING, look.now), look)
     if look.state.replicas == m.move.new:
         return move_to(m, Stage.MOVED, look.now)
     if look.now.s - m.entered_s < look.run.policy.submit_grace_s:
@@ -110,7 +111,7 @@ def _moving(m: MoveRun, look: _Look) -> MoveRun:
     if listed is None:
         return _overridden(m, look.picture, look.now)
     if listed:
-        return replace(m, absent_since_s=None) if m.absent_since_s is not None else m
+        return _with_way_back(replace(m, absent_since_s=None) if m.absent_since_s is not None else m, look)
     if look.state.replicas == m.move.new:
         return move_to(m, Stage.MOVED, look.now)
     if m.absent_since_s is None:
@@ -121,7 +122,21 @@ def _moving(m: MoveRun, look: _Look) -> MoveRun:
     return move_to(m, Stage.FAILED, look.now, outcome="cancelled-by-somebody", detail=detail)
 
 
+def _with_way_back(m: MoveRun, look: _Look) -> MoveRun:
+    """The move with the replicas that its cancel would leave: the union without what is being added."""
+    listed = look.picture.reassignments[m.move.name]
+    after = tuple(b for b in listed.replicas if b not in listed.adding)
+    return m if after == m.after_cancel else replace(m, after_cancel=after)
+
+
 def _cancelling(m: MoveRun, look: _Look) -> MoveRun:
+    """Back as soon as nothing can contradict it; after ``submit_grace_s`` where something could.
+
+    Two things could.  A submission that nobody answered may arrive after the cancel and start the move again (``loose``): then
+    the list is watched for the whole grace.  And metadata that lags may show the list from *before* the move while the cancel
+    has left the same brokers in another order: so the old list is believed at once only where the controller's own list said
+    that the cancel leaves just that.  With every request answered, neither is possible, and nobody has to wait.
+    """
     listed = _listed(m, look.picture)
     if listed is None:
         return _overridden(m, look.picture, look.now)
@@ -129,8 +144,8 @@ def _cancelling(m: MoveRun, look: _Look) -> MoveRun:
     if listed:
         # The cancel was lost or refused for now: back to moving, from where it is decided anew.
         return move_to(m, Stage.MOVING, look.now, detail="The cancel did not take.") if waited else m
-    if look.state.replicas == m.move.old and waited:
-        # Not sooner: metadata that lags shows the list from before the move, while the cancel has left another order.
+    certain = m.cancel_taken and not m.loose and m.after_cancel == m.move.old
+    if look.state.replicas == m.move.old and (waited or certain):
         return rolled_back(look.run, m, look.now)
     if look.state.replicas == m.move.new and waited:
         return move_to(m, Stage.MOVED, look.now, detail="It arrived before the cancel did.")
@@ -146,7 +161,9 @@ def rolled_back(run: Run, m: MoveRun, now: Now) -> MoveRun:
 
 
 def _restoring(m: MoveRun, look: _Look) -> MoveRun:
-    if m.move.name not in look.picture.reassignments and look.state.replicas == m.move.old:
+    # A submission that may still arrive would start the move again: then the list is watched here as well.
+    quiet = not m.loose or look.now.s - m.entered_s >= look.run.policy.submit_grace_s
+    if quiet and m.move.name not in look.picture.reassignments and look.state.replicas == m.move.old:
         return rolled_back(look.run, m, look.now)
     tries = set(look.state.replicas) == set(m.move.old) and m.attempts < look.run.policy.max_attempts
     if tries or m.retry_at_s > look.now.s or look.now.s - m.entered_s < look.run.policy.submit_grace_s * 2:
@@ -173,6 +190,10 @@ def _relocating(m: MoveRun, look: _Look) -> MoveRun:
         return m
     if not misplaced(m, look.picture):
         return move_to(m, Stage.MOVED, look.now)
+    stopped = None if look.run.phase is Phase.CANCELLING else stopped_on(m, look.picture)
+    if stopped is not None:
+        detail = f"Its copy on broker {stopped} is gone: somebody stopped it, or the log dir has failed."
+        return move_to(m, Stage.FAILED, look.now, outcome="log-dir", detail=detail)
     return m
 
 
@@ -207,19 +228,26 @@ def _progress(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     """Bytes at the destinations against the leader's present size."""
     if picture.logs is None or m.stage not in {Stage.MOVING, Stage.STALLED, Stage.CANCELLING, Stage.RELOCATING}:
         return m
-    copied = 0
-    for broker in m.move.adding:
-        logs = picture.logs.get(broker)
-        if logs is not None:
-            copied += sum(r.size_bytes for r in logs.replicas.get(m.move.name, ()))
-    size = max(picture.sizes.get(m.move.name, 0), m.move.size_bytes, 0)
-    total = size * len(m.move.adding)
+    copied, total = _copied(m, picture)
     if (copied, total) == (m.copied_bytes, m.total_bytes):
         return m
     stood = now.s - m.grown_at_s >= run.policy.stall_after_s
     grown = copied > m.copied_bytes
     read = replace(m, copied_bytes=copied, total_bytes=total, grown_at_s=now.s if grown else m.grown_at_s)
     return marked(read, now, anew=grown and stood)
+
+
+def _copied(m: MoveRun, picture: Picture) -> tuple[int, int]:
+    """Bytes at their destinations, and bytes that belong there."""
+    if not m.move.adding:
+        return between_dirs(m, picture) or (m.copied_bytes, m.total_bytes)
+    logs = picture.logs or {}
+    if any(b not in logs for b in m.move.adding):
+        # What a silent broker holds is not known, which is not nothing.
+        return m.copied_bytes, m.total_bytes
+    places = [logs[b].replicas.get(m.move.name, ()) for b in m.move.adding]
+    size = max(picture.sizes.get(m.move.name, 0), m.move.size_bytes, 0)
+    return sum(r.size_bytes for of in places for r in of), size * len(m.move.adding)
 
 
 def _stall(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:

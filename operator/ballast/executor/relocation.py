@@ -51,3 +51,34 @@ def home_of(logs: BrokerLogs, name: TopicPartition, *, copied_to: str) -> str | 
     if not any(p.is_future and p.log_dir == copied_to for p in places):
         return None
     return next((p.log_dir for p in places if not p.is_future), None)
+
+
+def between_dirs(m: MoveRun, picture: Picture) -> tuple[int, int] | None:
+    """Bytes in the log dirs asked for, and bytes that belong there; None where a broker concerned was not read."""
+    done = total = 0
+    for broker, path in zip(m.move.new, m.move.log_dirs or (), strict=False):
+        if path == "any":
+            continue
+        logs = (picture.logs or {}).get(broker)
+        if logs is None:
+            return None
+        places = logs.replicas.get(m.move.name, ())
+        there = sum(p.size_bytes for p in places if p.log_dir == path)
+        done += there
+        total += max([there, *(p.size_bytes for p in places if not p.is_future)])
+    return done, total
+
+
+def stopped_on(m: MoveRun, picture: Picture) -> int | None:
+    """The broker on which a copy that had been seen is gone without having arrived: not ours to begin again.
+
+    A copy that was never seen may have been ordered in vain, and is ordered again.
+    """
+    figures = None if m.move.adding else between_dirs(m, picture)
+    if figures is None or figures[0] >= m.copied_bytes:
+        return None
+    for broker, path in zip(m.move.new, m.move.log_dirs or (), strict=False):
+        places = (picture.logs or {})[broker].replicas.get(m.move.name, ()) if path != "any" else ()
+        if path != "any" and not any(p.log_dir == path for p in places):
+            return broker
+    return None

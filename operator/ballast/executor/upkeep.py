@@ -21,6 +21,7 @@ from ballast.ports.time import Clock
 
 REPLICAS: Final = 3
 """As many as there are brokers, up to this."""
+TOPICS: Final = (TopicPartition(JOURNAL_TOPIC, 0), TopicPartition(REQUESTS_TOPIC, 0))
 KEY: Final = "upkeep/replicas"
 MIN_ISR: Final = "min.insync.replicas"
 COPIED_WITHIN_S: Final = 30.0
@@ -32,10 +33,12 @@ def keep_replicated(
 ) -> None:
     """Add the replicas that the journal's topics lack, then raise their min ISR with them."""
     try:
-        state = cluster.snapshot(log_dirs=False, configs=False)
-        touched = {m.name for m in plan.moves}
-        wanted = {n: r for n, r in lacking(state, avoid=emptied(plan)).items() if n not in touched}
-        begun = _begun(journal)
+        begun, touched = _begun(journal), {m.name for m in plan.moves}
+        wanted: dict[TopicPartition, tuple[int, ...]] = {}
+        # Nearly always there are enough, and two partitions are sooner asked about than a whole cluster.
+        if any(len(p.replicas) < REPLICAS for p in cluster.partitions(TOPICS).values()):
+            state = cluster.snapshot(log_dirs=False, configs=False)
+            wanted = {n: r for n, r in lacking(state, avoid=emptied(plan)).items() if n not in touched}
         if wanted:
             begun |= {name.topic: len(replicas) for name, replicas in wanted.items()}
             journal.append([Record(KEY, {"version": 1, "topics": begun})])
@@ -70,8 +73,8 @@ def lacking(state: ClusterState, *, avoid: Collection[int] = ()) -> dict[TopicPa
     p = state.partitions
     load = dict(zip(*(part.tolist() for part in np.unique(p.replica, return_counts=True)), strict=True))
     out: dict[TopicPartition, tuple[int, ...]] = {}
-    for topic in (JOURNAL_TOPIC, REQUESTS_TOPIC):
-        row = state.index.get(TopicPartition(topic, 0))
+    for name in TOPICS:
+        row = state.index.get(name)
         if row is None or bool(state.moving[row]) or state.topics[int(p.topic[row])].deleting:
             continue
         replicas = state.replicas(row)
@@ -86,7 +89,7 @@ def lacking(state: ClusterState, *, avoid: Collection[int] = ()) -> dict[TopicPa
                 break
             replicas = (*replicas, min(free)[2])
         if len(replicas) > len(state.replicas(row)):
-            out[TopicPartition(topic, 0)] = replicas
+            out[name] = replicas
     return out
 
 

@@ -8,7 +8,7 @@ from tests.unit.executor.scenes import MB, Ears, Scene, T, holder
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.executor.driver import Driver
-from ballast.executor.events import RunResult
+from ballast.executor.events import Progressed, RunResult
 from ballast.executor.machine import Wish
 from ballast.executor.policy import ExecutionPolicy
 from ballast.sim import SimBroker, SimClock, SimCluster, SimWorld
@@ -63,3 +63,28 @@ def test_a_cancel_after_the_brokers_changed_says_what_is_missing(two_dirs: Scene
     assert two_dirs.cluster.partitions([T0])[T0].replicas == (3, 2)
     assert dirs_of(two_dirs, 2) == [("/data/0", False)]
     assert two_dirs.throttles() == {}
+
+
+def test_a_copy_that_somebody_stops_is_not_begun_again(two_dirs: Scene) -> None:
+    """A person orders the replica back to where it lies: the move ends and says so, and the rate goes."""
+    clock = two_dirs.world.clock
+    clock.at(clock.monotonic_s() + 100, lambda: (two_dirs.cluster.alter_log_dirs({(T0, 1): "/data/0"}), None)[1])
+    move = Move(T, 0, (1, 2), (1, 2), 50 * MB, log_dirs=("/data/1", "any"))
+    result = two_dirs.driver.execute(two_dirs.plan(move), SLOW, run_id="r")
+    assert result.status == "incomplete"
+    assert [e.outcome for e in result.endings] == ["log-dir"]
+    assert "broker 1 is gone" in result.endings[0].detail
+    assert dirs_of(two_dirs, 1) == [("/data/0", False)]
+    assert two_dirs.throttles() == {}
+
+
+def test_bytes_between_log_dirs_are_counted(two_dirs: Scene) -> None:
+    """They grow from nothing to all, and the time left can be told."""
+    move = Move(T, 0, (1, 2), (1, 2), 50 * MB, log_dirs=("/data/1", "/data/1"))
+    policy = ExecutionPolicy(log_dir_throttle_bytes_per_s=5 * MB)
+    assert two_dirs.driver.execute(two_dirs.plan(move), policy, run_id="r").status == "done"
+    seen = [h.progress for h in two_dirs.ears.heard if isinstance(h, Progressed)]
+    done = [p.bytes_done for p in seen]
+    assert done == sorted(done)
+    assert 0 < done[len(done) // 2] < 100 * MB
+    assert done[-1] == seen[-1].bytes_total == 100 * MB
