@@ -51,8 +51,8 @@ def test_a_replica_must_fit_where_it_is_to_go(asked: tuple[int, int, tuple[str, 
     assert bool(said) is bool(says)
 
 
-def after_looks(logs: BrokerLogs) -> MoveRun:
-    """A move onto broker 2, seen twice, some 20 seconds after it began."""
+def after_looks(*looks: BrokerLogs | None) -> MoveRun:
+    """A move onto broker 2, seen every ten seconds; None is a look in which that broker did not answer."""
     move = Move("t", 0, (1,), (2,), 100 * MB)
     run = Run("r", "test", "c", ExecutionPolicy(), {NAME: MoveRun(move, stage=Stage.MOVING)}, {})
     picture = Picture(
@@ -60,19 +60,26 @@ def after_looks(logs: BrokerLogs) -> MoveRun:
         partitions={NAME: PartitionState(1, (2, 1), (1,))},
         names=frozenset({NAME}),
         alive=frozenset({1, 2}),
-        logs={2: logs},
     )
-    for seconds in (10.0, 20.0):
-        run = absorb(run, picture, Now(0, seconds))
+    for seconds, logs in enumerate(looks, 1):
+        seen = replace(picture, logs={} if logs is None else {2: logs})
+        run = absorb(run, seen, Now(0, 10.0 * seconds))
     return run.moves[NAME]
 
 
 def test_a_failed_log_dir_is_named_without_waiting_for_a_minute_of_silence() -> None:
     """A copy whose disk is gone cannot grow; a failed dir elsewhere does not disturb a copy that is there."""
     failed = replace(SMALL, error="KAFKA_STORAGE_ERROR")
-    stalled = after_looks(BrokerLogs((LARGE, failed), {}))
+    stalled = after_looks(*[BrokerLogs((LARGE, failed), {})] * 2)
     assert (stalled.stage, stalled.cause) == (Stage.STALLED, "log-dir-failed")
     assert "/small of broker 2 has failed" in stalled.detail
     copying = {NAME: (ReplicaLog("/large", 50 * MB, 0),)}
-    assert after_looks(BrokerLogs((LARGE, failed), copying)).stage is Stage.MOVING
-    assert after_looks(BrokerLogs((LARGE, SMALL), {})).stage is Stage.MOVING
+    assert after_looks(*[BrokerLogs((LARGE, failed), copying)] * 2).stage is Stage.MOVING
+    assert after_looks(*[BrokerLogs((LARGE, SMALL), {})] * 2).stage is Stage.MOVING
+
+
+def test_what_a_silent_destination_has_copied_is_not_taken_for_nothing() -> None:
+    """The last known figure stands until the broker answers again."""
+    half = BrokerLogs((LARGE,), {NAME: (ReplicaLog("/large", 50 * MB, 0),)})
+    assert after_looks(half, None).copied_bytes == 50 * MB
+    assert after_looks(half, BrokerLogs((LARGE,), {})).copied_bytes == 0
