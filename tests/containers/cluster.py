@@ -23,6 +23,8 @@ CONTROLLER: Final = 9001
 CONTROLLER_PORT: Final = 9093
 INSIDE_PORT: Final = 9092
 OUTSIDE_PORT: Final = 19092
+FETCH_BYTES: Final = 128 * 1024
+"""A throttled follower takes this much and then pauses until the rate allows more: small, so that slow copies are seen to grow."""
 READY_WITHIN_S: Final = 240.0
 LOG_DIR: Final = "/data/log"
 SECOND_LOG_DIR: Final = "/data/second"
@@ -132,6 +134,7 @@ class ContainerCluster:
         if node == CONTROLLER:
             return shared | {"process.roles": "controller", "listeners": f"CONTROLLER://{own}:{CONTROLLER_PORT}"}
         outside = f"OUTSIDE://{layout.LOOPBACK}:{self.ports[node]}"
+        shared |= {"replica.fetch.max.bytes": str(FETCH_BYTES)}
         rack = self.spec.rack_of(node)
         return shared | {
             "process.roles": "broker",

@@ -59,7 +59,7 @@ class Scene:
     def fill(self, name: str, partitions: Mapping[int, object] | range, *, mib: int) -> None:
         """Write records that do not compress, acknowledged by every replica."""
         producer = ck.Producer(
-            {"bootstrap.servers": self.sandbox.bootstrap_server, "acks": "all", "linger.ms": 20, "batch.size": 500_000}
+            {"bootstrap.servers": self.sandbox.bootstrap_server, "acks": "all", "linger.ms": 5, "batch.size": 120_000}
         )
         failures: list[object] = []
         block = os.urandom(100_000)
