@@ -138,7 +138,7 @@ def swap(*, old: int, new: int, options: PlanOptions, cluster: ClusterOptions) -
 
 
 def _run(intent: Intent, options: PlanOptions, cluster: ClusterOptions) -> int:
-    policy = options.policy()
+    policy = options.policy(cluster.settings().level)
     wanted = partition_of(options.why) if options.why else None
     state, loads = read_cluster(options, cluster)
     from ballast.core.planner import plan as make_plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -64,7 +64,7 @@ class PlanOptions:
     max_moves: int | None
     deadline: str | None
     rate: str
-    disk_limit: float
+    disk_limit: float | None
     disk_of: tuple[str, ...]
     cordon: tuple[int, ...]
     drain: tuple[int, ...]
@@ -77,7 +77,7 @@ class PlanOptions:
     report: Path | None
     why: str | None
     why_not: int | None
-    prove: bool
+    prove: bool | None
     check: bool
     simulate: bool
 
@@ -98,27 +98,32 @@ class PlanOptions:
             raise UsageError("--rate must be more than 0.", hint="Write for example 50MB/s.")
         return rate
 
-    def policy(self) -> PlannerPolicy:
-        """The planner's knobs; what was not said keeps its default."""
+    def policy(self, settings: PlannerPolicy) -> PlannerPolicy:
+        """The planner's knobs: what was said here, over what the settings say (``level``), over the defaults."""
         said: dict[str, Any] = {}
         if self.band is not None:
             # Someone who names a band wants it reached, even where the usual trigger would leave things alone.
             said = {"band": self.band, "trigger": self.trigger or self.band}
         elif self.trigger is not None:
             said = {"trigger": self.trigger}
-        return PlannerPolicy(
+        others: dict[str, Any] = {
+            "max_bytes": self._budget(),
+            "max_moves": self.max_moves,
+            "disk_limit": self.disk_limit,
+            "prove": self.prove,
+        }
+        disks = (_pair(p, "--disk-of", lambda v: size_of(v, "--disk-of")) for p in self.disk_of)
+        capacities = dict(settings.capacities)
+        for broker, size in disks:
+            capacities[int(broker)] = replace(capacities.get(int(broker), Capacity()), disk_bytes=size)
+        return replace(
+            settings,
             **said,
-            bands=dict(_pair(p, "--band-of", float) for p in self.band_of),
-            max_bytes=self._budget(),
-            max_moves=self.max_moves,
-            disk_limit=self.disk_limit,
-            capacities={
-                int(b): Capacity(disk_bytes=size)
-                for b, size in (_pair(p, "--disk-of", lambda v: size_of(v, "--disk-of")) for p in self.disk_of)
-            },
-            cordoned=frozenset(self.cordon),
-            draining=frozenset(self.drain),
-            prove=self.prove,
+            **{k: v for k, v in others.items() if v is not None},
+            bands={**settings.bands, **dict(_pair(p, "--band-of", float) for p in self.band_of)},
+            capacities=capacities,
+            cordoned=settings.cordoned | set(self.cordon),
+            draining=settings.draining | set(self.drain),
         )
 
     def _budget(self) -> int | None:
@@ -181,9 +186,7 @@ _OPTIONS: Final = (
     click.option(
         "--disk-limit",
         type=click.FloatRange(0, 1, min_open=True),
-        default=0.9,
-        show_default=True,
-        help="Share of a disk that may be full while the plan runs.",
+        help="Share of a disk that may be full while the plan runs.  [default: 0.9]",
     ),
     click.option("--disk-of", multiple=True, metavar="BROKER=SIZE", help="A broker's disk, where it does not say."),
     click.option("--cordon", multiple=True, type=int, metavar="BROKER", help="Takes no new replica."),
@@ -217,7 +220,7 @@ _OPTIONS: Final = (
     click.option("--report", type=_FILE, metavar="FILE", help="Write one HTML page with pictures."),
     click.option("--why", metavar="TOPIC-PARTITION", help="Why does this partition move, or stay?"),
     click.option("--why-not", type=int, metavar="BROKER", help="Why does this broker get, or give, no more?"),
-    click.option("--prove/--no-prove", default=True, help="Compute the best bound, or only the crude one."),
+    click.option("--prove/--no-prove", default=None, help="Compute the best bound, or only the crude one."),
     click.option(
         "--simulate",
         is_flag=True,
