@@ -91,7 +91,8 @@ def _cancel(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
             if m.retry_at_s > now.s or name not in picture.reassignments or state is None:
                 continue
             if guards.cancel_is_safe(m.move.old, state.isr, picture.alive):
-                changed[name] = replace(move_to(m, Stage.CANCELLING, now, detail=m.detail), retry_at_s=now.s + 5.0)
+                begun = move_to(m, Stage.CANCELLING, now, detail=m.detail)
+                changed[name] = replace(begun, cancel_taken=False, retry_at_s=now.s + 5.0)
                 targets[name] = None
             else:
                 why = f"It is not cancelled: none of its old replicas {list(m.move.old)} is alive and in sync."

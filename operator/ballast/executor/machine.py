@@ -178,11 +178,12 @@ def _performed(
         case EffectKind.ELECT:
             return _elected(run, effect, outcomes, now), ()
         case _:
+            known = {n: (run.moves[n], outcome) for n, outcome in outcomes.items() if n in run.moves}
             changed = {
-                name: _answered(run, effect.kind, run.moves[name], outcome, now)
-                for name, outcome in outcomes.items()
-                if not outcome.ok and name in run.moves
+                n: _answered(run, effect.kind, m, outcome, now) for n, (m, outcome) in known.items() if not outcome.ok
             }
+            if effect.kind is EffectKind.CANCEL:
+                changed |= {n: replace(m, cancel_taken=True) for n, (m, outcome) in known.items() if outcome.ok}
             return with_moves(run, changed), ()
 
 
@@ -256,6 +257,8 @@ def _unanswered(run: Run, effect: Effect, now: Now) -> Run:
     match effect.kind:
         case EffectKind.THROTTLE | EffectKind.UNTHROTTLE:
             return replace(run, applied=None)
+        case EffectKind.SUBMIT:
+            return with_moves(run, {n: replace(run.moves[n], loose=True) for n in effect.targets})
         case EffectKind.RESTORE:
             # Silence is no refusal, and does not count as one: the old order is asked for until somebody answers.
             unheard = {n: m for n in effect.targets if (m := run.moves[n]).stage is Stage.RESTORING}

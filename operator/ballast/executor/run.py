@@ -117,6 +117,12 @@ class MoveRun:
     """Bytes that were left when its clock was last started: see ``patience``."""
     mark_s: float = 0.0
     """Monotonic time at which its clock was last started."""
+    after_cancel: tuple[int, ...] = ()
+    """The replicas that a cancel would leave, in their order, by the controller's own list; empty before that was seen."""
+    loose: bool = False
+    """A submission of ours may still be on its way: one had no answer, or a process before this one may have sent it."""
+    cancel_taken: bool = False
+    """The controller has answered the cancel with yes."""
     cause: str = ""
     """For a stalled move, the code of the cause that ``detail`` tells: see ``stalls.CAUSES``."""
     absent_since_s: float | None = None
@@ -233,7 +239,9 @@ def resumed(run: Run, now: Now) -> Run:
     An attempt whose end the process before did not live to see was not the cluster's failure, and is not counted.
     """
     moves = {
-        n: replace(m.taken_up(now), attempts=m.attempts - (m.stage in _ATTEMPTED and m.attempts > 0))
+        n: replace(
+            m.taken_up(now), loose=m.attempts > 0, attempts=m.attempts - (m.stage in _ATTEMPTED and m.attempts > 0)
+        )
         for n, m in run.moves.items()
     }
     elections = {

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.unit.executor.scenes import MB, Scene, T, performed, scene
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
-from ballast.errors import Fenced
+from ballast.errors import Fenced, Unavailable
 from ballast.executor.events import MoveChanged, Performing, Progressed, Refusing
 from ballast.executor.ledger import load_ledger
 from ballast.executor.machine import Wish
@@ -19,6 +20,7 @@ from ballast.executor.rollback import rollback_plan
 from ballast.executor.run import Stage
 from ballast.executor.transitions import EffectKind
 from ballast.ports.cluster import ConfigChange, ConfigResource
+from ballast.sim import Physics
 
 T0, T1 = TopicPartition(T, 0), TopicPartition(T, 1)
 THROTTLED = ExecutionPolicy(throttle_bytes_per_s=5 * MB)
@@ -108,6 +110,50 @@ def test_cancel_puts_the_old_order_back() -> None:
     s.world.clock.sleep(5)
     assert s.cluster.partitions([T0])[T0].replicas == (2, 1)
     assert s.throttles() == {}
+
+
+@pytest.mark.parametrize(("old", "new"), [((1, 2), (1, 3)), ((2, 1), (1, 3))], ids=["same-order", "another-order"])
+def test_cancel_is_prompt_where_every_request_was_answered(old: tuple[int, ...], new: tuple[int, ...]) -> None:
+    """A person who presses it sees it done within seconds, whether or not the order has to be put back."""
+    s = scene({0: old})
+    at(s, 12, lambda: s.driver.ask(Wish.CANCEL))
+    began = s.world.clock.monotonic_s()
+    assert s.driver.execute(s.plan(move(old, new)), THROTTLED, run_id="r").status == "cancelled"
+    assert s.world.clock.monotonic_s() - began - 12 < 4
+    assert outcome(s) == ("rolled-back", "rolled-back")
+    s.world.clock.sleep(20)
+    assert s.cluster.partitions([T0])[T0].replicas == old
+    assert not s.cluster.reassignments()
+    assert s.throttles() == {}
+
+
+def test_cancel_waits_for_a_submission_that_nobody_answered() -> None:
+    """It may arrive after the cancel and start the move again: the list is watched for the whole grace."""
+    s = scene({0: (1, 2)})
+    submit = s.cluster.alter_reassignments
+    unheard: list[Any] = []
+
+    def lose_the_first(*args: Any, **kwargs: Any) -> Any:
+        answer = submit(*args, **kwargs)
+        if not unheard:
+            unheard.append(answer)
+            raise Unavailable("The controller did not answer in time.")
+        return answer
+
+    s.cluster.alter_reassignments = lose_the_first  # type: ignore[method-assign]
+    at(s, 12, lambda: s.driver.ask(Wish.CANCEL))
+    began = s.world.clock.monotonic_s()
+    assert s.driver.execute(s.plan(move((1, 2), (1, 3))), THROTTLED, run_id="r").status == "cancelled"
+    assert s.world.clock.monotonic_s() - began - 12 >= THROTTLED.submit_grace_s
+    assert outcome(s) == ("rolled-back", "rolled-back")
+
+
+def test_late_metadata_does_not_pass_for_the_order_that_a_cancel_left() -> None:
+    """The old list from before the move is still shown when the cancel has left another order: it is put back all the same."""
+    s = scene({0: (2, 1)}, physics=Physics(metadata_lag_s=8.0))
+    at(s, 12, lambda: s.driver.ask(Wish.CANCEL))
+    assert s.driver.execute(s.plan(move((2, 1), (1, 3))), THROTTLED, run_id="r").status == "cancelled"
+    assert s.world.partition(T, 0).replicas == [2, 1]
 
 
 def test_rollback_plan_restores_every_replica_list() -> None:
