@@ -15,7 +15,11 @@ CHART = ROOT / "helm" / "ballast"
 LEAST = {"settings": {"cluster": {"bootstrap_server": "kafka:9092"}}}
 
 EVERYTHING: dict[str, Any] = {
-    "settings": {"cluster": {"name": "shop", "bootstrap_server": "kafka:9092"}, "mode": "approve"},
+    "settings": {
+        "cluster": {"name": "shop", "bootstrap_server": "kafka:9092"},
+        "mode": "approve",
+        "samples": {"store": "/var/lib/ballast/samples"},
+    },
     "image": {"digest": "sha256:" + "0" * 64},
     "imagePullSecrets": [{"name": "pull"}],
     "commonLabels": {"team": "data"},
@@ -53,7 +57,7 @@ EVERYTHING: dict[str, Any] = {
     },
     "oneShot": {"enabled": True},
     "pipeline": {"enabled": True, "claim": "samples", "image": "ballast-spark:1"},
-    "sparkApplication": {"enabled": True, "image": "spark:1", "args": ["--help"]},
+    "sparkApplication": {"enabled": True, "image": "spark:1", "jars": ["local:///opt/delta.jar"]},
 }
 
 Render = Callable[..., list[dict[str, Any]]]

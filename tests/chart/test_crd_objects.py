@@ -40,7 +40,7 @@ RULE = {
 }  # fmt: skip
 SPARK_POD = exactly(
     ["cores", "memory"], cores={"type": "integer"}, memory={"pattern": r"^\d+g$"}, instances={"type": "integer"},
-    serviceAccount=TEXT,
+    serviceAccount=TEXT, env={"type": "array", "items": exactly(["name", "value"], name=TEXT, value=TEXT)},
 )  # fmt: skip
 SPECS: dict[str, tuple[str, dict[str, Any]]] = {
     "ServiceMonitor": ("monitoring.coreos.com/v1", exactly(["selector", "endpoints"], selector=SELECTOR, endpoints=ENDPOINTS)),
@@ -69,7 +69,7 @@ SPECS: dict[str, tuple[str, dict[str, Any]]] = {
             type={"const": "Python"}, pythonVersion={"const": "3"}, mode={"const": "cluster"}, image=TEXT, imagePullPolicy=TEXT,
             mainApplicationFile=TEXT, arguments={"type": "array", "items": TEXT}, sparkVersion=TEXT,
             restartPolicy=exactly(["type"], type={"enum": ["Never", "OnFailure", "Always"]}, onFailureRetries={"type": "integer"}),
-            driver=SPARK_POD, executor=SPARK_POD,
+            driver=SPARK_POD, executor=SPARK_POD, deps=exactly(["jars"], jars={"type": "array", "items": TEXT}),
         ),
     ),
 }  # fmt: skip

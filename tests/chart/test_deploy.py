@@ -7,15 +7,17 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
+import helm_python
 import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
-from tests.chart.conftest import EVERYTHING, ROOT, Render, merged, one
+from tests.chart.conftest import EVERYTHING, ROOT, Render, one
 from tests.chart.kustomization import build
 from tests.chart.test_chart import NEWEST, OLDEST, pod_specs
 
@@ -187,10 +189,47 @@ def accepts(arguments: list[str]) -> bool:
 
 def test_every_workloads_arguments_are_commands(render: Render) -> None:
     """What the chart starts, Ballast can parse: the daemon, the CronJob, the pipeline's Job and the SparkApplication."""
-    objects = render(merged(EVERYTHING, {"sparkApplication": {"args": SPARK_ARGS}}))
+    objects = render(EVERYTHING)
     for kind, spec in pod_specs(objects).items():
         assert accepts(spec["containers"][0]["args"]), kind
     assert accepts(one(objects, "SparkApplication")["spec"]["arguments"])
 
 
-SPARK_ARGS = yaml.safe_load((ROOT / "helm" / "ballast" / "values.yaml").read_text())["sparkApplication"]["args"]
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (
+            {"pipeline": {"enabled": True, "args": ["pipeline", "run", "--store", "s3://b/s"]}},
+            "which image has Java, PySpark",
+        ),
+        ({"pipeline": {"enabled": True, "image": "spark:1"}}, "pipeline: where are the samples"),
+        ({"sparkApplication": {"enabled": True, "image": "spark:1"}}, "sparkApplication: where are the samples"),
+        (
+            {"sparkApplication": {"enabled": True}, "settings": {"samples": {"store": "s3://b/s"}}},
+            "which image has Spark",
+        ),
+    ],
+)
+def test_the_pipeline_asks_for_what_it_needs_before_it_starts(
+    render: Render, values: dict[str, Any], words: str
+) -> None:
+    """An image with Spark and a store of samples: asked for in a sentence, not found out by a Job that fails."""
+    with pytest.raises(helm_python.HelmError, match=words):
+        render(values)
+
+
+def test_spark_starts_the_file_that_it_is_given(render: Render, tmp_path: Path) -> None:
+    """Started by its path, with the package path of the object and nothing else, the file is Ballast's command."""
+    spec = one(render(EVERYTHING), "SparkApplication")["spec"]
+    paths = [{e["name"]: e["value"] for e in spec[who]["env"]}["PYTHONPATH"] for who in ("driver", "executor")]
+    dockerfile = (DEPLOY / "Dockerfile").read_text()
+    assert all(f"PYTHONPATH={path} " in dockerfile for path in paths)
+    assert spec["mainApplicationFile"].startswith(f"local://{paths[0]}/")
+    script = spec["mainApplicationFile"].removeprefix(f"local://{paths[0]}/")
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "operator" / script), *spec["arguments"], "--help"],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT / "operator")}, cwd=tmp_path, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "--store" in done.stdout

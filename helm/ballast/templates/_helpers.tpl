@@ -205,3 +205,10 @@ imagePullSecrets:
 priorityClassName: {{ . }}
 {{- end }}
 {{- end -}}
+
+{{/* Where the pipeline's samples are: without it the Job would start, fail and be started again. */}}
+{{- define "ballast.needsStore" -}}
+{{- if not (or (dig "samples" "store" "" .settings) (has "--store" .args)) -}}
+{{- fail (printf "%s: where are the samples? Set settings.samples.store, or add --store and their URL to its args." .what) -}}
+{{- end -}}
+{{- end -}}
