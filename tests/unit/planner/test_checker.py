@@ -289,3 +289,14 @@ def test_pouring_fills_every_vessel_to_one_level_or_to_the_brim(
         assert levels.max() - levels.min() < 1e-6
         full = (weight > 0) & ~open_
         assert bool((out[full] / weight[full] <= levels.max() + 1e-6).all())
+
+
+def test_leader_bytes_are_levelled_where_a_band_is_named() -> None:
+    """Equal counts of leaders, unequal bytes: reorders repair it, and without the band nothing is done."""
+    sizes = tuple(n << 24 for n in (9, 9, 9, 9, 1, 1, 1, 1))
+    state = cluster(*[(1, 2)] * 4, *[(2, 1)] * 4, brokers=2, sizes=sizes)
+    assert plan(state, Level(), policy=POLICY).is_empty
+    made = plan(state, Level(), policy=replace(POLICY, bands={"leader-bytes": 0.1}))
+    assert (made.status, made.bytes_moved) == ("complete", 0)
+    led = {b["broker"]: b["after"]["leader-bytes"] for b in made.summary["brokers"]}
+    assert led == {1: 20 << 24, 2: 20 << 24}

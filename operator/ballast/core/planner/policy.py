@@ -10,7 +10,8 @@ from ballast.errors import UsageError
 
 REPLICAS: Final = "replicas"
 LEADERS: Final = "leaders"
-RESOURCES: Final = ("disk", "bytes-in", "bytes-out", "cpu", REPLICAS, LEADERS)
+LEADER_BYTES: Final = "leader-bytes"
+RESOURCES: Final = ("disk", "bytes-in", "bytes-out", "cpu", REPLICAS, LEADERS, LEADER_BYTES)
 """Every resource that has a band, in the order in which goals are listed to people."""
 
 
@@ -35,7 +36,8 @@ class PlannerPolicy:
     band: float = 0.08
     """How far from its fair share a broker may be after a plan, as a fraction of that share."""
     bands: Mapping[str, float] = field(default_factory=dict)
-    """Band by resource (``disk``, ``bytes-in``, ``bytes-out``, ``cpu``, ``replicas``, ``leaders``) where it differs from ``band``."""
+    """Band by resource (``disk``, ``bytes-in``, ``bytes-out``, ``cpu``, ``replicas``, ``leaders``) where it differs from ``band``.
+    ``leader-bytes``, the bytes on disk that a broker leads, are levelled only where a band for them stands here."""
     trigger: float = 0.10
     """A cluster whose every broker is within this fraction of its share is left alone; wider than ``band`` so that small
     drift after a plan does not call for the next one.  Below ``band`` it counts as ``band``."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from ballast.core.cluster import ClusterState
-from ballast.core.planner.goals import counts, cpu, disk, network
+from ballast.core.planner.goals import counts, cpu, disk, leader_bytes, network
 from ballast.core.planner.goals.resource import Goal, Resource
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.policy import PlannerPolicy
@@ -21,6 +21,7 @@ GOALS: Final[tuple[Goal, ...]] = (
     cpu.goal,
     counts.replicas,
     counts.leaders,
+    leader_bytes.goal,
 )
 
 
