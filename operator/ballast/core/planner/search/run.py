@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from ballast.core.cluster import Flags, SmallInts
+from ballast.core.planner.problem import SHARE
 from ballast.core.planner.search import kernels
 from ballast.core.planner.search.order import Sorted
 from ballast.core.planner.search.world import World
@@ -19,6 +20,9 @@ COARSE_PRICES: Final = (6000, 3000, 2000, 1400)
 FINE_PRICES: Final = (6144, 4608, 3584, 2816, 2304, 1920, 1536, 1228, 980, 784, 560, 400, 256, 128, 64, 24, 8)
 SMALL: Final = 10_000
 """Up to so many replica slots there is time for finer prices and more polishing."""
+CHANGE: Final = 0.2
+"""The worth of not changing a leader, in fair shares of one partition: it falls with the price of a byte, so that few
+leaders change that need not."""
 
 FULL_SCAN: Final = 32
 """Up to so many brokers every one is a candidate for every replica."""
@@ -27,11 +31,12 @@ WINDOW: Final = 10
 
 SETTLE_PRICE: Final = 256
 """Where the price begins that is halved until the last broker is within its bands."""
-SETTLE_ROUNDS: Final = 16
+SETTLE_ROUNDS: Final = 24
 SETTLE_PARTNERS: Final = 3
 """Brokers drawn for each replica on a broker that is still outside its band."""
 SETTLE_SAMPLES: Final = 8
-"""Replicas tried on each of them; twice as many in each further round."""
+"""Replicas tried on each of them; twice as many in each further round, as there are ever fewer such brokers."""
+SETTLE_DOUBLINGS: Final = 6
 
 POLISH_PRICES: Final = (1400, 1200, 1000, 850, 700, 500, 300)
 """One round of polishing: about what a byte is worth at the end, from above."""
@@ -49,9 +54,9 @@ def search(world: World, *, seed: int) -> Flags:
     """Improve the world in place; returns the slots for which no legal broker was found."""
     ordered = Sorted.of(world)
     run = _Search(ordered.world, seed=seed)
-    run.leaders()
+    run.leaders(run.toll(COARSE_PRICES[0]))
     homeless = run.force()
-    run.leaders()
+    run.leaders(run.toll(COARSE_PRICES[0]))
     if run.roam:
         run.descend(FINE_PRICES if run.small else COARSE_PRICES)
         if run.small:
@@ -75,6 +80,7 @@ class _Search:
         self.repair_racks = p.scope.repair_racks
         self.arrays = world.arrays
         self.small = len(world.cur) <= SMALL
+        self.change = int(CHANGE * SHARE * max(len(world.load), 1) / max(len(p.size), 1))
         weight = (p.lead - p.follow).max(axis=1) if p.lead.shape[1] else np.zeros(len(p.lead), np.int64)
         rows = np.argsort(-weight, kind="stable").astype(np.int32)
         self.shift_rows = rows[movable[rows]] if shift else rows[:0]
@@ -90,6 +96,10 @@ class _Search:
         for _ in range(4):
             if not kernels.shift_leaders(self.arrays, *costs, rows, toll):
                 return
+
+    def toll(self, price: int) -> int:
+        """What a change of leader must repair at this price, in scaled excess."""
+        return self.change * price // kernels.UNIT
 
     def force(self) -> Flags:
         """Replicas that must go, largest first."""
@@ -135,7 +145,7 @@ class _Search:
         """Sweeps at falling prices, with reorders between them."""
         for price in prices:
             self.sweep(price)
-            self.leaders()
+            self.leaders(self.toll(price))
 
     def settle(self) -> None:
         """Bring the last brokers in: sweeps and swaps that pay twice as much each time, and in the end any price."""
@@ -149,7 +159,7 @@ class _Search:
                 self._of_offenders(),
                 price=price,
                 partners=SETTLE_PARTNERS,
-                samples=SETTLE_SAMPLES << min(n, 3),
+                samples=SETTLE_SAMPLES << min(n, SETTLE_DOUBLINGS),
                 seed=self.seed + n,
             )
             self.leaders()
@@ -217,5 +227,5 @@ class _Search:
         for n, price in enumerate(POLISH_PRICES):
             self.swap(self._away(), price=price, partners=POLISH_PARTNERS, samples=samples, seed=seed + n)
             self.sweep(price)
-            self.leaders()
+            self.leaders(self.toll(price))
         self.settle()
