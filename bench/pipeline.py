@@ -179,8 +179,10 @@ def duckdb_flat_answer(files: list[str]) -> Any:
     connection = duckdb.connect()
     connection.execute("SET threads = 2")
     return connection.execute(
-        "SELECT topic, partition, broker, count(*) AS n, sum(b) * 60 AS total, max(b) AS most, "
-        "quantile_disc(b, 0.95) AS p95, arg_min(s, m) AS first, arg_max(s, m) AS last "
+        "SELECT topic, partition, broker, count(*) FILTER (b >= 0) AS n, "
+        "coalesce(sum(b) FILTER (b >= 0), 0) * 60 AS total, coalesce(max(b) FILTER (b >= 0), -1) AS most, "
+        "coalesce(quantile_disc(b, 0.95) FILTER (b >= 0), -1) AS p95, "
+        "arg_min(s, m) FILTER (s >= 0) AS first, arg_max(s, m) FILTER (s >= 0) AS last "
         "FROM read_parquet($files) GROUP BY ALL",
         {"files": files},
     ).to_arrow_table()
@@ -260,15 +262,14 @@ def ours_from(store: str) -> Any:
     return pa.table(named)
 
 
-def in_a_process(what: str, store: str, scratch: Path) -> dict[str, Any]:
+def in_a_process(what: str, store: str, scratch: Path, memory: str) -> Any:
     """Measure an engine in a process of its own, so that one engine's memory is not another's."""
     done = subprocess.run(
-        [sys.executable, __file__, "--engine", what, "--store", store, "--scratch", str(scratch)],
+        [sys.executable, __file__, "--engine", what, "--store", store, "--scratch", str(scratch), "--memory", memory],
         check=True,
         stdout=subprocess.PIPE,
     )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return json.loads(done.stdout)
 
 
 def engine(what: str, store: str, scratch: Path) -> None:
@@ -306,6 +307,17 @@ def pipeline(store: str, memory: str) -> list[dict[str, Any]]:
     return figures
 
 
+def planner(store: str) -> dict[str, Any]:
+    """The load model as the planner reads it: one cluster's columns, without Spark."""
+    from ballast.adapters.load_model import read_load_model
+
+    read_load_model(store, "bench", topic_ids={})
+    model, found = measured(
+        Meter(), "planner reads the load model (warm)", lambda: read_load_model(store, "bench", topic_ids={})
+    )
+    return found | {"partitions": len(model)}
+
+
 def main() -> None:
     """Run the whole of it, or one engine."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -317,6 +329,9 @@ def main() -> None:
     parser.add_argument("--scratch", type=Path)
     parser.add_argument("--keep", action="store_true")
     asked = parser.parse_args()
+    if asked.engine in {"spark", "planner"}:
+        print(json.dumps(pipeline(asked.store, asked.memory) if asked.engine == "spark" else planner(asked.store)))
+        return
     if asked.engine:
         engine(asked.engine, asked.store, asked.scratch)
         return
@@ -327,8 +342,9 @@ def main() -> None:
         if not Path(table_url(store, "samples_minute")).exists():
             results.append(generate(store, asked.partitions, asked.minutes))
             print(json.dumps(results[-1]), file=sys.stderr)
-        results += pipeline(store, asked.memory)
-        results += [in_a_process(what, store, scratch) for what in ("duckdb-arrays", "duckdb-rows", "polars")]
+        results += in_a_process("spark", store, scratch, asked.memory)
+        for what in ("planner", "duckdb-arrays", "duckdb-rows", "polars"):
+            results.append(in_a_process(what, store, scratch, asked.memory))
     finally:
         if not asked.keep:
             shutil.rmtree(scratch, ignore_errors=True)

@@ -180,7 +180,7 @@ def _load_model(tables: SparkTables, policy: PipelinePolicy, say: Say) -> Done:
         return NOTHING
     newest = tables.log.parts(LOAD_DAY, until)[-1]
     oldest = (_date(newest) - timedelta(days=policy.window_days - 1)).strftime("%Y-%m-%d")
-    say(f"load_model: {len(news.clusters)} clusters from {oldest} to {newest}")
+    say(f"load_model: folding {len(news.clusters)} clusters from {oldest} to {newest}")
     days = tables.read(LOAD_DAY, until).where(F.col("cluster").isin(list(news.clusters)) & (F.col("date") >= oldest))
     return _replace(tables, LOAD_MODEL, transforms.load_model(days), _Task(until, news.clusters, news.clusters))
 
@@ -192,7 +192,7 @@ def _disk_outlook(tables: SparkTables, policy: PipelinePolicy, say: Say) -> Done
     until, news = gained[1], tables.log.news(DISK_HOUR, *gained)
     if not news.clusters:
         return NOTHING
-    say(f"disk_outlook: {len(news.clusters)} clusters")
+    say(f"disk_outlook: folding {len(news.clusters)} clusters")
     oldest = _shift(tables.log.parts(DISK_HOUR, until)[-1], -24 * policy.window_days)
     named = F.col("cluster").isin(list(news.clusters))
     disks = tables.read(DISK_HOUR, until).where(named & (F.col("hour") > oldest))
