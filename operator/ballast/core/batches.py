@@ -8,8 +8,9 @@ others, moves onto one come last.  Pure; O(n log n) in the waiting moves.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from typing import Final
 
 from ballast.core.plan import Move
@@ -98,10 +99,16 @@ def choose(
         links.add(load)
     left = dict(room)
     out: list[Move] = []
-    for load in _ordered(waiting, active, rates, full):
-        if links.moves >= caps.moves_in_cluster:
-            break
-        if _fits(load, links, caps, rates, left):
+    urgency = _urgencies(waiting, active, rates, full)
+    heap = [(urgency(i, links.out[load.leader]), i) for i, load in enumerate(waiting)]
+    heapify(heap)
+    while heap and links.moves < caps.moves_in_cluster:
+        judged, i = heappop(heap)
+        load = waiting[i]
+        if (now := urgency(i, links.out[load.leader])) != judged:
+            # Its sender has been given another move since: it comes later.  Urgency only falls, so this ends.
+            heappush(heap, (now, i))
+        elif _fits(load, links, caps, rates, left):
             links.add(load, fresh=True)
             for b in load.move.adding:
                 if b in left:
@@ -143,10 +150,17 @@ def _outruns(intake: int, more: float, rate: int | None) -> bool:
     return rate is not None and intake > 0 and intake + more > rate * SAFE_SHARE
 
 
-def _ordered(
+Urgency = tuple[int, int, float, int]
+
+
+def _urgencies(
     waiting: Sequence[Load], active: Collection[Load], rates: Mapping[int, int], full: Collection[int]
-) -> list[Load]:
-    """Relief of full disks first, then by the work left on the busiest link each move uses."""
+) -> Callable[[int, int], Urgency]:
+    """How urgent each waiting move is, least first, given how many moves its leader sends already.
+
+    Relief of full disks first.  Then the moves whose sender is least busy: a destination that is filled from one sender alone
+    gets no more than that sender's rate, however many moves it has.  Then by the work left on the busiest link each uses.
+    """
     into: Counter[int] = Counter()
     out: Counter[int] = Counter()
     for load in (*waiting, *active):
@@ -156,13 +170,18 @@ def _ordered(
         out[load.leader] += load.left_bytes
     usual = max(rates.values(), default=1)
 
-    def urgency(item: tuple[int, Load]) -> tuple[int, float, int, int]:
-        order, load = item
+    def fixed(load: Load) -> tuple[int, float, int]:
         relief = (
             0 if any(b in full for b in load.move.removing) else 2 if any(b in full for b in load.move.adding) else 1
         )
         roads = [into[b] / rates.get(b, usual) for b in load.move.adding]
         roads.append(out[load.leader] / rates.get(load.leader, usual))
-        return relief, -max(roads), -load.left_bytes, order
+        return relief, -max(roads), -load.left_bytes
 
-    return [load for _, load in sorted(enumerate(waiting), key=urgency)]
+    known = [fixed(load) for load in waiting]
+
+    def urgency(i: int, sends: int) -> Urgency:
+        relief, road, size = known[i]
+        return relief, sends, road, size
+
+    return urgency

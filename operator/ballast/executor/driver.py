@@ -37,6 +37,7 @@ from ballast.executor.inbound import measure_inbound
 from ballast.executor.ledger import Throttler, load_ledger
 from ballast.executor.look import Looker
 from ballast.executor.machine import Asked, Event, Observed, Performed, Unanswered, Wish, needs, step
+from ballast.executor.patience import next_end_s
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.progress import Speedometer, total_of
 from ballast.executor.records import changes, dump_run, expired, load_runs
@@ -216,11 +217,14 @@ class Driver:
                 while self._wishes:
                     self._feed(Asked(self._wishes.popleft()))
                 self._measure_once()
-                self._feed(Observed(self._looker.look(needs(self._current))))
+                began_look_s = self._clock.monotonic_s()
+                picture = self._looker.look(needs(self._current))
+                look_s = self._clock.monotonic_s() - began_look_s
+                self._feed(Observed(picture))
                 if self._current.verdicts:
                     self._looker.hurry()
                 self._write([])
-                pause_s = self._pause_s()
+                pause_s = self._pause_s(look_s)
             except Unavailable as silence:
                 if not silence.retryable:
                     raise
@@ -247,14 +251,20 @@ class Driver:
         open_moves = sum(1 for _ in run.open_moves)
         return f"run {run.id}: {run.intent}, {len(run.moves) - open_moves} of {len(run.moves)} moves ended"
 
-    def _pause_s(self) -> float:
-        """Look again soon where something is about to end by itself: free moves, elections, small remainders."""
+    def _pause_s(self, look_s: float) -> float:
+        """Look again soon where something is about to end by itself: free moves, elections, copies that are nearly there.
+
+        A destination whose copies have ended stands idle until the next look, which with small moves is most of its time.
+        Where a look is dear the pause is longer: looking takes at most a quarter of the time.
+        """
         run = self._current
+        often_s = max(run.policy.poll_s / 4, look_s * 3)
         soon = any(
             m.stage in {Stage.SUBMITTED, Stage.MOVED, Stage.UNTHROTTLED, Stage.CANCELLING, Stage.RESTORING}
             for m in run.moves.values()
         )
-        return run.policy.poll_s / 4 if soon else run.policy.poll_s
+        until_s = 0.0 if soon else next_end_s(run, self._now())
+        return run.policy.poll_s if until_s is None else min(max(often_s, until_s), run.policy.poll_s)
 
     def _feed(self, first: Event) -> None:
         """Step the machine with an event and perform what follows from it, until nothing more follows."""

@@ -8,15 +8,33 @@ large and a crawling one is not kept alive by single bytes.  Pure.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Final
 
 from ballast.core.throttles import mb
-from ballast.executor.run import IN_FLIGHT, MoveRun, Now, Run
+from ballast.executor.run import IN_FLIGHT, MoveRun, Now, Run, Stage
 from ballast.executor.speeds import broker_rates
 
 LEGS: Final = 10
 """Parts of a move that each have a time of their own."""
+
+
+def next_end_s(run: Run, now: Now) -> float | None:
+    """Seconds until the first move in flight may have arrived, at its share of its destinations' rates; None unthrottled.
+
+    Reckoned from the last reading of what has arrived and the time since, so it may be a little early and is rarely late.
+    """
+    flying = [m for m in run.moves.values() if m.stage is Stage.MOVING and m.move.adding]
+    sharing = Counter(b for m in flying for b in m.move.adding)
+    rates = broker_rates(run, sharing)
+    ends = [
+        max(0.0, m.left_bytes / len(m.move.adding) * sharing[b] / rates[b] - (now.s - m.grown_at_s))
+        for m in flying
+        for b in m.move.adding
+        if b in rates
+    ]
+    return min(ends, default=None)
 
 
 def leg_bytes(m: MoveRun) -> int:
