@@ -81,6 +81,20 @@ class Daemon:
         """Open files and sockets."""
         return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
+    @property
+    def threads(self) -> int:
+        """Threads, those of the client libraries too."""
+        return self._of_status("Threads")
+
+    @property
+    def resident_kib(self) -> int:
+        """Memory that the process really has."""
+        return self._of_status("VmRSS")
+
+    def _of_status(self, name: str) -> int:
+        text = Path(f"/proc/{self.process.pid}/status").read_text()
+        return next(int(line.split()[1]) for line in text.splitlines() if line.startswith(f"{name}:"))
+
     def messages(self) -> list[str]:
         """The sentences of its log."""
         lines = self.log.read_text().splitlines()

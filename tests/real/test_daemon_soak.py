@@ -1,0 +1,91 @@
+"""The daemon on real brokers that come and go: what it holds of the machine stays the same.
+
+Short by default.  ``BALLAST_SOAK_MINUTES=600`` makes it a night: the same rounds, the same bounds.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.real.daemon_process import Daemon, start, until
+
+from ballast.sandbox import Sandbox
+
+MINUTES = float(os.environ.get("BALLAST_SOAK_MINUTES", "0"))
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1200 + 120 * MINUTES)]
+
+WARM_UP = 2
+"""Rounds after which everything that is compiled, cached or opened once is there."""
+ROUNDS = 3
+MORE_HANDLES, MORE_THREADS, MORE_KIB = 8, 4, 32 * 1024
+"""What may come and go with a connection; a leak of one in each round of a night is far beyond."""
+PATIENCE_S = 240
+
+
+@pytest.fixture
+def daemons() -> Iterator[list[Daemon]]:
+    """Every daemon of a test; ended with it."""
+    started: list[Daemon] = []
+    yield started
+    for daemon in started:
+        if daemon.process.poll() is None:
+            daemon.kill()
+
+
+def test_handles_threads_and_memory_are_flat_while_brokers_come_and_go(
+    own_cluster: Callable[..., Sandbox], daemons: list[Daemon], tmp_path: Path
+) -> None:
+    """Each round a broker leaves and returns, its leaders are brought home by a journaled run, and somebody scrapes."""
+    sandbox = own_cluster(brokers=3, racks=1, heap_mib=192, broker_configs={"auto.leader.rebalance.enable": "false"})
+    spread = [[1 + (p + k) % 3 for k in range(3)] for p in range(12)]
+    admin = AdminClient({"bootstrap.servers": sandbox.bootstrap_server})
+    admin.create_topics([NewTopic("orders", 12, replica_assignment=spread)])["orders"].result()
+    settings = {"mode": "auto", "caution": {"quiet_after_return_s": 1, "dead_broker_grace_s": 3600}}
+    daemon = start("soak", tmp_path, sandbox.bootstrap_server, settings)
+    daemons.append(daemon)
+    until("the lock", lambda: daemon.role == "leader", daemons, PATIENCE_S)
+
+    def one_round(broker: int) -> None:
+        sandbox.stop_broker(broker)
+        gone = f'ballast_broker_alive{{broker="{broker}"}}'
+        until("the loss", lambda: daemon.metrics.get(gone) == 0, daemons, PATIENCE_S)
+        sandbox.start_broker(broker)
+        home = f'ballast_broker_leaders{{broker="{broker}"}}'
+        until("leaders at home", lambda: daemon.metrics.get(home, 0) >= 4, daemons, PATIENCE_S)
+        until("rest", lambda: rests(daemon), daemons, PATIENCE_S)
+
+    for number in range(WARM_UP):
+        one_round(number % 3 + 1)
+    handles, threads, resident_kib = daemon.handles, daemon.threads, daemon.resident_kib
+    runs, end_s, number = ended(daemon), time.monotonic() + 60 * MINUTES, 0
+    while number < ROUNDS or time.monotonic() < end_s:
+        one_round(number % 3 + 1)
+        number += 1
+
+    def flat() -> bool:
+        return daemon.handles <= handles + MORE_HANDLES and daemon.threads <= threads + MORE_THREADS
+
+    # A connection to a broker that has just left takes a moment to go; a leak stays.
+    now = (daemon.handles, daemon.threads)
+    until(f"flat handles and threads: {(handles, threads)} before, {now} after", flat, daemons, 60)
+    grown_kib = daemon.resident_kib - resident_kib
+    assert grown_kib <= MORE_KIB, f"{grown_kib} KiB more after {number} rounds"
+    assert ended(daemon) >= runs + number, "every round had a run"
+    assert daemon.stop() == 0
+    assert not [m for m in daemon.messages() if m.startswith("A bug")]
+
+
+def rests(daemon: Daemon) -> bool:
+    """Nothing is under way and nothing is out of sync."""
+    metrics = daemon.metrics
+    return metrics.get("ballast_run_active") == 0 and metrics.get("ballast_under_replicated_partitions") == 0
+
+
+def ended(daemon: Daemon) -> float:
+    """Runs that ended well so far."""
+    return daemon.metrics.get('ballast_runs_total{outcome="done"}', 0)
