@@ -48,12 +48,12 @@ class Move:
     @property
     def adding(self) -> tuple[int, ...]:
         """Brokers that must copy the data."""
-        return tuple(b for b in self.new if b not in self.old)
+        return tuple([b for b in self.new if b not in self.old])
 
     @property
     def removing(self) -> tuple[int, ...]:
         """Brokers that give their replica up."""
-        return tuple(b for b in self.old if b not in self.new)
+        return tuple([b for b in self.old if b not in self.new])
 
     @property
     def is_reorder(self) -> bool:

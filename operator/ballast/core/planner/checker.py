@@ -142,6 +142,7 @@ class _Judge:
             self._report("duplicate", move, f"would sit twice on a broker: {list(move.new)}")
         if move.log_dirs is not None and len(move.log_dirs) != len(move.new):
             self._report("log-dirs", move, "names another number of log dirs than of replicas")
+        self._dirs(move)
         topic = self.state.topics[int(self.state.partitions.topic[row])]
         if not self._open(row):
             self._report("selection", move, f"is left out, pinned, being deleted or already moving ({topic.name})")
@@ -178,6 +179,14 @@ class _Judge:
         if first != move.old[0] and first in self.barred:
             self._report("leader", move, f"would be led by broker {first}, which must not lead")
 
+    def _dirs(self, move: Move) -> None:
+        """Each log dir that is asked for is there and takes replicas."""
+        for b, path in zip(move.new, move.log_dirs or (), strict=False):
+            dirs = {d.path: d for d in self.brokers[b].log_dirs} if b in self.brokers else {}
+            found = dirs.get(path)
+            if path != "any" and (found is None or found.cordoned or found.error is not None):
+                self._report("log-dirs", move, f"asks for {path} of broker {b}, which is not there or takes no replica")
+
     def _factor(self, move: Move) -> None:
         wanted = self.intent.to if isinstance(self.intent, ChangeReplicationFactor) else len(move.old)
         short = len(move.new) != wanted
@@ -188,9 +197,12 @@ class _Judge:
     def _racks_kept(self, move: Move) -> None:
         if not self.racked:
             return
+        racks = [self._rack(b) for b in move.new]
+        if len(set(racks)) == len(racks):
+            return
         limit = -(-len(move.new) // self.racks)
         before = Counter(self._rack(b) for b in move.old)
-        after = Counter(self._rack(b) for b in move.new)
+        after = Counter(racks)
         for rack, count in after.items():
             if count > limit and count > before[rack]:
                 self._report("rack", move, f"would have {count} replicas in rack {rack}, at most {limit} are right")
