@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
+from docker.types import DriverConfig, Mount
 from tests.containers.docker_host import DockerHost
 from tests.containers.image import JARS, JAVA, ensure_image
 
@@ -29,6 +30,7 @@ READY_WITHIN_S: Final = 240.0
 LOG_DIR: Final = "/data/log"
 SECOND_LOG_DIR: Final = "/data/second"
 SMALL_LOG_DIR: Final = "/data/small"
+SMALL_MIB: Final = 12
 
 
 @dataclass(slots=True)
@@ -40,8 +42,8 @@ class ContainerCluster:
     """Broker id to the port on the host's loopback under which clients reach it."""
     labels: dict[str, str]
     image: str
-    small_mib: dict[int, int] = field(default_factory=dict)
-    """Brokers whose last log dir is a memory disk of this size; it is empty again after a restart."""
+    cramped: int | None = None
+    """The broker whose second log dir is the small memory disk."""
     containers: dict[int, Any] = field(default_factory=dict)
     network: Any = None
     cluster_id: str = field(default_factory=layout.new_id)
@@ -68,12 +70,13 @@ class ContainerCluster:
             raise
         return cluster
 
-    def add_broker(self, broker: int, *, small_mib: int) -> None:
-        """One more broker, whose second log dir holds no more than this; it stays until the cluster goes down."""
-        (self.ports[broker],) = free_ports(1)
-        self.small_mib[broker] = small_mib
-        self._start(broker)
-        self.wait_until_ready((broker,))
+    def add_cramped_broker(self) -> int:
+        """One more broker, whose second log dir is a disk of a few MiB; it stays until the cluster goes down."""
+        self.cramped = max(self.ports) + 1
+        (self.ports[self.cramped],) = free_ports(1)
+        self._start(self.cramped)
+        self.wait_until_ready((self.cramped,))
+        return self.cramped
 
     def _start(self, node: int) -> None:
         from testcontainers.core.container import DockerContainer
@@ -97,25 +100,26 @@ class ContainerCluster:
             .with_copy_into_container(layout.as_properties(self.properties(node)).encode(), "data/server.properties")
             .with_copy_into_container(checkpoint, "data/log/bootstrap.checkpoint")
         )
-        for folder in (LOG_DIR, *([SECOND_LOG_DIR] if self._has_second(node) else [])):
+        for folder in self.log_dirs(node):
             identity = {"version": "1", "cluster.id": self.cluster_id, "node.id": str(node)}
             text = layout.as_properties(identity | {"directory.id": layout.new_id()})
             container.with_copy_into_container(text.encode(), f"{folder[1:]}/meta.properties")
-        if node in self.small_mib:
-            container.with_kwargs(tmpfs={SMALL_LOG_DIR: f"size={self.small_mib[node]}m"})
+        if node == CONTROLLER:
+            container.with_kwargs(mounts=[small_disk()])
+        elif node == self.cramped:
+            # The disk exists while somebody has it mounted: the controller, so that it can be written to before the broker runs.
+            container.with_kwargs(volumes_from=[self.containers[CONTROLLER].id])
         if node in self.ports:
             # Not with_bind_ports, which publishes on every address of the host.
             container.ports[f"{OUTSIDE_PORT}/tcp"] = (layout.LOOPBACK, self.ports[node])
         self.stack.enter_context(container)
         self.containers[node] = container.get_wrapped_container()
 
-    def _has_second(self, node: int) -> bool:
-        return node in self.spec.broker_ids and self.spec.log_dirs > 1
-
     def log_dirs(self, node: int) -> tuple[str, ...]:
-        """Where a node keeps replicas; a memory disk is formatted by Kafka itself."""
-        second = (SECOND_LOG_DIR,) if self._has_second(node) else ()
-        return (LOG_DIR, *second, *([SMALL_LOG_DIR] if node in self.small_mib else []))
+        """Where a node keeps replicas."""
+        if node == self.cramped:
+            return (LOG_DIR, SMALL_LOG_DIR)
+        return (LOG_DIR, SECOND_LOG_DIR) if node in self.spec.broker_ids and self.spec.log_dirs > 1 else (LOG_DIR,)
 
     def properties(self, node: int) -> dict[str, str]:
         """A node's configuration: names on the network inside, the host's loopback outside."""
@@ -202,6 +206,12 @@ class ContainerCluster:
             if container.status == "paused":
                 container.unpause()
         self.stack.close()
+
+
+def small_disk() -> Mount:
+    """A memory disk in a volume without a name, which goes when its containers do."""
+    options = {"type": "tmpfs", "device": "tmpfs", "o": f"size={SMALL_MIB}m"}
+    return Mount(SMALL_LOG_DIR, None, driver_config=DriverConfig("local", options))
 
 
 def eventually(what: Callable[[], bool], *, within_s: float) -> bool:

@@ -57,9 +57,10 @@ class Proof:
             at.change(change)
         return cls(at, topic, dict(assignment), at.throttles(topic), theirs)
 
-    def traffic(self, *, most_s: float = 900.0) -> Traffic:
+    def traffic(self, *, records_per_s: float = 60.0, most_s: float = 900.0) -> Traffic:
         """A producer and a consumer for all of its partitions."""
-        return Traffic(self.at.sandbox.bootstrap_server, self.topic, len(self.before), most_s=most_s)
+        server = self.at.sandbox.bootstrap_server
+        return Traffic(server, self.topic, len(self.before), records_per_s=records_per_s, most_s=most_s)
 
     def name(self, partition: int) -> TopicPartition:
         """A partition of the topic."""

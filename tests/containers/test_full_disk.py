@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from tests.containers.cluster import SMALL_LOG_DIR, ContainerCluster
+from tests.containers.cluster import SMALL_LOG_DIR, SMALL_MIB, ContainerCluster
 from tests.containers.proof import Lives, Proof
 from tests.containers.signs import moves_to
 from tests.real.execution_scene import Scene
 
 pytestmark = pytest.mark.containers
 
-SMALL_MIB = 12
-
 
 @pytest.fixture
 def small(containers_cluster: ContainerCluster) -> int:
     """A fifth broker, one of whose log dirs is a small memory disk; it stays in the cluster."""
-    broker = max(containers_cluster.broker_ids) + 1
-    containers_cluster.add_broker(broker, small_mib=SMALL_MIB)
-    return broker
+    return containers_cluster.add_cramped_broker()
 
 
 def test_a_full_disk_is_refused_beforehand_and_named_in_mid_move(at: Scene, lives: Lives, small: int) -> None:

@@ -42,7 +42,8 @@ def test_one_run_outlives_nine_faults(at: Scene, lives: Lives, containers_cluste
     """
     proof = Proof.of(at, "hurt", {0: (1, 2, 3)}, mib=24)
     plan = at.plan(proof.topic, {0: (DESTINATION, 2, 3)})
-    with proof.traffic().running():
+    # Little of it: a leader's throttle slows any replica of the partition that has fallen behind, a source that returns as well.
+    with proof.traffic(records_per_s=10).running():
         arguments = ("--yes", "--throttle", "40kB", "--output", "json", "--timeout", "5")
         run = lives.begin("apply", str(plan), *arguments)
         run.tells(moves_to("moving"))

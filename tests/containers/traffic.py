@@ -17,7 +17,6 @@ from typing import Final
 import confluent_kafka as ck
 from tests.containers.ledger import Ledger, judge
 
-RECORDS_PER_S: Final = 60
 PAYLOAD: Final = b"." * 200
 STUCK_S: Final = 12.0
 """A client that makes no headway for this long is replaced."""
@@ -31,6 +30,8 @@ class Traffic:
     bootstrap_server: str
     topic: str
     partitions: int
+    records_per_s: float = 60.0
+    """Over all partitions together."""
     most_s: float = 900.0
     """Writing ends by itself after this long."""
     ledgers: dict[int, Ledger] = field(default_factory=dict)
@@ -67,7 +68,7 @@ class Traffic:
             for partition in numbers:
                 numbers[partition] = self._send(producer, partition, numbers[partition])
             producer.poll(0)
-            self._stop.wait(self.partitions / RECORDS_PER_S)
+            self._stop.wait(self.partitions / self.records_per_s)
             silence_s = time.monotonic() - self._acked_at_s
             self.longest_silence_s = max(self.longest_silence_s, silence_s)
             if silence_s > STUCK_S:
