@@ -9,6 +9,7 @@ from ballast.core.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.core.planner.bound import Bound, bound_of
 from ballast.core.planner.checker import demand_sound
+from ballast.core.planner.dirs import with_dirs
 from ballast.core.planner.intents import Demote, Intent, Leaders, Level, Swap
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.moves import moves_of
@@ -37,9 +38,12 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
     before = loads_before(problem)
     moves, after = moves_of(state, intent, problem, loads, world.cur, before)
     elections = _elections(state, intent, scope, moves)
+    moves, tight = with_dirs(state, moves)
     # At rest nothing was tried, so nothing stood in the way.
     obstacles = (
-        () if at_rest else obstacles_of(state, intent, problem, policy, loads, homeless, world.cur, after, moves)
+        ()
+        if at_rest
+        else obstacles_of(state, intent, problem, policy, loads, homeless, world.cur, after, moves) + tight
     )
     bound = _bound(problem, policy, scope, moves, after, world.cur)
     made = Plan(
