@@ -196,4 +196,5 @@ def _same(a: Plan, b: Plan) -> bool:
 
 
 def _deeds(plan: Plan) -> tuple[object, ...]:
-    return tuple((m.topic, m.partition, m.old, m.new, m.log_dirs) for m in plan.moves), plan.elections
+    # Log dirs are chosen by the room of the moment: another disk of the same broker is no other plan.
+    return tuple((m.topic, m.partition, m.old, m.new) for m in plan.moves), plan.elections
