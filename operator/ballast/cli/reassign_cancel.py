@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ballast.cli.reassign_execute import COMMAND, clear, dir_moves, entries_of, keep_following, take_over
+from ballast.cli.reassign_execute import clear, dir_moves, entries_of, keep_following
+from ballast.cli.reassign_hand import hand_from_keeper
 from ballast.cli.reassign_options import ReassignOptions
 from ballast.core import stock_report as report
 
@@ -38,8 +39,6 @@ class _Told:
 
 def cancel(options: ReassignOptions) -> int:
     """Cancel the moves of the file that are in flight."""
-    from ballast.wiring.runs import hand
-
     entries = entries_of(options)
     with options.cluster.open() as opened:
         names = {e.name for e in entries}
@@ -47,8 +46,7 @@ def cancel(options: ReassignOptions) -> int:
         copies = [d for d in dir_moves(opened, entries) if d.active]
         told = _Told()
         if active or copies:
-            take_over(opened, "--cancel")
-            with hand(opened, command=f"{COMMAND} --cancel", lock_wait_s=30) as own:
+            with hand_from_keeper(opened, "--cancel") as own:
                 _cancel(own, entries, active, copies, told)
                 told.open_runs = bool(own.driver.open_runs())
         if told.open_runs:

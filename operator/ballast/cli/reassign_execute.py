@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ballast.cli.reassign_options import ReassignOptions, read_text
+from ballast.cli.reassign_hand import hand_from_keeper
+from ballast.cli.reassign_options import COMMAND, ReassignOptions, read_text, say
 from ballast.core import stock_report as report
 from ballast.core.stock_json import ANY_LOG_DIR, ReassignmentEntry, parse_reassignment
 
@@ -25,12 +26,6 @@ if TYPE_CHECKING:
 
 UNLIMITED: Final = 1_000_000
 """The stock tool starts everything at once, and so does this command."""
-COMMAND: Final = "ballast reassign"
-
-
-def say(text: str) -> None:
-    """A line of the story."""
-    click.echo(f"ballast: {text}", err=True)
 
 
 def entries_of(options: ReassignOptions) -> tuple[ReassignmentEntry, ...]:
@@ -42,7 +37,7 @@ def entries_of(options: ReassignOptions) -> tuple[ReassignmentEntry, ...]:
 def execute(options: ReassignOptions) -> int:
     """Start every move of the file, or none."""
     from ballast.core.stock_plan import plan_of_entries
-    from ballast.wiring.runs import hand, new_run_id
+    from ballast.wiring.runs import new_run_id
 
     entries = entries_of(options)
     with options.cluster.open() as opened:
@@ -60,8 +55,7 @@ def execute(options: ReassignOptions) -> int:
         if plan.moves:
             run_id = new_run_id()
             watch = _Started(say)
-            take_over(opened, "--execute")
-            with hand(opened, command=f"{COMMAND} --execute", listener=watch) as own:
+            with hand_from_keeper(opened, "--execute", watch) as own:
                 _finish_left(own)
                 failed = _begin(own, plan, policy_of(options), run_id, watch)
             if failed:
@@ -150,26 +144,6 @@ class _Started:
                 self._tell(text)
         if isinstance(happening, events.Progressed) and (not self.waiting or self.refused):
             self.leave()
-
-
-def take_over(opened: OpenCluster, action: str) -> None:
-    """Ask a keeper of earlier moves to let go; a new one follows what is left of them."""
-    import time
-    import uuid
-
-    from ballast.ports.journal import Request
-    from ballast.wiring.journal import this_process
-    from ballast.wiring.runs import journal_of
-
-    log = journal_of(opened)
-    try:
-        holder = log.holder()
-        if holder is not None and "runs resume" in holder.description:
-            by = this_process(f"{COMMAND} {action}").description
-            log.request(Request(uuid.uuid4().hex, "take-over", by, time.time_ns() // 1_000_000, {}))
-            say(f"{holder.description} is asked to let go.")
-    finally:
-        log.close()
 
 
 def _finish_left(own: Hand) -> None:

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
+
+import click
 
 from ballast.cli.cluster_options import ClusterOptions
 from ballast.errors import UsageError
+
+COMMAND: Final = "ballast reassign"
+
+
+def say(text: str) -> None:
+    """A line of the story."""
+    click.echo(f"ballast: {text}", err=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

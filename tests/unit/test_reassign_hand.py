@@ -1,0 +1,96 @@
+"""The lock passes from the process that follows earlier moves to the command that a person has just given."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from ballast.adapters.journal_file import FileJournal
+from ballast.cli import reassign_hand
+from ballast.cli.reassign_hand import hand_from_keeper
+from ballast.errors import LockHeld
+from ballast.ports.journal import Holder
+from ballast.wiring.cluster import OpenCluster
+
+OPENED = cast("OpenCluster", SimpleNamespace(cluster=None))
+WITHIN_S = 30.0
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A journal in a file, and tries that do not take long."""
+    file = tmp_path / "journal"
+
+    def journal_of(*_: Any, **__: Any) -> FileJournal:
+        return FileJournal(file)
+
+    monkeypatch.setattr("ballast.wiring.runs.journal_of", journal_of)
+    monkeypatch.setattr(reassign_hand, "WAIT_S", 1.0)
+    return file
+
+
+@contextmanager
+def somebody(path: Path, description: str, *, lets_go: bool = True, answers: bool = True) -> Iterator[FileJournal]:
+    """A process that holds the lock, and lets go, or not, when it is asked."""
+    journal = FileJournal(path)
+    journal.acquire(Holder("k", description, 0, lease_s=600))
+    done = threading.Event()
+
+    def serve() -> None:
+        while not done.wait(0.05):
+            for request in journal.requests():
+                if request.kind == "take-over" and request.answer is None and lets_go:
+                    if answers:
+                        journal.answer(request.id, "left for you")
+                    journal.release()
+                    return
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield journal
+    finally:
+        done.set()
+        thread.join(WITHIN_S)
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_keeper_lets_go_and_no_letter_stays_unanswered(path: Path, answers: bool) -> None:  # noqa: FBT001
+    """A letter that the keeper had no time to answer would send the next keeper away: the new holder answers it."""
+    with somebody(path, "ana@pod (ballast runs resume)", answers=answers), hand_from_keeper(OPENED, "--cancel") as own:
+        assert [r.kind for r in own.journal.requests()] == ["take-over"]
+        assert [r.answer is None for r in own.journal.requests()] == [False]
+
+
+def test_a_keeper_that_was_only_starting_is_asked_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the first look nobody held the lock, and a moment later the keeper had it."""
+    ask, looks = reassign_hand._ask, [0]
+
+    def first_in_vain(opened: OpenCluster, action: str) -> list[str]:
+        looks[0] += 1
+        return ask(opened, action) if looks[0] > 1 else []
+
+    monkeypatch.setattr(reassign_hand, "_ask", first_in_vain)
+    with somebody(path, "ana@pod (ballast runs resume)"), hand_from_keeper(OPENED, "--execute") as own:
+        assert looks[0] == 2
+        own.journal.check()
+
+
+def test_whoever_is_no_keeper_is_not_asked(path: Path) -> None:
+    """A daemon, or a person's apply, keeps the lock, and is named."""
+    began = time.monotonic()
+    with (
+        somebody(path, "ballast run on pod-1") as journal,
+        pytest.raises(LockHeld, match="pod-1"),
+        hand_from_keeper(OPENED, "--cancel"),
+    ):
+        pass
+    assert journal.requests() == []
+    assert time.monotonic() - began < WITHIN_S
