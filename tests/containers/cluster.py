@@ -93,7 +93,7 @@ class ContainerCluster:
             main=["kafka.Kafka", "/data/server.properties"],
         )
         container = (
-            DockerContainer(self.image, labels=self.labels, hostname=name)
+            DockerContainer(self.image, labels=self.labels, hostname=name, **self._small_disk(node))
             .with_network(self.network)
             .with_network_aliases(name)
             .with_command(command)
@@ -104,16 +104,17 @@ class ContainerCluster:
             identity = {"version": "1", "cluster.id": self.cluster_id, "node.id": str(node)}
             text = layout.as_properties(identity | {"directory.id": layout.new_id()})
             container.with_copy_into_container(text.encode(), f"{folder[1:]}/meta.properties")
-        if node == CONTROLLER:
-            container.with_kwargs(mounts=[small_disk()])
-        elif node == self.cramped:
-            # The disk exists while somebody has it mounted: the controller, so that it can be written to before the broker runs.
-            container.with_kwargs(volumes_from=[self.containers[CONTROLLER].id])
         if node in self.ports:
             # Not with_bind_ports, which publishes on every address of the host.
             container.ports[f"{OUTSIDE_PORT}/tcp"] = (layout.LOOPBACK, self.ports[node])
         self.stack.enter_context(container)
         self.containers[node] = container.get_wrapped_container()
+
+    def _small_disk(self, node: int) -> dict[str, Any]:
+        """The disk exists while somebody has it mounted: the controller, so that it can be written to before its broker runs."""
+        if node == CONTROLLER:
+            return {"mounts": [small_disk()]}
+        return {"volumes_from": [self.containers[CONTROLLER].id]} if node == self.cramped else {}
 
     def log_dirs(self, node: int) -> tuple[str, ...]:
         """Where a node keeps replicas."""

@@ -44,7 +44,7 @@ def test_one_run_outlives_nine_faults(at: Scene, lives: Lives, containers_cluste
     plan = at.plan(proof.topic, {0: (DESTINATION, 2, 3)})
     # Little of it: a leader's throttle slows any replica of the partition that has fallen behind, a source that returns as well.
     with proof.traffic(records_per_s=10).running():
-        arguments = ("--yes", "--throttle", "40kB", "--output", "json", "--timeout", "5")
+        arguments = ("--yes", "--throttle", "40kB", "--output", "json", "--timeout", "10")
         run = lives.begin("apply", str(plan), *arguments)
         run.tells(moves_to("moving"))
         for way in WAYS:
@@ -108,7 +108,7 @@ def test_a_run_that_ends_while_its_source_is_dead_pays_later(
     after = {0: (DESTINATION, 2, 3)}
     plan = at.plan(proof.topic, after)
     with proof.traffic().running():
-        run = lives.begin("apply", str(plan), "--yes", "--throttle", "500kB", "--output", "json", "--timeout", "5")
+        run = lives.begin("apply", str(plan), "--yes", "--throttle", "500kB", "--output", "json", "--timeout", "10")
         run.tells(moves_to("moving"))
         containers_cluster.kill(1)
         try:
