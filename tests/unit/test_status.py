@@ -117,6 +117,22 @@ def test_what_a_broker_did_not_tell_is_unknown_everywhere() -> None:
     assert "not known: log dirs of broker 2" in text
 
 
+def test_a_broker_that_was_emptied_and_stopped_needs_no_attention() -> None:
+    """KRaft goes on naming it until it is unregistered: it is mentioned, and not counted as a loss."""
+    rows = [row(0, 1, (1, 2), (1, 2))]
+    picture = build("c", (broker(1), broker(2), broker(4, alive=False)), (Topic("t"),), rows)
+    status = cluster_status(picture)
+    assert (status.dead_brokers, status.departed_brokers) == ((), (4,))
+    assert not status.needs_attention
+    assert picture.missing == frozenset()
+    text = drawn(picture, width=200)
+    assert "Broker 4 down without any replica: unregister what is gone for good." in text
+    assert "Every partition has its leader" in text
+    lost = cluster_status(build("c", (broker(1), broker(2, alive=False)), (Topic("t"),), rows))
+    assert (lost.dead_brokers, lost.departed_brokers) == ((2,), ())
+    assert lost.needs_attention
+
+
 def drawn(picture: ClusterState, width: int) -> str:
     """The status as printed on a terminal of this width."""
     screen = Console(width=width, record=True, file=io.StringIO())

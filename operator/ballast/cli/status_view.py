@@ -221,6 +221,11 @@ def _findings(status: ClusterStatus, limit: int | None) -> Iterator[Cell]:
             yield Cell(f"{len(names):,} partition{_s(names)} {what}: {human_names(names, few)}", "red")
     if status.dead_brokers:
         yield Cell(f"Broker{_s(status.dead_brokers)} {human_names(status.dead_brokers, few)} down.", "red")
+    if status.departed_brokers:
+        gone = human_names(status.departed_brokers, few)
+        yield Cell(
+            f"Broker{_s(status.departed_brokers)} {gone} down without any replica: unregister what is gone for good."
+        )
     over = status.over_threshold
     figure = f"{status.threshold_percent:g} %"
     overall = f"{human_percent(status.imbalance_ratio)} of all partitions are not led by their preferred replica"

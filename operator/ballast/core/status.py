@@ -106,8 +106,13 @@ class ClusterStatus:
 
     @property
     def dead_brokers(self) -> tuple[int, ...]:
-        """Brokers that the cluster or a replica list names and that are not alive."""
-        return tuple(b.broker.id for b in self.brokers if not b.broker.alive)
+        """Brokers that are not alive and hold replicas."""
+        return tuple(b.broker.id for b in self.brokers if not b.broker.alive and b.replicas)
+
+    @property
+    def departed_brokers(self) -> tuple[int, ...]:
+        """Brokers that are not alive and hold nothing: KRaft remembers one that was emptied and stopped."""
+        return tuple(b.broker.id for b in self.brokers if not b.broker.alive and not b.replicas)
 
     @property
     def over_threshold(self) -> tuple[int, ...]:
