@@ -15,7 +15,7 @@ from typing import NoReturn
 import click
 
 from ballast import __version__
-from ballast.adapters.librdkafka import LOGGER
+from ballast.adapters.librdkafka import LOGGER, Sparing
 from ballast.cli.commands import COMMANDS, SECTIONS
 from ballast.errors import BallastError, UsageError
 
@@ -71,6 +71,7 @@ def hear_client() -> None:
     logger = logging.getLogger(LOGGER)
     logger.setLevel(level)
     logger.handlers[:] = [ClientLines()]
+    logger.filters[:] = [Sparing()]
     logger.propagate = False
 
 

@@ -7,23 +7,14 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import sys
-import time
-from collections import OrderedDict
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Final, TextIO
+from typing import Any, TextIO
 
-from ballast.adapters.librdkafka import LOGGER
+from ballast.adapters.librdkafka import LOGGER, Sparing
 from ballast.daemon.policy import LogPolicy
 
 _FIELDS = "ballast_fields"
-SAME_LINE_S: Final = 60.0
-"""How often a client library may say the same."""
-KEPT_LINES: Final = 200
-"""Lines that are remembered; the oldest is forgotten first."""
-_VARYING: Final = re.compile(r"rdkafka#[a-z]+-\d+|\d+ ?ms\b|\d+ identical|\(after [^)]*\)")
 
 
 def say(log: logging.Logger, sentence: str, /, *, level: int = logging.INFO, **fields: Any) -> None:
@@ -58,36 +49,6 @@ class Readable(logging.Formatter):
         tail = "".join(f"  {k}={v}" for k, v in fields.items())
         line = f"{at} {record.levelname:<7} {record.getMessage()}{tail}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
-
-
-class Sparing(logging.Filter):
-    """Lets a line that says the same again and again through once a minute, with the number of those left out.
-
-    A broker that is down or a password that is refused makes the client libraries say so at each attempt, for hours.  What
-    differs only in the client's number, in durations and in counts says the same; what names another broker does not.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__()
-        self._clock = clock
-        self._said: OrderedDict[str, tuple[float, int]] = OrderedDict()
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Is it to be written?"""
-        text = record.getMessage()
-        key = _VARYING.sub("#", text)
-        now_s = self._clock()
-        since_s, left_out = self._said.get(key, (None, 0))
-        if since_s is not None and now_s - since_s < SAME_LINE_S:
-            self._said[key] = (since_s, left_out + 1)
-            return False
-        self._said[key] = (now_s, 0)
-        self._said.move_to_end(key)
-        while len(self._said) > KEPT_LINES:
-            self._said.popitem(last=False)
-        if left_out:
-            record.msg, record.args = f"{text} ({left_out} more like it since)", ()
-        return True
 
 
 def configure(policy: LogPolicy, stream: TextIO | None = None) -> None:
