@@ -27,7 +27,7 @@ from ballast.pipeline.schemas import (
     SAMPLES_MINUTE,
     Table,
 )
-from ballast.pipeline.table_log import Note, Position
+from ballast.pipeline.table_log import Note, Position, TableLog
 from ballast.pipeline.tables import SparkTables, translated
 
 if TYPE_CHECKING:
@@ -226,29 +226,28 @@ def _still_whole(hours: tuple[str, ...], there: Sequence[str], policy: PipelineP
     return tuple(hour for hour in hours if hour > oldest)
 
 
-def maintain(tables: SparkTables, policy: PipelinePolicy, *, now: datetime, say: Say = lambda _: None) -> None:
+def maintain(log: TableLog, policy: PipelinePolicy, *, now: datetime, say: Say = lambda _: None) -> None:
     """Compact the closed hours of raw samples, forget what is older than the policy keeps, and free the files."""
     this_hour = now.strftime(HOUR_FORMAT)
     oldest_minutes = _shift(this_hour, -policy.keep_minutes_hours)
     keep_hours = (now - timedelta(days=policy.keep_hours_days)).strftime(HOUR_FORMAT)
     keep_days = (now - timedelta(days=policy.keep_days_days)).strftime("%Y-%m-%d")
     plan = (
-        (SAMPLES_MINUTE, "hour", oldest_minutes),
-        (SAMPLES_HOUR, "hour", keep_hours),
-        (LOAD_HOUR, "hour", keep_hours),
-        (LOAD_DAY, "date", keep_days),
-        (LEADERSHIP_HISTORY, "hour", keep_days + "T00"),
-        (BROKER_IMBALANCE, "hour", keep_days + "T00"),
-        (DISK_HOUR, "hour", keep_days + "T00"),
+        (SAMPLES_MINUTE, oldest_minutes),
+        (SAMPLES_HOUR, keep_hours),
+        (LOAD_HOUR, keep_hours),
+        (LOAD_DAY, keep_days),
+        (LEADERSHIP_HISTORY, keep_days + "T00"),
+        (BROKER_IMBALANCE, keep_days + "T00"),
+        (DISK_HOUR, keep_days + "T00"),
     )
-    for table, key, oldest in plan:
-        if tables.log.position(table) is None:
+    for table, oldest in plan:
+        if log.position(table) is None:
             continue
-        with translated(f"tidying {table.name}"):
-            tables.drop_before(table, key, oldest)
-            if table is SAMPLES_MINUTE:
-                tables.compact(table, key, oldest, this_hour)
-            tables.vacuum(table)
+        log.forget(table, oldest)
+        if table is SAMPLES_MINUTE:
+            log.compact(table, this_hour)
+        log.vacuum(table)
         say(f"{table.name}: kept from {oldest}")
 
 

@@ -1,4 +1,4 @@
-"""What the tables' own logs say: where each is, how far each job has come, what is new.  Read with delta-rs, without Spark.
+"""What the tables' own logs say: where each is, how far each job has come, what is new; and their tidying.  Without Spark.
 
 A question to Spark costs a second or more before it has read anything, and a run of the pipeline asks dozens; from the log
 each takes milliseconds.  A run that finds nothing new never starts Spark at all.
@@ -112,8 +112,10 @@ class TableLog:
 
     def ensure(self, table: Table) -> None:
         """Create the table unless it is there; refuse one of a newer layout."""
-        if self.position(table) is None:
-            with _translated(table):
+        if self.position(table) is not None:
+            return
+        with _translated(table):
+            try:
                 DeltaTable.create(
                     self._url(table),
                     schema=arrow_schema(table.columns),
@@ -122,6 +124,10 @@ class TableLog:
                     description=describe(table.name, table.version),
                     configuration=_CONFIGURATION,
                 )
+            except DeltaError:
+                # Another run may have made it in the meantime; only a table that is still not there is a failure.
+                if self._open(table) is None:
+                    raise
 
     def progress(self, table: Table) -> Position | None:
         """How far the job that writes ``table`` has read its source; None where it never ran."""
@@ -193,6 +199,27 @@ class TableLog:
         """One column of the table as it is, for the few small things that need one."""
         with _translated(table):
             return self._at(table, None).to_pyarrow_table(columns=[name]).column(name)
+
+    def forget(self, table: Table, oldest: str) -> int:
+        """Delete the parts before ``oldest``, whole; returns how many there were."""
+        gone = [part for part in self.parts(table) if part < oldest]
+        if gone:
+            with _translated(table):
+                names = ", ".join(f"'{part}'" for part in gone)
+                self._at(table, None).delete(f"{table.partition_by[0]} IN ({names})")
+        return len(gone)
+
+    def compact(self, table: Table, before: str) -> None:
+        """Merge the small files of closed parts; changes no row and no job's reading."""
+        closed = [part for part in self.parts(table) if part < before]
+        if closed:
+            with _translated(table):
+                self._at(table, None).optimize.compact(partition_filters=[(table.partition_by[0], "in", closed)])
+
+    def vacuum(self, table: Table) -> None:
+        """Remove files that no version within Delta's own safe retention (7 days) needs."""
+        with _translated(table):
+            self._at(table, None).vacuum(dry_run=False)
 
     def _inserted(self, table: Table, first: int, last: int, columns: list[str]) -> Any:
         """Rows that commits added, from the change feed; None where the log does not reach back that far."""

@@ -1,4 +1,4 @@
-"""The store's tables through Spark: read them, replace whole parts of them, tidy them.
+"""The store's tables through Spark: read them, and replace whole parts of them.
 
 Every commit of a job carries a note (``table_log``) and a Delta transaction of its source's version, so that output and
 progress change together or not at all.  A job killed before its commit leaves at most files that no version of the table
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ballast.adapters.samples_delta import table_url
 from ballast.errors import Refused, Unavailable, UsageError
@@ -20,6 +20,7 @@ from ballast.pipeline.table_log import Note, Position, TableLog
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_SPARK_S_OWN: Final = frozenset({"pyspark", "py4j", "delta"})
 _CONFLICTS: Final = ("Concurrent", "DELTA_CONCURRENT")
 
 
@@ -66,25 +67,6 @@ class SparkTables:
         self.log.ensure(table)
         frame.select(*table.names).write.format("delta").mode("overwrite").save(self.url(table))
 
-    def drop_before(self, table: Table, key: str, oldest: str) -> None:
-        """Delete whole partitions older than ``oldest``."""
-        # Table names are ours and the value was checked; SQL has no parameter for a path.
-        self._sql(f"DELETE FROM {self._name(table)} WHERE {key} < '{_safe(oldest)}'")  # noqa: S608
-
-    def compact(self, table: Table, key: str, since: str, before: str) -> None:
-        """Merge the small files of closed partitions; changes no row and no job's reading."""
-        self._sql(f"OPTIMIZE {self._name(table)} WHERE {key} >= '{_safe(since)}' AND {key} < '{_safe(before)}'")
-
-    def vacuum(self, table: Table) -> None:
-        """Remove files that no version within Delta's own safe retention (7 days) needs."""
-        self._sql(f"VACUUM {self._name(table)}")
-
-    def _name(self, table: Table) -> str:
-        return f"delta.`{self.url(table).replace('`', '')}`"
-
-    def _sql(self, text: str) -> Any:
-        return self.session.sql(text)
-
 
 def _safe(value: str) -> str:
     """Hours, dates and cluster ids are what goes into a predicate; anything else never came from a sample."""
@@ -95,7 +77,8 @@ def _safe(value: str) -> str:
 
 def _first_line(text: str) -> str:
     """What went wrong without the stacks: a Python worker's own error stands at the end of its traceback."""
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
+    lines = [line.strip().removeprefix(": ") for line in text.splitlines()]
+    lines = [line for line in lines if line and not line.startswith(("at ", "An error occurred while calling"))]
     if any(line.startswith("Traceback") or "Python worker" in line for line in lines[:2]):
         lines = [line for line in lines if not line.startswith(("File ", "JVM stacktrace"))][1:2] + lines[-1:]
     return lines[0][:300] if lines else ""
@@ -104,11 +87,12 @@ def _first_line(text: str) -> str:
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
     """Turn Spark's and Delta's failures into one sentence that says what was being done."""
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
     try:
         yield
-    except PySparkException as failure:
+    except Exception as failure:
+        # Some of Delta's refusals arrive as PySpark's exceptions, others as those of the bridge to Java.
+        if type(failure).__module__.split(".")[0] not in _SPARK_S_OWN:
+            raise
         first = _first_line(str(failure)) or type(failure).__name__
         if any(word in str(failure)[:2000] for word in _CONFLICTS):
             raise Refused(

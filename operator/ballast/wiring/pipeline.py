@@ -68,7 +68,7 @@ def run_pipeline(store: str, *, spark: SparkPolicy, jars: Jars, tidy: bool, say:
         tables = SparkTables(session, store)
         jobs = run_all(tables, policy, say=say, clock=time.monotonic)
         if tidy:
-            maintain(tables, policy, now=datetime.now(UTC), say=say)
+            maintain(tables.log, policy, now=datetime.now(UTC), say=say)
     newest = max(tables.log.column(LOAD_MODEL, "as_of").to_pylist(), default=None)
     return RunReport(tuple(jobs), newest, datetime.now(UTC))
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
-from tests.spark.series import Log, World
+from tests.spark.series import START_MS, Log, World
 
 from ballast.adapters.arrow_schema import arrow_schema
 from ballast.adapters.samples_delta import SampleStore, describe, table_url
 from ballast.errors import Unavailable, UsageError
-from ballast.pipeline.jobs import PipelinePolicy, _still_whole, touched_hours
+from ballast.pipeline.jobs import PipelinePolicy, _still_whole, maintain, touched_hours
 from ballast.pipeline.schemas import DISK_HOUR, LOAD_HOUR, SAMPLES_MINUTE
 from ballast.pipeline.table_log import NewMinutes, News, Note, Position, TableLog
 
@@ -126,6 +127,36 @@ def test_hours_whose_samples_are_partly_forgotten_are_not_folded_again() -> None
     policy = PipelinePolicy(keep_minutes_hours=2)
     assert _still_whole(("2026-11-21T11", "2026-11-21T13"), ("2026-11-21T14",), policy) == ("2026-11-21T13",)
     assert _still_whole(("2026-11-21T11",), ("2026-11-21T14",), policy) == ()
+
+
+def test_tidying_forgets_and_compacts_and_is_no_news(tmp_path: Path) -> None:
+    """Small files of closed hours become one, what is older than is kept goes, and no job has anything to do by it."""
+    store, log = SampleStore(str(tmp_path)), TableLog(str(tmp_path))
+    world, policy = World({("t", 0): Log()}), PipelinePolicy()
+    for minute in (57, 58, 59, 60, 61):
+        store.write(world.sample(minute))
+    derived = commit(log, [disk("2026-11-21T13", "alpha")], note(3, "2026-11-21T13", "alpha"))
+    since = log.position(SAMPLES_MINUTE)
+    begun = datetime.fromtimestamp(START_MS / 1000, UTC)
+    minutes = sorted(TableLog(str(tmp_path)).column(SAMPLES_MINUTE, "minute").to_pylist())
+
+    maintain(log, policy, now=begun + timedelta(hours=1))
+    files = DeltaTable(table_url(str(tmp_path), "samples_minute")).file_uris()
+    assert sorted(f.split("hour=")[1][:13] for f in files) == ["2026-11-21T13"] + ["2026-11-21T14"] * 2, (
+        "the open hour stays"
+    )
+    assert sorted(log.column(SAMPLES_MINUTE, "minute").to_pylist()) == minutes
+
+    maintain(log, policy, now=begun + timedelta(hours=policy.keep_minutes_hours + 1))
+    assert log.parts(SAMPLES_MINUTE) == ("2026-11-21T14",)
+    assert log.parts(DISK_HOUR) == ("2026-11-21T13",), "figures are kept longer than samples"
+    until, now = log.position(SAMPLES_MINUTE), log.position(DISK_HOUR)
+    assert since is not None
+    assert until is not None
+    assert now is not None
+    assert until.version > since.version
+    assert log.new_minutes(SAMPLES_MINUTE, since, until) == NewMinutes((), (), ())
+    assert log.news(DISK_HOUR, derived, now) == News((), ())
 
 
 def test_a_newer_layout_and_a_foreign_table_are_refused(log: TableLog) -> None:

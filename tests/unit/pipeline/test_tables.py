@@ -10,8 +10,9 @@ from ballast.adapters.arrow_schema import arrow_schema
 from ballast.adapters.load_model import LOAD_MODEL as READ_NAME
 from ballast.adapters.load_model import LOAD_MODEL_VERSION
 from ballast.adapters.samples_delta import check_layout, describe
-from ballast.errors import UsageError
+from ballast.errors import Refused, Unavailable, UsageError
 from ballast.pipeline.schemas import LOAD_MODEL, TABLES, Table
+from ballast.pipeline.tables import translated
 
 DOCS = "".join(
     (Path(__file__).resolve().parents[3] / "docs" / name).read_text() for name in ("pipeline.md", "fleet.md")
@@ -40,3 +41,31 @@ def test_a_newer_layout_is_refused_and_a_foreign_table_too() -> None:
         check_layout("load_model", describe("load_model", 2), known=1)
     with pytest.raises(UsageError, match="not one of Ballast"):
         check_layout("load_model", "somebody's", known=1)
+
+
+JAVA = """An error occurred while calling o26.save.
+: {first}
+\tat org.apache.spark.Something(Something.scala:1)
+"""
+
+
+@pytest.mark.parametrize("module", ["py4j.protocol", "pyspark.errors", "delta.exceptions"])
+def test_spark_s_failures_are_one_sentence_whoever_raises_them(module: str) -> None:
+    """A conflict with another run is a refusal, anything else is for another try, and a bug of ours stays one."""
+    theirs = type("Theirs", (Exception,), {"__module__": module})
+    with (
+        pytest.raises(Refused, match="Another pipeline run changed the table while making load_hour"),
+        translated("making load_hour"),
+    ):
+        raise theirs(
+            JAVA.format(first="io.delta.exceptions.ConcurrentTransactionException: [DELTA_CONCURRENT_TRANSACTION] x")
+        )
+    with (
+        pytest.raises(
+            Unavailable, match=r"^Spark failed while making load_hour: java\.io\.IOException: disk full Nothing"
+        ),
+        translated("making load_hour"),
+    ):
+        raise theirs(JAVA.format(first="java.io.IOException: disk full"))
+    with pytest.raises(ZeroDivisionError), translated("making load_hour"):
+        raise ZeroDivisionError
