@@ -27,7 +27,7 @@ def sample(*, store: str | None, output: str, cluster: ClusterOptions) -> int:
     from ballast.adapters.samples_delta import SampleStore
     from ballast.cli.tables import print_json
     from ballast.settings.load import load_settings
-    from ballast.wiring.loads import external_load
+    from ballast.wiring.external import external_load
 
     url = the_store(store, cluster.config)
     external = external_load(load_settings(cluster.config, os.environ).load.prometheus)

@@ -33,8 +33,9 @@ from ballast.settings.show import differences, flat, need_restart
 from ballast.settings.watch import FileWatch
 from ballast.wiring.cluster import OpenCluster, open_cluster
 from ballast.wiring.credentials import CredentialsWatch
+from ballast.wiring.external import external_load
 from ballast.wiring.journal import this_process
-from ballast.wiring.loads import HistoryPolicy, external_load, loads_from_history
+from ballast.wiring.loads import HistoryPolicy, loads_from_history
 from ballast.wiring.runs import journal_of, new_run_id
 
 log = logging.getLogger("ballast.daemon")

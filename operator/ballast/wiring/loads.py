@@ -10,9 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ballast.adapters.load_model import ModelColumns, read_load_model
-from ballast.adapters.prometheus import PrometheusLoad
-from ballast.adapters.prometheus_queries import PrometheusPolicy
-from ballast.adapters.sampler import External
 from ballast.core.cluster import ClusterState, Ints
 from ballast.core.planner import Loads
 
@@ -32,11 +29,6 @@ class HistoryPolicy:
     """Which rate of a partition counts: its mean, its 95th percentile or its highest minute."""
     growth_days: float = 0.0
     """Level the disks for so many days ahead, by each partition's growth; 0 levels them for now."""
-
-
-def external_load(policy: PrometheusPolicy) -> External:
-    """What brings a sample the figures that the protocol does not have; nothing, where no Prometheus is named."""
-    return PrometheusLoad(policy) if policy.url is not None else lambda _: None
 
 
 def loads_from_history(state: ClusterState, policy: HistoryPolicy, *, now: datetime) -> Loads:
