@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -33,7 +33,7 @@ from ballast.executor.events import (
     RunResult,
     Silence,
 )
-from ballast.executor.inbound import measure_inbound
+from ballast.executor.inbound import Gauge
 from ballast.executor.ledger import Throttler, load_ledger
 from ballast.executor.look import Looker
 from ballast.executor.machine import Asked, Event, Observed, Performed, Unanswered, Wish, needs, step
@@ -80,6 +80,7 @@ class Driver:
         self._throttler = Throttler(cluster)
         self._wishes: deque[Wish] = deque()
         self._leave = threading.Event()
+        self._gauge: Gauge | None = None
         self._measured = False
         self._others: Aim = {}
         self._run: Run | None = None
@@ -121,6 +122,7 @@ class Driver:
         unclean: bool = False,
     ) -> RunResult:
         """Carry a plan out until it has ended, or until told to leave."""
+        self._look_ahead(policy, plan.moves)
         self.stand_still()
         keep_replicated(self._cluster, self._journal, self._clock, plan=plan, note=self._note)
         run = replace(new_run(run_id, plan, policy, self._now(), undoes=undoes), unclean=unclean)
@@ -129,8 +131,21 @@ class Driver:
 
     def resume(self, run: Run) -> RunResult:
         """Go on with a run of the journal (``open_runs``)."""
+        self._look_ahead(run.policy, [m.move for m in run.open_moves])
         self.stand_still()
         return self._carry(resumed(run, self._now()), resumed=True)
+
+    def _look_ahead(self, policy: ExecutionPolicy, moves: Iterable[Move]) -> None:
+        """The first readings, taken before what has to be waited for anyway."""
+        self._looker = Looker(self._cluster, self._clock, policy, lambda: self._throttler.ledger)
+        self._gauge = None
+        self._measured = not policy.throttled or policy.measure_s <= 0
+        names = [m.name for m in moves if m.adding]
+        if not self._measured and names:
+            state = self._looker.state()
+            # What is left of a stated link is what all partitions leave of it, not only those that are to move.
+            everything = policy.throttle_auto and policy.link_bytes_per_s is not None
+            self._gauge = Gauge.begin(self._cluster, self._clock, state, state.index if everything else names)
 
     def undo(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str) -> RunResult:
         """Cancel these moves in flight as a run of its own, with the guard and the journal of any other."""
@@ -155,6 +170,7 @@ class Driver:
             moves={n: replace(m, stage=Stage.MOVING) for n, m in run.moves.items()},
         )
         self._journal.append(dump_run(run))
+        self._look_ahead(run.policy, moves)
         return self._carry(run, resumed=True)
 
     def open_runs(self) -> list[Run]:
@@ -200,10 +216,10 @@ class Driver:
             self._cluster, load_ledger(self._journal.read()), keep_existing_rates=run.policy.keep_existing_rates
         )
         self._others = self._needed_by_others(run.id, self._throttler.ledger)
-        self._looker = Looker(self._cluster, self._clock, run.policy, lambda: self._throttler.ledger)
         self._run = self._written = run
-        self._measured = False
         self._listener.hear(RunBegan(run, resumed))
+        looker = self._looker
+        assert looker is not None
         speed = Speedometer()
         pause_s = 0.0
         asked_s = float("-inf")
@@ -218,11 +234,11 @@ class Driver:
                     self._feed(Asked(self._wishes.popleft()))
                 self._measure_once()
                 began_look_s = self._clock.monotonic_s()
-                picture = self._looker.look(needs(self._current))
+                picture = looker.look(needs(self._current))
                 look_s = self._clock.monotonic_s() - began_look_s
                 self._feed(Observed(picture))
                 if self._current.verdicts:
-                    self._looker.hurry()
+                    looker.hurry()
                 self._write([])
                 pause_s = self._pause_s(look_s)
             except Unavailable as silence:
@@ -384,20 +400,14 @@ class Driver:
 
     def _measure_once(self) -> None:
         """Before the first throttled move: what do producers write to the partitions that are to move?"""
-        run = self._current
-        if self._measured or not run.policy.throttled or run.policy.measure_s <= 0:
+        if self._measured or self._gauge is None:
             return
+        run = self._current
+        grown = self._gauge.bytes_per_s(run.policy.measure_s)
         self._measured = True
         assert self._looker is not None
-        waiting = [m.move for m in run.open_moves if m.move.adding]
-        if waiting:
-            state = self._looker.state()
-            # What is left of a stated link is what all partitions leave of it, not only those that are to move.
-            everything = run.policy.throttle_auto and run.policy.link_bytes_per_s is not None
-            names = list(state.index) if everything else [m.name for m in waiting]
-            grown = measure_inbound(self._cluster, self._clock, state, names, run.policy.measure_s)
-            inbound = {m.name: grown[m.name] for m in waiting if m.name in grown}
-            self._run = replace(run, inbound=inbound, headroom=with_headroom(run, state, grown))
+        inbound = {n: grown[n] for n, m in run.moves.items() if m.stage not in FINAL and n in grown}
+        self._run = replace(run, inbound=inbound, headroom=with_headroom(run, self._looker.state(), grown))
 
     def _result(self, began_s: float) -> RunResult:
         run = self._current
