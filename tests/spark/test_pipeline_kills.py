@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +20,8 @@ from tests.spark.servers import QUICK
 
 from ballast.adapters.samples_delta import SampleStore, minute_table, table_url
 from ballast.core.samples import MinuteSample
-from ballast.pipeline.jobs import PipelinePolicy, run_all
+from ballast.errors import Refused
+from ballast.pipeline.jobs import JOBS, NOTHING, PipelinePolicy, run_all
 from ballast.pipeline.tables import SparkTables
 
 pytestmark = pytest.mark.spark
@@ -31,11 +33,11 @@ REPLICAS: Final = 3
 PARTITIONS: Final = 2
 TABLES: Final = ("samples_hour", "load_hour", "load_day", "load_model")
 KILLS: Final = 3
-SEED: Final = 159
-"""One kill in the first job, one after the first commit of a table, one before Spark is up; Ballast alone and with its JVM."""
+SEED: Final = 4157
+"""One kill before Spark is up, one after the first commit of a table, one in a later job; Ballast alone and with its JVM."""
 MINUTES_A_ROUND: Final = 25
 """The rounds cross two hours and leave each of them unfinished once."""
-MOMENTS: Final = ("starting Spark", "samples_hour: folding", "load_hour: folding")
+MOMENTS: Final = ("starting Spark", *(f"{job}: folding" for job in JOBS))
 """What a run says in its course; a kill comes at most ``LATEST_S`` after one of these."""
 LATEST_S: Final = 1.0
 ENDED_WITHIN_S: Final = 60
@@ -144,3 +146,74 @@ def test_killed_runs_leave_every_minute_exactly_once(spark: Any, store: str, tmp
     assert_each_minute_once(store, KILLS * MINUTES_A_ROUND)
     again = run_all(SparkTables(lambda: spark, store), PipelinePolicy())
     assert {r.job: r.touched for r in again} == {r.job: () for r in again}
+
+
+class Killed(BaseException):
+    """What nobody catches."""
+
+
+class Dying(SparkTables):
+    """Ends right before or right after the commit of a job."""
+
+    when = "before"
+
+    def replace(self, *arguments: Any) -> None:
+        """Commit, or do not, and be gone."""
+        if self.when == "after":
+            super().replace(*arguments)
+        raise Killed
+
+
+def test_every_job_may_end_on_either_side_of_its_commit(spark: Any, store: str) -> None:
+    """Before it nothing is done and the job begins anew; after it nothing is left to do."""
+    world, dying, policy = steady(), Dying(lambda: spark, store), PipelinePolicy()
+    write(store, minutes(world, 30, MINUTES_A_ROUND))
+    for name, job in JOBS.items():
+        for when in ("before", "after"):
+            dying.when = when
+            with pytest.raises(Killed):
+                job(dying, policy, lambda _: None)
+        assert job(SparkTables(lambda: spark, store), policy, lambda _: None) == NOTHING, name
+    assert_each_minute_once(store, MINUTES_A_ROUND)
+
+
+class Overtaken(SparkTables):
+    """Another run does the same job, and more, while this one is about to commit."""
+
+    def replace(self, *arguments: Any) -> None:
+        """Let the other one finish first."""
+        world = steady()
+        for log in world.logs.values():
+            log.append(RECORDS * MINUTES_A_ROUND)
+        write(self.store, minutes(world, 30 + MINUTES_A_ROUND, MINUTES_A_ROUND))
+        JOBS["load_hour"](SparkTables(lambda: self.session, self.store), PipelinePolicy(), lambda _: None)
+        super().replace(*arguments)
+
+
+def test_a_run_that_was_overtaken_changes_nothing(spark: Any, store: str) -> None:
+    """Its older rows do not replace the newer ones of the other run."""
+    write(store, minutes(steady(), 30, MINUTES_A_ROUND))
+    JOBS["load_hour"](Overtaken(lambda: spark, store), PipelinePolicy(), lambda _: None)
+    sampled = sum(r["minutes_sampled"] for r in rows_of(store, "load_hour"))
+    assert sampled == 2 * MINUTES_A_ROUND * PARTITIONS * REPLICAS
+
+
+def test_two_runs_at_once_leave_every_minute_exactly_once(spark: Any, store: str) -> None:
+    """Side by side from the first to the last job: each ends well or is refused in one sentence, and no row is doubled."""
+    write(store, minutes(steady(), 30, MINUTES_A_ROUND))
+    ends: list[object] = []
+
+    def one() -> None:
+        try:
+            ends.append(len(run_all(SparkTables(lambda: spark, store), PipelinePolicy())))
+        except Refused as refused:
+            ends.append(refused)
+
+    threads = [threading.Thread(target=one) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(ends) == 2, "anything else than a result or a refusal is a defect"
+    run_all(SparkTables(lambda: spark, store), PipelinePolicy())
+    assert_each_minute_once(store, MINUTES_A_ROUND)
