@@ -93,3 +93,49 @@ def test_interrupted_left_asked_to_cancel_and_rolled_back(at: Scene) -> None:
     assert at.replicas(small) == (1, 2)
     assert at.throttles(topic) == {}
     at.finish("verify", str(plan), code=7)
+
+
+def test_somebody_elses_throttled_move_keeps_its_rate(at: Scene) -> None:
+    """A person moves a partition under their throttle: ours waits on that broker, changes no rate of theirs, then goes on.
+
+    It ends with what each broker had and has.
+    """
+    theirs, ours = "personal", "patient"
+    moved = TopicPartition(theirs, 0)
+    at.topic(theirs, {0: (1, 2)}, mib=10)
+    at.topic(ours, {0: (1, 2)}, mib=1)
+    lists = {"leader.replication.throttled.replicas": "0:1,0:2", "follower.replication.throttled.replicas": "0:3"}
+    crawl, fast = (
+        [
+            ConfigChange(ConfigResource("broker", str(b)), f"{side}.replication.throttled.rate", "set", rate)
+            for b in (1, 2, 3)
+            for side in ("leader", "follower")
+        ]
+        for rate in ("100000", "90000000")
+    )
+    for change in [*(ConfigChange(ConfigResource("topic", theirs), k, "set", v) for k, v in lists.items()), *crawl]:
+        at.change(change)
+    before = at.throttles(ours)
+    at.cluster.alter_reassignments({moved: (3, 2)})
+    try:
+        plan = at.plan(ours, {0: (3, 2)})
+        arguments = ("--yes", "--throttle", "1=20MB,default=30MB", "--output", "json", "--patience", "240")
+        first = at.ballast("apply", str(plan), *arguments)
+        assert first.stdout is not None
+        while (line := first.stdout.readline()) and "foreign-throttle" not in line:
+            pass
+        assert "throttle of 0.1 MB/s" in line, "it waits, and says under which throttle theirs run"
+        assert moved in at.cluster.reassignments()
+        assert at.throttles(ours) == before, "not one rate of theirs has changed"
+        for change in fast:
+            at.change(change)
+        out, story = first.communicate(timeout=240)
+        assert first.returncode == 0, story
+        assert at.throttles(ours) == {f"broker {c.resource.name} {c.key}": c.value for c in fast}
+    finally:
+        for change in crawl:
+            at.change(ConfigChange(change.resource, change.key, "delete"))
+    figures = next(e for e in events(out) if e["event"] == "brokers")["brokers"]
+    (third,) = [b for b in figures if b["broker"] == 3]  # type: ignore[attr-defined]
+    assert third["after"]["replicas"] >= third["before"]["replicas"] + 1
+    assert at.replicas(TopicPartition(ours, 0)) == (3, 2)
