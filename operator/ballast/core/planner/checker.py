@@ -92,9 +92,10 @@ class _Judge:
         self.emptied = _emptied(state, intent)
         self.closed = self._closed()
         self.barred = policy.demoted | policy.draining | self.emptied
-        open_racks = {b.rack for b in state.brokers if b.alive and b.id not in self.closed and b.id not in self.emptied}
-        held = {b.rack for b in state.brokers if b.alive and b.id not in self.emptied}
-        self.racks = max(len(held | open_racks), 1)
+        racks = {b.rack for b in state.brokers if b.alive and b.id not in self.emptied | policy.draining}
+        chosen = {b.rack for b in state.brokers if intent.selection.broker(b.id)}
+        # Racks that can hold a replica for good: what must leave, or takes no part, makes no rack suffice.
+        self.racks = max(len(racks & chosen), 1)
         self.found: list[Finding] = []
 
     def findings(self) -> list[Finding]:
