@@ -71,6 +71,26 @@ def test_it_updates_by_itself(show: Show, open_page: Open) -> None:
     expect(page.locator(".broker[data-broker='3']")).to_contain_text("down")
 
 
+def test_a_broker_is_seen_draining_drained_and_gone(show: Show, open_page: Open) -> None:
+    """Each is a word at its bar, and a broker that was emptied and stopped is no loss in the headline or the tiles."""
+    base = figures()
+    first, *rest = base.brokers
+
+    def seen(**changes: Any) -> View:
+        return a_view(figures=replace(base, brokers=(replace(first, controller=False, **changes), *rest)))
+
+    url, board, _ = show(seen(draining=True))
+    page = open_page(url)
+    mark = page.locator(".broker[data-broker='1'] .note")
+    expect(mark).to_have_text("draining")
+    board.publish(figures=seen(draining=True, replicas=0).figures)
+    expect(mark).to_have_text("drained")
+    board.publish(figures=seen(alive=False, replicas=0).figures)
+    expect(mark).to_have_text("gone")
+    assert headline(page) == "The cluster is level"
+    expect(page.locator("#tiles")).to_contain_text("5 / 5")
+
+
 def test_an_old_reading_is_shown_as_old(show: Show, open_page: Open) -> None:
     """Stale figures stay on the page with the reason why they are old."""
     url, _, _ = show(a_view(figures=figures(age_s=300), figures_error="No broker answers."))
