@@ -1,8 +1,12 @@
-"""Promises of the planner, held over many small clusters and shown on a few drawn by hand."""
+"""Promises of the planner, held over many small clusters and shown on a few drawn by hand.
+
+``BALLAST_EXAMPLES=5000`` holds the rules over so many clusters.
+"""
 
 from __future__ import annotations
 
 import itertools
+import os
 from collections import Counter
 
 import numpy as np
@@ -35,7 +39,11 @@ from ballast.errors import UsageError
 
 TIGHT = PlannerPolicy(band=0.1, trigger=0.1, slack_bytes=0)
 QUICK = PlannerPolicy(band=0.1, trigger=0.1, slack_bytes=0, prove=False)
-many = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+many = settings(
+    max_examples=int(os.environ.get("BALLAST_EXAMPLES", "120")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 
 
 @st.composite

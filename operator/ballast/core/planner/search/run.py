@@ -37,15 +37,17 @@ SETTLE_PARTNERS: Final = 3
 SETTLE_SAMPLES: Final = 8
 """Replicas tried on each of them; twice as many in each further round, as there are ever fewer such brokers."""
 SETTLE_DOUBLINGS: Final = 6
+SETTLE_PATIENCE: Final = 3
+"""Rounds without a change, at no price and with twice the brokers each time, after which nothing more is tried."""
 
-POLISH_PRICES: Final = (1400, 1200, 1000, 850, 700, 500, 300)
+POLISH_PRICES: Final = (1400, 1100, 850, 600, 300)
 """One round of polishing: about what a byte is worth at the end, from above."""
 POLISH_SLOTS: Final = 150_000
 """Replica slots that all rounds of polishing look at together."""
 POLISH_ROUNDS: Final = 40
 POLISH_PATIENCE: Final = 10
 """Rounds without a better plan after which polishing ends."""
-POLISH_SAMPLES: Final = 16
+POLISH_SAMPLES: Final = 12
 """Replicas tried at the home of one that left it; four times as many on small clusters."""
 POLISH_PARTNERS: Final = 1
 
@@ -149,7 +151,7 @@ class _Search:
 
     def settle(self) -> None:
         """Bring the last brokers in: sweeps and swaps that pay twice as much each time, and in the end any price."""
-        price = SETTLE_PRICE
+        price, idle = SETTLE_PRICE, 0
         for n in range(SETTLE_ROUNDS):
             if not self.world.excess:
                 return
@@ -158,12 +160,13 @@ class _Search:
             changed += self.swap(
                 self._of_offenders(),
                 price=price,
-                partners=SETTLE_PARTNERS,
+                partners=SETTLE_PARTNERS << idle,
                 samples=SETTLE_SAMPLES << min(n, SETTLE_DOUBLINGS),
                 seed=self.seed + n,
             )
             self.leaders()
-            if not changed and not price:
+            idle = 0 if changed or price else idle + 1
+            if idle == SETTLE_PATIENCE:
                 return
             price //= 2
 
