@@ -57,7 +57,7 @@ def decommission(
 
     Run it again after an interruption and it goes on where things are.  ballast plan decommission shows the cost only.
     """
-    from ballast.cli.run_apply import run_plan
+    from ballast.cli.run_apply import finish_left, run_plan
     from ballast.core.planner.retirement import Phase
 
     retiring = _Retiring(cluster, frozenset(brokers_), seconds_of(follow, "--follow"))
@@ -65,10 +65,17 @@ def decommission(
     while True:
         with cluster.open() as opened:
             step = retiring.look(opened.cluster.snapshot())
+            if not retiring.asked and step.phase in {Phase.LEADERSHIP, Phase.DATA, Phase.WAITING}:
+                confirm(f"{retiring.outline} Carry it out?", yes=yes)
+                retiring.begin()
+                # An earlier life of this command may have left its run: a plan made beside it would fight with it.
+                left = finish_left(
+                    opened, command="ballast decommission", journal=journal, lock_wait_s=lock_wait, output=output
+                )
+                if left is not None:
+                    return left
+                continue
             if step.phase in {Phase.LEADERSHIP, Phase.DATA} and step.plan is not None:
-                if not retiring.asked:
-                    confirm(f"{retiring.outline} Carry it out?", yes=yes)
-                    retiring.asked = True
                 say(step.sentence)
                 code = run_plan(
                     opened, step.plan, execution, command="ballast decommission", journal=journal, lock_wait_s=lock_wait,
@@ -100,6 +107,11 @@ class _Retiring:
         self.outline = ""
         self._free_tries = 0
         self._idle_since_s: float | None = None
+
+    def begin(self) -> None:
+        """A person has agreed; what was seen so far is looked at again."""
+        self.asked = True
+        self._free_tries = 0
 
     def look(self, state: ClusterState) -> Step:
         """The next step; the first look also tells the cost of all of it."""

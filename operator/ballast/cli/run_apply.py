@@ -51,6 +51,21 @@ def run_plan(
     return result.exit_code
 
 
+def finish_left(
+    opened: OpenCluster, *, command: str, journal: str | None, lock_wait_s: float, output: str
+) -> int | None:
+    """Finish what an earlier process left, before anything is planned on top of it; an exit code when it was left again."""
+    from ballast.wiring.runs import hand
+
+    with hand(
+        opened, command=command, listener=screen_for(output), journal=journal, lock_wait_s=lock_wait_s
+    ) as own:  # fmt: skip
+        left = finish_open_runs(own, output=output)
+        if left is None:
+            own.driver.pay_debts()
+        return left
+
+
 def finish_open_runs(own: Hand, *, output: str) -> int | None:
     """Finish the runs that an earlier process left, oldest first; an exit code when one of them was left again."""
     for run in own.driver.open_runs():

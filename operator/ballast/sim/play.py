@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
 from ballast.core.loss import Health, health_of
 from ballast.core.plan import Plan
 from ballast.core.planner import Loads
@@ -36,8 +36,10 @@ PATIENCE: Final = 3.0
 """A run is given up when it takes so many times what its busiest link needs …"""
 PATIENCE_S: Final = 3_600.0
 """… and this long besides."""
-AFTERMATH: Final = 3
-"""Notes and refusals of one kind that are kept."""
+OF_A_KIND: Final = 3
+"""Refusals of one kind that are kept."""
+NOTES: Final = 60
+"""Different notes and kinds of refusals that are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,11 +178,11 @@ class _Player:
         if isinstance(happening, Refusing):
             for verdict in happening.verdicts[:1]:
                 self.heard[verdict.code] += 1
-                if self.heard[verdict.code] <= AFTERMATH:
+                if self.heard[verdict.code] <= OF_A_KIND:
                     self._tell(f"{verdict.subject} waits: {verdict}")
         elif isinstance(happening, Note):
             self.heard[happening.text] += 1
-            if self.heard[happening.text] == 1 and len(self.heard) < 20 * AFTERMATH:
+            if self.heard[happening.text] == 1 and len(self.heard) < NOTES:
                 self._tell(happening.text)
 
     def _watch(self, elapsed: float) -> None:
@@ -222,8 +224,6 @@ class _Player:
 
     def _truth(self) -> ClusterState:
         """The partitions in focus as they are, without what they hold: cheap, and no time passes."""
-        from ballast.core.cluster import Broker, PartitionRow, Topic, build  # noqa: PLC0415
-
         world = self.world
         rows = [
             PartitionRow(p.topic, p.number, p.leader, tuple(p.replicas), tuple(p.isr), tuple(p.adding), tuple(p.removing))
