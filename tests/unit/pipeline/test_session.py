@@ -1,0 +1,34 @@
+"""Which Spark properties a session gets: for little data, for each kind of Spark, and under the user's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ballast.pipeline.session import SparkPolicy, properties
+
+JAR = Path("/jars/delta.jar")
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+
+def test_little_data_gets_a_jvm_that_compiles_quickly_and_much_data_does_not() -> None:
+    """Only where the JVM is this process's own; a cluster's is its owner's business."""
+    assert "TieredStopAtLevel=1" in properties(SparkPolicy(small=True), [JAR])[JAVA_OPTIONS]
+    assert JAVA_OPTIONS not in properties(SparkPolicy(), [JAR])
+    assert JAVA_OPTIONS not in properties(SparkPolicy(master="spark://host:7077", small=True), [JAR])
+
+
+def test_the_user_s_properties_win() -> None:
+    """Over every one of Ballast's."""
+    found = properties(
+        SparkPolicy(small=True, conf={JAVA_OPTIONS: "-Dx=1", "spark.sql.shuffle.partitions": "9"}), [JAR]
+    )
+    assert (found[JAVA_OPTIONS], found["spark.sql.shuffle.partitions"]) == ("-Dx=1", "9")
+
+
+def test_the_embedded_spark_listens_on_the_loopback_and_a_connect_server_keeps_its_own_jars() -> None:
+    """Nothing of an embedded run is reachable from outside; what is static on a server is not asked for."""
+    local = properties(SparkPolicy(), [JAR])
+    assert {local["spark.driver.bindAddress"], local["spark.driver.host"]} == {"127.0.0.1"}
+    assert local["spark.jars"] == str(JAR)
+    connect = properties(SparkPolicy(master="sc://127.0.0.1:15002"), [JAR])
+    assert not {"spark.jars", "spark.sql.extensions", "spark.driver.memory"} & set(connect)
