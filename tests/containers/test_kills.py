@@ -50,7 +50,7 @@ def test_every_state_has_its_death() -> None:
 RESUME = ("runs", "resume", "--lock-wait", "60")
 ONE_BY_ONE = ("--yes", "--throttle", "1MB", "--moves-at-once", "1")
 """Each move comes to its states by itself, so that a later life meets the early ones again, however late it starts."""
-SLOWLY = ("--yes", "--throttle", "300kB")
+SLOWLY = ("--yes", "--throttle", "100kB")
 """For moves that are not meant to end."""
 
 
