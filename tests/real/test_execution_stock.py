@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.real.execution_scene import Scene, scene, until
+from tests.real.execution_scene import RATES, Scene, scene, until
 from tests.real.stock_tool import Answer, stock_reassign
 
 from ballast.core.cluster import TopicPartition
@@ -116,21 +116,30 @@ def test_existing_moves_stop_execute_with_the_stock_words(at: Scene) -> None:
 
 
 def test_additional_moves_are_followed_by_one_keeper(at: Scene) -> None:
-    """The keeper of the first moves lets go, the next one follows both to their ends, and both throttles are taken back."""
+    """The keeper of the first moves lets go, the next one follows both to their ends, and takes both lists back.
+
+    The first rate would never let its move end; a person raises it once the second move has begun, and it is theirs then.
+    """
     first, second = "stockfirst", "stockmore"
-    at.topic(first, {0: (1, 2)}, mib=12)
-    at.topic(second, {0: (1, 2)}, mib=2)
+    at.topic(first, {0: (1, 2)}, mib=6)
+    at.topic(second, {0: (1, 2)})
     one, more = moves_file(at, first, {0: (3, 2)}), moves_file(at, second, {0: (2, 3)})
-    assert ours(at, "--execute", "--reassignment-json-file", one, "--throttle", "500000").code == 0
-    answer = ours(at, "--execute", "--reassignment-json-file", more, "--throttle", "1000000", "--additional")
+    assert ours(at, "--execute", "--reassignment-json-file", one, "--throttle", "1000").code == 0
+    answer = ours(at, "--execute", "--reassignment-json-file", more, "--throttle", "1000", "--additional")
     assert answer.code == 0
     assert f"Successfully started partition reassignment for {second}-0" in answer.out
     assert f"{first}-0: replicas: " in stock(at, "--list").out, "the first goes on under its throttle"
-    until(lambda: at.replicas(TopicPartition(second, 0)) == (2, 3))
-    until(lambda: at.replicas(TopicPartition(first, 0)) == (3, 2))
-    until(lambda: at.throttles(first) == at.throttles(second) == {})
+    rates = [(ConfigResource("broker", str(b)), key) for b in at.sandbox.broker_ids for key in RATES]
+
+    def arrived_in_a_hurry() -> bool:
+        at.cluster.alter_configs([ConfigChange(broker, key, "set", "50000000") for broker, key in rates])
+        return at.replicas(TopicPartition(first, 0)) == (3, 2) and at.replicas(TopicPartition(second, 0)) == (2, 3)
+
+    until(arrived_in_a_hurry, every_s=1.0)
     until(lambda: all(r.ended for r in at.runs().values()))
     assert {r.status.value for r in list(at.runs().values())[-2:]} == {"done"}
+    at.cluster.alter_configs([ConfigChange(broker, key, "delete") for broker, key in rates])
+    until(lambda: at.throttles(first) == at.throttles(second) == {})
 
 
 def test_our_own_move_is_cancelled_while_its_keeper_follows_it(at: Scene) -> None:
