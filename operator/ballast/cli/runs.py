@@ -206,10 +206,24 @@ def find_run(log: Journal, run_id: str) -> Run:
 
 @runs.command()
 @click.argument("run_id", metavar="[RUN]", required=False)
+@click.option(
+    "--give-up-after",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="End (exit code 6) when the cluster has not answered for this long; the run stays in the journal. Without it, wait.",
+)
 @lock_options
 @output_option
 @cluster_options
-def resume(*, run_id: str | None, journal: str | None, lock_wait: float, output: str, cluster: ClusterOptions) -> int:
+def resume(
+    *,
+    run_id: str | None,
+    give_up_after: float | None,
+    journal: str | None,
+    lock_wait: float,
+    output: str,
+    cluster: ClusterOptions,
+) -> int:
     """Go on with RUN, or with every run that was left, and take back throttles that are still owed."""
     from ballast.cli.run_apply import resume_run
     from ballast.wiring.runs import hand
@@ -218,6 +232,8 @@ def resume(*, run_id: str | None, journal: str | None, lock_wait: float, output:
         cluster.open() as opened,
         hand(opened, command="ballast runs resume", journal=journal, lock_wait_s=lock_wait) as own,
     ):
+        if give_up_after is not None:
+            own.driver.give_up_after(give_up_after)
         left = [r for r in own.driver.open_runs() if run_id is None or r.id.startswith(run_id)]
         if not left:
             owed = own.driver.pay_debts()

@@ -9,6 +9,7 @@ Whoever calls holds the journal's lock already (``wiring.runs``) and releases it
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -80,6 +81,7 @@ class Driver:
         self._throttler = Throttler(cluster)
         self._wishes: deque[Wish] = deque()
         self._leave = threading.Event()
+        self._endures_s = math.inf
         self._gauge: Gauge | None = None
         self._measured = False
         self._others: Aim = {}
@@ -104,6 +106,10 @@ class Driver:
     def listen(self, listener: Listener) -> None:
         """Tell this one from now on."""
         self._listener = listener
+
+    def give_up_after(self, seconds: float) -> None:
+        """End with ``Unavailable`` when nobody has answered for this long; the run stays open in the journal."""
+        self._endures_s = seconds
 
     @property
     def run(self) -> Run | None:
@@ -222,7 +228,7 @@ class Driver:
         assert looker is not None
         speed = Speedometer()
         pause_s = 0.0
-        asked_s = float("-inf")
+        asked_s, heard_s = float("-inf"), began_s
         while not self._current.ended and not self._leave.is_set():
             self._clock.sleep(pause_s)
             try:
@@ -240,9 +246,9 @@ class Driver:
                 if self._current.verdicts:
                     looker.hurry()
                 self._write([])
-                pause_s = self._pause_s(look_s)
+                pause_s, heard_s = self._pause_s(look_s), self._clock.monotonic_s()
             except Unavailable as silence:
-                if not silence.retryable:
+                if not silence.retryable or self._clock.monotonic_s() - heard_s > self._endures_s:
                     raise
                 self._note(f"{silence.message} It is tried again.")
                 pause_s = min(max(pause_s * 2, run.policy.poll_s), BACK_OFF_S)

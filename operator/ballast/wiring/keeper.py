@@ -2,7 +2,7 @@
 
 ``ballast reassign --execute`` returns when the moves have begun, as the stock tool does; the keeper holds the lock from then
 on, takes the throttles back when the moves have ended, and exits.  When it is killed, the run stands in the journal and the
-next start of Ballast takes it up.
+next start of Ballast takes it up.  When the cluster has been silent for an hour it ends in the same way: nobody watches it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 from ballast.wiring.cluster import OpenCluster
+
+SILENCE_S: Final = 3600
+"""How long a keeper waits for a cluster that does not answer."""
 
 
 def keeper_log(run_id: str) -> Path:
@@ -27,7 +30,7 @@ def start_keeper(opened: OpenCluster, run_id: str, *, command_config: Path | Non
     if os.environ.get("BALLAST_KEEPER") == "off":
         return None
     command = [sys.executable, "-m", "ballast", "runs", "resume", "--lock-wait", "60"]
-    command += ["--bootstrap-server", opened.bootstrap_server]
+    command += ["--give-up-after", str(SILENCE_S), "--bootstrap-server", opened.bootstrap_server]
     for flag, value in (
         ("--zookeeper", opened.zookeeper),
         ("--command-config", command_config),

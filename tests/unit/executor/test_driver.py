@@ -459,3 +459,23 @@ def test_throttle_of_another_open_run_stands_while_this_one_acts() -> None:
     (run,) = driver.open_runs()
     assert driver.resume(run).status == "done"
     assert s.throttles() == {}
+
+
+def test_a_cluster_that_stays_silent_is_given_up_when_told_so() -> None:
+    """Nobody watches a keeper: it ends after the given silence, not before, and the run is there for the next start."""
+    s = scene()
+    s.driver.give_up_after(600)
+    silent_s = s.world.clock.monotonic_s() + 12
+
+    def fall_silent() -> None:
+        def snapshot(**_: bool) -> Any:
+            raise Unavailable("No broker answers.")
+
+        s.cluster.snapshot = snapshot  # type: ignore[method-assign]
+        s.cluster.reassignments = snapshot  # type: ignore[method-assign]
+
+    at(s, 12, fall_silent)
+    with pytest.raises(Unavailable, match="No broker answers"):
+        s.driver.execute(s.plan(move((1, 2), (3, 2))), THROTTLED, run_id="r")
+    assert 600 <= s.world.clock.monotonic_s() - silent_s < 700
+    assert [r.id for r in s.driver.open_runs()] == ["r"]
