@@ -36,6 +36,8 @@ PATIENCE: Final = 3.0
 """A run is given up when it takes so many times what its busiest link needs …"""
 PATIENCE_S: Final = 3_600.0
 """… and this long besides."""
+AFTERMATH_S: Final = 600.0
+"""How long a run is watched after a death for good, besides the time that its busiest link needs."""
 OF_A_KIND: Final = 3
 """Refusals of one kind that are kept."""
 NOTES: Final = 60
@@ -205,7 +207,7 @@ class _Player:
         # What it means for partitions is known when the controller has given the brokers up.
         self.clock.after(self.world.physics.session_timeout_s + 1.0, self._count_the_hurt)
         if death.back_after_s is None:
-            self.clock.after(self.least_s + PATIENCE_S / 2, self._give_up)
+            self.clock.after(self.least_s + AFTERMATH_S, self._give_up)
         else:
             self.clock.after(death.back_after_s, self._bring_back)
 
