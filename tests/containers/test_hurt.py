@@ -32,9 +32,12 @@ def told(run: Life) -> int:
     return len(events(run.said))
 
 
-@pytest.mark.timeout(1500)
-def test_one_run_outlives_nine_faults(at: Scene, lives: Lives, containers_cluster: ContainerCluster) -> None:
-    """Controller, destination and source are each killed, frozen and cut off in mid-move, and come back.
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.timeout(1200)
+def test_a_run_outlives_controller_source_and_destination(
+    at: Scene, lives: Lives, containers_cluster: ContainerCluster, way: str
+) -> None:
+    """Each of them is killed, frozen or cut off in mid-move, and comes back.
 
     Without its controller the run waits and says so.  Without its destination the move is stalled, and the dead broker
     named.  Without its source it is copied from another replica.  Each time the same process goes on by itself, and in the
@@ -47,11 +50,10 @@ def test_one_run_outlives_nine_faults(at: Scene, lives: Lives, containers_cluste
         arguments = ("--yes", "--throttle", "40kB", "--output", "json", "--timeout", "10")
         run = lives.begin("apply", str(plan), *arguments)
         run.tells(moves_to("moving"))
-        for way in WAYS:
-            lose_controller(containers_cluster, run, way)
-            lose_source(at, proof, containers_cluster, run, way)
-            # A move is called stalled some time after it began to move; by now that has passed.
-            lose_destination(containers_cluster, run, way)
+        lose_controller(containers_cluster, run, way)
+        lose_source(at, proof, containers_cluster, run, way)
+        # A move is called stalled some time after it began to move; by now that has passed.
+        lose_destination(containers_cluster, run, way)
         until(proof.is_in_sync, timeout_s=120)
         mine = at.run_of(proof.topic)
         assert mine is not None
