@@ -11,7 +11,9 @@ from ballast.cli.tables import Column, console, human_bytes, known, print_json_l
 from ballast.core.cluster import UNKNOWN
 
 if TYPE_CHECKING:
-    from ballast.core.cluster import ClusterState
+    from collections.abc import Collection
+
+    from ballast.core.cluster import ClusterState, TopicPartition
     from ballast.core.plan import Plan
     from ballast.ports.cluster import ClusterReader
 
@@ -21,16 +23,21 @@ LOOK_S: Final = 0.5
 FIGURES: Final = ("leaders", "replicas", "bytes")
 
 
-def broker_figures(state: ClusterState) -> dict[int, dict[str, int]]:
-    """Leaders, replicas (without those being added) and bytes of each broker; ``UNKNOWN`` bytes where it did not say."""
+def broker_figures(state: ClusterState, among: Collection[TopicPartition]) -> dict[int, dict[str, int]]:
+    """Leaders, replicas (without those being added) and bytes of each broker; ``UNKNOWN`` bytes where it did not say.
+
+    Only partitions ``among`` these count: what was created meanwhile, the journal's own topics first of all, is no run's work.
+    """
     p = state.partitions
+    counted = np.fromiter((name in among for name in state.index), np.bool_, len(p))
+    replica_counted = np.repeat(counted, np.diff(p.start))
     out = {}
     for broker in state.brokers:
-        here = (p.replica == broker.id) & ~p.adding
+        here = (p.replica == broker.id) & ~p.adding & replica_counted
         sizes = p.size_bytes[here]
         said = broker.log_dirs_known and not bool((sizes == UNKNOWN).any())
         out[broker.id] = {
-            "leaders": int((p.leader == broker.id).sum()),
+            "leaders": int(((p.leader == broker.id) & counted).sum()),
             "replicas": int(here.sum()),
             "bytes": int(sizes.astype(np.int64).sum()) if said else UNKNOWN,
         }
@@ -56,7 +63,7 @@ def settled_snapshot(cluster: ClusterReader, plan: Plan) -> ClusterState:
 
 def show_change(before: ClusterState, after: ClusterState, *, output: str) -> None:
     """The table, or one JSON line, on stdout."""
-    old, new = broker_figures(before), broker_figures(after)
+    old, new = broker_figures(before, before.index), broker_figures(after, before.index)
     brokers = sorted({*old, *new})
     if output == "json":
         rows = [{"broker": b, "before": _json(old.get(b)), "after": _json(new.get(b))} for b in brokers]

@@ -22,11 +22,12 @@ def moved() -> tuple[Scene, Move]:
 
 
 def test_both_sides_of_a_run_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    """Leaders, replicas and data of each broker; what has not changed stands once."""
+    """Leaders, replicas and data of each broker; what has not changed stands once, what was created meanwhile not at all."""
     s, move = moved()
     before = s.cluster.snapshot()
     plan = s.plan(move, elections=(T0,))
     assert s.driver.execute(plan, ExecutionPolicy(), run_id="r").status == "done"
+    s.world.add_topic("meanwhile", {0: (1, 2)}, size_bytes=5 * MB)
     s.world.clock.sleep(5)
     show_change(before, settled_snapshot(s.cluster, plan), output="table")
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[3:]]
@@ -46,7 +47,7 @@ def test_programs_get_the_figures_and_null_where_there_is_none(capsys: pytest.Ca
     told = json.loads(capsys.readouterr().out)
     assert told["event"] == "brokers"
     assert told["brokers"][0]["after"] == {"leaders": 0, "replicas": 2, "bytes": None}
-    assert broker_figures(s.cluster.snapshot())[1]["bytes"] == UNKNOWN
+    assert broker_figures(s.cluster.snapshot(), {T0})[1]["bytes"] == UNKNOWN
 
 
 def test_metadata_that_lags_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,4 +58,4 @@ def test_metadata_that_lags_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> No
     s.world.clock.sleep(15)
     s.cluster.elect_leaders([T0])
     shown = settled_snapshot(s.cluster, s.plan(move, elections=(T0,)))
-    assert broker_figures(shown)[3]["leaders"] == 1
+    assert broker_figures(shown, {T0})[3]["leaders"] == 1
