@@ -16,7 +16,7 @@ from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.sandbox import Sandbox, SandboxSpec
 
 pytestmark = pytest.mark.kafka
-SLOW = ("--replica-alter-log-dirs-throttle", "200000")
+SLOW = ("--replica-alter-log-dirs-throttle", "20000")
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_a_copy_of_the_stock_tool_is_told_and_cancelled_as_by_itself(at: Scene) 
     assert f"Successfully started moving log directory to {home} for replica stockdirs-0 with broker 1" in answers[1]
     again = ours(at, "--cancel", "--reassignment-json-file", path)
     assert "None of the specified partition moves are active." in again.out
-    assert rate(at) == "200000"
+    assert rate(at) == "20000"
     at.finish("throttles", "--clean", "--broker", "1", "--yes")
     assert rate(at) is None
 
@@ -122,7 +122,7 @@ def test_our_own_copy_is_cancelled_while_its_keeper_follows_it(at: Scene) -> Non
     path, home, away = file_to_other_dir(at, "keptdirs")
     assert ours(at, "--execute", "--reassignment-json-file", path, *SLOW).code == 0
     until(lambda: places(at, "keptdirs") == {home: False, away: True})
-    assert rate(at) == "200000"
+    assert rate(at) == "20000"
     answer = ours(at, "--cancel", "--reassignment-json-file", path)
     assert answer.code == 0, answer.out
     assert f"Successfully started moving log directory to {home} for replica keptdirs-0 with broker 1" in answer.out
