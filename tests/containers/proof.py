@@ -17,13 +17,14 @@ from tests.real.execution_scene import LISTS, RATES, Scene, events, until
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.throttles import Setting
-from ballast.errors import BallastError
+from ballast.errors import BallastError, Unavailable
 from ballast.executor.ledger import load_ledger
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.wiring.cluster import open_cluster
 from ballast.wiring.runs import journal_of
 
 WHOLE_WITHIN_S = 180.0
+MOST_TRIES = 5
 ENDS_WITHIN_S = 240.0
 """For everything a process has to do, on a machine that does much else."""
 
@@ -129,11 +130,11 @@ class Life:
 
     def dies(self) -> None:
         """Wait for a death by ``kill -9``."""
-        assert self._code() == -signal.SIGKILL, f"it was not killed but ended by itself:\n{self.said}"
+        assert self.code() == -signal.SIGKILL, f"it was not killed but ended by itself:\n{self.said}"
 
     def ends(self, code: int = 0) -> str:
         """Wait until it has ended by itself, with this code; what it said."""
-        found = self._code()
+        found = self.code()
         assert found == code, f"exit {found}, not {code}:\n{self.said}"
         return self.said
 
@@ -148,7 +149,8 @@ class Life:
         assert found, f"exit {self.process.poll()} before it was told:\n{self.said}"
         return found
 
-    def _code(self) -> int:
+    def code(self) -> int:
+        """Wait until it has ended; how."""
         try:
             return self.process.wait(timeout=ENDS_WITHIN_S)
         except subprocess.TimeoutExpired as late:
@@ -169,6 +171,14 @@ class Lives:
     def mortal(self, point: str, *arguments: str) -> Life:
         """Ballast that dies by ``kill -9`` at a point (see ``mortal``)."""
         return self._begin("tests.containers.mortal", point, *arguments)
+
+    def killed(self, point: str, *arguments: str) -> None:
+        """Have Ballast die at a point; where it ends with "the cluster does not answer, try again", it is tried again."""
+        for _ in range(MOST_TRIES):
+            life = self.mortal(point, *arguments)
+            if life.code() != Unavailable.exit_code:
+                break
+        life.dies()
 
     def _begin(self, module: str, *arguments: str) -> Life:
         path = self.at.folder / f"life-{len(self._begun)}.txt"
@@ -193,3 +203,11 @@ def stages(at: Scene, run_id: str) -> Counter[str]:
     run = at.runs()[run_id]
     found = Counter(m.stage.value for m in run.moves.values())
     return found + Counter(f"election-{e.stage.value}" for e in run.elections.values())
+
+
+def is_in(at: Scene, run_id: str, stage: str) -> bool:
+    """Whether the journal has a move or an election of the run in this stage; False while nobody answers."""
+    try:
+        return stages(at, run_id)[stage] > 0
+    except BallastError:
+        return False

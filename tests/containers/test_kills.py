@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka.admin import AdminClient
 from tests.containers.cluster import SECOND_LOG_DIR, ContainerCluster
-from tests.containers.proof import Lives, Proof, stages
+from tests.containers.proof import Lives, Proof, is_in, stages
 from tests.real.execution_scene import Scene, until
 
 from ballast.executor.run import Run
@@ -57,7 +57,7 @@ SLOWLY = ("--yes", "--throttle", "100kB")
 def killed_at(lives: Lives, run: Run, points: tuple[str, ...]) -> None:
     """One life after another, each killed a state further."""
     for point in points:
-        lives.mortal(point, *RESUME).dies()
+        lives.killed(point, *RESUME)
         shows(lives.at, run, point)
 
 
@@ -81,7 +81,7 @@ def test_killed_in_every_state_on_the_way_to_the_end(at: Scene, lives: Lives) ->
     after = {0: (4, 2, 3), 1: (1, 3, 4), 2: (2, 4, 1)}
     plan = at.plan(proof.topic, after, elections=(0, 1, 2))
     with proof.traffic().running():
-        lives.mortal(FORWARD[0], "apply", str(plan), *ONE_BY_ONE).dies()
+        lives.killed(FORWARD[0], "apply", str(plan), *ONE_BY_ONE)
         run = run_of(at, proof)
         killed_at(lives, run, FORWARD[1:])
         lives.mortal("none", *RESUME).ends()
@@ -97,7 +97,7 @@ def test_killed_in_every_state_on_the_way_back(at: Scene, lives: Lives) -> None:
     with proof.traffic().running():
         first = lives.mortal(BACK[0], "apply", str(plan), *SLOWLY)
         run = run_of(at, proof)
-        until(lambda: stages(at, run.id)["moving"])
+        until(lambda: is_in(at, run.id, "moving"))
         at.finish("cancel", run.id, "--yes")
         first.dies()
         shows(at, run, BACK[0])
@@ -114,7 +114,7 @@ def test_killed_in_every_state_between_log_dirs(at: Scene, lives: Lives) -> None
     dirs = (SECOND_LOG_DIR, "any", "any")
     plan = at.plan(proof.topic, after, elections=(1,), log_dirs=dict.fromkeys(after, dirs))
     with proof.traffic().running():
-        lives.mortal(DIRS[0], "apply", str(plan), *ONE_BY_ONE).dies()
+        lives.killed(DIRS[0], "apply", str(plan), *ONE_BY_ONE)
         run = run_of(at, proof)
         killed_at(lives, run, DIRS[1:])
         lives.mortal("none", *RESUME).ends()
@@ -132,7 +132,7 @@ def test_killed_where_moves_go_astray(at: Scene, lives: Lives, containers_cluste
     with bystander.traffic().running():
         first = lives.mortal(ASTRAY[0], "apply", str(plan), *SLOWLY)
         run = run_of(at, proof)
-        until(lambda: stages(at, run.id)["moving"])
+        until(lambda: is_in(at, run.id, "moving"))
         containers_cluster.pause(4)
         try:
             first.dies()
@@ -140,7 +140,7 @@ def test_killed_where_moves_go_astray(at: Scene, lives: Lives, containers_cluste
         finally:
             containers_cluster.unpause(4)
         second = lives.mortal(ASTRAY[1], *RESUME)
-        until(lambda: stages(at, run.id)["moving"])
+        until(lambda: is_in(at, run.id, "moving"))
         delete_topic(at, proof.topic)
         second.dies()
         shows(at, run, ASTRAY[1])
