@@ -100,16 +100,18 @@ def judge(
     *,
     ours: Mapping[TopicPartition, Move],
     room: Mapping[int, int],
+    sizes: Mapping[TopicPartition, int] | None = None,
     sick_neighbours: bool = True,
 ) -> dict[TopicPartition, Verdict]:
     """Judge every waiting move on this picture; a move without a verdict may start.
 
-    ``ours`` are all moves of the run that have not ended, waiting or in flight; ``room`` is what ``rooms`` said.
+    ``ours`` are all moves of the run that have not ended, waiting or in flight; ``room`` is what ``rooms`` said,
+    ``sizes`` what the last reading that asked for sizes said (a light one does not).
     """
     sick = sickness(state, ours)
     verdicts: dict[TopicPartition, Verdict] = {}
     for move in waiting:
-        verdict = _partition(move, state) or _destinations(move, state, room)
+        verdict = _partition(move, state) or _destinations(move, state, room, (sizes or {}).get(move.name, UNKNOWN))
         if verdict is None and move.adding and not _repairs(move, state):
             verdict = _health(move, sick, sick_neighbours=sick_neighbours)
         if verdict is not None:
@@ -174,9 +176,9 @@ def _at_rest(move: Move, replicas: tuple[int, ...], leader: int) -> Verdict | No
     return None
 
 
-def _destinations(move: Move, state: ClusterState, room: Mapping[int, int]) -> Verdict | None:
+def _destinations(move: Move, state: ClusterState, room: Mapping[int, int], known: int) -> Verdict | None:
     # A plan may be older than what producers have written since.
-    size = max(move.size_bytes, _present_size(state, move.name))
+    size = max(move.size_bytes, known, _present_size(state, move.name))
     for broker_id in move.adding:
         broker = state.broker(broker_id)
         if broker is None or not broker.alive:

@@ -111,6 +111,7 @@ def _judge(
         state,
         ours={m.move.name: m.move for m in run.open_moves},
         room=room,
+        sizes=picture.sizes,
         sick_neighbours=run.policy.guard_sick_neighbours,
     )
     for m in moves:

@@ -83,3 +83,13 @@ def test_what_a_silent_destination_has_copied_is_not_taken_for_nothing() -> None
     half = BrokerLogs((LARGE,), {NAME: (ReplicaLog("/large", 50 * MB, 0),)})
     assert after_looks(half, None).copied_bytes == 50 * MB
     assert after_looks(half, BrokerLogs((LARGE,), {})).copied_bytes == 0
+
+
+def test_a_light_reading_does_not_make_room() -> None:
+    """Sizes that a light reading does not tell are those of the last one that did."""
+    brokers = (Broker(1, host="h"), Broker(2, host="h", log_dirs=(LARGE, SMALL), log_dirs_known=True))
+    light = build("c", brokers, (Topic("t"),), [PartitionRow("t", 0, 1, (1,), (1,))])
+    move = Move("t", 0, (1,), (2,), 1 * MB, log_dirs=("/small",))
+    assert judge([move], light, ours={NAME: move}, room={}) == {}
+    (found,) = judge([move], light, ours={NAME: move}, room={}, sizes={NAME: 50 * MB}).values()
+    assert found.code == "destination-full"
