@@ -39,6 +39,8 @@ def run_plan(
         left = finish_open_runs(own, output=output)
         if left is not None:
             return left
+        # Runs that were finished first had screens of their own.
+        own.driver.listen(screen)
         own.driver.pay_debts()
         run_id = new_run_id()
         api = opened.cluster.snapshot(log_dirs=False, configs=False).api
