@@ -181,3 +181,29 @@ def test_a_failure_that_does_not_pass_is_told(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(Unavailable, match="could not read t"):
         log.keys()
     assert log.keys() == ["a1"]
+
+
+def test_a_client_that_lost_sight_of_the_topic_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within the call where there is time, and in any case before the next: one that stays may never find it again."""
+    monkeypatch.setattr(journal_log, "RENEW_S", 0.05)
+    topic = Topic()
+    topic.commit("a1")
+    log = Log(topic, timeout_s=0.5)
+    lost = ck.KafkaException(ck.KafkaError(ck.KafkaError._UNKNOWN_PARTITION))
+
+    def end_seen_by(sees: int) -> int:
+        log._opened()
+        if len(topic.begun_at) < sees:
+            raise lost
+        return topic.stable
+
+    monkeypatch.setattr(log, "_readable_end", lambda *, whole: log._patiently(lambda: end_seen_by(3)))  # noqa: ARG005
+    assert log.keys() == ["a1"]
+    topic.commit("b1")
+    never = 10_000
+    monkeypatch.setattr(log, "_readable_end", lambda *, whole: log._patiently(lambda: end_seen_by(never)))  # noqa: ARG005
+    with pytest.raises(Unavailable, match="could not read t"):
+        log.keys()
+    made = len(topic.begun_at)
+    monkeypatch.setattr(log, "_readable_end", lambda *, whole: end_seen_by(made + 1))  # noqa: ARG005
+    assert log.keys() == ["b1"]

@@ -36,16 +36,20 @@ _FENCED: Final = {
     ck.KafkaError.PRODUCER_FENCED,
 }
 _STUCK: Final = frozenset(
-    {ck.KafkaError.FENCED_LEADER_EPOCH, ck.KafkaError.UNKNOWN_LEADER_EPOCH, ck.KafkaError._NOENT}  # noqa: SLF001
+    {
+        ck.KafkaError.FENCED_LEADER_EPOCH,
+        ck.KafkaError.UNKNOWN_LEADER_EPOCH,
+        ck.KafkaError._NOENT,  # noqa: SLF001
+        ck.KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
+        ck.KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
+    }
 )
-"""A client that asks with what it knew before an election, or that finds no leader where there is one."""
+"""A client that asks with what it knew before an election, that finds no leader or no topic where there is one."""
 _PASSING: Final = {
     *_STUCK,
     ck.KafkaError.UNKNOWN_TOPIC_OR_PART,
     ck.KafkaError.LEADER_NOT_AVAILABLE,
     ck.KafkaError.NOT_LEADER_FOR_PARTITION,
-    ck.KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
-    ck.KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
     ck.KafkaError.OFFSET_NOT_AVAILABLE,
 }
 _FORBIDDEN: Final = {
@@ -121,9 +125,8 @@ class TopicLog:
         if not self._known and not self.exists():
             return ()
         with translated(f"read {self.topic}"):
-            end = self._readable_end(whole=whole)
             try:
-                taken = self._read_up_to(end)
+                taken = self._read_up_to(self._readable_end(whole=whole))
             except BaseException:
                 self._drop_clients()
                 self._at = self._handed_to

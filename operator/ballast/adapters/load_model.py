@@ -103,9 +103,7 @@ def _read(store: str, cluster_id: str, options: dict[str, str]) -> Any:
     try:
         table = DeltaTable(table_url(store, LOAD_MODEL), storage_options=options)
         check_layout(LOAD_MODEL, table.metadata().description, known=LOAD_MODEL_VERSION)
-        return table.to_pyarrow_table(
-            filters=[("cluster", "=", cluster_id)], columns=[*_TEXT, "partition", *_FIGURES]
-        )
+        return table.to_pyarrow_table(filters=[("cluster", "=", cluster_id)], columns=[*_TEXT, "partition", *_FIGURES])
     except TableNotFoundError:
         raise UsageError(
             "The store has no load model yet.", hint="Run `ballast pipeline run` once there are samples."
