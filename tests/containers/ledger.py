@@ -17,6 +17,8 @@ class Ledger:
     """The offset at which this traffic begins; what was there before is not looked at."""
     acked: dict[int, int] = field(default_factory=dict)
     """Number to the offset that the cluster acknowledged."""
+    acked_somewhere: set[int] = field(default_factory=set)
+    """Numbers acknowledged without a place: a repeated send that the leader had already, as idempotent producers are told."""
     open: set[int] = field(default_factory=set)
     """Numbers that were sent and never acknowledged: each may be there once or not at all."""
     read: dict[int, int] = field(default_factory=dict)
@@ -32,7 +34,16 @@ class Ledger:
     @property
     def is_read(self) -> bool:
         """Whether every acknowledged record has been read, or read over."""
-        return not self.acked or max(self.acked.values()) < self.next_offset
+        placed = not self.acked or max(self.acked.values()) < self.next_offset
+        return placed and (not self.acked_somewhere or self.acked_somewhere <= set(self.read.values()))
+
+    def acknowledge(self, number: int, offset: int | None) -> None:
+        """Note that the cluster has taken a record, and where if it says so."""
+        self.open.discard(number)
+        if offset is None or offset < 0:
+            self.acked_somewhere.add(number)
+        else:
+            self.acked[number] = offset
 
     def see(self, offset: int, number: int) -> None:
         """Note a record that was read; a log that nobody compacts has no gaps, and says the same when it is read again."""
@@ -52,13 +63,14 @@ class Ledger:
             if number in places:
                 out.append(f"{number} is at offsets {places[number]} and {offset}")
             places[number] = offset
-            if number not in self.acked and number not in self.open:
+            if number not in self.acked and number not in self.acked_somewhere | self.open:
                 out.append(f"{number} at offset {offset} was never written")
         for number, offset in self.acked.items():
             found = self.read.get(offset)
             if found != number:
                 where = "is nowhere" if number not in places else f"is at {places[number]}"
                 out.append(f"{number} was acknowledged at offset {offset}, which holds {found}; it {where}")
+        out += [f"{n} was acknowledged and is nowhere" for n in sorted(self.acked_somewhere - set(places))]
         in_order = [self.acked[n] for n in sorted(self.acked)]
         out += [f"offset {b} was acknowledged after {a}" for a, b in itertools.pairwise(in_order) if b <= a]
         return out

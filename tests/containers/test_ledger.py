@@ -45,3 +45,14 @@ def test_a_log_that_changes_after_it_was_read_is_told() -> None:
     log.see(1, 5)
     log.see(4, 2)
     assert log.faults()[:2] == ["offset 1 held 1 and now holds 5", "offset 2 is followed by 4"]
+
+
+def test_a_record_acknowledged_without_a_place_must_be_somewhere() -> None:
+    """An idempotent producer that repeated a send is told that the record is there, and not where."""
+    log = read(0, acked={0: 0}, unanswered={1})
+    log.acknowledge(1, None)
+    assert not log.is_read
+    assert log.faults() == ["1 was acknowledged and is nowhere"]
+    log.see(1, 1)
+    assert log.is_read
+    assert log.faults() == []

@@ -83,8 +83,7 @@ class Traffic:
 
         def answered(error: ck.KafkaError | None, message: ck.Message) -> None:
             if error is None:
-                ledger.open.discard(number)
-                ledger.acked[number] = message.offset()
+                ledger.acknowledge(number, message.offset())
                 self._acked_at_s = time.monotonic()
 
         try:
