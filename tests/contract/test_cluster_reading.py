@@ -145,10 +145,17 @@ def test_a_frozen_broker_costs_a_bounded_wait(broken: ClusterForm) -> None:
     broken.topic({0: (3, 1), 1: (1, 3)})
     broken.cluster.snapshot()
     broken.hands.pause(3)
-    began = broken.clock.monotonic_s()
-    state = broken.cluster.snapshot()
-    assert broken.clock.monotonic_s() - began < 25
-    assert any(g.subject == "broker 3" for g in state.gaps)
+    states = []
+
+    def has_a_gap() -> bool:
+        began = broken.clock.monotonic_s()
+        states.append(broken.cluster.snapshot())
+        assert broken.clock.monotonic_s() - began < 25
+        return any(g.subject == "broker 3" for g in states[-1].gaps)
+
+    # On a busy machine it may answer once more before it stands still.
+    broken.until(has_a_gap, "the frozen broker's answer is missing")
+    state = states[-1]
     assert (state.partitions.size_bytes[state.partitions.replica == 3] == UNKNOWN).all()
     assert np.any(state.partitions.size_bytes >= 0)
 

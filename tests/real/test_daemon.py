@@ -120,7 +120,11 @@ def test_two_replicas_survive_a_kill_and_keep_leaders_home(
             "history", lambda: second.status if second.metrics["ballast_run_active"] == 0 else None, [second]
         )
         assert status["throttle_debts"] == 0
-        assert all(b["imbalance"] == 0 for b in second.status["cluster"]["brokers"])
+        until(
+            "the page's figures",
+            lambda: all(b["imbalance"] == 0 for b in second.status["cluster"]["brokers"]),
+            [second],
+        )
     third = start("pod-2", tmp_path, sandbox.bootstrap_server, settings)
     daemons.append(third)
     until("a standby", lambda: third.role == "standby", [second, third])

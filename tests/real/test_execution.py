@@ -135,6 +135,8 @@ def test_somebody_elses_throttled_move_keeps_its_rate(at: Scene) -> None:
     finally:
         for change in crawl:
             at.change(ConfigChange(change.resource, change.key, "delete"))
+        for key in lists:
+            at.change(ConfigChange(ConfigResource("topic", theirs), key, "delete"))
     figures = next(e for e in events(out) if e["event"] == "brokers")["brokers"]
     (third,) = [b for b in figures if b["broker"] == 3]  # type: ignore[attr-defined]
     assert third["after"]["replicas"] >= third["before"]["replicas"] + 1

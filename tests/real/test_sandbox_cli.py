@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.real.test_sandbox import eventually
 
 pytestmark = pytest.mark.kafka
 
@@ -68,8 +69,13 @@ def test_a_persons_session(home: dict[str, str]) -> None:
 
     ballast(home, "sandbox", "down")
     assert not folder.exists()
-    left = [p.pid for p in psutil.process_iter(["cmdline"]) if any(str(folder) in w for w in p.info["cmdline"] or [])]
-    assert left == []
+
+    def left() -> list[int]:
+        return [
+            p.pid for p in psutil.process_iter(["cmdline"]) if any(str(folder) in w for w in p.info["cmdline"] or [])
+        ]
+
+    assert eventually(lambda: not left(), within_s=10), left()
     assert "none was running" in ballast(home, "sandbox", "down").stderr
 
 

@@ -65,10 +65,11 @@ class SimCluster:
         """The whole cluster as a client can put it together; fenced brokers are known by id and rack."""
         world = self.world
         shown, moves = self._metadata_and_moves()
+        # Before the log dirs are read, which takes time in which a topic may be deleted.
+        topics = tuple(self._topic(name) for name in sorted({tp.topic for tp in shown}))
         known = list(world.brokers.values())
         living = [b for b in known if b.registered]
         logs = self.log_dirs([b.id for b in living]) if log_dirs else {}
-        topics = tuple(self._topic(name) for name in sorted({tp.topic for tp in shown}))
         resources = [ConfigResource("broker", str(b.id)) for b in living]
         broker_configs = self.configs(resources) if configs else {}
         return build(
