@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import concurrent.futures
 import threading
-from collections.abc import Collection, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ from ballast.ports.cluster import Offsets
 
 _SPARE_S: Final = 5.0
 """How much longer than the client itself we wait for its future."""
+_CONTROLLER_PAUSE_S: Final = 0.3
 
 _SILENT: Final = (
     KafkaError._TIMED_OUT,  # noqa: SLF001 — confluent-kafka's names of its local errors begin like this
@@ -40,6 +42,10 @@ _NOT_LET_IN: Final = (
     KafkaError.SASL_AUTHENTICATION_FAILED,
 )
 _FORBIDDEN: Final = (KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
+
+
+class _ControllerMoved(Unavailable):
+    """The broker that was asked is no longer the controller."""
 
 
 class Admin:
@@ -90,16 +96,28 @@ class Admin:
             replica_assignment=[list(assignment[i]) for i in range(len(assignment))],
             config=dict(configs or {}),
         )
-        futures = self._admin().create_topics([new], operation_timeout=self._timeout_s, request_timeout=self._timeout_s)
-        self._wait(f"the new topic {topic}", futures[topic])
+        limits = {"operation_timeout": self._timeout_s, "request_timeout": self._timeout_s}
+        self._at_controller(f"the new topic {topic}", lambda admin: admin.create_topics([new], **limits)[topic])
 
     def create_partitions(self, topic: str, total: int, assignment: Mapping[int, tuple[int, ...]]) -> None:
         """Grow a topic; the new partitions are the highest numbers of ``assignment``."""
         new = NewPartitions(topic, total, replica_assignment=[list(assignment[i]) for i in sorted(assignment)])
-        futures = self._admin().create_partitions(
-            [new], operation_timeout=self._timeout_s, request_timeout=self._timeout_s
-        )
-        self._wait(f"new partitions of {topic}", futures[topic])
+        limits = {"operation_timeout": self._timeout_s, "request_timeout": self._timeout_s}
+        self._at_controller(f"new partitions of {topic}", lambda admin: admin.create_partitions([new], **limits)[topic])
+
+    def _at_controller(self, what: str, ask: Callable[[AdminClient], concurrent.futures.Future[Any]]) -> None:
+        """Ask again, with a client that looks for the controller anew, while it is another: such a request was not begun."""
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                self._wait(what, ask(self._admin()))
+            except _ControllerMoved:
+                if time.monotonic() > deadline:
+                    raise
+                self.close()
+                time.sleep(_CONTROLLER_PAUSE_S)
+            else:
+                return
 
     def _admin(self) -> AdminClient:
         with self._lock, self._translated("a connection"):
@@ -144,5 +162,7 @@ class Admin:
         if error.code() in _FORBIDDEN:
             sentence, hint = forbidden(what)
             return AuthorizationFailed(sentence, hint=hint)
+        if error.code() == KafkaError.NOT_CONTROLLER:
+            return _ControllerMoved(f"Asked for {what}, the cluster is electing a controller.")
         sentence = f"Asked for {what}, the cluster answered {error.name()}: {self._security.redact(error.str())}"
         return Unavailable(sentence) if error.retriable() else Refused(sentence)
