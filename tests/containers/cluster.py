@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -213,13 +211,3 @@ def small_disk() -> Mount:
     """A memory disk in a volume without a name, which goes when its containers do."""
     options = {"type": "tmpfs", "device": "tmpfs", "o": f"size={SMALL_MIB}m"}
     return Mount(SMALL_LOG_DIR, None, driver_config=DriverConfig("local", options))
-
-
-def eventually(what: Callable[[], bool], *, within_s: float) -> bool:
-    """Whether a condition came true in time."""
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        if what():
-            return True
-        time.sleep(0.2)
-    return what()

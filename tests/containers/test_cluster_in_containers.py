@@ -11,9 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 from confluent_kafka.admin import AdminClient
-from tests.containers.cluster import ContainerCluster, eventually
+from tests.containers.cluster import ContainerCluster
 from tests.containers.docker_host import DockerHost
 from tests.containers.docker_keeper import LABEL
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.containers
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.containers.cluster import ContainerCluster, eventually
+from tests.containers.cluster import ContainerCluster
+from tests.waiting import eventually
 
 from ballast.core.cluster import ClusterState
 from ballast.errors import BallastError

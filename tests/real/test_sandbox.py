@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 from confluent_kafka.admin import AdminClient
+from tests.waiting import eventually
 
 from ballast.errors import UsageError
 from ballast.sandbox import Sandbox, SandboxSpec
@@ -27,16 +27,6 @@ sandbox = Sandbox.up(SandboxSpec(brokers=1, racks=0), folder=Path(sys.argv[1]))
 print("ready", flush=True)
 time.sleep(600)
 """
-
-
-def eventually(what: Callable[[], bool], *, within_s: float) -> bool:
-    """Whether a condition came true in time."""
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        if what():
-            return True
-        time.sleep(0.1)
-    return what()
 
 
 def processes_of(folder: Path) -> list[psutil.Process]:

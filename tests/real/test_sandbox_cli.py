@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.real.test_sandbox import eventually
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.kafka
 

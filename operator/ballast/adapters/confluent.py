@@ -96,21 +96,24 @@ class Admin:
             replica_assignment=[list(assignment[i]) for i in range(len(assignment))],
             config=dict(configs or {}),
         )
-        limits = {"operation_timeout": self._timeout_s, "request_timeout": self._timeout_s}
-        self._at_controller(f"the new topic {topic}", lambda admin: admin.create_topics([new], **limits)[topic])
+        self._at_controller(f"the new topic {topic}", lambda admin, limits: admin.create_topics([new], **limits)[topic])
 
     def create_partitions(self, topic: str, total: int, assignment: Mapping[int, tuple[int, ...]]) -> None:
         """Grow a topic; the new partitions are the highest numbers of ``assignment``."""
         new = NewPartitions(topic, total, replica_assignment=[list(assignment[i]) for i in sorted(assignment)])
-        limits = {"operation_timeout": self._timeout_s, "request_timeout": self._timeout_s}
-        self._at_controller(f"new partitions of {topic}", lambda admin: admin.create_partitions([new], **limits)[topic])
+        self._at_controller(
+            f"new partitions of {topic}", lambda admin, limits: admin.create_partitions([new], **limits)[topic]
+        )
 
-    def _at_controller(self, what: str, ask: Callable[[AdminClient], concurrent.futures.Future[Any]]) -> None:
+    def _at_controller(
+        self, what: str, ask: Callable[[AdminClient, dict[str, float]], concurrent.futures.Future[Any]]
+    ) -> None:
         """Ask again, with a client that looks for the controller anew, while it is another: such a request was not begun."""
+        limits = {"operation_timeout": self._timeout_s, "request_timeout": self._timeout_s}
         deadline = time.monotonic() + self._timeout_s
         while True:
             try:
-                self._wait(what, ask(self._admin()))
+                self._wait(what, ask(self._admin(), limits))
             except _ControllerMoved:
                 if time.monotonic() > deadline:
                     raise

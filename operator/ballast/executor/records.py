@@ -15,11 +15,10 @@ from ballast.errors import Refused, UsageError
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.run import ElectionRun, ElectionStage, MoveRun, Now, Phase, Run, Stage, Status
 from ballast.ports.journal import Record
-from ballast.ports.journal_codec import Corrupt
+from ballast.ports.journal_codec import STRANGE_HINT, Corrupt
 
 T = TypeVar("T")
 RUN_VERSION: Final = 1
-_STRANGE: Final = "Something else writes to the journal; find out what before Ballast acts on this cluster."
 
 
 def run_key(run_id: str) -> str:
@@ -177,11 +176,11 @@ def _read(record: Record, read: Callable[[Reader], T]) -> T:
         )
     place = f"The journal's record {record.key}"
     try:
-        return read(Reader(value, place, _STRANGE))
+        return read(Reader(value, place, STRANGE_HINT))
     except UsageError as mistake:
         raise Corrupt(mistake.message, hint=mistake.hint) from None
     except (ValueError, TypeError):
-        raise Corrupt(f"{place} is not one of Ballast's.", hint=_STRANGE) from None
+        raise Corrupt(f"{place} is not one of Ballast's.", hint=STRANGE_HINT) from None
 
 
 def _move(r: Reader, now: Now) -> MoveRun:

@@ -22,6 +22,7 @@ RECORD_PREFIX: Final = "record/"
 PIECE_PREFIX: Final = "piece/"
 PIECE_BYTES: Final = 256 * 1024
 """Length of a piece; well under the smallest message limit that anybody runs with."""
+STRANGE_HINT: Final = "Something else writes to the journal; find out what before Ballast acts on this cluster."
 _MOST_PIECES: Final = 100_000
 
 T = TypeVar("T", Holder, Request)
@@ -70,7 +71,7 @@ def _decode(key: str, data: bytes) -> dict[str, Any]:
 def _not_ours(key: str) -> Corrupt:
     return Corrupt(
         f"The journal's entry {key} is not one of Ballast's.",
-        hint="Something else writes to the journal; find out what before Ballast acts on this cluster.",
+        hint=STRANGE_HINT,
     )
 
 
