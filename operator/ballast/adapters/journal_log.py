@@ -24,6 +24,7 @@ SICK_HINT: Final = (
     "Start one of them and try again. If they are gone for good, evacuate them with --journal file:PATH: that moves the "
     "journal's own partitions to living brokers as well."
 )
+OTHER_GOES_ON: Final = "This process stops; the other goes on."
 
 SETTLING_S: Final = 2.0
 """How long a reader who is not the writer waits for a commit to become readable."""
@@ -68,7 +69,7 @@ def translate(error: ck.KafkaError, doing: str) -> BallastError:
     """The client's error as one of ours; ``doing`` completes the sentence."""
     code, text = error.code(), error.str()
     if code in _FENCED:
-        return Fenced("Another process has taken this cluster's lock.", hint="This process stops; the other goes on.")
+        return Fenced("Another process has taken this cluster's lock.", hint=OTHER_GOES_ON)
     if code in _FORBIDDEN:
         return AuthorizationFailed(
             f"The cluster does not let us {doing}: {text}.",

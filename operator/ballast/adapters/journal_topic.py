@@ -2,8 +2,11 @@
 
 The writer is whoever holds one transactional id.  To become it, a candidate watches the lease record for one whole lease on
 its own clock, then calls ``init_transactions``, which fences the writer before it, reads to the end, looks again, and writes
-a lease of its own.  Every transaction carries a beat of the lease, so that a holder at work renews it by working.  A commit
-that fails because of the fence means that the lock is lost, for good.
+a lease of its own.  Every transaction carries a beat of the lease, so that a holder at work renews it by working.
+
+A producer that is fenced, or that ended with a fatal error, writes no more.  That alone does not mean that the lock is lost:
+brokers fence a producer whose transaction took too long as well, while one of them is frozen for example.  The lease says whose
+it is.  Where it is still ours, the holder makes a new producer and goes on; where it is not, the lock is lost for good.
 
 The fence protects this topic.  It cannot protect the cluster's own calls: see ``check``.
 """
@@ -20,7 +23,7 @@ import confluent_kafka as ck
 
 from ballast.adapters import librdkafka
 from ballast.adapters.clock import SystemClock
-from ballast.adapters.journal_log import FILE_HINT, TopicLog, translate, translated
+from ballast.adapters.journal_log import FILE_HINT, OTHER_GOES_ON, TopicLog, translate, translated
 from ballast.errors import BallastError, Fenced, Refused, Unavailable
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Holder, Record, Request
 from ballast.ports.journal_codec import (
@@ -177,6 +180,8 @@ class TopicJournal:
             "transaction.timeout.ms": max(int(self._timeout_s * 1000), 10_000),
             "linger.ms": 0,
             "compression.type": "gzip",
+            # A leader that freezes says nothing of its successor; the others do, when they are asked.
+            "topic.metadata.refresh.interval.ms": 10_000,
         }
         with translated("start transactions"):
             producer = ck.Producer(settings)
@@ -257,17 +262,48 @@ class TopicJournal:
         self, records: Sequence[Record], *, lease: str | None = LEASE_KEY, answered: Request | None = None
     ) -> None:
         """One transaction: records, at most one answer, and a beat of the lease (or, with ``lease=None``, its end)."""
-        holder = self._require_holder()
+        self._require_holder()
         try:
-            self._settle()
-            began = self._clock.monotonic_s()
-            entries = [e for r in records for e in encode_record(r, pieces_before=self._view.pieces(r.key))]
-            entries.append((LEASE_KEY, None if lease is None else encode_lease(holder, self._beat + 1)))
-            self._send(entries, answered)
-            self._commit(_Transaction(began, tuple(entries)))
+            if self._producer is None:
+                self._regain()
+            try:
+                self._write(records, lease, answered)
+            except Fenced:
+                self._regain()
+                self._write(records, lease, answered)
         except Fenced:
             self._forget()
             raise
+
+    def _write(self, records: Sequence[Record], lease: str | None, answered: Request | None) -> None:
+        self._settle()
+        began = self._clock.monotonic_s()
+        entries = [e for r in records for e in encode_record(r, pieces_before=self._view.pieces(r.key))]
+        beat = encode_lease(self._require_holder(), self._beat + 1)
+        entries.append((LEASE_KEY, None if lease is None else beat))
+        self._send(entries, answered)
+        self._commit(_Transaction(began, tuple(entries)))
+
+    def _regain(self) -> None:
+        """Write on with a new producer where the lease is still ours; raise ``Fenced`` where it is not.
+
+        Looked at before the fence as well: whoever has taken the lock is not to be fenced by one who lost it.
+        """
+        self._drop_producer()
+        self._require_lease()
+        self._fence_others()
+        try:
+            self._require_lease()
+        except BallastError:
+            self._drop_producer()
+            raise
+
+    def _require_lease(self) -> None:
+        found = self._refreshed().lease()
+        if found is None or found[0].id != self._require_holder().id:
+            raise Fenced("Another process has taken this cluster's lock.", hint=OTHER_GOES_ON)
+        # A commit that was not acknowledged may have come through.
+        self._beat = found[1]
 
     def _send(self, entries: Sequence[Entry], answered: Request | None) -> None:
         producer = self._live_producer()
@@ -342,9 +378,9 @@ class TopicJournal:
         self._abort_due = False
 
     def _failed(self, error: ck.KafkaError, doing: str) -> BallastError:
-        """The error as one of ours; after a fatal one this producer never writes again, so the lock is given up for lost."""
+        """The error as one of ours; after a fatal one this producer never writes again."""
         if error.fatal():
-            self._forget()
+            self._drop_producer()
         return translate(error, doing)
 
     def _live_producer(self) -> ck.Producer:
@@ -379,5 +415,9 @@ class TopicJournal:
             raise Fenced("This process does not hold this cluster's lock.", hint="Acquire it first.")
         return self._holder
 
+    def _drop_producer(self) -> None:
+        self._producer, self._unsettled, self._abort_due = None, None, False
+
     def _forget(self) -> None:
-        self._holder, self._producer, self._unsettled, self._abort_due = None, None, None, False
+        self._holder = None
+        self._drop_producer()
