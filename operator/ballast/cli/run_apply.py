@@ -106,7 +106,7 @@ def tell(result: RunResult, *, output: str) -> None:
     say(f"Run {result.run_id} {result.status}: {', '.join(counts)}; {figures}.")
     if result.debts:
         say(
-            f"  {len(result.debts)} throttle settings wait for their brokers; the next start of Ballast takes them back."
+            f"  {len(result.debts)} throttle settings are still to be taken back; the next start of Ballast takes them back."
         )
     if result.status == "left":
         say(f"  Go on with: ballast runs resume {result.run_id}   Take it back with: ballast rollback {result.run_id}")

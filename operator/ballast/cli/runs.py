@@ -226,6 +226,7 @@ def resume(
 ) -> int:
     """Go on with RUN, or with every run that was left, and take back throttles that are still owed."""
     from ballast.cli.run_apply import resume_run
+    from ballast.executor.ledger import still_owed
     from ballast.wiring.runs import hand
 
     with (
@@ -236,8 +237,7 @@ def resume(
             own.driver.give_up_after(give_up_after)
         left = [r for r in own.driver.open_runs() if run_id is None or r.id.startswith(run_id)]
         if not left:
-            owed = own.driver.pay_debts()
-            say("No run is open." + (f" Still owed: {', '.join(map(str, owed))}." if owed else ""))
+            say("\n".join(["No run is open.", *(f"Still owed: {debt}" for debt in still_owed(own.driver.pay_debts()))]))
             return 0
         code = 0
         for run in left:

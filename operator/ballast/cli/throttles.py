@@ -133,6 +133,7 @@ def _clean(
     output: str,
 ) -> int:
     from ballast.errors import Incomplete
+    from ballast.executor.ledger import still_owed
     from ballast.wiring.runs import hand
     from ballast.wiring.throttles import change, removable
 
@@ -140,9 +141,8 @@ def _clean(
         if own.driver.open_runs():
             say("A run is still open; its throttles are taken back when it ends (ballast runs resume).")
         else:
-            owed = own.driver.pay_debts()
-            if owed:
-                say(f"Still owed, their brokers are not alive: {', '.join(map(str, owed))}.")
+            for debt in still_owed(own.driver.pay_debts()):
+                say(f"Still owed: {debt}")
         found = judged(opened, journal)
         gone = removable(found, topics=topics, brokers=brokers)
         for s in found:

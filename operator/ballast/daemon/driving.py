@@ -19,6 +19,7 @@ from ballast.daemon.view import RunView
 from ballast.errors import BallastError, Fenced, Refused
 from ballast.executor.driver import Driver
 from ballast.executor.events import MoveChanged, Note, Progressed, Refusing, RunBegan, RunEnded, RunResult
+from ballast.executor.ledger import still_owed
 from ballast.executor.machine import Wish
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.progress import Progress
@@ -209,8 +210,8 @@ class DriverHands:
     def _resume_all(self, driver: Driver) -> None:
         for run in driver.open_runs():
             self._follow(driver, driver.resume(run))
-        for owed in driver.pay_debts():
-            say(log, f"Still owed: {owed}.", level=logging.WARNING)
+        for debt in still_owed(driver.pay_debts()):
+            say(log, f"Still owed: {debt}", level=logging.WARNING)
 
     def _begin(self, carry: Callable[[Driver], None], driver: Driver, begun: RunView) -> None:
         if not self._busy.acquire(blocking=False):

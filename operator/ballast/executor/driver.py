@@ -35,7 +35,7 @@ from ballast.executor.events import (
     Silence,
 )
 from ballast.executor.inbound import Gauge
-from ballast.executor.ledger import Throttler, load_ledger
+from ballast.executor.ledger import Throttler, load_ledger, still_owed
 from ballast.executor.look import Looker
 from ballast.executor.machine import Asked, Event, Observed, Performed, Unanswered, Wish, needs, step
 from ballast.executor.patience import next_end_s
@@ -196,14 +196,14 @@ class Driver:
                 return
             before = after
 
-    def pay_debts(self) -> tuple[Setting, ...]:
-        """Take back every throttle setting of runs that have ended; answers what is still owed."""
+    def pay_debts(self) -> dict[Setting, Outcome]:
+        """Take back every throttle setting of runs that have ended; answers what is still owed, and why."""
         self._throttler.ledger = load_ledger(self._journal.read())
         if not self._throttler.ledger:
-            return ()
+            return {}
         alive = self._cluster.snapshot(log_dirs=False, configs=False).alive
         needed = self._needed_by_others("", self._throttler.ledger)
-        return tuple(self._throttler.settle(needed, alive, self._write_and_check, self._note))
+        return self._throttler.settle(needed, alive, self._write_and_check, self._note)
 
     def _needed_by_others(self, run_id: str, ledger: Ledger) -> Aim:
         """What other open runs have in flight under a throttle of theirs: it must stand until they are taken up."""
@@ -423,17 +423,18 @@ class Driver:
         old = expired(load_runs(self._journal.read(), self._now()), KEEP_RUNS)
         if old:
             self._journal.append(old)
-        owed: tuple[Setting, ...] = ()
+        owed: dict[Setting, Outcome] = {}
         if self._throttler.ledger:
             try:
                 alive = self._cluster.snapshot(log_dirs=False, configs=False).alive
-                owed = tuple(self._throttler.settle(self._others, alive, self._write_and_check, self._note))
+                owed = self._throttler.settle(self._others, alive, self._write_and_check, self._note)
             except Unavailable as silence:
-                owed = tuple(self._throttler.ledger)
-                self._note(f"Throttles are still owed: {silence.message}")
-        for setting in owed:
-            self._note(f"{setting} cannot be taken back now; it is in the journal and the next start takes it back.")
-        return replace(summary(run, run.status.value, self._clock.monotonic_s() - began_s), debts=owed)
+                owed = dict.fromkeys(
+                    self._throttler.ledger, Outcome(ok=False, code="NO_ANSWER", message=silence.message)
+                )
+        for debt in still_owed(owed):
+            self._note(f"Not taken back now: {debt}  It is in the journal; the next start takes it back.")
+        return replace(summary(run, run.status.value, self._clock.monotonic_s() - began_s), debts=tuple(owed))
 
 
 _WISHES: Final = frozenset(w.value for w in Wish)

@@ -72,6 +72,11 @@ def own_value(setting: Setting, entries: Mapping[str, ConfigValue]) -> str | Non
     return entry.value if entry is not None and entry.source in own else None
 
 
+def still_owed(debts: Mapping[Setting, Outcome]) -> list[str]:
+    """A sentence for each setting that could not be taken back, with the reason."""
+    return [f"{setting}: {(outcome.message or outcome.code).rstrip('.')}." for setting, outcome in debts.items()]
+
+
 @dataclass(slots=True)
 class Throttler:
     """Settles what stands with what is wanted, ledger line first."""

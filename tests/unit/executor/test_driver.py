@@ -12,7 +12,7 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.errors import Fenced, Unavailable
 from ballast.executor.events import MoveChanged, Performing, Progressed, Refusing
-from ballast.executor.ledger import load_ledger
+from ballast.executor.ledger import load_ledger, still_owed
 from ballast.executor.machine import Wish
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.records import load_runs
@@ -93,9 +93,12 @@ def test_dead_broker_keeps_its_throttle_as_a_debt() -> None:
     assert result.status == "done"
     assert {d.name for d in result.debts} == {"1"}
     assert all(k.startswith("broker 1 ") for k in s.throttles())
+    owed = still_owed(s.process().pay_debts())
+    assert owed
+    assert {o.partition(": ")[2] for o in owed} == {"broker 1 is not alive."}
     s.world.start(1)
     s.world.clock.sleep(10)
-    assert s.process().pay_debts() == ()
+    assert s.process().pay_debts() == {}
     assert s.throttles() == {}
     assert load_ledger(s.journal.read()) == {}
 
