@@ -24,7 +24,7 @@ demo: python
 
 test: python
 	@$(PYTHON) bootstrap test
-	@$(BIN)/python -m pytest $(TEST)
+	@$(BIN)/python -m pytest -n 2 --no-loadscope-reorder $(TEST)
 
 check: python
 	@$(PYTHON) bootstrap check

@@ -1,11 +1,13 @@
-"""The parts of the suite: in which order they run, and how long each takes against its budget."""
+"""The parts of the suite: in which order they run, how two processes share them, and how long each takes against its budget."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 PARTS: Final[dict[str, tuple[tuple[str, ...], int]]] = {
     "units and properties": (("unit", "oracle"), 120),
@@ -19,7 +21,8 @@ PARTS: Final[dict[str, tuple[tuple[str, ...], int]]] = {
 
 TESTS: Final = Path(__file__).parent
 ORDER: Final = {folder: place for place, folder in enumerate(f for folders, _ in PARTS.values() for f in folders)}
-SPENT_S: Final = pytest.StashKey[dict[str, float]]()
+WHOLE: Final = frozenset({"contract", "containers"})
+"""Folders whose tests share costly clusters of their own: one process takes all of such a folder, otherwise a file at a time."""
 
 
 def folder_of(path: Path) -> str:
@@ -30,36 +33,49 @@ def folder_of(path: Path) -> str:
         return ""
 
 
+class ByCluster(LoadScopeScheduling):  # type: ignore[misc]
+    """Hands out files, and folders that are to stay whole."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        folder = folder_of(TESTS.parent / file)
+        return folder if folder in WHOLE else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByCluster:
+    """How several processes share the tests."""
+    return ByCluster(config, log)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Fast parts first, so that a mistake shows early; within a part nothing moves."""
     items.sort(key=lambda item: ORDER.get(folder_of(item.path), len(ORDER)))
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Start the clocks."""
-    config.stash[SPENT_S] = {}
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Any:
+    """Note where a test lies: its report may be read in another process."""
+    report = yield
+    report.folder = folder_of(item.path)
+    return report
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-    """Add a test's set-up, run and tear-down to its folder's time."""
-    spent = item.config.stash[SPENT_S]
-    folder = folder_of(item.path)
-    spent[folder] = spent.get(folder, 0.0) + call.duration
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print each part's time beside its budget, when more than one part ran."""
-    spent = config.stash[SPENT_S]
+    spent: defaultdict[str, float] = defaultdict(float)
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            spent[getattr(report, "folder", "")] += getattr(report, "duration", 0.0)
+    processes = max(1, int(config.getoption("numprocesses", None) or 1))
     rows = []
     for part, (folders, budget_s) in PARTS.items():
-        seconds = sum(spent.get(folder, 0.0) for folder in folders)
+        seconds = sum(spent[folder] for folder in folders) / processes
         if seconds:
             over = "  over its budget" if seconds > budget_s else ""
             rows.append(f"{part:28} {seconds:7.1f} s of {budget_s:4d} s{over}")
     if len(rows) < 2:
         return
-    terminalreporter.section("time of each part")
+    terminalreporter.section("time of each part" + (f", {processes} at once" if processes > 1 else ""))
     for row in rows:
         terminalreporter.write_line(row)

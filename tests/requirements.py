@@ -11,7 +11,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -106,6 +106,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """In CI, fail what cannot run, with the reason."""
     if in_ci() and (reason := unmet(item)):
         pytest.fail(f"CI=true, and this test cannot run here: {reason}", pytrace=False)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where several processes share the tests, each has collected them all; one list reaches the process that prints."""
+    answers = getattr(session.config, "workeroutput", None)
+    if answers is not None:
+        answers["left_out"] = session.config.stash.get(LEFT_OUT, {})
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what a process has left out."""
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", {})
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
