@@ -112,9 +112,13 @@ class ClusterForm:
 
         def ready() -> bool:
             states = self.cluster.partitions([TopicPartition(topic, p) for p in assignment])
-            return len(states) == len(assignment) and all(
-                set(s.isr) == set(s.replicas) and s.leader == s.replicas[0] for s in states.values()
-            )
+            if len(states) < len(assignment) or any(set(s.isr) != set(s.replicas) for s in states.values()):
+                return False
+            # A broker that has just come back may lose its session once more: what is made then is led by another.
+            astray = [name for name, s in states.items() if s.leader != s.replicas[0]]
+            if astray:
+                self.cluster.elect_leaders(astray)
+            return not astray
 
         self.until(ready, f"topic {topic} is ready")
         return topic
