@@ -42,7 +42,10 @@ def at(containers_cluster: ContainerCluster, tmp_path: Path) -> Iterator[Scene]:
 
 @pytest.fixture
 def lives(at: Scene) -> Iterator[Lives]:
-    """Processes that end with the test."""
+    """Processes that end with the test; a run that a failed test left open is taken back, or the next test would carry it on."""
     found = Lives(at)
     yield found
     found.close()
+    for run in at.runs().values():
+        if not run.ended:
+            found.begin("cancel", run.id, "--yes", "--lock-wait", "60").code()
