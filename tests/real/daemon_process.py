@@ -121,13 +121,21 @@ class Daemon:
 
 
 def start(
-    name: str, folder: Path, bootstrap_server: str, settings: Mapping[str, Any], *, client: Path | None = None
+    name: str,
+    folder: Path,
+    bootstrap_server: str,
+    settings: Mapping[str, Any],
+    *,
+    client: Path | None = None,
+    zookeeper: str | None = None,
 ) -> Daemon:
     """Start a daemon with these settings over the impatient ones."""
     (port,) = free_ports(1)
     cluster: dict[str, Any] = {"name": "sandbox", "bootstrap_server": bootstrap_server}
     if client is not None:
         cluster["command_config"] = str(client)
+    if zookeeper is not None:
+        cluster["zookeeper"] = zookeeper
     tree = {**IMPATIENT, **settings, "cluster": cluster, "web": {"port": port}}
     file = folder / f"{name}.yaml"
     file.write_text(yaml.safe_dump(tree))

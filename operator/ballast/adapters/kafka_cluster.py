@@ -157,7 +157,7 @@ class KafkaCluster:
         if self._zookeeper is None:
             raise Refused(
                 "The cluster's Kafka is older than 2.4 and tells of moves in flight through ZooKeeper only.",
-                hint="Give --zookeeper HOST:PORT.",
+                hint="Give --zookeeper HOST:PORT, or cluster.zookeeper in the settings.",
             )
         return self._zookeeper.reassignments(self.partitions(self._zookeeper.moving().keys()))
 

@@ -70,7 +70,7 @@ def _flag_version(wire: Wire) -> bool:
     if versions is None:
         raise Refused(
             "The cluster's Kafka is older than 2.4 and takes reassignments through ZooKeeper only.",
-            hint="Give --zookeeper HOST:PORT.",
+            hint="Give --zookeeper HOST:PORT, or cluster.zookeeper in the settings.",
         )
     return versions[1] >= 1
 
