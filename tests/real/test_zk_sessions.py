@@ -85,6 +85,32 @@ def test_a_run_goes_on_when_its_session_ends(zk23: Sandbox) -> None:
         assert session.exists(REASSIGN) is None
 
 
+def test_changes_of_isrs_are_heard_also_by_the_next_session(zk23: Sandbox) -> None:
+    """Real brokers tell of replicas that come into sync: a wait ends by it, before and after its session has ended."""
+    assert zk23.zookeeper is not None
+    clock = SystemClock()
+    with open_cluster(bootstrap_server=zk23.bootstrap_server, zookeeper=zk23.zookeeper) as opened:
+        cluster = opened.cluster
+        assert isinstance(cluster, ZooKeeperCluster)
+        name = TopicPartition(f"isr-{uuid.uuid4().hex[:8]}", 0)
+        cluster.create_topic(name.topic, {0: (1, 2)})
+        until(lambda: name in cluster.partitions([name]), "the topic is there")
+        cluster.await_change(clock, 0.0)
+
+        def moves_and_tells(*target: int) -> None:
+            assert cluster.alter_reassignments({name: target})[name].ok
+            # Brokers of that age write after 5 quiet seconds, and within a minute of turmoil.
+            assert cluster.await_change(clock, 90.0)
+            until(lambda: set(cluster.partitions([name])[name].isr) == set(target), "its ISR has changed")
+            until(lambda: name not in cluster.reassignments(), "the move is over")
+
+        moves_and_tells(3, 2)
+        while cluster.await_change(clock, 8.0):
+            pass  # That one joined and one left may be told apart.
+        expire(cluster._writes._keeper.client(), zk23.zookeeper)
+        moves_and_tells(1, 2)
+
+
 def test_a_session_that_ends_while_we_wait_in_line_writes_nothing(zk23: Sandbox) -> None:
     """The lock dies with the session: whoever waited for somebody's batch does not write when it has ended."""
     assert zk23.zookeeper is not None

@@ -51,6 +51,7 @@ from ballast.ports.cluster import (
     PartitionState,
     Reassignment,
 )
+from ballast.ports.time import Clock
 
 log: Final = logging.getLogger(__name__)
 
@@ -160,6 +161,11 @@ class KafkaCluster:
                 hint="Give --zookeeper HOST:PORT, or cluster.zookeeper in the settings.",
             )
         return self._zookeeper.reassignments(self.partitions(self._zookeeper.moving().keys()))
+
+    def await_change(self, clock: Clock, seconds: float) -> bool:
+        """Wait this long: the protocol has nothing that tells of changes."""
+        clock.sleep(seconds)
+        return False
 
     def partitions(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, PartitionState]:
         """The present state of some partitions; those that do not exist are absent."""

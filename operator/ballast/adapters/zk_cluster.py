@@ -4,7 +4,8 @@ Brokers from Kafka 2.4 on are spoken to by their own requests.  Older ones are c
 leaders and ISRs are read where they are true.
 
 Older brokers propagate an ISR change after 5 quiet seconds or after 60, so their metadata may praise a replica that has left.
-Here the state znodes answer for every partition that is asked about, by pipelined reads and without a watch on each.
+Here the state znodes answer for every partition that is asked about, by pipelined reads and without a watch on each; the
+notifications that brokers write of ISR changes are watched and tell when it is worth reading again.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from typing import Final
 import numpy as np
 
 from ballast.adapters.zk_admin import ZooKeeperWrites
+from ballast.adapters.zk_isr import IsrWatch
 from ballast.core.cluster import ClusterState, ConfigValue, TopicPartition
 from ballast.core.throttles import RATES
+from ballast.errors import BallastError
 from ballast.ports.cluster import (
     BrokerLogs,
     Cluster,
@@ -28,6 +31,7 @@ from ballast.ports.cluster import (
     PartitionState,
     Reassignment,
 )
+from ballast.ports.time import Clock
 
 DEFAULT_SOURCE: Final = "DYNAMIC_DEFAULT_BROKER_CONFIG"
 BROKER_SOURCE: Final = "DYNAMIC_BROKER_CONFIG"
@@ -36,9 +40,12 @@ BROKER_SOURCE: Final = "DYNAMIC_BROKER_CONFIG"
 class ZooKeeperCluster:
     """``Cluster`` with moves, elections and ISRs of old brokers taken from and given to ZooKeeper."""
 
-    def __init__(self, inner: Cluster, writes: ZooKeeperWrites, *, is_old: Callable[[], bool]) -> None:
+    def __init__(
+        self, inner: Cluster, writes: ZooKeeperWrites, isr_watch: IsrWatch, *, is_old: Callable[[], bool]
+    ) -> None:
         self._inner = inner
         self._writes = writes
+        self._isr_watch = isr_watch
         self._is_old = is_old
         """Whether the brokers lack AlterPartitionReassignments; asked on first use, since asking connects."""
 
@@ -62,6 +69,15 @@ class ZooKeeperCluster:
     def partitions(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, PartitionState]:
         """The present state of some partitions."""
         return self._writes.partitions(names) if self._is_old() else self._inner.partitions(names)
+
+    def await_change(self, clock: Clock, seconds: float) -> bool:
+        """Wait this long, on old brokers less when they tell that ISRs have changed."""
+        try:
+            old = self._is_old()
+        except BallastError:
+            old = False  # The look that follows meets the same trouble, and tells it.
+        waits = self._isr_watch.wait if old else self._inner.await_change
+        return waits(clock, seconds)
 
     def log_dirs(self, brokers: Collection[int]) -> Mapping[int, BrokerLogs]:
         """Log dirs of some brokers."""

@@ -99,7 +99,7 @@ def wait_until_gone(client: KazooClient, path: str, wait_s: float) -> bool:
     def changed(_event: Any) -> None:
         gone.set()
 
-    end = _Deadline(wait_s)
+    end = Deadline(wait_s)
     while client.exists(path, watch=changed) is not None:
         if not gone.wait(end.left_s):
             return False
@@ -107,7 +107,7 @@ def wait_until_gone(client: KazooClient, path: str, wait_s: float) -> bool:
     return True
 
 
-class _Deadline:
+class Deadline:
     """A wait that is spent only once."""
 
     def __init__(self, wait_s: float) -> None:
@@ -116,6 +116,7 @@ class _Deadline:
 
     @property
     def left_s(self) -> float:
+        """Seconds that are left; never negative."""
         return max(self._until_s - self._clock.monotonic_s(), 0.0)
 
 

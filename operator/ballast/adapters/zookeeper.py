@@ -158,6 +158,21 @@ class ZooKeeper:
         raws = self._get_many([f"{BROKER_CONFIGS}/{name or '<default>'}" for name in ordered])
         return {name: json.loads(raw)["config"] for name, raw in zip(ordered, raws, strict=True) if raw is not None}
 
+    def child_changes(self, path: str, watch: Callable[[object], None]) -> int | None:
+        """How many children of a znode have come or gone so far, and a watch on the next; None (unwatched) without the znode.
+
+        The watch is called once, in another thread, and also when its session is interrupted or ends.
+        """
+
+        def read(client: KazooClient) -> int | None:
+            asked = client.get_children_async(path, watch=watch, include_data=True)
+            try:
+                return int(asked.get(timeout=self._timeout_s)[1].cversion)
+            except NoNodeError:
+                return None
+
+        return self._call(read)
+
     def _json(self, path: str) -> Any:
         (raw,) = self._get_many([path])
         return None if raw is None else json.loads(raw)

@@ -38,7 +38,7 @@ from ballast.executor.inbound import Gauge
 from ballast.executor.ledger import Throttler, load_ledger, still_owed
 from ballast.executor.look import Looker
 from ballast.executor.machine import Asked, Event, Observed, Performed, Unanswered, Wish, needs, step
-from ballast.executor.patience import next_end_s
+from ballast.executor.pauses import pause_until_next_s, wait
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.progress import Speedometer, total_of
 from ballast.executor.records import changes, dump_run, expired, load_runs
@@ -227,11 +227,12 @@ class Driver:
         looker = self._looker
         assert looker is not None
         speed = Speedometer()
-        pause_s = 0.0
+        pause_s = look_s = 0.0
         asked_s, heard_s = float("-inf"), began_s
         while not self._current.ended and not self._leave.is_set():
-            self._clock.sleep(pause_s)
             try:
+                if wait(self._cluster, self._clock, pause_s, look_s):
+                    looker.changed()
                 self._journal.renew(self._doing())
                 if self._clock.monotonic_s() - asked_s >= REQUESTS_EVERY_S:
                     self._take_requests()
@@ -246,7 +247,7 @@ class Driver:
                 if self._current.verdicts:
                     looker.hurry()
                 self._write([])
-                pause_s, heard_s = self._pause_s(look_s), self._clock.monotonic_s()
+                pause_s, heard_s = pause_until_next_s(self._current, look_s, self._now()), self._clock.monotonic_s()
             except Unavailable as silence:
                 if not silence.retryable or self._clock.monotonic_s() - heard_s > self._endures_s:
                     raise
@@ -272,21 +273,6 @@ class Driver:
         run = self._current
         open_moves = sum(1 for _ in run.open_moves)
         return f"run {run.id}: {run.intent}, {len(run.moves) - open_moves} of {len(run.moves)} moves ended"
-
-    def _pause_s(self, look_s: float) -> float:
-        """Look again soon where something is about to end by itself: free moves, elections, copies that are nearly there.
-
-        A destination whose copies have ended stands idle until the next look, which with small moves is most of its time.
-        Where a look is dear the pause is longer: looking takes at most a quarter of the time.
-        """
-        run = self._current
-        often_s = max(run.policy.poll_s / 4, look_s * 3)
-        soon = any(
-            m.stage in {Stage.SUBMITTED, Stage.MOVED, Stage.UNTHROTTLED, Stage.CANCELLING, Stage.RESTORING}
-            for m in run.moves.values()
-        )
-        until_s = 0.0 if soon else next_end_s(run, self._now())
-        return run.policy.poll_s if until_s is None else min(max(often_s, until_s), run.policy.poll_s)
 
     def _feed(self, first: Event) -> None:
         """Step the machine with an event and perform what follows from it, until nothing more follows."""

@@ -100,6 +100,10 @@ class Looker:
         """Something is refused: it is to be judged by fresher facts than usual."""
         self._light.hurry(HURRY_S)
 
+    def changed(self) -> None:
+        """The cluster tells that ISRs are others than before: the next look reads them all."""
+        self._light.hurry(0.0)
+
     def look(self, needs: Needs) -> Picture:
         """One look; partitions are read before the list, so that an ended move is never called gone too early."""
         state = self.state()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ballast.core.cluster import ClusterState, ConfigValue, LogDir, TopicPartition
+from ballast.ports.time import Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,10 @@ class ClusterReader(Protocol):
 
     def partitions(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, PartitionState]:
         """The present state of some partitions; those that do not exist are absent."""
+        ...
+
+    def await_change(self, clock: Clock, seconds: float) -> bool:
+        """Wait this long, or less where the cluster tells by itself that ISRs have changed: True then; never raises."""
         ...
 
     def log_dirs(self, brokers: Collection[int]) -> Mapping[int, BrokerLogs]:

@@ -36,6 +36,7 @@ from ballast.ports.cluster import (
     Reassignment,
     ReplicaLog,
 )
+from ballast.ports.time import Clock
 from ballast.sim.model import MESSAGE_BYTES, BrokerHealth, Copy, SimBroker, SimPartition
 from ballast.sim.traffic import FOLLOWER_LIST, LEADER_LIST
 from ballast.sim.world import SimWorld
@@ -131,6 +132,11 @@ class SimCluster:
         self._ask_anyone()
         states = ((name, self.world.metadata(name)) for name in names)
         return {name: state for name, state in states if state is not None}
+
+    def await_change(self, clock: Clock, seconds: float) -> bool:
+        """Wait this long; the simulated brokers tell nothing by themselves."""
+        clock.sleep(seconds)
+        return False
 
     def log_dirs(self, brokers: Collection[int]) -> Mapping[int, BrokerLogs]:
         """Log dirs of the brokers that answer."""

@@ -15,6 +15,7 @@ from ballast.adapters.retry import RetryPolicy
 from ballast.adapters.security import ENVIRONMENT_PREFIX, Security
 from ballast.adapters.zk_admin import ZooKeeperWrites
 from ballast.adapters.zk_cluster import ZooKeeperCluster
+from ballast.adapters.zk_isr import IsrWatch
 from ballast.adapters.zookeeper import ZooKeeper
 from ballast.errors import UsageError
 from ballast.ports.cluster import Cluster
@@ -75,7 +76,9 @@ def open_cluster(
         return OpenCluster(KafkaCluster(wire, admin), bootstrap_server, None, security)
     keeper = ZooKeeper(hosts, security, timeout_s=min(10.0, timeout_s))
     brokers = KafkaCluster(wire, admin, zookeeper=keeper)
-    cluster = ZooKeeperCluster(brokers, ZooKeeperWrites(keeper), is_old=lambda: "reassign" not in brokers.api())
+    cluster = ZooKeeperCluster(
+        brokers, ZooKeeperWrites(keeper), IsrWatch(keeper), is_old=lambda: "reassign" not in brokers.api()
+    )
     return OpenCluster(cluster, bootstrap_server, hosts, security)
 
 

@@ -1,0 +1,38 @@
+"""How long a run rests between two looks at the cluster, and what ends the rest early."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ballast.executor.patience import next_end_s
+from ballast.executor.run import Now, Run, Stage
+from ballast.ports.cluster import ClusterReader
+from ballast.ports.time import Clock
+
+LOOKING_SHARE: Final = 3.0
+"""A look that took t seconds is followed by this many times t of rest: looking takes at most a quarter of the time."""
+
+_ENDS_SOON: Final = frozenset({Stage.SUBMITTED, Stage.MOVED, Stage.UNTHROTTLED, Stage.CANCELLING, Stage.RESTORING})
+"""What these wait for happens by itself within moments."""
+
+
+def pause_until_next_s(run: Run, look_s: float, now: Now) -> float:
+    """Look again soon where something is about to end by itself: free moves, elections, copies that are nearly there.
+
+    A destination whose copies have ended stands idle until the next look, which with small moves is most of its time.
+    Where a look is dear the pause is longer.
+    """
+    often_s = max(run.policy.poll_s / 4, look_s * LOOKING_SHARE)
+    soon = any(m.stage in _ENDS_SOON for m in run.moves.values())
+    until_s = 0.0 if soon else next_end_s(run, now)
+    return run.policy.poll_s if until_s is None else min(max(often_s, until_s), run.policy.poll_s)
+
+
+def wait(cluster: ClusterReader, clock: Clock, pause_s: float, look_s: float) -> bool:
+    """Rest for the pause; True when the cluster ended it by telling that ISRs have changed.
+
+    The rest that is owed for the last look is never cut: a cluster in turmoil tells all the time.
+    """
+    owed_s = min(pause_s, look_s * LOOKING_SHARE)
+    clock.sleep(owed_s)
+    return cluster.await_change(clock, pause_s - owed_s)
