@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.containers.traffic import Traffic
+from tests.leash import leashed
 from tests.real.execution_scene import LISTS, RATES, Scene, events, until
 
 from ballast.core.cluster import TopicPartition
@@ -184,7 +185,9 @@ class Lives:
         path = self.at.folder / f"life-{len(self._begun)}.txt"
         with path.open("wb") as out:
             process = subprocess.Popen(
-                [sys.executable, "-m", module, *arguments, "--bootstrap-server", self.at.sandbox.bootstrap_server],
+                leashed(
+                    sys.executable, "-m", module, *arguments, "--bootstrap-server", self.at.sandbox.bootstrap_server
+                ),
                 stdout=out,
                 stderr=subprocess.STDOUT,
             )

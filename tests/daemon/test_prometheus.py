@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.daemon.conftest import Running
+from tests.leash import leashed
 
 from ballast.daemon.metrics import CATALOG
 from ballast.daemon.metrics_page import page
@@ -84,7 +85,7 @@ class Monitoring:
         assert manager, "Alertmanager is missing: apt-get install prometheus-alertmanager"
         self._log = (folder / "log").open("w")
         self._processes = [
-            subprocess.Popen(command, stdout=self._log, stderr=self._log)
+            subprocess.Popen(leashed(*command), stdout=self._log, stderr=self._log)
             for command in (
                 [prometheus, f"--config.file={folder}/prometheus.yaml", f"--storage.tsdb.path={folder}/data",
                  f"--web.listen-address=127.0.0.1:{self.port}"],

@@ -20,6 +20,7 @@ import pytest
 import yaml
 from deltalake import DeltaTable, write_deltalake
 from tests.daemon.test_prometheus import ask, free_port, until
+from tests.leash import leashed
 from tests.spark.pure import HOUR, load_rows, model_rows
 from tests.spark.series import RECORD_BYTES, START_MS, Log, World
 
@@ -140,8 +141,8 @@ def scraping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scraping]:
         port = free_port()
         output = stack.enter_context((folder / "log").open("wb"))
         process = subprocess.Popen(
-            [program, f"--config.file={folder}/prometheus.yaml", f"--storage.tsdb.path={folder}/data",
-             f"--web.listen-address=127.0.0.1:{port}"],
+            leashed(program, f"--config.file={folder}/prometheus.yaml", f"--storage.tsdb.path={folder}/data",
+                    f"--web.listen-address=127.0.0.1:{port}"),
             stdout=output, stderr=output,
         )  # fmt: skip
         stack.callback(process.wait, 20)

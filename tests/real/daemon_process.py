@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tests.leash import leashed
 
 from ballast.sandbox.ports import free_ports
 
@@ -143,7 +144,10 @@ def start(
     environment = {k: v for k, v in os.environ.items() if not k.startswith("BALLAST")} | {"BALLAST_INSTANCE": name}
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "ballast", "run", "--config", str(file)], stdout=out, stderr=out, env=environment
+            leashed(sys.executable, "-m", "ballast", "run", "--config", str(file)),
+            stdout=out,
+            stderr=out,
+            env=environment,
         )
     return Daemon(name, port, process, log, file)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 import confluent_kafka as ck
+from tests.leash import leashed
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.fingerprint import fingerprint
@@ -112,7 +113,7 @@ class Scene:
     def ballast(self, *arguments: str) -> subprocess.Popen[str]:
         """Ballast as a process, its output kept apart."""
         return subprocess.Popen(
-            [sys.executable, "-m", "ballast", *arguments, "--bootstrap-server", self.sandbox.bootstrap_server],
+            leashed(sys.executable, "-m", "ballast", *arguments, "--bootstrap-server", self.sandbox.bootstrap_server),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

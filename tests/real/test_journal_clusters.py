@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from tests.leash import leashed
 
 from ballast.adapters.clock import SystemClock
 from ballast.adapters.journal_log import TopicLog
@@ -136,7 +137,7 @@ def test_a_process_that_dies_or_hangs_loses_the_lock(kraft: Sandbox, harm: signa
     """Real processes: the second gets the lock after one lease; the first, when it wakes up, learns it before it acts."""
     topic = f"__ballast_test_{uuid.uuid4().hex[:8]}"
     first = subprocess.Popen(
-        [sys.executable, "-c", HOLD, kraft.bootstrap_server, topic],
+        leashed(sys.executable, "-c", HOLD, kraft.bootstrap_server, topic),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.leash import leashed
 
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
@@ -95,7 +96,7 @@ def test_a_broker_is_taken_away_in_phases(scene: tuple[Sandbox, OpenCluster], tm
 
     # The first life dies as soon as data moves, slowly enough to be in the middle.
     with (tmp_path / "first").open("w+") as told:
-        first = subprocess.Popen([*line, "--throttle", "500kB"], stdout=told, stderr=told)
+        first = subprocess.Popen(leashed(*line, "--throttle", "500kB"), stdout=told, stderr=told)
         wait_until(lambda: bool(opened.cluster.reassignments()), "data moves")
         first.kill()
         first.wait()
@@ -111,7 +112,7 @@ def test_a_broker_is_taken_away_in_phases(scene: tuple[Sandbox, OpenCluster], tm
 
     # Another process goes on, and follows what lands on the broker after it is empty.
     with (tmp_path / "second").open("w+") as told:
-        second = subprocess.Popen([*line, "--follow", "15s"], stdout=told, stderr=told, text=True)
+        second = subprocess.Popen(leashed(*line, "--follow", "15s"), stdout=told, stderr=told, text=True)
 
         def says(words: str) -> bool:
             return words in (tmp_path / "second").read_text()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from tests.leash import leashed
 
 from ballast.adapters.confluent import Admin
 from ballast.adapters.kafka_cluster import KafkaCluster
@@ -202,7 +203,7 @@ def test_a_watch_goes_on_until_it_is_interrupted(kraft: Sandbox) -> None:
     """One line of JSON per reading; Ctrl-C ends it with 0."""
     command = [sys.executable, "-m", "ballast", "status", "-b", kraft.bootstrap_server]
     with subprocess.Popen(
-        [*command, "--watch", "--interval", "0.2", "--output", "json"], stdout=subprocess.PIPE, text=True
+        leashed(*command, "--watch", "--interval", "0.2", "--output", "json"), stdout=subprocess.PIPE, text=True
     ) as watch:
         assert watch.stdout is not None
         readings = [json.loads(watch.stdout.readline()) for _ in range(3)]

@@ -15,6 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from tests.leash import leashed
 from tests.spark.series import RECORD_BYTES, Log, World
 from tests.spark.servers import QUICK
 
@@ -103,7 +104,7 @@ def kill_somewhere(store: str, folder: Path, dice: random.Random) -> None:
     log = folder / "killed.log"
     with log.open("wb") as output:
         run = subprocess.Popen(
-            command(store, folder),
+            leashed(*command(store, folder)),
             cwd=folder,
             stdout=output,
             stderr=subprocess.STDOUT,

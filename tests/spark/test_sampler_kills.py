@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from deltalake import DeltaTable
+from tests.leash import leashed
 from tests.spark.series import Log, World
 
 from ballast.adapters.samples_delta import SampleStore, table_url
@@ -40,7 +41,7 @@ def test_killed_writers_leave_every_minute_exactly_once(tmp_path: Path) -> None:
     store, dice, killed = tmp_path / "store", random.Random(4), 0
     said: set[int] = set()
     for round_ in range(ROUNDS):
-        command = [sys.executable, "-c", CHILD, str(store), str(MINUTES)]
+        command = leashed(sys.executable, "-c", CHILD, str(store), str(MINUTES))
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=_environment()) as child:
             assert child.stdout is not None
             patience = dice.randint(1, 12)
@@ -76,7 +77,10 @@ def test_racing_samplers_record_a_minute_once(tmp_path: Path) -> None:
     SampleStore(str(tmp_path)).write(world.sample(0))
     children = [
         subprocess.Popen(
-            [sys.executable, "-c", CHILD, str(tmp_path), "20"], cwd=ROOT, stdout=subprocess.PIPE, env=_environment()
+            leashed(sys.executable, "-c", CHILD, str(tmp_path), "20"),
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            env=_environment(),
         )
         for _ in range(2)
     ]

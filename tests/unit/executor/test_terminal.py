@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.leash import leashed
 
 ROOT = Path(__file__).parents[3]
 CTRL_C, CTRL_D = b"\x03", b"\x04"
@@ -32,7 +33,7 @@ class Terminal:
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.unit.executor.terminal_process"],
+            leashed(sys.executable, "-m", "tests.unit.executor.terminal_process"),
             stdin=inside,
             stdout=inside,
             stderr=inside,
