@@ -156,7 +156,7 @@ def test_our_own_move_is_cancelled_while_its_keeper_follows_it(at: Scene) -> Non
 
 
 def test_clean_takes_what_the_stock_tool_left_and_nothing_else(at: Scene) -> None:
-    """Nothing while its move needs it; afterwards lists and rates with the proof, and not the rate that a person set."""
+    """Nothing while its move needs it; afterwards lists and rates with the proof, empty lists, and not a person's rate."""
     topic = "stockstale"
     at.topic(topic, {0: (1, 2)})
     theirs = ConfigChange(ConfigResource("broker", "3"), "leader.replication.throttled.rate", "set", "66666666")
@@ -174,10 +174,18 @@ def test_clean_takes_what_the_stock_tool_left_and_nothing_else(at: Scene) -> Non
         at.change(ConfigChange(ConfigResource("broker", broker), key, "set", "50000000"))
     until(lambda: at.in_sync(TopicPartition("stockstale2", 0)) == {1, 2})
     assert stock(at, "--execute", "--reassignment-json-file", path, "--throttle", "500000").code == 0
+    at.topic("stockempty", {0: (1, 2)})
+    at.change(ConfigChange(ConfigResource("topic", "stockempty"), "leader.replication.throttled.replicas", "set", ""))
     told = json.loads(at.finish("throttles", "--output", "json"))["throttles"]
+    shown = json.loads(at.finish("status", "--output", "json"))["throttles"]
+    assert {(t["resource"], t["key"], t["leftBehind"], t["reason"]) for t in shown} == {
+        (f"{t['kind']} {t['name']}", t["key"], t["stale"], t["why"]) for t in told
+    }
+    assert "stockempty" not in {t["name"] for t in told}
     why = {(t["name"], t["key"]): t["why"] for t in told if t["stale"]}
     assert "no replica of stockstale2 is moving" in why["stockstale2", "leader.replication.throttled.replicas"]
     out = json.loads(at.finish("throttles", "--clean", "--yes", "--output", "json"))
-    assert {"stockstale2", "1", "2"} <= {r["name"] for r in out["removed"]}
+    assert {"stockstale2", "stockempty", "1", "2"} <= {r["name"] for r in out["removed"]}
+    assert not [k for k in at.throttles("stockempty") if k.startswith("topic")]
     assert at.throttles("stockstale2") == {"broker 3 leader.replication.throttled.rate": "66666666"}
     at.change(ConfigChange(theirs.resource, theirs.key, "delete"))

@@ -9,12 +9,16 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.tables import output_option
-from ballast.errors import Unavailable
+from ballast.errors import BallastError, Unavailable
 
 if TYPE_CHECKING:
     from ballast.core.status import ClusterStatus
+    from ballast.core.throttles import Setting
+    from ballast.wiring.cluster import OpenCluster
 
 EXIT_NEEDS_ATTENTION = 3
+JOURNAL_WAIT_S = 10.0
+"""How long a status waits for Ballast's own journal."""
 
 
 @click.command()
@@ -56,7 +60,10 @@ def status(
     with cluster.open() as opened:
 
         def read() -> ClusterStatus:
-            return cluster_status(opened.cluster.snapshot(), percent)
+            state = opened.cluster.snapshot()
+            found = cluster_status(state, percent)
+            # The journal is worth asking only where it can make a difference.
+            return cluster_status(state, percent, held=_held(opened)) if found.stale_throttles else found
 
         if watch:
             _watch(read, output=output, interval_s=interval, show_all=show_all)
@@ -64,6 +71,17 @@ def status(
         result = read()
     _show(result, output=output, show_all=show_all)
     return EXIT_NEEDS_ATTENTION if check and result.needs_attention else 0
+
+
+def _held(opened: OpenCluster) -> frozenset[Setting]:
+    """Throttles that Ballast's journal answers for; none where it does not tell, which must not keep a status from anybody."""
+    from ballast.wiring.throttles import held_settings
+
+    try:
+        return held_settings(opened, timeout_s=JOURNAL_WAIT_S)
+    except BallastError as failure:
+        click.echo(f"ballast: whether a run holds throttles is not known: {failure.message}", err=True)
+        return frozenset()
 
 
 def _show(result: ClusterStatus, *, output: str, show_all: bool) -> None:

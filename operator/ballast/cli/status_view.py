@@ -73,7 +73,7 @@ def as_json(status: ClusterStatus) -> dict[str, Any]:
         },
         "moving": [_moving_json(m) for m in status.moving],
         "throttles": [
-            {"resource": t.resource, "key": t.key, "value": t.value, "leftBehind": t.left_behind, "reason": t.reason}
+            {"resource": t.resource, "key": t.setting.key, "value": t.value, "leftBehind": t.stale, "reason": t.why}
             for t in status.throttles
         ],
         "otherBalancers": [
@@ -155,7 +155,7 @@ def draw(status: ClusterStatus, screen: Any, *, limit: int | None) -> None:
     if status.throttles:
         screen.print()
         rows: list[Row] = [
-            (t.resource, t.key, _shortened(t.value), Cell(t.reason, "yellow" if t.left_behind else ""))
+            (t.resource, t.setting.key, _shortened(t.value), Cell(t.why, "yellow" if t.stale else ""))
             for t in status.throttles
         ]
         screen.print(render_table(_THROTTLE_COLUMNS, rows, screen.width))
@@ -239,11 +239,9 @@ def _findings(status: ClusterStatus, limit: int | None) -> Iterator[Cell]:
         yield Cell(f"Being deleted: {human_names(status.deleting_topics, few)}")
     if status.moving:
         yield Cell(f"{len(status.moving):,} partition{_s(status.moving)} moving.")
-    stale = [t for t in status.throttles if t.left_behind]
+    stale = status.stale_throttles
     if stale:
-        yield Cell(
-            f"{len(stale)} throttle setting{_s(stale)} left behind by the look of it; see: ballast throttles", "yellow"
-        )
+        yield Cell(f"{len(stale)} throttle setting{_s(stale)} left behind; see: ballast throttles", "yellow")
     for other in status.others:
         does = "moves replicas" if other.moves_replicas else "elects leaders"
         yield Cell(f"Also {does} here: {other.name} ({other.evidence}).")

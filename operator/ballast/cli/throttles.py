@@ -14,7 +14,7 @@ from ballast.cli.run_screen import say
 from ballast.cli.tables import Column, console, output_option, print_json, render_table
 
 if TYPE_CHECKING:
-    from ballast.core.throttles import Standing
+    from ballast.core.leftovers import Standing
     from ballast.wiring.cluster import OpenCluster
 
 
@@ -24,33 +24,16 @@ def throttles() -> None:
 
 
 def judged(opened: OpenCluster, journal: str | None) -> list[Standing]:
-    """Every throttle setting with who needs it; an unreadable journal counts as empty and is said."""
+    """Every throttle setting with who needs it, empty lists too; an unreadable journal counts as empty and is said."""
     from ballast.errors import Unavailable
-    from ballast.executor.ledger import load_ledger
-    from ballast.wiring.runs import journal_of
-    from ballast.wiring.throttles import judged_throttles
+    from ballast.wiring.throttles import held_settings, judged_throttles
 
-    log = journal_of(opened, journal)
     try:
-        held = set(load_ledger(log.read()))
+        held = held_settings(opened, journal)
     except Unavailable as silence:
         say(f"The journal does not answer ({silence.message}); what Ballast itself has set cannot be told apart.")
-        held = set()
-    finally:
-        log.close()
-    return judged_throttles(opened.cluster, opened.cluster.snapshot(), held)
-
-
-def why(s: Standing) -> str:
-    """Who needs it, or why nobody does."""
-    if s.held:
-        return "Ballast's, for a run or as a debt; it takes it back itself"
-    if s.needed_by:
-        return s.needed_by
-    if s.deliberate:
-        return "set on purpose: no tool leaves this behind"
-    where = f"of {s.setting.name}" if s.setting.kind == "topic" else f"on broker {s.setting.name}"
-    return f"stale: no replica {where} is moving or out of sync, and no run holds it"
+        held = frozenset()
+    return judged_throttles(opened.cluster.snapshot(), held)
 
 
 @throttles.command("list")
@@ -84,7 +67,7 @@ def list_throttles(
     with cluster.open() as opened:
         if clean:
             return _clean(opened, topics, brokers, yes=yes, journal=journal, lock_wait_s=lock_wait, output=output)
-        found = judged(opened, journal)
+        found = [s for s in judged(opened, journal) if s.value]
     if output == "json":
         print_json({"version": 1, "throttles": [_json(s) for s in found]})
         return 0
@@ -92,7 +75,7 @@ def list_throttles(
         say("No throttle is set.")
         return 0
     columns = [Column("on", "left"), Column("setting", "left"), Column("value", "left", 1), Column("why", "left")]
-    rows = [[_where(s), s.setting.key, _short(s.value), why(s)] for s in found]
+    rows = [[s.resource, s.setting.key, _short(s.value), s.why] for s in found]
     out = console()
     out.print(render_table(columns, rows, out.width))
     if any(s.stale for s in found):
@@ -108,17 +91,13 @@ def _json(s: Standing) -> dict[str, object]:
         "value": s.value,
         "stale": s.stale,
         "held_by_ballast": s.held,
-        "why": why(s),
+        "why": s.why,
     }
 
 
-def _where(s: Standing) -> str:
-    if s.setting.kind == "broker" and not s.setting.name:
-        return "all brokers"
-    return f"{s.setting.kind} {s.setting.name}"
-
-
 def _short(value: str) -> str:
+    if not value:
+        return "(empty)"
     return value if len(value) <= 40 else f"{value[:37]}…"
 
 
@@ -151,7 +130,7 @@ def _clean(
                     f"{s.setting} = {s.value} stays: it may be a person's own. Say --broker {s.setting.name} to remove it."
                 )
         for s in gone:
-            say(f"{s.setting} = {_short(s.value)}: {why(s)}.")
+            say(f"{s.setting} = {_short(s.value)}: {s.why}.")
         if gone:
             confirm(f"Remove {len(gone)} settings?", yes=yes)
             # A person may have thought about it for minutes, and somebody else may have begun a move.

@@ -28,14 +28,14 @@ def verify(*, what: str, journal: str | None, output: str, cluster: ClusterOptio
 
     Changes nothing. Also names throttles that nobody needs any more.
     """
-    from ballast.cli.throttles import judged, why
+    from ballast.cli.throttles import judged
     from ballast.core.drift import mismatches
 
     with cluster.open() as opened:
         state = opened.cluster.snapshot()
         moves = _moves(what, opened, journal)
         found = mismatches(moves, state)
-        left = [s for s in judged(opened, journal) if s.stale]
+        left = [s for s in judged(opened, journal) if s.stale and s.value]
     if output == "json":
         print_json(
             {
@@ -53,7 +53,7 @@ def verify(*, what: str, journal: str | None, output: str, cluster: ClusterOptio
         out = console()
         out.print(render_table(columns, [[str(m.name), m.code, m.detail] for m in found], out.width))
     for s in left:
-        say(f"{s.setting} = {s.value}: {why(s)}; remove it with ballast throttles --clean.")
+        say(f"{s.setting} = {s.value}: {s.why}; remove it with ballast throttles --clean.")
     say(f"{len(moves) - len(found)} of {len(moves)} partitions are as wanted.")
     return MISMATCH if found else 0
 

@@ -7,6 +7,7 @@ lesser of ``min.insync.replicas`` and the replica count (KIP-966's effective min
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,8 @@ import numpy as np
 from ballast.core.balancers import OtherBalancer, other_balancers
 from ballast.core.cluster import NO_LEADER, UNKNOWN, Broker, ClusterState, Flags, Gap, Ints, TopicPartition
 from ballast.core.leadership import DEFAULT_THRESHOLD_PERCENT, LeaderImbalance, imbalance
-from ballast.core.leftovers import StandingThrottle, standing_throttles
+from ballast.core.leftovers import Standing, standing_throttles
+from ballast.core.throttles import Setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class ClusterStatus:
     """Over the whole cluster."""
     sickness: Sickness
     moving: tuple[MovingPartition, ...]
-    throttles: tuple[StandingThrottle, ...]
+    throttles: tuple[Standing, ...]
     others: tuple[OtherBalancer, ...]
     gaps: tuple[Gap, ...]
 
@@ -121,13 +123,19 @@ class ClusterStatus:
 
     @property
     def needs_attention(self) -> bool:
-        """A sick partition, a dead broker, an imbalance over the threshold, or a throttle that looks left behind."""
-        stale = any(t.left_behind for t in self.throttles)
-        return self.sickness.any or bool(self.dead_brokers) or bool(self.over_threshold) or stale
+        """A sick partition, a dead broker, an imbalance over the threshold, or a throttle that was left behind."""
+        return self.sickness.any or bool(self.dead_brokers) or bool(self.over_threshold) or bool(self.stale_throttles)
+
+    @property
+    def stale_throttles(self) -> tuple[Standing, ...]:
+        """Throttles that nobody needs."""
+        return tuple(t for t in self.throttles if t.stale)
 
 
-def cluster_status(state: ClusterState, threshold_percent: float = DEFAULT_THRESHOLD_PERCENT) -> ClusterStatus:
-    """Compute it; linear in replicas."""
+def cluster_status(
+    state: ClusterState, threshold_percent: float = DEFAULT_THRESHOLD_PERCENT, *, held: Collection[Setting] = ()
+) -> ClusterStatus:
+    """Compute it; linear in replicas.  ``held`` are the throttle settings of Ballast's own ledger."""
     measured = imbalance(state, threshold_percent)
     return ClusterStatus(
         cluster_id=state.cluster_id,
@@ -145,7 +153,7 @@ def cluster_status(state: ClusterState, threshold_percent: float = DEFAULT_THRES
         imbalance_ratio=measured.total_ratio,
         sickness=sickness(state),
         moving=tuple(_moving(state, row) for row in np.flatnonzero(state.moving).tolist()),
-        throttles=standing_throttles(state),
+        throttles=standing_throttles(state, held),
         others=other_balancers(state),
         gaps=state.gaps,
     )

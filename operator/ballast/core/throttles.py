@@ -11,7 +11,7 @@ nothing else; a rate that somebody else has set over ours is theirs and stays.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -240,46 +240,3 @@ def follow(rate: int, *, used_bytes_per_s: float, bystanders_suffer: bool, floor
     if used_bytes_per_s >= 0.7 * rate:
         return min(ceiling, rate + max(rate // 4, 1))
     return max(floor, min(rate, ceiling))
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """A throttle setting found on the cluster, and whether anybody can still need it."""
-
-    setting: Setting
-    value: str
-    held: bool
-    """It stands in the ledger of an open run."""
-    needed_by: str
-    """What still needs it, as a sentence; empty when nothing does."""
-    deliberate: bool
-    """``*`` or a setting that no tool leaves behind: a person put it there on purpose."""
-
-    @property
-    def stale(self) -> bool:
-        """Nothing needs it and no person meant it to stay."""
-        return not (self.held or self.needed_by or self.deliberate)
-
-
-def standing(
-    found: Mapping[Setting, str],
-    *,
-    held: Collection[Setting],
-    busy_topics: Collection[str],
-    busy_brokers: Collection[int],
-    anything_moving: bool,
-) -> list[Standing]:
-    """Judge each throttle setting found: who needs it, or why it is stale."""
-    out = []
-    for setting, value in sorted(found.items()):
-        needed = ""
-        if setting.kind == "topic" and setting.name in busy_topics:
-            needed = f"a replica of {setting.name} is moving or out of sync"
-        elif setting.kind == "broker":
-            if setting.name == "":
-                needed = "" if not anything_moving else "moves are in flight"
-            elif int(setting.name) in busy_brokers:
-                needed = f"a replica on broker {setting.name} is moving or out of sync"
-        deliberate = value == EVERYTHING or (setting.kind == "broker" and setting.name == "")
-        out.append(Standing(setting, value, setting in held, needed, deliberate))
-    return out

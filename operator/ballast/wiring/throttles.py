@@ -6,46 +6,27 @@ import secrets
 from collections.abc import Collection, Iterable, Mapping
 
 from ballast.core.cluster import ClusterState
-from ballast.core.throttles import LISTS, RATES, Setting, Standing, parse_list, standing
-from ballast.executor.ledger import load_ledger, own_value, resource_of
-from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource
+from ballast.core.leftovers import Standing, empty_lists, standing_throttles
+from ballast.core.throttles import Setting, parse_list
+from ballast.executor.ledger import load_ledger, resource_of
+from ballast.ports.cluster import ConfigChange
 from ballast.ports.journal import Record
-from ballast.wiring.runs import Hand
+from ballast.wiring.cluster import OpenCluster
+from ballast.wiring.runs import Hand, journal_of
 
 
-def found_throttles(cluster: Cluster, state: ClusterState) -> dict[Setting, str]:
-    """Every throttle setting that a topic, a broker or the cluster-wide default has of its own."""
-    resources = [ConfigResource("topic", t.name) for t in state.topics if not t.deleting]
-    resources += [ConfigResource("broker", str(b)) for b in sorted(state.alive)]
-    resources.append(ConfigResource("broker", ""))
-    out = {}
-    for resource, entries in cluster.configs(resources).items():
-        for key in LISTS if resource.kind == "topic" else RATES:
-            setting = Setting(resource.kind, resource.name, key)
-            value = own_value(setting, entries)
-            if value:
-                out[setting] = value
-    return out
+def held_settings(opened: OpenCluster, journal: str | None = None, *, timeout_s: float = 30.0) -> frozenset[Setting]:
+    """What stands in the journal's ledger: set by Ballast, and taken back by it."""
+    log = journal_of(opened, journal, timeout_s=timeout_s)
+    try:
+        return frozenset(load_ledger(log.read()))
+    finally:
+        log.close()
 
 
-def judged_throttles(cluster: Cluster, state: ClusterState, held: Collection[Setting]) -> list[Standing]:
-    """Each throttle setting with who needs it; a setting that nobody needs is stale."""
-    p = state.partitions
-    busy_topics: set[str] = set()
-    busy_brokers: set[int] = set()
-    for row, name in enumerate(state.index):
-        lacking = len(state.isr(row)) < len(state.replicas(row))
-        copying = bool((p.future_size_bytes[p.start[row] : p.start[row + 1]] >= 0).any())
-        if state.moving[row] or lacking or copying:
-            busy_topics.add(name.topic)
-            busy_brokers.update(state.replicas(row))
-    return standing(
-        found_throttles(cluster, state),
-        held=held,
-        busy_topics=busy_topics,
-        busy_brokers=busy_brokers,
-        anything_moving=bool(state.moving.any()),
-    )
+def judged_throttles(state: ClusterState, held: Collection[Setting]) -> list[Standing]:
+    """Everything that cleaning up is about: the throttles that stand, and the empty lists that throttle nothing."""
+    return [*standing_throttles(state, held), *empty_lists(state, held)]
 
 
 def change(own: Hand, values: Mapping[Setting, str | None]) -> list[str]:
@@ -81,8 +62,8 @@ def clear_left_behind(own: Hand, topics: Collection[str]) -> list[str]:
     """Remove what a tool left on these topics, as ``removable`` judges it; ``*`` and all that is still needed stays."""
     state = own.opened.cluster.snapshot()
     held = set(load_ledger(own.journal.read()))
-    gone = removable(judged_throttles(own.opened.cluster, state, held), topics=topics)
+    gone = removable(judged_throttles(state, held), topics=topics)
     if not gone:
         return []
     failures = change(own, dict.fromkeys((s.setting for s in gone), None))
-    return [f"removed {s.setting} = {s.value}" for s in gone] + failures
+    return [f"removed {s.setting} = {s.value or '(empty)'}" for s in gone] + failures

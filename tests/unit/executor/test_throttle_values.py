@@ -19,7 +19,6 @@ from ballast.core.throttles import (
     parse_list,
     settle,
     shortfall,
-    standing,
 )
 
 LIST = Setting("topic", "t", FOLLOWER_REPLICAS)
@@ -150,20 +149,3 @@ def test_shortfall_shows_the_arithmetic() -> None:
 def test_follow(rate: int, used: float, *, suffer: bool, expected: int) -> None:
     """Grow by a quarter while used, halve when others suffer, stay within the bounds."""
     assert follow(rate, used_bytes_per_s=used, bystanders_suffer=suffer, floor=2, ceiling=16) == expected
-
-
-def test_standing_tells_stale_from_needed_and_deliberate() -> None:
-    """A list of a topic that moves is needed, a star is deliberate, a ledger line is held, the rest is stale."""
-    busy, star, held = (Setting("topic", n, LEADER_REPLICAS) for n in ("busy", "star", "held"))
-    left, rate = Setting("topic", "left", LEADER_REPLICAS), Setting("broker", "4", FOLLOWER_RATE)
-    judged = {
-        s.setting: s
-        for s in standing(
-            {busy: "0:1", star: "*", held: "0:1", left: "0:1", rate: "5"},
-            held={held},
-            busy_topics={"busy"},
-            busy_brokers={1},
-            anything_moving=True,
-        )
-    }
-    assert {s for s, judgement in judged.items() if judgement.stale} == {left, rate}

@@ -1,0 +1,174 @@
+"""Which throttles are needed, meant or left behind: one judgement, whoever asks."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.executor.scenes import Scene, T, scene
+
+from ballast.core.cluster import Broker, ClusterState, ConfigValue, PartitionRow, Topic, build
+from ballast.core.leftovers import empty_lists, standing_throttles
+from ballast.core.status import cluster_status
+from ballast.core.throttles import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LOG_DIR_RATE,
+    Held,
+    Setting,
+)
+from ballast.executor.ledger import dump_held
+from ballast.ports.cluster import ConfigChange, ConfigResource
+from ballast.wiring.cluster import OpenCluster
+from ballast.wiring.runs import Hand
+from ballast.wiring.throttles import clear_left_behind, judged_throttles
+
+ROWS = [
+    PartitionRow("t", 0, 1, (1, 2, 3), (1, 2), adding=(3,), removing=(2,)),
+    PartitionRow("t", 1, 4, (4, 5), (4, 5)),
+    PartitionRow("t", 2, 4, (4, 6), (4,)),
+    PartitionRow("t", 3, 7, (7,), (7,), future_sizes=(5,)),
+    PartitionRow("t", 4, 8, (8,), (8,)),
+]
+"""Partition 0 moves, 1 and 4 stand still, 2 has a replica out of sync on broker 6, 3 changes its log dir on broker 7."""
+
+
+def picture(
+    lists: dict[str, str | None] | None = None,
+    rates: dict[int, dict[str, str]] | None = None,
+    *,
+    source: str = "DYNAMIC_BROKER_CONFIG",
+    everywhere: dict[str, str] | None = None,
+    deleting: bool = False,
+) -> ClusterState:
+    """The partitions above under these settings."""
+    configs = {k: ConfigValue(v, "DYNAMIC_TOPIC_CONFIG") for k, v in (lists or {}).items()}
+    return build(
+        "c",
+        tuple(Broker(i, host=f"b{i}") for i in range(1, 9)),
+        (Topic("t", configs=configs, deleting=deleting),),
+        ROWS,
+        broker_configs={b: {k: ConfigValue(v, source) for k, v in r.items()} for b, r in (rates or {}).items()},
+        cluster_configs={k: ConfigValue(v, "DYNAMIC_DEFAULT_BROKER_CONFIG") for k, v in (everywhere or {}).items()},
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "stale"),
+    [
+        ("0:1", False),
+        ("1:4,1:5", True),
+        ("2:6", False),
+        ("3:7", True),
+        ("1:4,0:3", False),
+        ("*", False),
+        (" * ", False),
+        ("9:1", True),
+    ],
+)
+def test_a_list_is_needed_by_the_partitions_that_it_names(value: str, *, stale: bool) -> None:
+    """Not by its topic: a list whose own partitions stand still and are in sync serves nobody, whatever else moves."""
+    (found,) = standing_throttles(picture({LEADER_REPLICAS: value}))
+    assert (found.setting, found.stale) == (Setting("topic", "t", LEADER_REPLICAS), stale)
+    assert found.why.startswith("stale: no replica of t is moving") is stale
+
+
+@pytest.mark.parametrize(
+    ("broker", "key", "stale"),
+    [
+        (1, LEADER_RATE, False),
+        (3, FOLLOWER_RATE, False),
+        (4, LEADER_RATE, False),
+        (5, LEADER_RATE, True),
+        (6, FOLLOWER_RATE, False),
+        (7, LEADER_RATE, True),
+        (7, LOG_DIR_RATE, False),
+        (3, LOG_DIR_RATE, False),
+        (6, LOG_DIR_RATE, True),
+        (8, FOLLOWER_RATE, True),
+    ],
+)
+def test_a_rate_is_needed_where_something_is_copied_that_it_bounds(broker: int, key: str, *, stale: bool) -> None:
+    """Between brokers: where a replica moves or is out of sync. Between log dirs: where one moves or changes its dir."""
+    (found,) = standing_throttles(picture(rates={broker: {key: "1000"}}))
+    assert (found.resource, found.stale) == (f"broker {broker}", stale)
+
+
+def test_what_a_person_meant_is_told_once_and_never_stale() -> None:
+    """A rate for every broker, which brokers inherit, and one in a broker's own file."""
+    inherited = picture(
+        rates={8: {LEADER_RATE: "5"}}, source="DYNAMIC_DEFAULT_BROKER_CONFIG", everywhere={LEADER_RATE: "5"}
+    )
+    static = picture(rates={8: {LEADER_RATE: "5"}}, source="STATIC_BROKER_CONFIG")
+    assert [(t.resource, t.stale) for t in standing_throttles(inherited)] == [("every broker", False)]
+    assert [(t.resource, t.stale) for t in standing_throttles(static)] == [("broker 8", False)]
+
+
+def test_what_the_ledger_holds_is_ballasts_own() -> None:
+    """A run between two moves, or a debt: nobody else's to clean, and no reason for attention."""
+    state = picture({LEADER_REPLICAS: "1:4"}, {8: {LEADER_RATE: "5"}})
+    held = {Setting("topic", "t", LEADER_REPLICAS), Setting("broker", "8", LEADER_RATE)}
+    assert [t.stale for t in standing_throttles(state)] == [True, True]
+    assert [t.stale for t in standing_throttles(state, held)] == [False, False]
+    assert cluster_status(state).stale_throttles
+    assert not cluster_status(state, held=held).stale_throttles
+
+
+def test_status_and_throttles_give_one_answer() -> None:
+    """Every setting of this cluster, needed or not, with the same word and the same sentence."""
+    state = picture({LEADER_REPLICAS: "1:4", FOLLOWER_REPLICAS: "2:6"}, {b: {LEADER_RATE: "5"} for b in range(1, 9)})
+    assert list(cluster_status(state).throttles) == judged_throttles(state, ())
+    assert {t.stale for t in cluster_status(state).throttles} == {True, False}
+
+
+@pytest.mark.parametrize("value", ["", " ", ","])
+def test_an_empty_list_is_no_throttle(value: str) -> None:
+    """It throttles nothing and is not shown; it is there to be cleaned, unless it was there before a run of ours."""
+    state = picture({LEADER_REPLICAS: value})
+    assert standing_throttles(state) == ()
+    assert not cluster_status(state).throttles
+    (empty,) = empty_lists(state)
+    assert empty.stale
+    assert empty.why == "empty: it names no replica and throttles nothing"
+    (held,) = empty_lists(state, {empty.setting})
+    assert not held.stale
+
+
+def test_a_topic_that_is_being_deleted_takes_its_settings_with_it() -> None:
+    """Nothing to show, nothing to clean."""
+    state = picture({LEADER_REPLICAS: "1:4", FOLLOWER_REPLICAS: ""}, deleting=True)
+    assert judged_throttles(state, ()) == []
+
+
+def given(s: Scene, kind: str, name: str, key: str, value: str) -> None:
+    """Somebody sets this."""
+    outcome = s.cluster.alter_configs([ConfigChange(ConfigResource(kind, name), key, "set", value)])
+    assert all(o.ok for o in outcome.values())
+
+
+def test_cleaning_takes_empty_lists_away_and_leaves_what_is_held() -> None:
+    """The stock tool's empty values go with the lists it left; a list that a run of ours still owes stays."""
+    s = scene({0: (1, 2), 1: (2, 3)})
+    s.world.add_topic("owed", {0: (1, 2)}, size_bytes=1)
+    s.world.add_topic("other", {0: (1, 2)}, size_bytes=1)
+    for name, key, value in (
+        (T, LEADER_REPLICAS, ""),
+        (T, FOLLOWER_REPLICAS, "0:1"),
+        ("owed", LEADER_REPLICAS, ""),
+        ("other", LEADER_REPLICAS, ""),
+    ):
+        given(s, "topic", name, key, value)
+    given(s, "broker", "1", FOLLOWER_RATE, "5")
+    given(s, "broker", "3", FOLLOWER_RATE, "6")
+    s.world.clock.sleep(5)
+    owed = Setting("topic", "owed", LEADER_REPLICAS)
+    s.journal.append([dump_held(owed, Held("", frozenset({"0:1"})))])
+    own = Hand(OpenCluster(s.cluster, "sim:1"), s.journal, s.driver, s.world.clock)
+    said = clear_left_behind(own, [T, "owed"])
+    assert len(said) == 3, said
+    assert f"removed topic {T} {LEADER_REPLICAS} = (empty)" in said
+    assert s.throttles() == {
+        f"topic owed {LEADER_REPLICAS}": "",
+        f"topic other {LEADER_REPLICAS}": "",
+        f"broker 3 {FOLLOWER_RATE}": "6",
+    }
