@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.containers.ballast_image import build
 from tests.containers.cluster import ContainerCluster
 from tests.containers.docker_host import DockerHost
 from tests.containers.proof import Lives
@@ -23,6 +25,20 @@ def docker_host() -> Iterator[DockerHost]:
     host = DockerHost.open()
     yield host
     host.close()
+
+
+@pytest.fixture(scope="session")
+def docker_client(docker_host: DockerHost) -> Iterator[Any]:
+    """A client of the run's Docker."""
+    client = docker_host.client()
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def ballast_image(docker_client: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Ballast's own image."""
+    return build(docker_client, tmp_path_factory.mktemp("image"))
 
 
 @pytest.fixture(scope="session")

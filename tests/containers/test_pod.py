@@ -6,13 +6,12 @@ import json
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.chart.conftest import EVERYTHING, one, render
-from tests.containers.ballast_image import build
 from tests.containers.docker_host import DockerHost
 from tests.containers.pod import NotUnderstood, Objects, as_container, probe_url
 
@@ -25,27 +24,13 @@ __all__ = ["render"]
 SECRETS = {"page-token": {"token": "a token of this test"}}
 
 
-@pytest.fixture(scope="module")
-def client(docker_host: DockerHost) -> Iterator[Any]:
-    """A client of the run's Docker."""
-    client = docker_host.client()
-    yield client
-    client.close()
-
-
-@pytest.fixture(scope="module")
-def image(client: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Ballast's own image."""
-    return build(client, tmp_path_factory.mktemp("image"))
-
-
 Run = Callable[..., Any]
 
 
 @pytest.fixture
-def run(client: Any, docker_host: DockerHost) -> Run:
+def run(docker_client: Any, docker_host: DockerHost) -> Run:
     """Start a container in the background."""
-    return lambda **arguments: client.containers.run(detach=True, labels=docker_host.labels, **arguments)
+    return lambda **arguments: docker_client.containers.run(detach=True, labels=docker_host.labels, **arguments)
 
 
 def get(url: str) -> tuple[int, str]:
@@ -90,11 +75,11 @@ def values(kraft: Sandbox, image: str, port: int) -> dict[str, Any]:
 
 
 def test_the_pod_runs_as_the_chart_renders_it(
-    kraft: Sandbox, run: Run, image: str, render: Callable[..., Any], tmp_path: Path
+    kraft: Sandbox, run: Run, ballast_image: str, render: Callable[..., Any], tmp_path: Path
 ) -> None:
     """Its probes turn well, it reads the cluster, its page has a token, SIGTERM ends it in time with code 0."""
     (port,) = free_ports(1)
-    rendered = render(values(kraft, image, port))
+    rendered = render(values(kraft, ballast_image, port))
     spec = one(rendered, "Deployment")["spec"]["template"]["spec"]
     arguments = as_container(spec, pod_name="shop-ballast-0", objects=objects_of(rendered), folder=tmp_path)
     container = run(**arguments)
@@ -124,11 +109,11 @@ def test_the_pod_runs_as_the_chart_renders_it(
 
 
 def test_a_one_shot_command_runs_from_the_same_chart(
-    kraft: Sandbox, run: Run, image: str, render: Callable[..., Any], tmp_path: Path
+    kraft: Sandbox, run: Run, ballast_image: str, render: Callable[..., Any], tmp_path: Path
 ) -> None:
     """The CronJob's pod prints the cluster's status and ends with 0."""
     (port,) = free_ports(1)
-    rendered = render(values(kraft, image, port))
+    rendered = render(values(kraft, ballast_image, port))
     spec = one(rendered, "CronJob")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     arguments = as_container(spec, pod_name="shop-once", objects=objects_of(rendered), folder=tmp_path)
     container = run(**arguments)
@@ -140,15 +125,15 @@ def test_a_one_shot_command_runs_from_the_same_chart(
         container.remove(force=True)
 
 
-def test_the_image_runs_as_nobody_and_holds_no_package_manager(client: Any, image: str) -> None:
+def test_the_image_runs_as_nobody_and_holds_no_package_manager(docker_client: Any, ballast_image: str) -> None:
     """It says its version without any right, and pip is not in it."""
-    said = client.containers.run(
-        image, ["--version"], remove=True, read_only=True, user="12345:12345", cap_drop=["ALL"]
+    said = docker_client.containers.run(
+        ballast_image, ["--version"], remove=True, read_only=True, user="12345:12345", cap_drop=["ALL"]
     )
     assert said.decode().startswith("ballast, version ")
-    assert client.images.get(image).attrs["Config"]["User"] == "65532:65532"
-    found = client.containers.run(
-        image, ["-c", "import importlib.util as u; print(u.find_spec('pip'))"], remove=True,
+    assert docker_client.images.get(ballast_image).attrs["Config"]["User"] == "65532:65532"
+    found = docker_client.containers.run(
+        ballast_image, ["-c", "import importlib.util as u; print(u.find_spec('pip'))"], remove=True,
         entrypoint=["/opt/ballast/bin/python"],
     )  # fmt: skip
     assert found.decode().strip() == "None"
