@@ -89,6 +89,7 @@ def test_interrupted_left_asked_to_cancel_and_rolled_back(at: Scene) -> None:
     assert at.replicas(large) == (1, 2)
     assert at.replicas(small) == (2, 3), "what has arrived stays"
     assert at.throttles(topic) == {}
+    at.finish("cancel", run.id)  # a run that has ended is not asked about
     at.finish("rollback", run.id, "--yes")
     assert at.replicas(small) == (1, 2)
     assert at.throttles(topic) == {}

@@ -152,6 +152,21 @@ def test_a_narrow_terminal_gets_the_columns_that_matter() -> None:
     assert "…" not in "".join(line for line in narrow.splitlines() if line.lstrip()[:1].isdigit())
 
 
+def test_sentences_break_between_words_on_a_terminal_and_stay_whole_in_a_pipe() -> None:
+    """The terminal itself would break them in the middle of a word; a program reads lines."""
+    found = cluster_status(state(row(0, 2, (1, 2), (1, 2))))
+    shown: dict[bool, list[str]] = {}
+    for terminal in (True, False):
+        out = io.StringIO()
+        screen = Console(file=out, width=80, force_terminal=terminal, color_system=None, _environ={"TERM": "xterm"})
+        draw(found, screen, limit=10)
+        shown[terminal] = out.getvalue().splitlines()
+    assert max(map(len, shown[True])) <= 80
+    whole = next(line for line in shown[False] if line.startswith("Leader imbalance"))
+    assert len(whole) > 80
+    assert " ".join(line.strip() for line in shown[True]).count(whole) == 1
+
+
 def test_a_name_that_is_too_wide_breaks_and_is_not_cut() -> None:
     """On a terminal narrower than what must be shown, lines break and every character is there."""
     picture = build("c", (broker(1),), (topic_throttle("0:1"),), [row(0, 1, (1,), (1,))])

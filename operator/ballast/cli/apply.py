@@ -12,7 +12,7 @@ import click
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.run_options import confirm, execution_options, lock_options, policy_from
 from ballast.cli.run_screen import say
-from ballast.cli.tables import human_bytes, output_option
+from ballast.cli.tables import human_bytes, human_many, output_option
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState
@@ -123,9 +123,9 @@ def outline(plan: Plan) -> str:
     free = sum(not m.adding for m in plan.moves)
     parts = []
     if len(plan.moves) > free:
-        parts.append(f"{len(plan.moves) - free} moves ({human_bytes(plan.bytes_moved)})")
+        parts.append(f"{human_many(len(plan.moves) - free, 'move')} ({human_bytes(plan.bytes_moved)})")
     if free:
-        parts.append(f"{free} moves that copy nothing")
+        parts.append(f"{human_many(free, 'move')} that cop{'ies' if free == 1 else 'y'} nothing")
     if plan.elections:
-        parts.append(f"{len(plan.elections)} elections")
+        parts.append(human_many(len(plan.elections), "election"))
     return f"{plan.intent}: " + ", ".join(parts)

@@ -37,7 +37,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "verify": Entry("ballast.cli.verify:verify", "Act", "Compare the cluster with a plan or a run."),
     "throttles": Entry("ballast.cli.throttles:throttles", "Act", "List, clean and set replication throttles."),
     "elect": Entry("ballast.cli.elect:elect", "Act", "Give leadership back to the preferred leaders."),
-    "runs": Entry("ballast.cli.runs:runs", "Act", "List runs, tell the story of one, go on with one that was left."),
+    "runs": Entry("ballast.cli.runs:runs", "Act", "List runs, tell the story of one, go on with one left open."),
     "cancel": Entry("ballast.cli.runs:cancel", "Act", "Stop a run: take back what is in flight."),
     "rollback": Entry("ballast.cli.runs:rollback", "Act", "Undo a run from the journal alone."),
     "run": Entry("ballast.cli.run:run", "Run", "The daemon: observe, decide, act, report."),

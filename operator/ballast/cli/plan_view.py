@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_count, render_table
+from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_count, human_many, render_table
 
 if TYPE_CHECKING:
     from ballast.core.plan import Move, Plan
@@ -53,14 +53,14 @@ def headline(plan: Plan) -> str:
     s = plan.summary
     parts = []
     if s.get("replica_moves"):
-        parts.append(f"copy {s['replica_moves']:,} replicas ({human_bytes(plan.bytes_moved)})")
+        parts.append(f"copy {human_many(s['replica_moves'], 'replica')} ({human_bytes(plan.bytes_moved)})")
     if s.get("reorders"):
-        parts.append(f"reorder {s['reorders']:,} replica lists (free)")
+        parts.append(f"reorder {human_many(s['reorders'], 'replica list')} (free)")
     removed = sum(1 for m in plan.moves if m.removing and not m.adding)
     if removed:
-        parts.append(f"drop replicas of {removed:,} partitions")
+        parts.append(f"drop replicas of {human_many(removed, 'partition')}")
     if plan.elections:
-        parts.append(f"hold {len(plan.elections):,} elections (free)")
+        parts.append(f"hold {human_many(len(plan.elections), 'election')} (free)")
     end = "" if plan.status == "complete" else "; this does not reach everything, see below"
     return f"{plan.intent}: {', '.join(parts) or 'nothing that can be done'}{end}."
 
@@ -70,6 +70,8 @@ def cost_lines(plan: Plan, rate_bytes_per_s: int) -> list[str]:
     if not any(m.adding for m in plan.moves):
         return ["No byte moves."] if plan.moves or plan.elections else []
     if plan.bytes_moved == 0:
+        if all(m.size_bytes == 0 for m in plan.moves if m.adding):
+            return ["Only partitions without any data move, so no bytes."]
         return ["No size is known, so neither bytes nor time can be told."]
     lines = []
     moved = _exact(plan.bytes_moved)
@@ -140,7 +142,7 @@ def _resources(resources: list[dict[str, Any]], width: int) -> Any:
 
 
 def _outside(count: int) -> Cell:
-    return Cell(f"{count} brokers" if count else "none", "yellow" if count else "green")
+    return Cell(human_many(count, "broker") if count else "none", "yellow" if count else "green")
 
 
 def _brokers(brokers: list[dict[str, Any]], resources: list[dict[str, Any]], width: int) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ballast.cli.run_screen import carry_out, human_time, say, screen_for
-from ballast.cli.tables import human_bytes
+from ballast.cli.tables import human_bytes, human_many
 
 if TYPE_CHECKING:
     from ballast.core.plan import Plan
@@ -97,8 +97,8 @@ def tell(result: RunResult, *, output: str) -> None:
         say(f"  {ending.subject}: {ending.outcome}{f', {ending.detail}' if ending.detail else ''}")
     if len(result.endings) > ENDINGS_SHOWN:
         say(f"  … and {len(result.endings) - ENDINGS_SHOWN} more: ballast runs show {result.run_id}")
-    counts = [f"{result.verified} moves verified"]
-    counts += [f"{result.elections_held} elections held"] if result.elections_held else []
+    counts = [f"{human_many(result.verified, 'move')} verified"]
+    counts += [f"{human_many(result.elections_held, 'election')} held"] if result.elections_held else []
     counts += [f"{result.rolled_back} rolled back"] if result.rolled_back else []
     counts += [f"{result.failed} ended otherwise"] if result.failed else []
     counts += [f"{result.left} still open"] if result.left else []

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import click
 
-from ballast.cli.tables import human_bytes, print_json_line
+from ballast.cli.tables import human_bytes, human_many, print_json_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -77,8 +77,8 @@ def sentence(happening: Happening) -> str | None:
     match happening:
         case events.RunBegan(run, resumed):
             verb = "taken up again" if resumed else "begins"
-            elections = f", {len(run.elections)} elections" if run.elections else ""
-            return f"Run {run.id} {verb}: {run.intent} ({len(run.moves)} moves{elections})."
+            elections = f", {human_many(len(run.elections), 'election')}" if run.elections else ""
+            return f"Run {run.id} {verb}: {run.intent} ({human_many(len(run.moves), 'move')}{elections})."
         case events.MoveChanged(name, _, after, outcome, detail) if after in {Stage.STALLED, Stage.FAILED}:
             return f"{name} {after.value}{f' ({outcome})' if outcome else ''}: {detail}"
         case events.Refusing(verdicts):
@@ -260,10 +260,10 @@ def _bars(p: Progress) -> Any:
     if len(moves) > MOVES_SHOWN:
         table.add_row(Text(f"… {len(moves) - MOVES_SHOWN} more"), "", "", "")
     whole = Table.grid(padding=(0, 1))
-    bar = ProgressBar(total=max(p.bytes_total, 1), completed=p.bytes_done, width=40)
-    whole.add_row(Text("all", style="bold"), bar, Text(progress_line(p)))
+    whole.add_row(Text("all", style="bold"), ProgressBar(total=max(p.bytes_total, 1), completed=p.bytes_done, width=40))
     refusals = [Text(f"waiting: {r}", style="yellow") for r in p.refusals[:2]]
-    return Group(table, *refusals, whole)
+    # Below the bar and not beside it: together they are wider than many terminals, and the line's length changes all the time.
+    return Group(table, *refusals, whole, Text(progress_line(p)))
 
 
 def screen_for(output: str) -> Screen:

@@ -302,6 +302,8 @@ def _wish(
                 run = left[-1]
             else:
                 run = find_run(log, run_id)
+            if run.ended and wish.value == "cancel":
+                return _too_late(run)
             confirm(f"{wish.value.capitalize()} run {run.id} ({run.intent})?", yes=yes)
             if not run.ended and (told := _ask_holder(log, run, wish)) is not None:
                 return told
@@ -323,14 +325,18 @@ def _do(own: Hand, run: Run, wish: Wish, *, output: str) -> int:
     if not run.ended:
         return resume_run(own, run, output=output, wish=wish)
     if wish is not Wishes.ROLLBACK:
-        say(f"Run {run.id} has ended already ({run.status.value}); ballast rollback {run.id} would undo it.")
-        return 0
+        return _too_late(run)
     own.driver.pay_debts()
     screen = screen_for(output)
     own.driver.listen(screen)
     result = carry_out(lambda: own.rollback(run), own.driver, screen)
     tell(result, output=output)
     return result.exit_code
+
+
+def _too_late(run: Run) -> int:
+    say(f"Run {run.id} has ended already ({run.status.value}); ballast rollback {run.id} would undo it.")
+    return 0
 
 
 def _ask_holder(log: Journal, run: Run, wish: Wish) -> int | None:

@@ -28,7 +28,7 @@ STEPS: Final[tuple[tuple[str, Sequence[str]], ...]] = (
     ("Leaders have piled up, and broker 5 is new and empty:", ["status"]),
     ("The cheapest plan that levels it. Nothing has changed yet:", ["plan", "level", "--save", PLAN]),
     ("Carried out: journaled, throttled, verified:", ["apply", PLAN, "--yes"]),
-    ("Level:", ["status"]),
+    ("Level. New are only the journal's two small topics, and two that Kafka itself keeps:", ["status"]),
 )
 """What the demo shows, in order: a sentence, and the command line behind ``ballast``."""
 
@@ -63,14 +63,15 @@ def run(*, keep: bool) -> None:
                 show(words, Path(scratch))
         if keep:
             sandbox.keeper.disown()
-            tell("The sandbox stays. Look around, then: ballast sandbox down")
-        else:
-            tell(
-                f"Done in {time.monotonic() - started:.0f} s; the sandbox is gone. `ballast sandbox demo --keep` keeps it."
-            )
     finally:
         if not keep:
             sandbox.down()
+    if keep:
+        tell("The sandbox stays. Look around, then: ballast sandbox down")
+    else:
+        tell(
+            f"Done in {time.monotonic() - started:.0f} s; the sandbox is gone. `ballast sandbox demo --keep` keeps it."
+        )
 
 
 def show(words: Sequence[str], folder: Path) -> None:

@@ -13,6 +13,7 @@ from ballast.cli.tables import (
     Row,
     human_bytes,
     human_count,
+    human_many,
     human_names,
     human_percent,
     known,
@@ -140,12 +141,14 @@ def _when(taken_at_ms: int) -> str:
 
 def draw(status: ClusterStatus, screen: Any, *, limit: int | None) -> None:
     """Print it on a rich console, at most ``limit`` partitions of each kind by name."""
-    screen.print(_headline(status), soft_wrap=True)
+    # A terminal would break the line in the middle of a word; a pipe gets each sentence whole.
+    whole = not screen.is_terminal
+    screen.print(_headline(status), soft_wrap=whole)
     screen.print()
     screen.print(render_table(_BROKER_COLUMNS, [_broker_row(b) for b in status.brokers], screen.width))
     screen.print()
     for cell in _findings(status, limit):
-        screen.print(cell.text, style=cell.style or None, markup=False, soft_wrap=True)
+        screen.print(cell.text, style=cell.style or None, markup=False, soft_wrap=whole)
     if status.moving:
         screen.print()
         shown = status.moving[:limit]
@@ -161,7 +164,7 @@ def draw(status: ClusterStatus, screen: Any, *, limit: int | None) -> None:
         screen.print(render_table(_THROTTLE_COLUMNS, rows, screen.width))
     for gap in status.gaps:
         screen.print(
-            f"not known: {gap.missing} of {gap.subject} ({gap.reason})", style="yellow", markup=False, soft_wrap=True
+            f"not known: {gap.missing} of {gap.subject} ({gap.reason})", style="yellow", markup=False, soft_wrap=whole
         )
 
 
@@ -171,8 +174,8 @@ def _headline(status: ClusterStatus) -> str:
     controller = status.controller_id if status.controller_id >= 0 else UNKNOWN_TEXT
     return (
         f"Cluster {status.cluster_id}: Kafka {status.kafka_version or UNKNOWN_TEXT}, {mode}, controller {controller}; "
-        f"{alive} of {len(status.brokers)} brokers alive, {_many(status.topics, 'topic')}, "
-        f"{_many(status.partitions, 'partition')}, {_many(status.replicas, 'replica')}"
+        f"{alive} of {len(status.brokers)} brokers alive, {human_many(status.topics, 'topic')}, "
+        f"{human_many(status.partitions, 'partition')}, {human_many(status.replicas, 'replica')}"
     )
 
 
@@ -247,10 +250,6 @@ def _findings(status: ClusterStatus, limit: int | None) -> Iterator[Cell]:
         yield Cell(f"Also {does} here: {other.name} ({other.evidence}).")
     if not sick.any and not status.dead_brokers:
         yield Cell("Every partition has its leader and all its replicas in sync.", "green")
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _s(items: Sequence[object]) -> str:

@@ -117,6 +117,11 @@ def human_count(figure: int) -> str:
     return UNKNOWN_TEXT if figure < 0 else f"{figure:,}"
 
 
+def human_many(count: int, noun: str) -> str:
+    """``1`` and ``move`` as ``1 move``, ``1234`` as ``1,234 moves``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def human_bytes(figure: float) -> str:
     """``1536`` as ``1.5 KiB``."""
     if figure < 0:

@@ -14,8 +14,8 @@ def read_books(scene: Scene) -> str:
     history, debts = tuple(scene.hands.history()), scene.hands.throttle_debts()
     scene.memory.journaled = open_moves(scene, scene.letters.read())
     scene.board.publish(history=history, throttle_debts=debts)
-    owed = f" {debts} throttles are still to be taken back." if debts else ""
-    return f"{len(history)} runs have ended.{owed}"
+    owed = f" {debts} throttle{'s are' if debts > 1 else ' is'} still to be taken back." if debts else ""
+    return f"{len(history)} run{' has' if len(history) == 1 else 's have'} ended.{owed}"
 
 
 def show_run(scene: Scene) -> str:

@@ -53,15 +53,16 @@ def test_plain_lines_name_the_run(capsys: pytest.CaptureFixture[str]) -> None:
     run_with(screen)
     screen.draw()
     captured = capsys.readouterr()
-    assert "Run r begins: test (1 moves)." in captured.err
+    assert "Run r begins: test (1 move)." in captured.err
     assert "0 of 1 moves done" in captured.err
     assert captured.out == ""
 
 
-def test_bars_show_the_move_and_the_whole() -> None:
-    """On a terminal each move in flight has a bar, and so has the whole, with rate and time left."""
+@pytest.mark.parametrize("width", [80, 140])
+def test_bars_show_the_move_and_the_whole(width: int) -> None:
+    """On a terminal each move in flight has a bar, and so has the whole, with rate and time left; none of it is broken."""
     out = io.StringIO()
-    screen = LiveScreen(Console(file=out, force_terminal=True, width=120, _environ={"TERM": "xterm"}))
+    screen = LiveScreen(Console(file=out, force_terminal=True, width=width, _environ={"TERM": "xterm"}))
     s = scene()
 
     class Both:
@@ -76,6 +77,7 @@ def test_bars_show_the_move_and_the_whole() -> None:
     with screen.shown():
         s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 100 * MB)), THROTTLED, run_id="r")
     text = out.getvalue()
+    assert "0 of 1 moves done, 1 in flight" in text
     assert "t-0" in text
     assert "MiB/s" in text
     assert "left" in text

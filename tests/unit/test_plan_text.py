@@ -1,0 +1,37 @@
+"""What a plan says of its cost, to people."""
+
+from __future__ import annotations
+
+import pytest
+
+from ballast.cli.plan_view import cost_lines, headline
+from ballast.core.cluster import UNKNOWN
+from ballast.core.plan import Move, Plan
+
+RATE = 1 << 20
+
+
+def plan(*sizes: int) -> Plan:
+    """A replica of each of these sizes goes from broker 2 to broker 3."""
+    moves = tuple(Move("t", p, (1, 2), (1, 3), size) for p, size in enumerate(sizes))
+    return Plan("level", "c", "f", moves, summary={"replica_moves": len(moves)})
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ((0, 0), "Only partitions without any data move, so no bytes."),
+        ((UNKNOWN,), "No size is known, so neither bytes nor time can be told."),
+        ((0, UNKNOWN), "No size is known, so neither bytes nor time can be told."),
+        ((0, 1 << 20), "Moves 1.000 MiB."),
+    ],
+)
+def test_an_empty_partition_is_told_from_one_of_unknown_size(sizes: tuple[int, ...], said: str) -> None:
+    """Nothing to copy is a figure; not knowing is none."""
+    assert cost_lines(plan(*sizes), RATE) == [said]
+
+
+def test_one_of_a_thing_is_not_many() -> None:
+    """The sentence is one that a person would write."""
+    assert headline(plan(0)) == "level: copy 1 replica (0 B)."
+    assert headline(plan(0, 0)) == "level: copy 2 replicas (0 B)."
