@@ -79,7 +79,9 @@ def sentence(happening: Happening) -> str | None:
             verb = "taken up again" if resumed else "begins"
             elections = f", {human_many(len(run.elections), 'election')}" if run.elections else ""
             return f"Run {run.id} {verb}: {run.intent} ({human_many(len(run.moves), 'move')}{elections})."
-        case events.MoveChanged(name, _, after, outcome, detail) if after in {Stage.STALLED, Stage.FAILED}:
+        case events.MoveChanged(name, before, after, outcome, detail) if (
+            after in {Stage.STALLED, Stage.FAILED} or before is after
+        ):
             return f"{name} {after.value}{f' ({outcome})' if outcome else ''}: {detail}"
         case events.Refusing(verdicts):
             if not verdicts:

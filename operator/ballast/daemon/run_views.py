@@ -64,7 +64,7 @@ def debts_in(records: Iterable[Record]) -> tuple[Setting, ...]:
 def _sentence(run: Run, flying: list[MoveRun], note: str) -> str:
     if run.ended:
         return ""
-    stalled = [m for m in flying if m.stage is Stage.STALLED]
+    stalled = [m for m in flying if m.stands]
     if stalled:
         return f"{len(stalled)} of {len(flying)} moves in flight are stalled: {stalled[0].detail or 'no progress'}"
     if flying:

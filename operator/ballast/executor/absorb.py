@@ -12,7 +12,7 @@ from typing import Final
 
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.executor.observation import Picture, target
-from ballast.executor.patience import marked, overdue
+from ballast.executor.patience import marked, overdue, placed_on
 from ballast.executor.relocation import between_dirs, stopped_on
 from ballast.executor.run import FINAL, ElectionStage, MoveRun, Now, Phase, Run, Stage, with_moves
 from ballast.executor.stalls import is_broken, stall_cause
@@ -57,6 +57,8 @@ def _absorb_move(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
         seen = _progress(run, seen, picture, now)
         if seen.stage in {Stage.MOVING, Stage.STALLED}:
             seen = _stall(run, seen, picture, now)
+        elif seen.stage is Stage.RELOCATING:
+            seen = _stand(run, seen, picture, now)
     return seen
 
 
@@ -189,8 +191,11 @@ def _relocating(m: MoveRun, look: _Look) -> MoveRun:
     if look.picture.logs is None:
         return m
     if not misplaced(m, look.picture):
-        return move_to(m, Stage.MOVED, look.now)
-    stopped = None if look.run.phase is Phase.CANCELLING else stopped_on(m, look.picture)
+        # What a broker that is dead or silent holds is not known, and so not right.
+        unknown = placed_on(m).keys() - look.picture.logs.keys()
+        return m if unknown else move_to(m, Stage.MOVED, look.now)
+    ours = m.given_up or look.run.phase is Phase.CANCELLING
+    stopped = None if ours else stopped_on(m, look.picture)
     if stopped is not None:
         detail = f"Its copy on broker {stopped} is gone: somebody stopped it, or the log dir has failed."
         return move_to(m, Stage.FAILED, look.now, outcome="log-dir", detail=detail)
@@ -239,8 +244,11 @@ def _progress(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
 
 def _copied(m: MoveRun, picture: Picture) -> tuple[int, int]:
     """Bytes at their destinations, and bytes that belong there."""
-    if not m.move.adding:
-        return between_dirs(m, picture) or (m.copied_bytes, m.total_bytes)
+    if m.stage is Stage.RELOCATING or not m.move.adding:
+        # What has come from other brokers has arrived; what belongs in other log dirs comes on top of it.
+        arrived = max(picture.sizes.get(m.move.name, 0), m.move.size_bytes, 0) * len(m.move.adding)
+        figures = between_dirs(m, picture)
+        return (m.copied_bytes, m.total_bytes) if figures is None else (arrived + figures[0], arrived + figures[1])
     logs = picture.logs or {}
     if any(b not in logs for b in m.move.adding):
         # What a silent broker holds is not known, which is not nothing.
@@ -273,6 +281,21 @@ def _stall(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
         return replace(stalled, grown_at_s=m.grown_at_s, cause=cause.code)
     # The figures in the sentence change with every reading; only another cause is news that belongs in the journal.
     return m if cause.code == m.cause else replace(m, detail=cause.detail, cause=cause.code)
+
+
+def _stand(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
+    """The same for copies between log dirs, which have no stage of their own for it; what was given up stays so."""
+    unread = picture.logs is None and not picture.alive.isdisjoint(placed_on(m))
+    if unread or m.given_up or run.phase is Phase.CANCELLING:
+        return m
+    late = overdue(run, m, UNKNOWN, now)
+    idle = now.s - m.grown_at_s >= run.policy.stall_after_s
+    if not (late or idle):
+        return m if m.named_s is None else replace(m, named_s=None, cause="", detail="")
+    cause = stall_cause(run, m, picture, crawling="" if idle else late)
+    if cause.code == m.cause:
+        return m
+    return replace(m, named_s=now.s if m.named_s is None else m.named_s, cause=cause.code, detail=cause.detail)
 
 
 def _absorb_elections(run: Run, now: Now) -> Run:

@@ -21,7 +21,7 @@ from ballast.core.throttles import (
 )
 from ballast.executor.absorb import misplaced
 from ballast.executor.observation import Picture
-from ballast.executor.relocation import STAYS, taken_back
+from ballast.executor.relocation import STAYS, is_given_up, taken_back
 from ballast.executor.run import (
     FINAL,
     HOLDS_THROTTLE,
@@ -136,12 +136,15 @@ def _place(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
     changed: dict[TopicPartition, MoveRun] = {}
     places: dict[tuple[TopicPartition, int], str] = {}
     for name, m in run.moves.items():
-        if m.move.log_dirs is None or picture.logs is None or m.retry_at_s > now.s:
+        if m.move.log_dirs is None or m.stage not in {Stage.MOVED, Stage.RELOCATING}:
             continue
-        if m.stage not in {Stage.MOVED, Stage.RELOCATING}:
+        if m.stage is Stage.RELOCATING and run.phase is Phase.CANCELLING:
+            changed[name] = taken_back(replace(m, given_up=False), picture, now, places)
             continue
-        if run.phase is Phase.CANCELLING and m.stage is Stage.RELOCATING:
-            changed[name] = taken_back(m, picture, now, places)
+        if m.stage is Stage.RELOCATING and is_given_up(run, m, now):
+            changed[name] = taken_back(replace(m, given_up=True), picture, now, places)
+            continue
+        if picture.logs is None or m.retry_at_s > now.s:
             continue
         wrong = misplaced(m, picture)
         if m.stage is Stage.RELOCATING:

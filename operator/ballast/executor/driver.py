@@ -289,7 +289,7 @@ class Driver:
             for name, m in after.moves.items():
                 was = before.moves[name]
                 # Another cause of the same stall is news as well.
-                if was.stage is not m.stage or (m.stage is Stage.STALLED and was.cause != m.cause):
+                if was.stage is not m.stage or (m.stands and was.cause != m.cause):
                     self._listener.hear(MoveChanged(name, was.stage, m.stage, m.outcome, m.detail))
         if before.verdicts != after.verdicts:
             self._listener.hear(Refusing(after.verdicts))

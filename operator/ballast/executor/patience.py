@@ -3,7 +3,8 @@
 A move is measured in *legs* of a tenth of its bytes.  For the next leg it has ``policy.timeout_slack`` times what the leg
 takes at its share of the throttle, and never less than ``policy.timeout_floor_s``; where no throttle is set it is expected
 to make ``policy.least_bytes_per_s``.  Every leg that is done starts the clock anew, so a large move is not ended for being
-large and a crawling one is not kept alive by single bytes.  Pure.
+large and a crawling one is not kept alive by single bytes.  Copies between the log dirs of a broker have their time by the
+same rule and their own rate.  Pure.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Final
 
+from ballast.core.stock_json import ANY_LOG_DIR
 from ballast.core.throttles import mb
 from ballast.executor.run import IN_FLIGHT, MoveRun, Now, Run, Stage
 from ballast.executor.speeds import broker_rates
@@ -57,9 +59,33 @@ def share_bytes_per_s(run: Run, m: MoveRun, leader: int) -> float:
     return min(shares, default=least) * max(len(m.move.adding), 1)
 
 
+def dir_share_bytes_per_s(run: Run, m: MoveRun) -> float:
+    """The same for its copies between log dirs: the broker's rate for these, divided among the moves that copy there.
+
+    That one copy after the other gets it is the careful side.
+    """
+    rate = run.policy.log_dir_throttle_bytes_per_s
+    if rate is None:
+        return float(run.policy.least_bytes_per_s)
+    sharing = Counter(b for o in run.moves.values() if o.stage is Stage.RELOCATING for b in placed_on(o))
+    return rate / max((sharing[b] for b in placed_on(m)), default=1)
+
+
+def placed_on(m: MoveRun) -> dict[int, str]:
+    """Brokers that the move names a log dir for, and which."""
+    return {b: path for b, path in zip(m.move.new, m.move.log_dirs or (), strict=False) if path != ANY_LOG_DIR}
+
+
+def _share(run: Run, m: MoveRun, leader: int) -> tuple[float, bool]:
+    """Bytes/s that it is expected to make, and whether a throttle is what says so."""
+    if m.stage is Stage.RELOCATING:
+        return dir_share_bytes_per_s(run, m), run.policy.log_dir_throttle_bytes_per_s is not None
+    return share_bytes_per_s(run, m, leader), run.policy.throttled
+
+
 def allowed_s(run: Run, m: MoveRun, leader: int) -> float:
     """Seconds that the next leg may take."""
-    due = run.policy.timeout_slack * leg_bytes(m) / share_bytes_per_s(run, m, leader)
+    due = run.policy.timeout_slack * leg_bytes(m) / _share(run, m, leader)[0]
     return max(run.policy.timeout_floor_s, due)
 
 
@@ -78,8 +104,8 @@ def overdue(run: Run, m: MoveRun, leader: int, now: Now) -> str:
     if passed < run.policy.timeout_floor_s or passed < (allowed := allowed_s(run, m, leader)):
         return ""
     done, leg = max(0, m.mark_left_bytes - m.left_bytes), leg_bytes(m)
-    share = share_bytes_per_s(run, m, leader)
-    source = "its share of the throttle is" if run.policy.throttled else "without a throttle it is expected to make"
+    share, throttled = _share(run, m, leader)
+    source = "its share of the throttle is" if throttled else "without a throttle it is expected to make"
     return (
         f"{mb(done)} have arrived in {passed:.0f} s, and {mb(leg)} were due within {allowed:.0f} s "
         f"({source} {mb(share)}/s); {mb(m.left_bytes)} are left."

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from ballast.core.cluster import TopicPartition
 from ballast.executor.observation import Picture
-from ballast.executor.run import MoveRun, Now, Stage
+from ballast.executor.patience import placed_on
+from ballast.executor.run import MoveRun, Now, Run, Stage
 from ballast.executor.transitions import move_to
 from ballast.ports.cluster import BrokerLogs
 
@@ -18,34 +19,41 @@ QUIET_S = 5.0
 """How long an order that was journaled and perhaps sent late has to show before its absence counts."""
 
 STAYS = "The run was cancelled before its replicas were in the log dirs asked for."
+GOES_ON = "Broker {} is not alive and was not told to stop: its copy to {} may go on when it returns."
+
+
+def is_given_up(run: Run, m: MoveRun, now: Now) -> bool:
+    """Has it stood still, or crawled, for longer than the run waits?"""
+    patience = run.policy.cancel_stalled_after_s
+    return m.given_up or (patience is not None and m.named_s is not None and now.s - m.named_s >= patience)
 
 
 def taken_back(m: MoveRun, picture: Picture, now: Now, places: dict[tuple[TopicPartition, int], str]) -> MoveRun:
-    """A relocation of a cancelled run: its copies are stopped through ``places``; it ends when none is left.
+    """A relocation that was cancelled or given up: its copies are stopped through ``places``; it ends when none is left.
 
     Replicas that have reached their log dir stay there, as moves that have arrived do.
     """
-    if picture.logs is None or m.retry_at_s > now.s:
+    wanted = placed_on(m)
+    logs = picture.logs or {}
+    if m.retry_at_s > now.s:
         return m
-    unread = False
-    copies: dict[int, str] = {}
-    for broker, path in zip(m.move.new, m.move.log_dirs or (), strict=False):
-        logs = picture.logs.get(broker)
-        if logs is None:
-            unread |= path != "any" and broker in picture.alive
-        elif (home := home_of(logs, m.move.name, copied_to=path)) is not None:
-            copies[broker] = home
-    if copies:
-        places.update({(m.move.name, b): home for b, home in copies.items()})
+    orders = {b: home for b, path in wanted.items() if b in logs and (home := home_of(logs[b], m.move.name, path))}
+    if orders:
+        places.update({(m.move.name, b): home for b, home in orders.items()})
         return replace(m, retry_at_s=now.s + QUIET_S)
-    if unread or now.s - m.entered_s < QUIET_S:
+    silent = [b for b in wanted if b not in logs]
+    if not picture.alive.isdisjoint(silent) or now.s - m.entered_s < QUIET_S:
         return m
+    if silent:
+        return move_to(m, Stage.FAILED, now, outcome="log-dir", detail=GOES_ON.format(silent[0], wanted[silent[0]]))
+    why = m.detail if m.given_up else ""
     if m.move.old == m.move.new:
-        return move_to(m, Stage.ROLLED_BACK, now, outcome="rolled-back")
-    return move_to(m, Stage.FAILED, now, outcome="log-dir", detail=STAYS)
+        outcome = "timed-out" if m.given_up else "rolled-back"
+        return move_to(m, Stage.ROLLED_BACK, now, outcome=outcome, detail=why)
+    return move_to(m, Stage.FAILED, now, outcome="log-dir", detail=why or STAYS)
 
 
-def home_of(logs: BrokerLogs, name: TopicPartition, *, copied_to: str) -> str | None:
+def home_of(logs: BrokerLogs, name: TopicPartition, copied_to: str) -> str | None:
     """Where a replica lies that the broker is copying to this log dir; None where it is making no such copy."""
     places = logs.replicas.get(name, ())
     if not any(p.is_future and p.log_dir == copied_to for p in places):

@@ -124,13 +124,22 @@ class MoveRun:
     cancel_taken: bool = False
     """The controller has answered the cancel with yes."""
     cause: str = ""
-    """For a stalled move, the code of the cause that ``detail`` tells: see ``stalls.CAUSES``."""
+    """For a move that stands still, the code of the cause that ``detail`` tells: see ``stalls.CAUSES``."""
+    named_s: float | None = None
+    """For a copy between log dirs that stands still or is over its time: when that was found."""
+    given_up: bool = False
+    """Copies between log dirs that were given up are being stopped: see ``relocation``."""
     absent_since_s: float | None = None
     """Monotonic time since when the cluster no longer lists it and metadata does not show it done."""
 
     def taken_up(self, now: Now) -> MoveRun:
         """The move with every wait begun now: what a process that begins with it knows."""
         return replace(self, entered_s=now.s, grown_at_s=now.s, mark_s=now.s, mark_left_bytes=self.left_bytes)
+
+    @property
+    def stands(self) -> bool:
+        """It stands still or is over its time, and ``detail`` says why."""
+        return self.stage is Stage.STALLED or self.named_s is not None
 
     @property
     def left_bytes(self) -> int:

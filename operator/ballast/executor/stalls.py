@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 from ballast.core.cluster import UNKNOWN
 from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, Setting, mb, shortfall
 from ballast.executor.observation import Picture
-from ballast.executor.run import MoveRun, Run
+from ballast.executor.patience import placed_on
+from ballast.executor.run import MoveRun, Run, Stage
 from ballast.ports.cluster import PartitionState, ReplicaLog
 
 CAUSES: Final[Mapping[str, str]] = {
@@ -26,6 +27,7 @@ CAUSES: Final[Mapping[str, str]] = {
     "not-created": "a destination answers and has not created the replica",
     "not-admitted": "every byte has arrived, and the leader does not take the copy into the ISR",
     "slow": "bytes arrive, far fewer than the rate in force would let through",
+    "log-dir-copy": "a broker answers and does not copy its replica to the other log dir",
     "fetch-errors": "the destination is alive, has room and is not held back, and nothing arrives",
 }
 """Every cause of a stall and what it means."""
@@ -69,6 +71,37 @@ def stall_cause(run: Run, m: MoveRun, picture: Picture, *, crawling: str = "") -
     """The first cause that the picture proves."""
     case = _Case(run, m, picture, crawling)
     return next(cause for judge in _JUDGES if (cause := judge(case)) is not None)
+
+
+def _between_dirs(case: _Case) -> Cause | None:
+    """A replica that is to change its log dir needs nothing but its own broker."""
+    m, picture = case.m, case.picture
+    if m.stage is not Stage.RELOCATING:
+        return None
+    for broker, path in placed_on(m).items():
+        if broker not in picture.alive:
+            said = f"Broker {broker}, which is to copy it to {path}, is not alive; the copy goes on when it returns."
+            return Cause("destination-dead", said)
+        logs = (picture.logs or {}).get(broker)
+        if logs is None:
+            return Cause(
+                "destination-silent",
+                f"Broker {broker}, which is to copy it to {path}, counts as alive and does not answer: it may be frozen or cut "
+                "off. Restart the broker if it does not come back.",
+            )
+        failed = next((d for d in logs.dirs if d.error and d.path == path), None)
+        if failed is not None:
+            return Cause(
+                "log-dir-failed",
+                f"Log dir {path} of broker {broker} has failed ({failed.error}), as a disk does that is full or broken: "
+                "make room or replace it and restart the broker, or cancel.",
+            )
+    where = ", ".join(f"{path} of broker {broker}" for broker, path in placed_on(m).items())
+    return _slow(case) or Cause(
+        "log-dir-copy",
+        f"Nothing arrives in {where}, although it answers; {mb(m.left_bytes)} are left. Look for errors of {m.move.name} in the "
+        "broker's log (ReplicaAlterLogDirsThread), and whether somebody has set replica.alter.log.dirs.io.max.bytes.per.second.",
+    )
 
 
 def _brokers(case: _Case) -> Cause | None:
@@ -171,6 +204,7 @@ def _fetch_errors(case: _Case) -> Cause:
 
 
 _JUDGES: Final[tuple[Callable[[_Case], Cause | None], ...]] = (
+    _between_dirs,
     _brokers,
     _disks,
     _throttle,

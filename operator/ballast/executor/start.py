@@ -70,7 +70,7 @@ def in_turn(ready: list[MoveRun], active: list[MoveRun]) -> list[MoveRun]:
     still for days and holds nothing up.
     """
     others = [m for m in ready if m.move.topic not in STANDS_ON]
-    busy = any(m.move.topic not in STANDS_ON and m.stage is not Stage.STALLED for m in active)
+    busy = any(m.move.topic not in STANDS_ON and not m.stands for m in active)
     return others if others or busy else ready
 
 

@@ -143,6 +143,8 @@ def move_to(m: MoveRun, stage: Stage, now: Now, *, outcome: str = "", detail: st
         grown_at_s=now.s,
         absent_since_s=None,
         cause="",
+        named_s=None,
+        given_up=False,
     )
     # The clock of a move goes on while it stands still, or it could stall and recover without end.
     return entered if {m.stage, stage} == {Stage.MOVING, Stage.STALLED} else entered.taken_up(now)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.executor.scenes import MB, Ears, Scene, T, holder
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
+from ballast.core.throttles import LOG_DIR_RATE
 from ballast.executor.driver import Driver
-from ballast.executor.events import Progressed, RunResult
+from ballast.executor.events import MoveChanged, Progressed, RunResult
 from ballast.executor.machine import Wish
 from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.run import Stage
+from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.sim import SimBroker, SimClock, SimCluster, SimWorld
 from ballast.sim.journal import JournalStore, MemoryJournal
 
@@ -18,8 +23,7 @@ T0 = TopicPartition(T, 0)
 SLOW = ExecutionPolicy(log_dir_throttle_bytes_per_s=MB // 10)
 
 
-@pytest.fixture
-def two_dirs() -> Scene:
+def two_dirs_scene() -> Scene:
     """Brokers with two log dirs each; all data lies in the first."""
     brokers = [SimBroker(id=i, rack=f"r{i}", nic_bytes_per_s=10 * MB, dir_bytes=(1e10, 1e10)) for i in (1, 2, 3)]
     world = SimWorld(SimClock(), brokers)
@@ -29,6 +33,12 @@ def two_dirs() -> Scene:
     journal.acquire(holder("first"))
     cluster, ears = SimCluster(world), Ears()
     return Scene(world, cluster, store, journal, ears, Driver(cluster, journal, world.clock, ears))
+
+
+@pytest.fixture
+def two_dirs() -> Scene:
+    """The scene for the tests that take it from here."""
+    return two_dirs_scene()
 
 
 def cancelled(s: Scene, move: Move, *, after_s: float) -> RunResult:
@@ -88,3 +98,75 @@ def test_bytes_between_log_dirs_are_counted(two_dirs: Scene) -> None:
     assert done == sorted(done)
     assert 0 < done[len(done) // 2] < 100 * MB
     assert done[-1] == seen[-1].bytes_total == 100 * MB
+
+
+STAYING = Move(T, 0, (1, 2), (1, 2), 50 * MB, log_dirs=("/data/1", "any"))
+PATIENT = ExecutionPolicy(stall_after_s=60, timeout_floor_s=100, timeout_slack=2, least_bytes_per_s=MB // 10)
+IMPATIENT = replace(PATIENT, cancel_stalled_after_s=40)
+
+
+def crawl(s: Scene, bytes_per_s: int) -> None:
+    """A rate that somebody has set makes copies between the log dirs of broker 1 crawl."""
+    change = ConfigChange(ConfigResource("broker", "1"), LOG_DIR_RATE, "set", str(bytes_per_s))
+    assert all(o.ok for o in s.cluster.alter_configs([change]).values())
+
+
+def said_of_it(s: Scene) -> list[str]:
+    """What was said while it was on its way."""
+    return [h.detail for h in s.ears.heard if isinstance(h, MoveChanged) and h.before is h.after is Stage.RELOCATING]
+
+
+def test_a_crawling_copy_is_given_up_with_the_arithmetic() -> None:
+    """Bytes arrive all the time, far too few: it is named, stopped, and ends as timed-out with the replica where it was."""
+    s = two_dirs_scene()
+    crawl(s, 5_000)
+    result = s.driver.execute(s.plan(STAYING), IMPATIENT, run_id="r")
+    assert (result.status, result.rolled_back) == ("incomplete", 1)
+    (ending,) = result.endings
+    assert ending.outcome == "timed-out"
+    assert "5.0 MB were due within 100 s (without a throttle it is expected to make 0.1 MB/s)" in ending.detail
+    assert said_of_it(s) == [ending.detail]
+    assert dirs_of(s, 1) == [("/data/0", False)]
+    assert s.world.brokers[1].configs == {LOG_DIR_RATE: "5000"}
+
+
+def test_a_copy_has_time_for_its_bytes_at_the_rate_that_was_set() -> None:
+    """A throttle between log dirs is what its time is reckoned from: a slow rate of our own gives nothing up."""
+    s = two_dirs_scene()
+    policy = replace(IMPATIENT, log_dir_throttle_bytes_per_s=20_000)
+    assert s.driver.execute(s.plan(STAYING), policy, run_id="r").status == "done"
+    assert said_of_it(s) == []
+
+
+def test_a_copy_that_stands_still_is_kept_and_goes_on_when_it_can() -> None:
+    """Without a patience it is named once, waited for, and verified in the end."""
+    s = two_dirs_scene()
+    broker = s.world.brokers[1]
+    fast, broker.nic_bytes_per_s = broker.nic_bytes_per_s, 0
+
+    def recover() -> None:
+        broker.nic_bytes_per_s = fast
+
+    s.world.clock.after(500, recover)
+    result = s.driver.execute(s.plan(STAYING), PATIENT, run_id="r")
+    assert (result.status, result.verified) == ("done", 1)
+    (said,) = said_of_it(s)
+    assert "Nothing arrives in /data/1 of broker 1, although it answers" in said
+    assert result.seconds > 500
+
+
+def test_a_copy_on_a_dead_broker_ends_with_what_may_still_happen_there() -> None:
+    """The broker cannot be told to stop: the outcome says so, and the other move of the run is not held up."""
+    s = two_dirs_scene()
+    crawl(s, 100_000)
+    s.world.clock.after(30, lambda: s.world.kill(1))
+    result = s.driver.execute(s.plan(STAYING), IMPATIENT, run_id="r")
+    assert (result.status, result.failed) == ("incomplete", 1)
+    (ending,) = result.endings
+    assert ending.outcome == "log-dir"
+    assert (
+        ending.detail
+        == "Broker 1 is not alive and was not told to stop: its copy to /data/1 may go on when it returns."
+    )
+    assert "Broker 1, which is to copy it to /data/1, is not alive" in said_of_it(s)[0]
+    assert result.seconds < 300

@@ -35,6 +35,8 @@ class Night:
     inbound: float = 0.0
     rates_of_others: Mapping[int, int] = field(default_factory=dict)
     crawling: str = ""
+    between_dirs: bool = False
+    """Instead: its replica on broker 3 is to change its log dir there."""
 
     def state(self) -> ClusterState:
         """The whole cluster, for what only its brokers tell."""
@@ -47,6 +49,9 @@ class Night:
         copies = {} if self.copied is None else {NAME: (ReplicaLog("/data/0", self.copied, 0),)}
         move = MoveRun(Move(T, 0, (1, 2), (3, 2), 100 * MB), stage=Stage.MOVING, total_bytes=100 * MB)
         move = replace(move, copied_bytes=self.copied or 0)
+        if self.between_dirs:
+            stays = Move(T, 0, (3, 2), (3, 2), 100 * MB, log_dirs=("/data/1", "any"))
+            move = replace(move, move=stays, stage=Stage.RELOCATING)
         rate = Setting("broker", "3", FOLLOWER_RATE)
         run = Run("r", "test", "c", ExecutionPolicy(throttle_bytes_per_s=5 * MB), {NAME: move}, {})
         run = replace(run, applied={rate: frozenset({str(5 * MB)})}, inbound={NAME: self.inbound})
@@ -73,6 +78,7 @@ NIGHTS: Mapping[str, tuple[Night, str]] = {
     "not-created": (Night(copied=None), "has not created t-0"),
     "not-admitted": (Night(copied=100 * MB), "broker 1, the leader, does not take it into the ISR"),
     "slow": (Night(crawling="3.0 MB have arrived in 400 s"), "3.0 MB have arrived in 400 s"),
+    "log-dir-copy": (Night(between_dirs=True), "Nothing arrives in /data/1 of broker 3, although it answers; 50.0 MB"),
     "fetch-errors": (Night(inbound=0.5 * MB), "falls behind by 0.5 MB more each second"),
 }
 
@@ -97,3 +103,24 @@ def test_somebody_elses_rate_is_called_theirs() -> None:
 def test_what_is_plainly_broken_comes_before_what_follows_from_it() -> None:
     """A dead destination explains the silence, the lag and the missing replica."""
     assert Night(alive=frozenset({1, 2}), silent=True, inbound=6 * MB).cause()[0] == "destination-dead"
+
+
+@pytest.mark.parametrize(
+    ("night", "code", "words"),
+    [
+        (Night(alive=frozenset({1, 2})), "destination-dead", "Broker 3, which is to copy it to /data/1, is not alive"),
+        (Night(silent=True), "destination-silent", "Broker 3, which is to copy it to /data/1, counts as alive"),
+        (
+            Night(dirs=(LogDir("/data/1", error="KAFKA_STORAGE_ERROR"),)),
+            "log-dir-failed",
+            "/data/1 of broker 3 has failed",
+        ),
+        (Night(crawling="3.0 MB have arrived in 400 s"), "slow", "3.0 MB have arrived in 400 s"),
+        (Night(leader=-1), "log-dir-copy", "ReplicaAlterLogDirsThread"),
+    ],
+)
+def test_a_copy_between_log_dirs_has_causes_of_its_own_broker(night: Night, code: str, words: str) -> None:
+    """It needs no leader and no other broker: what is said is about the broker that copies, and the dir that it copies to."""
+    said = replace(night, between_dirs=True).cause()
+    assert said[0] == code
+    assert words in said[1]
