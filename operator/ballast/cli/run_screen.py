@@ -7,6 +7,8 @@ safe: what was begun is in the journal and a later start takes it up.  Without a
 
 from __future__ import annotations
 
+import os
+import select
 import signal
 import sys
 import threading
@@ -339,7 +341,7 @@ def _interrupted(signals: deque[int], driver: Driver, screen: Screen) -> None:
         driver.leave()
         return
     with screen.aside():
-        answer = _ask()
+        answer = _ask(signals)
     if answer == "c":
         driver.ask(Wish.CANCEL)
     elif answer == "r":
@@ -348,17 +350,34 @@ def _interrupted(signals: deque[int], driver: Driver, screen: Screen) -> None:
         driver.leave()
 
 
-def _ask() -> str:
-    """One letter; a second Ctrl-C or the end of the input means leave."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
+def _ask(signals: deque[int]) -> str:
+    """One letter; another signal or the end of the input means leave."""
+    with _alarm() as alarm:
         answer = ""
         while answer not in {"l", "c", "r", "g"}:
+            if len(signals) > 1:
+                return "l"
             click.echo(QUESTION, err=True, nl=False)
-            answer = input().strip().lower()[:1]
-    except (KeyboardInterrupt, EOFError):
-        return "l"
-    else:
+            ready, _, _ = select.select([sys.stdin, alarm], [], [])
+            line = "" if alarm in ready else sys.stdin.readline()
+            if not line:
+                return "l"
+            answer = line.strip().lower()[:1]
         return answer
+
+
+@contextmanager
+def _alarm() -> Iterator[int]:
+    """A file descriptor that can be read as soon as a signal has come.
+
+    A signal between the question and the system call that waits for the answer would otherwise be seen only after the answer.
+    """
+    alarm, bell = os.pipe()
+    os.set_blocking(bell, False)
+    before = signal.set_wakeup_fd(bell, warn_on_full_buffer=False)
+    try:
+        yield alarm
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.set_wakeup_fd(before)
+        os.close(alarm)
+        os.close(bell)

@@ -112,3 +112,11 @@ def test_going_on_and_being_asked_again(terminal: Terminal) -> None:
     terminal.see("What now?")
     terminal.press(b"c\r")
     terminal.see("ended: cancelled, in flight 0")
+
+
+def test_the_end_of_the_session_is_heard_while_the_question_stands(terminal: Terminal) -> None:
+    """A machine that shuts down does not wait for an answer."""
+    terminal.press(CTRL_C)
+    terminal.see("What now?")
+    terminal.process.terminate()
+    terminal.see("ended: left, in flight 1, back False")
