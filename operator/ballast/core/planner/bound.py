@@ -4,7 +4,8 @@ The bound is the value of a Lagrangian: every band gets a price, every partition
 cheapest, and what this costs, less what the bands are worth, no plan can undercut.  ``bound_value`` computes that value
 in exact integers for *any* prices, so a bound is right however its prices were found; this module only looks for good
 ones.  They come from the dual of a linear program (HiGHS) over whole placements: it starts from the cluster before and
-from the plan, and is given the cheapest placement of each partition at its own prices until none is cheaper.
+from the plan, and is given the cheapest placement of each partition at its own prices until none is cheaper.  Where that
+program would be too large, ``bound_brokers`` finds prices broker by broker.
 
 Every step is deterministic (simplex on one thread, a limit on iterations instead of time); nothing feeds back into the
 plan.
@@ -19,11 +20,15 @@ import highspy
 import numpy as np
 import numpy.typing as npt
 
-from ballast.core.planner.bound_value import SCALE, Relaxation, relaxation_of, value
+from ballast.core.planner.bound_brokers import prices_by_broker
+from ballast.core.planner.bound_kernels import SCALE
+from ballast.core.planner.bound_value import Relaxation, relaxation_of, value
 from ballast.core.planner.problem import SHARE, Problem
 
 PAIRS: Final = 120_000
-"""Partition-broker pairs up to which the linear program is solved."""
+"""Partition-broker pairs up to which one linear program is solved for the whole cluster."""
+WHOLE: Final = "linear program over all bands, with racks"
+BY_BROKER: Final = "linear programs over all bands, each broker by itself"
 ROUNDS: Final = 60
 CLOSE: Final = 5e-4
 """Relative gap between the program and the bound at which more rounds are not worth their time."""
@@ -48,10 +53,11 @@ def bound_of(problem: Problem, reached: Ints, placement: Slots, *, prove: bool, 
     """
     relaxed = relaxation_of(problem, reached, placement)
     best, method = crude(relaxed), "disk alone"
-    if prove and len(problem.size) * len(problem.ids) <= pairs:
-        proven = value(relaxed, _prices(relaxed, placement))
+    if prove:
+        whole = len(problem.size) * len(problem.ids) <= pairs
+        proven = value(relaxed, _prices(relaxed, placement) if whole else prices_by_broker(relaxed))
         if proven > best:
-            best, method = proven, "linear program over all bands, with racks"
+            best, method = proven, WHOLE if whole else BY_BROKER
     found = max(int(best / problem.byte_unit), 0)
     if relaxed.forced_bytes >= found:
         return Bound(relaxed.forced_bytes, "bytes that must leave in any case")
@@ -64,7 +70,7 @@ def crude(r: Relaxation) -> int:
         return 0
     load, low, high = r.before[:, r.disk], r.low[:, r.disk], r.high[:, r.disk]
     # What must leave in any case may land below the band, so it counts with the excess but not with the shortage.
-    above = int(np.maximum(load - high, 0).sum()) + r.forced
+    above = int(np.maximum(r.pinned[:, r.disk] - high, 0).sum()) + r.forced
     below = int(np.maximum(low - load, 0).sum())
     return max(above, below) - len(r.problem.home)
 

@@ -6,31 +6,31 @@ within the bands copies at least::
     sum over partitions of the cheapest legal placement, each replica costing its copy plus m times its load
     - sum of m * high where m > 0  + sum of -m * low where m < 0
 
-Placements keep racks apart; where racks do not suffice that rule is dropped, which only lowers the value.  All of it is
-integer arithmetic, and rounding of the loads is given away to the safe side, so the value needs no tolerance.
+Placements keep racks apart; where racks do not suffice, or may go on being shared, that rule is dropped, which only lowers
+the value.  All of it is integer arithmetic, and rounding of the loads is given away to the safe side, so the value needs
+no tolerance.  The sum over partitions is compiled (``bound_kernels``): millions of replicas take a fraction of a second.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ballast.core.planner import bound_kernels as kernels
+from ballast.core.planner.bound_kernels import ANYWHERE, APART, CLOSED, LOOSE, SCALE
 from ballast.core.planner.loads import DISK
 from ballast.core.planner.problem import FREE, Problem
 
-SCALE: Final = 1 << 12
-"""A price of one byte per byte."""
-BARRED: Final = 1 << 60
-CHUNK: Final = 1 << 21
-"""Partition-broker pairs that are held in memory at a time."""
-
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Slots = npt.NDArray[np.int32]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Relaxation:
     """What the bound is about, independent of any search."""
 
@@ -39,31 +39,62 @@ class Relaxation:
     high: Ints
     before: Ints
     """B x K: the loads before, without what must leave."""
+    pinned: Ints
+    """B x K: the same without partitions that lose a replica: what nothing but a copy takes away."""
     forced: int
     """Scaled bytes that must be copied whatever the bands."""
     forced_bytes: int
     """The same in bytes, without rounding."""
     disk: int | None
     """The column of disk."""
-    unplaced: npt.NDArray[np.bool_]
-    """Partitions that the plan could not place as it should; no plan is asked to."""
+    kind: npt.NDArray[np.int8]
+    """By partition: which rule of ``bound_kernels`` its placements keep."""
 
-    def evaluate(self, prices: Ints) -> tuple[int, npt.NDArray[np.int32]]:
+    def evaluate(self, prices: Ints) -> tuple[int, Slots]:
         """The bound in scaled bytes, and the cheapest placement: broker by slot, leader first, -1 for none."""
-        p = self.problem
-        worth = -_exact_dot(np.maximum(prices, 0), self.high) + _exact_dot(np.maximum(-prices, 0), self.low)
+        p, world = self.problem, self._world
+        racks, singles = self._options(prices, self._racks), self._options(prices, self._singles)
+        groups = len(p.ids) + 1
+        scratch = tuple(np.empty(groups, np.int64) for _ in range(5))
         placement = np.full(len(p.home), -1, np.int32)
-        counts = np.diff(p.start)
-        step = max(CHUNK // max(len(p.ids), 1), 1)
-        for factor in np.unique(counts[counts > 0]).tolist():
-            rows = np.flatnonzero(counts == factor)
-            for begin in range(0, len(rows), step):
-                some = rows[begin : begin + step]
-                cost, members = self._place(some, factor, prices)
-                worth += cost
-                placement[p.start[some][:, None] + np.arange(factor)] = members
+        high, low = kernels.place_all(world, prices, p.lead, p.follow, racks, singles, scratch, placement)
+        worth = _exact_dot(np.maximum(-prices, 0), self.low) - _exact_dot(np.maximum(prices, 0), self.high)
+        worth += (int(high) << kernels.LOW_BITS) + int(low)
         # Each copy's price was rounded by less than one unit.
         return worth // SCALE - len(p.home), placement
+
+    @cached_property
+    def _racks(self) -> tuple[Slots, Ints, Ints]:
+        """Rack by broker, and the brokers by rack as runs."""
+        _, numbers = np.unique(self.problem.rack, return_inverse=True)
+        members = np.argsort(numbers, kind="stable").astype(np.int64)
+        starts = np.concatenate(([0], np.cumsum(np.bincount(numbers)))).astype(np.int64)
+        return numbers.astype(np.int32), starts, members
+
+    @cached_property
+    def _singles(self) -> tuple[Slots, Ints, Ints]:
+        """Every broker a group of its own."""
+        count = len(self.problem.ids)
+        return np.arange(count, dtype=np.int32), np.arange(count + 1, dtype=np.int64), np.arange(count, dtype=np.int64)
+
+    @cached_property
+    def _world(self) -> tuple[Any, ...]:
+        p, s = self.problem, self.problem.scope
+        return p.start, p.old_start, p.old, p.size, s.leave, s.leads, self._racks[0], self.kind
+
+    def _options(self, prices: Ints, groups: tuple[Slots, Ints, Ints]) -> tuple[Any, Any]:
+        """Who may receive a follower and who a leader, by group, with the least prices there."""
+        p, s = self.problem, self.problem.scope
+        group_of, starts, members = groups
+        out = []
+        for may, cost in ((s.takes & ~s.leave, p.follow), (s.takes & s.leads & ~s.leave, p.lead)):
+            kept_start, kept = np.zeros(len(starts), np.int64), np.zeros(len(members), np.int64)
+            used = cost.any(axis=0)
+            kernels.front(prices, used, starts, members, may, kept_start, kept)
+            floor = np.zeros((len(starts), prices.shape[1]), np.int64)
+            kernels.floors(prices, kept_start, kept, floor)
+            out.append((group_of, kept_start, kept, floor))
+        return out[0], out[1]
 
     def loads_of(self, placement: npt.NDArray[np.int32]) -> Ints:
         """B x K: what a placement loads the brokers with."""
@@ -76,48 +107,6 @@ class Relaxation:
         np.add.at(load, placement[placed], np.where(first[:, None], p.lead[row], p.follow[row])[placed])
         return load
 
-    def _place(self, rows: Ints, factor: int, prices: Ints) -> tuple[int, Ints]:
-        """The cheapest placements of some partitions, and what they cost together."""
-        p, s = self.problem, self.problem.scope
-        home, first = self._homes(rows)
-        follow = p.follow[rows] @ prices.T + np.where(home, 0, (p.size[rows] * SCALE)[:, None])
-        lead = p.lead[rows] @ prices.T + np.where(home, 0, (p.size[rows] * SCALE)[:, None])
-        may_hold = (s.takes[None, :] | home) & ~s.leave[None, :]
-        closed = ~s.open_rows[rows] | self.unplaced[rows]
-        may_hold[closed] = home[closed]
-        may_lead = may_hold & (s.leads[None, :] | first)
-        may_lead[closed] = first[closed]
-        follow = np.where(may_hold, follow, BARRED)
-        lead = np.where(may_lead, lead, BARRED)
-        groups, group_of = self._groups(rows, factor)
-        best_f, who_f = _by_group(follow, groups, group_of)
-        best_l, who_l = _by_group(lead, groups, group_of)
-        return _choose(factor, best_f, who_f, best_l, who_l)
-
-    def _groups(self, rows: Ints, factor: int) -> tuple[int, npt.NDArray[np.int32]]:
-        """Racks where each replica needs its own, else each broker by itself."""
-        p = self.problem
-        racks = len(np.unique(p.rack))
-        apart = bool((p.rack_limit[rows] == 1).all()) and racks >= factor
-        # A partition that breaks the rack rule now may keep doing so under some intents: the bound then forgets racks.
-        if apart and bool((p.scope.open_rows[rows] & ~self.unplaced[rows]).all()):
-            _, numbers = np.unique(p.rack, return_inverse=True)
-            return racks, numbers.astype(np.int32)
-        return len(p.ids), np.arange(len(p.ids), dtype=np.int32)
-
-    def _homes(self, rows: Ints) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        p = self.problem
-        home = np.zeros((len(rows), len(p.ids)), np.bool_)
-        first = np.zeros((len(rows), len(p.ids)), np.bool_)
-        counts = p.old_start[rows + 1] - p.old_start[rows]
-        for j in range(int(counts.max()) if len(rows) else 0):
-            has = np.flatnonzero(counts > j)
-            at = p.old[p.old_start[rows[has]] + j]
-            home[has, at] = True
-            if j == 0:
-                first[has, at] = True
-        return home, first
-
 
 def relaxation_of(problem: Problem, reached: Ints, placement: npt.NDArray[np.int32]) -> Relaxation:
     """Bands that the plan met count in full; where it did not, only as far as it got."""
@@ -129,6 +118,10 @@ def relaxation_of(problem: Problem, reached: Ints, placement: npt.NDArray[np.int
     figures = np.where(first[:, None], problem.lead[row], problem.follow[row])
     stays = ~s.leave[problem.old]
     np.add.at(before, problem.old[stays], figures[stays])
+    surplus = np.maximum(np.diff(problem.old_start) - np.diff(problem.start), 0)
+    pinned = np.zeros(problem.low.shape, np.int64)
+    whole = stays & (surplus[row] == 0)
+    np.add.at(pinned, problem.old[whole], figures[whole])
     held = np.bincount(problem.old, minlength=len(problem.ids)) + len(problem.size)
     rounding = held[:, None].astype(np.int64)
     width = np.ceil(problem.share * problem.unit * 4e-5).astype(np.int64)
@@ -139,7 +132,6 @@ def relaxation_of(problem: Problem, reached: Ints, placement: npt.NDArray[np.int
     high = np.minimum(high, total[None, :] + 1)
     missing = np.maximum(np.diff(problem.start) - np.diff(problem.old_start), 0)
     leaving = np.bincount(row, weights=~stays & s.open_rows[row], minlength=len(problem.size)).astype(np.int64)
-    surplus = np.maximum(np.diff(problem.old_start) - np.diff(problem.start), 0)
     slot_row = np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))
     short = (placement < 0) | s.leave[placement]
     unplaced = np.bincount(slot_row[short], minlength=len(problem.size)) > 0
@@ -147,8 +139,29 @@ def relaxation_of(problem: Problem, reached: Ints, placement: npt.NDArray[np.int
     copies[unplaced] = 0
     names = [r.name for r in problem.resources]
     disk = names.index(DISK) if DISK in names else None
+    kind = np.where(s.open_rows, np.where(_apart(problem, placement), APART, LOOSE), CLOSED)
+    kind[unplaced & s.open_rows] = ANYWHERE
     forced_bytes = 0 if disk is None else int((problem.resources[disk].lead * copies).sum())
-    return Relaxation(problem, low, high, before, int((problem.size * copies).sum()), forced_bytes, disk, unplaced)
+    return Relaxation(
+        problem, low, high, before, pinned, int((problem.size * copies).sum()), forced_bytes, disk, kind.astype(np.int8)
+    )
+
+
+def _apart(problem: Problem, placement: Slots) -> Flags:
+    """By partition: must its replicas be in racks of their own?  Not where the plan itself, or what may stay, is not."""
+    apart: Flags = (problem.rack_limit == 1) & ~_shares_rack(problem, problem.start, placement)
+    if not problem.scope.repair_racks:
+        apart &= ~_shares_rack(problem, problem.old_start, problem.old)
+    return apart
+
+
+def _shares_rack(problem: Problem, start: Ints, broker: Slots) -> Flags:
+    row = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    racks = int(problem.rack.max(initial=0)) + 1
+    which, count = np.unique(row * racks + problem.rack[broker], return_counts=True)
+    out = np.zeros(len(start) - 1, np.bool_)
+    out[which[count > 1] // racks] = True
+    return out
 
 
 def value(relaxation: Relaxation, prices: Ints) -> int:
@@ -160,49 +173,3 @@ def _exact_dot(a: Ints, b: Ints) -> int:
     """The sum of products in unbounded integers."""
     at = np.nonzero(a)
     return sum(int(x) * int(y) for x, y in zip(a[at].tolist(), b[at].tolist(), strict=True))
-
-
-def _exact_sum(a: Ints) -> int:
-    return (int((a >> 24).sum()) << 24) + int((a & ((1 << 24) - 1)).sum())
-
-
-def _by_group(cost: Ints, groups: int, group_of: npt.NDArray[np.int32]) -> tuple[Ints, Ints]:
-    """The cheapest member of each group, and which it is."""
-    if groups == cost.shape[1]:
-        return cost, np.broadcast_to(np.arange(groups), cost.shape)
-    best = np.empty((len(cost), groups), np.int64)
-    who = np.empty((len(cost), groups), np.int64)
-    for g in range(groups):
-        members = np.flatnonzero(group_of == g)
-        at = np.argmin(cost[:, members], axis=1)
-        who[:, g] = members[at]
-        best[:, g] = cost[np.arange(len(cost)), who[:, g]]
-    return best, who
-
-
-def _choose(factor: int, best_f: Ints, who_f: Ints, best_l: Ints, who_l: Ints) -> tuple[int, Ints]:
-    """One group leads and the cheapest others follow; exact, because every group is tried as the leader's."""
-    count, groups = best_f.shape
-    index = np.arange(count)
-    take = min(factor, groups)
-    nearest = np.argpartition(best_f, take - 1, axis=1)[:, :take] if take < groups else np.argsort(best_f, axis=1)
-    rank = np.argsort(np.take_along_axis(best_f, nearest, axis=1), axis=1, kind="stable")
-    nearest = np.take_along_axis(nearest, rank, axis=1)
-    cheapest = np.take_along_axis(best_f, nearest, axis=1)
-    followers = cheapest[:, : factor - 1].sum(axis=1)
-    # A leader from outside the cheapest followers is joined by the first factor - 1; one from inside frees its place.
-    total = best_l + followers[:, None]
-    if take == factor:
-        for j in range(factor - 1):
-            g = nearest[:, j]
-            total[index, g] = best_l[index, g] + followers - cheapest[:, j] + cheapest[:, factor - 1]
-    leader = np.argmin(total, axis=1)
-    members = np.full((count, factor), -1, np.int64)
-    members[:, 0] = who_l[index, leader]
-    placed = np.ones(count, np.int64)
-    for j in range(take):
-        g = nearest[:, j]
-        use = (g != leader) & (placed < factor)
-        members[index[use], placed[use]] = who_f[index, g][use]
-        placed += use
-    return _exact_sum(np.minimum(total[index, leader], BARRED)), members

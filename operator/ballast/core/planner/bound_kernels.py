@@ -1,0 +1,273 @@
+"""The cheapest placement of every partition at given prices, compiled: the inner loop of the lower bound.
+
+Integers over flat arrays.  Nothing here is shared with the search, so that no error of its can excuse itself.
+
+A partition all of whose homes are legal moves a replica only to a broker that is cheaper than its dearest home: most
+partitions are done once the least price of all has been looked at.  Elsewhere only brokers are tried that no other of
+their rack undercuts on every resource.
+"""
+
+from __future__ import annotations
+
+# ruff: noqa: FBT001, PLR0912 — compiled loops: no keyword arguments, flat bodies.
+from typing import Any, Final
+
+import numpy as np
+from numba import njit
+
+SCALE: Final = 1 << 12
+"""A price of one byte per byte."""
+BARRED: Final = 1 << 60
+LOW_BITS: Final = 24
+"""Sums are kept in two words, the lower of so many bits: those of millions of partitions overflow one."""
+CLOSED: Final = 0
+"""The partition stays as it is."""
+APART: Final = 1
+"""Each replica in a rack of its own."""
+LOOSE: Final = 2
+"""Each replica on a broker of its own."""
+ANYWHERE: Final = 3
+"""No rule is held against it: the plan could not place it either."""
+
+
+@njit(cache=True)
+def undercut(prices: Any, used: Any, a: int, b: int, first: bool) -> bool:
+    """Is broker b nowhere dearer than a, and cheaper somewhere (or ``first``, where both are alike)?"""
+    cheaper = first
+    for k in range(prices.shape[1]):
+        if used[k]:
+            if prices[b, k] > prices[a, k]:
+                return False
+            cheaper |= prices[b, k] < prices[a, k]
+    return cheaper
+
+
+@njit(cache=True)
+def front(prices: Any, used: Any, group_start: Any, member: Any, may: Any, kept_start: Any, kept: Any) -> None:
+    """Of each group the members that may and whom no other undercuts, as runs of ``kept``."""
+    at = 0
+    for g in range(len(group_start) - 1):
+        kept_start[g] = at
+        for i in range(group_start[g], group_start[g + 1]):
+            beaten = not may[member[i]]
+            for j in range(group_start[g], group_start[g + 1]):
+                if beaten:
+                    break
+                beaten = i != j and may[member[j]] and undercut(prices, used, member[i], member[j], j < i)
+            if not beaten:
+                kept[at] = member[i]
+                at += 1
+    kept_start[len(group_start) - 1] = at
+
+
+@njit(cache=True)
+def floors(prices: Any, kept_start: Any, kept: Any, floor: Any) -> None:
+    """By group and resource the least price of its kept members; the last row is the least of all."""
+    last = len(floor) - 1
+    floor[:] = BARRED
+    for g in range(last):
+        for i in range(kept_start[g], kept_start[g + 1]):
+            for k in range(prices.shape[1]):
+                floor[g, k] = min(floor[g, k], prices[kept[i], k])
+                floor[last, k] = min(floor[last, k], prices[kept[i], k])
+    for k in range(prices.shape[1]):
+        if floor[last, k] == BARRED:
+            floor[last, k] = 0
+
+
+@njit(cache=True)
+def priced(table: Any, at: int, cost: Any, p: int) -> int:
+    """What this row of load costs at one row of prices."""
+    total = 0
+    for k in range(table.shape[1]):
+        total += table[at, k] * cost[p, k]
+    return total
+
+
+@njit(cache=True)
+def offer(
+    world: Any, prices: Any, cost: Any, p: int, options: Any, most: int, leading: bool, best: Any, who: Any
+) -> None:
+    """By group the cheapest broker for one replica of p: a home at its price, another also at that of the copy.
+
+    Groups where nobody new can be below ``most`` keep their homes alone.
+    """
+    _, old_start, old, size, leave, leads, _, _ = world
+    group_of, kept_start, kept, floor = options
+    copy = size[p] * SCALE
+    for g in range(len(best)):
+        best[g], who[g] = BARRED, -1
+    for i in range(old_start[p], old_start[p + 1]):
+        b = old[i]
+        if not leave[b] and (not leading or leads[b] or i == old_start[p]):
+            price = priced(prices, b, cost, p)
+            if price < best[group_of[b]]:
+                best[group_of[b]], who[group_of[b]] = price, b
+    for g in range(len(best)):
+        if kept_start[g] == kept_start[g + 1] or copy + priced(floor, g, cost, p) >= min(most, best[g]):
+            continue
+        for i in range(kept_start[g], kept_start[g + 1]):
+            price = copy + priced(prices, kept[i], cost, p)
+            if price < best[g]:
+                best[g], who[g] = price, kept[i]
+
+
+@njit(cache=True)
+def choose(best_f: Any, best_l: Any, factor: int, top: Any) -> tuple[int, int]:
+    """The cheapest leader's group with the cheapest followers in others, and what they cost; ``top`` ranks followers."""
+    count = 0
+    for g in range(len(best_f)):
+        if best_f[g] == BARRED:
+            continue
+        at = count
+        while at > 0 and best_f[top[at - 1]] > best_f[g]:
+            if at < factor:
+                top[at] = top[at - 1]
+            at -= 1
+        if at < factor:
+            top[at] = g
+            count = min(count + 1, factor)
+    followers = 0
+    for j in range(min(count, factor - 1)):
+        followers += best_f[top[j]]
+    leader, least = -1, BARRED
+    for g in range(len(best_l)):
+        if best_l[g] == BARRED:
+            continue
+        inside = -1
+        for j in range(min(count, factor - 1)):
+            if top[j] == g:
+                inside = j
+        if count < (factor if inside >= 0 else factor - 1):
+            continue
+        total = best_l[g] + followers
+        # A leader from among the cheapest followers frees its place for the next of them.
+        if inside >= 0:
+            total += best_f[top[factor - 1]] - best_f[g]
+        if total < least:
+            leader, least = g, total
+    return leader, least
+
+
+@njit(cache=True)
+def at_home(world: Any, prices: Any, lead: Any, follow: Any, p: int, placement: Any, bounds: Any) -> int:
+    """Place p at its homes as cheaply as their order allows; ``bounds`` gets the dearest home of a follower and a leader.
+
+    Returns ``BARRED`` and bounds at ``BARRED`` where its homes cannot serve as they are.
+    """
+    start, old_start, old, _, leave, leads, group, kind = world
+    first = old_start[p]
+    factor = start[p + 1] - start[p]
+    bounds[0], bounds[1] = BARRED, BARRED
+    if old_start[p + 1] - first != factor:
+        return BARRED
+    all_follow, dear_f, dear_l, best, leader = 0, -BARRED, -BARRED, BARRED, -1
+    every = True
+    for i in range(first, first + factor):
+        b = old[i]
+        if leave[b]:
+            return BARRED
+        if kind[p] == APART:
+            for j in range(first, i):
+                if group[old[j]] == group[b]:
+                    return BARRED
+        f, le = priced(prices, b, follow, p), priced(prices, b, lead, p)
+        all_follow += f
+        dear_f = max(dear_f, f)
+        if leads[b] or i == first:
+            dear_l = max(dear_l, le)
+            if le - f < best:
+                best, leader = le - f, i
+        else:
+            every = False
+    bounds[0] = dear_f
+    bounds[1] = dear_l if every else BARRED
+    at = start[p] + 1
+    placement[start[p]] = old[leader]
+    for i in range(first, first + factor):
+        if i != leader:
+            placement[at] = old[i]
+            at += 1
+    return all_follow + best
+
+
+@njit(cache=True)
+def stay(world: Any, prices: Any, lead: Any, follow: Any, p: int, placement: Any) -> int:
+    """The cost of a partition that nobody may change."""
+    start, old_start, old = world[:3]
+    total = 0
+    for j in range(min(start[p + 1] - start[p], old_start[p + 1] - old_start[p])):
+        b = old[old_start[p] + j]
+        placement[start[p] + j] = b
+        total += priced(prices, b, lead if j == 0 else follow, p)
+    return total
+
+
+@njit(cache=True)
+def free(world: Any, prices: Any, lead: Any, follow: Any, p: int) -> int:
+    """Less than this the partition cannot cost, wherever its replicas are, and if some are nowhere."""
+    start = world[0]
+    followers = start[p + 1] - start[p] - 1
+    leader, follower = 0, 0
+    for b in range(len(prices)):
+        leader = min(leader, priced(prices, b, lead, p))
+        follower = min(follower, priced(prices, b, follow, p))
+    total: int = leader + follower * followers
+    return total
+
+
+@njit(cache=True)
+def place_all(
+    world: Any, prices: Any, lead: Any, follow: Any, racks: Any, singles: Any, scratch: Any, placement: Any
+) -> tuple[int, int]:
+    """Place every partition where it is cheapest; returns the sum of the costs in two words.
+
+    ``racks`` and ``singles`` are the options of followers and of leaders, where racks and where brokers are kept apart;
+    ``scratch`` is memory as large as the groups.
+    """
+    start, _, _, size, _, _, _, kind = world
+    high, low = 0, 0
+    bounds = np.zeros(2, np.int64)
+    for p in range(len(start) - 1):
+        factor = start[p + 1] - start[p]
+        if factor == 0:
+            continue
+        for i in range(start[p], start[p + 1]):
+            placement[i] = -1
+        if kind[p] == CLOSED:
+            cost = stay(world, prices, lead, follow, p, placement)
+        elif kind[p] == ANYWHERE:
+            cost = free(world, prices, lead, follow, p)
+        else:
+            as_follower, as_leader = racks if kind[p] == APART else singles
+            last = len(as_follower[3]) - 1
+            copy = size[p] * SCALE
+            cost = at_home(world, prices, lead, follow, p, placement, bounds)
+            near_f = copy + priced(as_follower[3], last, follow, p) < bounds[0]
+            near_l = copy + priced(as_leader[3], last, lead, p) < bounds[1]
+            if near_f or near_l:
+                best_f, who_f, best_l, who_l, top = (
+                    scratch[0][:last],
+                    scratch[1],
+                    scratch[2][:last],
+                    scratch[3],
+                    scratch[4],
+                )
+                offer(world, prices, follow, p, as_follower, bounds[0], False, best_f, who_f)
+                offer(world, prices, lead, p, as_leader, bounds[1], True, best_l, who_l)
+                leader, cost = choose(best_f, best_l, factor, top)
+                if leader < 0:
+                    cost = free(world, prices, lead, follow, p)
+                    for i in range(start[p], start[p + 1]):
+                        placement[i] = -1
+                else:
+                    placement[start[p]] = who_l[leader]
+                    at, j = start[p] + 1, 0
+                    while at < start[p + 1]:
+                        if top[j] != leader:
+                            placement[at] = who_f[top[j]]
+                            at += 1
+                        j += 1
+        high += cost >> LOW_BITS
+        low += cost & ((1 << LOW_BITS) - 1)
+    return high, low
