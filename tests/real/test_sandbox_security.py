@@ -8,7 +8,8 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from ballast.errors import UsageError
+from ballast.adapters.journal_topic import TopicJournal
+from ballast.errors import AuthenticationFailed, UsageError
 from ballast.sandbox import Sandbox, SandboxSpec
 from ballast.sandbox.security import ALICE, KINDS
 
@@ -38,6 +39,21 @@ def test_a_wrong_password_is_not_let_in(secured: Callable[[str], Sandbox], kind:
     sandbox = secured(kind)
     with pytest.raises(KafkaException):
         brokers_seen(sandbox, sandbox.librdkafka_properties | {"sasl.password": "wrong"}, within_s=2)
+
+
+def test_the_journal_tells_a_wrong_password_from_brokers_that_are_away(secured: Callable[[str], Sandbox]) -> None:
+    """Its own client is turned away, and says what to check instead of proposing a journal in a file."""
+    sandbox = secured("plain")
+    client = {"bootstrap.servers": sandbox.bootstrap_server, **sandbox.librdkafka_properties, "sasl.password": "wrong"}
+    journal = TopicJournal(client, timeout_s=5)
+    try:
+        with pytest.raises(AuthenticationFailed, match="did not let us in") as failure:
+            journal.read()
+        assert failure.value.hint is not None
+        assert "password" in failure.value.hint
+        assert "wrong" not in str(failure.value)
+    finally:
+        journal.close()
 
 
 def test_mutual_tls_wants_the_clients_certificate(secured: Callable[[str], Sandbox]) -> None:

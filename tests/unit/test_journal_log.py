@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
+from typing import Any
 
 import confluent_kafka as ck
 import pytest
 
 from ballast.adapters import journal_log
-from ballast.adapters.journal_log import TopicLog
-from ballast.errors import Unavailable
+from ballast.adapters.journal_log import TopicLog, translate
+from ballast.errors import AuthenticationFailed, AuthorizationFailed, Unavailable
 
 EOF = ck.KafkaError(ck.KafkaError._PARTITION_EOF)
 
@@ -207,3 +209,65 @@ def test_a_client_that_lost_sight_of_the_topic_is_replaced(monkeypatch: pytest.M
     made = len(topic.begun_at)
     monkeypatch.setattr(log, "_readable_end", lambda *, whole: end_seen_by(made + 1))  # noqa: ARG005
     assert log.keys() == ["b1"]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "words"),
+    [
+        (ck.KafkaError.GROUP_AUTHORIZATION_FAILED, AuthorizationFailed, "Describe on the group ballast-journal-reader"),
+        (
+            ck.KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            AuthorizationFailed,
+            "Describe and Write on the transactional id ballast-journal",
+        ),
+        (ck.KafkaError.TOPIC_AUTHORIZATION_FAILED, AuthorizationFailed, "Create, Read and Write on the topics"),
+        (ck.KafkaError._AUTHENTICATION, AuthenticationFailed, "password"),
+        (ck.KafkaError.SASL_AUTHENTICATION_FAILED, AuthenticationFailed, "password"),
+        (ck.KafkaError._TRANSPORT, Unavailable, "brokers are down"),
+    ],
+)
+def test_a_refusal_names_what_is_missing(code: int, kind: type[Unavailable], words: str) -> None:
+    """The right that this very refusal takes, the client properties for a login; a file is proposed for neither."""
+    failure = translate(ck.KafkaError(code), "read t")
+    assert type(failure) is kind
+    assert failure.hint is not None
+    assert words in failure.hint
+    assert ("--journal" in failure.hint) is (kind is Unavailable)
+
+
+class Admin:
+    """A client that brokers turn away: its calls run out of time, and why is told when it is polled."""
+
+    def __init__(self, settings: Mapping[str, Any], event: int | None) -> None:
+        self._hear, self._event = settings["error_cb"], event
+        self._asked = False
+
+    def poll(self, _timeout_s: float) -> None:
+        """Events come with polls, and not before a question made it connect."""
+        if self._asked and self._event is not None:
+            self._hear(ck.KafkaError(ck.KafkaError._ALL_BROKERS_DOWN))
+            self._hear(ck.KafkaError(self._event))
+
+    def list_topics(self, timeout: float) -> None:
+        """Nobody answers."""
+        assert timeout > 0
+        self._asked = True
+        raise ck.KafkaException(ck.KafkaError(ck.KafkaError._TRANSPORT))
+
+
+@pytest.mark.parametrize(
+    ("event", "kind"),
+    [
+        (ck.KafkaError._AUTHENTICATION, AuthenticationFailed),
+        (ck.KafkaError._SSL, AuthenticationFailed),
+        (None, Unavailable),
+    ],
+)
+def test_a_login_that_is_refused_is_told_from_brokers_that_are_away(
+    monkeypatch: pytest.MonkeyPatch, event: int | None, kind: type[Unavailable]
+) -> None:
+    """To the call both look alike: nobody answers. What brokers said of the login came as an event."""
+    monkeypatch.setattr(journal_log, "AdminClient", lambda settings: Admin(settings, event))
+    with pytest.raises(Unavailable) as failure:
+        TopicLog({}, "t", timeout_s=1.0).new_entries(whole=False)
+    assert type(failure.value) is kind

@@ -14,16 +14,24 @@ import confluent_kafka as ck
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from ballast.adapters import librdkafka
+from ballast.adapters.rights import PAGE
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Fenced, Refused, Unavailable
 from ballast.ports.journal_codec import Entry
 
 T = TypeVar("T")
 REPLICAS: Final = 3
+READER_GROUP: Final = "ballast-journal-reader"
+"""librdkafka wants a group name even where the group is never joined and no offset committed."""
+TRANSACTIONAL_ID: Final = "ballast-journal"
 FILE_HINT: Final = "If the cluster cannot hold a journal now, say --journal file:PATH and keep that file safe."
 SICK_HINT: Final = (
     "Start one of them and try again. If they are gone for good, evacuate them with --journal file:PATH: that moves the "
     "journal's own partitions to living brokers as well."
 )
+LOGIN_HINT: Final = (
+    "Check user name, password, sasl.mechanism and the certificates in the client properties (--command-config)."
+)
+REACH_HINT: Final = f"See whether brokers are down or overloaded. {FILE_HINT}"
 OTHER_GOES_ON: Final = "This process stops; the other goes on."
 
 SETTLING_S: Final = 2.0
@@ -53,16 +61,28 @@ _PASSING: Final = {
     ck.KafkaError.NOT_LEADER_FOR_PARTITION,
     ck.KafkaError.OFFSET_NOT_AVAILABLE,
 }
+_OWN_TOPICS: Final = (
+    "Create, Read and Write on the topics with the prefix __ballast_, and Describe and DescribeConfigs on them"
+)
 _FORBIDDEN: Final = {
-    ck.KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    ck.KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    ck.KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    ck.KafkaError.GROUP_AUTHORIZATION_FAILED,
+    ck.KafkaError.TOPIC_AUTHORIZATION_FAILED: _OWN_TOPICS,
+    ck.KafkaError.CLUSTER_AUTHORIZATION_FAILED: _OWN_TOPICS,
+    ck.KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: f"Describe and Write on the transactional id {TRANSACTIONAL_ID}",
+    ck.KafkaError.GROUP_AUTHORIZATION_FAILED: f"Describe on the group {READER_GROUP}",
 }
+"""What a broker forbids us, and the rights that are missing then."""
 _NOT_LET_IN: Final = {
     ck.KafkaError._AUTHENTICATION,  # noqa: SLF001
+    ck.KafkaError._SSL,  # noqa: SLF001
     ck.KafkaError.SASL_AUTHENTICATION_FAILED,
 }
+_NOT_REACHED: Final = {
+    ck.KafkaError._TRANSPORT,  # noqa: SLF001
+    ck.KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+    ck.KafkaError._TIMED_OUT,  # noqa: SLF001
+    ck.KafkaError._RESOLVE,  # noqa: SLF001
+}
+"""No broker answered.  A client that is not let in fails like this as well: why is in an event of its own."""
 
 
 def translate(error: ck.KafkaError, doing: str) -> BallastError:
@@ -73,11 +93,12 @@ def translate(error: ck.KafkaError, doing: str) -> BallastError:
     if code in _FORBIDDEN:
         return AuthorizationFailed(
             f"The cluster does not let us {doing}: {text}.",
-            hint="Grant create, read, write and describe on the topics __ballast_*, and write on the transactional "
-            "id ballast-journal.",
+            hint=f"Grant our user {_FORBIDDEN[code]}; all rights are in {PAGE}.",
         )
     if code in _NOT_LET_IN:
-        return AuthenticationFailed(f"The cluster did not accept our credentials: {text}.")
+        return AuthenticationFailed(f"The cluster did not let us in to {doing}: {text}.", hint=LOGIN_HINT)
+    if code in _NOT_REACHED:
+        return Unavailable(f"The cluster could not {doing}: {text}.", hint=REACH_HINT)
     return Unavailable(f"The cluster could not {doing}: {text}.", hint=FILE_HINT)
 
 
@@ -100,6 +121,8 @@ class TopicLog:
         self._place = ck.TopicPartition(topic, 0)
         self._consumer: ck.Consumer | None = None
         self._admin_client: AdminClient | None = None
+        self._turned_away: ck.KafkaError | None = None
+        """What brokers said last of our login or certificate, since the question that is being asked."""
         self._known = False
         """It is certain that the topic exists, whatever a broker that has not heard of it yet may say."""
         self._at = 0
@@ -125,7 +148,7 @@ class TopicLog:
         """
         if not self._known and not self.exists():
             return ()
-        with translated(f"read {self.topic}"):
+        with self._translated(f"read {self.topic}"):
             try:
                 taken = self._read_up_to(self._readable_end(whole=whole))
             except BaseException:
@@ -235,7 +258,7 @@ class TopicLog:
 
     def exists(self) -> bool:
         """Whether the topic is there; refuses one that cannot be what we made."""
-        with translated("describe its topics"):
+        with self._translated("describe its topics"):
             found = self._admin().list_topics(timeout=self._timeout_s).topics.get(self.topic)
         if found is None or found.error is not None:
             return False
@@ -258,7 +281,7 @@ class TopicLog:
             entries: dict[str, ConfigEntry] = asked[resource].result()
             return entries
 
-        with translated(f"describe {self.topic}"):
+        with self._translated(f"describe {self.topic}"):
             described = self._patiently(describe)
         policy = described["cleanup.policy"].value
         if "compact" not in policy.split(","):
@@ -279,7 +302,7 @@ class TopicLog:
 
     def _lack(self, min_isr: int) -> str | None:
         """What the topic lacks to be written to, as the last broker asked sees it."""
-        with translated(f"describe {self.topic}"):
+        with self._translated(f"describe {self.topic}"):
             cluster = self._admin().list_topics(timeout=self._timeout_s)
         partition = cluster.topics[self.topic].partitions.get(0) if self.topic in cluster.topics else None
         if partition is None:
@@ -298,7 +321,7 @@ class TopicLog:
         self._at, self._handed_to = 0, 0
 
     def _create(self, configs: Mapping[str, str]) -> None:
-        with translated(f"create {self.topic}"):
+        with self._translated(f"create {self.topic}"):
             brokers = len(self._admin().list_topics(timeout=self._timeout_s).brokers)
             replicas = max(min(REPLICAS, brokers), 1)
             settings = {**configs, "min.insync.replicas": str(max(replicas - 1, 1))}
@@ -311,9 +334,28 @@ class TopicLog:
                     raise
         self._known = True
 
+    @contextlib.contextmanager
+    def _translated(self, doing: str) -> Iterator[None]:
+        """``translated``, and a silence behind which there is a refused login is told as that."""
+        self._turned_away = None
+        try:
+            yield
+        except ck.KafkaException as failure:
+            error = failure.args[0]
+            if error.code() in _NOT_REACHED and self._admin_client is not None:
+                self._admin_client.poll(
+                    0
+                )  # What brokers said of our login comes as an event, and events come with polls.
+                error = self._turned_away or error
+            raise translate(error, doing) from failure
+
+    def _hear(self, error: ck.KafkaError) -> None:
+        if error.code() in _NOT_LET_IN:
+            self._turned_away = error
+
     def _admin(self) -> AdminClient:
         if self._admin_client is None:
-            self._admin_client = AdminClient(librdkafka.silent(self._client))
+            self._admin_client = AdminClient(librdkafka.silent(self._client) | {"error_cb": self._hear})
         self._admin_client.poll(0)  # Error events that nobody takes would pile up in it.
         return self._admin_client
 
@@ -322,8 +364,7 @@ class TopicLog:
             self._consumer = ck.Consumer(
                 librdkafka.speaking(self._client)
                 | {
-                    # librdkafka wants a group name even where the group is never joined and no offset committed.
-                    "group.id": "ballast-journal-reader",
+                    "group.id": READER_GROUP,
                     "enable.auto.commit": False,
                     "enable.partition.eof": True,
                     "isolation.level": "read_committed",

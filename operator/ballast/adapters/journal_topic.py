@@ -23,7 +23,7 @@ import confluent_kafka as ck
 
 from ballast.adapters import librdkafka
 from ballast.adapters.clock import SystemClock
-from ballast.adapters.journal_log import FILE_HINT, OTHER_GOES_ON, TopicLog, translate, translated
+from ballast.adapters.journal_log import FILE_HINT, OTHER_GOES_ON, TRANSACTIONAL_ID, TopicLog, translate, translated
 from ballast.errors import BallastError, Fenced, Refused, Unavailable
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Holder, Record, Request
 from ballast.ports.journal_codec import (
@@ -38,7 +38,6 @@ from ballast.ports.journal_codec import (
 from ballast.ports.journal_lease import HeldLease, LeaseWatch, lock_held
 from ballast.ports.time import Clock
 
-TRANSACTIONAL_ID: Final = "ballast-journal"
 JOURNAL_CONFIGS: Final = {
     "cleanup.policy": "compact",
     # Beats of the lease are most of what is written; short segments let compaction take them away.
