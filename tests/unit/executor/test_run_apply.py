@@ -1,0 +1,94 @@
+"""What a command tells of the runs it carries out: those that were left before it, its own, and those that end in an error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from tests.unit.executor.scenes import MB, Scene, T, scene
+
+from ballast.cli.run_apply import run_plan
+from ballast.core.plan import Move
+from ballast.errors import Fenced
+from ballast.executor.events import Listener, Performing
+from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.transitions import EffectKind
+from ballast.wiring.cluster import OpenCluster
+from ballast.wiring.runs import Hand
+
+POLICY = ExecutionPolicy(throttle_bytes_per_s=5 * MB, measure_s=0)
+FIRST, SECOND = Move(T, 0, (1, 2), (3, 2), 100 * MB), Move(T, 1, (2, 1), (4, 1), 100 * MB)
+
+
+@pytest.fixture
+def left(monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """A cluster whose last process left a run behind in mid-move; commands take its lock instead of a real one."""
+    s = scene({0: (1, 2), 1: (2, 1)})
+    s.world.clock.after(10.0, s.driver.leave)
+    assert s.driver.execute(s.plan(FIRST), POLICY, run_id="left-behind").status == "left"
+    s.process("the command")
+
+    @contextmanager
+    def hand(opened: OpenCluster, *, listener: Listener, **_: object) -> Iterator[Hand]:
+        s.driver.listen(listener)
+        yield Hand(opened, s.journal, s.driver, s.world.clock)
+
+    monkeypatch.setattr("ballast.wiring.runs.hand", hand)
+    return s
+
+
+def apply(s: Scene, output: str) -> int:
+    """``ballast apply`` of a second plan."""
+    opened = OpenCluster(s.cluster, "sim:1")
+    plan = s.plan(SECOND)
+    return run_plan(opened, plan, POLICY, command="ballast apply", journal=None, lock_wait_s=1, output=output)
+
+
+def told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    """The JSON lines on stdout."""
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_run_that_follows_one_that_was_left_tells_its_own_story(
+    left: Scene, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both begin, move and end on stdout: the finished one's screen does not swallow what comes after it."""
+    assert apply(left, "json") == 0
+    lines = told(capsys)
+    began = [(line["run"], line["resumed"]) for line in lines if line["event"] == "began"]
+    assert began[0] == ("left-behind", True)
+    assert [resumed for _, resumed in began] == [True, False]
+    assert [line["status"] for line in lines if line["event"] == "ended"] == ["done", "done"]
+    verified = [line["partition"] for line in lines if line["event"] == "move" and line["to"] == "verified"]
+    assert verified == [0, 1]
+
+
+def test_a_run_that_ends_in_an_error_has_told_its_story_until_then(
+    left: Scene, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock is lost when the second run is about to submit: the error comes through, after what led up to it."""
+    listen = left.driver.listen
+
+    class Loses:
+        """Hears everything first, and loses the lock at the second run's submission."""
+
+        def __init__(self, screen: Listener) -> None:
+            self.screen = screen
+
+        def hear(self, happening: Any) -> None:
+            """Pass it on."""
+            self.screen.hear(happening)
+            if isinstance(happening, Performing) and happening.effect.kind is EffectKind.SUBMIT:
+                raise Fenced("Another process has taken this cluster's lock.")
+
+    monkeypatch.setattr(left.driver, "listen", lambda screen: listen(Loses(screen)))
+    with pytest.raises(Fenced, match="has taken this cluster's lock"):
+        apply(left, "table")
+    story = capsys.readouterr().err
+    assert "Run left-behind (test) was left open; it is finished first." in story
+    assert "Run left-behind done: 1 move verified" in story
+    begun = story[story.index("Run left-behind done") :]
+    assert "begins: test (1 move)." in begun, "what was heard before the error is shown"
