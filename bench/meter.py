@@ -13,52 +13,55 @@ import psutil
 
 
 class Meter:
-    """CPU seconds and peak memory of this process and its children, sampled while something runs."""
+    """CPU seconds and resident memory of this process and its children, sampled while something runs.
+
+    Spark's Python workers end unreaped, so their CPU is in nobody's books afterwards: what each process was last seen to
+    have used is kept here.  At most an interval of sampling is lost for each process that ends.
+    """
 
     def __init__(self) -> None:
         self.me = psutil.Process()
+        self._used: dict[tuple[int, float], float] = {}
 
-    def cpu_s(self) -> float:
-        """CPU of the whole tree; workers that ended are counted by their parents."""
-        total = 0.0
-        for process in (self.me, *self.me.children(recursive=True)):
-            try:
-                times = process.cpu_times()
-            except psutil.Error:
-                continue
-            total += times.user + times.system + times.children_user + times.children_system
-        return total
-
-    def rss_mb(self) -> float:
-        """Resident memory of the whole tree."""
+    def look(self) -> float:
+        """Note every process's CPU; the resident memory of the whole tree, MB."""
         total = 0
         for process in (self.me, *self.me.children(recursive=True)):
             try:
+                times = process.cpu_times()
                 total += process.memory_info().rss
             except psutil.Error:
                 continue
+            self._used[process.pid, process.create_time()] = times.user + times.system
         return total / 1e6
+
+    def cpu_s(self) -> float:
+        """CPU of the whole tree so far, of those that ended as well."""
+        self.look()
+        return sum(self._used.values())
 
 
 def measured(meter: Meter, name: str, work: Callable[[], Any]) -> tuple[Any, dict[str, Any]]:
     """Run something; wall, CPU and the highest memory seen."""
-    peak, done = [meter.rss_mb()], threading.Event()
+    peak, done = [meter.look()], threading.Event()
 
     def watch() -> None:
         while not done.wait(0.2):
-            peak.append(meter.rss_mb())
+            peak.append(meter.look())
 
+    wall, cpu = time.monotonic(), meter.cpu_s()
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
-    wall, cpu = time.monotonic(), meter.cpu_s()
-    answer = work()
+    try:
+        answer = work()
+    finally:
+        done.set()
+        thread.join()
     figures = {
         "step": name,
         "wall_s": round(time.monotonic() - wall, 2),
         "cpu_s": round(meter.cpu_s() - cpu, 2),
         "peak_mb": round(max(peak)),
     }
-    done.set()
-    thread.join()
     print(json.dumps(figures), file=sys.stderr, flush=True)
     return answer, figures

@@ -12,7 +12,6 @@ import argparse
 import functools
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -207,17 +206,16 @@ def ours_from(store: str) -> Any:
     return pa.table(named)
 
 
-def in_a_process(what: str, store: str, scratch: Path, memory: str) -> Any:
-    """Measure an engine in a process of its own, so that one engine's memory is not another's."""
-    done = subprocess.run(
-        [sys.executable, __file__, "--engine", what, "--store", store, "--scratch", str(scratch), "--memory", memory],
-        check=True,
-        stdout=subprocess.PIPE,
-    )
+def in_a_process(what: str, asked: argparse.Namespace) -> Any:
+    """Do one step in a process of its own, so that one step's memory is not another's."""
+    names = ("partitions", "minutes", "first", "jobs", "memory", "store", "scratch")
+    options = [text for name in names for text in (f"--{name}", str(getattr(asked, name)))]
+    command = [sys.executable, __file__, "--engine", what, *options]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
     return json.loads(done.stdout)
 
 
-def engine(what: str, store: str, scratch: Path) -> None:
+def engine(what: str, store: str, scratch: Path) -> dict[str, Any]:
     """One engine's answer, compared with Ballast's."""
     files = DeltaTable(table_url(store, "samples_hour")).file_uris()
     meter = Meter()
@@ -226,11 +224,11 @@ def engine(what: str, store: str, scratch: Path) -> None:
     work = {"duckdb-arrays": duckdb_answer, "duckdb-rows": duckdb_flat_answer, "polars": polars_answer}[what]
     answer, figures = measured(meter, what, lambda: work(files))
     agree(ours_from(store), answer)
-    print(json.dumps(figures | {"agrees": True}))
+    return {**figures, "agrees": True}
 
 
-def pipeline(store: str, memory: str) -> list[dict[str, Any]]:
-    """Every job, measured apart from the session's start."""
+def pipeline(store: str, memory: str, wanted: list[str]) -> list[dict[str, Any]]:
+    """The jobs, measured apart from the session's start."""
     from ballast.pipeline import jobs
     from ballast.pipeline.schemas import SAMPLES_MINUTE
     from ballast.pipeline.session import DELTA_LOCK, SparkPolicy, open_session
@@ -244,8 +242,8 @@ def pipeline(store: str, memory: str) -> list[dict[str, Any]]:
     tables = SparkTables(lambda: session, store)
     _, warm = measured(meter, "first query (cold JVM)", lambda: tables.read(SAMPLES_MINUTE).limit(1).count())
     figures.append(warm)
-    for name, job in jobs.JOBS.items():
-        work = functools.partial(job, tables, jobs.PipelinePolicy(), lambda _: None)
+    for name in wanted:
+        work = functools.partial(jobs.JOBS[name], tables, jobs.PipelinePolicy(), lambda _: None)
         _, found = measured(meter, name, work)
         figures.append(found)
     session.stop()
@@ -263,42 +261,48 @@ def planner(store: str) -> dict[str, Any]:
     return {**found, "partitions": len(model)}
 
 
+ALL_JOBS = (
+    *("load_hour", "load_day", "load_model", "samples_hour"),
+    *("leadership_history", "broker_imbalance", "disk_hour", "disk_outlook"),
+)
+STEPS = ("spark", "planner", "duckdb-arrays", "duckdb-rows", "polars")
+"""In this order; the engines read ``samples_hour`` and are compared with ``load_hour``, so both jobs are among those run."""
+
+
+def step(asked: argparse.Namespace) -> Any:
+    """One step, in this process."""
+    if asked.engine == "generate":
+        return generate(asked.store, asked.partitions, asked.minutes, first=asked.first)
+    if asked.engine == "spark":
+        return pipeline(asked.store, asked.memory, asked.jobs.split(","))
+    return planner(asked.store) if asked.engine == "planner" else engine(asked.engine, asked.store, asked.scratch)
+
+
 def main() -> None:
-    """Run the whole of it, or one engine."""
+    """Run the whole of it, or one step."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--partitions", type=int, default=200_000)
     parser.add_argument("--minutes", type=int, default=60)
+    parser.add_argument("--first", type=int, default=0, help="generate from this minute on; 60 is the hour after")
+    parser.add_argument("--jobs", default=",".join(ALL_JOBS), help="which jobs, in this order")
     parser.add_argument("--memory", default="2g")
-    parser.add_argument("--engine")
-    parser.add_argument("--store")
+    parser.add_argument("--engine", choices=("generate", *STEPS), help="one step, in this process")
+    parser.add_argument("--store", help="keep the samples here, or take them from here")
     parser.add_argument("--scratch", type=Path)
-    parser.add_argument("--keep", action="store_true")
     asked = parser.parse_args()
-    if asked.engine in {"spark", "planner"}:
-        print(json.dumps(pipeline(asked.store, asked.memory) if asked.engine == "spark" else planner(asked.store)))
-        return
     if asked.engine:
-        engine(asked.engine, asked.store, asked.scratch)
+        print(json.dumps(step(asked)))
         return
-    scratch = asked.scratch or Path(tempfile.mkdtemp(prefix="ballast-bench-"))
-    store = asked.store or str(scratch / "store")
-    results: list[dict[str, Any]] = []
-    try:
-        if not Path(table_url(store, "samples_minute")).exists():
-            results.append(generate(store, asked.partitions, asked.minutes))
-            print(json.dumps(results[-1]), file=sys.stderr)
-        results += in_a_process("spark", store, scratch, asked.memory)
-        for what in ("planner", "duckdb-arrays", "duckdb-rows", "polars"):
-            results.append(in_a_process(what, store, scratch, asked.memory))
-    finally:
-        if not asked.keep:
-            shutil.rmtree(scratch, ignore_errors=True)
-    print(
-        json.dumps(
-            {"partitions": asked.partitions, "minutes": asked.minutes, "load": os.getloadavg(), "steps": results},
-            indent=2,
-        )
-    )
+    with tempfile.TemporaryDirectory(prefix="ballast-bench-") as folder:
+        asked.scratch = asked.scratch or Path(folder)
+        asked.store = asked.store or str(asked.scratch / "store")
+        steps = STEPS if Path(table_url(asked.store, "samples_minute")).exists() else ("generate", *STEPS)
+        results: list[Any] = []
+        for what in steps:
+            found = in_a_process(what, asked)
+            results += found if isinstance(found, list) else [found]
+    report = {"partitions": asked.partitions, "minutes": asked.minutes, "load": os.getloadavg(), "steps": results}
+    print(json.dumps(report, indent=2))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from tests.spark.series import HOUR_MS, START_MS
 from ballast.adapters.samples_delta import hour_name, minute_table
 from ballast.core.samples import MinuteSample
 from ballast.pipeline.hour_fold import fold_hours
-from ballast.pipeline.load_fold import fold_loads
+from ballast.pipeline.load_fold import fold_minutes
 from ballast.pipeline.model_fold import fold_days, fold_models
 
 HOUR = hour_name(START_MS)
@@ -40,7 +40,7 @@ def hour_rows(
 
 def load_rows(samples: Iterable[MinuteSample | pa.Table], hour_ms: int = START_MS) -> Any:
     """``load_hour`` of one hour, as a table."""
-    return pa.Table.from_batches(list(fold_loads(fold_hours(minutes_of(samples, hour_ms).to_batches()))))
+    return pa.Table.from_batches(list(fold_minutes(minutes_of(samples, hour_ms).to_batches())))
 
 
 def model_rows(hours: Iterable[Any]) -> list[dict[str, Any]]:

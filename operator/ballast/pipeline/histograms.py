@@ -46,7 +46,9 @@ def value_of(bucket: Ints) -> npt.NDArray[np.float64]:
 def count_rows(rates: npt.NDArray[Any], known: npt.NDArray[np.bool_]) -> Sparse:
     """Histogram of each row of a matrix, counting its known entries."""
     row, _ = np.nonzero(known)
-    return _pack(len(rates), row, bucket_of(rates[known]), np.ones(len(row), np.int64))
+    keys = np.sort(row * _WIDTH + bucket_of(rates[known]))
+    cuts = np.flatnonzero(np.diff(keys, prepend=-1, append=-1))
+    return _sparse(len(rates), keys[cuts[:-1]], np.diff(cuts))
 
 
 def merge(parts: Sparse, group: Ints, groups: int) -> Sparse:
@@ -70,6 +72,10 @@ def quantile(parts: Sparse, q: float) -> npt.NDArray[np.float64]:
 
 def _pack(rows: int, row: Ints, bucket: Ints, count: Ints) -> Sparse:
     keys, inverse = np.unique(row * _WIDTH + bucket, return_inverse=True)
-    counts = np.bincount(inverse, weights=count, minlength=len(keys)).astype(np.int64)
+    return _sparse(rows, keys, np.bincount(inverse, weights=count, minlength=len(keys)).astype(np.int64))
+
+
+def _sparse(rows: int, keys: Ints, counts: Ints) -> Sparse:
+    """Histograms from distinct ascending keys, each a row and a bucket packed into one integer."""
     start = np.searchsorted(keys, np.arange(rows + 1) * _WIDTH)
     return Sparse(start.astype(np.int64), keys % _WIDTH, counts)

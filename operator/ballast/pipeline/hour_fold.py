@@ -27,20 +27,22 @@ _BITS: Final = np.int64(1) << np.arange(MINUTES, dtype=np.int64)
 
 def fold_hours(batches: Iterable[Any]) -> Iterator[Any]:
     """Fold sorted minute rows into ``samples_hour`` rows; for ``mapInArrow``."""
+    return map(_rows_of, hours_of(batches))
+
+
+def hours_of(batches: Iterable[Any]) -> Iterator[Hour]:
+    """The hours in sorted minute rows, a chunk at a time; those in which no replica was seen are left out."""
     for table in arrow.whole_groups(batches, GROUP):
         cuts = arrow.boundaries(table, GROUP)
         for begin, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
-            yield from _fold(table.slice(begin, end - begin).combine_chunks())
-
-
-def unpack(masks: Ints) -> Flags:
-    """Bit masks as rows of 60 flags."""
-    return np.asarray((masks[:, None] & _BITS) != 0, np.bool_)
+            found = _hour(table.slice(begin, end - begin).combine_chunks())
+            if found is not None:
+                yield found
 
 
 def pack(flags: Flags) -> Ints:
-    """Rows of 60 flags as bit masks."""
-    return flags.astype(np.int64) @ _BITS
+    """60 rows of flags as a bit mask for each column."""
+    return _BITS @ flags.astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +64,25 @@ class Block:
     by_replica: dict[str, npt.NDArray[Any]]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Hour:
+    """The replicas of one chunk that were seen in an hour: arrays of 60 minutes x R replicas."""
+
+    keys: dict[str, Any]
+    """Per replica: cluster, hour, topic, topic_id, partition, broker, as columns of a table."""
+    log_dir: Ints
+    sampled: Flags
+    rated: Flags
+    led: Flags
+    in_sync: Flags
+    size_bytes: Ints
+    bytes_in: npt.NDArray[np.float32]
+    bytes_out: npt.NDArray[np.float32] | None
+    """None where no sample carries it."""
+    records_in: npt.NDArray[np.float64]
+    lag_max: Ints
+
+
 _PARTITION_FILL: Final[dict[str, Any]] = {
     "leader": np.int32(-2),
     "earliest": -1,
@@ -69,6 +90,9 @@ _PARTITION_FILL: Final[dict[str, Any]] = {
     "bytes_out": -1.0,
 }
 _REPLICA_FILL: Final[dict[str, Any]] = {"in_sync": False, "size_bytes": -1, "lag": -1, "log_dir": np.int32(-1)}
+
+
+_LAYOUT: Final = ("partition_topic", "partition", "replica_count", "replica")
 
 
 class _Names:
@@ -102,12 +126,12 @@ class _Names:
 
 
 def _rows(table: Any) -> list[dict[str, Any]]:
-    """Each row of a group as arrays."""
-    layout = ("partition_topic", "partition", "replica_count", "replica")
+    """Each row of a group as arrays, of the columns that it has."""
+    packed = [name for name in (*_LAYOUT, *_PARTITION_FILL, *_REPLICA_FILL) if name in table.column_names]
     out = []
     for i in range(len(table)):
         row: dict[str, Any] = {name: table.column(name)[i].as_py() for name in ("topic", "topic_id", "compacted")}
-        for name in (*layout, *_PARTITION_FILL, *_REPLICA_FILL):
+        for name in packed:
             row[name] = arrow.unpacked(name, table.column(name)[i])
         out.append(row)
     return out
@@ -125,31 +149,19 @@ def read_block(table: Any) -> Block:
     keys = [names.keys(row) for row in rows]
     distinct = {id(k): k for k in keys}.values()
     partitions = np.unique(np.concatenate([p for p, _ in distinct]))
-    pairs = np.unique(
-        np.concatenate([np.stack([np.searchsorted(partitions, r[0]), r[1]]) for _, r in distinct], axis=1), axis=1
-    )
-    packed = (pairs[0] << 32) | pairs[1]
-    place = {
-        id(k): (
-            np.searchsorted(partitions, k[0]),
-            np.searchsorted(packed, (np.searchsorted(partitions, k[1][0]) << 32) | k[1][1]),
-        )
-        for k in distinct
-    }
-    p_shape, r_shape = (len(at), len(partitions)), (len(at), len(packed))
-    by_partition = {n: np.full(p_shape, fill, _dtype(fill)) for n, fill in _PARTITION_FILL.items()}
-    by_partition["present"] = np.zeros(p_shape, np.bool_)
-    by_replica = {n: np.full(r_shape, fill, _dtype(fill)) for n, fill in _REPLICA_FILL.items()}
-    by_replica["present"] = np.zeros(r_shape, np.bool_)
+    pairs = {id(k): (np.searchsorted(partitions, k[1][0]) << 32) | k[1][1] for k in distinct}
+    replicas = np.unique(np.concatenate(list(pairs.values())))
+    place = {id(k): (np.searchsorted(partitions, k[0]), np.searchsorted(replicas, pairs[id(k)])) for k in distinct}
+    p_shape, r_shape = (len(at), len(partitions)), (len(at), len(replicas))
+    by_partition = _filled(_PARTITION_FILL, rows[0], p_shape)
+    by_replica = _filled(_REPLICA_FILL, rows[0], r_shape)
     for t, row, key in zip(sample.tolist(), rows, keys, strict=True):
         p, r = place[id(key)]
-        for n in _PARTITION_FILL:
-            if row[n] is not None:
-                by_partition[n][t, p] = row[n]
-        for n in _REPLICA_FILL:
-            by_replica[n][t, r] = row[n]
-        by_partition["present"][t, p] = True
-        by_replica["present"][t, r] = True
+        for columns, column in ((by_partition, p), (by_replica, r)):
+            for name, values in columns.items():
+                found = True if name == "present" else row[name]
+                if found is not None:
+                    values[t, column] = found
     writers: dict[str, int] = {}
     numbered = [writers.setdefault(w, len(writers)) for w in table.column("writer").to_pylist()]
     return Block(
@@ -164,11 +176,17 @@ def read_block(table: Any) -> Block:
         compacted=np.array(names.compacted, np.bool_),
         partition=partitions & 0xFFFFFFFF,
         partition_topic=partitions >> 32,
-        owner=pairs[0],
-        broker=pairs[1],
+        owner=replicas >> 32,
+        broker=replicas & 0xFFFFFFFF,
         by_partition=by_partition,
         by_replica=by_replica,
     )
+
+
+def _filled(fills: dict[str, Any], row: dict[str, Any], shape: tuple[int, int]) -> dict[str, npt.NDArray[Any]]:
+    """A matrix of unknowns for each column that the rows have, and one of who is there at all."""
+    columns = {name: np.full(shape, fill, _dtype(fill)) for name, fill in fills.items() if name in row}
+    return columns | {"present": np.zeros(shape, np.bool_)}
 
 
 def _dtype(fill: Any) -> Any:
@@ -179,13 +197,16 @@ def _dtype(fill: Any) -> Any:
 
 def rates_of(block: Block) -> Rates:
     """Append rates of a block's partitions, measured on the log of whoever leads at each sample."""
-    leader, size = block.by_partition["leader"], block.by_replica["size_bytes"]
-    leads = (block.broker == leader[:, block.owner]) & block.by_replica["present"]
-    sample, replica = np.nonzero(leads)
+    leader, size, present = block.by_partition["leader"], block.by_replica["size_bytes"], block.by_replica["present"]
     log = np.full(leader.shape, -1, np.int64)
-    log[sample, block.owner[replica]] = replica
-    when = np.arange(len(leader))[:, None]
-    led_size = np.where(log >= 0, size[when, np.maximum(log, 0)], UNKNOWN)
+    for t in range(len(leader)):
+        # Leaders and replicas are mostly those of the sample before.
+        if t and (leader[t] == leader[t - 1]).all() and (present[t] == present[t - 1]).all():
+            log[t] = log[t - 1]
+        else:
+            replica = np.flatnonzero((block.broker == leader[t][block.owner]) & present[t])
+            log[t, block.owner[replica]] = replica
+    led_size = np.where(log >= 0, np.take_along_axis(size, np.maximum(log, 0), axis=1), UNKNOWN)
     since = previous(block.by_partition["present"] & ((block.by_partition["high_watermark"] >= 0) | (led_size >= 0)))
     before = np.where((log >= 0) & (since >= 0), size[np.maximum(since, 0), np.maximum(log, 0)], UNKNOWN)
     return append_rates(
@@ -220,58 +241,82 @@ def cover(block: Block, rates: Rates) -> tuple[Ints, Ints]:
     return taken, spans
 
 
-def _fold(table: Any) -> Iterator[Any]:
+def at_samples(of: npt.NDArray[Any], samples: Ints) -> npt.NDArray[Any]:
+    """``of[samples[m, c], c]`` for every minute and column; most minutes are one sample throughout, which is far cheaper."""
+    out = np.empty(samples.shape, of.dtype)
+    columns = np.arange(samples.shape[1])
+    for row, sample in zip(out, samples, strict=True):
+        row[:] = of[sample[0]] if (sample == sample[0]).all() else of[sample, columns]
+    return out
+
+
+def _hour(table: Any) -> Hour | None:
     block = read_block(table)
     rates = rates_of(block)
     taken, spans = cover(block, rates)
-    seen = block.by_replica["present"][taken[taken >= 0]].any(axis=0) if (taken >= 0).any() else None
-    if seen is None or not seen.any():
-        return
-    keep = np.flatnonzero(seen)
-    owner = block.owner[keep]
-    present = {name: column[:, keep] for name, column in block.by_replica.items()}
+    keep = np.flatnonzero(block.by_replica["present"][taken[taken >= 0]].any(axis=0))
+    if not len(keep):
+        return None
+    whole = len(keep) == len(block.broker)
+    present = block.by_replica if whole else {name: column[:, keep] for name, column in block.by_replica.items()}
+    owner, broker = block.owner[keep], block.broker[keep]
 
-    here = taken >= 0
-    sampled = np.zeros((MINUTES, len(keep)), np.bool_)
-    sampled[here] = present["present"][taken[here]]
+    here = (taken >= 0)[:, None]
+    sampled = here & present["present"][taken]
     span = spans[:, owner]
-    column = np.arange(len(keep))[None, :]
-    rated = (span >= 0) & present["present"][span, column]
+    rated = (span >= 0) & at_samples(present["present"], span)
     # The interval's own sample says who led; a minute without a rate is judged by its sample, if there was one.
     witness = np.where(rated, span, np.where(sampled, taken[:, None], -1))
-    led = (witness >= 0) & (block.by_partition["leader"][witness, owner[None, :]] == block.broker[keep])
-    in_sync = sampled & present["in_sync"][taken[:, None], column]
-    size = np.where(sampled, present["size_bytes"][taken[:, None], column], UNKNOWN)
-    rate = np.where(rated, rates.bytes_per_s[span, owner[None, :]], UNKNOWN)
-    records = np.where(rated & led, np.nan_to_num(rates.records_per_s[span, owner[None, :]]), 0).sum(axis=0) * 60.0
+    led = (witness >= 0) & (at_samples(block.by_partition["leader"][:, owner], witness) == broker)
+    rate = at_samples(rates.bytes_per_s, spans).astype(np.float32)[:, owner]
+    records = np.nan_to_num(at_samples(rates.records_per_s, spans))[:, owner]
     last = np.where(sampled, np.arange(MINUTES)[:, None], -1).max(axis=0)
-    topic = block.partition_topic[owner]
-    yield arrow.batch(
-        SAMPLES_HOUR,
-        {
+    topic = pa.array(block.partition_topic[owner])
+    return Hour(
+        keys={
             "cluster": pa.repeat(table.column("cluster")[0], len(keep)),
             "hour": pa.repeat(table.column("fold_hour")[0], len(keep)),
-            "topic": pa.array(block.topic).take(pa.array(topic)),
-            "topic_id": pa.array(block.topic_id).take(pa.array(topic)),
+            "topic": pa.array(block.topic).take(topic),
+            "topic_id": pa.array(block.topic_id).take(topic),
             "partition": block.partition[owner],
-            "broker": block.broker[keep],
-            "log_dir": present["log_dir"][taken[np.maximum(last, 0)], column[0]],
-            "sampled": pack(sampled.T),
-            "rated": pack(rated.T),
-            "led": pack(led.T),
-            "in_sync": pack(in_sync.T),
-            "size_bytes": arrow.rows(size.T),
-            "bytes_in": arrow.rows(rate.T.astype(np.float32)),
-            "bytes_out": _bytes_out(block, taken, sampled, led, owner),
-            "records_in": records,
-            "lag_max": np.where(sampled, present["lag"][taken[:, None], column], UNKNOWN).max(axis=0),
+            "broker": broker,
         },
+        log_dir=present["log_dir"][taken[last], np.arange(len(keep))],
+        sampled=sampled,
+        rated=rated,
+        led=led,
+        in_sync=sampled & present["in_sync"][taken],
+        size_bytes=np.where(sampled, present["size_bytes"][taken], UNKNOWN),
+        bytes_in=np.where(rated, rate, np.float32(UNKNOWN)),
+        bytes_out=_bytes_out(block, taken, sampled & led, owner),
+        records_in=np.where(rated & led, records, 0).sum(axis=0) * 60.0,
+        lag_max=np.where(sampled, present["lag"][taken], UNKNOWN).max(axis=0),
     )
 
 
-def _bytes_out(block: Block, taken: Ints, sampled: Flags, led: Flags, owner: Ints) -> Any:
-    """Rates to consumers as the samples carry them, for the leader; null where none does."""
+def _bytes_out(block: Block, taken: Ints, known: Flags, owner: Ints) -> npt.NDArray[np.float32] | None:
+    """Rates to consumers as the samples carry them, for the leader."""
     given = block.by_partition["bytes_out"]
     if not (given >= 0).any():
-        return pa.nulls(len(owner), pa.list_(pa.float32()))
-    return arrow.rows(np.where(sampled & led, given[taken[:, None], owner[None, :]], UNKNOWN).T.astype(np.float32))
+        return None
+    return np.where(known, given[taken][:, owner], np.float32(UNKNOWN))
+
+
+def _rows_of(hour: Hour) -> Any:
+    none = pa.nulls(len(hour.log_dir), pa.list_(pa.float32()))
+    return arrow.batch(
+        SAMPLES_HOUR,
+        {
+            **hour.keys,
+            "log_dir": hour.log_dir,
+            "sampled": pack(hour.sampled),
+            "rated": pack(hour.rated),
+            "led": pack(hour.led),
+            "in_sync": pack(hour.in_sync),
+            "size_bytes": arrow.rows(hour.size_bytes.T),
+            "bytes_in": arrow.rows(hour.bytes_in.T),
+            "bytes_out": none if hour.bytes_out is None else arrow.rows(hour.bytes_out.T),
+            "records_in": hour.records_in,
+            "lag_max": hour.lag_max,
+        },
+    )

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F  # noqa: N812
 
 from ballast.errors import UsageError
 from ballast.pipeline import transforms
+from ballast.pipeline.hours import HOUR_FORMAT, shifted, start_of
 from ballast.pipeline.schemas import (
     BROKER_IMBALANCE,
     DISK_HOUR,
@@ -32,8 +33,6 @@ from ballast.pipeline.tables import SparkTables, translated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-HOUR_FORMAT: Final = "%Y-%m-%dT%H"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +138,7 @@ def _from_minutes(target: Table, fold: Callable[[DataFrame, list[str]], DataFram
         if not hours:
             return NOTHING
         say(f"{target.name}: folding {len(hours)} hours")
-        wanted = sorted({*hours, *(_shift(h, -1) for h in hours)})
+        wanted = sorted({*hours, *(shifted(h, -1) for h in hours)})
         minutes = tables.read(SAMPLES_MINUTE, until).where(F.col("hour").isin(wanted))
         return _replace(tables, target, fold(minutes, list(hours)), _Task(until, hours, new.clusters))
 
@@ -153,7 +152,7 @@ def _of_their_own(fold: Callable[[DataFrame], DataFrame]) -> Callable[[DataFrame
 
 def touched_hours(hour: Sequence[str], minute: Sequence[int], there: Collection[str]) -> tuple[str, ...]:
     """The hours that new samples change: their own, and the next one, where it has samples, when they lie in its lead-in."""
-    led_in = {_shift(h, 1) for h, m in zip(hour, minute, strict=True) if m >= transforms.LEAD_IN_FROM_MINUTE}
+    led_in = {shifted(h, 1) for h, m in zip(hour, minute, strict=True) if m >= transforms.LEAD_IN_FROM_MINUTE}
     return tuple(sorted({*hour, *(led_in & set(there))}))
 
 
@@ -179,7 +178,7 @@ def _load_model(tables: SparkTables, policy: PipelinePolicy, say: Say) -> Done:
     if not news.clusters:
         return NOTHING
     newest = tables.log.parts(LOAD_DAY, until)[-1]
-    oldest = (_date(newest) - timedelta(days=policy.window_days - 1)).strftime("%Y-%m-%d")
+    oldest = (start_of(newest) - timedelta(days=policy.window_days - 1)).strftime("%Y-%m-%d")
     say(f"load_model: folding {len(news.clusters)} clusters from {oldest} to {newest}")
     days = tables.read(LOAD_DAY, until).where(F.col("cluster").isin(list(news.clusters)) & (F.col("date") >= oldest))
     return _replace(tables, LOAD_MODEL, transforms.load_model(days), _Task(until, news.clusters, news.clusters))
@@ -193,7 +192,7 @@ def _disk_outlook(tables: SparkTables, policy: PipelinePolicy, say: Say) -> Done
     if not news.clusters:
         return NOTHING
     say(f"disk_outlook: folding {len(news.clusters)} clusters")
-    oldest = _shift(tables.log.parts(DISK_HOUR, until)[-1], -24 * policy.window_days)
+    oldest = shifted(tables.log.parts(DISK_HOUR, until)[-1], -24 * policy.window_days)
     named = F.col("cluster").isin(list(news.clusters))
     disks = tables.read(DISK_HOUR, until).where(named & (F.col("hour") > oldest))
     return _replace(tables, DISK_OUTLOOK, transforms.disk_outlook(disks), _Task(until, news.clusters, news.clusters))
@@ -222,14 +221,14 @@ def _still_whole(hours: tuple[str, ...], there: Sequence[str], policy: PipelineP
     """Hours of which the raw samples are still kept; folding an older one again would lose what is gone."""
     if not there:
         return ()
-    oldest = _shift(there[-1], -policy.keep_minutes_hours)
+    oldest = shifted(there[-1], -policy.keep_minutes_hours)
     return tuple(hour for hour in hours if hour > oldest)
 
 
 def maintain(log: TableLog, policy: PipelinePolicy, *, now: datetime, say: Say = lambda _: None) -> None:
     """Compact the closed hours of raw samples, forget what is older than the policy keeps, and free the files."""
     this_hour = now.strftime(HOUR_FORMAT)
-    oldest_minutes = _shift(this_hour, -policy.keep_minutes_hours)
+    oldest_minutes = shifted(this_hour, -policy.keep_minutes_hours)
     keep_hours = (now - timedelta(days=policy.keep_hours_days)).strftime(HOUR_FORMAT)
     keep_days = (now - timedelta(days=policy.keep_days_days)).strftime("%Y-%m-%d")
     plan = (
@@ -249,11 +248,3 @@ def maintain(log: TableLog, policy: PipelinePolicy, *, now: datetime, say: Say =
             log.compact(table, this_hour)
         log.vacuum(table)
         say(f"{table.name}: kept from {oldest}")
-
-
-def _shift(hour: str, hours: int) -> str:
-    return (_date(hour) + timedelta(hours=hours)).strftime(HOUR_FORMAT)
-
-
-def _date(name: str) -> datetime:
-    return datetime.strptime(name, HOUR_FORMAT if "T" in name else "%Y-%m-%d").replace(tzinfo=UTC)

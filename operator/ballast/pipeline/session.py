@@ -18,6 +18,9 @@ from ballast.errors import Unavailable, UsageError
 DELTA_LOCK: Final = "delta-4.4.0"
 """The lock of the jars that teach Spark to read and write Delta tables."""
 
+BATCH_BYTES: Final = 16 << 20
+"""Arrow data handed to a worker at a time; both sides hold a few of them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkPolicy:
@@ -28,7 +31,7 @@ class SparkPolicy:
     driver_memory: str = "2g"
     """Heap of the embedded JVM; samples never reach the driver, so this is shuffle and scan memory on ``local``."""
     shuffle_partitions: int = 0
-    """Tasks of a shuffle; 0 takes two for each core on ``local`` and Spark's own default elsewhere."""
+    """Tasks of a shuffle; 0 takes four (two for little data) for each core on ``local`` and Spark's own default elsewhere."""
     small: bool = False
     """Little data: an embedded JVM then compiles quickly rather than well, since the compiling is most of its work."""
     conf: Mapping[str, str] = field(default_factory=dict)
@@ -62,6 +65,8 @@ def properties(policy: SparkPolicy, jars: Iterable[Path]) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
         "spark.databricks.delta.snapshotPartitions": "2",
+        # A row of samples is a third of a megabyte: batches are cut by bytes, or a task's whole share would be one.
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(BATCH_BYTES),
         # Whole partitions are read by name; statistics of every column would cost more than they ever save.
         "spark.databricks.delta.stats.collect": "false",
         # Files of a minute are small: many of them make one task.
@@ -80,7 +85,7 @@ def properties(policy: SparkPolicy, jars: Iterable[Path]) -> dict[str, str]:
             "spark.driver.memory": policy.driver_memory,
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
-            "spark.sql.shuffle.partitions": str(policy.shuffle_partitions or 2 * (os.cpu_count() or 2)),
+            "spark.sql.shuffle.partitions": str(policy.shuffle_partitions or _tasks(policy) * (os.cpu_count() or 2)),
             # It plans each stage anew from sizes that are known here beforehand.
             "spark.sql.adaptive.enabled": "false",
         }
@@ -89,6 +94,11 @@ def properties(policy: SparkPolicy, jars: Iterable[Path]) -> dict[str, str]:
     elif policy.shuffle_partitions:
         found["spark.sql.shuffle.partitions"] = str(policy.shuffle_partitions)
     return found | dict(policy.conf)
+
+
+def _tasks(policy: SparkPolicy) -> int:
+    """Tasks of a shuffle for each core: a task's share is sorted in memory, and each task costs a little of its own."""
+    return 2 if policy.small else 4
 
 
 def open_session(policy: SparkPolicy, jars: Iterable[Path] = ()) -> Any:

@@ -5,13 +5,14 @@ Only what Spark Connect has: no RDD, no JVM access, no Python function that clos
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 — the name that every Spark reader expects
 
 from ballast.core.rates import LONGEST_INTERVAL_MIN
 from ballast.core.samples import BROKER_CHUNK
 from ballast.pipeline.hour_fold import GROUP, fold_hours
+from ballast.pipeline.hours import shifted
 from ballast.pipeline.leadership_fold import HOUR, MINUTE, fold_imbalances, fold_leaderships
 from ballast.pipeline.load_fold import fold_minutes
 from ballast.pipeline.model_fold import DAY_GROUP, PARTITION, fold_days, fold_models
@@ -25,10 +26,17 @@ from ballast.pipeline.schemas import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from pyspark.sql import Column, DataFrame
 
+MEASURED: Final = ("leader", "earliest", "high_watermark", "bytes_out", "in_sync", "size_bytes", "lag", "log_dir")
+"""The packed columns of the minute table that rates and sizes come from."""
+_SAMPLE: Final = (
+    *("cluster", "hour", "minute", "chunk", "taken_at_ms", "monotonic_ms", "writer"),
+    *("topic", "topic_id", "compacted", "partition_topic", "partition", "replica_count", "replica"),
+)
+"""What every fold of minutes reads: when the row was taken, and which replicas it is about."""
 LEAD_IN_FROM_MINUTE = 60 - LONGEST_INTERVAL_MIN
 """Samples from this minute on may begin a rate of the next hour."""
 
@@ -39,21 +47,27 @@ def next_hour(hour: Column) -> Column:
     return F.date_format(start + F.expr("INTERVAL 1 HOUR"), "yyyy-MM-dd'T'HH")
 
 
-def _in_folds(minutes: DataFrame, hours: Collection[str]) -> DataFrame:
+def _in_folds(minutes: DataFrame, hours: Collection[str], columns: Sequence[str]) -> DataFrame:
     """Minute rows with the hour and chunk that they are folded into, sorted for the folds.
 
     Chunk counts are powers of two; each cluster is folded at the smallest that its rows have, so that a cluster that grew
-    within the hour still has all samples of a partition in one fold.
+    within the hour still has all samples of a partition in one fold.  Rows of an hour are megabytes: ``columns`` are the
+    packed ones that the fold reads, and no other is shuffled.
     """
-    rows = minutes.where(F.col("chunk") >= 0)
+    rows = minutes.where(F.col("chunk") >= 0).select(*_SAMPLE, "chunks", *columns)
     own = rows.withColumn("fold_hour", F.col("hour"))
-    led_in = rows.where(F.col("minute") >= LEAD_IN_FROM_MINUTE).withColumn("fold_hour", next_hour(F.col("hour")))
-    wanted = own.unionByName(led_in).where(F.col("fold_hour").isin(sorted(hours)))
+    # The hours themselves are named, so that no file of another hour is opened for its lead-in.
+    led_in = rows.where(
+        F.col("hour").isin(sorted(shifted(hour, -1) for hour in hours)) & (F.col("minute") >= LEAD_IN_FROM_MINUTE)
+    )
+    wanted = own.where(F.col("hour").isin(sorted(hours))).unionByName(
+        led_in.withColumn("fold_hour", next_hour(F.col("hour")))
+    )
     smallest = rows.groupBy("cluster").agg(F.min("chunks").alias("fold_chunks"))
     return (
         wanted.join(F.broadcast(smallest), on="cluster", how="inner")
         .withColumn("fold_chunk", F.col("chunk") % F.col("fold_chunks"))
-        .drop("brokers", "fold_chunks")
+        .drop("chunks", "fold_chunks")
         .repartition(*GROUP)
         .sortWithinPartitions(*GROUP, "hour", "minute", "chunk", "taken_at_ms")
     )
@@ -61,12 +75,12 @@ def _in_folds(minutes: DataFrame, hours: Collection[str]) -> DataFrame:
 
 def samples_hour(minutes: DataFrame, hours: Collection[str]) -> DataFrame:
     """``samples_minute`` to ``samples_hour``, for these hours; ``minutes`` holds the hour before each as well."""
-    return _in_folds(minutes, hours).mapInArrow(fold_hours, SAMPLES_HOUR.ddl)
+    return _in_folds(minutes, hours, MEASURED).mapInArrow(fold_hours, SAMPLES_HOUR.ddl)
 
 
 def leadership_history(minutes: DataFrame, hours: Collection[str]) -> DataFrame:
     """``samples_minute`` to the changes of leaders in these hours; ``minutes`` holds the hour before each as well."""
-    return _in_folds(minutes, hours).mapInArrow(fold_leaderships, LEADERSHIP_HISTORY.ddl)
+    return _in_folds(minutes, hours, ("leader",)).mapInArrow(fold_leaderships, LEADERSHIP_HISTORY.ddl)
 
 
 def broker_imbalance(minutes: DataFrame) -> DataFrame:
@@ -128,7 +142,7 @@ def load_hour(minutes: DataFrame, hours: Collection[str]) -> DataFrame:
     Folded from the minutes and not from ``samples_hour``: the same rows pass between the two folds in Python's memory, where
     a table of arrays between them would be written and read value by value.
     """
-    return _in_folds(minutes, hours).mapInArrow(fold_minutes, LOAD_HOUR.ddl)
+    return _in_folds(minutes, hours, MEASURED).mapInArrow(fold_minutes, LOAD_HOUR.ddl)
 
 
 def load_day(hours: DataFrame) -> DataFrame:
