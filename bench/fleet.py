@@ -73,8 +73,8 @@ def generate(store: str, clusters: int, brokers: int, partitions: int) -> None:
         append_snapshots(store, [cluster(n, brokers, partitions) for n in range(begin, min(begin + CHUNK, clusters))])
 
 
-def in_spark(store: str, memory: str) -> int:
-    """The fleet's job as ``ballast fleet plan`` runs it; the session is started before."""
+def in_spark(store: str, memory: str) -> tuple[int, dict[str, Any]]:
+    """The fleet's job as ``ballast fleet plan`` runs it, and what it took; the session is started before."""
     from ballast.pipeline.fleet_job import plan_fleet
     from ballast.pipeline.session import DELTA_LOCK, SparkPolicy, open_session
     from ballast.pipeline.tables import SparkTables
@@ -86,8 +86,7 @@ def in_spark(store: str, memory: str) -> int:
         Meter(), "fleet job", lambda: plan_fleet(SparkTables(lambda: session, store), {"level": ""})
     )
     session.stop()
-    print(json.dumps(figures), flush=True)
-    return int(rows)
+    return int(rows), figures
 
 
 def main() -> None:
@@ -105,7 +104,8 @@ def main() -> None:
         begun = time.monotonic()
         generate(store, asked.clusters, asked.brokers, asked.partitions)
         made_s = time.monotonic() - begun
-        assert in_spark(store, asked.memory) == asked.clusters
+        rows, job = in_spark(store, asked.memory)
+        assert rows == asked.clusters
         plans = read_plans(store)
         planned(cluster(0, asked.brokers, asked.partitions), "level", "")
         members = [cluster(n, asked.brokers, asked.partitions) for n in range(min(asked.alone, asked.clusters))]
@@ -121,6 +121,8 @@ def main() -> None:
             "generating_s": round(made_s, 1),
             "planner_alone_cpu_s_per_cluster": round(each, 3),
             "planner_alone_cpu_s": round(each * asked.clusters, 1),
+            "job": job,
+            "overhead": round(job["cpu_s"] / (each * asked.clusters) - 1, 3),
             "statuses": {s: sum(r["status"] == s for r in plans) for s in {r["status"] for r in plans}},
             "load": os.getloadavg(),
         }
