@@ -179,8 +179,8 @@ def real(partitions: int, mib: int, rate: int) -> Measured:
 
 def single_shot(at: Scene, moves: Sequence[Move], rate: int) -> float:
     """The stock tool starts everything at once; seconds until nothing moves."""
-    from tests.real.execution_scene import until
     from tests.real.stock_tool import stock_reassign
+    from tests.waiting import until
 
     path = at.folder / "moves.json"
     wanted = [{"topic": m.topic, "partition": m.partition, "replicas": list(m.new)} for m in moves]
@@ -190,7 +190,7 @@ def single_shot(at: Scene, moves: Sequence[Move], rate: int) -> float:
     if answer.code:
         raise SystemExit(answer.out)
     began = time.monotonic()
-    until(lambda: not at.cluster.reassignments(), timeout_s=600)
+    until(lambda: not at.cluster.reassignments(), within_s=600)
     return time.monotonic() - began
 
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from tests.containers.traffic import Traffic
 from tests.leash import leashed
-from tests.real.execution_scene import LISTS, RATES, Scene, events, until
+from tests.real.execution_scene import LISTS, RATES, Scene, events
+from tests.waiting import until
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.throttles import Setting
@@ -70,7 +71,7 @@ class Proof:
 
     def holds(self, after: Assignment) -> None:
         """Nothing is left: runs ended, replicas where they belong, all in sync, throttles as they were, no debt, nothing moving."""
-        until(self.is_whole, timeout_s=WHOLE_WITHIN_S)
+        until(self.is_whole, within_s=WHOLE_WITHIN_S)
         assert {p: self.at.replicas(self.name(p)) for p in self.before} == {**self.before, **after}
         assert self.at.throttles(self.topic) == self.throttles
         assert debts(self.at) == {}
@@ -145,7 +146,7 @@ class Life:
         def place() -> int:
             return next((i for i, event in enumerate(events(self.said), 1) if i > after and sign(event)), 0)
 
-        until(lambda: place() or self.process.poll() is not None, timeout_s=ENDS_WITHIN_S)
+        until(lambda: place() or self.process.poll() is not None, within_s=ENDS_WITHIN_S)
         found = place()
         assert found, f"exit {self.process.poll()} before it was told:\n{self.said}"
         return found

@@ -9,7 +9,8 @@ import pytest
 from tests.containers.cluster import CONTROLLER, ContainerCluster
 from tests.containers.proof import Life, Lives, Proof
 from tests.containers.signs import copies_more_than, ends, moves_to, notes
-from tests.real.execution_scene import Scene, events, until
+from tests.real.execution_scene import Scene, events
+from tests.waiting import until
 
 pytestmark = pytest.mark.containers
 
@@ -54,7 +55,7 @@ def test_a_run_outlives_controller_source_and_destination(
         lose_source(at, proof, containers_cluster, run, way)
         # A move is called stalled some time after it began to move; by now that has passed.
         lose_destination(containers_cluster, run, way)
-        until(proof.is_in_sync, timeout_s=120)
+        until(proof.is_in_sync, within_s=120)
         mine = at.run_of(proof.topic)
         assert mine is not None
         at.finish("cancel", mine.id, "--yes")
@@ -99,7 +100,7 @@ def lose_source(at: Scene, proof: Proof, cluster: ContainerCluster, run: Life, w
         run.tells(copies_more_than(copied(run)), after=told(run))
     finally:
         heal(cluster, source)
-    until(lambda: source in at.in_sync(proof.name(0)), timeout_s=120)
+    until(lambda: source in at.in_sync(proof.name(0)), within_s=120)
 
 
 def test_a_run_that_ends_while_its_source_is_dead_pays_later(
@@ -121,7 +122,7 @@ def test_a_run_that_ends_while_its_source_is_dead_pays_later(
             assert {str(debt).startswith("broker 1 ") for debt in debts} == {True}
         finally:
             containers_cluster.start(1)
-        until(lambda: 1 in at.cluster.snapshot(log_dirs=False, configs=False).alive, timeout_s=120)
+        until(lambda: 1 in at.cluster.snapshot(log_dirs=False, configs=False).alive, within_s=120)
         lives.begin("runs", "resume").ends()
         proof.holds(after)
     proof.forget()

@@ -6,7 +6,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from tests.containers.cluster import SECOND_LOG_DIR, ContainerCluster
 from tests.containers.proof import Lives, Proof, is_in, stages
-from tests.real.execution_scene import Scene, until
+from tests.real.execution_scene import Scene
+from tests.waiting import until
 
 from ballast.executor.run import Run
 from ballast.executor.transitions import ELECTION_TRANSITIONS, TRANSITIONS

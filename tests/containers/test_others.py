@@ -8,8 +8,9 @@ from collections.abc import Mapping
 import pytest
 from tests.containers.proof import Lives, Proof
 from tests.containers.signs import moves_to, refuses
-from tests.real.execution_scene import LISTS, Scene, until
+from tests.real.execution_scene import LISTS, Scene
 from tests.real.stock_tool import stock_reassign
+from tests.waiting import until
 
 from ballast.ports.cluster import ConfigChange, ConfigResource
 

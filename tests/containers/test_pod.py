@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import waiting
 from tests.chart.conftest import EVERYTHING, one, render
 from tests.containers.docker_host import DockerHost
 from tests.containers.pod import NotUnderstood, Objects, as_container, probe_url
@@ -46,10 +47,7 @@ def get(url: str) -> tuple[int, str]:
 
 def until(what: str, probe: Callable[[], bool], container: Any, timeout_s: float = 120) -> None:
     """Poll; fail with the container's log."""
-    deadline = time.monotonic() + timeout_s
-    while not probe():
-        assert time.monotonic() < deadline, f"{what} did not come about:\n{container.logs(tail=40).decode()}"
-        time.sleep(0.3)
+    waiting.until(probe, what, within_s=timeout_s, story=lambda: str(container.logs(tail=40).decode()))
 
 
 def objects_of(rendered: list[dict[str, Any]]) -> Objects:

@@ -17,7 +17,8 @@ import pytest
 from tests.containers.cluster import CONTROLLER, ContainerCluster
 from tests.containers.proof import Assignment, Life, Lives, Proof
 from tests.containers.test_hurt import WAYS
-from tests.real.execution_scene import Scene, until
+from tests.real.execution_scene import Scene
+from tests.waiting import until
 
 pytestmark = pytest.mark.containers
 
@@ -82,7 +83,7 @@ def open_runs(proof: Proof) -> list[str]:
 
 def settle(proof: Proof, wanted: Assignment) -> None:
     """Everything stands still, and what stands is what was there or what was wanted; it is where the next round begins."""
-    until(proof.is_whole, timeout_s=300)
+    until(proof.is_whole, within_s=300)
     stands = {p: proof.at.replicas(proof.name(p)) for p in proof.before}
     for p, replicas in stands.items():
         assert replicas in {proof.before[p], wanted.get(p, proof.before[p])}, f"{proof.name(p)} has {replicas}"

@@ -7,7 +7,6 @@ import re
 import shutil
 import socket
 import subprocess
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -22,6 +21,7 @@ import pytest
 import yaml
 from tests.daemon.conftest import Running
 from tests.leash import leashed
+from tests.waiting import until
 
 from ballast.daemon.metrics import CATALOG
 from ballast.daemon.metrics_page import page
@@ -50,16 +50,6 @@ def ask(url: str) -> Any:
             return json.load(answer)
     except OSError:
         return None
-
-
-def until(what: str, probe: Callable[[], Any], timeout_s: float = 90) -> Any:
-    """Ask until the answer is there."""
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        if answer := probe():
-            return answer
-        time.sleep(0.2)
-    raise AssertionError(f"{what} did not come about within {timeout_s} s")
 
 
 class Monitoring:
@@ -189,14 +179,14 @@ def test_every_panel_of_the_dashboard_answers(serve: Serve, monitor: Callable[..
     for daemon in daemons:
         daemon.until(lambda v: v.figures is not None and "level" in v.ticks)
     monitoring = monitor(daemons)
-    until("two daemons scraped", lambda: len(monitoring.query("ballast_partitions")) == 2)
+    until(lambda: len(monitoring.query("ballast_partitions")) == 2, "two daemons scraped")
     panels = json.loads(DASHBOARD.read_text())["panels"]
     expressions = [t["expr"] for panel in panels for t in panel["targets"]]
     assert len(expressions) >= 25
     for expression in expressions:
-        until(expression, partial(monitoring.query, expression))
+        until(partial(monitoring.query, expression), expression)
     assert monitoring.query("max(ballast_partitions)")[0]["value"][1] == "12"
-    recorded = until("the recording rule", lambda: monitoring.query("ballast:leader_imbalance_ratio:max"))
+    recorded = until(lambda: monitoring.query("ballast:leader_imbalance_ratio:max"), "the recording rule")
     assert float(recorded[0]["value"][1]) == 0
 
 
@@ -209,12 +199,12 @@ def test_trouble_reaches_the_alertmanager_and_goes_away(
     daemon = serve(FAST)
     daemon.until(lambda v: v.figures is not None)
     monitoring = monitor([daemon], quick)
-    until("the first scrape", lambda: monitoring.query("ballast_partitions"))
+    until(lambda: monitoring.query("ballast_partitions"), "the first scrape")
     for broker in (1, 2):
         daemon.world.kill(broker)
-    alert = until("the alert", lambda: monitoring.alerts().get("BallastUnderMinIsr"))
+    alert = until(lambda: monitoring.alerts().get("BallastUnderMinIsr"), "the alert")
     assert alert["annotations"]["summary"] == "12 partitions are under their min.insync.replicas."
     assert alert["annotations"]["runbook_url"].endswith("#ballastunderminisr")
     for broker in (1, 2):
         daemon.world.start(broker)
-    until("its end", lambda: not monitoring.query("ALERTS{alertname='BallastUnderMinIsr',alertstate='firing'}"))
+    until(lambda: not monitoring.query("ALERTS{alertname='BallastUnderMinIsr',alertstate='firing'}"), "its end")

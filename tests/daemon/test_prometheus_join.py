@@ -19,10 +19,11 @@ import pyarrow as pa
 import pytest
 import yaml
 from deltalake import DeltaTable, write_deltalake
-from tests.daemon.test_prometheus import ask, free_port, until
+from tests.daemon.test_prometheus import ask, free_port
 from tests.leash import leashed
 from tests.spark.pure import HOUR, load_rows, model_rows
 from tests.spark.series import RECORD_BYTES, START_MS, Log, World
+from tests.waiting import until
 
 from ballast.adapters.arrow_schema import arrow_schema
 from ballast.adapters.prometheus import PrometheusLoad
@@ -200,7 +201,7 @@ def policy_of(family: str, scraping: Scraping) -> PrometheusPolicy:
 def test_what_consumers_read_reaches_the_plan(family: str, scraping: Scraping, tmp_path: Path) -> None:
     """Both families of names: broker figures and each partition's share, through the tables to the planner's loads."""
     policy = policy_of(family, scraping)
-    until("a rate of every broker", lambda: scraping.sees(policy.selector))
+    until(lambda: scraping.sees(policy.selector), "a rate of every broker")
     seen: list[ExternalLoad] = []
 
     def external(state: ClusterState) -> ExternalLoad:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from tests import waiting
 from tests.leash import leashed
 
 from ballast.sandbox.ports import free_ports
@@ -154,10 +154,8 @@ def start(
 
 def until(what: str, probe: Callable[[], Any], daemons: list[Daemon], timeout_s: float = 120) -> Any:
     """Poll; fail with the ends of the logs."""
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
-        if answer := probe():
-            return answer
-        time.sleep(0.2)
-    tails = "\n".join(f"== {d.name}\n" + "\n".join(d.messages()[-15:]) for d in daemons)
-    raise AssertionError(f"{what} did not come about within {timeout_s} s\n{tails}")
+
+    def tails() -> str:
+        return "\n".join(f"== {d.name}\n" + "\n".join(d.messages()[-15:]) for d in daemons)
+
+    return waiting.until(probe, what, within_s=timeout_s, story=tails)

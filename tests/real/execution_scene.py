@@ -6,8 +6,7 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Protocol
 
 import confluent_kafka as ck
 from tests.leash import leashed
+from tests.waiting import until
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.fingerprint import fingerprint
@@ -177,14 +177,6 @@ def scene(sandbox: Brokers, folder: Path) -> Iterator[Scene]:
     """The sandbox with an open connection."""
     with open_cluster(bootstrap_server=sandbox.bootstrap_server) as opened:
         yield Scene(sandbox, opened.cluster, folder)
-
-
-def until(what: Callable[[], object], *, timeout_s: float = 90.0, every_s: float = 0.25) -> None:
-    """Poll until it is true."""
-    deadline = time.monotonic() + timeout_s
-    while not what():
-        assert time.monotonic() < deadline, "it did not come true in time"
-        time.sleep(every_s)
 
 
 def events(out: str) -> list[dict[str, object]]:

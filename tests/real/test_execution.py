@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.real.execution_scene import Scene, events, scene, until
+from tests.real.execution_scene import Scene, events, scene
+from tests.waiting import until
 
 from ballast.core.cluster import TopicPartition
 from ballast.executor.run import Stage

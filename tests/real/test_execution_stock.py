@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.real.execution_scene import RATES, Scene, scene, until
+from tests.real.execution_scene import RATES, Scene, scene
 from tests.real.stock_tool import Answer, stock_reassign
+from tests.waiting import until
 
 from ballast.core.cluster import TopicPartition
 from ballast.ports.cluster import ConfigChange, ConfigResource

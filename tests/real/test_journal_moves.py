@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.real.execution_scene import Scene, events, scene, until
+from tests.real.execution_scene import Scene, events, scene
+from tests.waiting import until
 
 from ballast.adapters.journal_topic import JOURNAL_CONFIGS, REQUESTS_CONFIGS, TopicJournal
 from ballast.core.cluster import TopicPartition
@@ -39,7 +40,7 @@ def five() -> Iterator[Sandbox]:
 def at(five: Sandbox, tmp_path: Path) -> Iterator[Scene]:
     """The cluster with an open connection."""
     with scene(five, tmp_path) as opened:
-        until(lambda: opened.in_sync(JOURNAL), timeout_s=60)
+        until(lambda: opened.in_sync(JOURNAL), within_s=60)
         yield opened
 
 

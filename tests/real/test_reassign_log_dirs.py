@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.real.execution_scene import Scene, scene, until
+from tests.real.execution_scene import Scene, scene
 from tests.real.stock_tool import Answer, stock_reassign
+from tests.waiting import until
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.throttles import LOG_DIR_RATE

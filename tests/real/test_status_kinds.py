@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Callable
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from kazoo.client import KazooClient
+from tests.waiting import until
 
 from ballast.sandbox import Sandbox
 
@@ -50,14 +50,6 @@ def new_topic(sandbox: Sandbox, assignment: list[list[int]]) -> str:
 
     until(ready)
     return topic
-
-
-def until(condition: Callable[[], bool], wait_s: float = 90.0) -> None:
-    """Wait for a condition."""
-    end = time.monotonic() + wait_s
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.2)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import Producer
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
+from tests.waiting import until
 
-from ballast.adapters.clock import SystemClock
 from ballast.adapters.security import Security
 from ballast.adapters.zk_admin import ZooKeeperWrites, body
 from ballast.adapters.zk_lock import LOCK, ZooKeeperLock
@@ -24,15 +24,6 @@ from ballast.wiring.cluster import OpenCluster, open_cluster
 
 pytestmark = pytest.mark.kafka
 LIMIT_S = 60.0
-
-
-def wait_for(holds: Callable[[], bool], what: str, limit_s: float = LIMIT_S) -> None:
-    """Poll until it holds."""
-    clock = SystemClock()
-    deadline = clock.monotonic_s() + limit_s
-    while not holds():
-        assert clock.monotonic_s() < deadline, f"not in {limit_s} s: {what}"
-        clock.sleep(0.1)
 
 
 @pytest.fixture
@@ -73,11 +64,11 @@ def leaders(keeper: ZooKeeper, names: list[TopicPartition]) -> list[int]:
 def test_a_move_happens_and_its_partitions_are_told_truly(old: OpenCluster, keeper: ZooKeeper) -> None:
     """Through the port: started, listed with what is added and removed, done, its leader re-elected."""
     (name,) = make_topic(old.cluster, 1, (1, 2))
-    wait_for(lambda: leaders(keeper, [name]) == [1], "the topic has a leader")
+    until(lambda: leaders(keeper, [name]) == [1], "the topic has a leader")
     assert old.cluster.alter_reassignments({name: (3, 2)})[name].ok
-    wait_for(lambda: name not in old.cluster.reassignments(), "the move is over")
-    wait_for(lambda: old.cluster.partitions([name])[name].replicas == (3, 2), "the new list stands")
-    wait_for(lambda: set(old.cluster.partitions([name])[name].isr) == {2, 3}, "all are in sync")
+    until(lambda: name not in old.cluster.reassignments(), "the move is over")
+    until(lambda: old.cluster.partitions([name])[name].replicas == (3, 2), "the new list stands")
+    until(lambda: set(old.cluster.partitions([name])[name].isr) == {2, 3}, "all are in sync")
     assert old.cluster.partitions([name])[name].leader in {2, 3}
     state = old.cluster.snapshot(log_dirs=False, configs=False)
     assert state.replicas(state.index[name]) == (3, 2)
@@ -98,7 +89,7 @@ def test_what_the_old_controller_would_swallow_is_refused(
 ) -> None:
     """An unknown broker would be accepted and stay stuck; nothing of the kind is written."""
     (name,) = make_topic(old.cluster, 1, (1, 2))
-    wait_for(lambda: name in old.cluster.partitions([name]), "the topic is there")
+    until(lambda: name in old.cluster.partitions([name]), "the topic is there")
     outcome = old.cluster.alter_reassignments({name: target})[name]
     assert (outcome.ok, outcome.code) == (False, code)
     assert kazoo.exists(REASSIGN) is None
@@ -107,18 +98,18 @@ def test_what_the_old_controller_would_swallow_is_refused(
 def test_a_missing_partition_fails_alone(old: OpenCluster, keeper: ZooKeeper) -> None:
     """The others of the request go on."""
     (name,) = make_topic(old.cluster, 1, (1, 2))
-    wait_for(lambda: leaders(keeper, [name]) == [1], "the topic has a leader")
+    until(lambda: leaders(keeper, [name]) == [1], "the topic has a leader")
     missing = TopicPartition("nobody-made-this", 0)
     outcomes = old.cluster.alter_reassignments({missing: (1, 2), name: (2, 1)})
     assert outcomes[missing].code == "UNKNOWN_TOPIC_OR_PARTITION"
     assert outcomes[name].ok
-    wait_for(lambda: keeper.assignments([name.topic]).get(name) == (2, 1), "the new order stands")
+    until(lambda: keeper.assignments([name.topic]).get(name) == (2, 1), "the new order stands")
 
 
 def slow_batch_of_somebody(old: OpenCluster, keeper: ZooKeeper, kazoo: KazooClient) -> tuple[bytes, ConfigChange]:
     """A move that a throttle keeps from ending, written as the stock tool writes it; and the change that lets it end."""
     (name,) = make_topic(old.cluster, 1, (1,))
-    wait_for(lambda: leaders(keeper, [name]) == [1], "their topic has a leader")
+    until(lambda: leaders(keeper, [name]) == [1], "their topic has a leader")
     producer = Producer({"bootstrap.servers": old.bootstrap_server, "acks": "all"})
     for _ in range(40):
         producer.produce(name.topic, b"x" * 100_000, partition=0)
@@ -137,7 +128,7 @@ def test_somebody_elses_batch_is_waited_for_and_never_touched(
 ) -> None:
     """While it stands ours answers that it is in the way; once it has ended by itself ours follows at once."""
     (name,) = make_topic(old.cluster, 1, (1, 2))
-    wait_for(lambda: leaders(keeper, [name]) == [1], "the topic has a leader")
+    until(lambda: leaders(keeper, [name]) == [1], "the topic has a leader")
     theirs, lift = slow_batch_of_somebody(old, keeper, kazoo)
     try:
         hasty = ZooKeeperWrites(keeper, wait_s=1.0)
@@ -148,17 +139,17 @@ def test_somebody_elses_batch_is_waited_for_and_never_touched(
         assert all(o.ok for o in old.cluster.alter_configs([lift]).values())
     patient = ZooKeeperWrites(keeper, wait_s=LIMIT_S)
     assert patient.alter_reassignments({name: (2, 3)})[name].ok
-    wait_for(lambda: keeper.assignments([name.topic]).get(name) == (2, 3), "ours is done")
-    wait_for(lambda: not keeper.moving(), "no batch is left")
+    until(lambda: keeper.assignments([name.topic]).get(name) == (2, 3), "ours is done")
+    until(lambda: not keeper.moving(), "no batch is left")
 
 
 def test_elections_in_pieces_really_switch_the_leaders(old: OpenCluster, keeper: ZooKeeper) -> None:
     """Thirty leaders that are not the preferred ones change, through several znodes of a size that is set small."""
     names = make_topic(old.cluster, 30, (1, 2))
-    wait_for(lambda: leaders(keeper, names) == [1] * 30, "broker 1 leads")
+    until(lambda: leaders(keeper, names) == [1] * 30, "broker 1 leads")
     assert all(o.ok for o in old.cluster.alter_reassignments(dict.fromkeys(names, (2, 1))).values())
-    wait_for(lambda: set(keeper.assignments([names[0].topic]).values()) == {(2, 1)}, "the order is turned")
-    wait_for(lambda: not keeper.moving(), "the batch is over")
+    until(lambda: set(keeper.assignments([names[0].topic]).values()) == {(2, 1)}, "the order is turned")
+    until(lambda: not keeper.moving(), "the batch is over")
     assert leaders(keeper, names) == [1] * 30, "a reorder alone moves no leader"
     writes = ZooKeeperWrites(keeper, znode_bytes=600)
     outcomes = writes.elect_leaders([*names, TopicPartition("nobody-made-this", 0)])
@@ -175,7 +166,7 @@ def test_one_znode_for_a_large_election_is_too_large_and_ours_are_not(kazoo: Kaz
     assert len(whole) > 1024 * 1024
     with pytest.raises((KazooException, OSError)):
         kazoo.create("/ballast-test-large", whole, ephemeral=True)
-    wait_for(lambda: bool(kazoo.connected), "the session is back")
+    until(lambda: bool(kazoo.connected), "the session is back")
 
 
 def test_an_election_of_a_dead_preferred_leader_says_so(own_cluster: Callable[..., Sandbox]) -> None:
@@ -185,14 +176,14 @@ def test_an_election_of_a_dead_preferred_leader_says_so(own_cluster: Callable[..
     session = ZooKeeper(sandbox.zookeeper, Security())
     with open_cluster(bootstrap_server=sandbox.bootstrap_server, zookeeper=sandbox.zookeeper) as opened:
         (name,) = make_topic(opened.cluster, 1, (2, 3))
-        wait_for(lambda: leaders(session, [name]) == [2], "the topic has a leader")
+        until(lambda: leaders(session, [name]) == [2], "the topic has a leader")
         sandbox.kill_broker(2)
-        wait_for(lambda: leaders(session, [name]) == [3], "the other leads")
+        until(lambda: leaders(session, [name]) == [3], "the other leads")
         assert opened.cluster.elect_leaders([name])[name].code == "PREFERRED_LEADER_NOT_AVAILABLE"
         refused = opened.cluster.alter_reassignments({name: (3, 99)})[name]
         assert refused.code == "INVALID_REPLICA_ASSIGNMENT"
         sandbox.start_broker(2)
-        wait_for(lambda: 2 in opened.cluster.partitions([name])[name].isr, "it is back in sync")
+        until(lambda: 2 in opened.cluster.partitions([name])[name].isr, "it is back in sync")
         assert opened.cluster.elect_leaders([name])[name].ok
         assert leaders(session, [name]) == [2]
     session.close()
@@ -228,11 +219,9 @@ def test_the_lock_names_its_holder_and_dies_with_its_session(zk23: Sandbox, kazo
 def test_nothing_of_ours_stays_in_zookeeper(kazoo: KazooClient, old: OpenCluster, keeper: ZooKeeper) -> None:
     """After a move and an election no znode of ours is left."""
     (name,) = make_topic(old.cluster, 1, (1, 2))
-    wait_for(lambda: leaders(keeper, [name]) == [1], "the topic has a leader")
+    until(lambda: leaders(keeper, [name]) == [1], "the topic has a leader")
     assert old.cluster.alter_reassignments({name: (2, 1)})[name].ok
-    wait_for(
-        lambda: keeper.assignments([name.topic]).get(name) == (2, 1) and not keeper.moving(), "the order is turned"
-    )
+    until(lambda: keeper.assignments([name.topic]).get(name) == (2, 1) and not keeper.moving(), "the order is turned")
     assert old.cluster.elect_leaders([name])[name].ok
     assert leaders(keeper, [name]) == [2]
     assert kazoo.exists(ELECTION) is None
@@ -246,17 +235,17 @@ def test_newer_brokers_with_zookeeper_are_moved_by_their_own_requests(zk39: Sand
     kazoo = session.client()
     with open_cluster(bootstrap_server=zk39.bootstrap_server, zookeeper=zk39.zookeeper) as opened:
         (name,) = make_topic(opened.cluster, 1, (1, 2))
-        wait_for(lambda: leaders(session, [name]) == [1], "the topic has a leader")
+        until(lambda: leaders(session, [name]) == [1], "the topic has a leader")
         seen: list[object] = []
         kazoo.exists(REASSIGN, watch=seen.append)
         assert opened.cluster.alter_reassignments({name: (3, 2)})[name].ok
-        wait_for(lambda: opened.cluster.partitions([name])[name].replicas == (3, 2), "the move is over")
+        until(lambda: opened.cluster.partitions([name])[name].replicas == (3, 2), "the move is over")
         assert not seen, "the znode was never touched"
         theirs, lift = slow_batch_of_somebody(opened, session, kazoo)
         moving = {TopicPartition(e["topic"], e["partition"]) for e in json.loads(theirs)["partitions"]}
         try:
-            wait_for(lambda: set(opened.cluster.reassignments()) == moving, "their batch is listed")
+            until(lambda: set(opened.cluster.reassignments()) == moving, "their batch is listed")
         finally:
             assert all(o.ok for o in opened.cluster.alter_configs([lift]).values())
-        wait_for(lambda: not opened.cluster.reassignments(), "their batch is over")
+        until(lambda: not opened.cluster.reassignments(), "their batch is over")
     session.close()

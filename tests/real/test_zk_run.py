@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Producer
+from tests.waiting import until
 
 from ballast.adapters.clock import SystemClock
 from ballast.core.cluster import TopicPartition
@@ -42,15 +42,6 @@ class DiesWhenMoving:
         """Die."""
         if isinstance(happening, MoveChanged) and happening.after is Stage.MOVING:
             raise Died
-
-
-def until(holds: Callable[[], bool], what: str) -> None:
-    """Poll until it holds."""
-    clock = SystemClock()
-    end = clock.monotonic_s() + LIMIT_S
-    while not holds():
-        assert clock.monotonic_s() < end, what
-        clock.sleep(0.2)
 
 
 def filled_topic(opened: OpenCluster) -> list[TopicPartition]:

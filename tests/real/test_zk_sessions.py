@@ -12,7 +12,8 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss, NoNodeError
 from kazoo.security import make_digest_acl
-from tests.real.test_zk_run import POLICY, filled_topic, holder, until
+from tests.real.test_zk_run import POLICY, filled_topic, holder
+from tests.waiting import until
 
 from ballast.adapters.clock import SystemClock
 from ballast.adapters.security import Security
