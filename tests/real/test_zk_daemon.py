@@ -25,15 +25,15 @@ from ballast.wiring.cluster import open_cluster
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 TOPIC = "orders"
-PARTITIONS = 8
+PARTITIONS = 24
+"""Far more than the replicas of the journal's and Kafka's own topics, which lie on both brokers and count as well."""
 NAMES = [TopicPartition(TOPIC, p) for p in range(PARTITIONS)]
-AT_ONCE = 2
+AT_ONCE = 4
 PATIENCE_S = 300
 """Far beyond what it takes on a quiet machine, since a busy one is no defect."""
 SETTINGS: dict[str, Any] = {
     "mode": "auto",
-    # Few and small things: one replica more or less is a tenth of a broker's share.
-    "level": {"band": 0.3, "trigger": 0.4},
+    "level": {"band": 0.15, "trigger": 0.2},
     "execution": {"throttle_bytes_per_s": 8_000_000, "moves_in_cluster": AT_ONCE, "poll_s": 0.2, "progress_s": 1},
 }
 
@@ -72,11 +72,11 @@ def watched(zookeeper: str) -> Iterator[AdminZnode]:
 
 
 def crowd(sandbox: Sandbox, cluster: Cluster) -> None:
-    """Everything on broker 1, half a mebibyte in each partition; broker 2 has nothing."""
+    """Everything on broker 1, something in each partition; broker 2 has nothing."""
     cluster.create_topic(TOPIC, dict.fromkeys(range(PARTITIONS), (1,)))
     until("the topic", lambda: len(cluster.partitions(NAMES)) == PARTITIONS, [])
     producer = Producer({"bootstrap.servers": sandbox.bootstrap_server, "acks": "all", "linger.ms": 20})
-    for n in range(PARTITIONS * 5):
+    for n in range(PARTITIONS * 2):
         producer.produce(TOPIC, os.urandom(100_000), partition=n % PARTITIONS)
     assert producer.flush(120) == 0
 
@@ -132,11 +132,11 @@ def test_the_daemon_levels_a_cluster_before_2_4_one_batch_at_a_time(
 
             until("a level cluster", settled, [daemon], PATIENCE_S)
             arrived = {n.partition for n, state in cluster.partitions(NAMES).items() if state.replicas == (2,)}
-            assert 3 <= len(arrived) <= PARTITIONS - 3, arrived
+            assert AT_ONCE < len(arrived) < PARTITIONS - AT_ONCE, arrived
             batches = submitted(daemon.messages())
             assert len(batches) > 1, batches
             assert all(len(batch) <= AT_ONCE for batch in batches), batches
-            assert set.union(*batches) == arrived, batches
+            assert arrived <= set.union(*batches), batches
             # ZooKeeper tells that something changed, not what: on a busy machine a short batch may go unseen.
             assert all(any(here <= batch for batch in batches) for here in znode.seen), znode.seen
             assert throttled(cluster) == {}
