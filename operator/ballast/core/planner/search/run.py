@@ -13,6 +13,7 @@ from ballast.core.cluster import Flags, SmallInts
 from ballast.core.planner.problem import SHARE
 from ballast.core.planner.search import kernels
 from ballast.core.planner.search.order import Sorted
+from ballast.core.planner.search.spread import Found, most_even
 from ballast.core.planner.search.world import World
 
 COARSE_PRICES: Final = (6000, 3000, 2000, 1400)
@@ -209,19 +210,21 @@ class _Search:
         """
         w = self.world
         rounds = POLISH_ROUNDS if self.small else max(1, POLISH_SLOTS // len(w.cur))
-        best, best_score = w.save(), (w.excess, w.copied)
+        found: list[Found] = [(w.excess, w.copied, w.save())]
+        best = found[0]
         idle = 0
         for n in range(rounds):
             self._polish_once(self.seed + 1000 * (n + 1))
-            score = (w.excess, w.copied)
-            if score < best_score:
-                best, best_score = w.save(), score
+            found.append((w.excess, w.copied, w.save()))
+            if found[-1][:2] < best[:2]:
+                best = found[-1]
                 idle = 0
             else:
-                w.restore(best)
+                w.restore(best[2])
                 idle += 1
                 if idle >= POLISH_PATIENCE:
                     break
+        w.restore(most_even(w, w.problem.home, found))
         # What no longer helps goes back to the leader it had: a change nobody needs is a change too many.
         self.leaders(toll=1)
 
