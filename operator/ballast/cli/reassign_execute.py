@@ -14,7 +14,8 @@ import click
 from ballast.cli.reassign_hand import hand_from_keeper
 from ballast.cli.reassign_options import COMMAND, ReassignOptions, read_text, say
 from ballast.core import stock_report as report
-from ballast.core.stock_json import ANY_LOG_DIR, ReassignmentEntry, parse_reassignment
+from ballast.core.plan import ANY_LOG_DIR
+from ballast.core.stock_json import ReassignmentEntry, parse_reassignment
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState, TopicPartition

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from ballast.core.plan import Move
+from ballast.core.plan import Move, Place
 from ballast.core.throttles import SAFE_SHARE
 
 JSON_BYTES_PER_MOVE: Final = 40
@@ -90,7 +90,7 @@ def choose(
     caps: Caps,
     *,
     rates: Mapping[int, int],
-    room: Mapping[int, int],
+    room: Mapping[Place, int],
     full: Collection[int] = (),
 ) -> list[Move]:
     """The waiting moves that may start now, in the order in which they should."""
@@ -110,14 +110,13 @@ def choose(
             heappush(heap, (now, i))
         elif _fits(load, links, caps, rates, left):
             links.add(load, fresh=True)
-            for b in load.move.adding:
-                if b in left:
-                    left[b] -= load.left_bytes // max(len(load.move.adding), 1)
+            for place in (p for b in load.move.adding for p in load.move.places(b) if p in left):
+                left[place] -= load.left_bytes // max(len(load.move.adding), 1)
             out.append(load.move)
     return out
 
 
-def _fits(load: Load, links: _Links, caps: Caps, rates: Mapping[int, int], room: Mapping[int, int]) -> bool:
+def _fits(load: Load, links: _Links, caps: Caps, rates: Mapping[int, int], room: Mapping[Place, int]) -> bool:
     move = load.move
     fan = len(move.adding)
     if caps.json_bytes is not None and links.json_bytes + json_bytes(move) > caps.json_bytes and links.moves:
@@ -134,7 +133,7 @@ def _fits(load: Load, links: _Links, caps: Caps, rates: Mapping[int, int], room:
         return False
     return all(
         links.into[b] < caps.moves_in_per_broker
-        and (b not in room or size <= room[b])
+        and all(size <= room[place] for place in move.places(b) if place in room)
         and not _outruns(links.intake_in[b], load.inbound_bytes_per_s, rates.get(b))
         for b in move.adding
     )

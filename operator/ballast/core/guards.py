@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, TopicPartition
-from ballast.core.plan import Move
+from ballast.core.plan import Move, Place
 from ballast.core.throttles import mb
 
 ENDS: Final = frozenset({"deleted", "already-there", "changed-by-somebody"})
@@ -85,13 +85,20 @@ def cancel_is_safe(old: Sequence[int], isr: Collection[int], alive: Collection[i
     return any(b in isr and b in alive for b in old)
 
 
-def rooms(state: ClusterState, incoming: Mapping[int, int], reserve_share: float) -> dict[int, int]:
-    """Bytes each broker can still take; brokers whose free space is unknown are absent.
+def rooms(state: ClusterState, incoming: Mapping[Place, int], reserve_share: float) -> dict[Place, int]:
+    """Bytes that each broker, and each of its log dirs, can still take; where the free space is unknown nothing is said.
 
-    ``incoming`` are the bytes that moves in flight have yet to write to each broker.
+    ``incoming`` are the bytes that moves in flight have yet to write to each broker, and to each log dir that one names.
     """
-    found = ((b.id, _room(b, incoming.get(b.id, 0), reserve_share)) for b in state.brokers)
-    return {b: free for b, free in found if free is not None}
+    out: dict[Place, int] = {}
+    for b in state.brokers:
+        disks: list[tuple[Place, int, int]] = [(b.id, b.usable_bytes, b.capacity_bytes)]
+        disks += [((b.id, d.path), d.usable_bytes, d.total_bytes) for d in b.log_dirs]
+        for place, free, total in disks:
+            if free != UNKNOWN:
+                reserve = int(total * reserve_share) if total != UNKNOWN else 0
+                out[place] = free - incoming.get(place, 0) - reserve
+    return out
 
 
 def judge(
@@ -99,7 +106,7 @@ def judge(
     state: ClusterState,
     *,
     ours: Mapping[TopicPartition, Move],
-    room: Mapping[int, int],
+    room: Mapping[Place, int],
     sizes: Mapping[TopicPartition, int] | None = None,
     sick_neighbours: bool = True,
 ) -> dict[TopicPartition, Verdict]:
@@ -121,13 +128,6 @@ def judge(
 
 def _repairs(move: Move, state: ClusterState) -> bool:
     return repairs(move, state, state.index[move.name])
-
-
-def _room(broker: Broker, incoming: int, reserve_share: float) -> int | None:
-    if broker.usable_bytes == UNKNOWN:
-        return None
-    reserve = int(broker.capacity_bytes * reserve_share) if broker.capacity_bytes != UNKNOWN else 0
-    return broker.usable_bytes - incoming - reserve
 
 
 def _partition(move: Move, state: ClusterState) -> Verdict | None:
@@ -176,7 +176,7 @@ def _at_rest(move: Move, replicas: tuple[int, ...], leader: int) -> Verdict | No
     return None
 
 
-def _destinations(move: Move, state: ClusterState, room: Mapping[int, int], known: int) -> Verdict | None:
+def _destinations(move: Move, state: ClusterState, room: Mapping[Place, int], known: int) -> Verdict | None:
     # A plan may be older than what producers have written since.
     size = max(move.size_bytes, known, _present_size(state, move.name))
     for broker_id in move.adding:
@@ -207,19 +207,16 @@ def _present_size(state: ClusterState, name: TopicPartition) -> int:
     return int(p.size_bytes[p.start[row] : p.start[row + 1]].max())
 
 
-def _full(move: Move, broker: Broker, size: int, room: Mapping[int, int]) -> Verdict | None:
+def _full(move: Move, broker: Broker, size: int, room: Mapping[Place, int]) -> Verdict | None:
     """Does the replica not fit: on the broker's disks together, or in the log dir that the move asks for?"""
-    places = {f"Broker {broker.id}": room.get(broker.id)}
-    asked = dict(zip(move.new, move.log_dirs or (), strict=False)).get(broker.id)
-    for log_dir in broker.log_dirs:
-        if log_dir.path == asked and log_dir.usable_bytes != UNKNOWN:
-            places[f"Log dir {asked} of broker {broker.id}"] = log_dir.usable_bytes
-    for place, free in places.items():
+    for place in move.places(broker.id):
+        free = room.get(place)
         if free is not None and size > free:
+            where = f"Broker {place}" if isinstance(place, int) else f"Log dir {place[1]} of broker {place[0]}"
             return Verdict(
                 "destination-full",
                 f"broker {broker.id}",
-                f"{place} has {mb(max(free, 0))} to spare and {move.name} needs {mb(size)}.",
+                f"{where} has {mb(max(free, 0))} to spare and {move.name} needs {mb(size)}.",
                 "Free disk space there, or make a new plan.",
             )
     return None

@@ -13,6 +13,11 @@ from typing import Any, Final
 from ballast.core.cluster import UNKNOWN, TopicPartition
 
 PLAN_VERSION: Final = 1
+ANY_LOG_DIR: Final = "any"
+"""In Kafka's JSON: the broker chooses."""
+
+Place = int | tuple[int, str]
+"""Somewhere with room of its own: a broker's disks together, or one log dir of a broker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,16 @@ class Move:
     def removing(self) -> tuple[int, ...]:
         """Brokers that give their replica up."""
         return tuple([b for b in self.old if b not in self.new])
+
+    @property
+    def named_dirs(self) -> dict[int, str]:
+        """Brokers whose log dir it names, and which; elsewhere the broker chooses."""
+        return {b: path for b, path in zip(self.new, self.log_dirs or (), strict=False) if path != ANY_LOG_DIR}
+
+    def places(self, broker: int) -> tuple[Place, ...]:
+        """Where its replica on this broker takes room: on the broker's disks, and in the log dir if it names one."""
+        path = self.named_dirs.get(broker)
+        return (broker,) if path is None else (broker, (broker, path))
 
     @property
     def is_reorder(self) -> bool:

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ballast.core.cluster import Broker, ClusterState, TopicPartition
-from ballast.core.plan import Move, Reason
-from ballast.core.stock_json import ANY_LOG_DIR, Problem, ReassignmentEntry, StockFormatError
+from ballast.core.plan import ANY_LOG_DIR, Move, Reason
+from ballast.core.stock_json import Problem, ReassignmentEntry, StockFormatError
 
 
 def check_entries(entries: Sequence[ReassignmentEntry], *, source: str = "reassignment JSON") -> None:

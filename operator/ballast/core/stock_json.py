@@ -17,13 +17,12 @@ from typing import Any, Final, NoReturn
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.java_random import utf16
+from ballast.core.plan import ANY_LOG_DIR
 from ballast.errors import UsageError
 
 VERSION: Final = 1
 """The only version that Kafka's tools know, and what they assume where a file names none."""
 
-ANY_LOG_DIR: Final = "any"
-"""In ``log_dirs``: the broker may choose."""
 
 _LONGEST_NUMBER: Final = 1_000
 _INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1

@@ -12,7 +12,7 @@ from typing import Final
 
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.executor.observation import Picture, target
-from ballast.executor.patience import marked, overdue, placed_on
+from ballast.executor.patience import marked, overdue
 from ballast.executor.relocation import between_dirs, stopped_on
 from ballast.executor.run import FINAL, ElectionStage, MoveRun, Now, Phase, Run, Stage, with_moves
 from ballast.executor.stalls import is_broken, stall_cause
@@ -192,7 +192,7 @@ def _relocating(m: MoveRun, look: _Look) -> MoveRun:
         return m
     if not misplaced(m, look.picture):
         # What a broker that is dead or silent holds is not known, and so not right.
-        unknown = placed_on(m).keys() - look.picture.logs.keys()
+        unknown = m.move.named_dirs.keys() - look.picture.logs.keys()
         return m if unknown else move_to(m, Stage.MOVED, look.now)
     ours = m.given_up or look.run.phase is Phase.CANCELLING
     stopped = None if ours else stopped_on(m, look.picture)
@@ -285,7 +285,7 @@ def _stall(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
 
 def _stand(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     """The same for copies between log dirs, which have no stage of their own for it; what was given up stays so."""
-    unread = picture.logs is None and not picture.alive.isdisjoint(placed_on(m))
+    unread = picture.logs is None and not picture.alive.isdisjoint(m.move.named_dirs)
     if unread or m.given_up or run.phase is Phase.CANCELLING:
         return m
     late = overdue(run, m, UNKNOWN, now)

@@ -13,7 +13,6 @@ from collections import Counter
 from dataclasses import replace
 from typing import Final
 
-from ballast.core.stock_json import ANY_LOG_DIR
 from ballast.core.throttles import mb
 from ballast.executor.run import IN_FLIGHT, MoveRun, Now, Run, Stage
 from ballast.executor.speeds import broker_rates
@@ -67,13 +66,8 @@ def dir_share_bytes_per_s(run: Run, m: MoveRun) -> float:
     rate = run.policy.log_dir_throttle_bytes_per_s
     if rate is None:
         return float(run.policy.least_bytes_per_s)
-    sharing = Counter(b for o in run.moves.values() if o.stage is Stage.RELOCATING for b in placed_on(o))
-    return rate / max((sharing[b] for b in placed_on(m)), default=1)
-
-
-def placed_on(m: MoveRun) -> dict[int, str]:
-    """Brokers that the move names a log dir for, and which."""
-    return {b: path for b, path in zip(m.move.new, m.move.log_dirs or (), strict=False) if path != ANY_LOG_DIR}
+    sharing = Counter(b for o in run.moves.values() if o.stage is Stage.RELOCATING for b in o.move.named_dirs)
+    return rate / max((sharing[b] for b in m.move.named_dirs), default=1)
 
 
 def _share(run: Run, m: MoveRun, leader: int) -> tuple[float, bool]:

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from ballast.core.cluster import TopicPartition
 from ballast.executor.observation import Picture
-from ballast.executor.patience import placed_on
 from ballast.executor.run import MoveRun, Now, Run, Stage
 from ballast.executor.transitions import move_to
 from ballast.ports.cluster import BrokerLogs
@@ -33,7 +32,7 @@ def taken_back(m: MoveRun, picture: Picture, now: Now, places: dict[tuple[TopicP
 
     Replicas that have reached their log dir stay there, as moves that have arrived do.
     """
-    wanted = placed_on(m)
+    wanted = m.move.named_dirs
     logs = picture.logs or {}
     if m.retry_at_s > now.s:
         return m

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 from ballast.core.cluster import UNKNOWN
 from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, Setting, mb, shortfall
 from ballast.executor.observation import Picture
-from ballast.executor.patience import placed_on
 from ballast.executor.run import MoveRun, Run, Stage
 from ballast.ports.cluster import PartitionState, ReplicaLog
 
@@ -78,7 +77,7 @@ def _between_dirs(case: _Case) -> Cause | None:
     m, picture = case.m, case.picture
     if m.stage is not Stage.RELOCATING:
         return None
-    for broker, path in placed_on(m).items():
+    for broker, path in m.move.named_dirs.items():
         if broker not in picture.alive:
             said = f"Broker {broker}, which is to copy it to {path}, is not alive; the copy goes on when it returns."
             return Cause("destination-dead", said)
@@ -96,7 +95,7 @@ def _between_dirs(case: _Case) -> Cause | None:
                 f"Log dir {path} of broker {broker} has failed ({failed.error}), as a disk does that is full or broken: "
                 "make room or replace it and restart the broker, or cancel.",
             )
-    where = ", ".join(f"{path} of broker {broker}" for broker, path in placed_on(m).items())
+    where = ", ".join(f"{path} of broker {broker}" for broker, path in m.move.named_dirs.items())
     return _slow(case) or Cause(
         "log-dir-copy",
         f"Nothing arrives in {where}, although it answers; {mb(m.left_bytes)} are left. Look for errors of {m.move.name} in the "

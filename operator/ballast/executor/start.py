@@ -10,7 +10,7 @@ from typing import Final
 from ballast.core import batches, guards
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.guards import Verdict
-from ballast.core.plan import Move
+from ballast.core.plan import Move, Place
 from ballast.core.throttles import RateShortfall, brokers_involved, mb, shortfall
 from ballast.executor.observation import Picture, target
 from ballast.executor.run import HOLDS_THROTTLE, MoveRun, Now, Phase, Run, Stage, Status, with_moves
@@ -42,7 +42,7 @@ def start(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
         return run
     if run.policy.one_batch_at_a_time and picture.reassignments:
         return _refuse(run, waiting, _in_the_way(waiting, picture), active, now)
-    room = guards.rooms(state, _incoming(active), run.policy.disk_reserve_share)
+    room = guards.rooms(state, incoming(active), run.policy.disk_reserve_share)
 
     def choose(ready: list[MoveRun]) -> list[MoveRun]:
         turn = in_turn(ready, active)
@@ -103,7 +103,7 @@ def _begin(run: Run, chosen: list[MoveRun], now: Now, effects: list[Effect]) -> 
 
 
 def _judge(
-    run: Run, moves: list[MoveRun], picture: Picture, state: ClusterState, room: Mapping[int, int]
+    run: Run, moves: list[MoveRun], picture: Picture, state: ClusterState, room: Mapping[Place, int]
 ) -> tuple[Run, dict[TopicPartition, Verdict]]:
     """Guards, the controller's fresh list of moves, and the throttle's arithmetic."""
     verdicts = guards.judge(
@@ -146,11 +146,15 @@ def only_log_dirs(move: Move) -> bool:
     return move.old == move.new and move.log_dirs is not None
 
 
-def _incoming(active: Iterable[MoveRun]) -> dict[int, int]:
-    out: dict[int, int] = {}
+def incoming(active: Iterable[MoveRun]) -> dict[Place, int]:
+    """Bytes that moves in flight have yet to write, by broker and by each log dir that is named."""
+    out: dict[Place, int] = {}
     for m in active:
-        for b in m.move.adding:
-            out[b] = out.get(b, 0) + m.left_bytes // len(m.move.adding)
+        # Between log dirs the copy takes room beside the replica until it has taken its place.
+        between = m.stage is Stage.RELOCATING or only_log_dirs(m.move)
+        writing = tuple(m.move.named_dirs) if between else m.move.adding
+        for place in (p for b in writing for p in m.move.places(b)):
+            out[place] = out.get(place, 0) + m.left_bytes // len(writing)
     return out
 
 
@@ -223,7 +227,7 @@ def _choose(
     active: list[MoveRun],
     state: ClusterState,
     picture: Picture,
-    room: Mapping[int, int],
+    room: Mapping[Place, int],
 ) -> list[MoveRun]:
     policy = run.policy
     free = [m for m in ready if not m.move.adding and not only_log_dirs(m.move)]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from ballast.core.batches import Caps, Load, choose
 from ballast.core.cluster import Broker, LogDir, PartitionRow, Topic, TopicPartition, build
 from ballast.core.guards import judge, rooms
 from ballast.core.plan import Move
@@ -13,6 +14,7 @@ from ballast.executor.absorb import absorb
 from ballast.executor.observation import Picture
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.run import MoveRun, Now, Run, Stage
+from ballast.executor.start import incoming
 from ballast.ports.cluster import BrokerLogs, PartitionState, Reassignment, ReplicaLog
 
 MB = 1_000_000
@@ -90,6 +92,52 @@ def test_a_light_reading_does_not_make_room() -> None:
     brokers = (Broker(1, host="h"), Broker(2, host="h", log_dirs=(LARGE, SMALL), log_dirs_known=True))
     light = build("c", brokers, (Topic("t"),), [PartitionRow("t", 0, 1, (1,), (1,))])
     move = Move("t", 0, (1,), (2,), 1 * MB, log_dirs=("/small",))
-    assert judge([move], light, ours={NAME: move}, room={}) == {}
-    (found,) = judge([move], light, ours={NAME: move}, room={}, sizes={NAME: 50 * MB}).values()
+    room = rooms(light, {}, 0.0)
+    assert judge([move], light, ours={NAME: move}, room=room) == {}
+    (found,) = judge([move], light, ours={NAME: move}, room=room, sizes={NAME: 50 * MB}).values()
     assert found.code == "destination-full"
+
+
+def coming(partition: int, log_dirs: tuple[str, ...] | None, *, copied: int = 0) -> MoveRun:
+    """A move of 20 MB onto broker 2 that is in flight."""
+    move = Move("t", partition, (1,), (2,), 20 * MB, log_dirs=log_dirs)
+    return MoveRun(move, stage=Stage.MOVING, total_bytes=20 * MB, copied_bytes=copied)
+
+
+def test_what_is_in_flight_takes_room_in_the_log_dir_that_it_names() -> None:
+    """One of two disks is spoken for: the other one, and the broker as a whole, have room left."""
+    state = build("c", (Broker(2, host="h", log_dirs=(LARGE, SMALL), log_dirs_known=True),), (Topic("t"),), [])
+    assert rooms(state, {}, 0.1) == {
+        2: 826 * MB,
+        (2, "/large"): 800 * MB,
+        (2, "/small"): 26 * MB,
+    }
+    active = [coming(0, ("/small",), copied=5 * MB), coming(1, None), coming(2, ("any",))]
+    found = rooms(state, incoming(active), 0.0)
+    assert found[2, "/small"] == 15 * MB
+    assert found[2, "/large"] == 900 * MB
+    assert found[2] == (930 - 15 - 20 - 20) * MB
+
+
+def test_a_copy_between_log_dirs_takes_room_beside_its_replica() -> None:
+    """Until it has taken the replica's place, in the dir that it goes to and on the broker that holds both."""
+    stays = Move("t", 0, (2, 1), (2, 1), 20 * MB, log_dirs=("/small", "any"))
+    m = MoveRun(stays, stage=Stage.RELOCATING, total_bytes=20 * MB, copied_bytes=8 * MB)
+    assert incoming([m]) == {2: 12 * MB, (2, "/small"): 12 * MB}
+
+
+def test_two_moves_that_fit_alone_do_not_begin_together_in_one_small_log_dir() -> None:
+    """Neither at one choice, nor the second while the first is in flight; the broker's other disk does not help."""
+    brokers = (Broker(1, host="h"), Broker(2, host="h", log_dirs=(LARGE, SMALL), log_dirs_known=True))
+    rows = [PartitionRow("t", n, 1, (1,), (1,), sizes=(20 * MB,)) for n in range(3)]
+    state = build("c", brokers, (Topic("t"),), rows)
+    moves = [
+        Move("t", n, (1,), (2,), 20 * MB, log_dirs=(path,)) for n, path in enumerate(["/small", "/small", "/large"])
+    ]
+    caps = Caps(moves_in_per_broker=9, moves_out_per_broker=9, moves_in_cluster=9)
+    chosen = choose([Load(m, 1, 20 * MB) for m in moves], [], caps, rates={}, room=rooms(state, {}, 0.0))
+    assert sorted(m.log_dirs or () for m in chosen) == [("/large",), ("/small",)]
+    left = rooms(state, incoming([coming(0, ("/small",))]), 0.0)
+    found = judge(moves[1:], state, ours={m.name: m for m in moves}, room=left)
+    assert [(n.partition, v.code) for n, v in found.items()] == [(1, "destination-full")]
+    assert "Log dir /small of broker 2 has 10.0 MB to spare and t-1 needs 20.0 MB" in found[moves[1].name].detail
