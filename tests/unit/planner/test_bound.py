@@ -120,6 +120,16 @@ def test_broker_by_broker_sees_what_disk_alone_does_not() -> None:
     assert crude.bytes < by_broker.bytes <= whole.bytes <= world.copied / world.problem.byte_unit
 
 
+def test_a_dead_broker_does_not_blind_the_program() -> None:
+    """Staying on a dead broker is no placement: the whole program finds a bound close to the plan all the same."""
+    case = written("dead", *make(brokers=15, racks=5, topics=50, partitions=1_000, dead=1, seed=27))
+    policy = PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities)
+    made = plan(case.state, Level(), loads=case.loads, policy=policy)
+    assert made.bound_bytes is not None
+    assert made.bound_method == WHOLE
+    assert made.bytes_moved <= 1.03 * made.bound_bytes
+
+
 def test_replicas_that_may_go_on_sharing_a_rack_cost_nothing() -> None:
     """``expand`` repairs no racks, so its bound may not count the copies that a repair would take."""
     state = cluster(*[(1, 3), (3, 1)] * 6, brokers=4, racks=2)

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ballast.core.planner.bound_brokers import prices_by_broker
-from ballast.core.planner.bound_kernels import SCALE
+from ballast.core.planner.bound_kernels import ANYWHERE, CLOSED, SCALE
 from ballast.core.planner.bound_value import Relaxation, relaxation_of, value
 from ballast.core.planner.problem import SHARE, Problem
 
@@ -78,8 +78,7 @@ def crude(r: Relaxation) -> int:
 def _prices(r: Relaxation, placement: Slots) -> Ints:
     """The dual prices of the bands, from column generation."""
     program = _Program(r)
-    rows = np.arange(len(r.problem.size))
-    program.add(rows, r.problem.home)
+    program.add(_may_stay(r), r.problem.home)
     program.add(_differing(r.problem, placement), placement)
     best = np.zeros(r.low.shape, np.int64)
     best_value, _ = r.evaluate(best)
@@ -101,6 +100,14 @@ def _prices(r: Relaxation, placement: Slots) -> Ints:
             continue
         program.add(better, cheapest)
     return best
+
+
+def _may_stay(r: Relaxation) -> Ints:
+    """Partitions that need not leave where they are, or for which the plan found nothing else either."""
+    p = r.problem
+    row = np.repeat(np.arange(len(p.start) - 1), np.diff(p.start))
+    bound_away = np.bincount(row[p.scope.leave[p.home]], minlength=len(p.size)) > 0
+    return np.flatnonzero(~bound_away | (r.kind == CLOSED) | (r.kind == ANYWHERE))
 
 
 def _differing(problem: Problem, placement: Slots) -> Ints:
