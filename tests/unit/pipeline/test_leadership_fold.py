@@ -10,6 +10,7 @@ from tests.spark.series import HOUR_MS, START_MS, Log, World, run
 
 from ballast.core.leadership import imbalance
 from ballast.pipeline.leadership_fold import fold_imbalances, fold_leaderships
+from ballast.pipeline.transforms import MEASURED
 
 
 def world() -> World:
@@ -67,3 +68,19 @@ def test_every_change_of_a_leader_is_one_row() -> None:
     later = minutes_of(run(w, range(50, 62), each), START_MS + HOUR_MS)
     (only,) = [r for part in fold_leaderships(later.to_batches()) for r in part.to_pylist()]
     assert (only["hour"], only["minute"], only["leader"]) == ("2026-11-21T14", 0, 3)
+
+
+def test_changes_of_leaders_need_no_column_of_sizes_or_offsets() -> None:
+    """The fold reads the columns that it was given: those of the leaders alone tell the same story."""
+    w = world()
+
+    def each(minute: int) -> None:
+        w.logs["t", 0].leader = 2 if minute >= 30 else None
+
+    table = minutes_of(run(w, range(60), each))
+    whole, lean = (
+        [row for part in fold_leaderships(t.to_batches()) for row in part.to_pylist()]
+        for t in (table, table.drop_columns([name for name in MEASURED if name != "leader"]))
+    )
+    assert [(row["partition"], row["minute"], row["leader"]) for row in lean] == [(0, 30, 2)]
+    assert lean == whole

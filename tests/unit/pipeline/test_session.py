@@ -17,6 +17,14 @@ def test_little_data_gets_a_jvm_that_compiles_quickly_and_much_data_does_not() -
     assert JAVA_OPTIONS not in properties(SparkPolicy(master="spark://host:7077", small=True), [JAR])
 
 
+def test_samples_reach_the_workers_in_small_batches_and_shares() -> None:
+    """A row of samples is hundreds of kilobytes: batches are cut by bytes, and much data makes more tasks than little."""
+    much, little = properties(SparkPolicy(), [JAR]), properties(SparkPolicy(small=True), [JAR])
+    assert int(much["spark.sql.execution.arrow.maxBytesPerBatch"]) <= 32 << 20
+    tasks = "spark.sql.shuffle.partitions"
+    assert int(much[tasks]) == 2 * int(little[tasks])
+
+
 def test_the_user_s_properties_win() -> None:
     """Over every one of Ballast's."""
     found = properties(
