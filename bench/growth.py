@@ -22,7 +22,7 @@ from bench.forms import written
 from ballast.core.planner import Level, PlannerPolicy, plan
 
 BROKERS, RACKS, PARTITIONS_OF_TOPIC = 200, 5, 30
-SIZES = (10_000, 30_000, 100_000)
+SIZES = (10_000, 30_000, 100_000, 300_000, 933_334)
 """Partitions."""
 WIDTH, HEIGHT, LEFT, BOTTOM = 560, 320, 64, 270
 
