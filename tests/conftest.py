@@ -9,8 +9,13 @@ from contextlib import ExitStack
 from typing import Protocol
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from ballast.sandbox import Sandbox, SandboxSpec
+
+# How long an example takes is the machine's business: tests run beside others on two cores.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 pytest_plugins = ["tests.parts", "tests.requirements"]
 

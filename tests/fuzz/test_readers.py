@@ -49,7 +49,7 @@ from ballast.settings.load import load_settings
 from ballast.sim.scenario_text import parse
 
 SCENARIOS: Final = sorted((Path(__file__).parents[1] / "sim" / "scenarios").glob("*.txt"))
-thorough = settings(max_examples=800, deadline=None, suppress_health_check=list(HealthCheck))
+thorough = settings(max_examples=800, suppress_health_check=list(HealthCheck))
 
 REASSIGNMENT: Final = json.dumps(
     {"version": 1, "partitions": [{"topic": "a", "partition": 0, "replicas": [1, 2], "log_dirs": ["any", "/d"]}]}

@@ -14,7 +14,7 @@ from ballast.core.loss import brokers_of, loss_of
 from ballast.errors import UsageError
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_leaders_are_alive_and_in_sync_or_there_is_none(data: st.DataObject) -> None:
     """A partition is led exactly when somebody alive is in sync, and its ISR never becomes empty."""

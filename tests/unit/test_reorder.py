@@ -83,7 +83,7 @@ def small(draw: st.DrawFn) -> tuple[list[Row], int]:
     return rows, brokers
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(small())
 def test_exact_against_exhaustion(case: tuple[list[Row], int]) -> None:
     """The least maximum, and the fewest changes among all choices that have it."""
@@ -150,7 +150,7 @@ def relaxation(rows: list[Row], weight: list[int], brokers: int) -> float:
     return float(h.getObjectiveValue())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(small(), st.lists(st.integers(0, 50), min_size=7, max_size=7))
 def test_bytes_stay_between_the_bound_and_the_start(case: tuple[list[Row], int], weights: list[int]) -> None:
     """Never below the true optimum's bound, never above rounding's guarantee; the bound never above the optimum."""

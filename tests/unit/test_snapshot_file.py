@@ -71,7 +71,7 @@ def same(first: ClusterState, second: ClusterState, *, but: tuple[str, ...] = ("
             assert a.tolist() == b.tolist(), f.name
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(clusters())
 def test_what_is_read_is_what_was_written(state: ClusterState) -> None:
     """Columns, brokers and fingerprint survive, and the same plan comes of both."""
@@ -133,7 +133,7 @@ def test_no_name_survives_anonymising() -> None:
     assert set(offline.tolist()) == {2}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(clusters())
 def test_an_anonymised_cluster_is_as_hard_to_level(state: ClusterState) -> None:
     """The same loads by broker before, so the same resources are outside their bands."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.core.external_load import ExternalLoad, consumed_per_partition
@@ -40,7 +40,6 @@ def test_what_nobody_measured_is_unknown_and_not_zero() -> None:
     assert shares(load, []) == []
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(st.tuples(st.integers(0, 4), st.sampled_from(TOPICS)), st.floats(0, 1e9), max_size=10),
     st.lists(st.tuples(st.integers(0, 1), st.integers(-2, 4), st.integers(-1, 10**12)), max_size=40),

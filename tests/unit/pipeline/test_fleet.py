@@ -36,7 +36,7 @@ def with_scenarios(members: list[Member], scenarios: list[tuple[str, str]]) -> A
     return table.append_column("subject", pa.array([s for _ in members for _, s in scenarios]))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 10**6), st.booleans())
 def test_a_cluster_survives_its_row(seed: int, traffic: bool) -> None:  # noqa: FBT001
     """What a plan depends on is the same after a round trip: the same fingerprint, loads and plan."""

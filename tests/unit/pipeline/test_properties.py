@@ -63,7 +63,7 @@ def play(history: list[Minute]) -> tuple[list[MinuteSample], dict[int, int]]:
     return samples, came_in
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(MINUTE, min_size=BEFORE + 60, max_size=BEFORE + 60))
 def test_a_rate_is_what_came_in_or_unknown(history: list[Minute]) -> None:
     """Gaps, retention, changes of the leader and restarts: each known minute holds its interval's true mean, and only gaps are unknown."""
@@ -99,7 +99,6 @@ def padded(rows: list[list[float]]) -> tuple[Any, Any]:
     return values, values >= 0
 
 
-@settings(deadline=None)
 @given(st.lists(RATES, min_size=1, max_size=6), st.randoms(use_true_random=False))
 def test_histograms_merge_to_the_same_answer_in_any_order(rows: list[list[float]], dice: Any) -> None:
     """The sum of the parts is the whole, and its percentile is within the stated error of the exact one."""
@@ -117,7 +116,6 @@ def test_histograms_merge_to_the_same_answer_in_any_order(rows: list[list[float]
     assert found == pytest.approx(float(exact), rel=ERROR * 1.001, abs=1.0), "everything up to 1 byte/s is one bucket"
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.floats(0, 1e10, width=32), max_size=60), min_size=1, max_size=5).filter(any))
 def test_the_percentile_of_an_hour_is_exact(rows: list[list[float]]) -> None:
     """Nearest rank: the smallest minute that 95 % of the known ones do not exceed."""

@@ -73,7 +73,7 @@ def least(r: Relaxation, prices: Ints, row: int) -> int:
     return min((cost(m) for m in tries if legal(p, kind, row, m)), default=anywhere)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_the_value_is_that_of_the_cheapest_of_all_placements(data: st.DataObject) -> None:
     """At any prices, on clusters of every kind: dead and demoted brokers, pinned topics, racks or none."""
@@ -100,7 +100,7 @@ def test_the_value_is_that_of_the_cheapest_of_all_placements(data: st.DataObject
     assert r.evaluate(prices)[0] == worth // SCALE - len(r.problem.home)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(clusters())
 def test_broker_by_broker_no_plan_moves_less(state: ClusterState) -> None:
     """The bound of large clusters, asked of small ones, is never above what the search found."""

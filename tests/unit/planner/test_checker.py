@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.planner.clusters import cluster, clusters
 
@@ -56,7 +56,7 @@ def policies(draw: st.DrawFn, state: ClusterState) -> PlannerPolicy:
     )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(st.data())
 def test_every_plan_of_the_search_passes(data: st.DataObject) -> None:
     """Whatever the policy: ``plan`` raises when its checker refuses what the search found."""
@@ -269,7 +269,7 @@ def test_a_cluster_within_the_trigger_is_left_alone_without_obstacles() -> None:
     assert plan(state, Level(), policy=PlannerPolicy(trigger=0.08, prove=False)).moves
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.floats(0, 100),
     st.lists(st.tuples(st.sampled_from([0.0, 1.0, 2.5]), st.sampled_from([0.0, 3.0, 20.0, np.inf])), max_size=6),

@@ -11,7 +11,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.planner.clusters import cluster, clusters
 from tests.unit.planner.test_bound import bound, searched
@@ -40,11 +40,7 @@ from ballast.errors import UsageError
 
 TIGHT = PlannerPolicy(band=0.1, trigger=0.1, slack_bytes=0)
 QUICK = PlannerPolicy(band=0.1, trigger=0.1, slack_bytes=0, prove=False)
-many = settings(
-    max_examples=int(os.environ.get("BALLAST_EXAMPLES", "120")),
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+many = settings(max_examples=int(os.environ.get("BALLAST_EXAMPLES", "120")))
 
 
 @st.composite
@@ -98,7 +94,7 @@ def test_no_plan_breaks_a_rule(data: st.DataObject) -> None:
         assert intent.selection.topic(move.topic)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.permutations([1, 2, 3, 4]), min_size=20, max_size=40))
 def test_a_complete_plan_is_not_followed_by_another(rows: list[list[int]]) -> None:
     """Partitions of one size can always be levelled, and carrying the plan out leaves nothing to do."""
@@ -108,7 +104,7 @@ def test_a_complete_plan_is_not_followed_by_another(rows: list[list[int]]) -> No
     assert plan(cluster_like(state, after(state, made)), Level(), policy=QUICK).moves == ()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(clusters())
 def test_no_plan_moves_less_than_the_bound(state: ClusterState) -> None:
     """The bound is never above the bytes of the plan itself."""
@@ -131,7 +127,7 @@ def cluster_like(state: ClusterState, lists: dict[tuple[str, int], tuple[int, ..
     return build(state.cluster_id, state.brokers, state.topics, rows)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.permutations([1, 2, 3, 4]), st.integers(1, 9)), min_size=1, max_size=4))
 def test_the_bound_is_below_the_best_of_all_assignments(rows: list[tuple[list[int], int]]) -> None:
     """Of every assignment that is as level as the plan's, none copies fewer bytes than the bound."""
@@ -180,7 +176,7 @@ def inside(found: dict[str, Counter[int]], limits: dict[tuple[str, int], tuple[f
     return all(low <= found[name][b] <= high for (name, b), (low, high) in limits.items())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(clusters(), st.integers(0, 3))
 def test_same_input_same_plan(state: ClusterState, seed: int) -> None:
     """The plan file is the same to the byte."""

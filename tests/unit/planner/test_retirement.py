@@ -77,7 +77,7 @@ def test_the_active_controller_is_told_apart() -> None:
     assert "active controller" in next_step(state, FOUR).sentence
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_the_word_is_given_only_of_empty_brokers(data: st.DataObject) -> None:
     """Whatever the cluster: the phases end, in this order, and safe means that nothing is held."""
