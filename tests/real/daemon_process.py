@@ -10,6 +10,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,9 +84,13 @@ class Daemon:
         return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
     @property
-    def threads(self) -> int:
-        """Threads, those of the client libraries too."""
-        return self._of_status("Threads")
+    def thread_names(self) -> list[str]:
+        """The names of its threads, those of the client libraries too."""
+        names = []
+        for task in Path(f"/proc/{self.process.pid}/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):  # It has ended since.
+                names.append((task / "comm").read_text().strip())
+        return names
 
     @property
     def resident_kib(self) -> int:

@@ -142,8 +142,13 @@ def test_the_daemon_levels_a_cluster_before_2_4_one_batch_at_a_time(
             assert throttled(cluster) == {}
             assert not znode.stands("/admin/reassign_partitions")
             assert not znode.stands("/admin/ballast_writer")
-            runs = json.loads(daemon.get("/api/v1/history")[1])["runs"]
-            assert {run["outcome"] for run in runs} == {"done"}, runs
+
+            def outcomes() -> set[str]:
+                return {run["outcome"] for run in json.loads(daemon.get("/api/v1/history")[1])["runs"]}
+
+            # The history is read from the journal, a tick after the run has ended.
+            until("the history", outcomes, [daemon], PATIENCE_S)
+            assert outcomes() == {"done"}
             assert daemon.stop() == 0
             assert not [m for m in daemon.messages() if m.startswith("A bug")]
         finally:
