@@ -12,7 +12,8 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 PARTS: Final[dict[str, tuple[tuple[str, ...], int]]] = {
     "units and properties": (("unit", "oracle"), 120),
     "simulator": (("sim",), 240),
-    "contract and real clusters": (("contract", "real", "daemon", "containers"), 720),
+    "contract and real clusters": (("containers", "contract", "real", "daemon"), 720),
+    # Spark takes both cores; what hurts brokers in containers and waits for them is not to run beside it.
     "Spark": (("spark",), 300),
     "chart and page": (("chart", "page"), 240),
     "fuzz": (("fuzz",), 180),
