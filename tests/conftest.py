@@ -1,4 +1,7 @@
-"""Clusters for the tests, and what a test needs of the machine."""
+"""Clusters for the tests, and what a test needs of the machine.
+
+A shared cluster ends with the file that uses it: brokers are quicker to start than idle ones are cheap to keep.
+"""
 
 from __future__ import annotations
 
@@ -40,44 +43,44 @@ def _say(line: str) -> None:
     sys.stderr.write(f"[sandbox] {line}\n")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def kraft() -> Iterator[Sandbox]:
     """The newest Kafka: three brokers in three racks and a separate controller; no test breaks it."""
     with Sandbox.up(SandboxSpec(), say=_say) as sandbox:
         yield sandbox
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def kraft39() -> Iterator[Sandbox]:
     """Kafka 3.9 with KRaft, three brokers in three racks; no test breaks it."""
     with Sandbox.up(SandboxSpec(kafka_version="3.9.2"), say=_say) as sandbox:
         yield sandbox
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def zk39() -> Iterator[Sandbox]:
     """Kafka 3.9 with ZooKeeper, three brokers in three racks; no test breaks it."""
     with Sandbox.up(SandboxSpec(kafka_version="3.9.2", mode="zookeeper"), say=_say) as sandbox:
         yield sandbox
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def zk23() -> Iterator[Sandbox]:
     """Kafka 2.3.1 with ZooKeeper (before KIP-455), three brokers in three racks; no test breaks it."""
     with Sandbox.up(SandboxSpec(kafka_version="2.3.1", mode="zookeeper"), say=_say) as sandbox:
         yield sandbox
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def quorum3() -> Iterator[Sandbox]:
     """The newest Kafka with a quorum of three controllers; no test breaks it."""
     with Sandbox.up(SandboxSpec(controllers=3), say=_say) as sandbox:
         yield sandbox
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def secured() -> Iterator[Callable[[str], Sandbox]]:
-    """Guarded clusters of one broker, one per kind of ``ballast.sandbox.security``: ``secured("sasl-tls")``; kept for the run."""
+    """Guarded clusters of one broker, one per kind of ``ballast.sandbox.security``: ``secured("sasl-tls")``; kept for the file."""
     with ExitStack() as stack:
         started: dict[str, Sandbox] = {}
 

@@ -19,7 +19,7 @@ from ballast.sandbox import SandboxSpec
 collect_ignore = [] if "BALLAST_SOAK_MINUTES" in os.environ else ["test_soak.py"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def docker_host() -> Iterator[DockerHost]:
     """A Docker that answers, with a keeper that takes away all of the run's containers at the end."""
     host = DockerHost.open()
@@ -27,7 +27,7 @@ def docker_host() -> Iterator[DockerHost]:
     host.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def docker_client(docker_host: DockerHost) -> Iterator[Any]:
     """A client of the run's Docker."""
     client = docker_host.client()
@@ -35,13 +35,13 @@ def docker_client(docker_host: DockerHost) -> Iterator[Any]:
     client.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def ballast_image(docker_client: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Ballast's own image."""
     return build(docker_client, tmp_path_factory.mktemp("image"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def containers_cluster(docker_host: DockerHost) -> Iterator[ContainerCluster]:
     """One controller and four brokers of two log dirs each, in three racks, each in a container; every test leaves it whole."""
     cluster = ContainerCluster.up(docker_host, SandboxSpec(brokers=4, log_dirs=2))

@@ -104,9 +104,10 @@ def test_a_cluster_that_cannot_start_transactions_says_so_in_time(own_cluster: C
 def test_a_topic_that_would_forget_is_refused(kraft: Sandbox) -> None:
     """A journal topic made by somebody else with another cleanup policy, or with several partitions, is not written to."""
     admin = AdminClient(client(kraft))
-    for configs, partitions, sentence in (({"cleanup.policy": "delete"}, 1, "be forgotten"), ({}, 2, "must have one")):
+    kinds = (("delete", 1, "be forgotten"), ("compact", 2, "must have one"))
+    for policy, partitions, sentence in kinds:
         name = f"__ballast_test_{uuid.uuid4().hex[:8]}"
-        admin.create_topics([NewTopic(name, partitions, 1, config=configs)])[name].result()
+        admin.create_topics([NewTopic(name, partitions, 1, config={"cleanup.policy": policy})])[name].result()
         journal = TopicJournal(client(kraft), journal_topic=name, requests_topic=f"{name}_requests")
         with pytest.raises(Refused, match=sentence):
             journal.acquire(holder("ana"))

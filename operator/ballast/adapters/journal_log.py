@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import confluent_kafka as ck
@@ -262,13 +262,16 @@ class TopicLog:
             found = self._admin().list_topics(timeout=self._timeout_s).topics.get(self.topic)
         if found is None or found.error is not None:
             return False
-        if len(found.partitions) != 1:
-            raise Refused(
-                f"{self.topic} has {len(found.partitions)} partitions and must have one.",
-                hint="It was not made by Ballast; move it out of the way.",
-            )
+        self._require_one(found.partitions)
         self._known = True
         return True
+
+    def _require_one(self, partitions: Collection[int]) -> None:
+        if len(partitions) != 1:
+            raise Refused(
+                f"{self.topic} has {len(partitions)} partitions and must have one.",
+                hint="It was not made by Ballast; move it out of the way.",
+            )
 
     def ensure(self, configs: Mapping[str, str]) -> None:
         """Create the topic where it is missing; refuse one that forgets by age alone."""
@@ -304,9 +307,12 @@ class TopicLog:
         """What the topic lacks to be written to, as the last broker asked sees it."""
         with self._translated(f"describe {self.topic}"):
             cluster = self._admin().list_topics(timeout=self._timeout_s)
-        partition = cluster.topics[self.topic].partitions.get(0) if self.topic in cluster.topics else None
-        if partition is None:
+        partitions = cluster.topics[self.topic].partitions if self.topic in cluster.topics else {}
+        if 0 not in partitions:
             return "the broker asked does not know it yet"
+        # Who made it a moment ago may have told another broker first: then it was not there when its existence was asked for.
+        self._require_one(partitions)
+        partition = partitions[0]
         dead = [b for b in partition.replicas if b not in cluster.brokers]
         missing = f"; brokers {dead} are not alive" if dead else ""
         if partition.leader not in cluster.brokers:
