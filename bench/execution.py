@@ -207,7 +207,11 @@ def main() -> int:
     parser.add_argument("--real", action="store_true", help="on a sandbox of real brokers")
     parser.add_argument("--mib", type=int, default=24, help="size of each partition there (%(default)s)")
     arguments = parser.parse_args()
-    lines = [real(12, arguments.mib, 4 * MB)] if arguments.real else [simulated(60, 6, 10 * MB), simulated(400, 12, 20 * MB)]
+    lines = (
+        [real(12, arguments.mib, 4 * MB)]
+        if arguments.real
+        else [simulated(60, 6, 10 * MB), simulated(400, 12, 20 * MB)]
+    )
     bad = 0
     for m in lines:
         over = m.ratio > ALLOWED or m.most_in_flight > m.cap
