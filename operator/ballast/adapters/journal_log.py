@@ -32,7 +32,6 @@ LOGIN_HINT: Final = (
     "Check user name, password, sasl.mechanism and the certificates in the client properties (--command-config)."
 )
 REACH_HINT: Final = f"See whether brokers are down or overloaded. {FILE_HINT}"
-OTHER_GOES_ON: Final = "This process stops; the other goes on."
 
 SETTLING_S: Final = 2.0
 """How long a reader who is not the writer waits for a commit to become readable."""
@@ -85,11 +84,16 @@ _NOT_REACHED: Final = {
 """No broker answered.  A client that is not let in fails like this as well: why is in an event of its own."""
 
 
+def lock_lost() -> Fenced:
+    """What a holder is told whose lock is another's now."""
+    return Fenced("Another process has taken this cluster's lock.", hint="This process stops; the other goes on.")
+
+
 def translate(error: ck.KafkaError, doing: str) -> BallastError:
     """The client's error as one of ours; ``doing`` completes the sentence."""
     code, text = error.code(), error.str()
     if code in _FENCED:
-        return Fenced("Another process has taken this cluster's lock.", hint=OTHER_GOES_ON)
+        return lock_lost()
     if code in _FORBIDDEN:
         return AuthorizationFailed(
             f"The cluster does not let us {doing}: {text}.",
@@ -349,9 +353,8 @@ class TopicLog:
         except ck.KafkaException as failure:
             error = failure.args[0]
             if error.code() in _NOT_REACHED and self._admin_client is not None:
-                self._admin_client.poll(
-                    0
-                )  # What brokers said of our login comes as an event, and events come with polls.
+                # What brokers said of our login comes as an event, and events come with polls.
+                self._admin_client.poll(0)
                 error = self._turned_away or error
             raise translate(error, doing) from failure
 

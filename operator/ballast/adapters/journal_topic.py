@@ -23,7 +23,7 @@ import confluent_kafka as ck
 
 from ballast.adapters import librdkafka
 from ballast.adapters.clock import SystemClock
-from ballast.adapters.journal_log import FILE_HINT, OTHER_GOES_ON, TRANSACTIONAL_ID, TopicLog, translate, translated
+from ballast.adapters.journal_log import FILE_HINT, TRANSACTIONAL_ID, TopicLog, lock_lost, translate, translated
 from ballast.errors import BallastError, Fenced, Refused, Unavailable
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Holder, Record, Request
 from ballast.ports.journal_codec import (
@@ -300,7 +300,7 @@ class TopicJournal:
     def _require_lease(self) -> None:
         found = self._refreshed().lease()
         if found is None or found[0].id != self._require_holder().id:
-            raise Fenced("Another process has taken this cluster's lock.", hint=OTHER_GOES_ON)
+            raise lock_lost()
         # A commit that was not acknowledged may have come through.
         self._beat = found[1]
 

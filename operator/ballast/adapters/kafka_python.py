@@ -336,5 +336,5 @@ class _TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
         self._source = source
 
     def token(self) -> str:
-        """A token that is good for now."""
+        """A token that is valid at this moment."""
         return self._source.token().value

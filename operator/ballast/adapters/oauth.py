@@ -44,7 +44,7 @@ class TokenSource:
         self._renew_at_s = 0.0
 
     def token(self) -> Token:
-        """A token that is good for now; raises ``AuthenticationFailed`` or ``Unavailable``."""
+        """A token that is valid at this moment; raises ``AuthenticationFailed`` or ``Unavailable``."""
         with self._lock:
             now = self._now()
             if self._token is None or now >= self._renew_at_s:

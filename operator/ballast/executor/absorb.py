@@ -144,7 +144,7 @@ def _cancelling(m: MoveRun, look: _Look) -> MoveRun:
         return _overridden(m, look.picture, look.now)
     waited = look.now.s - m.entered_s >= look.run.policy.submit_grace_s
     if listed:
-        # The cancel was lost or refused for now: back to moving, from where it is decided anew.
+        # The cancel was lost or refused this time: back to moving, from where it is decided anew.
         return move_to(m, Stage.MOVING, look.now, detail="The cancel did not take.") if waited else m
     certain = m.cancel_taken and not m.loose and m.after_cancel == m.move.old
     if look.state.replicas == m.move.old and (waited or certain):
