@@ -38,6 +38,7 @@ from ballast.executor.inbound import Gauge
 from ballast.executor.ledger import Throttler, load_ledger, still_owed
 from ballast.executor.look import Looker
 from ballast.executor.machine import Asked, Event, Observed, Performed, Unanswered, Wish, needs, step
+from ballast.executor.observation import target
 from ballast.executor.pauses import pause_until_next_s, wait
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.progress import Speedometer, total_of
@@ -306,9 +307,8 @@ class Driver:
             if silence.retryable:
                 self._note(f"No answer to {effect.kind}: {silence.message} The next look tells what came of it.")
                 return Unanswered(effect, silence.message)
-            return Performed(
-                effect, dict.fromkeys(_names(effect), Outcome(ok=False, code=_DENIED, message=silence.message))
-            )
+            denied = Outcome(ok=False, code=_DENIED, message=silence.message)
+            return Performed(effect, dict.fromkeys(_names(effect), denied), dict.fromkeys(effect.aim, denied))
 
     def _send(self, effect: Effect) -> Event:
         match effect.kind:
@@ -340,20 +340,23 @@ class Driver:
     def _recheck(
         self, effect: Effect
     ) -> tuple[Mapping[TopicPartition, tuple[int, ...] | None], dict[TopicPartition, Outcome]]:
-        """Look once more right before a submission where the cluster cannot guard the replica count for us (KIP-860)."""
-        state = self._looker.last_state if self._looker is not None else None
-        if effect.kind is not EffectKind.SUBMIT or state is None or "reassign-v1" in state.api:
+        """Ask the controller once more right before lists are sent: judging lies seconds back where throttles were set since.
+
+        A move that somebody has started meanwhile would be overridden.  Where the cluster cannot guard the replica count for
+        us (KIP-860), the replicas are looked at again as well.
+        """
+        if effect.kind is EffectKind.CANCEL:
             return effect.targets, {}
         listed = self._cluster.reassignments()
-        present = self._cluster.partitions(list(effect.targets))
-        refused = {}
-        for name in effect.targets:
-            move = self._current.moves[name].move
-            seen = present.get(name)
-            if seen is not None and (name in listed or set(seen.replicas) not in (set(move.old), set(move.new))):
-                refused[name] = Outcome(
-                    ok=False, code="CHANGED_MEANWHILE", message=f"its replicas are {list(seen.replicas)} now"
-                )
+        refused = {
+            n: _changed(f"somebody is moving it to {list(target(listed[n]))}") for n in effect.targets if n in listed
+        }
+        state = self._looker.last_state if self._looker is not None else None
+        if effect.kind is EffectKind.SUBMIT and state is not None and "reassign-v1" not in state.api:
+            for name, seen in self._cluster.partitions(list(effect.targets)).items():
+                move = self._current.moves[name].move
+                if set(seen.replicas) not in (set(move.old), set(move.new)):
+                    refused.setdefault(name, _changed(f"its replicas are {list(seen.replicas)} now"))
         return {n: t for n, t in effect.targets.items() if n not in refused}, refused
 
     def _write(self, records: Sequence[Record]) -> None:
@@ -425,6 +428,11 @@ class Driver:
 
 _WISHES: Final = frozenset(w.value for w in Wish)
 _DENIED: Final = "CLUSTER_AUTHORIZATION_FAILED"
+
+
+def _changed(how: str) -> Outcome:
+    """The answer for a partition that is no longer as it was judged; nothing is sent for it."""
+    return Outcome(ok=False, code="CHANGED_MEANWHILE", message=how)
 
 
 def _names(effect: Effect) -> list[TopicPartition]:

@@ -256,7 +256,10 @@ def _unanswered(run: Run, effect: Effect, now: Now) -> Run:
     """Nobody knows whether it happened: throttles are settled anew, all else is left to the next look."""
     match effect.kind:
         case EffectKind.THROTTLE | EffectKind.UNTHROTTLE:
-            return replace(run, applied=None)
+            # Moves that waited for it are judged again: who knows how long the cluster is silent.
+            waiting = {n: m for n, m in run.moves.items() if m.stage is Stage.THROTTLED}
+            back = {n: move_to(m, Stage.PLANNED, now, detail=m.detail) for n, m in waiting.items()}
+            return with_moves(replace(run, applied=None), back)
         case EffectKind.SUBMIT:
             return with_moves(run, {n: replace(run.moves[n], loose=True) for n in effect.targets})
         case EffectKind.RESTORE:

@@ -245,11 +245,15 @@ def new_run(run_id: str, plan: Plan, policy: ExecutionPolicy, now: Now, *, undoe
 def resumed(run: Run, now: Now) -> Run:
     """The run as the next process goes on with it: no longer paused, and with every wait begun now.
 
-    An attempt whose end the process before did not live to see was not the cluster's failure, and is not counted.
+    An attempt whose end the process before did not live to see was not the cluster's failure, and is not counted.  A move
+    that was about to be submitted is planned again: what its guards said then is as old as the process that asked them.
     """
     moves = {
         n: replace(
-            m.taken_up(now), loose=m.attempts > 0, attempts=m.attempts - (m.stage in _ATTEMPTED and m.attempts > 0)
+            m.taken_up(now),
+            stage=Stage.PLANNED if m.stage is Stage.THROTTLED else m.stage,
+            loose=m.attempts > 0,
+            attempts=m.attempts - (m.stage in _ATTEMPTED and m.attempts > 0),
         )
         for n, m in run.moves.items()
     }

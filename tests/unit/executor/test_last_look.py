@@ -1,0 +1,120 @@
+"""Between the judging of a move and its sending the world may change, and a throttle may not stand: then nothing is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+import pytest
+from tests.unit.executor.scenes import MB, Ears, Scene, T, performed, scene
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.plan import Move
+from ballast.errors import AuthorizationFailed
+from ballast.executor.driver import Driver
+from ballast.executor.events import Refusing
+from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.run import Stage
+from ballast.executor.transitions import EffectKind
+from ballast.ports.cluster import ConfigChange, ConfigResource, Outcome
+from ballast.sim import SimCluster, SimWorld
+from ballast.sim.crash import ProcessKilled
+
+T0 = TopicPartition(T, 0)
+THROTTLED = ExecutionPolicy(throttle_bytes_per_s=5 * MB)
+
+
+class Meanwhile(SimCluster):
+    """Something happens right after throttles were set for the first time, before the caller hears of it."""
+
+    def __init__(self, world: SimWorld, act: Callable[[], object]) -> None:
+        super().__init__(world)
+        self._act: Callable[[], object] | None = act
+
+    def alter_configs(self, changes: Collection[ConfigChange]) -> Mapping[ConfigResource, Outcome]:
+        """Set them, then let it happen."""
+        outcomes = super().alter_configs(changes)
+        act, self._act = self._act, None
+        if act is not None:
+            act()
+        return outcomes
+
+
+def with_driver(s: Scene, act: Callable[[], object]) -> None:
+    """Give the scene a process in whose throttle settings something happens."""
+    s.cluster = Meanwhile(s.world, act)
+    s.driver = Driver(s.cluster, s.journal, s.world.clock, s.ears)
+
+
+def die() -> None:
+    """The process is gone."""
+    raise ProcessKilled("after the throttles were set")
+
+
+def codes(ears: Ears) -> set[str]:
+    """What guards have said."""
+    return {v.code for h in ears.heard if isinstance(h, Refusing) for v in h.verdicts}
+
+
+def test_a_move_that_somebody_starts_while_throttles_are_set_is_not_overridden() -> None:
+    """It is named and waited for; then the plan no longer fits, and that is the outcome."""
+    s = scene()
+    with_driver(s, lambda: s.world.controller.alter(T0, (1, 4), allow_rf_change=False))
+    result = s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 100 * MB)), THROTTLED, run_id="r")
+    assert [e.outcome for e in result.endings] == ["changed-by-somebody"]
+    assert "foreign-reassignment" in codes(s.ears)
+    assert tuple(s.world.partition(T, 0).replicas) == (1, 4)
+    assert s.throttles() == {}
+
+
+def test_a_move_that_somebody_starts_after_a_death_is_not_overridden() -> None:
+    """The next process judges a move anew whose throttle stood already, and sends nothing while the other one goes on."""
+    s = scene()
+    with_driver(s, die)
+    with pytest.raises(ProcessKilled):
+        s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 100 * MB)), THROTTLED, run_id="r")
+    s.world.controller.alter(T0, (1, 4), allow_rf_change=False)
+    driver = s.process()
+    (run,) = driver.open_runs()
+    assert run.moves[T0].stage is Stage.THROTTLED
+    result = driver.resume(run)
+    assert [e.outcome for e in result.endings] == ["changed-by-somebody"]
+    assert EffectKind.SUBMIT not in performed(s.ears)
+    assert tuple(s.world.partition(T, 0).replicas) == (1, 4)
+    assert s.throttles() == {}
+
+
+def test_a_destination_that_died_with_the_process_holds_the_move() -> None:
+    """Every guard is asked again, not only the one for moves of others."""
+    s = scene()
+    with_driver(s, die)
+    with pytest.raises(ProcessKilled):
+        s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 100 * MB)), THROTTLED, run_id="r")
+    s.world.kill(3)
+    s.world.clock.sleep(30)
+    driver = s.process()
+    s.world.clock.after(120, lambda: s.world.start(3))
+    result = driver.resume(driver.open_runs()[0])
+    assert result.status == "done"
+    assert "destination-dead" in codes(s.ears)
+    assert s.throttles() == {}
+
+
+def test_nothing_is_sent_unthrottled_when_we_may_not_set_the_throttle() -> None:
+    """A right that was taken away is an answer: the move waits, and ends as what it is when that does not change."""
+    s = scene()
+    cluster = Forbidden(s.world)
+    s.cluster, s.driver = cluster, Driver(cluster, s.journal, s.world.clock, s.ears)
+    result = s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 100 * MB)), THROTTLED, run_id="r")
+    assert EffectKind.SUBMIT not in performed(s.ears)
+    (ending,) = result.endings
+    assert ending.outcome == "throttle-not-set"
+    assert "may not change configs" in ending.detail
+    assert tuple(s.world.partition(T, 0).replicas) == (1, 2)
+
+
+class Forbidden(SimCluster):
+    """Changes of configs are refused as a whole."""
+
+    def alter_configs(self, changes: Collection[ConfigChange]) -> Mapping[ConfigResource, Outcome]:
+        """Refuse."""
+        raise AuthorizationFailed(f"This user may not change configs of {len(changes)} resources.")
