@@ -79,7 +79,7 @@ class Driver:
         self._journal = journal
         self._clock = clock
         self._listener = listener or Silence()
-        self._throttler = Throttler(cluster)
+        self._throttler = Throttler(cluster, clock)
         self._wishes: deque[Wish] = deque()
         self._leave = threading.Event()
         self._endures_s = math.inf
@@ -219,8 +219,10 @@ class Driver:
 
     def _carry(self, run: Run, *, resumed: bool) -> RunResult:
         began_s = self._clock.monotonic_s()
-        self._throttler = Throttler(
-            self._cluster, load_ledger(self._journal.read()), keep_existing_rates=run.policy.keep_existing_rates
+        self._throttler = replace(
+            self._throttler,
+            ledger=load_ledger(self._journal.read()),
+            keep_existing_rates=run.policy.keep_existing_rates,
         )
         self._others = self._needed_by_others(run.id, self._throttler.ledger)
         self._run = self._written = run

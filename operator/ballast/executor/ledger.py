@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from ballast.core.cluster import ConfigValue, TopicPartition
 from ballast.core.throttles import Aim, Held, Setting, Settlement, settle
 from ballast.errors import Refused
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource, Outcome
 from ballast.ports.journal import Record
+from ballast.ports.time import Clock
 
 LEDGER_VERSION: Final = 1
 OWN_SOURCES: Final = {
@@ -19,6 +20,19 @@ OWN_SOURCES: Final = {
     "": frozenset({"DYNAMIC_DEFAULT_BROKER_CONFIG"}),
 }
 """Where a value must come from to be the resource's own; what it inherits comes back by deleting ours."""
+
+
+BELIEVED_S: Final = 10.0
+"""A reading that contradicts what this process has set is somebody else's wish only when that was set this long ago."""
+REREAD_S: Final = 0.25
+
+
+class Sent(NamedTuple):
+    """What this process last set, and was told that it stands."""
+
+    value: str | None
+    at_s: float
+    """On the monotonic clock."""
 
 
 def ledger_key(setting: Setting) -> str:
@@ -82,8 +96,10 @@ class Throttler:
     """Settles what stands with what is wanted, ledger line first."""
 
     cluster: Cluster
+    clock: Clock
     ledger: dict[Setting, Held] = field(default_factory=dict)
     keep_existing_rates: bool = False
+    sent: dict[Setting, Sent] = field(default_factory=dict)
 
     def settle(
         self,
@@ -103,7 +119,7 @@ class Throttler:
             for s in unreachable
         }
         asked = touched - unreachable
-        entries = self.cluster.configs({resource_of(s) for s in asked}) if asked else {}
+        entries = self._read(asked)
         current: dict[Setting, str | None] = {}
         for setting in asked:
             found = entries.get(resource_of(setting))
@@ -130,6 +146,24 @@ class Throttler:
         failed |= self._send(settlement, write)
         return failed
 
+    def _read(self, asked: Collection[Setting]) -> Mapping[ConfigResource, Mapping[str, ConfigValue]]:
+        """What stands, read until it shows what this process has set itself.
+
+        Brokers show a change a moment after it was acknowledged.  Judged by a reading from before it, our own value would pass
+        for one that somebody else has taken away or set, and stay behind.
+        """
+        while True:
+            entries = self.cluster.configs({resource_of(s) for s in asked}) if asked else {}
+            if not any(self._is_late(s, entries) for s in asked):
+                return entries
+            self.clock.sleep(REREAD_S)
+
+    def _is_late(self, setting: Setting, entries: Mapping[ConfigResource, Mapping[str, ConfigValue]]) -> bool:
+        sent, found = self.sent.get(setting), entries.get(resource_of(setting))
+        if sent is None or found is None or own_value(setting, found) == sent.value:
+            return False
+        return self.clock.monotonic_s() - sent.at_s < BELIEVED_S
+
     def _strike(self, setting: Setting, write: Callable[[list[Record]], None]) -> None:
         if self.ledger.pop(setting, None) is not None:
             write([dump_held(setting, None)])
@@ -140,17 +174,22 @@ class Throttler:
         self.ledger.update(settlement.intent)
         failed: dict[Setting, Outcome] = {}
         if settlement.changes:
+            for setting in settlement.changes:
+                self.sent.pop(setting, None)
             outcomes = self.cluster.alter_configs(
                 [
                     ConfigChange(resource_of(s), s.key, "delete" if value is None else "set", value)
                     for s, value in settlement.changes.items()
                 ]
             )
-            for setting in settlement.changes:
+            answered_s = self.clock.monotonic_s()
+            for setting, value in settlement.changes.items():
                 outcome = outcomes.get(
                     resource_of(setting), Outcome(ok=False, code="NO_ANSWER", message="the broker did not answer")
                 )
-                if not outcome.ok:
+                if outcome.ok:
+                    self.sent[setting] = Sent(value, answered_s)
+                else:
                     failed[setting] = outcome
         after = {s: h for s, h in settlement.after.items() if s not in failed}
         for setting, held in after.items():
