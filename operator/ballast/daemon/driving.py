@@ -23,8 +23,6 @@ from ballast.executor.ledger import still_owed
 from ballast.executor.machine import Wish
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.progress import Progress
-from ballast.executor.rollback import rollback_plan
-from ballast.executor.run import Run
 from ballast.ports.cluster import Cluster
 from ballast.ports.journal import Journal
 from ballast.ports.time import Clock
@@ -86,7 +84,7 @@ class DriverHands:
         )
 
         def carry(driver: Driver) -> None:
-            self._follow(driver, driver.execute(plan, self._parts.policy(), run_id=run_id))
+            driver.go_back(driver.execute(plan, self._parts.policy(), run_id=run_id))
 
         self._begin(carry, self._new_driver(), begun)
         return run_id
@@ -209,7 +207,7 @@ class DriverHands:
 
     def _resume_all(self, driver: Driver) -> None:
         for run in driver.open_runs():
-            self._follow(driver, driver.resume(run))
+            driver.go_back(driver.resume(run))
         for debt in still_owed(driver.pay_debts()):
             say(log, f"Still owed: {debt}", level=logging.WARNING)
 
@@ -254,12 +252,6 @@ class DriverHands:
         end_s = self._parts.clock.monotonic_s() + seconds
         while not self._leaving and self._parts.clock.monotonic_s() < end_s:
             self._parts.clock.sleep(min(1.0, seconds))
-
-    def _follow(self, driver: Driver, result: RunResult) -> None:
-        """Roll back what a cancelled run had done, where somebody asked for that."""
-        run: Run | None = driver.run
-        if result.status == "cancelled" and result.rollback_wanted and result.verified and run is not None:
-            driver.execute(rollback_plan(run), run.policy, run_id=self._parts.new_id(), undoes=run.id)
 
 
 _LEAVE_S = 10.0

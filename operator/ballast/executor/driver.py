@@ -21,8 +21,8 @@ from ballast.core.plan import Move, Plan, Reason
 from ballast.core.throttles import LISTS, Aim, Ledger, Setting, brokers_involved
 from ballast.errors import Fenced, Refused, Unavailable
 from ballast.executor.decide import wanted_throttle
+from ballast.executor.endings import summary
 from ballast.executor.events import (
-    Ending,
     Listener,
     MoveChanged,
     Note,
@@ -41,9 +41,10 @@ from ballast.executor.machine import Asked, Event, Observed, Performed, Unanswer
 from ballast.executor.observation import target
 from ballast.executor.pauses import pause_until_next_s, wait
 from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.progress import Speedometer, total_of
+from ballast.executor.progress import Speedometer
 from ballast.executor.records import changes, dump_run, expired, load_runs
-from ballast.executor.run import FINAL, IN_FLIGHT, ElectionStage, Now, Phase, Run, Stage, new_run, resumed
+from ballast.executor.rollback import owed_rollback
+from ballast.executor.run import FINAL, Now, Phase, Run, Stage, new_run, resumed
 from ballast.executor.speeds import with_headroom
 from ballast.executor.transitions import Effect, EffectKind
 from ballast.executor.upkeep import keep_replicated
@@ -140,7 +141,17 @@ class Driver:
         """Go on with a run of the journal (``open_runs``)."""
         self._look_ahead(run.policy, [m.move for m in run.open_moves])
         self.stand_still()
-        return self._carry(resumed(run, self._now()), resumed=True)
+        return self._carry(
+            resumed(run, self._now()), resumed=any(m.stage is not Stage.PLANNED for m in run.moves.values())
+        )
+
+    def go_back(self, result: RunResult) -> RunResult:
+        """Carry out the rollback that was asked for while this run was cancelled; its result where there is none."""
+        if result.rollback_wanted:
+            for run in self.open_runs():
+                if run.undoes == result.run_id:
+                    return self.resume(run)
+        return result
 
     def _look_ahead(self, policy: ExecutionPolicy, moves: Iterable[Move]) -> None:
         """The first readings, taken before what has to be waited for anyway."""
@@ -364,7 +375,9 @@ class Driver:
     def _write(self, records: Sequence[Record]) -> None:
         """Journal these, and whatever of the run is not written yet, in one atomic append."""
         assert self._written is not None
-        lines = [*changes(self._written, self._current), *records]
+        # The rollback begins in the very append that ends the run: a death in between must not forget it.
+        back = owed_rollback(self._written, self._current, self._now())
+        lines = [*changes(self._written, self._current), *(dump_run(back) if back is not None else []), *records]
         if lines:
             self._journal.append(lines)
         self._written = self._current
@@ -459,31 +472,3 @@ def merged(aim: Aim, others: Aim) -> Aim:
         else:
             out.setdefault(setting, wanted)
     return out
-
-
-def summary(run: Run, status: str, seconds: float) -> RunResult:
-    """The result of a run in this state."""
-    moves = list(run.moves.values())
-    endings = [
-        Ending(str(m.move.name), m.outcome or m.stage.value, m.detail)
-        for m in moves
-        if m.stage is not Stage.VERIFIED and (m.stage in FINAL or m.stage in IN_FLIGHT)
-    ]
-    endings += [
-        Ending(f"election of {n}", e.stage.value, e.detail)
-        for n, e in run.elections.items()
-        if e.stage is not ElectionStage.HELD
-    ]
-    return RunResult(
-        run_id=run.id,
-        status=status,
-        verified=sum(m.stage is Stage.VERIFIED for m in moves),
-        rolled_back=sum(m.stage is Stage.ROLLED_BACK for m in moves),
-        failed=sum(m.stage is Stage.FAILED for m in moves),
-        left=sum(m.stage not in FINAL for m in moves),
-        elections_held=sum(e.stage is ElectionStage.HELD for e in run.elections.values()),
-        bytes_moved=sum(total_of(m) for m in moves if m.stage is Stage.VERIFIED and m.outcome != "already-there"),
-        seconds=seconds,
-        endings=tuple(endings),
-        rollback_wanted=run.rollback_when_cancelled,
-    )

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ballast.core.plan import Move, Plan, Reason
-from ballast.executor.run import Run, Stage
+from ballast.executor.run import MoveRun, Now, Run, Stage, new_run
+
+ARRIVED_ALL_THE_SAME: Final = frozenset({"out-of-sync", "log-dir"})
+"""Outcomes of moves that did not end well and have changed the partition's replicas, or may have."""
 
 
 def rollback_plan(run: Run) -> Plan:
     """Every move that arrived, turned round, newest first; then elections where the preferred leader changes back.
 
-    Moves that found the partition in place already were not the run's doing and stay.
+    Moves that found the partition in place already were not the run's doing and stay.  So do log dirs: where replicas lay
+    before is not in the plan.
     """
-    done = [m for m in run.moves.values() if m.stage is Stage.VERIFIED and m.outcome != "already-there"]
+    done = [m for m in run.moves.values() if _arrived(m)]
     moves = tuple(
         Move(
             topic=m.move.topic,
@@ -33,3 +39,17 @@ def rollback_plan(run: Run) -> Plan:
         status="complete" if moves else "nothing-to-do",
         allow_replication_factor_change=any(m.changes_replication_factor for m in moves),
     )
+
+
+def _arrived(m: MoveRun) -> bool:
+    if m.stage is Stage.FAILED:
+        return m.outcome in ARRIVED_ALL_THE_SAME
+    return m.stage is Stage.VERIFIED and m.outcome != "already-there"
+
+
+def owed_rollback(before: Run, after: Run, now: Now) -> Run | None:
+    """The run that undoes a cancelled one, for the moment in which that ends; None in every other, or when none was asked for."""
+    if before.ended or not after.ended or not after.rollback_when_cancelled:
+        return None
+    plan = rollback_plan(after)
+    return new_run(f"{after.id}-back", plan, after.policy, now, undoes=after.id) if plan.moves else None

@@ -36,11 +36,11 @@ class Hand:
 
     def apply(self, plan: Plan, policy: ExecutionPolicy, *, run_id: str, unclean: bool = False) -> RunResult:
         """Carry a plan out, and roll it back when somebody asked for that on the way."""
-        return self._followed(self.driver.execute(plan, policy, run_id=run_id, unclean=unclean))
+        return self.driver.go_back(self.driver.execute(plan, policy, run_id=run_id, unclean=unclean))
 
     def resume(self, run: Run) -> RunResult:
         """Go on with a run that was left."""
-        return self._followed(self.driver.resume(run))
+        return self.driver.go_back(self.driver.resume(run))
 
     def rollback(self, run: Run) -> RunResult:
         """Put back what a run that has ended did."""
@@ -49,11 +49,6 @@ class Hand:
     def cancel_in_flight(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str) -> RunResult:
         """Cancel moves that are in flight, whoever started them, as a journaled run of their own."""
         return self.driver.undo(active, run_id=run_id)
-
-    def _followed(self, result: RunResult) -> RunResult:
-        if result.status == "cancelled" and result.rollback_wanted and self.driver.run is not None and result.verified:
-            return self.rollback(self.driver.run)
-        return result
 
 
 def new_run_id() -> str:

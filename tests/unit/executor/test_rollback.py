@@ -1,0 +1,85 @@
+"""The way back: what it covers, and that it is not forgotten once somebody has asked for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.executor.scenes import MB, Scene, T, scene
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.plan import Move, Plan
+from ballast.executor.events import RunResult
+from ballast.executor.machine import Wish
+from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.rollback import rollback_plan
+from ballast.executor.run import Now, Stage, new_run, with_moves
+
+T0, T1 = TopicPartition(T, 0), TopicPartition(T, 1)
+MOVES = (Move(T, 0, (1, 2), (3, 2), 50 * MB), Move(T, 1, (2, 1), (4, 1), 50 * MB))
+ONE_BY_ONE = ExecutionPolicy(throttle_bytes_per_s=5 * MB, moves_in_cluster=1)
+
+
+def asked_to_go_back(s: Scene) -> RunResult:
+    """A run whose first move has arrived when somebody asks for a rollback in the middle of the second."""
+    s.world.clock.after(20, lambda: s.driver.ask(Wish.ROLLBACK))
+    return s.driver.execute(s.plan(*MOVES), ONE_BY_ONE, run_id="r")
+
+
+def replicas(s: Scene) -> list[tuple[int, ...]]:
+    """Where the partitions are, by the controller's own word."""
+    return [tuple(s.world.partition(T, n).replicas) for n in (0, 1)]
+
+
+def test_a_rollback_survives_a_death_right_after_the_cancel() -> None:
+    """It stands in the journal as an open run from the moment in which the cancelled run ends: any later start carries it out."""
+    s = scene({0: (1, 2), 1: (2, 1)}, size_bytes=50 * MB)
+    result = asked_to_go_back(s)
+    assert (result.status, result.verified, result.rolled_back) == ("cancelled", 1, 1)
+    assert replicas(s) != [(1, 2), (2, 1)]
+    driver = s.process()
+    (back,) = driver.open_runs()
+    assert back.undoes == "r"
+    assert driver.resume(back).status == "done"
+    assert replicas(s) == [(1, 2), (2, 1)]
+    assert s.throttles() == {}
+    assert s.process("third").open_runs() == []
+
+
+def test_the_same_process_goes_back_once() -> None:
+    """Whoever lives on carries the same run out, and leaves none open."""
+    s = scene({0: (1, 2), 1: (2, 1)}, size_bytes=50 * MB)
+    result = s.driver.go_back(asked_to_go_back(s))
+    assert (result.run_id, result.status) == ("r-back", "done")
+    assert replicas(s) == [(1, 2), (2, 1)]
+    assert s.driver.open_runs() == []
+
+
+def test_a_cancel_alone_owes_no_rollback() -> None:
+    """What has arrived stays, as promised."""
+    s = scene({0: (1, 2), 1: (2, 1)}, size_bytes=50 * MB)
+    s.world.clock.after(20, lambda: s.driver.ask(Wish.CANCEL))
+    result = s.driver.go_back(s.driver.execute(s.plan(*MOVES), ONE_BY_ONE, run_id="r"))
+    assert (result.run_id, result.status) == ("r", "cancelled")
+    assert s.driver.open_runs() == []
+
+
+@pytest.mark.parametrize(
+    ("stage", "outcome", "undone"),
+    [
+        (Stage.VERIFIED, "", True),
+        (Stage.FAILED, "out-of-sync", True),
+        (Stage.FAILED, "log-dir", True),
+        (Stage.VERIFIED, "already-there", False),
+        (Stage.FAILED, "rejected", False),
+        (Stage.FAILED, "overridden", False),
+        (Stage.ROLLED_BACK, "rolled-back", False),
+    ],
+)
+def test_everything_that_changed_replicas_is_undone(stage: Stage, outcome: str, *, undone: bool) -> None:
+    """Also a move that arrived and did not end well; what the run did not change, or others have, is left alone."""
+    run = new_run("r", Plan("test", "c", "f", MOVES[:1]), ExecutionPolicy(), Now(0, 0.0))
+    run = with_moves(run, {T0: replace(run.moves[T0], stage=stage, outcome=outcome)})
+    plan = rollback_plan(run)
+    assert [(m.old, m.new) for m in plan.moves] == ([((3, 2), (1, 2))] if undone else [])
+    assert plan.elections == ((T0,) if undone else ())
