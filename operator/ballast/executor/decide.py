@@ -144,29 +144,36 @@ def _place(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
         if m.stage is Stage.RELOCATING and is_given_up(run, m, now):
             changed[name] = taken_back(replace(m, given_up=True), picture, now, places)
             continue
-        if picture.logs is None or m.retry_at_s > now.s:
-            continue
-        wrong = misplaced(m, picture)
-        if m.stage is Stage.RELOCATING:
-            wrong = {b: path for b, path in wrong.items() if not _on_its_way(m, picture, b, path)}
-        if not wrong:
-            if m.stage is Stage.MOVED and m.detail != LOG_DIRS_RIGHT and all(b in picture.logs for b in m.move.new):
-                changed[name] = replace(m, detail=LOG_DIRS_RIGHT)
-            continue
-        if run.phase is Phase.CANCELLING:
-            changed[name] = move_to(m, Stage.FAILED, now, outcome="log-dir", detail=STAYS)
-            continue
-        if m.attempts > run.policy.max_attempts:
-            broker, path = next(iter(wrong.items()))
-            detail = f"The replica on broker {broker} is not in {path} after {m.attempts} attempts."
-            changed[name] = move_to(m, Stage.FAILED, now, outcome="log-dir", detail=detail)
-            continue
-        placed = move_to(m, Stage.RELOCATING, now) if m.stage is Stage.MOVED else m
-        changed[name] = replace(placed, attempts=m.attempts + 1, retry_at_s=now.s + RESEND_S)
-        places.update({(name, b): path for b, path in wrong.items()})
+        if m.retry_at_s <= now.s and m.detail != LOG_DIRS_RIGHT:
+            changed[name] = _directed(run, m, picture, now, places)
     if places:
         effects.append(Effect(EffectKind.PLACE, log_dirs=places))
     return with_moves(run, changed)
+
+
+def _directed(
+    run: Run, m: MoveRun, picture: Picture, now: Now, places: dict[tuple[TopicPartition, int], str]
+) -> MoveRun:
+    """The move on its way into the log dirs asked for, with the orders that it takes in ``places``."""
+    asked = m.move.named_dirs
+    if picture.logs is None and not picture.alive.isdisjoint(asked):
+        return m
+    wrong = misplaced(m, picture)
+    if m.stage is Stage.RELOCATING:
+        wrong = {b: path for b, path in wrong.items() if not _on_its_way(m, picture, b, path)}
+    # What a broker that is dead or silent holds is not known: it is waited for, by name, as for a copy.
+    unknown = asked.keys() - (picture.logs or {}).keys()
+    if not wrong and (m.stage is Stage.RELOCATING or not unknown):
+        return m if m.stage is Stage.RELOCATING else replace(m, detail=LOG_DIRS_RIGHT)
+    if run.phase is Phase.CANCELLING:
+        return move_to(m, Stage.FAILED, now, outcome="log-dir", detail=STAYS)
+    if wrong and m.attempts > run.policy.max_attempts:
+        broker, path = next(iter(wrong.items()))
+        detail = f"The replica on broker {broker} is not in {path} after {m.attempts} attempts."
+        return move_to(m, Stage.FAILED, now, outcome="log-dir", detail=detail)
+    placed = move_to(m, Stage.RELOCATING, now) if m.stage is Stage.MOVED else m
+    places.update({(m.move.name, b): path for b, path in wrong.items()})
+    return replace(placed, attempts=m.attempts + 1, retry_at_s=now.s + RESEND_S) if wrong else placed
 
 
 def _on_its_way(m: MoveRun, picture: Picture, broker: int, path: str) -> bool:
