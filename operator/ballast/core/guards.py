@@ -118,7 +118,8 @@ def judge(
     sick = sickness(state, ours)
     verdicts: dict[TopicPartition, Verdict] = {}
     for move in waiting:
-        verdict = _partition(move, state) or _destinations(move, state, room, (sizes or {}).get(move.name, UNKNOWN))
+        size = (sizes or {}).get(move.name, UNKNOWN)
+        verdict = _partition(move, state) or _destinations(move, state, room, size) or _in_sync(move, state)
         if verdict is None and move.adding and not _repairs(move, state):
             verdict = _health(move, sick, sick_neighbours=sick_neighbours)
         if verdict is not None:
@@ -199,6 +200,28 @@ def _destinations(move: Move, state: ClusterState, room: Mapping[Place, int], kn
         if full is not None:
             return full
     return None
+
+
+def _in_sync(move: Move, state: ClusterState) -> Verdict | None:
+    """Would fewer replicas be in sync afterwards, because one that is not stays and one that is goes?
+
+    Every replica that is added is in sync when a move ends; nothing brings the others into sync.
+    """
+    row = state.index[move.name]
+    if bool(state.moving[row]):
+        return None
+    healthy = set(state.isr(row)) & state.alive
+    lagging = [b for b in move.new if b not in move.adding and b not in healthy]
+    if not lagging or len(move.new) - len(lagging) >= len(healthy):
+        return None
+    going = [b for b in move.removing if b in healthy]
+    return Verdict(
+        "drops-in-sync",
+        str(move.name),
+        f"{move.name} would keep broker {lagging[0]}, which is out of sync, and give up broker {going[0]}, which is not "
+        f"(in sync: {sorted(healthy)}).",
+        f"Bring broker {lagging[0]} back into sync, or make a new plan.",
+    )
 
 
 def _present_size(state: ClusterState, name: TopicPartition) -> int:

@@ -187,6 +187,20 @@ def test_unrelated_sickness_stops_nothing_but_min_isr_does() -> None:
     assert verdict(cluster(a, sick, min_isr=1), Move("a", 0, (1, 2), (3, 2))) == "under-replicated"
 
 
+def test_the_last_replicas_in_sync_are_not_given_up_for_one_that_is_not() -> None:
+    """Fewer replicas cost no copy, and must not cost what is in sync; dropping the sick one is right at any time."""
+    three = PartitionRow("a", 0, 1, (1, 2, 3), (1, 3))
+    for state in (cluster(three), cluster(PartitionRow("a", 0, 1, (1, 2, 3), (1, 2, 3)), dead=(2,))):
+        assert verdict(state, Move("a", 0, (1, 2, 3), (1, 2))) == "drops-in-sync"
+        assert verdict(state, Move("a", 0, (1, 2, 3), (2,))) == "drops-in-sync"
+        assert verdict(state, Move("a", 0, (1, 2, 3), (1, 3))) is None
+        assert verdict(state, Move("a", 0, (1, 2, 3), (3, 2, 1))) is None
+    well = cluster(PartitionRow("a", 0, 1, (1, 2, 3), (1, 2, 3)))
+    assert verdict(well, Move("a", 0, (1, 2, 3), (2,))) is None
+    going = PartitionRow("a", 0, 1, (1, 2, 3), (1, 3), removing=(3,))
+    assert verdict(cluster(going), Move("a", 0, (1, 2, 3), (1, 2))) is None
+
+
 def test_verdicts_on_the_partition_and_the_destination() -> None:
     """Gone, already there, changed by somebody, moved by somebody, no leader, dead destination: each has its code."""
     a = PartitionRow("a", 0, 1, (1, 2), (1, 2))
