@@ -175,7 +175,11 @@ def _restoring(m: MoveRun, look: _Look) -> MoveRun:
 
 
 def _unthrottled(m: MoveRun, look: _Look) -> MoveRun:
-    if m.move.name in look.picture.reassignments or look.state.replicas != m.move.new:
+    listed = m.move.name in look.picture.reassignments
+    if listed or look.state.replicas != m.move.new:
+        if not listed and look.now.s - m.entered_s < look.run.policy.submit_grace_s:
+            # Another broker may have answered, whose metadata is older than what the move was seen to arrive by.
+            return m
         detail = f"{m.move.name} has the replicas {list(look.state.replicas)} a moment after it had arrived."
         return move_to(m, Stage.FAILED, look.now, outcome="changed-by-somebody", detail=detail)
     lacking = [b for b in m.move.adding if b not in look.state.isr]

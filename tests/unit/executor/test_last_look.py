@@ -15,7 +15,7 @@ from ballast.executor.events import Refusing
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.run import Stage
 from ballast.executor.transitions import EffectKind
-from ballast.ports.cluster import ConfigChange, ConfigResource, Outcome
+from ballast.ports.cluster import ConfigChange, ConfigResource, Outcome, PartitionState
 from ballast.sim import SimCluster, SimWorld
 from ballast.sim.crash import ProcessKilled
 
@@ -110,6 +110,35 @@ def test_nothing_is_sent_unthrottled_when_we_may_not_set_the_throttle() -> None:
     assert ending.outcome == "throttle-not-set"
     assert "may not change configs" in ending.detail
     assert tuple(s.world.partition(T, 0).replicas) == (1, 2)
+
+
+def test_an_older_answer_after_the_arrival_is_not_somebody_elses_change() -> None:
+    """Brokers do not learn of the end at the same moment: one that still shows the union contradicts nothing yet."""
+    s = scene()
+    cluster = OneLags(s.world)
+    s.cluster, s.driver = cluster, Driver(cluster, s.journal, s.world.clock, s.ears)
+    result = s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 10 * MB)), THROTTLED, run_id="r")
+    assert cluster.told_late
+    assert (result.status, result.endings) == ("done", ())
+
+
+class OneLags(SimCluster):
+    """The first answer after the end was seen comes from a broker that has not seen it."""
+
+    def __init__(self, world: SimWorld) -> None:
+        super().__init__(world)
+        self.told_late = False
+        self._shown = 0
+
+    def partitions(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, PartitionState]:
+        """The second time that the new list is shown, the union is."""
+        seen = dict(super().partitions(names))
+        if T0 in seen and seen[T0].replicas == (3, 2):
+            self._shown += 1
+            if self._shown == 2:
+                self.told_late = True
+                seen[T0] = PartitionState(1, (3, 2, 1), (1, 2))
+        return seen
 
 
 class Forbidden(SimCluster):
