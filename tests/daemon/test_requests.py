@@ -9,8 +9,11 @@ import pytest
 from tests.daemon.conftest import Running, bounce, give_hands, holder, not_led
 
 from ballast.adapters.retry import RetryPolicy
+from ballast.core.cluster import TopicPartition
+from ballast.core.fingerprint import fingerprint
+from ballast.core.plan import Move, Plan
 from ballast.daemon.leaders import check_leaders
-from ballast.daemon.lock import GIVE_WAY_S, keep_lock
+from ballast.daemon.lock import GIVE_WAY_S, PAUSE_KEY, keep_lock
 from ballast.daemon.observe import observe
 from ballast.daemon.planning import check_level
 from ballast.daemon.policy import DaemonPolicy, Mode
@@ -18,9 +21,11 @@ from ballast.daemon.requests import Inbox, answer, answer_requests, submit
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import Board, Role, RunView
 from ballast.errors import Unavailable
+from ballast.executor.driver import Driver
+from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.records import load_runs
 from ballast.executor.run import Now
-from ballast.ports.journal import Request
+from ballast.ports.journal import Record, Request
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
 from ballast.sim.journal import JournalStore, MemoryJournal
@@ -176,6 +181,40 @@ def test_what_was_left_open_is_taken_up_before_anything_else_may_start(
     assert len(seen) == 1
     assert "Another process holds the cluster's lock" in seen[0]
     assert "Run run-1 started" in check_leaders(scene)
+
+
+def test_a_run_that_is_taken_up_while_ballast_is_paused_starts_nothing_new(
+    world: SimWorld, clock: SimClock, store: JournalStore
+) -> None:
+    """The pause survives restarts for what was left open as well: moves in flight end, the next ones wait for the word."""
+    world.add_broker(SimBroker(id=4, rack="a"))
+    journal = MemoryJournal(store, clock)
+    journal.acquire(holder("before"))
+    driver = Driver(SimCluster(world), journal, clock)
+    state = SimCluster(world).snapshot()
+    names = [TopicPartition("orders", n) for n in (0, 1)]
+    lists = {n: tuple(world.partition(*n).replicas) for n in names}
+    moves = tuple(Move(*n, old, (*old[:2], 4), 100_000_000) for n, old in lists.items())
+    plan = Plan("test", state.cluster_id, fingerprint(state), moves=moves)
+    one_by_one = ExecutionPolicy(throttle_bytes_per_s=5_000_000, moves_in_cluster=1)
+    clock.after(10, driver.leave)
+    assert driver.execute(plan, one_by_one, run_id="left").status == "left"
+    journal.append([Record(PAUSE_KEY, {"by": "Ada", "since_ms": clock.now_ms(), "reason": "release night"})])
+    journal.release()
+
+    scene = daemon(world, clock, store)
+    hands = scene.hands
+    assert hands is not None
+    begun: list[bool] = []
+
+    def resume() -> None:
+        begun.extend(4 in world.partition(*n).replicas for n in names)
+        hands.pause(paused=False)
+
+    clock.after(200, resume)
+    keep_lock(scene, holder())
+    assert begun == [True, False]
+    assert all(4 in world.partition(*n).replicas for n in names)
 
 
 def test_a_plan_keeps_its_name_while_producers_write(world: SimWorld, clock: SimClock, store: JournalStore) -> None:

@@ -67,6 +67,8 @@ class DriverHands:
         self._debts = 0
         self._leaving = False
         self._begun: RunView | None = None
+        self._paused = False
+        """A person's switch, which outlives processes: every run that is begun or taken up here heeds it."""
 
     def start(self, plan: Plan) -> str:
         """Begin a run; refuses while there is one."""
@@ -128,7 +130,8 @@ class DriverHands:
         self._debts = len(debts_in(records))
 
     def pause(self, *, paused: bool) -> None:
-        """Hold the next moves back, or go on."""
+        """Hold the next moves back, or go on; a run that is taken up later is held back as well."""
+        self._paused = paused
         self._ask(Wish.PAUSE if paused else Wish.RESUME)
 
     def cancel(self, *, rollback: bool = False) -> bool:
@@ -196,7 +199,7 @@ class DriverHands:
         )
 
     def _new_driver(self) -> Driver:
-        return Driver(
+        driver = Driver(
             self._parts.cluster,
             self._parts.journal,
             self._parts.clock,
@@ -204,6 +207,9 @@ class DriverHands:
             # The daemon's own loop answers people, whatever they ask for: two who listen would answer twice.
             answers_requests=False,
         )
+        if self._paused:
+            driver.ask(Wish.PAUSE)
+        return driver
 
     def _resume_all(self, driver: Driver) -> None:
         for run in driver.open_runs():

@@ -70,6 +70,8 @@ def recall(scene: Scene, journal: Journal) -> None:
             acts[kinds[record.key]] = Acts.from_json(record.value)
     scene.memory.acts = acts
     scene.set_pause(pause)
+    if scene.hands is not None:
+        scene.hands.pause(paused=pause is not None)
 
 
 def open_moves(scene: Scene, records: Sequence[Record]) -> frozenset[TopicPartition]:

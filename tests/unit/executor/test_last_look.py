@@ -11,7 +11,8 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.errors import AuthorizationFailed
 from ballast.executor.driver import Driver
-from ballast.executor.events import Refusing
+from ballast.executor.events import MoveChanged, Refusing
+from ballast.executor.machine import Wish
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.run import Stage
 from ballast.executor.transitions import EffectKind
@@ -120,6 +121,36 @@ def test_an_older_answer_after_the_arrival_is_not_somebody_elses_change() -> Non
     result = s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 10 * MB)), THROTTLED, run_id="r")
     assert cluster.told_late
     assert (result.status, result.endings) == ("done", ())
+
+
+def test_a_cancel_that_brokers_do_not_know_is_not_asked_for_every_moment() -> None:
+    """The reason is told once, the move is followed to its end, and its stall would still be found."""
+    s = scene()
+    cluster = KnowsNoCancel(s.world)
+    s.cluster, s.driver = cluster, Driver(cluster, s.journal, s.world.clock, s.ears)
+    s.world.clock.after(5, lambda: s.driver.ask(Wish.CANCEL))
+    result = s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 400 * MB)), THROTTLED, run_id="r")
+    assert (result.status, result.verified) == ("cancelled", 1)
+    assert performed(s.ears).count(EffectKind.CANCEL) == 1
+    assert any(isinstance(h, MoveChanged) and "cannot cancel" in h.detail for h in s.ears.heard)
+    assert s.throttles() == {}
+
+
+class KnowsNoCancel(SimCluster):
+    """Brokers before Kafka 2.4."""
+
+    def alter_reassignments(
+        self,
+        targets: Mapping[TopicPartition, tuple[int, ...] | None],
+        *,
+        allow_replication_factor_change: bool = False,
+    ) -> Mapping[TopicPartition, Outcome]:
+        """Refuse cancels."""
+        if None in targets.values():
+            return dict.fromkeys(
+                targets, Outcome(ok=False, code="UNSUPPORTED_VERSION", message="These brokers cannot cancel.")
+            )
+        return super().alter_reassignments(targets, allow_replication_factor_change=allow_replication_factor_change)
 
 
 class OneLags(SimCluster):
