@@ -97,7 +97,7 @@ def _submitted(m: MoveRun, look: _Look) -> MoveRun:
     if listed is None:
         return _overridden(m, look.picture, look.now)
     if listed:
-        return _with_way_back(move_to(m, Stage.MOVING, look.now), look)
+        return _begun(m, look)
     if look.state.replicas == m.move.new:
         return move_to(m, Stage.MOVED, look.now)
     if look.now.s - m.entered_s < look.run.policy.submit_grace_s:
@@ -106,6 +106,22 @@ def _submitted(m: MoveRun, look: _Look) -> MoveRun:
         return move_to(m, Stage.PLANNED, look.now, detail="The cluster did not show the move; it is submitted again.")
     detail = f"{m.move.name} was submitted {m.attempts} times and the cluster never showed it."
     return move_to(m, Stage.FAILED, look.now, outcome="not-taken", detail=detail)
+
+
+def _begun(m: MoveRun, look: _Look) -> MoveRun:
+    """Look once more after a submission: did it start from the list that was planned for?
+
+    Somebody may have changed that between our last look and the send; a request without the flag of KIP-860 then changes the
+    replica count as well.  Only a submission that this process knows to be its own is taken back.  Before KIP-455 the list does
+    not tell what a move began with.
+    """
+    begun = _with_way_back(move_to(m, Stage.MOVING, look.now), look)
+    state, began_with = look.picture.state, set(begun.after_cancel)
+    told = state is not None and "reassign" in state.api and not m.loose
+    if not told or began_with in (set(m.move.old), set(m.move.new)):
+        return begun
+    detail = f"{m.move.name} had the replicas {sorted(began_with)} when the move began; it is taken back."
+    return replace(begun, astray=True, detail=detail)
 
 
 def _moving(m: MoveRun, look: _Look) -> MoveRun:
@@ -146,6 +162,8 @@ def _cancelling(m: MoveRun, look: _Look) -> MoveRun:
     if listed:
         # The cancel was lost or refused this time: back to moving, from where it is decided anew.
         return move_to(m, Stage.MOVING, look.now, detail="The cancel did not take.") if waited else m
+    if m.astray:
+        return move_to(m, Stage.FAILED, look.now, outcome="changed-by-somebody", detail=m.detail)
     certain = m.cancel_taken and not m.loose and m.after_cancel == m.move.old
     if look.state.replicas == m.move.old and (waited or certain):
         return rolled_back(look.run, m, look.now)

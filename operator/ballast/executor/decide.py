@@ -90,19 +90,20 @@ def _cancel(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
             state = picture.partitions.get(name)
             if m.retry_at_s > now.s or name not in picture.reassignments or state is None:
                 continue
-            if guards.cancel_is_safe(m.move.old, state.isr, picture.alive):
+            if guards.cancel_is_safe(m.after_cancel or m.move.old, state.isr, picture.alive):
                 begun = move_to(m, Stage.CANCELLING, now, detail=m.detail)
                 changed[name] = replace(begun, cancel_taken=False, retry_at_s=now.s + 5.0)
                 targets[name] = None
             else:
-                why = f"It is not cancelled: none of its old replicas {list(m.move.old)} is alive and in sync."
+                back = list(m.after_cancel or m.move.old)
+                why = f"It is not cancelled: none of its old replicas {back} is alive and in sync."
                 changed[name] = replace(m, detail=why) if m.detail != why else m
     effects.extend(Effect(EffectKind.CANCEL, targets=c) for c in chunks(run, targets))
     return with_moves(run, changed)
 
 
 def _wants_cancel(run: Run, m: MoveRun, now: Now) -> bool:
-    if run.phase is Phase.CANCELLING:
+    if run.phase is Phase.CANCELLING or m.astray:
         return True
     patience = run.policy.cancel_stalled_after_s
     return m.stage is Stage.STALLED and patience is not None and now.s - m.entered_s >= patience

@@ -121,6 +121,8 @@ class MoveRun:
     """The replicas that a cancel would leave, in their order, by the controller's own list; empty before that was seen."""
     loose: bool = False
     """A submission of ours may still be on its way: one had no answer, or a process before this one may have sent it."""
+    astray: bool = False
+    """Our submission met another list than the one that was planned for, and is taken back."""
     cancel_taken: bool = False
     """The controller has answered the cancel with yes."""
     cause: str = ""

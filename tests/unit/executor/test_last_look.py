@@ -123,6 +123,51 @@ def test_an_older_answer_after_the_arrival_is_not_somebody_elses_change() -> Non
     assert (result.status, result.endings) == ("done", ())
 
 
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_count_that_somebody_changes_in_the_last_moment_stays_theirs(moment: str) -> None:
+    """Without the flag of KIP-860 the controller would change it back: looked at right before the send, and right after."""
+    s = scene()
+    cluster = ShrinksMeanwhile(s.world, moment)
+    s.cluster, s.driver = cluster, Driver(cluster, s.journal, s.world.clock, s.ears)
+    result = s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 100 * MB)), THROTTLED, run_id="r")
+    assert cluster.happened
+    assert [e.outcome for e in result.endings] == ["changed-by-somebody"]
+    assert tuple(s.world.partition(T, 0).replicas) == (1,)
+    assert (EffectKind.CANCEL in performed(s.ears)) is (moment == "after")
+    assert s.throttles() == {}
+
+
+class ShrinksMeanwhile(SimCluster):
+    """Brokers that do not know the flag; somebody gives up a replica before our last look, or between that and the send."""
+
+    def __init__(self, world: SimWorld, moment: str) -> None:
+        super().__init__(world, api=frozenset({"reassign"}))
+        self.happened = False
+        self._moment = moment
+
+    def alter_configs(self, changes: Collection[ConfigChange]) -> Mapping[ConfigResource, Outcome]:
+        """The throttle is set; now it happens, or not yet."""
+        outcomes = super().alter_configs(changes)
+        if self._moment == "before":
+            self._happen()
+            self.world.clock.sleep(2)
+        return outcomes
+
+    def alter_reassignments(
+        self,
+        targets: Mapping[TopicPartition, tuple[int, ...] | None],
+        *,
+        allow_replication_factor_change: bool = False,
+    ) -> Mapping[TopicPartition, Outcome]:
+        """It happens in the last moment."""
+        self._happen()
+        return super().alter_reassignments(targets, allow_replication_factor_change=allow_replication_factor_change)
+
+    def _happen(self) -> None:
+        if not self.happened:
+            self.happened = self.world.controller.alter(T0, (1,), allow_rf_change=True).ok
+
+
 def test_a_cancel_that_brokers_do_not_know_is_not_asked_for_every_moment() -> None:
     """The reason is told once, the move is followed to its end, and its stall would still be found."""
     s = scene()
