@@ -1,12 +1,14 @@
 """A small HTTPS double of the Kubernetes API, held to the one request that Ballast sends; it is no API server.
 
-It checks address, token and method, and the body against the published schema of ``events.k8s.io/v1`` (strictly: an unknown
-field is a refusal), and keeps what the real server would have kept.
+It checks address, token and method, then the body twice: against the published schema of ``events.k8s.io/v1`` (strictly: an
+unknown field is a refusal), and by the rules of the real server's own validation that no schema tells (``objections``).  It
+keeps what the real server would have kept.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import ssl
 import subprocess
 import threading
@@ -19,6 +21,54 @@ import kubernetes_validate
 
 NAMESPACE, TOKEN = "kafka", "token-of-the-pod-1"
 OLDEST, NEWEST = "1.25", "1.37"
+
+
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_MICRO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)")
+_UNSET = ("deprecatedFirstTimestamp", "deprecatedLastTimestamp", "deprecatedCount", "deprecatedSource")
+
+
+def objections(event: dict[str, Any], namespace: str) -> list[str]:
+    """What a real server's ``ValidateEventCreate`` has against an event of ``events.k8s.io/v1``; lengths count bytes."""
+    meta, wrong = event["metadata"], []
+    if not _is_subdomain(meta.get("name", "")):
+        wrong.append("metadata.name")
+    # The prefix is judged as a name, except that it may end in a dash.
+    prefix = meta.get("generateName", "")
+    if prefix and not _is_subdomain(re.sub("-$", "a", prefix)):
+        wrong.append("metadata.generateName")
+    if meta.get("namespace") != namespace:
+        wrong.append("metadata.namespace")
+    if event["regarding"].get("namespace", "") == "" and namespace not in {"default", "kube-system"}:
+        wrong.append("regarding.namespace")
+    if not _MICRO_TIME.fullmatch(event.get("eventTime") or ""):
+        wrong.append("eventTime")
+    if event.get("type") not in {"Normal", "Warning"}:
+        wrong.append("type")
+    if not _is_qualified(event.get("reportingController", "")):
+        wrong.append("reportingController")
+    wrong += [name for name in ("reason", "action", "reportingInstance") if not 0 < _length(event, name) <= 128]
+    if _length(event, "note") > 1024:
+        wrong.append("note")
+    series = event.get("series")
+    if series is not None and (series["count"] < 2 or not _MICRO_TIME.fullmatch(series["lastObservedTime"])):
+        wrong.append("series")
+    return wrong + [name for name in _UNSET if event.get(name)]
+
+
+def _is_subdomain(name: str) -> bool:
+    return len(name) <= 253 and _SUBDOMAIN.fullmatch(name) is not None
+
+
+def _is_qualified(name: str) -> bool:
+    """An optional prefix that is a DNS name, a slash, and at most 63 characters."""
+    prefix, slash, word = name.rpartition("/")
+    return (not slash or _is_subdomain(prefix)) and len(word) <= 63 and _QUALIFIED.fullmatch(word) is not None
+
+
+def _length(event: dict[str, Any], name: str) -> int:
+    return len(event.get(name, "").encode())
 
 
 @dataclass
@@ -70,9 +120,10 @@ class EventsApi:
         event = json.loads(body)
         for version in (OLDEST, NEWEST):
             kubernetes_validate.validate(event, version, strict=True)
-        for name, longest in (("reason", 128), ("action", 128), ("reportingInstance", 128), ("note", 1024)):
-            if not 0 < len(event[name].encode()) <= longest:
-                return 422, f"Invalid value: {name}"
+        if wrong := objections(event, NAMESPACE):
+            return 422, f'Event.events.k8s.io "{event["metadata"].get("name", "")}" is invalid: {", ".join(wrong)}'
+        if any(kept["metadata"]["name"] == event["metadata"]["name"] for kept in self.events):
+            return 409, "already exists"
         self.events.append(event)
         return 201, "created"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.daemon.conftest import bounce, give_hands, holder
-from tests.daemon.events_api import NAMESPACE, TOKEN, EventsApi
+from tests.daemon.events_api import NAMESPACE, TOKEN, EventsApi, objections
 
 from ballast.adapters.kubernetes_events import BURST, REFUSED_PAUSE_S, KubernetesEvents, Pod
 from ballast.daemon.leaders import check_leaders
@@ -48,7 +48,7 @@ def wait(condition: Callable[[], bool]) -> None:
 
 
 def test_an_event_is_about_the_pod_and_says_what_happened(api: EventsApi) -> None:
-    """The body passes the published schema, strictly, of the oldest and the newest version; long notes are cut whole."""
+    """The body passes the published schema, strictly, of the oldest and the newest version; long notes are cut."""
     events = KubernetesEvents(pod(api))
     events(News(reason="RunStarted", sentence="Run 1 started: move 3 partitions."))
     events(News(reason="LostLock", sentence="ä" * 2000, warning=True))
@@ -64,6 +64,47 @@ def test_an_event_is_about_the_pod_and_says_what_happened(api: EventsApi) -> Non
     assert len(second["note"].encode()) <= 1024
     assert second["note"].endswith("ä…")
     assert events.lost == 0
+
+
+@pytest.mark.parametrize("name", ["shop-ballast-7d9f-x2x4q", "a" * 253, f"{'a' * 199}-b", f"{'a' * 199}.b"])
+def test_the_name_of_an_event_is_a_name_whatever_the_pod_is_called(api: EventsApi, name: str) -> None:
+    """It begins with the pod's, is never too long, and no two of one moment are the same."""
+    events = KubernetesEvents(pod(api, BALLAST_INSTANCE=name), clock=SimClock())
+    for _ in range(3):
+        events(News(reason="RunStarted", sentence="x"))
+    events.close(60)
+    names = [e["metadata"]["name"] for e in api.events]
+    assert len(set(names)) == 3
+    assert all(n.startswith(name[:199]) for n in names)
+    assert all(e["regarding"]["name"] == name for e in api.events)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"metadata": {"generateName": "shop-ballast-0.", "name": "shop-ballast-0.x", "namespace": NAMESPACE}}, "metadata.generateName"),
+        ({"metadata": {"name": "Shop", "namespace": NAMESPACE}}, "metadata.name"),
+        ({"metadata": {"name": "shop", "namespace": "other"}}, "metadata.namespace"),
+        ({"regarding": {"kind": "Pod", "name": "shop"}}, "regarding.namespace"),
+        ({"eventTime": "2026-11-22T00:00:00Z"}, "eventTime"),
+        ({"type": "Error"}, "type"),
+        ({"reportingController": "Kafka_Ballast/ballast"}, "reportingController"),
+        ({"reportingController": ""}, "reportingController"),
+        ({"reportingInstance": "x" * 129}, "reportingInstance"),
+        ({"reason": ""}, "reason"),
+        ({"action": "x" * 129}, "action"),
+        ({"note": "ä" * 513}, "note"),
+        ({"deprecatedCount": 1}, "deprecatedCount"),
+        ({"series": {"count": 1, "lastObservedTime": "2026-11-22T00:00:00.000000Z"}}, "series"),
+    ],
+)  # fmt: skip
+def test_the_double_refuses_what_a_server_refuses(api: EventsApi, changes: dict[str, object], field: str) -> None:
+    """What passes here is worth something only if each of these rules bites."""
+    events = KubernetesEvents(pod(api))
+    events(News(reason="RunStarted", sentence="x"))
+    events.close(60)
+    assert objections(api.events[0], NAMESPACE) == []
+    assert objections({**api.events[0], **changes}, NAMESPACE) == [field]
 
 
 def test_the_rate_is_bounded_and_what_is_too_much_is_counted(api: EventsApi) -> None:

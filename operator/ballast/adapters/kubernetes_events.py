@@ -10,6 +10,7 @@ through is lost and counted; a refusal is logged once, and once more when it is 
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import logging
 import queue
@@ -32,6 +33,8 @@ SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 CONTROLLER: Final = "kafka-ballast/ballast"
 LONGEST_NOTE_BYTES: Final = 1024
 """The API refuses longer notes."""
+LONGEST_STEM: Final = 200
+"""Of the 253 characters of a name; the rest is for what tells one event from another."""
 BURST: Final = 10
 REFILL_S: Final = 30.0
 """One event in so many seconds, after a burst; a controller that floods the API is switched off, and rightly."""
@@ -88,6 +91,7 @@ class KubernetesEvents:
         self._filled_s = self._clock.monotonic_s()
         self._silent_until_s = 0.0
         self._trouble = ""
+        self._numbers = itertools.count()
         self.lost = 0
         """News that was not delivered: too much at once, or a server that would not have it."""
         self._thread = threading.Thread(target=self._carry, name="events", daemon=True)
@@ -162,11 +166,13 @@ class KubernetesEvents:
             connection.close()
 
     def _event(self, news: News, namespace: str) -> dict[str, Any]:
-        now = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
+        now_ms = self._clock.now_ms()
+        now = datetime.fromtimestamp(now_ms / 1000, UTC)
         return {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"generateName": f"{self._pod.name[:200]}.", "namespace": namespace},
+            # The server also judges the prefix of a generated name as a name, and no name ends in a dot: so it is made here.
+            "metadata": {"name": f"{self._stem()}.{now_ms:x}-{next(self._numbers):x}", "namespace": namespace},
             "eventTime": f"{now:%Y-%m-%dT%H:%M:%S.%f}Z",
             "type": "Warning" if news.warning else "Normal",
             "reason": news.reason,
@@ -182,6 +188,10 @@ class KubernetesEvents:
             "reportingController": CONTROLLER,
             "reportingInstance": self._pod.name[:128],
         }
+
+    def _stem(self) -> str:
+        """The pod's name, short enough that a name made of it stays a name."""
+        return self._pod.name[:LONGEST_STEM].rstrip("-.")
 
 
 def _cut(sentence: str) -> str:
