@@ -7,7 +7,10 @@ from collections.abc import Callable
 
 from tests.daemon.conftest import Running
 
+from ballast.daemon.policy import DaemonPolicy, Intervals
+from ballast.daemon.service import SettingsChange
 from ballast.daemon.view import Role
+from ballast.errors import BallastError, UsageError
 
 Serve = Callable[..., Running]
 
@@ -26,6 +29,27 @@ def test_it_reads_serves_and_stops(serve: Serve) -> None:
     assert "ballast_partitions 12.0" in metrics
     assert 'ballast_leader_imbalance_ratio{broker="1"} 0.0' in metrics
     assert "ballast_lock_held 1.0" in metrics
+
+
+def test_a_mistake_in_the_settings_is_shown_until_it_is_mended(serve: Serve) -> None:
+    """On the page and as a metric; the policy before stays in force meanwhile."""
+    news: list[SettingsChange | BallastError] = [UsageError("leaders.imbalance_percentag is not known.")]
+
+    def changed() -> SettingsChange | None:
+        if not news:
+            return None
+        item = news.pop()
+        if isinstance(item, BallastError):
+            raise item
+        return item
+
+    daemon = serve(DaemonPolicy(intervals=Intervals(settings_s=0.1)), settings_changed=changed)
+    daemon.until(lambda v: "imbalance_percentag" in v.settings_problem)
+    assert "ballast_settings_valid 0.0" in daemon.get("/metrics")[1]
+    news.append((daemon.scene.policy, (("mode", "observe"),), "The settings file is without a mistake again."))
+    view = daemon.until(lambda v: not v.settings_problem)
+    assert view.settings == (("mode", "observe"),)
+    assert "ballast_settings_valid 1.0" in daemon.get("/metrics")[1]
 
 
 def test_it_writes_nothing_in_observe_mode(serve: Serve) -> None:

@@ -56,6 +56,11 @@ def test_a_persons_session(home: dict[str, str]) -> None:
     ballast(home, "sandbox", "fill", "--topics", "1", "--partitions", "2", "--megabytes", "1", "--prefix", "things")
     described = ballast(home, "topics", "describe", "things-1", "--output", "json").stdout
     assert json.loads(described)
+    for words in (("cancel",), ("runs", "resume"), ("throttles", "--clean"), ("runs",), ("throttles",)):
+        ballast(home, *words)
+    # Where nothing was ever carried out there is nothing to write down: no journal has been made.
+    looked = json.loads(ballast(home, "status", "--output", "json").stdout)
+    assert looked["cluster"]["topics"] - looked["cluster"]["internalTopics"] == 1
 
     ballast(home, "sandbox", "kill-broker", "2")
     assert sandbox_status(home)["brokers"] == [

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.executor.scenes import Scene, T, scene
 
 from ballast.core.cluster import Broker, ClusterState, ConfigValue, PartitionRow, Topic, build
-from ballast.core.leftovers import empty_lists, standing_throttles
+from ballast.core.leftovers import all_settings, standing_throttles
 from ballast.core.status import cluster_status
 from ballast.core.throttles import (
     FOLLOWER_RATE,
@@ -21,7 +21,7 @@ from ballast.executor.ledger import dump_held
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.runs import Hand
-from ballast.wiring.throttles import clear_left_behind, judged_throttles
+from ballast.wiring.throttles import clear_left_behind
 
 ROWS = [
     PartitionRow("t", 0, 1, (1, 2, 3), (1, 2), adding=(3,), removing=(2,)),
@@ -111,13 +111,14 @@ def test_what_the_ledger_holds_is_ballasts_own() -> None:
     assert [t.stale for t in standing_throttles(state)] == [True, True]
     assert [t.stale for t in standing_throttles(state, held)] == [False, False]
     assert cluster_status(state).stale_throttles
-    assert not cluster_status(state, held=held).stale_throttles
+    assert not cluster_status(state).holding(held).stale_throttles
+    assert cluster_status(state).holding(held).throttles == standing_throttles(state, held)
 
 
 def test_status_and_throttles_give_one_answer() -> None:
     """Every setting of this cluster, needed or not, with the same word and the same sentence."""
     state = picture({LEADER_REPLICAS: "1:4", FOLLOWER_REPLICAS: "2:6"}, {b: {LEADER_RATE: "5"} for b in range(1, 9)})
-    assert list(cluster_status(state).throttles) == judged_throttles(state, ())
+    assert cluster_status(state).throttles == all_settings(state)
     assert {t.stale for t in cluster_status(state).throttles} == {True, False}
 
 
@@ -127,17 +128,17 @@ def test_an_empty_list_is_no_throttle(value: str) -> None:
     state = picture({LEADER_REPLICAS: value})
     assert standing_throttles(state) == ()
     assert not cluster_status(state).throttles
-    (empty,) = empty_lists(state)
+    (empty,) = all_settings(state)
     assert empty.stale
     assert empty.why == "empty: it names no replica and throttles nothing"
-    (held,) = empty_lists(state, {empty.setting})
+    (held,) = all_settings(state, {empty.setting})
     assert not held.stale
 
 
 def test_a_topic_that_is_being_deleted_takes_its_settings_with_it() -> None:
     """Nothing to show, nothing to clean."""
     state = picture({LEADER_REPLICAS: "1:4", FOLLOWER_REPLICAS: ""}, deleting=True)
-    assert judged_throttles(state, ()) == []
+    assert all_settings(state) == ()
 
 
 def given(s: Scene, kind: str, name: str, key: str, value: str) -> None:

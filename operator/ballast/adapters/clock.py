@@ -1,4 +1,4 @@
-"""The machine's own clock behind ``ports.time.Clock``."""
+"""The machine's own clock behind ``ports.time.Clock``, and waits that are measured by it."""
 
 from __future__ import annotations
 
@@ -23,3 +23,16 @@ class SystemClock:
     def sleep(self, seconds: float) -> None:
         """Wait."""
         time.sleep(max(seconds, 0.0))
+
+
+class Deadline:
+    """A wait that is spent only once."""
+
+    def __init__(self, wait_s: float) -> None:
+        self._clock = SystemClock()
+        self._until_s = self._clock.monotonic_s() + wait_s
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left; never negative."""
+        return max(self._until_s - self._clock.monotonic_s(), 0.0)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-from ballast.adapters.zk_lock import Deadline
+from ballast.adapters.clock import Deadline
 from ballast.adapters.zookeeper import ZooKeeper
 from ballast.errors import BallastError
 from ballast.ports.time import Clock

@@ -18,7 +18,7 @@ from typing import Any, Final
 from kazoo.client import KazooClient
 from kazoo.exceptions import NodeExistsError, NoNodeError, RolledBackError, RuntimeInconsistency
 
-from ballast.adapters.clock import SystemClock
+from ballast.adapters.clock import Deadline
 from ballast.errors import Fenced, LockHeld
 
 LOCK: Final = "/admin/ballast_writer"
@@ -105,19 +105,6 @@ def wait_until_gone(client: KazooClient, path: str, wait_s: float) -> bool:
             return False
         gone.clear()
     return True
-
-
-class Deadline:
-    """A wait that is spent only once."""
-
-    def __init__(self, wait_s: float) -> None:
-        self._clock = SystemClock()
-        self._until_s = self._clock.monotonic_s() + wait_s
-
-    @property
-    def left_s(self) -> float:
-        """Seconds that are left; never negative."""
-        return max(self._until_s - self._clock.monotonic_s(), 0.0)
 
 
 def _read_owner(client: KazooClient) -> str:

@@ -227,24 +227,26 @@ def resume(
     """Go on with RUN, or with every run that was left, and take back throttles that are still owed."""
     from ballast.cli.run_apply import resume_run
     from ballast.executor.ledger import still_owed
-    from ballast.wiring.runs import hand
+    from ballast.wiring.runs import hand, is_settled
 
-    with (
-        cluster.open() as opened,
-        hand(opened, command="ballast runs resume", journal=journal, lock_wait_s=lock_wait) as own,
-    ):
-        if give_up_after is not None:
-            own.driver.give_up_after(give_up_after)
-        left = [r for r in own.driver.open_runs() if run_id is None or r.id.startswith(run_id)]
-        if not left:
-            say("\n".join(["No run is open.", *(f"Still owed: {debt}" for debt in still_owed(own.driver.pay_debts()))]))
+    with cluster.open() as opened:
+        if is_settled(opened, journal):
+            say("No run is open.")
             return 0
-        code = 0
-        for run in left:
-            code = resume_run(own, run, output=output) or code
-            if code == 130:
-                break
-        return code
+        with hand(opened, command="ballast runs resume", journal=journal, lock_wait_s=lock_wait) as own:
+            if give_up_after is not None:
+                own.driver.give_up_after(give_up_after)
+            left = [r for r in own.driver.open_runs() if run_id is None or r.id.startswith(run_id)]
+            if not left:
+                owed = still_owed(own.driver.pay_debts())
+                say("\n".join(["No run is open.", *(f"Still owed: {debt}" for debt in owed)]))
+                return 0
+            code = 0
+            for run in left:
+                code = resume_run(own, run, output=output) or code
+                if code == 130:
+                    break
+            return code
 
 
 @click.command()
@@ -289,6 +291,7 @@ def _wish(
 ) -> int:
     """Ask whoever acts; when nobody does, take the lock and do it."""
     from ballast.errors import LockHeld
+    from ballast.executor.machine import Wish as Wishes
     from ballast.wiring.runs import hand, journal_of, runs_of
 
     with cluster.open() as opened:
@@ -302,7 +305,7 @@ def _wish(
                 run = left[-1]
             else:
                 run = find_run(log, run_id)
-            if run.ended and wish.value == "cancel":
+            if run.ended and wish is Wishes.CANCEL:
                 return _too_late(run)
             confirm(f"{wish.value.capitalize()} run {run.id} ({run.intent})?", yes=yes)
             if not run.ended and (told := _ask_holder(log, run, wish)) is not None:

@@ -60,10 +60,9 @@ def status(
     with cluster.open() as opened:
 
         def read() -> ClusterStatus:
-            state = opened.cluster.snapshot()
-            found = cluster_status(state, percent)
+            found = cluster_status(opened.cluster.snapshot(), percent)
             # The journal is worth asking only where it can make a difference.
-            return cluster_status(state, percent, held=_held(opened)) if found.stale_throttles else found
+            return found.holding(_held(opened)) if found.stale_throttles else found
 
         if watch:
             _watch(read, output=output, interval_s=interval, show_all=show_all)

@@ -11,9 +11,11 @@ from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.default_command import GroupWithDefault
 from ballast.cli.run_options import Rate, confirm, lock_options
 from ballast.cli.run_screen import say
-from ballast.cli.tables import Column, console, output_option, print_json, render_table
+from ballast.cli.tables import Column, console, human_many, output_option, print_json, render_table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ballast.core.leftovers import Standing
     from ballast.wiring.cluster import OpenCluster
 
@@ -23,17 +25,18 @@ def throttles() -> None:
     """List replication throttles (list, meant when nothing is named), clean up with --clean, or set one by hand."""
 
 
-def judged(opened: OpenCluster, journal: str | None) -> list[Standing]:
+def judged(opened: OpenCluster, journal: str | None) -> Sequence[Standing]:
     """Every throttle setting with who needs it, empty lists too; an unreadable journal counts as empty and is said."""
+    from ballast.core.leftovers import all_settings
     from ballast.errors import Unavailable
-    from ballast.wiring.throttles import held_settings, judged_throttles
+    from ballast.wiring.throttles import held_settings
 
     try:
         held = held_settings(opened, journal)
     except Unavailable as silence:
         say(f"The journal does not answer ({silence.message}); what Ballast itself has set cannot be told apart.")
         held = frozenset()
-    return judged_throttles(opened.cluster.snapshot(), held)
+    return all_settings(opened.cluster.snapshot(), held)
 
 
 @throttles.command("list")
@@ -113,9 +116,15 @@ def _clean(
 ) -> int:
     from ballast.errors import Incomplete
     from ballast.executor.ledger import still_owed
-    from ballast.wiring.runs import hand
+    from ballast.wiring.runs import hand, is_settled
     from ballast.wiring.throttles import change, removable
 
+    if is_settled(opened, journal):
+        found = judged(opened, journal)
+        if not removable(found, topics=topics, brokers=brokers):
+            # Nothing is written, so no lock is wanted: it would make a journal on a cluster that has none.
+            _tell_what_stays(found, ())
+            return _tell_what_went((), output)
     with hand(opened, command="ballast throttles --clean", journal=journal, lock_wait_s=lock_wait_s) as own:
         if own.driver.open_runs():
             say("A run is still open; its throttles are taken back when it ends (ballast runs resume).")
@@ -124,15 +133,11 @@ def _clean(
                 say(f"Still owed: {debt}")
         found = judged(opened, journal)
         gone = removable(found, topics=topics, brokers=brokers)
-        for s in found:
-            if s.stale and s not in gone and s.setting.kind == "broker":
-                say(
-                    f"{s.setting} = {s.value} stays: it may be a person's own. Say --broker {s.setting.name} to remove it."
-                )
+        _tell_what_stays(found, gone)
         for s in gone:
             say(f"{s.setting} = {_short(s.value)}: {s.why}.")
         if gone:
-            confirm(f"Remove {len(gone)} settings?", yes=yes)
+            confirm(f"Remove {human_many(len(gone), 'setting')}?", yes=yes)
             # A person may have thought about it for minutes, and somebody else may have begun a move.
             again = removable(judged(opened, journal), topics=topics, brokers=brokers)
             for s in gone:
@@ -141,10 +146,20 @@ def _clean(
             gone = [s for s in gone if s in again]
         failures = change(own, dict.fromkeys((s.setting for s in gone), None)) if gone else []
     if failures:
-        raise Incomplete(f"{len(failures)} settings could not be removed: {failures[0]}.")
+        raise Incomplete(f"{human_many(len(failures), 'setting')} could not be removed: {failures[0]}.")
+    return _tell_what_went(gone, output)
+
+
+def _tell_what_stays(found: Sequence[Standing], gone: Sequence[Standing]) -> None:
+    for s in found:
+        if s.stale and s not in gone and s.setting.kind == "broker":
+            say(f"{s.setting} = {s.value} stays: it may be a person's own. Say --broker {s.setting.name} to remove it.")
+
+
+def _tell_what_went(gone: Sequence[Standing], output: str) -> int:
     if output == "json":
         print_json({"version": 1, "removed": [_json(s) for s in gone]})
-    say(f"Removed {len(gone)} settings." if gone else "Nothing was left behind.")
+    say(f"Removed {human_many(len(gone), 'setting')}." if gone else "Nothing was left behind.")
     return 0
 
 
@@ -206,6 +221,8 @@ def set_throttle(
             values |= {Setting("broker", str(broker), key): str(rate) for key in (LEADER_RATE, FOLLOWER_RATE)}
         failures = change(own, values)
     if failures:
-        raise Incomplete(f"{len(failures)} settings could not be set: {failures[0]}.")
-    say(f"Set {len(values)} settings. Take them away with: ballast throttles --clean, or in the same settings by hand.")
+        raise Incomplete(f"{human_many(len(failures), 'setting')} could not be set: {failures[0]}.")
+    say(
+        f"Set {human_many(len(values), 'setting')}. Take them away with: ballast throttles --clean, or in the same settings by hand."
+    )
     return 0

@@ -63,18 +63,22 @@ def standing_throttles(state: ClusterState, held: Collection[Setting] = ()) -> t
 
     ``held`` are the settings of Ballast's own ledger.
     """
-    return tuple(s for s in _lists(state, held) if s.value) + tuple(_rates(state, held))
+    return tuple(s for s in all_settings(state, held) if s.value)
 
 
-def empty_lists(state: ClusterState, held: Collection[Setting] = ()) -> tuple[Standing, ...]:
-    """Lists that stand on their topic and name no replica; one that was there before a run of ours stays with its ledger."""
-    return tuple(s for s in _lists(state, held) if not s.value)
+def all_settings(state: ClusterState, held: Collection[Setting] = ()) -> tuple[Standing, ...]:
+    """The same, and among them the lists that stand on their topic and name no replica: their value is empty.
+
+    An empty list that was there before a run of ours stays with its ledger.
+    """
+    replicating = _replicating(state)
+    return (*_lists(state, held, replicating), *_rates(state, held, replicating))
 
 
-def _lists(state: ClusterState, held: Collection[Setting]) -> Iterator[Standing]:
+def _lists(state: ClusterState, held: Collection[Setting], replicating: Flags) -> Iterator[Standing]:
     p = state.partitions
     busy_of: dict[int, set[int]] = {}
-    for row in np.flatnonzero(_replicating(state)).tolist():
+    for row in np.flatnonzero(replicating).tolist():
         busy_of.setdefault(int(p.topic[row]), set()).add(int(p.number[row]))
     for at, topic in enumerate(state.topics):
         for key in LISTS:
@@ -105,10 +109,10 @@ def _row_of_each_replica(state: ClusterState) -> Ints:
     return np.repeat(np.arange(len(p), dtype=np.int64), np.diff(p.start))
 
 
-def _rates(state: ClusterState, held: Collection[Setting]) -> Iterator[Standing]:
+def _rates(state: ClusterState, held: Collection[Setting], replicating: Flags) -> Iterator[Standing]:
     p = state.partitions
     row = _row_of_each_replica(state)
-    replicating = set(np.unique(p.replica[_replicating(state)[row]]).tolist())
+    fetching = set(np.unique(p.replica[replicating[row]]).tolist())
     copying = set(np.unique(p.replica[state.moving[row] | (p.future_size_bytes >= 0)]).tolist())
     for key, entry, value in _set_rates(state.cluster_configs):
         if entry.source != STATIC:
@@ -126,7 +130,7 @@ def _rates(state: ClusterState, held: Collection[Setting]) -> Iterator[Standing]
                 needed = f"a replica on broker {broker} is moving or changes its log dir" if broker in copying else ""
                 yield Standing(setting, value, setting in held, needed)
             else:
-                needed = f"a replica on broker {broker} is moving or out of sync" if broker in replicating else ""
+                needed = f"a replica on broker {broker} is moving or out of sync" if broker in fetching else ""
                 yield Standing(setting, value, setting in held, needed)
 
 

@@ -8,7 +8,7 @@ lesser of ``min.insync.replicas`` and the replica count (KIP-966's effective min
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -126,16 +126,18 @@ class ClusterStatus:
         """A sick partition, a dead broker, an imbalance over the threshold, or a throttle that was left behind."""
         return self.sickness.any or bool(self.dead_brokers) or bool(self.over_threshold) or bool(self.stale_throttles)
 
+    def holding(self, held: Collection[Setting]) -> ClusterStatus:
+        """The same, where Ballast's own ledger is known by now: what stands in it was not left behind."""
+        return replace(self, throttles=tuple(replace(t, held=t.held or t.setting in held) for t in self.throttles))
+
     @property
     def stale_throttles(self) -> tuple[Standing, ...]:
         """Throttles that nobody needs."""
         return tuple(t for t in self.throttles if t.stale)
 
 
-def cluster_status(
-    state: ClusterState, threshold_percent: float = DEFAULT_THRESHOLD_PERCENT, *, held: Collection[Setting] = ()
-) -> ClusterStatus:
-    """Compute it; linear in replicas.  ``held`` are the throttle settings of Ballast's own ledger."""
+def cluster_status(state: ClusterState, threshold_percent: float = DEFAULT_THRESHOLD_PERCENT) -> ClusterStatus:
+    """Compute it; linear in replicas.  What Ballast's own ledger holds is told to the result: ``holding``."""
     measured = imbalance(state, threshold_percent)
     return ClusterStatus(
         cluster_id=state.cluster_id,
@@ -153,7 +155,7 @@ def cluster_status(
         imbalance_ratio=measured.total_ratio,
         sickness=sickness(state),
         moving=tuple(_moving(state, row) for row in np.flatnonzero(state.moving).tolist()),
-        throttles=standing_throttles(state, held),
+        throttles=standing_throttles(state),
         others=other_balancers(state),
         gaps=state.gaps,
     )

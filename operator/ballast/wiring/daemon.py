@@ -185,16 +185,20 @@ def settings_reader(
     """Look whether the file changed; hand over what may change while running and name what may not."""
     if config is None:
         return lambda: None
-    watch, current = FileWatch(config), first
+    watch, current, mistaken = FileWatch(config), first, False
 
     def look() -> SettingsChange | None:
-        nonlocal current
+        nonlocal current, mistaken
         if not watch.changed():
             return None
+        # A mistake is told once, and so is its end: also where the file then says what it said before.
+        mended, mistaken = mistaken, True
         before, current = current, load_settings(config, environment)
+        mistaken = False
         changed = differences(current, before)
         if not changed:
-            return None
+            same = "The settings file is without a mistake again and says what is in force."
+            return (current.daemon, tuple(flat(current)), same) if mended else None
         later = need_restart(before, current)
         names = ", ".join(f"{name} = {value}" for name, value, _ in changed if name not in later)
         sentence = f"Settings changed: {names}." if names else "Settings changed."

@@ -14,6 +14,7 @@ from ballast.core.plan import Plan
 from ballast.errors import BallastError
 from ballast.executor.driver import Driver
 from ballast.executor.events import Listener, RunResult
+from ballast.executor.ledger import load_ledger
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.records import load_runs
 from ballast.executor.rollback import rollback_plan
@@ -96,6 +97,15 @@ def runs_of(log: Journal) -> dict[str, Run]:
     """Every run in the journal, oldest first."""
     clock = SystemClock()
     return load_runs(log.read(), Now(clock.now_ms(), clock.monotonic_s()))
+
+
+def is_settled(opened: OpenCluster, journal: str | None = None) -> bool:
+    """Has every run ended, and is no throttle owed?  Looking takes no lock and makes no journal where there is none."""
+    log = journal_of(opened, journal)
+    try:
+        return all(run.ended for run in runs_of(log).values()) and not load_ledger(log.read())
+    finally:
+        log.close()
 
 
 def records_of(run_id: str, records: list[Record]) -> list[Record]:

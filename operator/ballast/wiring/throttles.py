@@ -5,8 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection, Iterable, Mapping
 
-from ballast.core.cluster import ClusterState
-from ballast.core.leftovers import Standing, empty_lists, standing_throttles
+from ballast.core.leftovers import Standing, all_settings
 from ballast.core.throttles import Setting, parse_list
 from ballast.executor.ledger import load_ledger, resource_of
 from ballast.ports.cluster import ConfigChange
@@ -22,11 +21,6 @@ def held_settings(opened: OpenCluster, journal: str | None = None, *, timeout_s:
         return frozenset(load_ledger(log.read()))
     finally:
         log.close()
-
-
-def judged_throttles(state: ClusterState, held: Collection[Setting]) -> list[Standing]:
-    """Everything that cleaning up is about: the throttles that stand, and the empty lists that throttle nothing."""
-    return [*standing_throttles(state, held), *empty_lists(state, held)]
 
 
 def change(own: Hand, values: Mapping[Setting, str | None]) -> list[str]:
@@ -62,7 +56,7 @@ def clear_left_behind(own: Hand, topics: Collection[str]) -> list[str]:
     """Remove what a tool left on these topics, as ``removable`` judges it; ``*`` and all that is still needed stays."""
     state = own.opened.cluster.snapshot()
     held = set(load_ledger(own.journal.read()))
-    gone = removable(judged_throttles(state, held), topics=topics)
+    gone = removable(all_settings(state, held), topics=topics)
     if not gone:
         return []
     failures = change(own, dict.fromkeys((s.setting for s in gone), None))

@@ -1,0 +1,66 @@
+"""The settings file is followed while the daemon runs: what is taken over, what waits for a restart, what a mistake does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ballast.daemon.service import SettingsChange
+from ballast.errors import UsageError
+from ballast.settings.load import load_settings
+from ballast.wiring.daemon import settings_reader
+
+Look = Callable[[], SettingsChange | None]
+GOOD = "leaders: {imbalance_percentage: 20}\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The file as the daemon found it."""
+    path = tmp_path / "ballast.yaml"
+    path.write_text(GOOD)
+    return path
+
+
+@pytest.fixture
+def look(file: Path) -> Look:
+    """The daemon's look at it."""
+    return settings_reader(file, {}, load_settings(file, {}))
+
+
+def test_a_change_is_handed_over_with_what_waits_for_a_restart(file: Path, look: Look) -> None:
+    """Once; the policy in force from now on, and a sentence that names both kinds of change."""
+    assert look() is None
+    file.write_text("leaders: {imbalance_percentage: 30}\nweb: {port: 9}\n")
+    change = look()
+    assert change is not None
+    policy, shown, sentence = change
+    assert policy.leaders.imbalance_percentage == 30
+    assert ("leaders.imbalance_percentage", "30") in shown
+    assert sentence == (
+        "Settings changed: leaders.imbalance_percentage = 30. Picked up at the next start only: web.port."
+    )
+    assert look() is None
+
+
+def test_a_mistake_is_told_once_and_its_end_too(file: Path, look: Look) -> None:
+    """Also where the file goes back to what it said before: nothing differs then, and nothing is wrong any more."""
+    file.write_text("leaders: {imbalance_percentag: 30}\n")
+    with pytest.raises(UsageError, match="imbalance_percentag"):
+        look()
+    assert look() is None
+    file.write_text(GOOD)
+    change = look()
+    assert change is not None
+    policy, _, sentence = change
+    assert policy.leaders.imbalance_percentage == 20
+    assert sentence == "The settings file is without a mistake again and says what is in force."
+    assert look() is None
+
+
+def test_a_comment_is_no_change(file: Path, look: Look) -> None:
+    """Other text with the same meaning is not worth a word."""
+    file.write_text(f"# why 20\n{GOOD}")
+    assert look() is None

@@ -1,0 +1,56 @@
+"""Whether anything is left to be done is seen by reading alone: no lock, and no journal where there was none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from ballast.adapters.journal_file import FileJournal
+from ballast.core.plan import Move, Plan
+from ballast.core.throttles import LEADER_REPLICAS, Held, Setting
+from ballast.executor.ledger import dump_held
+from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.records import dump_run
+from ballast.executor.run import Now, Phase, new_run
+from ballast.ports.journal import Holder, Record
+from ballast.wiring.cluster import OpenCluster
+from ballast.wiring.runs import is_settled
+
+OPENED = cast("OpenCluster", object())
+RUN = new_run("r", Plan("test", "c", "f", (Move("t", 0, (1,), (2,)),)), ExecutionPolicy(), Now(0, 0.0))
+OPEN = dump_run(RUN)
+ENDED = dump_run(replace(RUN, phase=Phase.ENDED, ended_ms=5))
+OWED = dump_held(Setting("topic", "t", LEADER_REPLICAS), Held(None, frozenset({"0:1"})))
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A journal in a file that nobody has made."""
+    file = tmp_path / "journal"
+
+    def journal_of(*_: Any, **__: Any) -> FileJournal:
+        return FileJournal(file)
+
+    monkeypatch.setattr("ballast.wiring.runs.journal_of", journal_of)
+    return file
+
+
+def test_without_a_journal_there_is_nothing_to_do_and_still_no_journal(path: Path) -> None:
+    """What ``runs resume`` and ``throttles --clean`` ask first leaves no trace."""
+    assert is_settled(OPENED)
+    assert list(path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("records", "settled"),
+    [(ENDED, True), (OPEN, False), ([OWED], False), ([*ENDED, OWED], False), ([*OPEN, *ENDED], True)],
+)
+def test_an_open_run_or_a_throttle_that_is_owed_is_work(path: Path, records: list[Record], *, settled: bool) -> None:
+    """Either is enough; the newest record of a run counts; somebody else's lock does not hinder the look."""
+    keeper = FileJournal(path)
+    keeper.acquire(Holder(id="x", description="somebody", since_ms=0, lease_s=15.0), wait_s=0.0)
+    keeper.append(records)
+    assert is_settled(OPENED) is settled
