@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -20,9 +21,9 @@ from ballast.daemon.policy import DaemonPolicy, Mode
 from ballast.daemon.requests import Inbox, answer, answer_requests, submit
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import Board, Role, RunView
-from ballast.errors import Unavailable
 from ballast.executor.driver import Driver
 from ballast.executor.policy import ExecutionPolicy
+from ballast.errors import LockHeld, Unavailable
 from ballast.executor.records import load_runs
 from ballast.executor.run import Now
 from ballast.ports.journal import Record, Request
@@ -104,6 +105,53 @@ def test_the_one_that_carries_a_run_out_does_not_answer_for_the_daemon(
         "The lock is given up for Ada; the daemon waits until it is free again.",
         "Nothing is being carried out.",
     ]
+
+
+def test_what_is_approved_on_a_standbys_page_is_what_the_leader_carries_out(
+    world: SimWorld, clock: SimClock, store: JournalStore
+) -> None:
+    """Both replicas make the plan, at different times; it has one name, so that it does not matter whose page was open."""
+    leader, standby = daemon(world, clock, store), daemon(world, clock, store)
+    for scene in (leader, standby):
+        scene.policy = replace(scene.policy, mode=Mode.APPROVE)
+    keep_lock(leader, holder("first"))
+    with contextlib.suppress(LockHeld):
+        keep_lock(standby, holder("second"))
+    bounce(world, 1)
+    observe(leader)
+    assert "Waiting for approval" in check_leaders(leader)
+    clock.sleep(40)
+    observe(standby)
+    assert "Would hold 4 elections" in check_leaders(standby)
+    (shown,) = standby.board.view.plans
+    assert shown.created_at_ms > leader.board.view.plans[0].created_at_ms
+    ask(standby, "approve", plan=shown.id)
+    answer_requests(leader, Inbox())
+    assert not_led(world, 1) == 0
+    assert f"Ada approved {shown.id}" in str(answers(leader)[0])
+
+
+def test_a_plan_that_is_made_again_has_waited_since_it_was_made_first(
+    world: SimWorld, clock: SimClock, store: JournalStore
+) -> None:
+    """Its age is what the alert for a forgotten approval goes by; a plan that would do something else is a new one."""
+    scene = daemon(world, clock, store)
+    scene.policy = replace(scene.policy, mode=Mode.APPROVE)
+    keep_lock(scene, holder())
+    bounce(world, 1)
+    observe(scene)
+    check_leaders(scene)
+    (first,) = scene.board.view.plans
+    clock.sleep(3600)
+    observe(scene)
+    check_leaders(scene)
+    assert scene.board.view.plans == (first,)
+    bounce(world, 2)
+    observe(scene)
+    check_leaders(scene)
+    (other,) = scene.board.view.plans
+    assert other.id != first.id
+    assert other.created_at_ms > first.created_at_ms + 3_600_000
 
 
 def test_cancelling_one_run_does_not_hit_another(

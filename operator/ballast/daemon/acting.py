@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections import Counter
 from dataclasses import replace
@@ -29,12 +30,12 @@ def propose(scene: Scene, kind: ActionKind, plan: Plan) -> str:
     if notice_end(scene):
         return "A run has just ended: the cluster is read again before anything is decided."
     verdict = standing(kind, scene.policy, scene.situation())
-    before = scene.memory.proposals.get(kind)
-    if before is not None and _same(before.plan, plan):
-        # The same plan again keeps its name, so that the approval of what a person saw stays valid.
-        proposal = replace(before, plan=plan)
+    before, name = scene.memory.proposals.get(kind), name_of(kind, plan)
+    if before is not None and before.id == name:
+        # What a person approved stays approved, and what has waited since yesterday is not new because it was made again.
+        proposal = replace(before, plan=replace(plan, created_at_ms=before.plan.created_at_ms))
     else:
-        proposal = Proposal(id=f"{kind.value}-{plan.created_at_ms}", kind=kind, plan=plan)
+        proposal = Proposal(id=name, kind=kind, plan=plan)
         say(log, f"Planned: {outline(plan)}", plan=proposal.id, action=kind.value)
         if verdict.allowed and _wants_approval(scene, proposal):
             scene.herald(News(reason="ApprovalWanted", sentence=f"{proposal.id} waits for approval: {outline(plan)}."))
@@ -190,11 +191,15 @@ def _move_view(move: Move) -> MoveView:
     )
 
 
-def _same(a: Plan, b: Plan) -> bool:
-    """Would they do the same?  Sizes grow while producers write, and change nothing in what a person approved."""
-    return (a.fingerprint, _deeds(a)) == (b.fingerprint, _deeds(b))
+def name_of(kind: ActionKind, plan: Plan) -> str:
+    """A plan's name says what it would do: whichever replica makes it, and however often, it is the same name.
 
-
-def _deeds(plan: Plan) -> tuple[object, ...]:
-    # Log dirs are chosen by the room of the moment: another disk of the same broker is no other plan.
-    return tuple((m.topic, m.partition, m.old, m.new) for m in plan.moves), plan.elections
+    So a person may approve on any replica's page what another one carries out.  Sizes are left out, since they grow while
+    producers write, and so are log dirs, which go by the room of the moment: neither makes it another plan.
+    """
+    digest = hashlib.sha256(plan.fingerprint.encode())
+    for move in plan.moves:
+        digest.update(f"\n{move.topic} {move.partition} {move.old} {move.new}".encode())
+    for name in plan.elections:
+        digest.update(f"\n{name.topic} {name.partition}".encode())
+    return f"{kind.value}-{digest.hexdigest()[:10]}"
