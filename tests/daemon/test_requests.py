@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -13,6 +12,7 @@ from ballast.adapters.retry import RetryPolicy
 from ballast.core.cluster import TopicPartition
 from ballast.core.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
+from ballast.daemon.books import read_books, show_run
 from ballast.daemon.leaders import check_leaders
 from ballast.daemon.lock import GIVE_WAY_S, PAUSE_KEY, keep_lock
 from ballast.daemon.observe import observe
@@ -27,6 +27,10 @@ from ballast.errors import LockHeld, Unavailable
 from ballast.executor.records import load_runs
 from ballast.executor.run import Now
 from ballast.ports.journal import Record, Request
+from ballast.errors import Unavailable
+from ballast.executor.records import dump_run, load_runs
+from ballast.executor.run import Now, new_run
+from ballast.ports.journal import Request
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
 from ballast.sim.journal import JournalStore, MemoryJournal
@@ -115,8 +119,7 @@ def test_what_is_approved_on_a_standbys_page_is_what_the_leader_carries_out(
     for scene in (leader, standby):
         scene.policy = replace(scene.policy, mode=Mode.APPROVE)
     keep_lock(leader, holder("first"))
-    with contextlib.suppress(LockHeld):
-        keep_lock(standby, holder("second"))
+    assert "Standing by" in keep_lock(standby, holder("second"))
     bounce(world, 1)
     observe(leader)
     assert "Waiting for approval" in check_leaders(leader)
@@ -129,6 +132,26 @@ def test_what_is_approved_on_a_standbys_page_is_what_the_leader_carries_out(
     answer_requests(leader, Inbox())
     assert not_led(world, 1) == 0
     assert f"Ada approved {shown.id}" in str(answers(leader)[0])
+
+
+def test_a_standby_tells_of_the_run_that_another_carries_out(
+    world: SimWorld, clock: SimClock, store: JournalStore
+) -> None:
+    """From the journal, with who does it; once it acts itself, it tells of its own runs alone."""
+    standby, laptop = daemon(world, clock, store), MemoryJournal(store, clock)
+    laptop.acquire(holder("laptop"))
+    plan = Plan("evacuate 1", "c", "f", (Move("orders", 0, (1, 2, 3), (4, 2, 3)),))
+    laptop.append(dump_run(new_run("r-7", plan, ExecutionPolicy(), Now(clock.now_ms(), clock.monotonic_s()))))
+    assert "Standing by" in keep_lock(standby, holder("pod"))
+    read_books(standby)
+    assert show_run(standby) == "Run r-7 is carried out by laptop on this machine."
+    view = standby.board.view
+    assert view.run is None
+    assert view.run_elsewhere is not None
+    assert (view.run_elsewhere.id, view.run_elsewhere.moves_total) == ("r-7", 1)
+    standby.set_role(Role.LEADER)
+    show_run(standby)
+    assert standby.board.view.run_elsewhere is None
 
 
 def test_a_plan_that_is_made_again_has_waited_since_it_was_made_first(

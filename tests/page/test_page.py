@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from tests.page.conftest import TOKEN, a_plan, a_run, a_view, figures, now_ms, standing
 
 from ballast.daemon.policy import DaemonPolicy, WebPolicy
-from ballast.daemon.view import Board, LevelView, Other, Pause, View
+from ballast.daemon.view import Board, LevelView, LockView, Other, Pause, Role, View
 from ballast.ports.journal import Request
 
 pytestmark = pytest.mark.chromium
@@ -121,6 +121,25 @@ def test_a_run_shows_how_far_it_is(show: Show, open_page: Open) -> None:
     expect(now.locator("tbody tr")).to_have_count(3)
     assert float(now.locator("progress").get_attribute("value") or 0) == pytest.approx(0.583, abs=0.01)
     board.publish(run=None)
+    expect(now).to_be_hidden()
+
+
+def test_a_standbys_page_shows_the_run_of_the_one_that_acts(show: Show, open_page: Open) -> None:
+    """Whichever replica a person reaches: what goes on, who carries it out, and a cancel that reaches them; no false alarm."""
+    lock = LockView(holder="ballast run on shop-ballast-1", journal_readable=True)
+    url, board, asked = show(a_view(role=Role.STANDBY, lock=lock, run_elsewhere=a_run(), throttle_debts=3))
+    page = open_page(url)
+    now = page.get_by_role("region", name="Going on now")
+    expect(now).to_contain_text("Carried out by ballast run on shop-ballast-1")
+    expect(now).to_contain_text(a_run().id)
+    expect(now).not_to_contain_text("time left 6 min")
+    expect(page.get_by_text("still to be taken back")).to_have_count(0)
+    now.get_by_role("button", name="Cancel this run…").click()
+    page.get_by_label("Token").fill(TOKEN)
+    page.get_by_role("button", name="Cancel the run").click()
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    assert dict(asked[0].body) == {"run": a_run().id}
+    board.publish(run_elsewhere=None)
     expect(now).to_be_hidden()
 
 

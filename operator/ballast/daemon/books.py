@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ballast.daemon.lock import open_moves
 from ballast.daemon.scene import Scene
+from ballast.daemon.view import Role
 
 
 def read_books(scene: Scene) -> str:
@@ -19,8 +20,12 @@ def read_books(scene: Scene) -> str:
 
 
 def show_run(scene: Scene) -> str:
-    """Publish how far the run in flight has come."""
+    """Publish how far the run in flight has come; on a standby what the journal tells of the one that another carries out."""
     run = scene.hands.current() if scene.hands else None
-    if run != scene.board.view.run:
-        scene.board.publish(run=run)
+    standby = scene.board.view.role is Role.STANDBY
+    elsewhere = scene.hands.elsewhere() if scene.hands and standby and run is None else None
+    if (run, elsewhere) != (scene.board.view.run, scene.board.view.run_elsewhere):
+        scene.board.publish(run=run, run_elsewhere=elsewhere)
+    if elsewhere:
+        return f"Run {elsewhere.id} is carried out by {scene.board.view.lock.holder or 'another process'}."
     return f"Run {run.id}: {run.sentence}." if run else "Nothing is being carried out."

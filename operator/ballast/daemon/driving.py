@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
 from ballast.daemon.logs import say
-from ballast.daemon.run_views import debts_in, past_runs, run_view
+from ballast.daemon.run_views import debts_in, open_run, past_runs, run_view
 from ballast.daemon.view import RunView
 from ballast.errors import BallastError, Fenced, Refused
 from ballast.executor.driver import Driver
@@ -64,6 +64,7 @@ class DriverHands:
         self._idle = threading.Event()
         self._idle.set()
         self._history: tuple[RunView, ...] = ()
+        self._open: RunView | None = None
         self._debts = 0
         self._leaving = False
         self._begun: RunView | None = None
@@ -108,6 +109,10 @@ class DriverHands:
             return None
         return self._begun if driver.run is None else run_view(driver.run, self._progress, self._note)
 
+    def elsewhere(self) -> RunView | None:
+        """The oldest open run of the journal at the last ``refresh``, whoever carries it out."""
+        return self._open
+
     def ours(self) -> Collection[TopicPartition]:
         """Partitions of the current run whose moves have not ended."""
         driver = self._driver
@@ -126,7 +131,7 @@ class DriverHands:
     def refresh(self) -> None:
         """Read history and ledger from the journal again."""
         records = self._parts.letters.read()
-        self._history = past_runs(records, self._parts.clock)
+        self._history, self._open = past_runs(records, self._parts.clock), open_run(records, self._parts.clock)
         self._debts = len(debts_in(records))
 
     def pause(self, *, paused: bool) -> None:

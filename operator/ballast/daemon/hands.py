@@ -28,6 +28,10 @@ class Hands(Protocol):
         """The run being carried out."""
         ...
 
+    def elsewhere(self) -> RunView | None:
+        """The oldest open run of the journal at the last ``refresh``, whoever carries it out."""
+        ...
+
     def ours(self) -> Collection[TopicPartition]:
         """Partitions that the current run may be moving."""
         ...

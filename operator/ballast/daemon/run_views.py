@@ -56,6 +56,12 @@ def past_runs(records: Iterable[Record], clock: Clock) -> tuple[RunView, ...]:
     return tuple(run_view(r) for r in ended[:SHOWN_RUNS])
 
 
+def open_run(records: Iterable[Record], clock: Clock) -> RunView | None:
+    """The oldest run that has not ended."""
+    runs = load_runs(records, Now(clock.now_ms(), clock.monotonic_s())).values()
+    return next((run_view(r) for r in runs if not r.ended), None)
+
+
 def debts_in(records: Iterable[Record]) -> tuple[Setting, ...]:
     """Throttle settings that a journal says are still to be taken back."""
     return tuple(load_ledger(records))

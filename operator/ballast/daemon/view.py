@@ -172,6 +172,8 @@ class View:
     plans: tuple[PlanView, ...] = ()
     level: LevelView = LevelView()
     run: RunView | None = None
+    run_elsewhere: RunView | None = None
+    """The run that another process carries out, as far as the journal tells: its stages, but neither rate nor time."""
     history: tuple[RunView, ...] = ()
     pause: Pause | None = None
     lock: LockView = LockView()

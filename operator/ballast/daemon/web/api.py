@@ -29,6 +29,7 @@ def status(view: View, *, now_ms: int, can_act: bool) -> dict[str, Any]:
         "lock": asdict(view.lock),
         "level": asdict(view.level),
         "run": None if view.run is None else asdict(view.run),
+        "run_elsewhere": None if view.run_elsewhere is None else asdict(view.run_elsewhere),
         "plans": [asdict(p) for p in view.plans],
         "ticks": {name: asdict(t) for name, t in view.ticks.items()},
         "throttle_debts": view.throttle_debts,

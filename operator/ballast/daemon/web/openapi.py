@@ -92,6 +92,7 @@ _STATUS: dict[str, Any] = {
         "properties": {"verdict": {"enum": ["unknown", "level", "uneven", "stuck"]}, "sentence": _TEXT},
     },
     "run": {"type": ["object", "null"]},
+    "run_elsewhere": {"type": ["object", "null"]},
     "plans": {"type": "array", "items": {"type": "object"}},
     "ticks": {"type": "object"},
     "throttle_debts": _COUNT,

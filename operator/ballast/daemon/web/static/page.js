@@ -79,7 +79,8 @@ function verdict(s) {
   if (c.offline) return ["bad", `${plural(c.offline, "partition")} offline`, "They have no living leader: producers and consumers wait."];
   if (c.under_min_isr) return ["bad", `${plural(c.under_min_isr, "partition")} under min ISR`, "Producers with acks=all are refused there."];
   if (down.length) return ["bad", `Broker ${down.map((b) => b.id).join(", ")} is down`, `${plural(c.under_replicated, "partition")} under-replicated.`];
-  if (s.run) return ["none", s.run.sentence || "A run is being carried out", `${s.run.moves_done} of ${plural(s.run.moves_total, "move")} done.`];
+  const run = s.run || s.run_elsewhere;
+  if (run) return ["none", run.sentence || "A run is being carried out", `${run.moves_done} of ${plural(run.moves_total, "move")} done.`];
   if (c.under_replicated) return ["warn", `${plural(c.under_replicated, "partition")} under-replicated`, "Replicas are catching up, or cannot."];
   if (over.length) return ["warn", `Leaders of broker ${over.map((b) => b.id).join(", ")} are imbalanced`,
     `Worst: ${percent(Math.max(...over.map((b) => b.imbalance)))} of its partitions are led elsewhere; the threshold is ${percent(c.leader_imbalance_threshold)}.`];
@@ -110,7 +111,7 @@ function drawBanners(s) {
   if (s.pause) list.push(["warn", `Paused by ${s.pause.by} since ${when(s.pause.since_ms)}${s.pause.reason ? `: ${s.pause.reason}` : ""}. Nothing new starts.`]);
   if (s.settings_problem) list.push(["bad", `The newest settings are not in force: ${s.settings_problem}`]);
   for (const other of s.others) if (other.blocking) list.push(["warn", `Standing back: ${other.sentence}`]);
-  if (s.throttle_debts && !s.run) list.push(["warn", `${plural(s.throttle_debts, "throttle")} set by Ballast still to be taken back.`]);
+  if (s.throttle_debts && !s.run && !s.run_elsewhere) list.push(["warn", `${plural(s.throttle_debts, "throttle")} set by Ballast still to be taken back.`]);
   draw("banners", list, () => list.map(([tone, text]) => h("p", { class: "banner", "data-tone": tone }, text)));
 }
 
@@ -194,22 +195,24 @@ function levelBar(b, level) {
     `${shown(level.unit, value)} · ${off >= 0 ? "+" : "−"}${percent(Math.abs(off))}`);
 }
 
-function drawRun(run) {
+function drawRun(s) {
+  const run = s.run || s.run_elsewhere;
   $("now").hidden = !run;
   if (!run) return;
-  draw("run", [run, status.actions_enabled], () => {
+  draw("run", [run, s.run === null, s.lock.holder, s.actions_enabled], () => {
     const done = run.bytes_total ? 1 - run.bytes_left / run.bytes_total : run.moves_done / Math.max(run.moves_total, 1);
     return [
       h("p", {}, h("b", {}, run.intent), ` · run ${run.id} · ${run.phase}`),
       h("progress", { max: 1, value: done.toFixed(4), "aria-label": `Done: ${percent(done)}` }),
       h("p", { class: "facts" },
-        fact("moves", `${run.moves_done} / ${run.moves_total}`), fact("left", bytes(run.bytes_left)),
-        fact("rate", `${bytes(run.rate_bytes_per_s)}/s`), fact("time left", span(run.seconds_left)),
+        fact("moves", `${run.moves_done} / ${run.moves_total}`),
+        s.run ? [fact("left", bytes(run.bytes_left)), fact("rate", `${bytes(run.rate_bytes_per_s)}/s`), fact("time left", span(run.seconds_left))] : null,
         fact("throttle", run.throttle_bytes_per_s ? `${bytes(run.throttle_bytes_per_s)}/s` : "none"),
         run.moves_failed ? fact("failed", String(run.moves_failed)) : null),
       run.sentence ? h("p", {}, run.sentence) : null,
+      s.run ? null : h("p", {}, `Carried out by ${s.lock.holder || "another process"}, whose own page tells bytes and time left. This is what the journal says.`),
       run.moves.length ? moveTable(run.moves) : null,
-      status.actions_enabled ? h("p", { class: "buttons" }, h("button", { type: "button", class: "risky", on: { click: () => askCancel(run) } }, "Cancel this run…")) : null,
+      s.actions_enabled ? h("p", { class: "buttons" }, h("button", { type: "button", class: "risky", on: { click: () => askCancel(run) } }, "Cancel this run…")) : null,
     ].filter(Boolean);
   });
 }
@@ -288,7 +291,7 @@ function drawAll() {
   draw("verdict", [tone, headline, detail], () => [h("p", { class: "headline" }, headline), h("p", { class: "detail" }, detail)]);
   $("verdict").dataset.tone = tone;
   drawTiles(status.cluster);
-  drawRun(status.run);
+  drawRun(status);
   drawPlans(status.plans);
   drawBrokers(status.cluster);
   drawLists(status);
