@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ballast import __version__
-
-_TEXT = {"type": "string"}
-_COUNT = {"type": "integer"}
+from ballast.daemon.web.shapes import COUNT, FLAG, TEXT, array, closed, components, ref
 
 
 def document() -> dict[str, Any]:
@@ -24,12 +22,12 @@ def document() -> dict[str, Any]:
             "/api/v1/status": {
                 "get": _get(
                     "The cluster, the run in flight, the plans that wait and what every tick said last.",
-                    {"type": "object", "required": _STATUS_KEYS, "properties": _STATUS},
+                    ref("Status"),
                     parameters=[
                         {
                             "name": "after",
                             "in": "query",
-                            "schema": _COUNT,
+                            "schema": COUNT,
                             "description": "Wait, for 25 s at most, until there is a newer version than this.",
                         }
                     ],
@@ -38,67 +36,46 @@ def document() -> dict[str, Any]:
             "/api/v1/history": {
                 "get": _get(
                     "Runs that ended, newest first.",
-                    {"type": "object", "properties": {"runs": {"type": "array", "items": {"type": "object"}}}},
+                    closed("Fifty at most.", {"runs": array(ref("Run"))}),
                 )
             },
             "/api/v1/settings": {
                 "get": _get(
                     "The settings in force; secrets are never among them.",
-                    {"type": "object", "properties": {"settings": {"type": "array", "items": {"type": "object"}}}},
+                    closed("By their names.", {"settings": array(closed("One.", {"name": TEXT, "value": TEXT}))}),
                 )
             },
             "/api/v1/openapi.json": {"get": _get("This description.", {"type": "object"})},
             **{f"/api/v1/actions/{kind}": {"post": _act(what, extra)} for kind, (what, extra) in _ACTIONS.items()},
         },
         "components": {
+            "schemas": components(),
             "securitySchemes": {
                 "token": {
                     "type": "http",
                     "scheme": "bearer",
                     "description": "The content of web.token_file. Without that setting every action answers 403.",
                 }
-            }
+            },
         },
     }
 
 
 _ACTIONS: dict[str, tuple[str, dict[str, Any]]] = {
-    "pause": ("Start nothing new until somebody resumes; it survives restarts.", {"reason": _TEXT}),
+    "pause": ("Start nothing new until somebody resumes; it survives restarts.", {"reason": TEXT}),
     "resume": ("Switch the pause off.", {}),
-    "approve": ("Let a waiting plan start.", {"plan": {**_TEXT, "description": "The plan's id, as status shows it."}}),
+    "approve": ("Let a waiting plan start.", {"plan": {**TEXT, "description": "The plan's id, as status shows it."}}),
     "cancel": (
         "Take the moves in flight back.",
-        {"rollback": {"type": "boolean", "description": "Also undo what has already arrived."}},
+        {
+            "run": {
+                **TEXT,
+                "description": "The run that is meant, as status shows it; another one is then left alone.",
+            },
+            "rollback": {**FLAG, "description": "Also undo what has already arrived."},
+        },
     ),
 }
-
-_STATUS: dict[str, Any] = {
-    "version": {**_COUNT, "description": "Grows with every change."},
-    "now_ms": _COUNT,
-    "name": _TEXT,
-    "instance": _TEXT,
-    "started_at_ms": _COUNT,
-    "role": {"enum": ["starting", "observer", "leader", "standby", "stopping"]},
-    "mode": {"enum": ["observe", "approve", "auto"]},
-    "actions_enabled": {"type": "boolean", "description": "False: the page is read-only."},
-    "cluster": {"type": ["object", "null"]},
-    "cluster_error": {"type": ["string", "null"]},
-    "standings": {"type": "array", "items": {"type": "object"}},
-    "others": {"type": "array", "items": {"type": "object"}},
-    "pause": {"type": ["object", "null"]},
-    "lock": {"type": "object"},
-    "level": {
-        "type": "object",
-        "properties": {"verdict": {"enum": ["unknown", "level", "uneven", "stuck"]}, "sentence": _TEXT},
-    },
-    "run": {"type": ["object", "null"]},
-    "run_elsewhere": {"type": ["object", "null"]},
-    "plans": {"type": "array", "items": {"type": "object"}},
-    "ticks": {"type": "object"},
-    "throttle_debts": _COUNT,
-    "settings_problem": {"type": ["string", "null"]},
-}
-_STATUS_KEYS = sorted(_STATUS)
 
 
 def _get(summary: str, schema: dict[str, Any], *, parameters: list[dict[str, Any]] | None = None) -> dict[str, Any]:
@@ -112,9 +89,9 @@ def _get(summary: str, schema: dict[str, Any], *, parameters: list[dict[str, Any
 def _act(summary: str, properties: dict[str, Any]) -> dict[str, Any]:
     body = {
         "type": "object",
-        "properties": {"by": {**_TEXT, "description": "Who asks, for the audit line."}, **properties},
+        "properties": {"by": {**TEXT, "description": "Who asks, for the audit line."}, **properties},
     }
-    problem = {"type": "object", "properties": {"error": _TEXT}}
+    problem = {"type": "object", "properties": {"error": TEXT}}
     return {
         "summary": summary,
         "security": [{"token": []}],
@@ -122,7 +99,9 @@ def _act(summary: str, properties: dict[str, Any]) -> dict[str, Any]:
         "responses": {
             "202": {
                 "description": "Taken; the next tick carries it out.",
-                "content": {"application/json": {"schema": {"type": "object", "properties": {"request": _TEXT}}}},
+                "content": {
+                    "application/json": {"schema": closed("The request's id.", {"request": TEXT, "accepted": FLAG})}
+                },
             },
             **{
                 code: {"description": text, "content": {"application/json": {"schema": problem}}}

@@ -1,0 +1,160 @@
+"""The shapes of the API's answers as JSON Schema: of views from their own fields, so that none can be left out.
+
+What ``api`` shapes by hand is described by hand beside it.  Nothing may be answered that is not described: every object says
+``additionalProperties: false``, and a test holds answers to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from ballast.daemon.figures import BrokerFigures
+from ballast.daemon.view import LevelView, LockView, MoveView, Other, Pause, PlanView, RunView, Standing, TickReport
+
+Schema = dict[str, Any]
+
+TEXT: Schema = {"type": "string"}
+COUNT: Schema = {"type": "integer"}
+NUMBER: Schema = {"type": "number"}
+FLAG: Schema = {"type": "boolean"}
+_PLAIN: Mapping[Any, Schema] = {str: TEXT, int: COUNT, float: NUMBER, bool: FLAG, NoneType: {"type": "null"}, Any: {}}
+NAMES: Mapping[type, str] = {
+    BrokerFigures: "Broker",
+    LevelView: "Verdict",
+    LockView: "Lock",
+    MoveView: "Move",
+    Other: "Other",
+    Pause: "Pause",
+    PlanView: "Plan",
+    RunView: "Run",
+    Standing: "Standing",
+    TickReport: "Tick",
+}
+"""What the views are called in the description."""
+
+
+def ref(name: str) -> Schema:
+    """A named shape."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def array(of: Schema) -> Schema:
+    """A list of one shape."""
+    return {"type": "array", "items": of}
+
+
+def or_null(shape: Schema) -> Schema:
+    """The shape, or null where there is none or it is not known."""
+    return {"anyOf": [shape, {"type": "null"}]}
+
+
+def closed(description: str, properties: Mapping[str, Schema]) -> Schema:
+    """An object with exactly these fields."""
+    return {
+        "type": "object",
+        "description": description,
+        "required": sorted(properties),
+        "properties": dict(properties),
+        "additionalProperties": False,
+    }
+
+
+def components() -> dict[str, Schema]:
+    """Every named shape."""
+    shapes = {name: _of_view(view) for view, name in NAMES.items()}
+    broker = shapes["Broker"]["properties"]
+    broker |= {name: or_null(COUNT) for name in broker if name.endswith("_bytes")}
+    return {**shapes, "Level": _LEVEL, "Cluster": _CLUSTER, "Status": _STATUS}
+
+
+def _of_view(view: type) -> Schema:
+    hints = get_type_hints(view)
+    first_line = (view.__doc__ or "").partition("\n")[0]
+    return closed(first_line, {f.name: _of_type(hints[f.name]) for f in fields(view)})
+
+
+def _of_type(hint: Any) -> Schema:
+    if hint in _PLAIN:
+        return dict(_PLAIN[hint])
+    if is_dataclass(hint) and isinstance(hint, type):
+        return ref(NAMES[hint])
+    origin, inside = get_origin(hint), get_args(hint)
+    if origin in {Union, UnionType}:
+        return {"anyOf": [_of_type(option) for option in inside]}
+    if origin is tuple and inside[-1] is Ellipsis:
+        return array(_of_type(inside[0]))
+    if origin is tuple:
+        return {"type": "array", "prefixItems": [_of_type(item) for item in inside], "items": False}
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return {"type": "object", "additionalProperties": _of_type(inside[1])}
+    raise TypeError(f"{hint} has no shape in JSON yet")
+
+
+_LEVEL = closed(
+    "One resource over the living brokers that keep a share, against the band that counts as level.",
+    {
+        "resource": TEXT,
+        "unit": {"enum": ["bytes", "count"]},
+        "mean": NUMBER,
+        "low": NUMBER,
+        "high": NUMBER,
+        "skew": {**NUMBER, "description": "The largest distance from the mean, as a share of the mean."},
+        "outside": {**array(COUNT), "description": "Ids of the brokers out of the band."},
+        "values": {"type": "object", "additionalProperties": NUMBER, "description": "By broker id."},
+    },
+)
+_CLUSTER = closed(
+    "The cluster in figures; what a broker did not say is null, never zero.",
+    {
+        "id": TEXT,
+        "kafka_version": or_null(TEXT),
+        "taken_at_ms": {**COUNT, "description": "When it was read; milliseconds since the epoch, as every `_ms`."},
+        "topics": COUNT,
+        "partitions": COUNT,
+        "under_replicated": COUNT,
+        "under_min_isr": COUNT,
+        "at_min_isr": COUNT,
+        "offline": COUNT,
+        "moving": COUNT,
+        "leader_imbalance_threshold": {**NUMBER, "description": "0 to 1; a broker over it counts as imbalanced."},
+        "brokers": array(ref("Broker")),
+        "levels": array(ref("Level")),
+        "throttles": closed(
+            "Replication throttles that are set now, whoever set them.",
+            {"topics": array(TEXT), "brokers": array(COUNT), "bytes_per_s": or_null(COUNT)},
+        ),
+        "gaps": {**array(TEXT), "description": "What the reading lacks, and why."},
+    },
+)
+_STATUS = closed(
+    "Everything that the page shows.",
+    {
+        "version": {**COUNT, "description": "Grows with every change."},
+        "now_ms": {**COUNT, "description": "The daemon's clock, by which ages are told."},
+        "name": TEXT,
+        "instance": TEXT,
+        "started_at_ms": COUNT,
+        "role": {"enum": ["starting", "observer", "leader", "standby", "stopping"]},
+        "mode": {"enum": ["observe", "approve", "auto"]},
+        "actions_enabled": {**FLAG, "description": "False: the page is read-only."},
+        "cluster": or_null(ref("Cluster")),
+        "cluster_error": or_null(TEXT),
+        "standings": array(ref("Standing")),
+        "others": array(ref("Other")),
+        "pause": or_null(ref("Pause")),
+        "lock": ref("Lock"),
+        "level": ref("Verdict"),
+        "run": {**or_null(ref("Run")), "description": "The run that this process carries out."},
+        "run_elsewhere": {
+            **or_null(ref("Run")),
+            "description": "On a standby: the run that another process carries out, as the journal tells it.",
+        },
+        "plans": array(ref("Plan")),
+        "ticks": {"type": "object", "additionalProperties": ref("Tick"), "description": "By the tick's name."},
+        "throttle_debts": {**COUNT, "description": "Throttles that Ballast set and has not yet taken back."},
+        "settings_problem": or_null(TEXT),
+    },
+)
