@@ -80,6 +80,7 @@ def give_hands(scene: Scene, store: JournalStore, policy: ExecutionPolicy | None
             policy=scene.execution,
             new_id=lambda: f"run-{next(numbers)}",
             ended=lambda result: scene.run_ended(result),  # noqa: PLW0108 — it is set later
+            refused=lambda code: scene.refused("run", code),
             spawn=lambda body: body(),
         )
     )

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 from tests.daemon.conftest import bounce, give_hands, holder, not_led, pass_time
 
+from ballast.core.guards import Verdict
 from ballast.daemon.acting import act
 from ballast.daemon.books import read_books
+from ballast.daemon.driving import DriverHands
 from ballast.daemon.leaders import check_leaders
 from ballast.daemon.lock import keep_lock
 from ballast.daemon.observe import observe
@@ -18,6 +20,7 @@ from ballast.daemon.requests import Inbox, answer_requests, submit
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import Role
 from ballast.errors import Refused, Unavailable
+from ballast.executor.events import Refusing
 from ballast.ports.journal import Request
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
@@ -295,6 +298,17 @@ def test_nothing_planned_before_a_run_ended_is_started_after_it(leader: Scene, w
         check_leaders(leader)
     observe(leader)
     assert "Leaders are level" in check_leaders(leader)
+
+
+def test_guards_that_hold_a_run_back_are_counted(leader: Scene) -> None:
+    """Each once for what it refuses now, beside the reasons for which no run is started."""
+    heard: list[tuple[str, str]] = []
+    leader.refused = lambda kind, code: heard.append((kind, code))
+    assert isinstance(leader.hands, DriverHands)
+    verdicts = [Verdict(code, "orders-0", "why") for code in ("destination-dead", "at-min-isr", "at-min-isr")]
+    leader.hands.hear(Refusing(tuple(verdicts)))
+    leader.hands.hear(Refusing(()))
+    assert heard == [("run", "at-min-isr"), ("run", "destination-dead")]
 
 
 def test_another_cluster_at_the_same_address_is_refused(leader: Scene) -> None:

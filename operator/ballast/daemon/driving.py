@@ -49,6 +49,8 @@ class HandParts:
     policy: Callable[[], ExecutionPolicy]
     new_id: Callable[[], str]
     ended: Callable[[RunResult], None] = lambda _: None
+    refused: Callable[[str], None] = lambda _code: None
+    """Told the code of each guard that holds moves of a run back, when what they refuse has changed."""
     spawn: Spawn = in_a_thread
 
 
@@ -168,7 +170,17 @@ class DriverHands:
             say(log, sentence, run=run.id if run else None, move=str(event.name), outcome=event.outcome or None)
         elif isinstance(event, Refusing) and event.verdicts:
             self._note = str(event.verdicts[0])
-            say(log, f"Held back: {event.verdicts[0]}", refusals=len(event.verdicts))
+            codes = sorted({verdict.code for verdict in event.verdicts})
+            for code in codes:
+                self._parts.refused(code)
+            run = self._driver.run if self._driver else None
+            say(
+                log,
+                f"Held back: {event.verdicts[0]}",
+                run=run.id if run else None,
+                refusals=len(event.verdicts),
+                guards=", ".join(codes),
+            )
         elif isinstance(event, Note):
             self._note = event.text
             say(log, event.text)

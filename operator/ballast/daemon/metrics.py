@@ -399,7 +399,7 @@ COUNTED: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_refusals_total",
-        help="Times a guard kept a plan from being started, by guard.",
+        help="Times a guard kept a plan from being started, or (action `run`) held moves of a run back, by guard.",
         labels=("action", "reason"),
         kind="counter",
     ),

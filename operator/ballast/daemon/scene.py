@@ -85,7 +85,7 @@ class Scene:
     loads: Callable[[ClusterState], Loads | None] = lambda _: None
     """Loads from history; None where there is none yet: then plans go by what the reading itself says."""
     refused: Callable[[str, str], None] = lambda _kind, _code: None
-    """Told about every plan that may not start: the kind of action and the guard's code."""
+    """Told about every plan that may not start: the kind of action and the guard's code; ``run`` for moves of a run."""
     retried: Callable[[str], None] = lambda _operation: None
     """Told about every question to the cluster that is asked again."""
     herald: Herald = nobody

@@ -121,7 +121,8 @@ def give_hands(scene: Scene, opened: OpenCluster, settings: Settings) -> None:
             clock=scene.clock,
             policy=scene.execution,
             new_id=new_run_id,
-            ended=lambda result: scene.run_ended(result),  # noqa: PLW0108 — it is set later,
+            ended=lambda result: scene.run_ended(result),  # noqa: PLW0108 — it is set later
+            refused=lambda code: scene.refused("run", code),
         )
     )
 
