@@ -8,6 +8,7 @@ import pytest
 from tests.daemon.conftest import bounce, give_hands, holder, not_led, pass_time
 
 from ballast.core.guards import Verdict
+from ballast.core.throttles import FOLLOWER_RATE, Held, Setting
 from ballast.daemon.acting import act
 from ballast.daemon.books import read_books
 from ballast.daemon.driving import DriverHands
@@ -21,6 +22,8 @@ from ballast.daemon.scene import Scene
 from ballast.daemon.view import Role
 from ballast.errors import Refused, Unavailable
 from ballast.executor.events import Refusing
+from ballast.executor.ledger import dump_held
+from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.ports.journal import Request
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
@@ -298,6 +301,30 @@ def test_nothing_planned_before_a_run_ended_is_started_after_it(leader: Scene, w
         check_leaders(leader)
     observe(leader)
     assert "Leaders are level" in check_leaders(leader)
+
+
+def test_a_throttle_that_a_dead_broker_kept_is_taken_back_when_it_returns(leader: Scene, world: SimWorld) -> None:
+    """By the daemon that runs on, without another run or restart; until then it is owed, and nobody asks in vain."""
+    rate = Setting("broker", "3", FOLLOWER_RATE)
+    assert leader.journal is not None
+    assert leader.hands is not None
+    given = ConfigChange(ConfigResource("broker", "3"), FOLLOWER_RATE, "set", "5000000")
+    assert isinstance(leader.cluster, SimCluster)
+    assert all(outcome.ok for outcome in leader.cluster.alter_configs([given]).values())
+    leader.journal.append([dump_held(rate, Held(None, frozenset({"5000000"})))])
+    world.kill(3)
+    wait(leader, 20)
+    assert "1 throttle is still to be taken back" in read_books(leader)
+    assert "Taking back" not in check_repair(leader)
+    assert world.brokers[3].configs.get(FOLLOWER_RATE) == "5000000"
+    world.start(3)
+    pass_time(world, 30)
+    observe(leader)
+    assert "Taking back what an earlier run has left: broker 3 follower" in check_repair(leader)
+    assert FOLLOWER_RATE not in world.brokers[3].configs
+    read_books(leader)
+    assert leader.board.view.throttle_debts == 0
+    assert "Taking back" not in check_repair(leader)
 
 
 def test_guards_that_hold_a_run_back_are_counted(leader: Scene) -> None:

@@ -12,7 +12,7 @@ def read_books(scene: Scene) -> str:
     if scene.hands is None or scene.letters is None:
         return "There is no journal: nothing is ever written."
     scene.hands.refresh()
-    history, debts = tuple(scene.hands.history()), scene.hands.throttle_debts()
+    history, debts = tuple(scene.hands.history()), len(scene.hands.debts())
     scene.memory.journaled = open_moves(scene, scene.letters.read())
     scene.board.publish(history=history, throttle_debts=debts)
     owed = f" {debts} throttle{'s are' if debts > 1 else ' is'} still to be taken back." if debts else ""

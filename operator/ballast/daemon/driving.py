@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
+from ballast.core.throttles import Setting
 from ballast.daemon.logs import say
 from ballast.daemon.run_views import debts_in, open_run, past_runs, run_view
 from ballast.daemon.view import RunView
@@ -67,7 +68,7 @@ class DriverHands:
         self._idle.set()
         self._history: tuple[RunView, ...] = ()
         self._open: RunView | None = None
-        self._debts = 0
+        self._debts: tuple[Setting, ...] = ()
         self._leaving = False
         self._begun: RunView | None = None
         self._paused = False
@@ -126,15 +127,15 @@ class DriverHands:
         """Runs that ended, newest first."""
         return self._history
 
-    def throttle_debts(self) -> int:
-        """What the journal's ledger says, while nothing is being carried out."""
+    def debts(self) -> Sequence[Setting]:
+        """What the journal's ledger said at the last ``refresh``."""
         return self._debts
 
     def refresh(self) -> None:
         """Read history and ledger from the journal again."""
         records = self._parts.letters.read()
         self._history, self._open = past_runs(records, self._parts.clock), open_run(records, self._parts.clock)
-        self._debts = len(debts_in(records))
+        self._debts = debts_in(records)
 
     def pause(self, *, paused: bool) -> None:
         """Hold the next moves back, or go on; a run that is taken up later is held back as well."""

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
+from ballast.core.throttles import Setting
 from ballast.daemon.view import RunView
 
 
@@ -40,8 +41,8 @@ class Hands(Protocol):
         """Runs that ended, newest first."""
         ...
 
-    def throttle_debts(self) -> int:
-        """Throttles that were set and not yet taken back."""
+    def debts(self) -> Sequence[Setting]:
+        """Throttles that were set and not yet taken back, at the last ``refresh``."""
         ...
 
     def refresh(self) -> None:

@@ -10,10 +10,12 @@ from ballast.core.planner import Evacuate, Intent, Leaders, Level, Racks, plan
 from ballast.daemon.acting import outline, propose, withdraw
 from ballast.daemon.policy import ActionKind
 from ballast.daemon.scene import Scene
-from ballast.daemon.view import LevelView
+from ballast.daemon.view import LevelView, Role
 
 _RACKLESS = 2
 """Fewer racks than this cannot be spread over."""
+_NAMED = 4
+"""Throttles that a sentence names."""
 
 
 def check_level(scene: Scene) -> str:
@@ -63,21 +65,41 @@ def conclude(scene: Scene, dear: Plan, proposed: list[str]) -> None:
 
 
 def check_repair(scene: Scene) -> str:
-    """Are brokers gone for good, or partitions without a rack for each replica?"""
+    """What slows replicas down by our own doing is taken back first; then whatever else is broken is repaired."""
     state = scene.fresh_state()
+    return " ".join([*take_back(scene, state), repair(scene, state)])
+
+
+def take_back(scene: Scene, state: ClusterState) -> list[str]:
+    """Take back throttles that an ended run could not, most often because their broker was down, as soon as that can be done.
+
+    A broker that returns under such a throttle catches up slowly, or never.  This is no action that a mode or a window could
+    forbid: it ends one that was permitted.
+    """
+    if scene.hands is None or scene.board.view.role is not Role.LEADER or scene.hands.current() is not None:
+        return []
+    due = [d for d in scene.hands.debts() if d.kind != "broker" or not d.name or int(d.name) in state.alive]
+    if not due:
+        return []
+    scene.hands.adopt()
+    return [f"Taking back what an earlier run has left: {', '.join(map(str, due[:_NAMED]))}."]
+
+
+def repair(scene: Scene, state: ClusterState) -> str:
+    """Are brokers gone for good, or partitions without a rack for each replica?"""
     grace_s = scene.policy.caution.dead_broker_grace_s
     now_s = scene.clock.monotonic_s()
     gone = scene.memory.presence.gone_since_s
     dead = scene.memory.presence.dead(grace_s, now_s)
     if dead:
-        repair = make(scene, state, Evacuate(brokers=dead))
+        made = make(scene, state, Evacuate(brokers=dead))
         named = ", ".join(str(b) for b in sorted(dead))
         headline = f"Broker {named} has been gone for longer than {grace_s:.0f} s."
-        if repair.is_empty:
+        if made.is_empty:
             withdraw(scene, ActionKind.REPAIR)
-            short = repair.obstacles[0].detail if repair.obstacles else "There is nowhere to rebuild its replicas."
+            short = made.obstacles[0].detail if made.obstacles else "There is nowhere to rebuild its replicas."
             return f"{headline} {short}"
-        return f"{headline} {propose(scene, ActionKind.REPAIR, repair)}"
+        return f"{headline} {propose(scene, ActionKind.REPAIR, made)}"
     if gone:
         withdraw(scene, ActionKind.REPAIR)
         broker, since = max(gone.items(), key=lambda item: item[1])
@@ -85,9 +107,9 @@ def check_repair(scene: Scene) -> str:
         return f"Broker {broker} is down; it has {left_s:.0f} s to return before its replicas are rebuilt elsewhere."
     racks = {b.rack for b in state.brokers if b.rack is not None}
     if len(racks) >= _RACKLESS:
-        repair = make(scene, state, Racks())
-        if repair.moves:
-            return f"Racks are not respected. {propose(scene, ActionKind.REPAIR, repair)}"
+        made = make(scene, state, Racks())
+        if made.moves:
+            return f"Racks are not respected. {propose(scene, ActionKind.REPAIR, made)}"
     withdraw(scene, ActionKind.REPAIR)
     return "Nothing needs repair: every broker is up and racks are respected."
 
