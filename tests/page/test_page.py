@@ -104,10 +104,10 @@ def test_bars_follow_the_chosen_resource(show: Show, open_page: Open) -> None:
     """Each tab shows its own figures against its own band."""
     url, _, _ = show(a_view(figures=figures(displaced=True)))
     page = open_page(url)
-    expect(page.locator(".broker[data-broker='2'] .value")).to_contain_text("80 %")
+    expect(page.locator(".broker[data-broker='2'] .value")).to_contain_text("80.0 %")
     page.get_by_role("button", name="replicas", exact=True).click()
     expect(page.locator("#legend")).to_contain_text("around the mean of 30")
-    expect(page.locator(".broker[data-broker='2'] .value")).to_have_text("30 · +0 %")
+    expect(page.locator(".broker[data-broker='2'] .value")).to_have_text("30 · +0.0 %")
     assert page.locator(".rack").count() == 3
 
 
@@ -117,7 +117,7 @@ def test_a_run_shows_how_far_it_is(show: Show, open_page: Open) -> None:
     page = open_page(url)
     now = page.locator("#now")
     expect(now).to_contain_text("time left 6 min 25 s")
-    expect(now).to_contain_text("rate 50 MiB/s")
+    expect(now).to_contain_text("rate 49.6 MiB/s")
     expect(now.locator("tbody tr")).to_have_count(3)
     assert float(now.locator("progress").get_attribute("value") or 0) == pytest.approx(0.583, abs=0.01)
     board.publish(run=None)
@@ -149,7 +149,7 @@ def test_approving_needs_the_token_and_reaches_the_daemon(show: Show, open_page:
     page = open_page(url)
     plan = page.get_by_role("article")
     expect(plan).to_contain_text("waits for you")
-    expect(plan).to_contain_text("least possible 43 GiB")
+    expect(plan).to_contain_text("least possible 43.3 GiB")
     expect(plan).to_contain_text("81–124 % · 3 out")  # noqa: RUF001
     plan.get_by_role("button", name="Approve…").click()
     page.get_by_label("Your name").fill("Ada")

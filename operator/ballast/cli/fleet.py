@@ -11,6 +11,7 @@ import click
 from ballast.cli.pipeline import delta_jars, say, spark_options
 from ballast.cli.store_option import store_option, the_store
 from ballast.cli.tables import output_option
+from ballast.core.wording import human_many
 from ballast.errors import Incomplete
 
 if TYPE_CHECKING:
@@ -38,10 +39,11 @@ def collect(*, list_: Path, store: str | None, timeout: float) -> int:
     from ballast.wiring.fleet import read_list
 
     members, failed = read_all(read_list(list_), the_store(store, None), timeout_s=timeout, say=say)
-    click.echo(f"{len(members)} clusters collected.")
+    click.echo(f"{human_many(len(members), 'cluster')} collected.")
     if failed:
         raise Incomplete(
-            f"{len(failed)} clusters did not answer: {', '.join(failed)}.", hint="The others are collected; run again."
+            f"{human_many(len(failed), 'cluster')} did not answer: {', '.join(failed)}.",
+            hint="The others are collected; run again.",
         )
     return 0
 

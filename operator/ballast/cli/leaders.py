@@ -12,6 +12,7 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.tables import output_option
+from ballast.core.wording import human_many
 from ballast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -229,7 +230,9 @@ def _draw_levelling(found: Levelling) -> None:
     if not found.moves:
         screen.print("Nothing to reorder: as level as reorders can make it.")
         return
-    result = f"{len(found.moves):,} reorders and {len(found.elections):,} elections; no byte moves."
+    result = (
+        f"{human_many(len(found.moves), 'reorder')} and {human_many(len(found.elections), 'election')}; no byte moves."
+    )
     quality = (
         "The least possible maximum, with the fewest reorders."
         if found.measure == "counts"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_count, human_many, render_table
+from ballast.core.wording import human_percent
 
 if TYPE_CHECKING:
     from ballast.core.plan import Move, Plan
@@ -79,7 +80,7 @@ def cost_lines(plan: Plan, rate_bytes_per_s: int) -> list[str]:
         over = plan.bytes_moved / plan.bound_bytes - 1
         lines.append(
             f"Moves {moved}; no plan can do it with less than {_exact(plan.bound_bytes)} "
-            f"(this one is {over:.1%} above; {plan.bound_method})."
+            f"(this one is {human_percent(over)} above; {plan.bound_method})."
         )
     else:
         lines.append(f"Moves {moved}.")
@@ -131,10 +132,10 @@ def _resources(resources: list[dict[str, Any]], width: int) -> Any:
         rows.append(
             [
                 r["label"],
-                f"±{r['band']:.0%}",
-                f"{before['least']:.0%} … {before['most']:.0%}",
+                f"±{human_percent(r['band'], 0)}",
+                f"{human_percent(before['least'], 0)} … {human_percent(before['most'], 0)}",
                 _outside(before["outside"]),
-                f"{after['least']:.0%} … {after['most']:.0%}",
+                f"{human_percent(after['least'], 0)} … {human_percent(after['most'], 0)}",
                 _outside(after["outside"]),
             ]
         )

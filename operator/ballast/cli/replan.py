@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ballast.cli.run_screen import say
 from ballast.cli.tables import human_bytes
+from ballast.core.wording import human_many
 from ballast.errors import Infeasible, UsageError
 
 if TYPE_CHECKING:
@@ -53,9 +54,9 @@ def difference(before: Plan, after: Plan) -> list[str]:
     old, new = {m.name: m for m in before.moves}, {m.name: m for m in after.moves}
     same = [n for n, m in new.items() if n in old and (old[n].old, old[n].new) == (m.old, m.new)]
     whole = (
-        f"Planned again ({after.intent}): {len(new)} moves instead of {len(old)}, "
+        f"Planned again ({after.intent}): {human_many(len(new), 'move')} instead of {len(old)}, "
         f"{human_bytes(after.bytes_moved)} to copy instead of {human_bytes(before.bytes_moved)}; "
-        f"{len(same)} moves are the same."
+        f"{human_many(len(same), 'move')} the same."
     )
     lines = [whole]
     lines += _listed("no longer", [m for n, m in old.items() if n not in new])

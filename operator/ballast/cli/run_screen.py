@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import click
 
 from ballast.cli.tables import human_bytes, human_many, print_json_line
+from ballast.core.wording import UNKNOWN_TEXT, human_percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -258,7 +259,7 @@ def _bars(p: Progress) -> Any:
     for m in moves[:MOVES_SHOWN]:
         known = m.total_bytes > 0
         bar = ProgressBar(total=max(m.total_bytes, 1), completed=m.copied_bytes, width=24, pulse=not known)
-        share = f"{min(1.0, m.copied_bytes / m.total_bytes):4.0%}" if known else "   ?"
+        share = f"{human_percent(min(1.0, m.copied_bytes / m.total_bytes), 0) if known else UNKNOWN_TEXT:>5}"
         style = "yellow" if m.stage.value == "stalled" else ""
         table.add_row(Text(str(m.name), style=style), bar, Text(share), Text(m.detail or m.stage.value, style=style))
     if len(moves) > MOVES_SHOWN:

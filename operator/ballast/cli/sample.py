@@ -10,6 +10,7 @@ import click
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.store_option import store_option, the_store
 from ballast.cli.tables import output_option
+from ballast.core.wording import human_many
 
 
 @click.command()
@@ -47,7 +48,9 @@ def sample(*, store: str | None, output: str, cluster: ClusterOptions) -> int:
     if output == "json":
         print_json(figures)
     elif report.recorded:
-        click.echo(f"{report.partitions} partitions with {report.replicas} replicas recorded in {url}.")
+        click.echo(
+            f"{human_many(report.partitions, 'partition')} with {human_many(report.replicas, 'replica')} recorded in {url}."
+        )
     else:
         click.echo("This minute is recorded already; nothing was written.")
     for gap in state.gaps:

@@ -13,6 +13,7 @@ from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.plan_options import seconds_of, size_of
 from ballast.cli.run_options import execution_options, policy_from
 from ballast.cli.tables import output_option, print_json
+from ballast.core.wording import human_many
 from ballast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ def _act_out(file: Path, seed: int) -> int:
 
     outcome = Scenario(file.read_text(encoding="utf-8"), seed=seed, folder=file.parent).run()
     click.echo(
-        f"{file.name}: {outcome.status}; {outcome.moves} moves ({human_bytes(outcome.bytes)}) in "
+        f"{file.name}: {outcome.status}; {human_many(outcome.moves, 'move')} ({human_bytes(outcome.bytes)}) in "
         f"{human_time(outcome.seconds)}, at best {human_time(outcome.bound_s)}."
     )
     if outcome.failures:

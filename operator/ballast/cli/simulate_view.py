@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ballast.cli.plan_view import human_time
 from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_names, human_percent, render_table
+from ballast.core.wording import human_many
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState, TopicPartition
@@ -70,7 +71,7 @@ def _aftermath(played: Playback, death: Death) -> list[str]:
     for kind, words in _TROUBLE.items():
         names = played.troubled.get(kind, [])
         if names:
-            lines.append(f"  {len(names):,} partitions {words}: {human_names(names, NAMES_SHOWN)}")
+            lines.append(f"  {human_many(len(names), 'partition')} {words}: {human_names(names, NAMES_SHOWN)}")
     if not any(played.troubled.values()):
         lines.append("  Every partition keeps a leader and more replicas in sync than its minimum.")
     if played.after is not None:
@@ -235,7 +236,7 @@ def _repair_lines(repair: Plan, rate_bytes_per_s: int) -> list[str]:
     copies = repair.summary.get("replica_moves", 0)
     longest = max((b["bytes_in"] for b in repair.summary.get("brokers", [])), default=0)
     line = (
-        f"To repair it without them, copy {copies:,} replicas ({human_bytes(repair.bytes_moved)}): about "
+        f"To repair it without them, copy {human_many(copies, 'replica')} ({human_bytes(repair.bytes_moved)}): about "
         f"{human_time(longest / rate_bytes_per_s)} at {human_bytes(rate_bytes_per_s)}/s into each broker."
     )
     return [line, *_obstacles(repair)]

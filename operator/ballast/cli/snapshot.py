@@ -12,6 +12,7 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.run_screen import say
+from ballast.core.wording import human_many
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState
@@ -80,7 +81,7 @@ def snapshot(
     else:
         save.write_text(text, encoding="utf-8")
         say(
-            f"{len(state.brokers)} brokers, {len(state.topics)} topics, {len(state.partitions)} partitions written to {save}."
+            f"{human_many(len(state.brokers), 'broker')}, {human_many(len(state.topics), 'topic')}, {human_many(len(state.partitions), 'partition')} written to {save}."
         )
         say(f"  Look at it with: ballast plan level --snapshot {save}")
     if scenario is not None and save is not None:

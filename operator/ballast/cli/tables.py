@@ -14,12 +14,29 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import click
 
+from ballast.core.wording import UNKNOWN_TEXT, human_bytes, human_count, human_many, human_names, human_percent
+
 if TYPE_CHECKING:
     from rich.console import Console
 
+__all__ = [
+    "UNKNOWN_TEXT",
+    "Cell",
+    "Column",
+    "Row",
+    "console",
+    "human_bytes",
+    "human_count",
+    "human_many",
+    "human_names",
+    "human_percent",
+    "known",
+    "output_option",
+    "print_json",
+    "print_json_line",
+    "render_table",
+]
 F = TypeVar("F", bound=Callable[..., Any])
-UNKNOWN_TEXT: Final = "?"
-"""Stands for every figure that the cluster did not give; never a zero."""
 _PIPE_WIDTH: Final = 1_000
 _GAP: Final = 2
 
@@ -41,6 +58,7 @@ class Column:
     """A table column."""
 
     title: str
+    """Shown in capitals, however it is written here."""
     justify: Literal["left", "right"] = "right"
     rank: int = 0
     """0 is always shown; on a narrow terminal the highest rank goes first."""
@@ -80,7 +98,7 @@ def render_table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> 
     tight = sum(widths[at] for at in kept) - _GAP > width
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), show_edge=False, header_style="bold")
     for at in kept:
-        table.add_column(columns[at].title, justify=columns[at].justify, no_wrap=not tight, overflow="fold")
+        table.add_column(columns[at].title.upper(), justify=columns[at].justify, no_wrap=not tight, overflow="fold")
     for row in cells:
         table.add_row(*(Text(row[at].text, style=row[at].style) for at in kept))
     return table
@@ -110,36 +128,3 @@ def print_json_line(document: object) -> None:
 def known(figure: float) -> float | None:
     """For JSON: a figure that was not given is null."""
     return None if figure < 0 else figure
-
-
-def human_count(figure: int) -> str:
-    """``1234567`` as ``1,234,567``."""
-    return UNKNOWN_TEXT if figure < 0 else f"{figure:,}"
-
-
-def human_many(count: int, noun: str) -> str:
-    """``1`` and ``move`` as ``1 move``, ``1234`` as ``1,234 moves``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def human_bytes(figure: float) -> str:
-    """``1536`` as ``1.5 KiB``."""
-    if figure < 0:
-        return UNKNOWN_TEXT
-    size = float(figure)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} PiB"
-
-
-def human_percent(share: float) -> str:
-    """``0.1234`` as ``12.3 %``."""
-    return f"{share * 100:.1f} %"
-
-
-def human_names(names: Sequence[object], limit: int = 5) -> str:
-    """The first few, and how many more there are."""
-    shown = ", ".join(str(n) for n in names[:limit])
-    return shown + (f" and {len(names) - limit:,} more" if len(names) > limit else "")

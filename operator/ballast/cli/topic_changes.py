@@ -13,6 +13,7 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options, cluster_options_but
 from ballast.cli.tables import output_option
+from ballast.core.wording import human_many
 from ballast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def create(
             found = place(algorithm, _usable(state), partitions, replication_factor, rng, rack_aware=wanted.rack_aware)
             placed = Placed(found, algorithm, seed)
         made = placed.assignment
-        question = f"Create {name} with {len(made)} partitions of {len(made[0])} replicas?"
+        question = f"Create {name} with {human_many(len(made), 'partition')} of {human_many(len(made[0]), 'replica')}?"
         act = partial(opened.cluster.create_topic, name, made, configs)
         return _show_and_act(wanted, state, name, placed, question=question, act=act)
 
@@ -165,7 +166,7 @@ def expand(*, name: str, partitions: int, cluster: ClusterOptions, **given: str 
             rng = JavaRandom(seed)
             found = place_more(algorithm, _usable(state), existing, partitions, rng, rack_aware=wanted.rack_aware)
             placed = Placed(found, algorithm, seed if algorithm == "striped" else None)
-        question = f"Add {len(placed.assignment)} partitions to the {len(existing)} of {name}?"
+        question = f"Add {human_many(len(placed.assignment), 'partition')} to the {len(existing)} of {name}?"
         act = partial(opened.cluster.create_partitions, name, partitions, placed.assignment)
         return _show_and_act(wanted, state, name, placed, question=question, act=act)
 

@@ -20,6 +20,7 @@ from ballast.cli.tables import (
     print_json,
     render_table,
 )
+from ballast.core.wording import human_many
 from ballast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _partition_json(p: PartitionDescription) -> dict[str, Any]:
 def draw(described: TopicDescription, screen: Any) -> None:
     """Print it on a rich console."""
     topic = described.topic
-    facts = [f"{len(described.partitions)} partitions"]
+    facts = [f"{human_many(len(described.partitions), 'partition')}"]
     facts += [f"min ISR {topic.min_isr}"] if topic.min_isr >= 0 else []
     facts += ["internal"] if topic.internal else []
     facts += ["being deleted"] if topic.deleting else []

@@ -10,6 +10,7 @@ from dataclasses import replace
 from ballast.core.cluster import UNKNOWN
 from ballast.core.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
+from ballast.core.wording import human_bytes, human_many
 from ballast.daemon.logs import say
 from ballast.daemon.permission import Acts, standing
 from ballast.daemon.policy import ActionKind, Mode
@@ -129,22 +130,12 @@ def outline(plan: Plan) -> str:
     reorders = sum(m.is_reorder for m in plan.moves)
     moves = len(plan.moves) - reorders
     if moves:
-        parts.append(f"move {moves} partition{'s' * (moves != 1)} ({human_bytes(plan.bytes_moved)})")
+        parts.append(f"move {human_many(moves, 'partition')} ({human_bytes(plan.bytes_moved)})")
     if reorders:
-        parts.append(f"reorder {reorders} replica list{'s' * (reorders != 1)}")
+        parts.append(f"reorder {human_many(reorders, 'replica list')}")
     if plan.elections:
-        parts.append(f"hold {len(plan.elections)} election{'s' * (len(plan.elections) != 1)}")
+        parts.append(f"hold {human_many(len(plan.elections), 'election')}")
     return ", ".join(parts) or "do nothing"
-
-
-def human_bytes(count: float) -> str:
-    """Bytes for people, in powers of 1,024."""
-    size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if abs(size) < 1024 or unit == "TiB":
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    raise AssertionError  # the last unit always returns
 
 
 def publish_proposals(scene: Scene) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ballast.core.wording import human_many
 from ballast.daemon.lock import open_moves
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import Role
@@ -15,8 +16,8 @@ def read_books(scene: Scene) -> str:
     history, debts = tuple(scene.hands.history()), len(scene.hands.debts())
     scene.memory.journaled = open_moves(scene, scene.letters.read())
     scene.board.publish(history=history, throttle_debts=debts)
-    owed = f" {debts} throttle{'s are' if debts > 1 else ' is'} still to be taken back." if debts else ""
-    return f"{len(history)} run{' has' if len(history) == 1 else 's have'} ended.{owed}"
+    owed = f" {human_many(debts, 'throttle')} still to be taken back." if debts else ""
+    return f"{human_many(len(history), 'run')} ended so far.{owed}"
 
 
 def show_run(scene: Scene) -> str:

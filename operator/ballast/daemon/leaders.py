@@ -9,6 +9,7 @@ from ballast.core.cluster import ClusterState
 from ballast.core.fingerprint import fingerprint
 from ballast.core.leadership import electable, imbalance
 from ballast.core.plan import Plan
+from ballast.core.wording import human_percent
 from ballast.daemon.acting import propose, withdraw
 from ballast.daemon.policy import ActionKind, BesideController
 from ballast.daemon.scene import Scene
@@ -23,8 +24,8 @@ def check_leaders(scene: Scene) -> str:
     imbalanced = sorted(scene.memory.hysteresis.since_s)
     if not imbalanced:
         withdraw(scene, ActionKind.ELECTIONS)
-        return f"Leaders are level: the worst broker misses {leaders.worst_ratio:.1%} of its own."
-    named = ", ".join(f"{b} ({leaders[b].ratio:.1%})" for b in imbalanced if _known(leaders.broker, b))
+        return f"Leaders are level: the worst broker misses {human_percent(leaders.worst_ratio)} of its own."
+    named = ", ".join(f"{b} ({human_percent(leaders[b].ratio)})" for b in imbalanced if _known(leaders.broker, b))
     headline = f"Leader imbalance over {policy.imbalance_percentage:g} % at broker {named}."
     wait_s = controller_wait_s(scene, state)
     if wait_s is None:

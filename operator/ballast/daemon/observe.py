@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ballast.core.cluster import ClusterState
+from ballast.core.wording import human_brokers, human_many
 from ballast.daemon import others
 from ballast.daemon.figures import Figures, measure
 from ballast.daemon.scene import Scene
@@ -51,8 +52,8 @@ def observe(scene: Scene) -> str:
 def sentence(figures: Figures) -> str:
     """The cluster in one sentence."""
     down = sum(not b.alive and b.replicas > 0 for b in figures.brokers)
-    parts = [f"{figures.alive} brokers up" + (f", {down} down" if down else "")]
-    parts.append(f"{figures.partitions} partitions")
+    parts = [f"{human_many(figures.alive, 'broker')} up" + (f", {down} down" if down else "")]
+    parts.append(human_many(figures.partitions, "partition"))
     for count, what in (
         (figures.offline, "offline"),
         (figures.under_min_isr, "under min ISR"),
@@ -62,7 +63,7 @@ def sentence(figures: Figures) -> str:
         if count:
             parts.append(f"{count} {what}")
     over = figures.over
-    leaders = f"leaders of broker {', '.join(map(str, over))} imbalanced" if over else "leaders level"
+    leaders = f"leaders of {human_brokers(over)} imbalanced" if over else "leaders level"
     return f"{', '.join(parts)}; {leaders}."
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from ballast.core.wording import human_many
 from ballast.daemon.policy import ActionKind, DaemonPolicy, Mode
 from ballast.daemon.view import Other, Pause, Role, Standing
 from ballast.daemon.windows import is_open, next_opening
@@ -133,7 +134,7 @@ def _objections_of_time(kind: ActionKind, policy: DaemonPolicy, at: Situation) -
         when = f"; the next one opens {opening:%Y-%m-%d %H:%M} UTC" if opening else " and never opens again"
         yield "outside-window", f"Outside its windows{when}."
     if own.per_day is not None and acts.starts_on(at.now_ms) >= own.per_day:
-        yield "cap-reached", f"Started {acts.starts_on(at.now_ms)} times today, the cap is {own.per_day}."
+        yield "cap-reached", f"Started {human_many(acts.starts_on(at.now_ms), 'time')} today, the cap is {own.per_day}."
     # A clock that jumped back must not stretch the cool-down beyond its own length.
     since_s = None if acts.last_end_ms is None else max(0.0, (at.now_ms - acts.last_end_ms) / 1000)
     if since_s is not None and since_s < own.cool_down_s:

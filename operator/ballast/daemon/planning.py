@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
 from ballast.core.planner import Evacuate, Intent, Leaders, Level, Racks, plan
+from ballast.core.wording import human_brokers
 from ballast.daemon.acting import outline, propose, withdraw
 from ballast.daemon.policy import ActionKind
 from ballast.daemon.scene import Scene
@@ -25,7 +27,7 @@ def check_level(scene: Scene) -> str:
     if down:
         withdraw(scene, ActionKind.REORDERS)
         withdraw(scene, ActionKind.MOVES)
-        return f"Not levelled while broker {', '.join(map(str, down))} is down: repair comes first."
+        return f"Not levelled while {human_brokers(down)} {_be(down)} down: repair comes first."
     free = make(scene, state, Leaders())
     said = []
     if free.moves:
@@ -49,8 +51,7 @@ def _emptied(scene: Scene, state: ClusterState) -> list[str]:
     empty = sorted(b for b in scene.policy.level.draining & state.alive if not (state.partitions.replica == b).any())
     if not empty:
         return []
-    named, verb = ", ".join(map(str, empty)), "is" if len(empty) == 1 else "are"
-    return [f"Broker {named} {verb} empty and may be stopped."]
+    return [f"{human_brokers(empty).capitalize()} {_be(empty)} empty and may be stopped."]
 
 
 def conclude(scene: Scene, dear: Plan, proposed: list[str]) -> None:
@@ -93,8 +94,8 @@ def repair(scene: Scene, state: ClusterState) -> str:
     dead = scene.memory.presence.dead(grace_s, now_s)
     if dead:
         made = make(scene, state, Evacuate(brokers=dead))
-        named = ", ".join(str(b) for b in sorted(dead))
-        headline = f"Broker {named} has been gone for longer than {grace_s:.0f} s."
+        have = "has" if len(dead) == 1 else "have"
+        headline = f"{human_brokers(sorted(dead)).capitalize()} {have} been gone for longer than {grace_s:.0f} s."
         if made.is_empty:
             withdraw(scene, ActionKind.REPAIR)
             short = made.obstacles[0].detail if made.obstacles else "There is nowhere to rebuild its replicas."
@@ -112,6 +113,10 @@ def repair(scene: Scene, state: ClusterState) -> str:
             return f"Racks are not respected. {propose(scene, ActionKind.REPAIR, made)}"
     withdraw(scene, ActionKind.REPAIR)
     return "Nothing needs repair: every broker is up and racks are respected."
+
+
+def _be(brokers: Sequence[int]) -> str:
+    return "is" if len(brokers) == 1 else "are"
 
 
 def make(scene: Scene, state: ClusterState, intent: Intent) -> Plan:

@@ -7,6 +7,7 @@ import queue
 from collections.abc import Callable
 from dataclasses import replace
 
+from ballast.core.wording import human_many
 from ballast.daemon.acting import propose, publish_proposals
 from ballast.daemon.lock import PAUSE_KEY
 from ballast.daemon.logs import say
@@ -44,7 +45,7 @@ def answer_requests(scene: Scene, inbox: Inbox) -> str:
             say(log, sentence, request=request.id, by=request.by)
             answered += 1
     scene.publish_standings()
-    return f"Answered {answered} request{'s' * (answered != 1)}." if answered else "Nobody asked for anything."
+    return f"Answered {human_many(answered, 'request')}." if answered else "Nobody asked for anything."
 
 
 def answer(scene: Scene, request: Request) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ballast.core.throttles import Setting
+from ballast.core.wording import human_many
 from ballast.daemon.view import MoveView, RunView
 from ballast.executor.ledger import load_ledger
 from ballast.executor.progress import Progress, done_of, total_of
@@ -74,11 +75,11 @@ def _sentence(run: Run, flying: list[MoveRun], note: str) -> str:
     if stalled:
         return f"{len(stalled)} of {len(flying)} moves in flight are stalled: {stalled[0].detail or 'no progress'}"
     if flying:
-        return f"Moving {len(flying)} partition{'s' * (len(flying) != 1)}"
+        return f"Moving {human_many(len(flying), 'partition')}"
     if run.verdicts:
         return f"Held back: {run.verdicts[0]}"
     if run.elections and not run.moves:
-        return f"Holding {len(run.elections)} election{'s' * (len(run.elections) != 1)}"
+        return f"Holding {human_many(len(run.elections), 'election')}"
     return note or "Looking"
 
 

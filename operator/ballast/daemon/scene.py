@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Plan
 from ballast.core.planner import Loads
+from ballast.core.wording import human_many
 from ballast.daemon.hands import Hands
 from ballast.daemon.patience import Hysteresis, Presence
 from ballast.daemon.permission import Acts, Situation, standings
@@ -126,7 +127,7 @@ class Scene:
         if wait_s > 0:
             return f"a broker came or went; {wait_s:.0f} s of quiet are left."
         if figures is not None and figures.under_replicated:
-            return f"{figures.under_replicated} partitions have replicas out of sync."
+            return f"{human_many(figures.under_replicated, 'partition')} with replicas out of sync."
         return ""
 
     def situation(self) -> Situation:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ballast.core.wording import human_many
 from ballast.daemon import health
 from ballast.daemon.acting import act
 from ballast.daemon.books import read_books, show_run
@@ -121,7 +122,10 @@ class Service:
     def run_ended(self, result: RunResult) -> None:
         """Count a run, tell of it, and read the books again soon."""
         self.metrics.runs.labels(result.status).inc()
-        counts = f"{result.verified} moves verified, {result.elections_held} elections held, {result.failed} failed"
+        counts = (
+            f"{human_many(result.verified, 'move')} verified, "
+            f"{human_many(result.elections_held, 'election')} held, {result.failed} failed"
+        )
         well = result.status == "done"
         sentence = f"Run {result.run_id} ended: {result.status} ({counts})."
         self.scene.herald(News(reason="RunEnded" if well else "RunEndedOtherwise", sentence=sentence, warning=not well))

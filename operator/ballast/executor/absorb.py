@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ballast.core.cluster import UNKNOWN, TopicPartition
+from ballast.core.wording import human_many
 from ballast.executor.observation import Picture, target
 from ballast.executor.patience import marked, overdue
 from ballast.executor.relocation import between_dirs, stopped_on
@@ -104,7 +105,7 @@ def _submitted(m: MoveRun, look: _Look) -> MoveRun:
         return m
     if m.attempts < look.run.policy.max_attempts:
         return move_to(m, Stage.PLANNED, look.now, detail="The cluster did not show the move; it is submitted again.")
-    detail = f"{m.move.name} was submitted {m.attempts} times and the cluster never showed it."
+    detail = f"{m.move.name} was submitted {human_many(m.attempts, 'time')} and the cluster never showed it."
     return move_to(m, Stage.FAILED, look.now, outcome="not-taken", detail=detail)
 
 

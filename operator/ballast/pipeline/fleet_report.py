@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, Final
 
+from ballast.core.wording import human_bytes, human_percent
 from ballast.pipeline.scenarios import ADD_BROKERS, CHANGE_RF, GROW, LEVEL, LOSE_BROKER, LOSE_RACK
 
 Row = dict[str, Any]
@@ -39,7 +40,7 @@ def page(rows: Sequence[Row], *, made_at: str) -> str:
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f"<title>Kafka fleet</title><style>{_STYLE}</style><h1>Kafka fleet</h1>"
-        f"<p>{len(level)} clusters, {brokers:,} brokers, {partitions:,} partitions, {_bytes(total)} stored. "
+        f"<p>{len(level)} clusters, {brokers:,} brokers, {partitions:,} partitions, {human_bytes(total)} stored. "
         f"Made {escape(made_at)}.</p>{''.join(sections)}</html>"
     )
 
@@ -65,11 +66,11 @@ def _ranking(rows: list[Row]) -> str:
             _flag(r["under_min_isr"], "warn"),
             _times(r["worst_before"]),
             _times(r["leaders_before"]),
-            f"{r['imbalance']:.0%}",
+            f"{human_percent(r['imbalance'], 0)}",
             _days(r["days_to_full"]),
             f"{r['moves'] - r['reorders']:,}",
             f"{r['reorders']:,}",
-            _bytes(r["bytes_moved"]),
+            human_bytes(r["bytes_moved"]),
             _times(r["worst_after"]),
             _times(r["leaders_after"]),
             _status(r),
@@ -94,7 +95,7 @@ def _losses(rows: list[Row]) -> str:
             escape(f"{'broker' if r['scenario'] == LOSE_BROKER else 'rack'} {r['subject']}"),
             _flag(r["offline"], "bad"),
             _flag(r["under_min_isr"], "warn"),
-            _bytes(r["bytes_moved"]),
+            human_bytes(r["bytes_moved"]),
             _times(r["worst_after"]),
             _status(r),
         )
@@ -134,7 +135,7 @@ def _outlook(level: list[Row], grown: list[Row]) -> str:
                     (
                         f"{later['subject']} days",
                         _times(later["worst_before"]),
-                        _bytes(later["bytes_moved"]),
+                        human_bytes(later["bytes_moved"]),
                         _status(later),
                     )
                     if later
@@ -164,7 +165,7 @@ def _others(rows: list[Row]) -> str:
             escape(r["name"]),
             escape(words[r["scenario"]].format(r["subject"])),
             f"{r['moves']:,}",
-            _bytes(r["bytes_moved"]),
+            human_bytes(r["bytes_moved"]),
             _times(r["worst_after"]),
             _status(r),
         )
@@ -200,12 +201,3 @@ def _days(figure: float | None) -> str:
     if figure is None:
         return "-"
     return f'<span class="bad">{figure:.0f}</span>' if figure < QUARTER_DAYS / 3 else f"{figure:,.0f}"
-
-
-def _bytes(figure: float) -> str:
-    size = float(figure)
-    for unit in ("B", "KB", "MB", "GB", "TB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:,.1f} PB"

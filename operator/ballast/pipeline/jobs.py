@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F  # noqa: N812
 
+from ballast.core.wording import human_many
 from ballast.errors import UsageError
 from ballast.pipeline import transforms
 from ballast.pipeline.hours import HOUR_FORMAT, shifted, start_of
@@ -103,7 +104,7 @@ def _sentence(report: JobReport) -> str:
         return f"{report.job}: nothing new"
     first, last = report.touched[0], report.touched[-1]
     what = first if first == last else f"{first} … {last}"
-    return f"{report.job}: {report.rows} rows for {what} in {report.seconds:.1f} s"
+    return f"{report.job}: {human_many(report.rows, 'row')} for {what} in {report.seconds:.1f} s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ def _from_minutes(target: Table, fold: Callable[[DataFrame, list[str]], DataFram
         hours = _still_whole(touched_hours(new.hour, new.minute, there), there, policy)
         if not hours:
             return NOTHING
-        say(f"{target.name}: folding {len(hours)} hours")
+        say(f"{target.name}: folding {human_many(len(hours), 'hour')}")
         wanted = sorted({*hours, *(shifted(h, -1) for h in hours)})
         minutes = tables.read(SAMPLES_MINUTE, until).where(F.col("hour").isin(wanted))
         return _replace(tables, target, fold(minutes, list(hours)), _Task(until, hours, new.clusters))
@@ -164,7 +165,7 @@ def _load_day(tables: SparkTables, _: PipelinePolicy, say: Say) -> Done:
     dates = tuple(sorted({hour[:10] for hour in news.parts}))
     if not dates:
         return NOTHING
-    say(f"load_day: folding {len(dates)} days")
+    say(f"load_day: folding {human_many(len(dates), 'day')}")
     whole = [f"{date}T{hour:02d}" for date in dates for hour in range(24)]
     hours = tables.read(LOAD_HOUR, until).where(F.col("hour").isin(whole))
     return _replace(tables, LOAD_DAY, transforms.load_day(hours), _Task(until, dates, news.clusters))
@@ -179,7 +180,7 @@ def _load_model(tables: SparkTables, policy: PipelinePolicy, say: Say) -> Done:
         return NOTHING
     newest = tables.log.parts(LOAD_DAY, until)[-1]
     oldest = (start_of(newest) - timedelta(days=policy.window_days - 1)).strftime("%Y-%m-%d")
-    say(f"load_model: folding {len(news.clusters)} clusters from {oldest} to {newest}")
+    say(f"load_model: folding {human_many(len(news.clusters), 'cluster')} from {oldest} to {newest}")
     days = tables.read(LOAD_DAY, until).where(F.col("cluster").isin(list(news.clusters)) & (F.col("date") >= oldest))
     return _replace(tables, LOAD_MODEL, transforms.load_model(days), _Task(until, news.clusters, news.clusters))
 
@@ -191,7 +192,7 @@ def _disk_outlook(tables: SparkTables, policy: PipelinePolicy, say: Say) -> Done
     until, news = gained[1], tables.log.news(DISK_HOUR, *gained)
     if not news.clusters:
         return NOTHING
-    say(f"disk_outlook: folding {len(news.clusters)} clusters")
+    say(f"disk_outlook: folding {human_many(len(news.clusters), 'cluster')}")
     oldest = shifted(tables.log.parts(DISK_HOUR, until)[-1], -24 * policy.window_days)
     named = F.col("cluster").isin(list(news.clusters))
     disks = tables.read(DISK_HOUR, until).where(named & (F.col("hour") > oldest))

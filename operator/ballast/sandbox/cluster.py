@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Self
 
+from ballast.core.wording import human_many
 from ballast.errors import BallastError, Unavailable, UsageError
 from ballast.sandbox import layout
 from ballast.sandbox.folders import clusters_root, has_keeper, sweep
@@ -82,7 +83,7 @@ class Sandbox:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         try:
-            say(f"starting {spec.brokers} brokers of Kafka {spec.kafka_version} ({spec.mode})")
+            say(f"starting {human_many(spec.brokers, 'broker')} of Kafka {spec.kafka_version} ({spec.mode})")
             sandbox.start_all()
             if not owned:
                 sandbox.keeper.disown()

@@ -15,6 +15,7 @@ import yaml
 
 from ballast.adapters.load_model import read_load_model
 from ballast.core.cluster import ClusterState
+from ballast.core.wording import human_many
 from ballast.errors import BallastError, UsageError
 from ballast.pipeline.fleet_rows import Member, Traffic
 from ballast.pipeline.fleet_store import append_snapshots
@@ -95,7 +96,9 @@ def collect(
         except BallastError as failure:
             say(f"{entry.name}: {failure}")
             return failure
-        say(f"{entry.name}: {len(state.brokers)} brokers, {len(state.partitions)} partitions")
+        say(
+            f"{entry.name}: {human_many(len(state.brokers), 'broker')}, {human_many(len(state.partitions), 'partition')}"
+        )
         return Member(entry.name, state, traffic_of(state, store))
 
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="collect") as pool:

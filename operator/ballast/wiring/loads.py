@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ballast.adapters.load_model import ModelColumns, read_load_model
 from ballast.core.cluster import ClusterState, Ints
 from ballast.core.planner import Loads
+from ballast.core.wording import human_percent
 
 Figures = npt.NDArray[np.float64]
 Measure = Literal["mean", "p95", "peak"]
@@ -97,7 +98,7 @@ def _sentences(
     covered = float(np.mean(model.figures["coverage"][rows[found]])) if found.any() else 0.0
     basis = (
         f"Traffic is the {_WORDS[policy.measure]} from {model.since} to {model.as_of} UTC; "
-        f"the model is {age_h:.0f} h old and covers {covered:.0%} of the minutes of "
+        f"the model is {age_h:.0f} h old and covers {human_percent(covered, 0)} of the minutes of "
         f"{int(found.sum())} of {len(state.partitions)} partitions."
     )
     said = [basis]

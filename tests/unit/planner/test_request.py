@@ -104,7 +104,7 @@ def test_a_saved_plan_is_made_again_for_the_cluster_as_it_is(capsys: pytest.Capt
     assert again.fingerprint != saved.fingerprint
     assert again.request == saved.request
     said = capsys.readouterr().err
-    assert "Planned again (decommission 1): 1 moves instead of 2" in said
+    assert "Planned again (decommission 1): 1 move instead of 2" in said
     assert f"no longer: {made.moves[0].name}" in said
 
 

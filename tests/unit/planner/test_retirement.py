@@ -59,7 +59,7 @@ def test_what_cannot_go_is_named() -> None:
     """Three replicas on three brokers leave nowhere to go."""
     step = next_step(cluster((1, 2, 4), brokers=2), FOUR, leadership=False)
     assert step.phase is Phase.STUCK
-    assert "still holds 1 partitions that cannot go: t-0" in step.sentence
+    assert "still holds 1 partition that cannot go: t-0" in step.sentence
 
 
 def test_a_move_in_flight_is_waited_for() -> None:

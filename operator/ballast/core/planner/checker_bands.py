@@ -22,6 +22,7 @@ from ballast.core.planner.goals import Resource, resources
 from ballast.core.planner.intents import Expand, Intent, Leaders, Level
 from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.policy import PlannerPolicy
+from ballast.core.wording import human_percent
 
 Floats = npt.NDArray[np.float64]
 
@@ -189,7 +190,7 @@ def _bands(
             b = int(outside[0])
             away = sums[b] / share[b] - 1 if share[b] else float("inf")
             side = "over" if away > 0 else "under"
-            text = f"ends {abs(away):.1%} {side} its share of {r.label}, and the plan does not admit it"
+            text = f"ends {human_percent(abs(away))} {side} its share of {r.label}, and the plan does not admit it"
             found.append(Finding("band", f"broker {state.brokers[b].id}", text))
     if not found and worse > WORSE and not _forced(state, plan, members):
         found.append(

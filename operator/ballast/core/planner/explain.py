@@ -10,6 +10,7 @@ from ballast.core.planner.intents import Intent
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.rules import Setup, judge
+from ballast.core.wording import human_many
 from ballast.errors import UsageError
 
 
@@ -47,7 +48,9 @@ def why_not(
     setup = Setup.of(state, intent, loads, policy)
     gets = [m for m in plan.moves if broker in m.adding]
     gives = [m for m in plan.moves if broker in m.removing]
-    lines = [f"Broker {broker} gets {len(gets)} replicas and gives {len(gives)}: {_standing(plan, broker)}."]
+    lines = [
+        f"Broker {broker} gets {human_many(len(gets), 'replica')} and gives {len(gives)}: {_standing(plan, broker)}."
+    ]
     closed = setup.scope.why_closed.get(state.broker_index[broker])
     if closed:
         lines.append(f"  It takes no replica: {closed}.")
@@ -96,7 +99,9 @@ def _standing(plan: Plan, broker: int) -> str:
         share = figures["share"][r["name"]]
         if share:
             before, after = (figures[side][r["name"]] / share - 1 for side in ("before", "after"))
-            told.append((abs(before), f"{r['label']} {before:+.0%} of its share before, {after:+.0%} after"))
+            told.append(
+                (abs(before), f"{r['label']} {before * 100:+.0f} % of its share before, {after * 100:+.0f} % after")
+            )
     if not told:
         return "it has no share of the load"
     return "; ".join(text for _, text in sorted(told, key=lambda pair: -pair[0])[:3])

@@ -20,6 +20,7 @@ from ballast.core.planner.intents import (
 )
 from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.problem import Problem
+from ballast.core.wording import human_many, human_percent
 
 REPAIRS = ("dead-broker", "decommission", "evacuate", "draining", "swap", "racks", "replication-factor")
 """Reasons that come before any wish for level."""
@@ -149,7 +150,7 @@ class _Forced:
         if isinstance(intent, Demote) and not gone and not come:
             return Reason("demote", f"broker {brokers[old[0]].id} is to lead nothing")
         if isinstance(intent, ChangeReplicationFactor) and len(gone) != len(come):
-            return Reason("replication-factor", f"from {len(old)} to {intent.to} replicas")
+            return Reason("replication-factor", f"from {len(old)} to {human_many(intent.to, 'replica')}")
         leaving = [b for b in gone if self.leave[b]]
         if leaving:
             return self._leaving(leaving[0])
@@ -212,7 +213,9 @@ def _wish(state: ClusterState, problem: Problem, off: npt.NDArray[np.float64], b
         return Reason("make-room", "it makes room for other moves")
     r, figure = problem.resources[k], float(off[broker, k])
     side = "over" if figure > 0 else "under"
-    return Reason(r.name, f"broker {state.brokers[broker].id} is {abs(figure):.0%} {side} its share of {r.label}")
+    return Reason(
+        r.name, f"broker {state.brokers[broker].id} is {human_percent(abs(figure), 0)} {side} its share of {r.label}"
+    )
 
 
 def _off(problem: Problem, before: Ints) -> npt.NDArray[np.float64]:

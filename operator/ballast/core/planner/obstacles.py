@@ -12,6 +12,7 @@ from ballast.core.planner.intents import Intent, Leaders, Level
 from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem import Problem
+from ballast.core.wording import human_percent
 
 MOST: Final = 20
 """Obstacles of one kind that are listed; the rest are counted."""
@@ -100,8 +101,8 @@ def _bands(
             away = (float(after[worst, k]) - share) / share if share else 0.0
             names = ", ".join(str(state.brokers[b].id) for b in off[:8].tolist()) + (", …" if len(off) > 8 else "")
             detail = (
-                f"{len(off)} of {int(problem.scope.shares.sum())} brokers stay outside ±{policy.band_of(r.name):.0%} "
-                f"({names}); the furthest, broker {state.brokers[worst].id}, is {abs(away):.1%} "
+                f"{len(off)} of {int(problem.scope.shares.sum())} brokers stay outside ±{human_percent(policy.band_of(r.name), 0)} "
+                f"({names}); the furthest, broker {state.brokers[worst].id}, is {human_percent(abs(away))} "
                 f"{'over' if away > 0 else 'under'} its share"
             )
             cause, remedy = _cause(state, intent, problem, policy, k, worst, spent)
@@ -129,7 +130,7 @@ def _cause(  # noqa: PLR0911 — a table of causes, the likeliest first
     if not r.counted and len(r.lead) and float(r.lead[largest]) > width:
         share = float(r.lead[largest]) / max(float(problem.share[worst, k]), 1.0)
         return (
-            f"one replica of {state.name(largest)} alone is {share:.0%} of a broker's share",
+            f"one replica of {state.name(largest)} alone is {human_percent(share, 0)} of a broker's share",
             f"Give topic {state.name(largest).topic} more partitions, or a wider band for {r.label}.",
         )
     if not intent.selection.is_everything:
@@ -159,7 +160,7 @@ def _uneven(state: ClusterState, problem: Problem, policy: PlannerPolicy, k: int
         Obstacle(
             "racks-of-unlike-size",
             f"rack {b.rack}",
-            f"each partition needs a rack for every replica, so broker {b.id} must carry {share:.0%} of an even share",
+            f"each partition needs a rack for every replica, so broker {b.id} must carry {human_percent(share, 0)} of an even share",
             "Give every rack the same capacity, or use more racks than replicas.",
         )
     ]

@@ -11,6 +11,7 @@ from html import escape
 from typing import Any, Final
 
 from ballast.core.plan import Plan
+from ballast.core.wording import human_bytes, human_many, human_percent
 
 MOVES_SHOWN: Final = 1000
 FLOWS_SHOWN: Final = 24
@@ -65,20 +66,11 @@ def _text(value: object) -> str:
     return escape(str(value))
 
 
-def _bytes(figure: float) -> str:
-    size = float(figure)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.2f} TiB"
-
-
 def _figure(value: float, unit: str) -> str:
     if unit == "cpu":
         return f"{value / 1e6:.1f} %"
     if unit:
-        return _bytes(value) + ("/s" if unit == "bytes/s" else "")
+        return human_bytes(value) + ("/s" if unit == "bytes/s" else "")
     return f"{value:,.0f}"
 
 
@@ -93,16 +85,16 @@ def _facts(plan: Plan, rate: int) -> str:
     busiest = max((b["bytes_in"] for b in s.get("brokers", [])), default=0)
     facts = [
         (plan.status.replace("-", " "), "status"),
-        (_bytes(plan.bytes_moved), "to copy"),
+        (human_bytes(plan.bytes_moved), "to copy"),
         (f"{s.get('replica_moves', 0):,}", "replicas"),
         (f"{s.get('reorders', 0):,}", "free reorders"),
         (f"{len(plan.elections):,}", "elections"),
     ]
     if plan.bytes_moved:
-        facts.append((_time(busiest / rate), f"at {_bytes(rate)}/s into each broker"))
+        facts.append((_time(busiest / rate), f"at {human_bytes(rate)}/s into each broker"))
     if plan.bound_bytes:
         over = plan.bytes_moved / plan.bound_bytes - 1
-        facts.append((f"{over:.1%}", f"above the proven least, {_bytes(plan.bound_bytes)}"))
+        facts.append((human_percent(over), f"above the proven least, {human_bytes(plan.bound_bytes)}"))
     cells = "".join(f"<div><b>{_text(value)}</b><span class='soft'>{_text(name)}</span></div>" for value, name in facts)
     return f'<section class="facts">{cells}</section>'
 
@@ -121,9 +113,9 @@ def _resources(resources: list[dict[str, Any]]) -> str:
     if not resources:
         return ""
     rows = "".join(
-        f"<tr><td>{_text(r['label'])}</td><td class=n>±{r['band']:.0%}</td>"
+        f"<tr><td>{_text(r['label'])}</td><td class=n>±{human_percent(r['band'], 0)}</td>"
         + "".join(
-            f"<td class=n>{r[side]['least']:.1%} … {r[side]['most']:.1%}</td><td class=n>{r[side]['outside']}</td>"
+            f"<td class=n>{human_percent(r[side]['least'])} … {human_percent(r[side]['most'])}</td><td class=n>{r[side]['outside']}</td>"
             for side in ("before", "after")
         )
         + "</tr>"
@@ -208,7 +200,7 @@ def _flows(plan: Plan) -> str:
         parts.append(
             f'<text x="0" y="{y + 10}">{source} → {target}</text><rect class="new" x="96" y="{y}" '
             f'width="{BAR_WIDTH * size / most:.1f}" height="12"/><text x="{104 + BAR_WIDTH * size / most:.0f}" '
-            f'y="{y + 10}">{_bytes(size)}, {count:,} replicas</text>'
+            f'y="{y + 10}">{human_bytes(size)}, {human_many(count, "replica")}</text>'
         )
     more = f"<p class='soft'>and {len(flows) - len(ranked)} smaller ones</p>" if len(flows) > len(ranked) else ""
     return (
@@ -231,7 +223,7 @@ def _order(plan: Plan, rate: int) -> str:
     path = " ".join(f"{40 + 600 * x:.1f},{10 + 140 * (1 - y):.1f}" for x, y in points)
     return (
         "<h2>Order</h2><p class='soft'>Reorders first, since they are free; then repairs; then what relieves the worst "
-        f"brokers most. One copy after another at {_bytes(rate)}/s would take {_time(total / rate)}.</p>"
+        f"brokers most. One copy after another at {human_bytes(rate)}/s would take {_time(total / rate)}.</p>"
         '<svg viewBox="0 0 660 175" width="660" role="img" aria-label="Bytes left by move">'
         '<line class="axis" x1="40" x2="640" y1="150" y2="150"/><line class="axis" x1="40" x2="40" y1="10" y2="150"/>'
         f'<polyline class="step" points="{path}"/><text x="0" y="16">all left</text><text x="0" y="150">none</text>'
@@ -244,7 +236,7 @@ def _moves(plan: Plan) -> str:
         return ""
     rows = "".join(
         f"<tr><td>{_text(m.name)}</td><td>{', '.join(map(str, m.old))}</td><td>{', '.join(map(str, m.new))}</td>"
-        f"<td class=n>{_bytes(m.bytes_moved) if m.adding else 'free'}</td><td>{_text(m.reason.detail or m.reason.code)}</td></tr>"
+        f"<td class=n>{human_bytes(m.bytes_moved) if m.adding else 'free'}</td><td>{_text(m.reason.detail or m.reason.code)}</td></tr>"
         for m in plan.moves[:MOVES_SHOWN]
     )
     more = len(plan.moves) - MOVES_SHOWN

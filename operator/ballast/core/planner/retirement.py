@@ -14,6 +14,7 @@ import numpy as np
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
 from ballast.core.planner import Decommission, Demote, Loads, PlannerPolicy, plan
+from ballast.core.wording import human_many
 
 
 class Phase(Enum):
@@ -53,7 +54,9 @@ def next_step(
     demoted = plan(state, Demote(brokers=brokers), loads=loads, policy=policy)
     if leadership and not demoted.is_empty:
         count = len({*(m.name for m in demoted.moves), *demoted.elections})
-        return Step(Phase.LEADERSHIP, f"{named}: leadership of {count:,} partitions goes to others (free).", demoted)
+        return Step(
+            Phase.LEADERSHIP, f"{named}: leadership of {human_many(count, 'partition')} goes to others (free).", demoted
+        )
     emptied = plan(state, Decommission(brokers=brokers), loads=loads, policy=policy)
     if emptied.moves:
         return Step(Phase.DATA, f"{named}: {len(emptied.moves):,} replicas go to others.", emptied)
@@ -63,7 +66,7 @@ def next_step(
     if held:
         first = emptied.obstacles[0] if emptied.obstacles else None
         why = f": {first.subject}: {first.detail}" if first is not None else ""
-        return Step(Phase.STUCK, f"{named} still holds {held:,} partitions that cannot go{why}.", emptied)
+        return Step(Phase.STUCK, f"{named} still holds {human_many(held, 'partition')} that cannot go{why}.", emptied)
     return Step(
         Phase.SAFE, f"{named} holds no replica and leads nothing: it can be stopped safely.{_besides(state, brokers)}"
     )

@@ -18,6 +18,7 @@ from ballast.core.planner.intents import Intent
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.scope import Scope, scope_of
+from ballast.core.wording import human_percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,9 @@ def disk_room(setup: Setup, row: int, broker: int) -> Verdict | None:
     more = int(setup.held[at]) + int(setup.loads.size_bytes[row])
     if capacity <= 0 or more <= capacity * setup.policy.disk_limit:
         return None
-    return Verdict("disk-room", "pair", f"the disk of broker {broker} would be {more / capacity:.0%} full")
+    return Verdict(
+        "disk-room", "pair", f"the disk of broker {broker} would be {human_percent(more / capacity, 0)} full"
+    )
 
 
 RULES: Final[tuple[Rule, ...]] = (partition_open, broker_open, no_twin, rack_free, disk_room)

@@ -31,14 +31,16 @@ function draw(id, data, make) {
 
 const count = (n) => n.toLocaleString("en");
 const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
-const percent = (share) => `${(share * 100).toLocaleString("en", { maximumFractionDigits: 1 })} %`;
+/** Figures are written as Ballast's commands write them: one decimal, a space before the sign. */
+const decimal = (n, digits = 1) => n.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+const percent = (share) => `${decimal(share * 100)} %`;
 
 function bytes(n) {
   if (n === null || n === undefined) return "unknown";
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
   let at = 0;
   while (Math.abs(n) >= 1024 && at < units.length - 1) { n /= 1024; at += 1; }
-  return `${n.toLocaleString("en", { maximumFractionDigits: n < 10 && at ? 1 : 0 })} ${units[at]}`;
+  return `${decimal(n, at ? 1 : 0)} ${units[at]}`;
 }
 
 function span(seconds) {

@@ -1,0 +1,51 @@
+"""How figures are written for people, wherever they are read: in a sentence of the log, a table, a report.
+
+One form for each kind of figure: ``1.5 KiB``, ``12.3 %`` with a space, ``1 move`` and ``2 moves``, ``1,234``.  What is not known is
+a question mark and never a zero.  The page writes the same forms in its own language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+UNKNOWN_TEXT: Final = "?"
+"""Stands for every figure that the cluster did not give; never a zero."""
+
+
+def human_count(figure: int) -> str:
+    """``1234567`` as ``1,234,567``."""
+    return UNKNOWN_TEXT if figure < 0 else f"{figure:,}"
+
+
+def human_many(count: int, noun: str) -> str:
+    """``1`` and ``move`` as ``1 move``, ``1234`` as ``1,234 moves``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def human_bytes(figure: float) -> str:
+    """``1536`` as ``1.5 KiB``; powers of 1,024."""
+    if figure < 0:
+        return UNKNOWN_TEXT
+    size = float(figure)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} PiB"
+
+
+def human_percent(share: float, digits: int = 1) -> str:
+    """``0.1234`` as ``12.3 %``."""
+    return f"{share * 100:.{digits}f} %"
+
+
+def human_names(names: Sequence[object], limit: int = 5) -> str:
+    """The first few, and how many more there are."""
+    shown = ", ".join(str(n) for n in names[:limit])
+    return shown + (f" and {len(names) - limit:,} more" if len(names) > limit else "")
+
+
+def human_brokers(ids: Sequence[int], limit: int = 5) -> str:
+    """``[3]`` as ``broker 3``, ``[3, 4]`` as ``brokers 3, 4``."""
+    return f"broker{'' if len(ids) == 1 else 's'} {human_names(ids, limit)}"
