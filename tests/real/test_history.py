@@ -56,8 +56,8 @@ def test_a_fleet_is_collected_from_real_brokers_and_one_that_is_away_is_named(
         f"  - {{name: away, bootstrap_server: '127.0.0.1:{closed_port()}'}}\n"
     )
     code, out, err = ballast("fleet", "collect", str(fleet), "--store", store, "--timeout", "20")
-    assert (code, out) == (7, "1 clusters collected.\n"), err
-    assert "1 clusters did not answer: away." in err
+    assert (code, out) == (7, "1 cluster collected.\n"), err
+    assert "1 cluster did not answer: away." in err
     rows = DeltaTable(table_url(store, FLEET_SNAPSHOT.name)).to_pyarrow_table()
     (batch,) = rows.combine_chunks().to_batches()
     member = from_row(batch, 0)
