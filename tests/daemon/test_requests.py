@@ -21,16 +21,12 @@ from ballast.daemon.policy import DaemonPolicy, Mode
 from ballast.daemon.requests import Inbox, answer, answer_requests, submit
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import Board, Role, RunView
+from ballast.errors import Unavailable
 from ballast.executor.driver import Driver
 from ballast.executor.policy import ExecutionPolicy
-from ballast.errors import LockHeld, Unavailable
-from ballast.executor.records import load_runs
-from ballast.executor.run import Now
-from ballast.ports.journal import Record, Request
-from ballast.errors import Unavailable
 from ballast.executor.records import dump_run, load_runs
 from ballast.executor.run import Now, new_run
-from ballast.ports.journal import Request
+from ballast.ports.journal import Record, Request
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
 from ballast.sim.journal import JournalStore, MemoryJournal
