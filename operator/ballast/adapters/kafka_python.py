@@ -243,6 +243,9 @@ class Wire:
         return (retry or self._retry).call(what, once, recover=lambda: self.reconnect(used))
 
     def _connected(self) -> _Link:
+        if self._security.tokens is not None:
+            # Renewed here where that is due: on the serving thread, every broker's answer would wait for the token endpoint.
+            self._security.tokens.token()
         with self._lock:
             if self._closed:
                 raise Unavailable("The connection to the cluster was closed.")

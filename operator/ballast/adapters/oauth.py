@@ -1,12 +1,17 @@
 """Tokens for SASL/OAUTHBEARER: fetched with client credentials, read from a file, or unsecured for tests.
 
-One source serves every client, so that a token is fetched once and renewed before it expires.
+One source serves every client, so that a token is fetched once and renewed before it expires.  The client secret leaves this
+module towards the token endpoint and nowhere else: no client library is given it, and no answer of the endpoint is repeated
+beyond the error codes of the standard.
 """
 
 from __future__ import annotations
 
 import base64
+import http.client
 import json
+import logging
+import math
 import ssl
 import threading
 import time
@@ -14,15 +19,33 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ballast.errors import AuthenticationFailed, Unavailable, UsageError
+from ballast.errors import AuthenticationFailed, BallastError, Unavailable, UsageError
+
+log: Final = logging.getLogger(__name__)
 
 RENEW_AT_SHARE: Final = 0.8
 """A token is replaced when this share of its life is over, as Kafka's own client does."""
+TRY_AGAIN_AT_SHARE: Final = 0.25
+"""Where a token cannot be replaced yet, it is tried again after this share of what is left of its life."""
 _ASSUMED_LIFE_S: Final = 300.0
+_MOST_BYTES: Final = 1 << 20
+_MANY_REQUESTS: Final = 429
+_ERROR_CODES: Final = frozenset(
+    {
+        "invalid_request",
+        "invalid_client",
+        "invalid_grant",
+        "unauthorized_client",
+        "unsupported_grant_type",
+        "invalid_scope",
+    }
+)
+"""What a token endpoint may answer (RFC 6749, 5.2); other text of it is not repeated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +66,37 @@ class TokenSource:
         self._token: Token | None = None
         self._renew_at_s = 0.0
 
+    @property
+    def held(self) -> Token | None:
+        """The token that was handed out last; never waits."""
+        return self._token
+
     def token(self) -> Token:
         """A token that is valid at this moment; raises ``AuthenticationFailed`` or ``Unavailable``."""
         with self._lock:
-            now = self._now()
-            if self._token is None or now >= self._renew_at_s:
-                self._token = self._fetch()
-                self._renew_at_s = now + (self._token.expires_at_s - now) * RENEW_AT_SHARE
+            if self._token is None or self._now() >= self._renew_at_s:
+                self._token = self._renewed(self._token)
             return self._token
+
+    def _renewed(self, old: Token | None) -> Token:
+        try:
+            fresh = self._fetch()
+        except BallastError as failure:
+            left_s = old.expires_at_s - self._now() if old is not None else 0.0
+            if old is None or left_s <= 0:
+                raise
+            # An outage of the token endpoint that is shorter than the token's life interrupts nothing.
+            self._renew_at_s = self._now() + left_s * TRY_AGAIN_AT_SHARE
+            log.warning("the OAuth token is not renewed yet and ends in %.0f s: %s", left_s, failure)
+            return old
+        life_s = fresh.expires_at_s - self._now()
+        if life_s <= 0:
+            raise AuthenticationFailed(
+                "The OAuth token that we were given has ended already.",
+                hint="Compare this machine's clock with the issuer's; a token file must be renewed by whoever writes it.",
+            )
+        self._renew_at_s = self._now() + life_s * RENEW_AT_SHARE
+        return fresh
 
 
 def unsecured_token(claims: dict[str, str], *, life_s: float = 3600.0, now: Callable[[], float] = time.time) -> Token:
@@ -72,49 +118,152 @@ def token_from_file(path: Path) -> Token:
     return Token(value, _expiry(value))
 
 
+class _NoOtherPlace(urllib.request.HTTPRedirectHandler):
+    """Goes nowhere else: the request carries the secret, and urllib would carry it along."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Leave the redirect as the error that it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """The OAuth 2 client-credentials grant."""
+    """The OAuth 2 client-credentials grant; raises ``UsageError`` where the endpoint is no address of one."""
 
     endpoint: str
     client_id: str
     client_secret: str = field(repr=False)
     scope: str | None = None
     timeout_s: float = 10.0
+    """For the whole of a fetch, the resolving of the name and a slow answer included."""
+    url_encoded: bool = False
+    """Encode id and secret before they are joined (RFC 6749, 2.3.1), which some providers insist on and others refuse."""
     tls: ssl.SSLContext | None = None
 
-    def fetch(self) -> Token:
-        """Ask the token endpoint once."""
-        if urllib.parse.urlsplit(self.endpoint).scheme not in {"http", "https"}:
+    def __post_init__(self) -> None:
+        try:
+            parts = urllib.parse.urlsplit(self.endpoint)
+            usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable or any(c.isspace() or not c.isprintable() for c in self.endpoint):
             raise UsageError(
-                "sasl.oauthbearer.token.endpoint.url is neither http(s) nor file.",
-                hint="Give the token endpoint's full URL.",
+                "sasl.oauthbearer.token.endpoint.url is neither an http(s) address nor a file.",
+                hint="Write https://HOST[:PORT]/PATH of the token endpoint, or file:///PATH of a token.",
             )
+
+    @property
+    def place(self) -> str:
+        """The endpoint for messages: without a user, a password or a query that may stand in it."""
+        parts = urllib.parse.urlsplit(self.endpoint)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+    def fetch(self) -> Token:
+        """Ask the token endpoint once; never waits longer than ``timeout_s``."""
+        answer: Future[Token] = Future()
+
+        def ask() -> None:
+            try:
+                answer.set_result(self._ask())
+            except BaseException as failure:  # noqa: BLE001 — it is raised where the answer is waited for
+                answer.set_exception(failure)
+
+        # Neither resolving a name nor an answer that comes byte by byte has a time limit of its own.
+        threading.Thread(target=ask, daemon=True, name="oauth-token").start()
+        try:
+            return answer.result(self.timeout_s)
+        except TimeoutError:
+            raise self._silent(f"within {self.timeout_s:g} s") from None
+
+    def _ask(self) -> Token:
+        handlers: list[urllib.request.BaseHandler] = [_NoOtherPlace()]
+        if self.tls is not None:
+            handlers.append(urllib.request.HTTPSHandler(context=self.tls))
+        try:
+            with urllib.request.build_opener(*handlers).open(self._request(), timeout=self.timeout_s) as response:
+                answer = response.read(_MOST_BYTES)
+                if response.length and len(answer) < _MOST_BYTES:
+                    raise http.client.IncompleteRead(answer, response.length)
+        except urllib.error.HTTPError as failure:
+            with failure:
+                raise self._refused(failure) from None
+        except (OSError, http.client.HTTPException) as failure:
+            raise self._unreachable(failure) from None
+        return self._token(_document(answer))
+
+    def _request(self) -> urllib.request.Request:
         form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
-        credentials = base64.b64encode(f"{self.client_id}:{self.client_secret}".encode()).decode()
-        request = urllib.request.Request(  # noqa: S310 — the scheme was checked above
+        who = (self.client_id, self.client_secret)
+        joined = ":".join(urllib.parse.quote_plus(word) if self.url_encoded else word for word in who)
+        return urllib.request.Request(  # noqa: S310 — the scheme was checked when this was made
             self.endpoint,
             data=urllib.parse.urlencode(form).encode(),
-            headers={"Authorization": f"Basic {credentials}", "Accept": "application/json"},
+            headers={
+                "Authorization": f"Basic {base64.b64encode(joined.encode()).decode()}",
+                "Accept": "application/json",
+            },
         )
-        try:
-            with urllib.request.urlopen(request, timeout=self.timeout_s, context=self.tls) as answer:  # noqa: S310
-                body = json.load(answer)
-        except urllib.error.HTTPError as failure:
+
+    def _token(self, document: dict[str, Any]) -> Token:
+        value = document.get("access_token")
+        if not isinstance(value, str) or not value:
             raise AuthenticationFailed(
-                f"The token endpoint refused the client credentials with HTTP {failure.code}.",
-                hint="Check clientId, clientSecret and scope in sasl.jaas.config.",
-            ) from None
-        except (OSError, ValueError) as failure:
-            raise Unavailable(
-                f"The token endpoint did not answer: {type(failure).__name__}.",
-                hint="Check sasl.oauthbearer.token.endpoint.url and the network.",
-            ) from None
-        value = body.get("access_token") if isinstance(body, dict) else None
-        if not isinstance(value, str):
-            raise AuthenticationFailed("The token endpoint answered without an access_token.")
-        life = body.get("expires_in")
-        return Token(value, time.time() + float(life) if isinstance(life, int | float) else _expiry(value))
+                f"The token endpoint {self.place} answered without an access_token.",
+                hint="Check that sasl.oauthbearer.token.endpoint.url is the token endpoint's own address.",
+            )
+        life = document.get("expires_in")
+        if isinstance(life, int | float) and math.isfinite(life):
+            return Token(value, time.time() + life)
+        return Token(value, _expiry(value))
+
+    def _refused(self, failure: urllib.error.HTTPError) -> BallastError:
+        """What an HTTP status other than success means."""
+        status = failure.code
+        if status >= 500 or status == _MANY_REQUESTS:
+            return Unavailable(
+                f"The token endpoint {self.place} answered HTTP {status}.",
+                hint="It is in trouble or busy: try again, or ask those who run it.",
+            )
+        if status < 400:
+            return AuthenticationFailed(
+                f"The token endpoint {self.place} sends us to another address (HTTP {status}).",
+                hint="Set sasl.oauthbearer.token.endpoint.url to that address: the secret is shown to no other.",
+            )
+        try:
+            code = _document(failure.read(_MOST_BYTES)).get("error")
+        except (OSError, http.client.HTTPException):
+            code = None
+        said = f", {code}" if code in _ERROR_CODES else ""
+        return AuthenticationFailed(
+            f"The token endpoint {self.place} did not accept the client {self.client_id} (HTTP {status}{said}).",
+            hint="Check the client id, the client secret, the scope and sasl.oauthbearer.token.endpoint.url.",
+        )
+
+    def _unreachable(self, failure: Exception) -> BallastError:
+        """No answer at all, or none of a web server."""
+        cause = failure.reason if isinstance(failure, urllib.error.URLError) else failure
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return AuthenticationFailed(
+                f"The certificate of the token endpoint {self.place} is not trusted: {cause.verify_message}.",
+                hint="Set ssl.truststore.location to the certificate authority's PEM file.",
+            )
+        return self._silent(
+            f"({cause.strerror if isinstance(cause, OSError) and cause.strerror else type(cause).__name__})"
+        )
+
+    def _silent(self, how: str) -> Unavailable:
+        return Unavailable(
+            f"The token endpoint {self.place} did not answer {how}.",
+            hint="Check sasl.oauthbearer.token.endpoint.url and the network.",
+        )
+
+
+def _document(answer: bytes) -> dict[str, Any]:
+    """A JSON object; empty where the answer is something else."""
+    try:
+        found = json.loads(answer)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _encode(value: dict[str, Any]) -> str:
@@ -125,6 +274,7 @@ def _expiry(token: str) -> float:
     """The ``exp`` claim of a JSON web token, else a short life from now."""
     try:
         body = token.split(".")[1]
-        return float(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))["exp"])
+        end = float(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))["exp"])
     except (IndexError, ValueError, KeyError, TypeError):
-        return time.time() + _ASSUMED_LIFE_S
+        end = math.nan
+    return end if math.isfinite(end) else time.time() + _ASSUMED_LIFE_S

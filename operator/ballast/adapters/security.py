@@ -27,6 +27,7 @@ ENVIRONMENT_PREFIX: Final = "BALLAST_KAFKA_"
 """``BALLAST_KAFKA_SASL_JAAS_CONFIG`` is the property ``sasl.jaas.config``."""
 
 _HIDDEN: Final = "********"
+_CREDENTIALS: Final = "sasl.oauthbearer.client.credentials.client"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +139,8 @@ class Security:
 
     def redact(self, text: str) -> str:
         """The text without any of our secrets, for messages that a client library wrote."""
-        secrets = [self.password, self.key_password]
+        token = self.tokens.held if self.tokens is not None else None
+        secrets = [self.password, self.key_password, token.value if token is not None else None]
         if self.zookeeper is not None:
             secrets += [self.zookeeper.password, self.zookeeper.key_password]
         for secret in filter(None, secrets):
@@ -200,26 +202,32 @@ def _token_fetcher(properties: Mapping[str, str], jaas: JaasEntry | None) -> Cal
     claims = {k[len(unsecured) :]: v for k, v in options.items() if k.startswith(unsecured)}
     if claims:
         return lambda: unsecured_token(claims)
-    endpoint = properties.get("sasl.oauthbearer.token.endpoint.url", "")
-    url = urlsplit(endpoint)
-    if url.scheme == "file":
-        path = Path(unquote(url.path))
+    endpoint = properties.get("sasl.oauthbearer.token.endpoint.url", "").strip()
+    scheme = endpoint.partition(":")[0].lower()
+    if scheme == "file":
+        path = Path(unquote(urlsplit(endpoint).path))
         return lambda: token_from_file(path)
-    client_id = options.get("clientId") or properties.get("sasl.oauthbearer.client.id") or ""
-    secret = options.get("clientSecret") or properties.get("sasl.oauthbearer.client.secret") or ""
-    if not endpoint or not client_id:
+    client_id = _first(properties, f"{_CREDENTIALS}.id", options.get("clientId"), "sasl.oauthbearer.client.id")
+    secret = _first(properties, f"{_CREDENTIALS}.secret", options.get("clientSecret"), "sasl.oauthbearer.client.secret")
+    if not endpoint or not client_id or not secret:
         raise UsageError(
-            "The client properties ask for OAUTHBEARER but do not say where the token comes from.",
-            hint="Set sasl.oauthbearer.token.endpoint.url and clientId, clientSecret in sasl.jaas.config.",
+            "The client properties ask for OAUTHBEARER but do not say where the token comes from, or who asks for it.",
+            hint=f"Set sasl.oauthbearer.token.endpoint.url, {_CREDENTIALS}.id and {_CREDENTIALS}.secret.",
         )
-    scope = options.get("scope") or properties.get("sasl.oauthbearer.scope")
+    scope = properties.get("sasl.oauthbearer.scope") or options.get("scope")
+    url_encoded = properties.get("sasl.oauthbearer.header.urlencode", "false").strip().lower() == "true"
     trusted = _pem(properties, "ssl.truststore", "ssl.ca", "trusted certificates")
     tls = (
         client_context(trusted=trusted, certificate=None, key=None, key_password=None, verify_hostname=True)
-        if url.scheme == "https"
+        if scheme == "https"
         else None
     )
-    return ClientCredentials(endpoint, client_id, secret, scope, tls=tls).fetch
+    return ClientCredentials(endpoint, client_id, secret, scope, url_encoded=url_encoded, tls=tls).fetch
+
+
+def _first(properties: Mapping[str, str], newest: str, of_jaas: str | None, of_librdkafka: str) -> str | None:
+    """One thing under its three names; Kafka's own order."""
+    return properties.get(newest) or of_jaas or properties.get(of_librdkafka)
 
 
 def _tls(properties: Mapping[str, str]) -> dict[str, Any]:

@@ -142,7 +142,9 @@ class Sandbox:
             )
             return name, layout.node_entry(argv, name)
 
-        options = ["-Dzookeeper.jmx.log4j.disable=true"] if spec.mode == "zookeeper" else []
+        options = [*spec.java_options]
+        if spec.mode == "zookeeper":
+            options.append("-Dzookeeper.jmx.log4j.disable=true")
         archive = archive_path(spec.kafka_version, java)
         if spec.archive_classes:
             options.append(f"-XX:ArchiveClassesAtExit={archive.with_suffix('.new')}")

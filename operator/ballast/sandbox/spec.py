@@ -74,6 +74,8 @@ class SandboxSpec:
     """After how long without a heartbeat a broker counts as dead."""
     broker_configs: dict[str, str] = field(default_factory=dict)
     """Further broker settings; they win over the sandbox's own."""
+    java_options: tuple[str, ...] = ()
+    """Further options of each JVM: some of Kafka's own settings are Java system properties."""
     archive_classes: bool = False
     """Write a class archive when a node ends, to start later ones faster; used while preparing only."""
 
