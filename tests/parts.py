@@ -23,7 +23,21 @@ PARTS: Final[dict[str, tuple[tuple[str, ...], int]]] = {
 TESTS: Final = Path(__file__).parent
 ORDER: Final = {folder: place for place, folder in enumerate(f for folders, _ in PARTS.values() for f in folders)}
 WHOLE: Final = frozenset({"contract", "containers"})
-"""Folders whose tests share costly clusters of their own: one process takes all of such a folder, otherwise a file at a time."""
+"""Folders whose tests share costly clusters of their own: one process takes all of such a folder, otherwise a group or a file at a time."""
+TOGETHER: Final[dict[str, tuple[str, ...]]] = {
+    "plain": ("test_execution", "test_execution_stock", "test_history", "test_sandbox", "test_topic_changes"),
+    "guarded": ("test_daemon_credentials", "test_journal_clusters", "test_sandbox_security", "test_status_guarded"),
+    "old": (
+        "test_sandbox_kinds",
+        "test_status_kinds",
+        "test_zk_admin",
+        "test_zk_journal",
+        "test_zk_run",
+        "test_zk_sessions",
+    ),
+}
+"""Files of ``tests/real`` whose tests use the same clusters of ``tests.clusters``: one process takes all of such a group."""
+GROUPS: Final = {f"real/{name}.py": group for group, names in TOGETHER.items() for name in names}
 
 
 def folder_of(path: Path) -> str:
@@ -34,13 +48,17 @@ def folder_of(path: Path) -> str:
         return ""
 
 
+def group_of(path: Path) -> str:
+    """What one process takes as a whole: a folder, a group of files, or a file."""
+    folder = folder_of(path)
+    return folder if folder in WHOLE else GROUPS.get(f"{folder}/{path.name}", str(path))
+
+
 class ByCluster(LoadScopeScheduling):  # type: ignore[misc]
-    """Hands out files, and folders that are to stay whole."""
+    """Hands out files, and what is to stay whole."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        folder = folder_of(TESTS.parent / file)
-        return folder if folder in WHOLE else file
+        return group_of(TESTS.parent / nodeid.partition("::")[0])
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByCluster:
@@ -50,8 +68,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByCluster:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Fast parts first, so that a mistake shows early; within a part nothing moves."""
-    items.sort(key=lambda item: ORDER.get(folder_of(item.path), len(ORDER)))
+    """Fast parts first, so that a mistake shows early; within a part, the files of a group follow each other."""
+    first: dict[str, int] = {}
+    for place, item in enumerate(items):
+        first.setdefault(group_of(item.path), place)
+    items.sort(key=lambda item: (ORDER.get(folder_of(item.path), len(ORDER)), first[group_of(item.path)]))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,6 +15,7 @@ import confluent_kafka as ck
 import pytest
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -28,10 +29,9 @@ from tests.leash import leashed
 from ballast.adapters.clock import SystemClock
 from ballast.adapters.journal_log import TopicLog
 from ballast.adapters.journal_topic import TopicJournal
-from ballast.adapters.oauth import Token, unsecured_token
 from ballast.adapters.security import Security
 from ballast.errors import AuthorizationFailed, Fenced, LockHeld, Refused, Unavailable
-from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Holder, Record, Request
+from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Holder, Record
 from ballast.ports.journal_codec import Entry
 from ballast.sandbox import Sandbox
 from ballast.wiring.journal import open_journal, this_process
@@ -47,31 +47,6 @@ def holder(who: str, *, lease_s: float = 3.0) -> Holder:
 def client(sandbox: Sandbox) -> dict[str, str]:
     """Librdkafka's configuration for a sandbox without security."""
     return {"bootstrap.servers": sandbox.bootstrap_server}
-
-
-def test_brokers_of_2019_hold_the_journal_too(zk23: Sandbox) -> None:
-    """Kafka 2.3 has transactions: the same topic, the same fence, the same requests."""
-    topic = f"journal-{uuid.uuid4().hex[:8]}"
-    old, new = (
-        TopicJournal(client(zk23), journal_topic=topic, requests_topic=f"{topic}_r"),
-        TopicJournal(client(zk23), journal_topic=topic, requests_topic=f"{topic}_r"),
-    )
-    try:
-        old.acquire(holder("old"), wait_s=60)
-        old.append([Record("run/1", {"stage": "planned"})])
-        with pytest.raises(LockHeld, match="old holds"):
-            new.acquire(holder("new"))
-        new.request(Request("q", "pause", "ana", 1, {}))
-        old.answer("q", "paused")
-        new.acquire(holder("new"), wait_s=60)
-        with pytest.raises(Fenced):
-            old.append([Record("run/1", {"stage": "moving"})])
-        assert [(r.key, r.value) for r in new.read()] == [("run/1", {"stage": "planned"})]
-        assert [r.answer for r in new.requests()] == ["paused"]
-        new.release()
-    finally:
-        old.close()
-        new.close()
 
 
 def test_the_topics_are_made_to_last(kraft: Sandbox) -> None:
@@ -246,9 +221,9 @@ def test_two_candidates_at_once_end_with_one_holder(kraft: Sandbox) -> None:
             journal.close()
 
 
-def test_a_secured_cluster_holds_the_journal_for_those_who_may(own_cluster: Callable[..., Sandbox]) -> None:
+def test_a_secured_cluster_holds_the_journal_for_those_who_may(secured: Callable[[str], Sandbox]) -> None:
     """SASL with an authorizer: the admin writes; somebody without rights is told which ones are missing."""
-    guarded = own_cluster(brokers=1, racks=0, security="acl")
+    guarded = secured("acl")
     servers = {"bootstrap.servers": guarded.bootstrap_server}
     admin = Security.from_properties(guarded.client_properties).for_confluent() | servers
     alice = Security.from_properties(guarded.client_properties_of("alice")).for_confluent() | servers
@@ -259,14 +234,15 @@ def test_a_secured_cluster_holds_the_journal_for_those_who_may(own_cluster: Call
         assert [r.key for r in journal.read()] == ["a"]
         with pytest.raises(AuthorizationFailed, match="__ballast_"):
             outsider.acquire(holder("alice"))
+        journal.release()
     finally:
         journal.close()
         outsider.close()
 
 
-def test_without_write_on_the_topic_the_missing_right_is_told(own_cluster: Callable[..., Sandbox]) -> None:
+def test_without_write_on_the_topic_the_missing_right_is_told(secured: Callable[[str], Sandbox]) -> None:
     """The transaction cannot even be aborted then; that is not what the person has to know."""
-    guarded = own_cluster(brokers=1, racks=0, security="acl")
+    guarded = secured("acl")
     servers = {"bootstrap.servers": guarded.bootstrap_server}
     admin = Security.from_properties(guarded.client_properties).for_confluent() | servers
     alice = Security.from_properties(guarded.client_properties_of("alice")).for_confluent() | servers
@@ -291,44 +267,13 @@ def test_without_write_on_the_topic_the_missing_right_is_told(own_cluster: Calla
                 reader.acquire(holder("alice"), wait_s=30)
         owner.acquire(holder("admin again"), wait_s=30)
         owner.append([Record("b", {"n": 2})])
+        owner.release()
     finally:
         owner.close()
         reader.close()
-
-
-def test_a_token_that_is_renewed_keeps_the_lock(own_cluster: Callable[..., Sandbox]) -> None:
-    """OAUTHBEARER: brokers end a connection whose token has run out; the writer, idle in between, goes on with newer ones."""
-    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
-    sandbox = own_cluster(
-        brokers=1,
-        racks=0,
-        security="plain",
-        broker_configs={
-            "sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER",
-            "listener.name.client.oauthbearer.sasl.jaas.config": f"{module};",
-            "connections.max.reauth.ms": "600000",
-        },
-    )
-    given: list[Token] = []
-
-    def fetch() -> Token:
-        given.append(unsecured_token({"sub": "ada"}, life_s=6.0))
-        return given[-1]
-
-    security = Security(protocol="SASL_PLAINTEXT", mechanism="OAUTHBEARER", fetch_token=fetch)
-    journal = TopicJournal(security.for_confluent() | {"bootstrap.servers": sandbox.bootstrap_server}, timeout_s=30)
-    try:
-        journal.acquire(holder("ada", lease_s=60), wait_s=60)
-        journal.append([Record("a", {"n": 1})])
-        first, end = given[0], time.monotonic() + 60
-        while time.time() < first.expires_at_s + 6 or len(given) < 3:
-            assert time.monotonic() < end, "a client that is not polled does not renew its token"
-            time.sleep(0.1)
-        journal.append([Record("b", {"n": 2})])
-        assert [r.key for r in journal.read()] == ["a", "b"]
-        journal.release()
-    finally:
-        journal.close()
+        mine = [AclBindingFilter(*r[:3], "User:alice", "*", r[3], AclPermissionType.ALLOW) for r in rights]
+        for taken in maker.delete_acls(mine).values():
+            taken.result(timeout=30)
 
 
 def test_a_reader_never_sees_half_an_append(kraft: Sandbox) -> None:

@@ -1,0 +1,42 @@
+"""How the suite is handed out: what shares a cluster is run by one process."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+from typing import Any
+
+from tests.clusters import SECURED, SPECS, needed
+from tests.parts import GROUPS, TESTS, group_of
+
+
+def test_whoever_shares_a_cluster_is_in_a_group() -> None:
+    """Two files of one group follow each other in one process; a file that is in none would start brokers of its own."""
+    shared = re.compile(rf"\b(?:{'|'.join((*SPECS, SECURED))}): (?:Sandbox|Callable|Secured)\b")
+    users = {f"real/{p.name}" for p in (TESTS / "real").glob("test_*.py") if shared.search(p.read_text())}
+    assert users
+    assert users - set(GROUPS) == set()
+    assert [name for name in GROUPS if not (TESTS / name).is_file()] == []
+
+
+def test_files_of_a_group_go_together_and_others_alone() -> None:
+    """The scheduler's key: a group, a folder that stays whole, or the file."""
+    real = TESTS / "real"
+    assert group_of(real / "test_zk_run.py") == group_of(real / "test_zk_admin.py")
+    assert group_of(real / "test_zk_run.py") != group_of(real / "test_execution.py")
+    assert group_of(real / "test_planning.py") != group_of(real / "test_leaders.py")
+    assert group_of(TESTS / "containers" / "test_hurt.py") == group_of(TESTS / "containers" / "test_kills.py")
+
+
+def test_a_cluster_is_kept_for_whoever_asks_for_it_later() -> None:
+    """As a fixture, or by its name as a parameter."""
+
+    def item(*fixtures: str, **parameters: object) -> Any:
+        return SimpleNamespace(fixturenames=fixtures, callspec=SimpleNamespace(params=parameters))
+
+    assert needed([]) == set()
+    assert needed([item("tmp_path", "kraft"), item(kind="zk23", mode=7), item("secured", kind="tls")]) == {
+        "kraft",
+        "zk23",
+        "secured",
+    }
