@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from ballast.adapters import confluent
 from ballast.adapters.confluent import Admin
+from ballast.adapters.retry import RetryObserver, RetryPolicy
 from ballast.adapters.security import Security
-from ballast.errors import Refused, Unavailable
+from ballast.errors import BallastError, Refused, Unavailable
 
 
 class Client:
@@ -32,21 +32,37 @@ class Client:
         return {topics[0].topic: future}
 
 
-def admin_of(client: Client, monkeypatch: pytest.MonkeyPatch, timeout_s: float = 5.0) -> Admin:
+def unheard(operation: str, attempt: int, failure: BallastError, wait_s: float) -> None:
+    """Listens to nothing."""
+
+
+def admin_of(
+    client: Client, monkeypatch: pytest.MonkeyPatch, timeout_s: float = 5.0, heard: RetryObserver = unheard
+) -> Admin:
     """An admin whose client this is."""
-    admin = Admin("127.0.0.1:1", Security.from_properties({}), timeout_s=timeout_s)
+    retry = RetryPolicy(total_s=timeout_s, first_wait_s=0.01, longest_wait_s=0.02, observer=heard)
+    admin = Admin("127.0.0.1:1", Security.from_properties({}), timeout_s=timeout_s, retry=retry)
     monkeypatch.setattr(admin, "_admin", lambda: client)
-    monkeypatch.setattr(confluent, "_CONTROLLER_PAUSE_S", 0.01)
     return admin
 
 
 def test_a_broker_that_is_no_longer_the_controller_is_not_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """It did nothing, so the request is sent again; other answers are told as they are."""
+    heard: list[tuple[object, ...]] = []
     client = Client(KafkaError.NOT_CONTROLLER, KafkaError.NOT_CONTROLLER)
-    admin_of(client, monkeypatch).create_topic("t", {0: (1, 2)}, None)
+    admin_of(client, monkeypatch, heard=lambda *told: heard.append(told[:2])).create_topic("t", {0: (1, 2)}, None)
     assert client.asked == 3
+    assert heard == [("a new topic", 1), ("a new topic", 2)], "each new try is told, for logs and metrics"
     client = Client(KafkaError.POLICY_VIOLATION)
     with pytest.raises(Refused, match="POLICY_VIOLATION"):
+        admin_of(client, monkeypatch).create_topic("t", {0: (1, 2)}, None)
+    assert client.asked == 1
+
+
+def test_what_may_have_been_begun_is_not_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silence does not tell whether the topic was made: the person is told, and looks."""
+    client = Client(KafkaError.REQUEST_TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
+    with pytest.raises(Unavailable, match="did not answer in time"):
         admin_of(client, monkeypatch).create_topic("t", {0: (1, 2)}, None)
     assert client.asked == 1
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import concurrent.futures
 import threading
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
@@ -19,6 +19,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
 from ballast.adapters import librdkafka
+from ballast.adapters.retry import RetryPolicy
 from ballast.adapters.rights import forbidden
 from ballast.adapters.security import Security
 from ballast.core.cluster import UNKNOWN, TopicPartition
@@ -27,7 +28,6 @@ from ballast.ports.cluster import Offsets
 
 _SPARE_S: Final = 5.0
 """How much longer than the client itself we wait for its future."""
-_CONTROLLER_PAUSE_S: Final = 0.3
 
 _SILENT: Final = (
     KafkaError._TIMED_OUT,  # noqa: SLF001 — confluent-kafka's names of its local errors begin like this
@@ -51,10 +51,14 @@ class _ControllerMoved(Unavailable):
 class Admin:
     """One admin client, made on first use; safe to use from several threads."""
 
-    def __init__(self, bootstrap_servers: str, security: Security, *, timeout_s: float = 30.0) -> None:
+    def __init__(
+        self, bootstrap_servers: str, security: Security, *, timeout_s: float = 30.0, retry: RetryPolicy | None = None
+    ) -> None:
         self._bootstrap_servers = bootstrap_servers
         self._security = security
         self._timeout_s = timeout_s
+        # A request that may have been begun is not sent again from here; one that met no controller was not.
+        self._retry = replace(retry or RetryPolicy(total_s=timeout_s), only=_ControllerMoved)
         self._lock = threading.Lock()
         self._client: AdminClient | None = None
 
@@ -96,31 +100,25 @@ class Admin:
             replica_assignment=[list(assignment[i]) for i in range(len(assignment))],
             config=dict(configs or {}),
         )
-        self._at_controller(f"the new topic {topic}", lambda admin, limits: admin.create_topics([new], **limits)[topic])
+        self._at_controller(
+            "a new topic", f"the new topic {topic}", lambda admin, limits: admin.create_topics([new], **limits)[topic]
+        )
 
     def create_partitions(self, topic: str, total: int, assignment: Mapping[int, tuple[int, ...]]) -> None:
         """Grow a topic; the new partitions are the highest numbers of ``assignment``."""
         new = NewPartitions(topic, total, replica_assignment=[list(assignment[i]) for i in sorted(assignment)])
         self._at_controller(
-            f"new partitions of {topic}", lambda admin, limits: admin.create_partitions([new], **limits)[topic]
+            "new partitions",
+            f"new partitions of {topic}",
+            lambda admin, limits: admin.create_partitions([new], **limits)[topic],
         )
 
     def _at_controller(
-        self, what: str, ask: Callable[[AdminClient, dict[str, float]], concurrent.futures.Future[Any]]
+        self, kind: str, what: str, ask: Callable[[AdminClient, dict[str, float]], concurrent.futures.Future[Any]]
     ) -> None:
-        """Ask again, with a client that looks for the controller anew, while it is another: such a request was not begun."""
+        """Ask again, with a client that looks for the controller anew, while it is another; ``kind`` names no topic, for metrics."""
         limits = {"operation_timeout": self._timeout_s, "request_timeout": self._timeout_s}
-        deadline = time.monotonic() + self._timeout_s
-        while True:
-            try:
-                self._wait(what, ask(self._admin(), limits))
-            except _ControllerMoved:
-                if time.monotonic() > deadline:
-                    raise
-                self.close()
-                time.sleep(_CONTROLLER_PAUSE_S)
-            else:
-                return
+        self._retry.call(kind, lambda: self._wait(what, ask(self._admin(), limits)), recover=self.close)
 
     def _admin(self) -> AdminClient:
         with self._lock, self._translated("a connection"):

@@ -44,6 +44,8 @@ class RetryPolicy:
     """No pause is longer."""
     observer: RetryObserver = _log_retry
     """Told of each failure that is tried again."""
+    only: type[BallastError] = BallastError
+    """Nothing but this kind of failure is tried again, and only where it is retryable at all."""
 
     def call(self, operation: str, function: Callable[[], T], *, recover: Callable[[], None] | None = None) -> T:
         """Run the function until it succeeds, fails for good or time is up; ``recover`` runs before each new try."""
@@ -57,7 +59,7 @@ class RetryPolicy:
                 recover()
 
         retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(_is_retryable),
+            retry=tenacity.retry_if_exception(self._is_worth_it),
             stop=tenacity.stop_before_delay(self.total_s) if self.total_s > 0 else tenacity.stop_after_attempt(1),
             wait=tenacity.wait_random_exponential(multiplier=self.first_wait_s, max=self.longest_wait_s),
             before_sleep=before_sleep,
@@ -65,6 +67,5 @@ class RetryPolicy:
         )
         return retrying(function)
 
-
-def _is_retryable(failure: BaseException) -> bool:
-    return isinstance(failure, BallastError) and failure.retryable
+    def _is_worth_it(self, failure: BaseException) -> bool:
+        return isinstance(failure, self.only) and failure.retryable

@@ -71,7 +71,7 @@ def open_cluster(
     security = _security(command_config or settings.command_config, properties)
     hosts = zookeeper or settings.zookeeper
     wire = Wire(bootstrap_server, security, timeout_s=timeout_s, retry=retry)
-    admin = Admin(bootstrap_server, security, timeout_s=timeout_s)
+    admin = Admin(bootstrap_server, security, timeout_s=timeout_s, retry=retry)
     if hosts is None:
         return OpenCluster(KafkaCluster(wire, admin), bootstrap_server, None, security)
     keeper = ZooKeeper(hosts, security, timeout_s=min(10.0, timeout_s))
