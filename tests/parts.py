@@ -25,19 +25,31 @@ ORDER: Final = {folder: place for place, folder in enumerate(f for folders, _ in
 WHOLE: Final = frozenset({"contract", "containers"})
 """Folders whose tests share costly clusters of their own: one process takes all of such a folder, otherwise a group or a file at a time."""
 TOGETHER: Final[dict[str, tuple[str, ...]]] = {
-    "plain": ("test_execution", "test_execution_stock", "test_history", "test_sandbox", "test_topic_changes"),
-    "guarded": ("test_daemon_credentials", "test_journal_clusters", "test_sandbox_security", "test_status_guarded"),
-    "old": (
-        "test_sandbox_kinds",
-        "test_status_kinds",
-        "test_zk_admin",
-        "test_zk_journal",
-        "test_zk_run",
-        "test_zk_sessions",
+    "plain": (
+        "real/test_execution.py",
+        "real/test_execution_stock.py",
+        "real/test_history.py",
+        "real/test_sandbox.py",
+        "real/test_topic_changes.py",
     ),
+    "guarded": (
+        "real/test_daemon_credentials.py",
+        "real/test_journal_clusters.py",
+        "real/test_sandbox_security.py",
+        "real/test_status_guarded.py",
+    ),
+    "old": (
+        "real/test_sandbox_kinds.py",
+        "real/test_status_kinds.py",
+        "real/test_zk_admin.py",
+        "real/test_zk_journal.py",
+        "real/test_zk_run.py",
+        "real/test_zk_sessions.py",
+    ),
+    "session": ("spark/test_fleet_job.py", "spark/test_jobs.py", "spark/test_pipeline_kills.py"),
 }
-"""Files of ``tests/real`` whose tests use the same clusters of ``tests.clusters``: one process takes all of such a group."""
-GROUPS: Final = {f"real/{name}.py": group for group, names in TOGETHER.items() for name in names}
+"""Files that one process takes as a group: they use the same clusters of ``tests.clusters``, or the one Spark session."""
+GROUPS: Final = {name: group for group, names in TOGETHER.items() for name in names}
 
 
 def folder_of(path: Path) -> str:

@@ -15,6 +15,7 @@ def test_whoever_shares_a_cluster_is_in_a_group() -> None:
     shared = re.compile(rf"\b(?:{'|'.join((*SPECS, SECURED))}): (?:Sandbox|Callable|Secured)\b")
     users = {f"real/{p.name}" for p in (TESTS / "real").glob("test_*.py") if shared.search(p.read_text())}
     assert users
+    users |= {f"spark/{p.name}" for p in (TESTS / "spark").glob("test_*.py") if "(spark: Any" in p.read_text()}
     assert users - set(GROUPS) == set()
     assert [name for name in GROUPS if not (TESTS / name).is_file()] == []
 
