@@ -8,7 +8,7 @@ others, moves onto one come last.  Pure; O(n log n) in the waiting moves.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from typing import Final
@@ -84,6 +84,11 @@ def json_bytes(move: Move) -> int:
     return JSON_BYTES_PER_MOVE + len(move.topic) + 12 + sum(len(str(b)) + 1 for b in move.new)
 
 
+Urgency = tuple[int, float, int]
+"""Relief, road and size: see ``_urgencies``."""
+_Turn = tuple[int, int, float, int, int]
+
+
 def choose(
     waiting: Sequence[Load],
     active: Collection[Load],
@@ -99,20 +104,31 @@ def choose(
         links.add(load)
     left = dict(room)
     out: list[Move] = []
-    urgency = _urgencies(waiting, active, rates, full)
-    heap = [(urgency(i, links.out[load.leader]), i) for i, load in enumerate(waiting)]
+    queues: dict[int, list[tuple[Urgency, int]]] = {}
+    for i, urgency in enumerate(_urgencies(waiting, active, rates, full)):
+        queues.setdefault(waiting[i].leader, []).append((urgency, i))
+    for queue in queues.values():
+        queue.sort(reverse=True)
+
+    def turn(sender: int) -> _Turn:
+        """The most urgent move of a sender, among those of others: relief first, then who sends least."""
+        (relief, road, size), i = queues[sender][-1]
+        return relief, links.out[sender], road, size, i
+
+    # Only a sender's own moves change what it sends: one place in the heap for each keeps ten thousand moves quick.
+    heap = [turn(sender) for sender in queues]
     heapify(heap)
     while heap and links.moves < caps.moves_in_cluster:
-        judged, i = heappop(heap)
+        *_, i = heappop(heap)
         load = waiting[i]
-        if (now := urgency(i, links.out[load.leader])) != judged:
-            # Its sender has been given another move since: it comes later.  Urgency only falls, so this ends.
-            heappush(heap, (now, i))
-        elif _fits(load, links, caps, rates, left):
+        queues[load.leader].pop()
+        if _fits(load, links, caps, rates, left):
             links.add(load, fresh=True)
             for place in (p for b in load.move.adding for p in load.move.places(b) if p in left):
                 left[place] -= load.left_bytes // max(len(load.move.adding), 1)
             out.append(load.move)
+        if queues[load.leader]:
+            heappush(heap, turn(load.leader))
     return out
 
 
@@ -149,16 +165,14 @@ def _outruns(intake: int, more: float, rate: int | None) -> bool:
     return rate is not None and intake > 0 and intake + more > rate * SAFE_SHARE
 
 
-Urgency = tuple[int, int, float, int]
-
-
 def _urgencies(
     waiting: Sequence[Load], active: Collection[Load], rates: Mapping[int, int], full: Collection[int]
-) -> Callable[[int, int], Urgency]:
-    """How urgent each waiting move is, least first, given how many moves its leader sends already.
+) -> list[Urgency]:
+    """How urgent each waiting move is among those of its sender, least first.
 
-    Relief of full disks first.  Then the moves whose sender is least busy: a destination that is filled from one sender alone
-    gets no more than that sender's rate, however many moves it has.  Then by the work left on the busiest link each uses.
+    Relief of full disks first, then by the work left on the busiest link each uses.  Between the two comes, among the moves of
+    all senders, whose sender is least busy: a destination that is filled from one sender alone gets no more than that sender's
+    rate, however many moves it has.
     """
     into: Counter[int] = Counter()
     out: Counter[int] = Counter()
@@ -169,7 +183,7 @@ def _urgencies(
         out[load.leader] += load.left_bytes
     usual = max(rates.values(), default=1)
 
-    def fixed(load: Load) -> tuple[int, float, int]:
+    def urgency(load: Load) -> Urgency:
         relief = (
             0 if any(b in full for b in load.move.removing) else 2 if any(b in full for b in load.move.adding) else 1
         )
@@ -177,10 +191,4 @@ def _urgencies(
         roads.append(out[load.leader] / rates.get(load.leader, usual))
         return relief, -max(roads), -load.left_bytes
 
-    known = [fixed(load) for load in waiting]
-
-    def urgency(i: int, sends: int) -> Urgency:
-        relief, road, size = known[i]
-        return relief, sends, road, size
-
-    return urgency
+    return [urgency(load) for load in waiting]

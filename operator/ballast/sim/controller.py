@@ -116,6 +116,9 @@ class SimController:
     def _new_log_dir(self, broker: int) -> int:
         """Where a broker puts a new replica: the log dir with the fewest, cordoned ones last."""
         record = self._brokers[broker]
+        if len(record.dir_bytes) == 1:
+            # Nothing to choose, and counting for each of ten thousand moves would take minutes.
+            return 0
         counts = dict.fromkeys(range(len(record.dir_bytes)), 0)
         for partition in self.partitions():
             if broker in partition.copies:
