@@ -154,7 +154,7 @@ def a_plan(*, waiting: bool = True) -> PlanView:
     """A plan with all its figures."""
     return PlanView(
         id="moves-1", kind="moves", intent="level", created_at_ms=now_ms() - 5_400_000, moves=12, elections=4,
-        bytes_moved=48_000_000_000, bound_bytes=46_500_000_000, status="complete", waiting=waiting,
+        copies=12, bytes_moved=48_000_000_000, bound_bytes=46_500_000_000, status="complete", waiting=waiting,
         reasons=(("disk", 9), ("replicas", 3)),
         resources=(
             {"name": "disk", "label": "disk", "before": {"least": 0.81, "most": 1.24, "outside": 3},

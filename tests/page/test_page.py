@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.page.conftest import TOKEN, a_plan, a_run, a_view, figures, now_ms, standing
+from tests.page.conftest import TOKEN, a_plan, a_run, a_view, figures, move, now_ms, standing
 
 from ballast.daemon.policy import DaemonPolicy, WebPolicy
 from ballast.daemon.view import Board, LevelView, LockView, Other, Pause, Role, View
@@ -162,6 +162,23 @@ def test_approving_needs_the_token_and_reaches_the_daemon(show: Show, open_page:
     expect(page.locator("dialog")).to_be_hidden()
     (request,) = asked
     assert (request.kind, request.by, dict(request.body)) == ("approve", "Ada", {"plan": "moves-1"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"copies": 0, "bytes_moved": 0}, "cost no data moves"),
+        ({"copies": 12, "bytes_moved": 0, "examples": (replace(move(1), size_bytes=None),)}, "cost sizes not known"),
+        (
+            {"copies": 12, "bytes_moved": 0, "examples": (replace(move(1), size_bytes=0),)},
+            "cost their partitions are empty",
+        ),
+    ],
+)
+def test_no_plan_that_copies_is_called_free(show: Show, open_page: Open, changes: dict[str, Any], said: str) -> None:
+    """Zero bytes have three reasons, and only one of them means that nothing goes over the network."""
+    url, _, _ = show(a_view(plans=(replace(a_plan(), **changes),)))
+    expect(open_page(url).get_by_role("article")).to_contain_text(said)
 
 
 def test_pausing_works_without_a_mouse(show: Show, open_page: Open) -> None:

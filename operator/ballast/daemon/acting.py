@@ -158,6 +158,7 @@ def plan_view(proposal: Proposal, *, waiting: bool) -> PlanView:
         created_at_ms=plan.created_at_ms,
         moves=len(plan.moves),
         elections=len(plan.elections),
+        copies=sum(bool(m.adding) for m in plan.moves),
         bytes_moved=plan.bytes_moved,
         bound_bytes=plan.bound_bytes,
         status=plan.status,
@@ -165,7 +166,7 @@ def plan_view(proposal: Proposal, *, waiting: bool) -> PlanView:
         reasons=tuple(reasons.most_common()),
         resources=tuple(plan.summary.get("resources", ())),
         examples=tuple(_move_view(m) for m in plan.moves[:SHOWN_MOVES]),
-        obstacles=tuple(f"{o.subject}: {o.detail} {o.remedy}".strip() for o in plan.obstacles),
+        obstacles=tuple(f"{o.subject}: {o.detail}. {o.remedy}".strip() for o in plan.obstacles),
     )
 
 
@@ -175,7 +176,7 @@ def _move_view(move: Move) -> MoveView:
         partition=move.partition,
         old=move.old,
         new=move.new,
-        size_bytes=move.size_bytes if move.size_bytes != UNKNOWN else 0,
+        size_bytes=move.size_bytes if move.size_bytes != UNKNOWN else None,
         copied_bytes=0,
         phase="planned",
         reason=str(move.reason),

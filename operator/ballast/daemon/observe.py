@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ballast.core.cluster import ClusterState
+from ballast.core.cluster import ClusterState, Flags, Ints, Partitions, SmallInts
 from ballast.core.wording import human_brokers, human_many
 from ballast.daemon import others
 from ballast.daemon.figures import Figures, measure
@@ -70,16 +70,9 @@ def sentence(figures: Figures) -> str:
 def carry_over(old: ClusterState, new: ClusterState) -> ClusterState:
     """Give a reading of metadata alone the sizes and configs of the reading before, replica by replica.
 
-    A replica that was not there before has no size: it stays unknown until the next full reading.
+    A replica that was not there before has no size: it stays unknown until the next full reading.  Neither a topic that was
+    made meanwhile nor a move makes those of the others unknown, since plans are weighed by them.
     """
-    p, q = old.partitions, new.partitions
-    same_layout = (
-        [t.name for t in old.topics] == [t.name for t in new.topics]
-        and np.array_equal(p.start, q.start)
-        and np.array_equal(p.replica, q.replica)
-        and np.array_equal(p.number, q.number)
-        and np.array_equal(p.topic, q.topic)
-    )
     kept = {b.id: b for b in old.brokers}
     brokers = tuple(
         replace(b, log_dirs=kept[b.id].log_dirs, log_dirs_known=kept[b.id].log_dirs_known) if b.id in kept else b
@@ -90,24 +83,57 @@ def carry_over(old: ClusterState, new: ClusterState) -> ClusterState:
         replace(t, configs=configs[t.name].configs, min_isr=configs[t.name].min_isr) if t.name in configs else t
         for t in new.topics
     )
-    columns = q
-    if same_layout:
-        columns = replace(
-            q, size_bytes=p.size_bytes, lag=p.lag, log_dir=p.log_dir, future_size_bytes=p.future_size_bytes
-        )
     return replace(
         new,
         brokers=brokers,
         topics=topics,
-        partitions=columns,
+        partitions=_with_sizes(old, new),
         broker_configs=old.broker_configs,
         cluster_configs=old.cluster_configs,
         gaps=old.gaps + tuple(g for g in new.gaps if g not in old.gaps),
     )
 
 
+def _with_sizes(old: ClusterState, new: ClusterState) -> Partitions:
+    p, q = old.partitions, new.partitions
+    if not len(p.replica):
+        return q
+    at, found = _same_replicas(old, new)
+    return replace(
+        q,
+        size_bytes=np.where(found, p.size_bytes[at], q.size_bytes),
+        lag=np.where(found, p.lag[at], q.lag),
+        log_dir=np.where(found, p.log_dir[at], q.log_dir),
+        future_size_bytes=np.where(found, p.future_size_bytes[at], q.future_size_bytes),
+    )
+
+
+def _same_replicas(old: ClusterState, new: ClusterState) -> tuple[Ints, Flags]:
+    """Per replica of ``new``: where it stands among those of ``old``, and whether it does; a sort of the old ones at most.
+
+    A topic that was deleted and made again under its name is another topic, as far as ids tell.
+    """
+    known = {(t.name, t.topic_id): i for i, t in enumerate(old.topics)}
+    topic = np.array([known.get((t.name, t.topic_id), -1) for t in new.topics], np.int64)
+    p, q = old.partitions, new.partitions
+    brokers = np.unique(np.concatenate([p.replica, q.replica]))
+    numbers = 1 + max(p.number.max(initial=0), q.number.max(initial=0))
+    before = _replica_keys(p, p.topic, brokers, int(numbers))
+    wanted = _replica_keys(q, topic[q.topic], brokers, int(numbers))
+    order = np.argsort(before, kind="stable")
+    at = order[np.minimum(np.searchsorted(before, wanted, sorter=order), len(before) - 1)]
+    return at, np.asarray(before[at] == wanted)
+
+
+def _replica_keys(p: Partitions, topic: Ints | SmallInts, brokers: SmallInts, numbers: int) -> Ints:
+    """Per replica one number for topic, partition and broker; negative where the topic is -1."""
+    partition = topic.astype(np.int64) * numbers + p.number
+    of_replica = np.where(topic < 0, -1, partition)[np.repeat(np.arange(len(p)), np.diff(p.start))]
+    return np.where(of_replica < 0, -1, of_replica * len(brokers) + np.searchsorted(brokers, p.replica))
+
+
 def _wants_full(scene: Scene, now_s: float) -> bool:
-    """Sizes and configs cost the brokers more: they are read less often, and again when the layout changed."""
+    """Sizes and configs cost the brokers more: they are read less often; in between ``carry_over`` keeps them."""
     last = scene.memory.full_read_at_s
     intervals = scene.policy.intervals
     # Half an observe interval early rather than half of one late: a reading for each minute makes gapless samples.

@@ -111,7 +111,9 @@ def _objections(kind: ActionKind, mode: Mode, policy: DaemonPolicy, at: Situatio
             "no-reading",
             f"The newest reading of the cluster is {at.reading_age_s:.0f} s old; nothing is decided from it.",
         )
-    if at.role is not Role.LEADER:
+    if at.role is Role.STARTING:
+        yield "standby", "The cluster's lock has not been taken yet."
+    elif at.role is not Role.LEADER:
         yield "standby", "Another process holds the cluster's lock."
     if at.pause is not None:
         why = f": {at.pause.reason}" if at.pause.reason else ""

@@ -69,7 +69,8 @@ class MoveView:
     partition: int
     old: tuple[int, ...]
     new: tuple[int, ...]
-    size_bytes: int
+    size_bytes: int | None
+    """None where no broker said it."""
     copied_bytes: int
     phase: str
     reason: str
@@ -110,7 +111,10 @@ class PlanView:
     created_at_ms: int
     moves: int
     elections: int
+    copies: int
+    """Moves that copy data; the others only change an order."""
     bytes_moved: int
+    """Of those of them whose size is known."""
     bound_bytes: int | None
     status: str
     waiting: bool

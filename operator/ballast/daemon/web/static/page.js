@@ -226,9 +226,16 @@ function moveTable(moves) {
     h("thead", {}, h("tr", {}, h("th", {}, "partition"), h("th", {}, "from → to"), h("th", { class: "n" }, "size"), h("th", {}, "state"), h("th", {}, "why"))),
     h("tbody", {}, moves.map((m) => h("tr", {},
       h("td", {}, h("code", {}, `${m.topic}-${m.partition}`)), h("td", {}, `${m.old.join(" ")} → ${m.new.join(" ")}`),
-      h("td", { class: "n" }, m.size_bytes ? bytes(m.size_bytes) : "—"),
+      h("td", { class: "n" }, bytes(m.size_bytes)),
       h("td", {}, m.copied_bytes && m.size_bytes ? `${m.phase} ${percent(Math.min(1, m.copied_bytes / m.size_bytes))}` : m.phase),
       h("td", {}, m.reason))))));
+}
+
+/** Zero bytes have three reasons, and only one of them is that nothing is copied. */
+function cost(plan) {
+  if (plan.bytes_moved) return bytes(plan.bytes_moved);
+  if (!plan.copies) return "no data moves";
+  return plan.examples.some((m) => m.size_bytes === null) ? "sizes not known" : "their partitions are empty";
 }
 
 function drawPlans(plans) {
@@ -238,8 +245,8 @@ function drawPlans(plans) {
       h("h3", {}, `${plan.intent} `, h("span", { class: "chip", "data-tone": plan.waiting ? "warn" : "good" }, plan.waiting ? "waits for you" : plan.kind)),
       h("p", { class: "facts" },
         plan.moves ? fact("moves", count(plan.moves)) : null, plan.elections ? fact("elections", count(plan.elections)) : null,
-        fact("cost", plan.bytes_moved ? bytes(plan.bytes_moved) : "no data moves"),
-        plan.bound_bytes !== null ? fact("least possible", bytes(plan.bound_bytes)) : null,
+        fact("cost", cost(plan)),
+        plan.bound_bytes !== null && plan.copies ? fact("least possible", bytes(plan.bound_bytes)) : null,
         h("span", {}, "made ", ago(plan.created_at_ms))),
       plan.reasons.length ? h("p", {}, `Why: ${plan.reasons.map(([why, n]) => `${why} (${count(n)})`).join(", ")}.`) : null,
       plan.resources.length ? h("div", { class: "compare" }, h("b", {}, "of the fair share"), h("b", {}, "before"), h("b", {}, "after"),
@@ -388,7 +395,7 @@ const askCancel = (run) => ask({
   check: "Also undo what has arrived", act: () => send("cancel", { run: run.id, rollback: $("ask-check").checked }),
 });
 const askApprove = (plan) => ask({
-  title: `Approve ${plan.intent}?`, text: `${plural(plan.moves, "move")}, ${plural(plan.elections, "election")}, ${bytes(plan.bytes_moved)} over the network. It starts as soon as its guards allow.`,
+  title: `Approve ${plan.intent}?`, text: `${plural(plan.moves, "move")}, ${plural(plan.elections, "election")}; data over the network: ${cost(plan)}. It starts as soon as its guards allow.`,
   yes: "Approve", act: () => send("approve", { plan: plan.id }),
 });
 $("pause").addEventListener("click", () => (status.pause
