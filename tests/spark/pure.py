@@ -1,4 +1,4 @@
-"""The folds without Spark: the same functions over Arrow tables, sorted as the transforms sort them."""
+"""The folds without Spark: the same functions over Arrow tables, sorted as workers read them."""
 
 from __future__ import annotations
 

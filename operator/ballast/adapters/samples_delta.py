@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
+from deltalake import ColumnProperties, CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from ballast.adapters.arrow_schema import arrow_schema, arrow_type
@@ -23,6 +23,7 @@ from ballast.core.external_load import BrokerFigures, consumed_per_partition
 from ballast.core.samples import (
     BROKER_CHUNK,
     BROKER_TYPE,
+    CHUNKS_PER_ROW_GROUP,
     MINUTE_COLUMNS,
     PACKED,
     SAMPLES_TABLE,
@@ -37,7 +38,15 @@ _CONFIGURATION: Final = {
     "delta.setTransactionRetentionDuration": "interval 7 days",
     "delta.logRetentionDuration": "interval 7 days",
 }
-_ZSTD: Final = WriterProperties(compression="ZSTD", compression_level=3)
+_CELLS: Final = ColumnProperties(dictionary_enabled=False, statistics_enabled="NONE")
+MINUTE_FILES: Final = WriterProperties(
+    compression="ZSTD",
+    compression_level=3,
+    max_row_group_size=CHUNKS_PER_ROW_GROUP,
+    # A packed cell is kilobytes: as its own minimum, maximum and dictionary it would be stored several times over.
+    column_properties=dict.fromkeys(PACKED, _CELLS),
+)
+"""How files of minutes are written, by the sampler and when they are compacted: the rows of a minute are in chunk order."""
 _SCHEMA: Final = arrow_schema(MINUTE_COLUMNS)
 
 
@@ -95,7 +104,7 @@ class SampleStore:
                     table,
                     minute_table(sample),
                     mode="append",
-                    writer_properties=_ZSTD,
+                    writer_properties=MINUTE_FILES,
                     commit_properties=CommitProperties(
                         app_transactions=[Transaction(app, version)],
                         custom_metadata={"ballast": f"sample {sample.cluster} {hour_name(sample.taken_at_ms)}"},

@@ -28,6 +28,8 @@ BROKER_CHUNK: Final = -1
 """The chunk number of the row that carries the brokers instead of partitions."""
 PARTITIONS_PER_CHUNK: Final = 4096
 MOST_CHUNKS: Final = 1024
+CHUNKS_PER_ROW_GROUP: Final = 8
+"""Rows of a file that are read together: a fold of some chunks decodes no others, and a few megabytes are worth a seek."""
 BLOCK: Final = 512
 """So many neighbouring partitions of a topic stay in one chunk; a topic larger than that spreads over chunks."""
 

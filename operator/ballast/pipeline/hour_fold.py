@@ -104,7 +104,7 @@ class _Names:
         self._layouts: dict[tuple[bytes, ...], tuple[Ints, Ints]] = {}
 
     def keys(self, row: dict[str, Any]) -> tuple[Ints, Ints]:
-        """Per partition and per replica of a row, an integer that names it in every minute."""
+        """Per partition an integer that names it in every minute; per replica its partition's place in the row and its broker."""
         numbers = (row["partition_topic"], row["partition"], row["replica_count"], row["replica"])
         names = (repr(row["topic"]).encode(), repr(row["topic_id"]).encode())
         layout = (*names, *(n.tobytes() for n in numbers))
@@ -122,7 +122,7 @@ class _Names:
         topics = np.array(at, np.int64)
         partitions = (topics[row["partition_topic"]] << 32) | row["partition"].astype(np.int64)
         owner = np.repeat(np.arange(len(partitions)), row["replica_count"])
-        return partitions, np.stack([partitions[owner], row["replica"].astype(np.int64)])
+        return partitions, np.stack([owner, row["replica"].astype(np.int64)])
 
 
 def _rows(table: Any) -> list[dict[str, Any]]:
@@ -147,11 +147,13 @@ def read_block(table: Any) -> Block:
     at, first, sample = np.unique(minutes, return_index=True, return_inverse=True)
     names = _Names()
     keys = [names.keys(row) for row in rows]
-    distinct = {id(k): k for k in keys}.values()
-    partitions = np.unique(np.concatenate([p for p, _ in distinct]))
-    pairs = {id(k): (np.searchsorted(partitions, k[1][0]) << 32) | k[1][1] for k in distinct}
-    replicas = np.unique(np.concatenate(list(pairs.values())))
-    place = {id(k): (np.searchsorted(partitions, k[0]), np.searchsorted(replicas, pairs[id(k)])) for k in distinct}
+    distinct = {id(k): k for k in keys}
+    partitions, at_partition = _union([p for p, _ in distinct.values()])
+    pairs = [
+        (p[replica[0]] << 32) | replica[1] for p, (_, replica) in zip(at_partition, distinct.values(), strict=True)
+    ]
+    replicas, at_replica = _union(pairs)
+    place = {k: (_run(p), _run(r)) for k, p, r in zip(distinct, at_partition, at_replica, strict=True)}
     p_shape, r_shape = (len(at), len(partitions)), (len(at), len(replicas))
     by_partition = _filled(_PARTITION_FILL, rows[0], p_shape)
     by_replica = _filled(_REPLICA_FILL, rows[0], r_shape)
@@ -181,6 +183,21 @@ def read_block(table: Any) -> Block:
         by_partition=by_partition,
         by_replica=by_replica,
     )
+
+
+def _union(layouts: list[Ints]) -> tuple[Ints, list[Ints]]:
+    """Every name once, in the order in which they come, and each layout's places among them."""
+    names, first, inverse = np.unique(np.concatenate(layouts), return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(names), np.int64)
+    rank[order] = np.arange(len(names))
+    cuts = np.cumsum([len(layout) for layout in layouts])[:-1]
+    return names[order], np.split(rank[inverse], cuts)
+
+
+def _run(places: Ints) -> Ints | slice:
+    """Places that are a run from the first as a slice, which is copied at once; most samples have one layout."""
+    return slice(0, len(places)) if (places == np.arange(len(places))).all() else places
 
 
 def _filled(fills: dict[str, Any], row: dict[str, Any], shape: tuple[int, int]) -> dict[str, npt.NDArray[Any]]:
@@ -263,13 +280,16 @@ def _hour(table: Any) -> Hour | None:
 
     here = (taken >= 0)[:, None]
     sampled = here & present["present"][taken]
-    span = spans[:, owner]
-    rated = (span >= 0) & at_samples(present["present"], span)
+    rated = _rated(present["present"], spans, owner)
     # The interval's own sample says who led; a minute without a rate is judged by its sample, if there was one.
-    witness = np.where(rated, span, np.where(sampled, taken[:, None], -1))
-    led = (witness >= 0) & (at_samples(block.by_partition["leader"][:, owner], witness) == broker)
+    leader = block.by_partition["leader"]
+    led = rated & (at_samples(leader, spans)[:, owner] == broker)
+    if not rated.all():
+        led |= ~rated & sampled & (leader[taken][:, owner] == broker)
     rate = at_samples(rates.bytes_per_s, spans).astype(np.float32)[:, owner]
+    np.copyto(rate, np.float32(UNKNOWN), where=~rated)
     records = np.nan_to_num(at_samples(rates.records_per_s, spans))[:, owner]
+    np.copyto(records, 0.0, where=~(rated & led))
     last = np.where(sampled, np.arange(MINUTES)[:, None], -1).max(axis=0)
     topic = pa.array(block.partition_topic[owner])
     return Hour(
@@ -286,12 +306,30 @@ def _hour(table: Any) -> Hour | None:
         rated=rated,
         led=led,
         in_sync=sampled & present["in_sync"][taken],
-        size_bytes=np.where(sampled, present["size_bytes"][taken], UNKNOWN),
-        bytes_in=np.where(rated, rate, np.float32(UNKNOWN)),
+        size_bytes=_sampled(present["size_bytes"], taken, sampled),
+        bytes_in=rate,
         bytes_out=_bytes_out(block, taken, sampled & led, owner),
-        records_in=np.where(rated & led, records, 0).sum(axis=0) * 60.0,
-        lag_max=np.where(sampled, present["lag"][taken], UNKNOWN).max(axis=0),
+        records_in=records.sum(axis=0) * 60.0,
+        lag_max=_sampled(present["lag"], taken, sampled).max(axis=0),
     )
+
+
+def _rated(present: Flags, spans: Ints, owner: Ints) -> Flags:
+    """Per minute and replica: its partition's rate is known, and it was there in the sample that the rate comes from."""
+    out = np.empty((len(spans), len(owner)), np.bool_)
+    columns = np.arange(len(owner))
+    for row, span in zip(out, spans, strict=True):
+        if (span == span[0]).all():
+            row[:] = present[span[0]] & (span[0] >= 0)
+        else:
+            row[:] = present[span[owner], columns] & (span >= 0)[owner]
+    return out
+
+
+def _sampled(of: Ints, taken: Ints, sampled: Flags) -> Ints:
+    """``of`` in each minute, unknown where there was no sample; a run of samples that everyone is in is not copied."""
+    run = of[taken[0] : taken[0] + len(taken)] if (np.diff(taken) == 1).all() else of[taken]
+    return run if sampled.all() else np.where(sampled, run, UNKNOWN)
 
 
 def _bytes_out(block: Block, taken: Ints, known: Flags, owner: Ints) -> npt.NDArray[np.float32] | None:

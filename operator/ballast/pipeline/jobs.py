@@ -16,7 +16,23 @@ from pyspark.sql import functions as F  # noqa: N812
 from ballast.core.wording import human_many
 from ballast.errors import UsageError
 from ballast.pipeline import transforms
+from ballast.pipeline.disk_fold import fold_disks
+from ballast.pipeline.hour_fold import fold_hours
 from ballast.pipeline.hours import HOUR_FORMAT, shifted, start_of
+from ballast.pipeline.leadership_fold import fold_imbalances, fold_leaderships
+from ballast.pipeline.load_fold import fold_minutes
+from ballast.pipeline.minute_reader import (
+    LEAD_IN_FROM_MINUTE,
+    Fold,
+    Minutes,
+    Read,
+    folded,
+    read_disks,
+    read_leaders,
+    read_measured,
+    read_preferences,
+    shares_of,
+)
 from ballast.pipeline.schemas import (
     BROKER_IMBALANCE,
     DISK_HOUR,
@@ -125,8 +141,8 @@ def _gained(tables: SparkTables, source: Table, target: Table) -> tuple[Position
     return None if since == until else (since, until)
 
 
-def _from_minutes(target: Table, fold: Callable[[DataFrame, list[str]], DataFrame]) -> Job:
-    """A job that folds the hours that new samples touch; the fold sees the hour before each as its lead-in."""
+def _from_minutes(target: Table, read: Read, fold: Fold, *, whole: bool = False) -> Job:
+    """A job that folds the hours that new samples touch, as workers ``read`` them; ``whole`` hours, or chunk by chunk."""
 
     def job(tables: SparkTables, policy: PipelinePolicy, say: Say) -> Done:
         gained = _gained(tables, SAMPLES_MINUTE, target)
@@ -139,21 +155,18 @@ def _from_minutes(target: Table, fold: Callable[[DataFrame, list[str]], DataFram
         if not hours:
             return NOTHING
         say(f"{target.name}: folding {human_many(len(hours), 'hour')}")
-        wanted = sorted({*hours, *(shifted(h, -1) for h in hours)})
-        minutes = tables.read(SAMPLES_MINUTE, until).where(F.col("hour").isin(wanted))
-        return _replace(tables, target, fold(minutes, list(hours)), _Task(until, hours, new.clusters))
+        wanted = {*hours, *(shifted(h, -1) for h in hours)}
+        held = tables.log.distinct(SAMPLES_MINUTE, until, wanted, ("cluster", "hour", "chunks"))
+        minutes = Minutes(tables.url(SAMPLES_MINUTE), until.version, shares_of(held, hours, whole=whole))
+        rows = folded(tables.session, minutes, read, fold, target.ddl)
+        return _replace(tables, target, rows, _Task(until, hours, new.clusters))
 
     return job
 
 
-def _of_their_own(fold: Callable[[DataFrame], DataFrame]) -> Callable[[DataFrame, list[str]], DataFrame]:
-    """A fold that needs no lead-in."""
-    return lambda minutes, hours: fold(minutes.where(F.col("hour").isin(hours)))
-
-
 def touched_hours(hour: Sequence[str], minute: Sequence[int], there: Collection[str]) -> tuple[str, ...]:
     """The hours that new samples change: their own, and the next one, where it has samples, when they lie in its lead-in."""
-    led_in = {shifted(h, 1) for h, m in zip(hour, minute, strict=True) if m >= transforms.LEAD_IN_FROM_MINUTE}
+    led_in = {shifted(h, 1) for h, m in zip(hour, minute, strict=True) if m >= LEAD_IN_FROM_MINUTE}
     return tuple(sorted({*hour, *(led_in & set(there))}))
 
 
@@ -200,13 +213,13 @@ def _disk_outlook(tables: SparkTables, policy: PipelinePolicy, say: Say) -> Done
 
 
 JOBS: Final[Mapping[str, Job]] = {
-    "load_hour": _from_minutes(LOAD_HOUR, transforms.load_hour),
+    "load_hour": _from_minutes(LOAD_HOUR, read_measured, fold_minutes),
     "load_day": _load_day,
     "load_model": _load_model,
-    "samples_hour": _from_minutes(SAMPLES_HOUR, transforms.samples_hour),
-    "leadership_history": _from_minutes(LEADERSHIP_HISTORY, transforms.leadership_history),
-    "broker_imbalance": _from_minutes(BROKER_IMBALANCE, _of_their_own(transforms.broker_imbalance)),
-    "disk_hour": _from_minutes(DISK_HOUR, _of_their_own(transforms.disk_hour)),
+    "samples_hour": _from_minutes(SAMPLES_HOUR, read_measured, fold_hours),
+    "leadership_history": _from_minutes(LEADERSHIP_HISTORY, read_leaders, fold_leaderships),
+    "broker_imbalance": _from_minutes(BROKER_IMBALANCE, read_preferences, fold_imbalances, whole=True),
+    "disk_hour": _from_minutes(DISK_HOUR, read_disks, fold_disks, whole=True),
     "disk_outlook": _disk_outlook,
 }
 """In the order in which they feed each other; the load model, which plans wait for, is made first."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -51,19 +53,24 @@ def _changes(table: Any, block: Block) -> Any:
 
 
 def fold_imbalances(batches: Iterable[Any]) -> Iterator[Any]:
-    """Minute rows sorted by ``MINUTE`` to one row for each broker and hour; for ``mapInArrow``."""
-    for table in arrow.whole_groups(batches, HOUR):
-        cuts = arrow.boundaries(table, HOUR)
+    """Minute rows sorted by ``MINUTE`` to one row for each broker and hour; for ``mapInArrow``.
+
+    A minute is reduced to a few numbers for each broker as soon as it is whole.
+    """
+    hours = groupby(_minutes(batches), key=itemgetter(0))
+    for (cluster, hour), minutes in hours:
+        yield _imbalance(cluster, hour, [found for _, found in minutes])
+
+
+def _minutes(batches: Iterable[Any]) -> Iterator[tuple[tuple[str, str], tuple[LeaderImbalance, Ints]]]:
+    for table in arrow.whole_groups(batches, MINUTE):
+        cuts = arrow.boundaries(table, MINUTE)
         for begin, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
-            yield _imbalance(table.slice(begin, end - begin).combine_chunks())
+            key = (table.column("cluster")[begin].as_py(), table.column("hour")[begin].as_py())
+            yield key, _minute(table.slice(begin, end - begin))
 
 
-def _imbalance(table: Any) -> Any:
-    cuts = arrow.boundaries(table, MINUTE)
-    minutes = [
-        _minute(table.slice(begin, end - begin))
-        for begin, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)
-    ]
+def _imbalance(cluster: str, hour: str, minutes: list[tuple[LeaderImbalance, Ints]]) -> Any:
     brokers = np.unique(np.concatenate([found.broker for found, _ in minutes]))
     shape = (len(minutes), len(brokers))
     preferred, not_led, led = (np.zeros(shape, np.int64) for _ in range(3))
@@ -77,8 +84,8 @@ def _imbalance(table: Any) -> Any:
     return arrow.batch(
         BROKER_IMBALANCE,
         {
-            "cluster": pa.repeat(table.column("cluster")[0], len(brokers)),
-            "hour": pa.repeat(table.column("hour")[0], len(brokers)),
+            "cluster": pa.repeat(cluster, len(brokers)),
+            "hour": pa.repeat(hour, len(brokers)),
             "broker": brokers,
             "minutes": np.full(len(brokers), len(minutes)),
             "preferred": preferred[-1],

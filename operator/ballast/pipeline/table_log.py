@@ -10,7 +10,7 @@ whose.  So progress and output change together or not at all, and the next job l
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Final, NamedTuple
@@ -21,7 +21,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from ballast.adapters.arrow_schema import arrow_schema
-from ballast.adapters.samples_delta import check_layout, describe, table_url
+from ballast.adapters.samples_delta import MINUTE_FILES, check_layout, describe, table_url
 from ballast.errors import Unavailable
 from ballast.pipeline.schemas import Table
 
@@ -182,6 +182,16 @@ class TableLog:
             tuple(distinct.column("hour").to_pylist()), tuple(distinct.column("minute").to_pylist()), _union([clusters])
         )
 
+    def distinct(
+        self, table: Table, at: Position, parts: Collection[str], columns: Sequence[str]
+    ) -> list[tuple[Any, ...]]:
+        """What small columns hold in whole parts, each combination once."""
+        with _translated(table):
+            chosen = [(table.partition_by[0], "in", sorted(parts))]
+            rows = self._at(table, at).to_pyarrow_table(filters=chosen, columns=list(columns))
+        found = rows.group_by(list(columns)).aggregate([]).to_pydict()
+        return list(zip(*(found[name] for name in columns), strict=True))
+
     def bytes_of(self, table: Table) -> int:
         """Bytes of the table's files; 0 where there is none."""
         with _translated(table):
@@ -210,11 +220,13 @@ class TableLog:
         return len(gone)
 
     def compact(self, table: Table, before: str) -> None:
-        """Merge the small files of closed parts; changes no row and no job's reading."""
+        """Merge the small files of closed parts of the minute table; changes no row and no job's reading."""
         closed = [part for part in self.parts(table) if part < before]
         if closed:
             with _translated(table):
-                self._at(table, None).optimize.compact(partition_filters=[(table.partition_by[0], "in", closed)])
+                self._at(table, None).optimize.compact(
+                    partition_filters=[(table.partition_by[0], "in", closed)], writer_properties=MINUTE_FILES
+                )
 
     def vacuum(self, table: Table) -> None:
         """Remove files that no version within Delta's own safe retention (7 days) needs."""

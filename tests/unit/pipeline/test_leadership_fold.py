@@ -10,7 +10,7 @@ from tests.spark.series import HOUR_MS, START_MS, Log, World, run
 
 from ballast.core.leadership import imbalance
 from ballast.pipeline.leadership_fold import fold_imbalances, fold_leaderships
-from ballast.pipeline.transforms import MEASURED
+from ballast.pipeline.minute_reader import LEADERS, MEASURED
 
 
 def world() -> World:
@@ -80,7 +80,7 @@ def test_changes_of_leaders_need_no_column_of_sizes_or_offsets() -> None:
     table = minutes_of(run(w, range(60), each))
     whole, lean = (
         [row for part in fold_leaderships(t.to_batches()) for row in part.to_pylist()]
-        for t in (table, table.drop_columns([name for name in MEASURED if name != "leader"]))
+        for t in (table, table.drop_columns([name for name in MEASURED if name not in LEADERS]))
     )
     assert [(row["partition"], row["minute"], row["leader"]) for row in lean] == [(0, 30, 2)]
     assert lean == whole

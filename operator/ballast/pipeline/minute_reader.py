@@ -1,0 +1,196 @@
+"""Samples straight from their files into the folds: Spark says who folds what, and each worker reads its share itself.
+
+The samples of an hour are gigabytes in packed cells, of which the JVM understands nothing.  Decoding, shuffling, sorting and
+handing them over there costs several times what the folds cost; and it is needless, since whose samples lie where is known
+beforehand: a minute's file holds its chunks in order, in row groups of ``CHUNKS_PER_ROW_GROUP``.  A share is as many chunks
+of one cluster's hour, read by their column statistics; files of any other shape are read correctly, if not as cheaply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+
+from ballast.core.rates import LONGEST_INTERVAL_MIN
+from ballast.core.samples import BROKER_CHUNK, CHUNKS_PER_ROW_GROUP
+from ballast.pipeline.hours import shifted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+LEAD_IN_FROM_MINUTE: Final = 60 - LONGEST_INTERVAL_MIN
+"""Samples from this minute on may begin a rate of the next hour."""
+LEADERS: Final = (
+    *("cluster", "hour", "minute", "chunk", "taken_at_ms", "monotonic_ms", "writer"),
+    *("topic", "topic_id", "compacted", "partition_topic", "partition", "replica_count", "replica", "leader"),
+)
+"""When a row was taken, which replicas it is about, and who led."""
+MEASURED: Final = (*LEADERS, "earliest", "high_watermark", "bytes_out", "in_sync", "size_bytes", "lag", "log_dir")
+"""What rates and sizes come from."""
+PREFERENCES: Final = (
+    *("cluster", "hour", "minute", "chunk", "taken_at_ms", "topic", "deleting", "partition_topic", "leader"),
+    *("replica_count", "replica", "removing"),
+)
+"""Who leads, and who should."""
+DISKS: Final = ("cluster", "hour", "minute", "chunk", "taken_at_ms", "brokers")
+MOST_TASKS: Final = 256
+"""Shares beyond this go several to a task: a task costs Spark some CPU, and its rows make a file."""
+_MINUTES_AT_ONCE: Final = 10
+_ORDER: Final = [(name, "ascending") for name in ("hour", "minute", "chunk", "taken_at_ms")]
+_KEYS: Final = ["cluster", *(name for name, _ in _ORDER)]
+
+
+class Share(NamedTuple):
+    """Some chunks of one cluster's hour; a fold of another share needs no row of this one."""
+
+    cluster: str
+    hour: str
+    chunks: int
+    """Chunks are numbered modulo this: the smallest count in the hour or before it, so that a cluster that grew is whole."""
+    most: int
+    """The largest count there; counts are powers of two."""
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Minutes:
+    """The minute table at a version, and the shares of it that are to be folded."""
+
+    url: str
+    version: int
+    shares: tuple[Share, ...]
+
+
+Read = Callable[[Minutes, Share], Iterator[Any]]
+"""The record batches of a share, sorted as its fold wants them."""
+Fold = Callable[[Iterable[Any]], Iterator[Any]]
+
+
+def shares_of(
+    held: Iterable[tuple[str, str, int]], hours: Collection[str], *, whole: bool = False
+) -> tuple[Share, ...]:
+    """The shares of these hours: ``held`` is every (cluster, hour, chunk count) of them and of the hours before them.
+
+    ``whole`` makes one share of each cluster's hour.
+    """
+    counts: dict[tuple[str, str], set[int]] = {}
+    for cluster, hour, chunks in held:
+        counts.setdefault((hour, cluster), set()).add(chunks)
+    shares = []
+    for hour, cluster in sorted(counts):
+        if hour not in hours:
+            continue
+        seen = counts[hour, cluster] | counts.get((shifted(hour, -1), cluster), set())
+        chunks = 1 if whole else min(seen)
+        cuts = [*range(0, chunks, CHUNKS_PER_ROW_GROUP), chunks]
+        shares += [Share(cluster, hour, chunks, max(seen), first, end) for first, end in pairwise(cuts)]
+    return tuple(shares)
+
+
+def folded(session: SparkSession, minutes: Minutes, read: Read, fold: Fold, ddl: str) -> DataFrame:
+    """The rows that ``fold`` makes of the shares, each read where it is folded."""
+
+    def work(batches: Iterable[Any]) -> Iterator[Any]:
+        numbers = (number for batch in batches for number in batch.column(0).to_pylist())
+        return fold(found for number in numbers for found in read(minutes, minutes.shares[number]))
+
+    count = len(minutes.shares)
+    return session.range(0, count, 1, min(count, MOST_TASKS)).mapInArrow(work, ddl)
+
+
+def read_measured(minutes: Minutes, share: Share) -> Iterator[Any]:
+    """Everything that rates and sizes come from, a chunk at a time, the end of the hour before first."""
+    return _chunks(minutes, share, MEASURED)
+
+
+def read_leaders(minutes: Minutes, share: Share) -> Iterator[Any]:
+    """Likewise, without sizes and offsets."""
+    return _chunks(minutes, share, LEADERS)
+
+
+def read_preferences(minutes: Minutes, share: Share) -> Iterator[Any]:
+    """The rows of the hour itself, minute by minute, some minutes in memory at a time."""
+    for begin in range(0, 60, _MINUTES_AT_ONCE):
+        minute = (pc.field("minute") >= begin) & (pc.field("minute") < begin + _MINUTES_AT_ONCE)
+        rows = _rows(minutes, share, PREFERENCES, _own(share) & minute & _chosen(share))
+        yield from _joined([row for _, row in rows])
+
+
+def read_disks(minutes: Minutes, share: Share) -> Iterator[Any]:
+    """The rows of the brokers in the hour itself."""
+    rows = _rows(minutes, share, DISKS, _own(share) & (pc.field("chunk") == BROKER_CHUNK))
+    yield from _joined([row for _, row in rows])
+
+
+def _chunks(minutes: Minutes, share: Share, columns: Sequence[str]) -> Iterator[Any]:
+    led_in = (pc.field("hour") == shifted(share.hour, -1)) & (pc.field("minute") >= LEAD_IN_FROM_MINUTE)
+    by_number: dict[int, list[Any]] = {number: [] for number in range(share.first, share.end)}
+    for chunk, row in _rows(minutes, share, columns, (_own(share) | led_in) & _chosen(share)):
+        by_number[chunk % share.chunks].append(row)
+    while by_number:
+        number = min(by_number)
+        for batch in _joined(by_number.pop(number)):
+            whole = batch.append_column("fold_hour", pa.repeat(share.hour, len(batch)))
+            yield whole.append_column("fold_chunk", pa.repeat(pa.scalar(number, pa.int32()), len(batch)))
+
+
+def _joined(rows: list[Any]) -> Iterator[Any]:
+    """One batch of tables of one row each: the only time that their cells are copied."""
+    if rows:
+        yield from pa.concat_tables(rows).combine_chunks().to_batches()
+
+
+def _rows(minutes: Minutes, share: Share, columns: Sequence[str], which: Any) -> list[tuple[int, Any]]:
+    """The rows of a share's cluster that ``which`` picks, each as a table with its chunk, in the order in which they were taken.
+
+    Whole row groups are read and rows are picked by their keys alone: cells are large, and filtering would copy them.
+    """
+    which &= pc.field("cluster") == share.cluster
+    files = _dataset(minutes.url, minutes.version, share.hour)
+    tables = [
+        group.to_table(schema=files.schema, columns=list(columns), use_threads=False)
+        for file in files.get_fragments(which)
+        for group in file.split_by_row_group(which, schema=files.schema)
+    ]
+    keys = pa.concat_tables([t.select(_KEYS) for t in tables]) if tables else files.schema.empty_table().select(_KEYS)
+    origin = [(table, at) for table in tables for at in range(len(table))]
+    picked = keys.append_column("row", pa.array(range(len(keys)), pa.int64())).filter(which).sort_by(_ORDER)
+    found = [
+        (origin[row], chunk) for row, chunk in zip(*(picked[n].to_pylist() for n in ("row", "chunk")), strict=True)
+    ]
+    return [(chunk, table.slice(at, 1)) for (table, at), chunk in found]
+
+
+@lru_cache(maxsize=4)
+def _dataset(url: str, version: int, hour: str) -> Any:
+    """The files of an hour and of the one before it; a worker folds several shares of the same hours."""
+    whole = _table(url, version)
+    near = pc.field("hour").isin([shifted(hour, -1), hour])
+    return ds.FileSystemDataset(list(whole.get_fragments(near)), whole.schema, whole.format, whole.filesystem)
+
+
+@lru_cache(maxsize=1)
+def _table(url: str, version: int) -> Any:
+    return DeltaTable(url, version=version).to_pyarrow_dataset()
+
+
+def _own(share: Share) -> Any:
+    return pc.field("hour") == share.hour
+
+
+def _chosen(share: Share) -> Any:
+    """Rows whose chunk is one of the share's, under whichever count the row was cut."""
+    number = pc.field("chunk")
+    found = (number >= share.first) & (number < share.end)
+    for lower in range(share.chunks, share.most, share.chunks):
+        found |= (number >= lower + share.first) & (number < lower + share.end)
+    return found
