@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import sysconfig
+import tarfile
 import time
+import venv
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -48,9 +52,9 @@ def wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
 
 @contextmanager
 def server(
-    name: str, folder: Path, port: int, java_class: str, *arguments: str, submit: bool = False
+    name: str, folder: Path, port: int, java_class: str, *arguments: str, submit: bool = False, bare: bool = False
 ) -> Iterator[None]:
-    """A part of Spark as a process of its own, with Ballast importable for the Python workers it starts."""
+    """A part of Spark as a process of its own, with Ballast importable for the Python workers it starts unless it is ``bare``."""
     import pyspark
 
     home = Path(pyspark.__file__).parent
@@ -64,6 +68,8 @@ def server(
         "PYTHONPATH": f"{ROOT / 'operator'}:{ROOT}",
         "SPARK_WORKER_DIR": str(folder / "work"),
     }
+    if bare:
+        del environment["PYTHONPATH"], environment["PYSPARK_PYTHON"]
     command = [str(home / "bin" / program), *(["--class", java_class] if submit else [java_class]), *arguments]
     log = folder / f"{name}.log"
     with log.open("wb") as output:
@@ -112,15 +118,31 @@ def connect_server(folder: Path, jars: list[Path]) -> Iterator[str]:
 
 
 @contextmanager
-def standalone(folder: Path) -> Iterator[str]:
-    """A master and two workers of one core each."""
+def standalone(folder: Path, *, bare: bool = False) -> Iterator[str]:
+    """A master and two workers of one core each; ``bare`` ones know nothing of Ballast."""
     port, deploy = free_port(), "org.apache.spark.deploy"
     url = f"spark://127.0.0.1:{port}"
     with ExitStack() as stack:
         here = ("--host", "127.0.0.1", "--webui-port", "0")
-        stack.enter_context(server("master", folder, port, f"{deploy}.master.Master", *here, "--port", str(port)))
+        stack.enter_context(
+            server("master", folder, port, f"{deploy}.master.Master", *here, "--port", str(port), bare=bare)
+        )
         for number in (1, 2):
             mine = free_port()
             size = ("--cores", "1", "--memory", "1g", "--port", str(mine))
-            stack.enter_context(server(f"worker{number}", folder, mine, f"{deploy}.worker.Worker", *here, *size, url))
+            stack.enter_context(
+                server(f"worker{number}", folder, mine, f"{deploy}.worker.Worker", *here, *size, url, bare=bare)
+            )
         yield url
+
+
+def packed_environment(folder: Path) -> Path:
+    """The archive that docs/pipeline.md tells to make, Ballast inside; its libraries are linked, since copying them takes long."""
+    environment, archive = folder / "environment", folder / "ballast.tar.gz"
+    venv.create(environment, symlinks=True)
+    (packages,) = environment.glob("lib/python3*/site-packages")
+    shutil.copytree(ROOT / "operator" / "ballast", packages / "ballast", ignore=shutil.ignore_patterns("__pycache__"))
+    (packages / "libraries.pth").write_text(sysconfig.get_path("purelib"))
+    with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
+        tar.add(environment, arcname=".")
+    return archive

@@ -15,7 +15,7 @@ import pytest
 from tests.spark.fleets import member
 from tests.spark.pure import load_rows, model_rows
 from tests.spark.series import HOUR_MS, START_MS, run
-from tests.spark.servers import QUICK, ROOT, connect_server, standalone
+from tests.spark.servers import QUICK, connect_server, packed_environment, standalone
 from tests.spark.test_jobs import grow, table, world, write
 
 from ballast.core.planner import Level, plan
@@ -49,12 +49,14 @@ class Mode(NamedTuple):
     def ballast(self, *commands: Sequence[str]) -> str:
         """Run commands with this mode's flags; what they print.  Their story is the failure's text."""
         lines = [[*words, *self.flags] for words in commands]
+        environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
+        environment.pop("PYTHONPATH", None)
         done = subprocess.run(
             [sys.executable, "-c", IN_TURN, json.dumps(lines)],
             capture_output=True,
             text=True,
             timeout=LIMIT_S,
-            env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
+            env=environment,
             check=False,
         )
         assert done.returncode == 0, done.stderr[-3000:]
@@ -68,14 +70,16 @@ def mode(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Mode]:
         if request.param == "connect":
             url, conf = stack.enter_context(connect_server(tmp_path, list(ensure_jars(DELTA_LOCK)))), {}
         else:
-            url = stack.enter_context(standalone(tmp_path))
+            # Nothing on the workers knows Ballast: what the jobs need comes with them, as the documentation tells.
+            url = stack.enter_context(standalone(tmp_path, bare=True))
             conf = {
                 **QUICK,
                 "spark.driver.host": "127.0.0.1",
                 "spark.driver.bindAddress": "127.0.0.1",
                 "spark.executor.memory": "700m",
                 "spark.local.dir": str(tmp_path),
-                "spark.executorEnv.PYTHONPATH": f"{ROOT / 'operator'}:{ROOT}",
+                "spark.archives": f"{packed_environment(tmp_path)}#env",
+                "spark.pyspark.python": "./env/bin/python",
             }
         yield Mode(["--spark", url, *(part for key, value in conf.items() for part in ("--conf", f"{key}={value}"))])
 

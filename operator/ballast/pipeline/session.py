@@ -101,6 +101,18 @@ def _tasks(policy: SparkPolicy) -> int:
     return 2 if policy.small else 4
 
 
+def _choose_python(policy: SparkPolicy) -> None:
+    """Workers run the driver's own Python, whatever ``python3`` happens to be on a machine, unless the user names another.
+
+    PySpark heeds the property itself only where ``spark-submit`` started it; otherwise it looks at the environment alone.
+    """
+    named = policy.conf.get("spark.pyspark.python")
+    if named:
+        os.environ["PYSPARK_PYTHON"] = named
+    else:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
 def open_session(policy: SparkPolicy, jars: Iterable[Path] = ()) -> Any:
     """Start or reach Spark; raises ``UsageError`` or ``Unavailable`` in one sentence.
 
@@ -109,8 +121,7 @@ def open_session(policy: SparkPolicy, jars: Iterable[Path] = ()) -> Any:
     require_pyspark()
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    # Workers must run the same Python as the driver, whatever `python3` happens to be on the machine.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    _choose_python(policy)
     builder = SparkSession.builder.appName("ballast")
     builder = builder.remote(policy.master) if is_connect(policy.master) else builder.master(policy.master)
     for key, value in properties(policy, jars).items():
@@ -121,7 +132,7 @@ def open_session(policy: SparkPolicy, jars: Iterable[Path] = ()) -> Any:
             session.range(1).count()
     except Exception as failure:
         raise Unavailable(
-            f"Spark at {policy.master} did not start: {str(failure).splitlines()[0][:200]}",
+            f"Spark at {policy.master} did not start: {(str(failure) or type(failure).__name__).splitlines()[0][:200]}",
             hint="For local[*] Java 17 is needed (JAVA_HOME); for spark:// and sc:// check that the server runs.",
         ) from failure
     if not is_connect(policy.master):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
-from ballast.pipeline.session import SparkPolicy, properties
+import pytest
+
+from ballast.errors import Unavailable
+from ballast.pipeline.session import SparkPolicy, open_session, properties
 
 JAR = Path("/jars/delta.jar")
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -40,3 +45,22 @@ def test_the_embedded_spark_listens_on_the_loopback_and_a_connect_server_keeps_i
     assert local["spark.jars"] == str(JAR)
     connect = properties(SparkPolicy(master="sc://127.0.0.1:15002"), [JAR])
     assert not {"spark.jars", "spark.sql.extensions", "spark.driver.memory"} & set(connect)
+
+
+@pytest.mark.parametrize(
+    ("conf", "python"), [({}, sys.executable), ({"spark.pyspark.python": "./env/bin/python"}, "./env/bin/python")]
+)
+def test_workers_run_this_python_or_the_one_that_is_named(
+    monkeypatch: pytest.MonkeyPatch, conf: dict[str, str], python: str
+) -> None:
+    """PySpark reads the environment alone: a packed environment's Python would not be heard of from the property."""
+    monkeypatch.setenv("PYSPARK_PYTHON", "to be restored")
+    monkeypatch.delenv("PYSPARK_PYTHON")
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr("pyspark.sql.SparkSession.Builder.getOrCreate", refuse)
+    with pytest.raises(Unavailable, match="did not start: RuntimeError"):
+        open_session(SparkPolicy(conf=conf))
+    assert os.environ["PYSPARK_PYTHON"] == python
