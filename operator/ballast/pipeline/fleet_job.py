@@ -2,68 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
-
-from pyspark.sql import functions as F  # noqa: N812
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from ballast.errors import UsageError
-from ballast.pipeline.scenarios import ADD_BROKERS, CHANGE_RF, GROW, KINDS, LEVEL, LOSE_BROKER, LOSE_RACK, fold_fleet
+from ballast.pipeline.fleet_reader import Snapshots, WhatIf, plans, what_ifs
+from ballast.pipeline.scenarios import ADD_BROKERS, CHANGE_RF, GROW, KINDS, LEVEL, LOSE_BROKER, LOSE_RACK
 from ballast.pipeline.schemas import FLEET_PLAN, FLEET_SNAPSHOT
 from ballast.pipeline.tables import SparkTables, translated
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
-ROWS_PER_BATCH: Final = 64
-"""A row is a whole cluster: more of them in one batch only cost memory."""
-TASKS: Final = 64
-"""Clusters differ in size; many small tasks keep every core busy to the end."""
+MOST_TASKS: Final = 256
+"""Clusters differ in size: many small tasks keep every core busy to the end, and each costs Spark some CPU."""
 
 
-def newest(snapshots: DataFrame) -> DataFrame:
-    """The last reading of each name."""
-    last = snapshots.groupBy("name").agg(F.max("taken_at_ms").alias("taken_at_ms"))
-    return snapshots.join(last, on=["name", "taken_at_ms"], how="inner").dropDuplicates(["name"])
+def fleet_plan(session: SparkSession, snapshots: Snapshots, asked: tuple[WhatIf, ...]) -> DataFrame:
+    """A row of ``FLEET_PLAN`` for each question."""
 
+    def work(batches: Iterable[Any]) -> Iterator[Any]:
+        return plans(snapshots, (asked[number] for batch in batches for number in batch.column(0).to_pylist()))
 
-def _asked(kind: str, argument: str) -> Column:
-    """The scenarios of one kind for a row: structs of kind and subject."""
-
-    def entry(subject: Column) -> Column:
-        return F.struct(F.lit(kind).alias("scenario"), subject.cast("string").alias("subject"))
-
-    alive = F.filter("brokers", lambda b: b["alive"])
-    if kind == LOSE_BROKER:
-        return F.transform(alive, lambda b: entry(b["id"]))
-    if kind == LOSE_RACK:
-        racks = F.array_sort(F.array_distinct(F.array_compact(F.transform(alive, lambda b: b["rack"]))))
-        return F.when(F.size(racks) > 1, F.transform(racks, entry)).otherwise(F.array().cast(_SCENARIOS))
-    return F.array(entry(F.lit(argument)))
-
-
-_SCENARIOS: Final = "array<struct<scenario:string,subject:string>>"
-
-
-def fleet_plan(snapshots: DataFrame, scenarios: Mapping[str, str], *, tasks: int = TASKS) -> DataFrame:
-    """Rows of ``FLEET_SNAPSHOT`` to rows of ``FLEET_PLAN``; ``scenarios`` maps a kind to its argument."""
-    asked = [_asked(kind, argument).cast(_SCENARIOS) for kind, argument in scenarios.items()]
-    return (
-        newest(snapshots.select(*FLEET_SNAPSHOT.names))
-        .withColumn("what_if", F.explode(F.concat(*asked)))
-        .select(*FLEET_SNAPSHOT.names, "what_if.scenario", "what_if.subject")
-        .repartition(tasks, "name", "scenario", "subject")
-        .mapInArrow(fold_fleet, FLEET_PLAN.ddl)
-    )
+    tasks = max(min(len(asked), MOST_TASKS), 1)
+    return session.range(0, len(asked), 1, tasks).mapInArrow(work, FLEET_PLAN.ddl)
 
 
 def plan_fleet(tables: SparkTables, scenarios: Mapping[str, str]) -> int:
     """Plan every cluster's newest reading and replace the fleet plan; returns the rows written."""
-    if tables.log.position(FLEET_SNAPSHOT) is None:
+    at = tables.log.position(FLEET_SNAPSHOT)
+    if at is None:
         raise UsageError("No cluster of the fleet was read yet.", hint="Run `ballast fleet collect` first.")
+    snapshots = Snapshots(tables.url(FLEET_SNAPSHOT), at.version)
     with translated("planning the fleet"):
-        tables.session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(ROWS_PER_BATCH))
-        tables.overwrite(FLEET_PLAN, fleet_plan(tables.read(FLEET_SNAPSHOT), scenarios))
+        asked = what_ifs(snapshots, scenarios)
+        tables.overwrite(FLEET_PLAN, fleet_plan(tables.session, snapshots, asked))
     return len(tables.log.column(FLEET_PLAN, "name"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,7 +120,7 @@ def from_row(batch: Any, row: int) -> Member:
     state = ClusterState(
         cluster_id=column("cluster").as_py(),
         taken_at_ms=column("taken_at_ms").as_py(),
-        brokers=tuple(_broker(b) for b in column("brokers").as_py()),
+        brokers=brokers_of(column("brokers").as_py()),
         topics=tuple(
             Topic(name, topic_id=topic_id or None, deleting=gone, min_isr=floor)
             for name, topic_id, floor, gone in zip(names, ids, floors, doomed, strict=True)
@@ -144,6 +145,11 @@ def from_row(batch: Any, row: int) -> Member:
     if column("bytes_in").is_valid:
         traffic = Traffic(numbers("bytes_in", np.int64), numbers("bytes_out", np.int64), numbers("growth", np.int64))
     return Member(column("name").as_py(), state, traffic)
+
+
+def brokers_of(found: Iterable[dict[str, Any]]) -> tuple[Broker, ...]:
+    """The brokers of a row."""
+    return tuple(_broker(b) for b in found)
 
 
 def _broker(found: dict[str, Any]) -> Broker:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from ballast.adapters.arrow_schema import arrow_schema
@@ -15,6 +15,9 @@ from ballast.adapters.samples_delta import check_layout, describe, table_url
 from ballast.errors import Unavailable, UsageError
 from ballast.pipeline.fleet_rows import Member, to_batch
 from ballast.pipeline.schemas import FLEET_PLAN, FLEET_SNAPSHOT
+
+_FILES: Final = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=1)
+"""A row is a whole cluster, and is read by whoever plans that cluster alone."""
 
 
 def append_snapshots(store: str, members: Sequence[Member], options: Mapping[str, str] | None = None) -> None:
@@ -32,7 +35,12 @@ def append_snapshots(store: str, members: Sequence[Member], options: Mapping[str
                 storage_options=dict(options or {}),
             )
         check_layout(FLEET_SNAPSHOT.name, target.metadata().description, known=FLEET_SNAPSHOT.version)
-        write_deltalake(target, pa.Table.from_batches([to_batch(m) for m in members], schema=schema), mode="append")
+        write_deltalake(
+            target,
+            pa.Table.from_batches([to_batch(m) for m in members], schema=schema),
+            mode="append",
+            writer_properties=_FILES,
+        )
 
 
 def read_plans(store: str, options: Mapping[str, str] | None = None) -> list[dict[str, Any]]:

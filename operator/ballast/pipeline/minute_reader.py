@@ -104,7 +104,7 @@ def folded(session: SparkSession, minutes: Minutes, read: Read, fold: Fold, ddl:
         return fold(found for number in numbers for found in read(minutes, minutes.shares[number]))
 
     count = len(minutes.shares)
-    return session.range(0, count, 1, min(count, MOST_TASKS)).mapInArrow(work, ddl)
+    return session.range(0, count, 1, max(min(count, MOST_TASKS), 1)).mapInArrow(work, ddl)
 
 
 def read_measured(minutes: Minutes, share: Share) -> Iterator[Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -31,9 +31,7 @@ from ballast.core.planner import (
     plan as make_plan,
 )
 from ballast.errors import BallastError, UsageError
-from ballast.pipeline import arrow
-from ballast.pipeline.fleet_rows import Member, from_row
-from ballast.pipeline.schemas import FLEET_PLAN
+from ballast.pipeline.fleet_rows import Member
 
 LEVEL: Final = "level"
 LOSE_BROKER: Final = "lose-broker"
@@ -45,15 +43,6 @@ KINDS: Final = (LEVEL, LOSE_BROKER, LOSE_RACK, ADD_BROKERS, CHANGE_RF, GROW)
 
 # A fleet is compared, not carried out: the crude bound costs nothing and is the same everywhere.
 POLICY: Final = PlannerPolicy(prove=False)
-
-
-def fold_fleet(batches: Iterable[Any]) -> Iterator[Any]:
-    """Rows of ``FLEET_SNAPSHOT`` with ``scenario`` and ``subject`` to rows of ``FLEET_PLAN``; for ``mapInArrow``."""
-    for batch in batches:
-        kinds, subjects = batch.column("scenario").to_pylist(), batch.column("subject").to_pylist()
-        for row, (kind, subject) in enumerate(zip(kinds, subjects, strict=True)):
-            found = planned(from_row(batch, row), kind, subject)
-            yield arrow.batch(FLEET_PLAN, {name: [value] for name, value in found.items()})
 
 
 def planned(member: Member, kind: str, subject: str) -> dict[str, Any]:
@@ -105,12 +94,12 @@ def scene(member: Member, kind: str, subject: str) -> tuple[ClusterState, Intent
     raise UsageError(f"There is no scenario {kind!r}.", hint=f"Choose among {', '.join(KINDS)}.")
 
 
-def subjects(member: Member, kind: str, argument: str = "") -> list[str]:
+def subjects(brokers: Iterable[Broker], kind: str, argument: str = "") -> list[str]:
     """What a kind of scenario is asked for: each broker, each rack, or the one figure given."""
     if kind == LOSE_BROKER:
-        return [str(b.id) for b in member.state.brokers if b.alive]
+        return [str(b.id) for b in brokers if b.alive]
     if kind == LOSE_RACK:
-        racks = {b.rack for b in member.state.brokers if b.rack is not None and b.alive}
+        racks = {b.rack for b in brokers if b.rack is not None and b.alive}
         return sorted(racks) if len(racks) > 1 else []
     return [argument]
 

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.spark.fleets import member
 
+from ballast.adapters.samples_delta import table_url
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
 from ballast.core.fingerprint import fingerprint
 from ballast.core.planner import Level, plan
+from ballast.pipeline.fleet_reader import Snapshots, plans, what_ifs
 from ballast.pipeline.fleet_rows import Member, Traffic, from_row, to_batch
+from ballast.pipeline.fleet_store import append_snapshots
 from ballast.pipeline.scenarios import (
     POLICY,
     days_to_full,
     digest,
-    fold_fleet,
     offline,
     planned,
     subjects,
@@ -27,13 +31,21 @@ from ballast.pipeline.scenarios import (
     with_brokers,
     without,
 )
+from ballast.pipeline.schemas import FLEET_SNAPSHOT
+from ballast.pipeline.table_log import TableLog
 
 
-def with_scenarios(members: list[Member], scenarios: list[tuple[str, str]]) -> Any:
-    """Rows as the transform hands them to the fold."""
-    table = pa.Table.from_batches([to_batch(m) for m in members for _ in scenarios])
-    table = table.append_column("scenario", pa.array([k for _ in members for k, _ in scenarios]))
-    return table.append_column("subject", pa.array([s for _ in members for _, s in scenarios]))
+def collected(store: Path, *members: Member) -> Snapshots:
+    """The readings as the workers find them."""
+    append_snapshots(str(store), members)
+    at = TableLog(str(store)).position(FLEET_SNAPSHOT)
+    assert at is not None
+    return Snapshots(table_url(str(store), FLEET_SNAPSHOT.name), at.version)
+
+
+def answers(snapshots: Snapshots, scenarios: dict[str, str]) -> list[dict[str, Any]]:
+    """The rows of the fleet plan."""
+    return [r for part in plans(snapshots, what_ifs(snapshots, scenarios)) for r in part.to_pylist()]
 
 
 @settings(max_examples=20)
@@ -51,15 +63,39 @@ def test_a_cluster_survives_its_row(seed: int, traffic: bool) -> None:  # noqa: 
     np.testing.assert_array_equal(after.loads.bytes_in_per_s, before.loads.bytes_in_per_s)
 
 
-def test_plans_from_rows_are_the_plans_made_one_by_one() -> None:
-    """Whatever the batch, each row's plan is the core planner's own for that cluster."""
+def test_plans_from_the_table_are_the_plans_made_one_by_one(tmp_path: Path) -> None:
+    """The newest reading of each name counts, and its plan is the core planner's own for that cluster."""
     members = [member(seed, traffic=seed % 2 == 0) for seed in range(4)]
-    rows = with_scenarios(members, [("level", "")])
-    for size in (1, 3, 10):
-        found = [r for part in fold_fleet(rows.to_batches(size)) for r in part.to_pylist()]
-        alone = [digest(plan(m.state, Level(), loads=m.loads, policy=POLICY)) for m in members]
-        assert [r["digest"] for r in found] == alone
-        assert any(r["moves"] > 0 for r in found)
+    collected(tmp_path, Member(members[0].name, replace(member(9).state, taken_at_ms=1)))
+    found = answers(collected(tmp_path, *members), {"level": ""})
+    alone = {m.name: digest(plan(m.state, Level(), loads=m.loads, policy=POLICY)) for m in members}
+    assert {r["name"]: r["digest"] for r in found} == alone
+    assert len(found) == 4
+    assert any(r["moves"] > 0 for r in found)
+
+
+def test_a_cluster_is_read_by_itself_and_once_for_all_its_what_ifs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readings are rows of megabytes: each is a row group, and the questions about it come one after another."""
+    snapshots = collected(tmp_path, *(member(seed) for seed in range(3)))
+    (file,) = Path(snapshots.url).glob("*.parquet")
+    assert pq.ParquetFile(file).num_row_groups == 3
+    read = []
+
+    def counted(batch: Any, row: int) -> Member:
+        read.append(len(batch))
+        return from_row(batch, row)
+
+    monkeypatch.setattr("ballast.pipeline.fleet_reader.from_row", counted)
+    found = answers(snapshots, {"level": "", "lose-broker": "", "lose-rack": ""})
+    assert read == [1, 1, 1]
+    assert [(r["name"], r["scenario"], r["subject"]) for r in found] == [
+        (f"cluster-{n}", kind, subject)
+        for n in range(3)
+        for kind, things in (("level", [""]), ("lose-broker", "123456"), ("lose-rack", ["r0", "r1", "r2"]))
+        for subject in things
+    ]
 
 
 def test_a_lost_broker_shows_what_it_takes_along() -> None:
@@ -102,16 +138,15 @@ def test_growth_and_days_to_full_come_from_the_history() -> None:
     assert len(p) == 3
 
 
-def test_a_scenario_that_cannot_be_is_a_row_that_says_so() -> None:
+def test_a_scenario_that_cannot_be_is_a_row_that_says_so(tmp_path: Path) -> None:
     """More replicas than brokers: the row failed or is infeasible, with the reason, and the others are planned."""
-    rows = with_scenarios([member(1), member(2)], [("change-rf", "9"), ("level", "")])
-    found = [r for part in fold_fleet(rows.to_batches(2)) for r in part.to_pylist()]
+    found = answers(collected(tmp_path, member(1), member(2)), {"change-rf": "9", "level": ""})
     assert [r["status"] in {"failed", "infeasible"} for r in found] == [True, False, True, False]
     assert all(r["detail"] for r in found if r["scenario"] == "change-rf")
 
 
 def test_each_broker_and_each_rack_is_a_subject() -> None:
     """Scenarios that lose something are asked once for each thing that can be lost."""
-    assert subjects(member(1), "lose-broker") == ["1", "2", "3", "4", "5", "6"]
-    assert subjects(member(1), "lose-rack") == ["r0", "r1", "r2"]
-    assert subjects(member(1), "grow", "90") == ["90"]
+    assert subjects(member(1).state.brokers, "lose-broker") == ["1", "2", "3", "4", "5", "6"]
+    assert subjects(member(1).state.brokers, "lose-rack") == ["r0", "r1", "r2"]
+    assert subjects((), "grow", "90") == ["90"]

@@ -1,0 +1,82 @@
+"""What is asked of a fleet, and the planning of it in the workers: each reads the clusters that it plans itself.
+
+A cluster is megabytes in one row, and one what-if of many: the questions are handed out, the rows are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from ballast.pipeline import arrow
+from ballast.pipeline.fleet_rows import Member, brokers_of, from_row
+from ballast.pipeline.scenarios import LOSE_BROKER, LOSE_RACK, planned, subjects
+from ballast.pipeline.schemas import FLEET_PLAN
+
+_OF_BROKERS: Final = frozenset({LOSE_BROKER, LOSE_RACK})
+"""Scenarios that are asked for each of something that the cluster has."""
+
+
+class Snapshots(NamedTuple):
+    """The table of readings at a version."""
+
+    url: str
+    version: int
+
+
+class WhatIf(NamedTuple):
+    """One plan to make: of a reading of a cluster, under a scenario."""
+
+    name: str
+    taken_at_ms: int
+    scenario: str
+    subject: str
+
+
+def what_ifs(snapshots: Snapshots, scenarios: Mapping[str, str]) -> tuple[WhatIf, ...]:
+    """Every question for the newest reading of each name, a cluster's own one after another; kinds map to arguments."""
+    by_broker = bool(_OF_BROKERS & set(scenarios))
+    columns = ["name", "taken_at_ms", *(["brokers"] if by_broker else [])]
+    newest: dict[str, dict[str, Any]] = {}
+    for row in _readings(*snapshots).to_table(columns=columns).to_pylist():
+        if row["name"] not in newest or newest[row["name"]]["taken_at_ms"] < row["taken_at_ms"]:
+            newest[row["name"]] = row
+    return tuple(
+        WhatIf(name, row["taken_at_ms"], kind, subject)
+        for name, row in sorted(newest.items())
+        for kind, argument in scenarios.items()
+        for subject in subjects(brokers_of(row.get("brokers", ())), kind, argument)
+    )
+
+
+def plans(snapshots: Snapshots, asked: Iterable[WhatIf]) -> Iterator[Any]:
+    """Answers as record batches of ``FLEET_PLAN``, one for each question."""
+    for name, taken_at_ms, scenario, subject in asked:
+        found = planned(read_member(snapshots, name, taken_at_ms), scenario, subject)
+        yield arrow.batch(FLEET_PLAN, {column: [value] for column, value in found.items()})
+
+
+@lru_cache(maxsize=1)
+def read_member(snapshots: Snapshots, name: str, taken_at_ms: int) -> Member:
+    """One reading of one cluster; the what-ifs of a cluster come one after another and share it."""
+    readings = _readings(*snapshots)
+    which = (pc.field("name") == name) & (pc.field("taken_at_ms") == taken_at_ms)
+    groups = (
+        group
+        for file in readings.get_fragments(which)
+        for group in file.split_by_row_group(which, schema=readings.schema)
+    )
+    for group in groups:
+        rows = group.to_table(schema=readings.schema, filter=which, use_threads=False)
+        if len(rows):
+            return from_row(rows.combine_chunks().to_batches()[0], 0)
+    raise LookupError(f"{name} at {taken_at_ms} is not in version {snapshots.version} of the readings")
+
+
+@lru_cache(maxsize=1)
+def _readings(url: str, version: int) -> Any:
+    return DeltaTable(url, version=version).to_pyarrow_dataset()
