@@ -33,7 +33,7 @@ def plan_fleet(tables: SparkTables, scenarios: Mapping[str, str]) -> int:
     at = tables.log.position(FLEET_SNAPSHOT)
     if at is None:
         raise UsageError("No cluster of the fleet was read yet.", hint="Run `ballast fleet collect` first.")
-    snapshots = Snapshots(tables.url(FLEET_SNAPSHOT), at.version)
+    snapshots = Snapshots(tables.url(FLEET_SNAPSHOT), at)
     with translated("planning the fleet"):
         asked = what_ifs(snapshots, scenarios)
         tables.overwrite(FLEET_PLAN, fleet_plan(tables.session, snapshots, asked))

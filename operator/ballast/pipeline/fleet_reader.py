@@ -16,6 +16,7 @@ from ballast.pipeline import arrow
 from ballast.pipeline.fleet_rows import Member, brokers_of, from_row
 from ballast.pipeline.scenarios import LOSE_BROKER, LOSE_RACK, planned, subjects
 from ballast.pipeline.schemas import FLEET_PLAN
+from ballast.pipeline.table_log import Position
 
 _OF_BROKERS: Final = frozenset({LOSE_BROKER, LOSE_RACK})
 """Scenarios that are asked for each of something that the cluster has."""
@@ -25,7 +26,7 @@ class Snapshots(NamedTuple):
     """The table of readings at a version."""
 
     url: str
-    version: int
+    at: Position
 
 
 class WhatIf(NamedTuple):
@@ -74,9 +75,9 @@ def read_member(snapshots: Snapshots, name: str, taken_at_ms: int) -> Member:
         rows = group.to_table(schema=readings.schema, filter=which, use_threads=False)
         if len(rows):
             return from_row(rows.combine_chunks().to_batches()[0], 0)
-    raise LookupError(f"{name} at {taken_at_ms} is not in version {snapshots.version} of the readings")
+    raise LookupError(f"{name} at {taken_at_ms} is not in version {snapshots.at.version} of the readings")
 
 
 @lru_cache(maxsize=1)
-def _readings(url: str, version: int) -> Any:
-    return DeltaTable(url, version=version).to_pyarrow_dataset()
+def _readings(url: str, at: Position) -> Any:
+    return DeltaTable(url, version=at.version).to_pyarrow_dataset()

@@ -157,7 +157,7 @@ def _from_minutes(target: Table, read: Read, fold: Fold, *, whole: bool = False)
         say(f"{target.name}: folding {human_many(len(hours), 'hour')}")
         wanted = {*hours, *(shifted(h, -1) for h in hours)}
         held = tables.log.distinct(SAMPLES_MINUTE, until, wanted, ("cluster", "hour", "chunks"))
-        minutes = Minutes(tables.url(SAMPLES_MINUTE), until.version, shares_of(held, hours, whole=whole))
+        minutes = Minutes(tables.url(SAMPLES_MINUTE), until, shares_of(held, hours, whole=whole))
         rows = folded(tables.session, minutes, read, fold, target.ddl)
         return _replace(tables, target, rows, _Task(until, hours, new.clusters))
 

@@ -22,6 +22,7 @@ from deltalake import DeltaTable
 from ballast.core.rates import LONGEST_INTERVAL_MIN
 from ballast.core.samples import BROKER_CHUNK, CHUNKS_PER_ROW_GROUP
 from ballast.pipeline.hours import shifted
+from ballast.pipeline.table_log import Position
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,7 +67,7 @@ class Minutes:
     """The minute table at a version, and the shares of it that are to be folded."""
 
     url: str
-    version: int
+    at: Position
     shares: tuple[Share, ...]
 
 
@@ -155,7 +156,7 @@ def _rows(minutes: Minutes, share: Share, columns: Sequence[str], which: Any) ->
     Whole row groups are read and rows are picked by their keys alone: cells are large, and filtering would copy them.
     """
     which &= pc.field("cluster") == share.cluster
-    files = _dataset(minutes.url, minutes.version, share.hour)
+    files = _dataset(minutes.url, minutes.at, share.hour)
     tables = [
         group.to_table(schema=files.schema, columns=list(columns), use_threads=False)
         for file in files.get_fragments(which)
@@ -171,16 +172,16 @@ def _rows(minutes: Minutes, share: Share, columns: Sequence[str], which: Any) ->
 
 
 @lru_cache(maxsize=4)
-def _dataset(url: str, version: int, hour: str) -> Any:
+def _dataset(url: str, at: Position, hour: str) -> Any:
     """The files of an hour and of the one before it; a worker folds several shares of the same hours."""
-    whole = _table(url, version)
+    whole = _table(url, at)
     near = pc.field("hour").isin([shifted(hour, -1), hour])
     return ds.FileSystemDataset(list(whole.get_fragments(near)), whole.schema, whole.format, whole.filesystem)
 
 
 @lru_cache(maxsize=1)
-def _table(url: str, version: int) -> Any:
-    return DeltaTable(url, version=version).to_pyarrow_dataset()
+def _table(url: str, at: Position) -> Any:
+    return DeltaTable(url, version=at.version).to_pyarrow_dataset()
 
 
 def _own(share: Share) -> Any:

@@ -40,7 +40,7 @@ def collected(store: Path, *members: Member) -> Snapshots:
     append_snapshots(str(store), members)
     at = TableLog(str(store)).position(FLEET_SNAPSHOT)
     assert at is not None
-    return Snapshots(table_url(str(store), FLEET_SNAPSHOT.name), at.version)
+    return Snapshots(table_url(str(store), FLEET_SNAPSHOT.name), at)
 
 
 def answers(snapshots: Snapshots, scenarios: dict[str, str]) -> list[dict[str, Any]]:

@@ -70,7 +70,7 @@ def minutes(store: str, *, whole: bool = False) -> Minutes:
     at = TableLog(store).position(SAMPLES_MINUTE)
     assert at is not None
     shares = shares_of(held(store, {HOUR, "2026-11-21T12"}), [HOUR], whole=whole)
-    return Minutes(table_url(store, "samples_minute"), at.version, shares)
+    return Minutes(table_url(store, "samples_minute"), at, shares)
 
 
 def by_replica(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
