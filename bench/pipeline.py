@@ -1,6 +1,7 @@
 """The pipeline's speed and cost on generated samples, with DuckDB and Polars beside it on the same files.
 
     python bench/pipeline.py --partitions 200000 --minutes 60
+    python bench/pipeline.py --next-hour    # and one hour more, folded by `ballast pipeline run` as a user runs it
 
 Samples are generated with known rates; every engine answers the same question (per replica and hour: rated minutes, sum,
 maximum, 95th percentile, first and last size) from the same ``samples_hour`` table, and the answers must agree.
@@ -230,7 +231,6 @@ def engine(what: str, store: str, scratch: Path) -> dict[str, Any]:
 def pipeline(store: str, memory: str, wanted: list[str]) -> list[dict[str, Any]]:
     """The jobs, measured apart from the session's start."""
     from ballast.pipeline import jobs
-    from ballast.pipeline.schemas import SAMPLES_MINUTE
     from ballast.pipeline.session import DELTA_LOCK, SparkPolicy, open_session
     from ballast.pipeline.tables import SparkTables
     from ballast.sandbox.jars import ensure_jars
@@ -240,7 +240,7 @@ def pipeline(store: str, memory: str, wanted: list[str]) -> list[dict[str, Any]]
     session, first = measured(meter, "session", lambda: open_session(policy, ensure_jars(DELTA_LOCK)))
     figures.append(first)
     tables = SparkTables(lambda: session, store)
-    _, warm = measured(meter, "first query (cold JVM)", lambda: tables.read(SAMPLES_MINUTE).limit(1).count())
+    _, warm = measured(meter, "first query (cold JVM)", lambda: session.range(1).count())
     figures.append(warm)
     for name in wanted:
         work = functools.partial(jobs.JOBS[name], tables, jobs.PipelinePolicy(), lambda _: None)
@@ -261,18 +261,39 @@ def planner(store: str) -> dict[str, Any]:
     return {**found, "partitions": len(model)}
 
 
+def next_hour(store: str, memory: str) -> dict[str, Any]:
+    """``ballast pipeline run`` as a user runs it, Spark's start included: every table is brought up to date."""
+    from ballast.pipeline.schemas import SAMPLES_MINUTE
+    from ballast.pipeline.table_log import TableLog
+
+    command = [str(Path(sys.executable).with_name("ballast")), "pipeline", "run", "--store", store]
+    command += ["--spark", "local[2]", "--driver-memory", memory, "--output", "json"]
+    done, found = measured(
+        Meter(), "ballast pipeline run", lambda: subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    )
+    told = json.loads(done.stdout)
+    assert told["newest_hour"] == TableLog(store).parts(SAMPLES_MINUTE)[-1]
+    return {**found, "jobs_s": {job["table"]: job["seconds"] for job in told["jobs"]}}
+
+
 ALL_JOBS = (
     *("load_hour", "load_day", "load_model", "samples_hour"),
     *("leadership_history", "broker_imbalance", "disk_hour", "disk_outlook"),
 )
 STEPS = ("spark", "planner", "duckdb-arrays", "duckdb-rows", "polars")
 """In this order; the engines read ``samples_hour`` and are compared with ``load_hour``, so both jobs are among those run."""
+NEXT_HOUR = ("generate-next", "next-hour")
+"""After all others, since the engines' answers are those of the first hour."""
 
 
 def step(asked: argparse.Namespace) -> Any:
     """One step, in this process."""
     if asked.engine == "generate":
         return generate(asked.store, asked.partitions, asked.minutes, first=asked.first)
+    if asked.engine == "generate-next":
+        return generate(asked.store, asked.partitions, 60, first=asked.minutes)
+    if asked.engine == "next-hour":
+        return next_hour(asked.store, asked.memory)
     if asked.engine == "spark":
         return pipeline(asked.store, asked.memory, asked.jobs.split(","))
     return planner(asked.store) if asked.engine == "planner" else engine(asked.engine, asked.store, asked.scratch)
@@ -286,7 +307,8 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="generate from this minute on; 60 is the hour after")
     parser.add_argument("--jobs", default=",".join(ALL_JOBS), help="which jobs, in this order")
     parser.add_argument("--memory", default="2g")
-    parser.add_argument("--engine", choices=("generate", *STEPS), help="one step, in this process")
+    parser.add_argument("--next-hour", action="store_true", help="then an hour more, by the command")
+    parser.add_argument("--engine", choices=("generate", *STEPS, *NEXT_HOUR), help="one step, in this process")
     parser.add_argument("--store", help="keep the samples here, or take them from here")
     parser.add_argument("--scratch", type=Path)
     asked = parser.parse_args()
@@ -296,7 +318,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="ballast-bench-") as folder:
         asked.scratch = asked.scratch or Path(folder)
         asked.store = asked.store or str(asked.scratch / "store")
-        steps = STEPS if Path(table_url(asked.store, "samples_minute")).exists() else ("generate", *STEPS)
+        steps: tuple[str, ...] = (
+            STEPS if Path(table_url(asked.store, "samples_minute")).exists() else ("generate", *STEPS)
+        )
+        steps += NEXT_HOUR if asked.next_hour else ()
         results: list[Any] = []
         for what in steps:
             found = in_a_process(what, asked)
