@@ -10,18 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
-from deltalake import DeltaTable
 
 from ballast.core.rates import LONGEST_INTERVAL_MIN
 from ballast.core.samples import BROKER_CHUNK, CHUNKS_PER_ROW_GROUP
 from ballast.pipeline.hours import shifted
+from ballast.pipeline.minute_files import Range, Row, Wanted, rows_of
 from ballast.pipeline.table_log import Position
 
 if TYPE_CHECKING:
@@ -45,8 +42,7 @@ DISKS: Final = ("cluster", "hour", "minute", "chunk", "taken_at_ms", "brokers")
 MOST_TASKS: Final = 256
 """Shares beyond this go several to a task: a task costs Spark some CPU, and its rows make a file."""
 _MINUTES_AT_ONCE: Final = 10
-_ORDER: Final = [(name, "ascending") for name in ("hour", "minute", "chunk", "taken_at_ms")]
-_KEYS: Final = ["cluster", *(name for name, _ in _ORDER)]
+_WHOLE_HOUR: Final = (0, 60)
 
 
 class Share(NamedTuple):
@@ -121,22 +117,21 @@ def read_leaders(minutes: Minutes, share: Share) -> Iterator[Any]:
 def read_preferences(minutes: Minutes, share: Share) -> Iterator[Any]:
     """The rows of the hour itself, minute by minute, some minutes in memory at a time."""
     for begin in range(0, 60, _MINUTES_AT_ONCE):
-        minute = (pc.field("minute") >= begin) & (pc.field("minute") < begin + _MINUTES_AT_ONCE)
-        rows = _rows(minutes, share, PREFERENCES, _own(share) & minute & _chosen(share))
-        yield from _joined([row for _, row in rows])
+        wanted = Wanted(share.cluster, {share.hour: (begin, begin + _MINUTES_AT_ONCE)}, _numbers(share))
+        yield from _joined(rows_of(minutes.url, minutes.at, wanted, PREFERENCES))
 
 
 def read_disks(minutes: Minutes, share: Share) -> Iterator[Any]:
     """The rows of the brokers in the hour itself."""
-    rows = _rows(minutes, share, DISKS, _own(share) & (pc.field("chunk") == BROKER_CHUNK))
-    yield from _joined([row for _, row in rows])
+    wanted = Wanted(share.cluster, {share.hour: _WHOLE_HOUR}, ((BROKER_CHUNK, BROKER_CHUNK + 1),))
+    yield from _joined(rows_of(minutes.url, minutes.at, wanted, DISKS))
 
 
 def _chunks(minutes: Minutes, share: Share, columns: Sequence[str]) -> Iterator[Any]:
-    led_in = (pc.field("hour") == shifted(share.hour, -1)) & (pc.field("minute") >= LEAD_IN_FROM_MINUTE)
-    by_number: dict[int, list[Any]] = {number: [] for number in range(share.first, share.end)}
-    for chunk, row in _rows(minutes, share, columns, (_own(share) | led_in) & _chosen(share)):
-        by_number[chunk % share.chunks].append(row)
+    spans = {share.hour: _WHOLE_HOUR, shifted(share.hour, -1): (LEAD_IN_FROM_MINUTE, 60)}
+    by_number: dict[int, list[Row]] = {number: [] for number in range(share.first, share.end)}
+    for row in rows_of(minutes.url, minutes.at, Wanted(share.cluster, spans, _numbers(share)), columns):
+        by_number[row.chunk % share.chunks].append(row)
     while by_number:
         number = min(by_number)
         for batch in _joined(by_number.pop(number)):
@@ -144,54 +139,12 @@ def _chunks(minutes: Minutes, share: Share, columns: Sequence[str]) -> Iterator[
             yield whole.append_column("fold_chunk", pa.repeat(pa.scalar(number, pa.int32()), len(batch)))
 
 
-def _joined(rows: list[Any]) -> Iterator[Any]:
-    """One batch of tables of one row each: the only time that their cells are copied."""
+def _joined(rows: Sequence[Row]) -> Iterator[Any]:
+    """One batch of some rows: the only time that their cells are copied."""
     if rows:
-        yield from pa.concat_tables(rows).combine_chunks().to_batches()
+        yield from pa.concat_tables([row.cells for row in rows]).combine_chunks().to_batches()
 
 
-def _rows(minutes: Minutes, share: Share, columns: Sequence[str], which: Any) -> list[tuple[int, Any]]:
-    """The rows of a share's cluster that ``which`` picks, each as a table with its chunk, in the order in which they were taken.
-
-    Whole row groups are read and rows are picked by their keys alone: cells are large, and filtering would copy them.
-    """
-    which &= pc.field("cluster") == share.cluster
-    files = _dataset(minutes.url, minutes.at, share.hour)
-    tables = [
-        group.to_table(schema=files.schema, columns=list(columns), use_threads=False)
-        for file in files.get_fragments(which)
-        for group in file.split_by_row_group(which, schema=files.schema)
-    ]
-    keys = pa.concat_tables([t.select(_KEYS) for t in tables]) if tables else files.schema.empty_table().select(_KEYS)
-    origin = [(table, at) for table in tables for at in range(len(table))]
-    picked = keys.append_column("row", pa.array(range(len(keys)), pa.int64())).filter(which).sort_by(_ORDER)
-    found = [
-        (origin[row], chunk) for row, chunk in zip(*(picked[n].to_pylist() for n in ("row", "chunk")), strict=True)
-    ]
-    return [(chunk, table.slice(at, 1)) for (table, at), chunk in found]
-
-
-@lru_cache(maxsize=4)
-def _dataset(url: str, at: Position, hour: str) -> Any:
-    """The files of an hour and of the one before it; a worker folds several shares of the same hours."""
-    whole = _table(url, at)
-    near = pc.field("hour").isin([shifted(hour, -1), hour])
-    return ds.FileSystemDataset(list(whole.get_fragments(near)), whole.schema, whole.format, whole.filesystem)
-
-
-@lru_cache(maxsize=1)
-def _table(url: str, at: Position) -> Any:
-    return DeltaTable(url, version=at.version).to_pyarrow_dataset()
-
-
-def _own(share: Share) -> Any:
-    return pc.field("hour") == share.hour
-
-
-def _chosen(share: Share) -> Any:
-    """Rows whose chunk is one of the share's, under whichever count the row was cut."""
-    number = pc.field("chunk")
-    found = (number >= share.first) & (number < share.end)
-    for lower in range(share.chunks, share.most, share.chunks):
-        found |= (number >= lower + share.first) & (number < lower + share.end)
-    return found
+def _numbers(share: Share) -> tuple[Range, ...]:
+    """The chunks of a share, under whichever count a row was cut: the lower bits of a number are its number in a smaller one."""
+    return tuple((share.first + lower, share.end + lower) for lower in range(0, share.most, share.chunks))
