@@ -77,5 +77,6 @@ def _pack(rows: int, row: Ints, bucket: Ints, count: Ints) -> Sparse:
 
 def _sparse(rows: int, keys: Ints, counts: Ints) -> Sparse:
     """Histograms from distinct ascending keys, each a row and a bucket packed into one integer."""
-    start = np.searchsorted(keys, np.arange(rows + 1) * _WIDTH)
-    return Sparse(start.astype(np.int64), keys % _WIDTH, counts)
+    row, bucket = np.divmod(keys, _WIDTH)
+    start = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=rows))))
+    return Sparse(start, bucket, counts)
