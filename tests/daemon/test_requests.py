@@ -130,6 +130,27 @@ def test_what_is_approved_on_a_standbys_page_is_what_the_leader_carries_out(
     assert f"Ada approved {shown.id}" in str(answers(leader)[0])
 
 
+def test_the_lock_says_what_is_done_now(world: SimWorld, clock: SimClock, store: JournalStore) -> None:
+    """While a run is carried out its own words stand; after it nothing of it does."""
+    scene = daemon(world, clock, store)
+    keep_lock(scene, holder())
+    keep_lock(scene, holder())
+    other = MemoryJournal(store, clock)
+    kept = other.holder()
+    assert kept is not None
+    assert kept.doing == "idle"
+    bounce(world, 1)
+    observe(scene)
+    check_leaders(scene)
+    kept = other.holder()
+    assert kept is not None
+    assert "elect preferred leaders" in kept.doing
+    keep_lock(scene, holder())
+    kept = other.holder()
+    assert kept is not None
+    assert kept.doing == "idle"
+
+
 def test_a_standby_tells_of_the_run_that_another_carries_out(
     world: SimWorld, clock: SimClock, store: JournalStore
 ) -> None:
@@ -246,7 +267,7 @@ def test_what_was_left_open_is_taken_up_before_anything_else_may_start(
     monkeypatch.setattr(hands, "adopt", adopt)
     keep_lock(scene, holder())
     assert len(seen) == 1
-    assert "Another process holds the cluster's lock" in seen[0]
+    assert "The cluster's lock has not been taken yet" in seen[0]
     assert "Run run-1 started" in check_leaders(scene)
 
 

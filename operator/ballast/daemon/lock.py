@@ -26,6 +26,8 @@ log = logging.getLogger("ballast.daemon")
 
 PAUSE_KEY = "pause"
 GIVE_WAY_KEY = "give-way"
+IDLE = "idle"
+"""What the lock says of a holder that does nothing: silence would leave its last deed standing."""
 GIVE_WAY_S = 15.0
 """For how long every daemon leaves the lock to the person it was given up for."""
 WAIT_LEASES = 1.5
@@ -91,7 +93,8 @@ def _renew(scene: Scene, journal: Journal) -> str:
         return f"Gave the lock up for {who}; waiting in line for it."
     run = scene.hands.current() if scene.hands else None
     try:
-        journal.renew(run.sentence if run else "")
+        # A run tells by itself what it does.
+        journal.renew("" if run else IDLE)
     except Fenced as failure:
         _step_down(scene, failure.message)
         return f"Lost the lock: {failure.message}"

@@ -38,6 +38,8 @@ class _Schedule:
     tick: Tick
     due_s: float
     failures: int = 0
+    hurried: bool = False
+    """Asked for since it last began, also while it ran."""
 
 
 @dataclass(slots=True)
@@ -74,22 +76,31 @@ class Loop:
         """Make one tick due now: a person asked, or something changed."""
         for entry in self._schedule:
             if entry.tick.name == name:
-                entry.due_s = self.clock.monotonic_s()
+                entry.hurried = True
 
     def pass_once(self, stopping: Callable[[], bool] = lambda: False) -> float:
-        """Run everything that is due; return the seconds until something is."""
-        for entry in self._schedule:
+        """Run everything that is due; return the seconds until something is.
+
+        Where a tick makes an earlier one due, that goes first: nothing is decided from a reading that was just dropped.
+        """
+        at = 0
+        while at < len(self._schedule) and not stopping():
+            entry = self._schedule[at]
             now = self.clock.monotonic_s()
             self.beat.at_s, self.beat.doing = now, ""
-            if now >= entry.due_s and not stopping():
+            at += 1
+            if entry.hurried or now >= entry.due_s:
                 self.beat.doing = entry.tick.name
                 self._run(entry)
+                at = next((i for i, e in enumerate(self._schedule[:at]) if e.hurried), at)
         now = self.clock.monotonic_s()
         self.beat.at_s, self.beat.doing = now, ""
+        if any(e.hurried for e in self._schedule):
+            return 0.0
         return max(0.0, min((e.due_s for e in self._schedule), default=now) - now)
 
     def _run(self, entry: _Schedule) -> None:
-        began_s, began_ms = self.clock.monotonic_s(), self.clock.now_ms()
+        began_s, began_ms, entry.hurried = self.clock.monotonic_s(), self.clock.now_ms(), False
         ok = False
         try:
             sentence = entry.tick.run()

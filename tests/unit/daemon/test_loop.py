@@ -100,6 +100,41 @@ def test_hurry_makes_a_tick_due_now() -> None:
     assert len(reports) == 2
 
 
+def test_what_a_tick_makes_due_goes_first_where_it_stands_first() -> None:
+    """A run that ended drops the reading: the cluster is read again before the next check, which does not fail for want of it."""
+    clock = SimClock()
+    ran: list[str] = []
+    ended = [True]
+
+    def check() -> str:
+        ran.append("leaders")
+        if ended and ended.pop():
+            for tick in loop.ticks:
+                loop.hurry(tick.name)
+        return "done"
+
+    def tick(name: str, run: Callable[[], str]) -> Tick:
+        return Tick(name=name, every_s=lambda: 1000, run=run)
+
+    def note(name: str) -> Callable[[], str]:
+        def run() -> str:
+            ran.append(name)
+            return "done"
+
+        return run
+
+    loop = Loop(
+        ticks=[tick("observe", note("observe")), tick("leaders", check), tick("level", note("level"))],
+        clock=clock,
+        report=lambda _name, _report: None,
+        nap=clock.sleep,
+    )
+    loop.pass_once()
+    assert ran == ["observe", "leaders", "observe", "leaders", "level"]
+    assert loop.pass_once() == 1000
+    assert len(ran) == 5
+
+
 def test_a_stuck_loop_is_not_alive_and_says_where() -> None:
     """The probe names the loop and the tick it hangs in."""
     beats = {"work": Beat(at_s=0, doing="observe"), "pulse": Beat(at_s=STUCK_AFTER_S)}
