@@ -124,45 +124,48 @@ def _take(response: Any, entries: Entries, failures: dict[ConfigResource, Ballas
 
 
 def alter(wire: Wire, changes: Collection[ConfigChange]) -> dict[ConfigResource, Outcome]:
-    """Apply changes; topics together in one request, each broker in one of its own."""
+    """Apply changes: topics together in one request, the cluster-wide default in another, each broker in one of its own.
+
+    Brokers are told side by side, so that a hundred take no longer than one, and a frozen one holds none of them up.
+    """
     by_resource: dict[ConfigResource, list[ConfigChange]] = {}
     for change in changes:
         by_resource.setdefault(change.resource, []).append(change)
-    topics = [r for r in by_resource if r.kind == "topic"]
+    brokers = {int(r.name): r for r in by_resource if r.kind == "broker" and r.name}
+    anywhere = [r for r in by_resource if r not in brokers.values()]
+    topics = [r for r in anywhere if r.kind == "topic"]
+    chunks = [topics[at : at + RESOURCES_PER_REQUEST] for at in range(0, len(topics), RESOURCES_PER_REQUEST)]
     outcomes: dict[ConfigResource, Outcome] = {}
-    for at in range(0, len(topics), RESOURCES_PER_REQUEST):
-        chunk = {r: by_resource[r] for r in topics[at : at + RESOURCES_PER_REQUEST]}
-        outcomes |= _alter_together(wire, chunk, broker=None)
-    for resource in by_resource.keys() - set(topics):
-        broker = int(resource.name) if resource.name else None
-        outcomes |= _alter_together(wire, {resource: by_resource[resource]}, broker=broker)
+    for chunk in (*chunks, *([r] for r in anywhere if r.kind == "broker")):
+        outcomes |= _alter_anywhere(wire, {r: by_resource[r] for r in chunk})
+    answers = wire.ask_each(
+        "a config change",
+        list(brokers),
+        lambda b: _alter_request({brokers[b]: by_resource[brokers[b]]}),
+        retry=WRITE_ONCE,
+    )
+    for broker, answer in answers.items():
+        outcomes |= {brokers[broker]: _no_answer(answer)} if isinstance(answer, BallastError) else _outcomes(answer)
     return outcomes
 
 
-def _alter_together(
-    wire: Wire, changes: Mapping[ConfigResource, Sequence[ConfigChange]], *, broker: int | None
+def _alter_anywhere(
+    wire: Wire, changes: Mapping[ConfigResource, Sequence[ConfigChange]]
 ) -> dict[ConfigResource, Outcome]:
-    if broker is None:
-        try:
-            response = wire.ask("a config change", lambda: _alter_request(changes), retry=WRITE_ONCE)
-        except BallastError as failure:
-            if failure.retryable:
-                return dict.fromkeys(changes, _no_answer(failure))
-            raise
-    else:
-        response = wire.ask_each("a config change", [broker], lambda _: _alter_request(changes), retry=WRITE_ONCE)[
-            broker
-        ]
-        if isinstance(response, BallastError):
-            return dict.fromkeys(changes, _no_answer(response))
-    return {
-        ConfigResource(_NAMES[r.resource_type], r.resource_name): OK
-        if r.error_code == 0
-        else _refused(
-            code_name(r.error_code), r.error_message, ConfigResource(_NAMES[r.resource_type], r.resource_name)
-        )
-        for r in response.responses
-    }
+    try:
+        return _outcomes(wire.ask("a config change", lambda: _alter_request(changes), retry=WRITE_ONCE))
+    except BallastError as failure:
+        if failure.retryable:
+            return dict.fromkeys(changes, _no_answer(failure))
+        raise
+
+
+def _outcomes(response: Any) -> dict[ConfigResource, Outcome]:
+    out = {}
+    for r in response.responses:
+        resource = ConfigResource(_NAMES[r.resource_type], r.resource_name)
+        out[resource] = OK if r.error_code == 0 else _refused(code_name(r.error_code), r.error_message, resource)
+    return out
 
 
 def _refused(code: str, message: str | None, resource: ConfigResource) -> Outcome:

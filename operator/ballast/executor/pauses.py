@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ballast.executor.patience import next_end_s
-from ballast.executor.run import Now, Run, Stage
+from ballast.executor.run import FINAL, Now, Run, Stage
 from ballast.ports.cluster import ClusterReader
 from ballast.ports.time import Clock
 
@@ -23,6 +23,10 @@ def pause_until_next_s(run: Run, look_s: float, now: Now) -> float:
     Where a look is dear the pause is longer.
     """
     often_s = max(run.policy.poll_s / 4, look_s * LOOKING_SHARE)
+    last = [m for m in run.moves.values() if m.stage not in FINAL]
+    if last and all(m.stage is Stage.UNTHROTTLED and now.s - m.entered_s < often_s for m in last):
+        # All that is left is to see once more what the last look has shown already.
+        return 0.0
     soon = any(m.stage in _ENDS_SOON for m in run.moves.values())
     until_s = 0.0 if soon else next_end_s(run, now)
     return run.policy.poll_s if until_s is None else min(max(often_s, until_s), run.policy.poll_s)
