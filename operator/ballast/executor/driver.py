@@ -80,7 +80,7 @@ class Driver:
         self._journal = journal
         self._clock = clock
         self._listener = listener or Silence()
-        self._throttler = Throttler(cluster, clock)
+        self._throttler = Throttler(cluster, clock, journal.renew)
         self._wishes: deque[Wish] = deque()
         self._leave = threading.Event()
         self._endures_s = math.inf
@@ -198,13 +198,16 @@ class Driver:
     def stand_still(self) -> None:
         """Wait until two listings agree: a predecessor's last send may still be on its way.
 
-        Reassignments end by themselves, so only new ones and other targets count as movement.
+        It can only repeat what the journal holds, so moves of others do not count, however many they start.  Reassignments end
+        by themselves: only new ones and other targets count as movement.
         """
+        ours = {name for run in load_runs(self._journal.read(), self._now()).values() for name in run.moves}
         before = self._cluster.reassignments()
-        while True:
+        while not self._leave.is_set():
             self._clock.sleep(STILL_S)
+            self._journal.renew()
             after = self._cluster.reassignments()
-            if all(n in before and before[n].adding == r.adding for n, r in after.items()):
+            if all(n in before and before[n].adding == r.adding for n, r in after.items() if n in ours):
                 return
             before = after
 

@@ -97,6 +97,8 @@ class Throttler:
 
     cluster: Cluster
     clock: Clock
+    renew: Callable[[], None]
+    """Keeps the lock while a reading is waited for."""
     ledger: dict[Setting, Held] = field(default_factory=dict)
     keep_existing_rates: bool = False
     sent: dict[Setting, Sent] = field(default_factory=dict)
@@ -157,6 +159,7 @@ class Throttler:
             if not any(self._is_late(s, entries) for s in asked):
                 return entries
             self.clock.sleep(REREAD_S)
+            self.renew()
 
     def _is_late(self, setting: Setting, entries: Mapping[ConfigResource, Mapping[str, ConfigValue]]) -> bool:
         sent, found = self.sent.get(setting), entries.get(resource_of(setting))

@@ -52,7 +52,7 @@ def keep_replicated(
                 else:
                     note(f"{name.topic} keeps its replicas for now: {outcome.code} {outcome.message}".rstrip())
                     begun.pop(name.topic)
-        if begun and _copied(cluster, clock, begun):
+        if begun and _copied(cluster, journal, clock, begun):
             _raise_min_isr(cluster, journal, begun)
             journal.append([Record(KEY, None)])
     except Fenced:
@@ -101,7 +101,7 @@ def _begun(journal: Journal) -> dict[str, int]:
     return {}
 
 
-def _copied(cluster: Cluster, clock: Clock, counts: Mapping[str, int]) -> bool:
+def _copied(cluster: Cluster, journal: Journal, clock: Clock, counts: Mapping[str, int]) -> bool:
     """Are all replicas in sync? The journal is small, so that it is worth a short wait."""
     names = [TopicPartition(topic, 0) for topic in counts]
     deadline = clock.monotonic_s() + COPIED_WITHIN_S
@@ -112,6 +112,8 @@ def _copied(cluster: Cluster, clock: Clock, counts: Mapping[str, int]) -> bool:
         if clock.monotonic_s() > deadline:
             return False
         clock.sleep(POLL_S)
+        # The wait is longer than a lease.
+        journal.renew()
 
 
 def _raise_min_isr(cluster: Cluster, journal: Journal, counts: Mapping[str, int]) -> None:
