@@ -10,14 +10,18 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import click
 import pytest
+from click.testing import CliRunner
 
 from ballast.adapters.journal_file import FileJournal
 from ballast.cli import reassign_hand
 from ballast.cli.reassign_hand import hand_from_keeper
+from ballast.cli.run_options import lock_options, taking_over
 from ballast.errors import LockHeld
 from ballast.ports.journal import Holder
 from ballast.wiring.cluster import OpenCluster
+from ballast.wiring.runs import hand
 
 OPENED = cast("OpenCluster", SimpleNamespace(cluster=None))
 WITHIN_S = 30.0
@@ -94,3 +98,50 @@ def test_whoever_is_no_keeper_is_not_asked(path: Path) -> None:
         pass
     assert journal.requests() == []
     assert time.monotonic() - began < WITHIN_S
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_who_says_take_over_gets_the_lock_from_anybody(path: Path, answers: bool) -> None:  # noqa: FBT001
+    """From a daemon as well, which is asked once; what it did not answer is answered by whoever has the lock then."""
+    with (
+        somebody(path, "ballast run on pod-1", answers=answers),
+        hand(OPENED, command="ballast rollback", lock_wait_s=WITHIN_S, take_over=True) as own,
+    ):
+        (letter,) = own.journal.requests()
+        assert letter.kind == "take-over"
+        assert "ballast rollback" in letter.by
+        assert letter.answer is not None
+
+
+def test_a_free_lock_is_taken_without_a_letter(path: Path) -> None:
+    """Nobody would read it, and the next holder would let go for nobody."""
+    with hand(OPENED, command="ballast rollback", take_over=True) as own:
+        assert own.journal.requests() == []
+
+
+def test_without_take_over_the_holder_keeps_the_lock_and_the_way_is_named(path: Path) -> None:
+    """The sentence says who, the hint what to give."""
+    with (
+        somebody(path, "ballast run on pod-1") as journal,
+        pytest.raises(LockHeld, match="pod-1") as held,
+        hand(OPENED, command="ballast rollback", lock_wait_s=0.1),
+    ):
+        pass
+    assert "--take-over" in str(held.value.hint)
+    assert journal.requests() == []
+
+
+def test_the_flag_is_read_where_the_lock_is_taken() -> None:
+    """Said on the command line it counts for that command, and for no other."""
+    told: list[bool] = []
+
+    @click.command()
+    @lock_options
+    def act(*, journal: str | None, lock_wait: float) -> None:
+        assert (journal, lock_wait) == (None, 20.0)
+        told.append(taking_over())
+
+    for words in (["--take-over"], []):
+        assert CliRunner().invoke(act, words).exit_code == 0
+    assert told == [True, False]
+    assert not taking_over()

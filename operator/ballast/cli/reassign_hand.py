@@ -6,8 +6,6 @@ whoever holds the lock next answers it, so that it does not send away a later ke
 
 from __future__ import annotations
 
-import time
-import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
@@ -53,19 +51,16 @@ def hand_from_keeper(opened: OpenCluster, action: str, listener: Listener | None
 
 def _ask(opened: OpenCluster, action: str) -> list[str]:
     """Ask a keeper to let go; the letter's id where there is one to be asked."""
-    from ballast.ports.journal import Request
     from ballast.wiring.journal import this_process
-    from ballast.wiring.runs import journal_of
+    from ballast.wiring.runs import ask_to_let_go, journal_of
 
     log = journal_of(opened)
     try:
         holder = log.holder()
         if holder is None or KEEPER not in holder.description:
             return []
-        letter = uuid.uuid4().hex
-        by = this_process(f"{COMMAND} {action}").description
-        log.request(Request(letter, "take-over", by, time.time_ns() // 1_000_000, {}))
+        letter = ask_to_let_go(log, this_process(f"{COMMAND} {action}").description)
         say(f"{holder.description} is asked to let go.")
-        return [letter]
+        return [letter] if letter is not None else []
     finally:
         log.close()

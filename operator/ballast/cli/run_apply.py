@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ballast.cli.run_options import taking_over
 from ballast.cli.run_screen import carry_out, human_time, say, screen_for
 from ballast.cli.tables import human_bytes, human_many
 
@@ -35,7 +36,9 @@ def run_plan(
     from ballast.wiring.runs import hand, new_run_id
 
     screen = screen_for(output)
-    with hand(opened, command=command, listener=screen, journal=journal, lock_wait_s=lock_wait_s) as own:
+    with hand(
+        opened, command=command, listener=screen, journal=journal, lock_wait_s=lock_wait_s, take_over=taking_over()
+    ) as own:
         left = finish_open_runs(own, output=output)
         if left is not None:
             return left
@@ -60,7 +63,8 @@ def finish_left(
     from ballast.wiring.runs import hand
 
     with hand(
-        opened, command=command, listener=screen_for(output), journal=journal, lock_wait_s=lock_wait_s
+        opened, command=command, listener=screen_for(output), journal=journal, lock_wait_s=lock_wait_s,
+        take_over=taking_over(),
     ) as own:  # fmt: skip
         left = finish_open_runs(own, output=output)
         if left is None:

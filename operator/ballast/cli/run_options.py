@@ -195,9 +195,16 @@ def policy_from(options: Mapping[str, Any]) -> ExecutionPolicy:
 
 
 def lock_options(command: F) -> F:
-    """Add ``--journal`` and ``--lock-wait``."""
+    """Add ``--journal``, ``--lock-wait`` and ``--take-over``; the last is read by ``taking_over`` where the lock is taken."""
     wrapped: Any = command
     for option in (
+        click.option(
+            "--take-over",
+            is_flag=True,
+            expose_value=False,
+            callback=_remember_take_over,
+            help="Ask whoever holds the lock to leave it to you; a daemon takes it back when you are done.",
+        ),
         click.option(
             "--lock-wait",
             default=20.0,
@@ -209,6 +216,19 @@ def lock_options(command: F) -> F:
     ):
         wrapped = option(wrapped)
     return wrapped  # type: ignore[no-any-return]
+
+
+_TAKE_OVER: Final = "ballast.take-over"
+
+
+def _remember_take_over(context: click.Context, _option: click.Parameter, value: bool) -> None:  # noqa: FBT001 — click's form
+    context.meta[_TAKE_OVER] = value
+
+
+def taking_over() -> bool:
+    """Did the person say ``--take-over``?"""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_TAKE_OVER))
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -10,7 +10,7 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.default_command import GroupWithDefault
-from ballast.cli.run_options import confirm, lock_options
+from ballast.cli.run_options import confirm, lock_options, taking_over
 from ballast.cli.run_screen import human_time, say
 from ballast.cli.tables import Column, console, human_bytes, output_option, print_json, render_table
 
@@ -233,7 +233,9 @@ def resume(
         if is_settled(opened, journal):
             say("No run is open.")
             return 0
-        with hand(opened, command="ballast runs resume", journal=journal, lock_wait_s=lock_wait) as own:
+        with hand(
+            opened, command="ballast runs resume", journal=journal, lock_wait_s=lock_wait, take_over=taking_over()
+        ) as own:
             if give_up_after is not None:
                 own.driver.give_up_after(give_up_after)
             left = [r for r in own.driver.open_runs() if run_id is None or r.id.startswith(run_id)]
@@ -290,7 +292,6 @@ def _wish(
     cluster: ClusterOptions,
 ) -> int:
     """Ask whoever acts; when nobody does, take the lock and do it."""
-    from ballast.errors import LockHeld
     from ballast.executor.machine import Wish as Wishes
     from ballast.wiring.runs import hand, journal_of, runs_of
 
@@ -312,12 +313,11 @@ def _wish(
                 return told
         finally:
             log.close()
-        try:
-            with hand(opened, command=f"ballast {wish.value}", journal=journal, lock_wait_s=lock_wait_s) as own:
-                current = runs_of(own.journal)[run.id]
-                return _do(own, current, wish, output=output)
-        except LockHeld as held:
-            raise LockHeld(held.message, hint="It is at work on something else; try again when it is done.") from held
+        with hand(
+            opened, command=f"ballast {wish.value}", journal=journal, lock_wait_s=lock_wait_s, take_over=taking_over()
+        ) as own:
+            current = runs_of(own.journal)[run.id]
+            return _do(own, current, wish, output=output)
 
 
 def _do(own: Hand, run: Run, wish: Wish, *, output: str) -> int:

@@ -9,7 +9,7 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.default_command import GroupWithDefault
-from ballast.cli.run_options import Rate, confirm, lock_options
+from ballast.cli.run_options import Rate, confirm, lock_options, taking_over
 from ballast.cli.run_screen import say
 from ballast.cli.tables import Column, console, human_many, output_option, print_json, render_table
 
@@ -125,7 +125,9 @@ def _clean(
             # Nothing is written, so no lock is wanted: it would make a journal on a cluster that has none.
             _tell_what_stays(found, ())
             return _tell_what_went((), output)
-    with hand(opened, command="ballast throttles --clean", journal=journal, lock_wait_s=lock_wait_s) as own:
+    with hand(
+        opened, command="ballast throttles --clean", journal=journal, lock_wait_s=lock_wait_s, take_over=taking_over()
+    ) as own:
         if own.driver.open_runs():
             say("A run is still open; its throttles are taken back when it ends (ballast runs resume).")
         else:
@@ -204,7 +206,9 @@ def set_throttle(
         raise UsageError("A rate alone throttles nothing.", hint="Give --topic NAME or --moves-of FILE as well.")
     with (
         cluster.open() as opened,
-        hand(opened, command="ballast throttles set", journal=journal, lock_wait_s=lock_wait) as own,
+        hand(
+            opened, command="ballast throttles set", journal=journal, lock_wait_s=lock_wait, take_over=taking_over()
+        ) as own,
     ):
         state = opened.cluster.snapshot()
         missing = [t for t in topics if t not in state.topic_index]

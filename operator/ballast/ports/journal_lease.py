@@ -65,7 +65,8 @@ def lock_held(holder: Holder, *, left_s: float) -> LockHeld:
     doing = f", doing: {holder.doing}" if holder.doing else ""
     return LockHeld(
         f"{holder.description} holds this cluster's lock since {_utc(holder.since_ms)}{doing}.",
-        hint=f"Wait for it, ask it to stop (ballast runs), or, if it is gone, try again in {max(left_s, 1):.0f} s.",
+        hint="Wait for it, or give --take-over to have it leave the lock to you; if it is gone, try again in "
+        f"{max(left_s, 1):.0f} s.",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from ballast.executor.records import load_runs
 from ballast.executor.rollback import rollback_plan
 from ballast.executor.run import Now, Run
 from ballast.ports.cluster import Reassignment
-from ballast.ports.journal import Journal, Record
+from ballast.ports.journal import Journal, Record, Request
 from ballast.ports.time import Clock
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import open_journal, this_process
@@ -71,18 +72,41 @@ def hand(
     listener: Listener | None = None,
     journal: str | None = None,
     lock_wait_s: float = 20.0,
+    take_over: bool = False,
 ) -> Iterator[Hand]:
-    """Become the writer for as long as the block lasts; raises ``LockHeld`` naming who is."""
+    """Become the writer for as long as the block lasts; raises ``LockHeld`` naming who is.
+
+    ``take_over`` asks the holder to let go first: a daemon does within seconds, leaves its run as it is, and waits in line.
+    """
     clock = SystemClock()
     log = journal_of(opened, journal)
     try:
-        log.acquire(this_process(command), wait_s=lock_wait_s)
+        me = this_process(command)
+        letter = ask_to_let_go(log, me.description) if take_over else None
+        log.acquire(me, wait_s=lock_wait_s)
+        if letter is not None:
+            _answer_own(log, letter)
         try:
             yield Hand(opened, log, Driver(opened.cluster, log, clock, listener), clock)
         finally:
             _let_go(log)
     finally:
         log.close()
+
+
+def ask_to_let_go(log: Journal, by: str) -> str | None:
+    """Ask the holder to leave the lock to us; the letter's id, None where nobody holds it."""
+    if log.holder() is None:
+        return None
+    letter = uuid.uuid4().hex
+    log.request(Request(letter, "take-over", by, time.time_ns() // 1_000_000, {}))
+    return letter
+
+
+def _answer_own(log: Journal, letter: str) -> None:
+    """Where the holder was gone and read nothing: else the next one would let go for nobody."""
+    if any(request.id == letter and request.answer is None for request in log.requests()):
+        log.answer(letter, "the lock was free already")
 
 
 def _let_go(log: Journal) -> None:
