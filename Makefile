@@ -24,7 +24,7 @@ demo: python
 
 test: python
 	@$(PYTHON) bootstrap test
-	@$(BIN)/python -m pytest -n 2 --no-loadscope-reorder --durations=20 --durations-min=10 $(TEST)
+	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder --durations=20 --durations-min=10 $(TEST)
 
 check: python
 	@$(PYTHON) bootstrap check

@@ -1,4 +1,4 @@
-"""The parts of the suite: in which order they run, how two processes share them, and how long each takes against its budget."""
+"""The parts of the suite: in which order they run, how several processes share them, and how long each takes against its budget."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ PARTS: Final[dict[str, tuple[tuple[str, ...], int]]] = {
     "units and properties": (("unit", "oracle"), 120),
     "simulator": (("sim",), 240),
     "contract and real clusters": (("containers", "contract", "real", "daemon"), 720),
-    # Spark takes both cores; what hurts brokers in containers and waits for them is not to run beside it.
-    "Spark": (("spark",), 300),
     "chart and page": (("chart", "page"), 240),
     "fuzz": (("fuzz",), 180),
+    # Last: Spark takes both cores, and what hurts brokers in containers and waits for them is not to run beside it.
+    "Spark": (("spark",), 300),
 }
 """Part, its folders under ``tests``, and its budget in seconds on two cores."""
 

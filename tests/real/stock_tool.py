@@ -8,6 +8,9 @@ from typing import NamedTuple
 from ballast.sandbox.jars import ensure_jars
 from ballast.sandbox.java import ensure_java
 
+SHORT_LIVED = ("-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""It ends before compiling well would pay."""
+
 
 class Answer(NamedTuple):
     """What a command printed and how it ended."""
@@ -21,7 +24,7 @@ def stock_reassign(bootstrap_server: str, *arguments: str) -> Answer:
     path = ":".join(map(str, ensure_jars("kafka-tools-4.3.1")))
     tool = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
     done = subprocess.run(
-        [ensure_java().executable, "-Xmx128m", "-cp", path, tool, "--bootstrap-server", bootstrap_server, *arguments],
+        [ensure_java().executable, *SHORT_LIVED, "-cp", path, tool, "--bootstrap-server", bootstrap_server, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
