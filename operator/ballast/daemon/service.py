@@ -158,7 +158,6 @@ class Service:
         self.scene.policy, shown, sentence = change
         self.scene.board.publish(settings=shown, settings_problem="")
         self.scene.publish_standings()
-        say(log, sentence)
         # What the new settings ask for need not wait for the next check.
         self.look_now()
         return sentence
@@ -174,7 +173,7 @@ class Service:
         result = "ok" if report.ok else ("bug" if report.sentence.startswith("A bug") else "failed")
         self.metrics.ticks.labels(name, result).inc()
         self.metrics.durations.labels(name).observe(report.duration_s)
-        if report.ok and (before is None or before.sentence != report.sentence) and name != "observe":
+        if report.ok and (before is None or before.sentence != report.sentence):
             say(log, report.sentence, tick=name)
 
     def _web_parts(self) -> WebParts:
