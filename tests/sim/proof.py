@@ -92,10 +92,10 @@ class Proof:
         result = None
         if self.runs():
             for run in driver.open_runs():
-                result = driver.resume(run)
+                result = driver.go_back(driver.resume(run))
                 self.results.append(result)
         else:
-            result = driver.execute(self.plan, self.policy, run_id=RUN_ID)
+            result = driver.go_back(driver.execute(self.plan, self.policy, run_id=RUN_ID))
             self.results.append(result)
         while driver.pay_debts():
             self.clock.sleep(10)
@@ -143,7 +143,7 @@ class Proof:
         match call:
             case "alter_reassignments":
                 for name, target in what.items():
-                    intent = records.get(f"move/{RUN_ID}/{name}", {})
+                    intent = self._intent(records, name)
                     expected = {"submitted": intent.get("new"), "cancelling": None, "restoring": intent.get("old")}
                     stage = str(intent.get("stage"))
                     wanted = expected.get(stage, "nothing")
@@ -155,15 +155,21 @@ class Proof:
                     self._require(line in records, f"{line} is changed without a ledger line")
             case "elect_leaders":
                 for name in what:
-                    stage = str(records.get(f"election/{RUN_ID}/{name}", {}).get("stage"))
+                    run_id = next(run.id for run in self.runs().values() if not run.ended)
+                    stage = str(records.get(f"election/{run_id}/{name}", {}).get("stage"))
                     self._require(stage == "asked", f"election of {name} while the journal says {stage}")
             case "alter_log_dirs":
                 for name, _ in what:
-                    stage = str(records.get(f"move/{RUN_ID}/{name}", {}).get("stage"))
+                    stage = str(self._intent(records, name).get("stage"))
                     self._require(
                         stage in {"relocating", "submitted"},
                         f"{name} changes its log dir while the journal says {stage}",
                     )
+
+    def _intent(self, records: Mapping[str, Any], name: TopicPartition) -> Mapping[str, Any]:
+        """What the run that is open says of this partition."""
+        (run_id,) = [run.id for run in self.runs().values() if not run.ended]
+        return records.get(f"move/{run_id}/{name}") or {}
 
     def _watch_isr(self, _elapsed: float) -> None:
         """Nobody but dead brokers may push a partition under its min ISR."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from tests.sim.proof import Ears, Proof
@@ -39,6 +39,8 @@ class Scene:
     proof: Proof
     cancel_at: Stage | None = None
     """Ask for a cancel once a move has entered this stage."""
+    wish: Wish = Wish.CANCEL
+    """What is asked then."""
     fired: int = 0
     asked: bool = False
     reached: set[object] = field(default_factory=set)
@@ -81,6 +83,12 @@ def plain_scene() -> Scene:
 def cancelled_scene() -> Scene:
     """A cancel in mid-move whose partition comes back in another order."""
     return Scene(Proof(world(), HEAVY, THROTTLED), cancel_at=Stage.MOVING)
+
+
+def rolled_back_scene() -> Scene:
+    """Everything is to go back, when a first move has arrived and a second is on its way."""
+    policy = replace(THROTTLED, moves_in_cluster=1)
+    return Scene(Proof(world(), HEAVY, policy), cancel_at=Stage.UNTHROTTLED, wish=Wish.ROLLBACK)
 
 
 def stalled_scene() -> Scene:
@@ -205,7 +213,7 @@ def _arm(
             )
             if happening.after is scene.cancel_at and not scene.asked:
                 scene.asked = True
-                driver.ask(Wish.CANCEL)
+                driver.ask(scene.wish)
         elif isinstance(happening, Performing):
             near[0] = happening.effect.kind is kind and (transition is None or transition in entered)
 
@@ -234,6 +242,20 @@ def test_a_kill_at_every_single_write_of_a_run(make: Callable[[], Scene]) -> Non
         assert scene.fired == 1, f"point {point} of {whole} was not reached"
 
 
+def test_a_rollback_that_stands_in_the_journal_is_carried_out_whenever_the_process_dies() -> None:
+    """It is killed at each write of the run, of its cancel and of its rollback; once asked for, everything goes back."""
+    whole = _die_at(rolled_back_scene(), None)
+    asked = 0
+    for point in range(whole):
+        scene = rolled_back_scene()
+        _die_at(scene, point)
+        wanted = any(run.rollback_when_cancelled for run in scene.proof.runs().values())
+        ends = {p.name: tuple(p.replicas) for p in scene.proof.world.partitions()}
+        assert not wanted or ends == scene.proof.before, f"died at point {point} of {whole}"
+        asked += wanted
+    assert asked > whole / 2
+
+
 def _die_at(scene: Scene, fatal: int | None) -> int:
     """Run a scene that dies at its n-th point; returns how many points it passed."""
     passed = [0]
@@ -249,7 +271,7 @@ def _die_at(scene: Scene, fatal: int | None) -> int:
         def take(happening: Happening) -> None:
             if isinstance(happening, MoveChanged) and happening.after is scene.cancel_at and not scene.asked:
                 scene.asked = True
-                driver.ask(Wish.CANCEL)
+                driver.ask(scene.wish)
 
         reaper.strikes = strikes
         return Ears(take)
