@@ -33,7 +33,7 @@ class SparkPolicy:
     shuffle_partitions: int = 0
     """Tasks of a shuffle; 0 takes four (two for little data) for each core on ``local`` and Spark's own default elsewhere."""
     small: bool = False
-    """Little data: an embedded JVM then compiles quickly rather than well, since the compiling is most of its work."""
+    """Little work for the JVM itself: an embedded one then compiles quickly rather than well, since compiling is most of it."""
     conf: Mapping[str, str] = field(default_factory=dict)
     """Further Spark properties; they win over Ballast's. Static ones do nothing on ``sc://``: its server has its own."""
 
