@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from ballast.cli.topic_rules import rule_of
 from ballast.core.cluster import TopicPartition
 from ballast.core.planner import Capacity, PlannerPolicy, Selection
 from ballast.errors import UsageError
@@ -68,6 +69,7 @@ class PlanOptions:
     disk_of: tuple[str, ...]
     cordon: tuple[int, ...]
     drain: tuple[int, ...]
+    topic_rule: tuple[str, ...]
     history: str | None
     snapshot: Path | None
     seed: int
@@ -124,6 +126,7 @@ class PlanOptions:
             capacities=capacities,
             cordoned=settings.cordoned | set(self.cordon),
             draining=settings.draining | set(self.drain),
+            topic_rules=settings.topic_rules + tuple(rule_of(text) for text in self.topic_rule),
         )
 
     def _budget(self) -> int | None:
@@ -191,6 +194,12 @@ _OPTIONS: Final = (
     click.option("--disk-of", multiple=True, metavar="BROKER=SIZE", help="A broker's disk, where it does not say."),
     click.option("--cordon", multiple=True, type=int, metavar="BROKER", help="Takes no new replica."),
     click.option("--drain", multiple=True, type=int, metavar="BROKER", help="Emptied by plan level."),
+    click.option(
+        "--topic-rule",
+        multiple=True,
+        metavar="'REGEX RULE…'",
+        help="A rule for some topics: 'gpu.* brokers=7,8', 'audit leader-racks=a', 'orders spread-evenly'. May be repeated.",
+    ),
     click.option(
         "--history", metavar="STORE", help="Folder or URL of the pipeline's tables: level traffic by history."
     ),

@@ -126,7 +126,8 @@ def _plain_kind(kind: Any) -> str:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return " / ".join(f"`{member.value}`" for member in kind)
     if isinstance(kind, type) and is_dataclass(kind):
-        return f"{kind.__name__.lower()} (below)"
+        words = "".join(f" {c.lower()}" if c.isupper() else c for c in kind.__name__)
+        return f"{words.strip()} (below)"
     return _WORDS.get(kind, getattr(kind, "__name__", str(kind)))
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 from tests.unit.planner.clusters import cluster
 
 from ballast.cli.main import cli
-from ballast.core.planner import Loads
+from ballast.cli.topic_rules import rule_of
+from ballast.core.planner import Loads, TopicRule
 from ballast.core.snapshot_file import Snapshot, dumps
-from ballast.errors import Infeasible
+from ballast.errors import Infeasible, UsageError
 
 SETTINGS = """
 level:
@@ -50,6 +53,61 @@ def test_the_command_line_wins_and_cordons_add_up(tmp_path: Path) -> None:
     assert made["summary"]["replica_moves"] > 3
     both = planned(tmp_path, "--cordon", "3")
     assert not any({3, 4} & set(m["new"]) for m in both["moves"])
+
+
+RULED = """
+level:
+  topic_rules:
+    - topics: "t"
+      brokers: [1, 2, 3]
+"""
+
+
+def test_topic_rules_of_the_settings_and_the_command_line_add_up(tmp_path: Path) -> None:
+    """What either forbids is forbidden, and the plan file says what was asked."""
+    made = planned(tmp_path, "--topic-rule", "t not-brokers=3", "--topic-rule", "x.* spread-evenly", settings=RULED)
+    assert {b for m in made["moves"] for b in m["new"]} <= {1, 2}
+    assert made["request"]["policy"]["topic_rules"] == [
+        {"topics": "t", "brokers": [1, 2, 3]},
+        {"topics": "t", "not_brokers": [3]},
+        {"topics": "x.*", "spread_evenly": True},
+    ]
+    made = planned(
+        tmp_path, "--topic-rule", "t most-per-broker=12", settings=RULED.replace("[1, 2, 3]", "[1, 2, 3, 4]")
+    )
+    assert {b for m in made["moves"] for b in m["new"]} <= {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "says nothing"),
+        ("t", "says nothing"),
+        ("t colour=red", "says 'colour=red', which is no rule"),
+        ("t brokers=a", "gives brokers no value"),
+        ("t brokers=", "gives brokers no value"),
+        ("t spread-evenly=yes", "gives spread-evenly no value"),
+        ("t most-per-broker=1 most-per-broker=2", "says most-per-broker twice"),
+        ("( ignore-racks", "is not a regular expression"),
+    ],
+)
+def test_a_rule_that_cannot_be_read_is_refused(text: str, sentence: str) -> None:
+    """One sentence that names the place, and what can be said."""
+    with pytest.raises(UsageError, match=re.escape(sentence)) as refused:
+        rule_of(text)
+    assert refused.value.hint
+
+
+def test_every_kind_of_rule_can_be_said() -> None:
+    """Fields by their names, with dashes."""
+    assert rule_of("gpu-.* brokers=1,2 leader-brokers=1 leader-racks=a,b most-per-broker=3 ignore-racks") == TopicRule(
+        topics="gpu-.*",
+        brokers=frozenset({1, 2}),
+        leader_brokers=frozenset({1}),
+        leader_racks=frozenset({"a", "b"}),
+        most_per_broker=3,
+        ignore_racks=True,
+    )
 
 
 def test_pinned_topics_of_the_settings_stay(tmp_path: Path) -> None:

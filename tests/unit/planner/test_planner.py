@@ -302,3 +302,14 @@ def test_the_checker_finds_what_a_search_could_break() -> None:
     assert codes(Move("t", 0, (1, 2), (3, 2)), intent=Expand(brokers=frozenset({2}))) >= {"intent", "closed"}
     # Nothing is wrong with the move; what a plan tells of its moves is judged in test_checker.
     assert codes(Move("t", 0, (1, 2), (2, 1))) <= {"sum", "band"}
+
+
+def test_a_shared_rack_is_repaired_by_the_replica_that_takes_part() -> None:
+    """Of two replicas in one rack the one on a broker that is left out stays; where both are, the plan says so."""
+    state = cluster((3, 1), brokers=5, racks=2)
+    made = plan(state, Racks(selection=Selection(exclude_brokers="3")), policy=QUICK)
+    assert [(m.removing, len(m.adding)) for m in made.moves] == [((1,), 1)]
+    made = plan(state, Racks(selection=Selection(exclude_brokers="[13]")), policy=QUICK)
+    assert [o.detail for o in made.obstacles] == [
+        "its replicas that share a rack sit on brokers that the selection leaves out"
+    ]

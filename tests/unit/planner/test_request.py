@@ -26,6 +26,7 @@ from ballast.core.planner import (
     Racks,
     Selection,
     Swap,
+    TopicRule,
     plan,
 )
 from ballast.core.planner.request import INTENTS, dump_request, load_request
@@ -48,6 +49,10 @@ POLICY = PlannerPolicy(
     max_bytes=7,
     draining=frozenset({2}),
     pinned_topics="x",
+    topic_rules=(
+        TopicRule(topics="a.*", brokers=frozenset({1, 2}), leader_racks=frozenset({"r1"}), most_per_broker=2),
+        TopicRule(topics="b", not_brokers=frozenset({3}), spread_evenly=True, ignore_racks=True),
+    ),
     capacities={1: Capacity(disk_bytes=5, cpu=2)},
     prove=False,
 )
@@ -81,6 +86,8 @@ def test_defaults_are_not_written() -> None:
         {"policy": {"band": 7}},
         {"policy": {"band": "wide"}},
         {"policy": {"prove": 1}},
+        {"policy": {"topic_rules": [{"topics": "a", "brokers": []}]}},
+        {"policy": {"topic_rules": [{"brokers": [1]}]}},
         {"seed": None},
     ],
 )

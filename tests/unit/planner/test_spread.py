@@ -22,7 +22,7 @@ def world() -> World:
 
 def plan_of(w: World, excess: int, copied: int, *brokers: int) -> Found:
     """A plan that puts these partitions on these brokers."""
-    return excess, copied, (np.array(brokers, np.int32), w.load, w.held, w.budget)
+    return excess, copied, (np.array(brokers, np.int32), w.load, w.held, w.budget, w.tally)
 
 
 def test_unevenness_is_the_deviation_of_each_topic() -> None:

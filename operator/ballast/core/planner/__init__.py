@@ -24,6 +24,7 @@ from ballast.core.planner.intents import (
 )
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.policy import Capacity, PlannerPolicy
+from ballast.core.planner.topic_rule import TopicRule
 
 
 def plan(
@@ -62,5 +63,6 @@ __all__ = [
     "Racks",
     "Selection",
     "Swap",
+    "TopicRule",
     "plan",
 ]

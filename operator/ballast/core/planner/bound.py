@@ -105,8 +105,8 @@ def _prices(r: Relaxation, placement: Slots) -> Ints:
 def _may_stay(r: Relaxation) -> Ints:
     """Partitions that need not leave where they are, or for which the plan found nothing else either."""
     p = r.problem
-    row = np.repeat(np.arange(len(p.start) - 1), np.diff(p.start))
-    bound_away = np.bincount(row[p.scope.leave[p.home]], minlength=len(p.size)) > 0
+    row = np.repeat(np.arange(len(p.old_start) - 1), np.diff(p.old_start))
+    bound_away = np.bincount(row[r.gone], minlength=len(p.size)) > 0
     return np.flatnonzero(~bound_away | (r.kind == CLOSED) | (r.kind == ANYWHERE))
 
 
@@ -121,6 +121,7 @@ class _Program:
     def __init__(self, r: Relaxation) -> None:
         p = r.problem
         self.problem = p
+        self.gone = r.gone
         self.partitions = len(p.size)
         self.lead, self.follow, self.size = p.lead / SHARE, p.follow / SHARE, p.size / SHARE
         self.shape = r.low.shape
@@ -165,7 +166,8 @@ class _Program:
         counts = p.old_start[rows + 1] - p.old_start[rows]
         for i in range(int(counts.max()) if len(rows) else 0):
             has = counts > i
-            home = np.where(has, p.old[np.minimum(p.old_start[rows] + i, len(p.old) - 1)], -2)
+            at = np.minimum(p.old_start[rows] + i, len(p.old) - 1)
+            home = np.where(has & ~self.gone[at], p.old[at], -2)
             copies -= (members == home[:, None]).any(axis=1)
         return self.size[rows] * copies
 

@@ -92,14 +92,14 @@ def offer(
 
     Groups where nobody new can be below ``most`` keep their homes alone.
     """
-    _, old_start, old, size, leave, leads, _, _ = world
+    _, old_start, old, size, gone, leads, _, _ = world
     group_of, kept_start, kept, floor = options
     copy = size[p] * SCALE
     for g in range(len(best)):
         best[g], who[g] = BARRED, -1
     for i in range(old_start[p], old_start[p + 1]):
         b = old[i]
-        if not leave[b] and (not leading or leads[b] or i == old_start[p]):
+        if not gone[i] and (not leading or leads[b] or i == old_start[p]):
             price = priced(prices, b, cost, p)
             if price < best[group_of[b]]:
                 best[group_of[b]], who[group_of[b]] = price, b
@@ -155,7 +155,7 @@ def at_home(world: Any, prices: Any, lead: Any, follow: Any, p: int, placement: 
 
     Returns ``BARRED`` and bounds at ``BARRED`` where its homes cannot serve as they are.
     """
-    start, old_start, old, _, leave, leads, group, kind = world
+    start, old_start, old, _, gone, leads, group, kind = world
     first = old_start[p]
     factor = start[p + 1] - start[p]
     bounds[0], bounds[1] = BARRED, BARRED
@@ -165,7 +165,7 @@ def at_home(world: Any, prices: Any, lead: Any, follow: Any, p: int, placement: 
     every = True
     for i in range(first, first + factor):
         b = old[i]
-        if leave[b]:
+        if gone[i]:
             return BARRED
         if kind[p] == APART:
             for j in range(first, i):

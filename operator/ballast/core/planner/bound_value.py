@@ -7,7 +7,8 @@ within the bands copies at least::
     - sum of m * high where m > 0  + sum of -m * low where m < 0
 
 Placements keep racks apart; where racks do not suffice, or may go on being shared, that rule is dropped, which only lowers
-the value.  All of it is integer arithmetic, and rounding of the loads is given away to the safe side, so the value needs
+the value.  So do the rules that topics have for themselves: a replica must leave where its topic may not stay, but may be
+copied to any broker, and led from any.  All of it is integer arithmetic, and rounding of the loads is given away to the safe side, so the value needs
 no tolerance.  The sum over partitions is compiled (``bound_kernels``): millions of replicas take a fraction of a second.
 """
 
@@ -49,6 +50,8 @@ class Relaxation:
     """The column of disk."""
     kind: npt.NDArray[np.int8]
     """By partition: which rule of ``bound_kernels`` its placements keep."""
+    gone: Flags
+    """By old replica: may it not stay where it is?"""
 
     def evaluate(self, prices: Ints) -> tuple[int, Slots]:
         """The bound in scaled bytes, and the cheapest placement: broker by slot, leader first, -1 for none."""
@@ -80,7 +83,7 @@ class Relaxation:
     @cached_property
     def _world(self) -> tuple[Any, ...]:
         p, s = self.problem, self.problem.scope
-        return p.start, p.old_start, p.old, p.size, s.leave, s.leads, self._racks[0], self.kind
+        return p.start, p.old_start, p.old, p.size, self.gone, s.leads, self._racks[0], self.kind
 
     def _options(self, prices: Ints, groups: tuple[Slots, Ints, Ints]) -> tuple[Any, Any]:
         """Who may receive a follower and who a leader, by group, with the least prices there."""
@@ -110,13 +113,19 @@ class Relaxation:
 
 def relaxation_of(problem: Problem, reached: Ints, placement: npt.NDArray[np.int32]) -> Relaxation:
     """Bands that the plan met count in full; where it did not, only as far as it got."""
-    s = problem.scope
+    s, classes = problem.scope, problem.scope.classes
     row = np.repeat(np.arange(len(problem.old_start) - 1), np.diff(problem.old_start))
+    slot_row = np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))
+    short = (placement < 0) | s.leave[placement] | classes.expelled[classes.of[slot_row], placement]
+    unplaced = np.bincount(slot_row[short], minlength=len(problem.size)) > 0
+    # What a topic's rule expels and the plan could not place stays: no plan is held to more than this one reached.
+    expelled = classes.expelled[classes.of[row], problem.old] & s.open_rows[row] & ~unplaced[row]
+    gone = s.leave[problem.old] | expelled
     first = np.zeros(len(row), np.bool_)
     first[problem.old_start[:-1][np.diff(problem.old_start) > 0]] = True
     before = np.zeros(problem.low.shape, np.int64)
     figures = np.where(first[:, None], problem.lead[row], problem.follow[row])
-    stays = ~s.leave[problem.old]
+    stays = ~gone
     np.add.at(before, problem.old[stays], figures[stays])
     surplus = np.maximum(np.diff(problem.old_start) - np.diff(problem.start), 0)
     pinned = np.zeros(problem.low.shape, np.int64)
@@ -132,9 +141,6 @@ def relaxation_of(problem: Problem, reached: Ints, placement: npt.NDArray[np.int
     high = np.minimum(high, total[None, :] + 1)
     missing = np.maximum(np.diff(problem.start) - np.diff(problem.old_start), 0)
     leaving = np.bincount(row, weights=~stays & s.open_rows[row], minlength=len(problem.size)).astype(np.int64)
-    slot_row = np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))
-    short = (placement < 0) | s.leave[placement]
-    unplaced = np.bincount(slot_row[short], minlength=len(problem.size)) > 0
     copies = missing + np.maximum(leaving - surplus, 0)
     copies[unplaced] = 0
     names = [r.name for r in problem.resources]
@@ -143,7 +149,16 @@ def relaxation_of(problem: Problem, reached: Ints, placement: npt.NDArray[np.int
     kind[unplaced & s.open_rows] = ANYWHERE
     forced_bytes = 0 if disk is None else int((problem.resources[disk].lead * copies).sum())
     return Relaxation(
-        problem, low, high, before, pinned, int((problem.size * copies).sum()), forced_bytes, disk, kind.astype(np.int8)
+        problem,
+        low,
+        high,
+        before,
+        pinned,
+        int((problem.size * copies).sum()),
+        forced_bytes,
+        disk,
+        kind.astype(np.int8),
+        gone,
     )
 
 

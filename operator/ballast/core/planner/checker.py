@@ -16,6 +16,7 @@ import numpy as np
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Move, Plan
 from ballast.core.planner.checker_bands import judge_figures
+from ballast.core.planner.checker_topics import TopicJudge
 from ballast.core.planner.finding import Finding
 from ballast.core.planner.intents import (
     ChangeReplicationFactor,
@@ -41,6 +42,7 @@ RULES: Final = (
     "closed",
     "factor",
     "rack",
+    "topic-rule",
     "selection",
     "disk",
     "intent",
@@ -61,9 +63,9 @@ NAMED: Final = 3
 
 def check(state: ClusterState, plan: Plan, intent: Intent, *, loads: Loads, policy: PlannerPolicy) -> list[Finding]:
     """Every rule that the plan breaks; empty when it breaks none."""
-    found = _Judge(state, plan, intent, loads, policy).findings()
+    judge = _Judge(state, plan, intent, loads, policy)
     # Figures are counted from the moves, which therefore have to be sound first.
-    return found or judge_figures(state, plan, intent, loads=loads, policy=policy)
+    return judge.findings() or judge_figures(state, plan, intent, loads=loads, policy=policy, topics=judge.topics)
 
 
 def demand_sound(state: ClusterState, plan: Plan, intent: Intent, *, loads: Loads, policy: PlannerPolicy) -> None:
@@ -92,10 +94,13 @@ class _Judge:
         self.emptied = _emptied(state, intent)
         self.closed = self._closed()
         self.barred = policy.demoted | policy.draining | self.emptied
-        racks = {b.rack for b in state.brokers if b.alive and b.id not in self.emptied | policy.draining}
-        chosen = {b.rack for b in state.brokers if intent.selection.broker(b.id)}
+        gone = self.emptied | policy.draining
+        staying = [b for b in state.brokers if b.alive and b.id not in gone and intent.selection.broker(b.id)]
         # Racks that can hold a replica for good: what must leave, or takes no part, makes no rack suffice.
-        self.racks = max(len(racks & chosen), 1)
+        self.racks = max(len({b.rack for b in staying}), 1)
+        self.topics = TopicJudge(
+            state, plan, intent, policy, emptied=self.emptied, is_open=self._open, heir=self._last_heir
+        )
         self.found: list[Finding] = []
 
     def findings(self) -> list[Finding]:
@@ -108,6 +113,7 @@ class _Judge:
             self._move(move)
         self._elections()
         self._disks()
+        self.found += self.topics.findings()
         if not self.found:
             self._status()
         return self.found
@@ -177,8 +183,15 @@ class _Judge:
             elif b in self.closed:
                 self._report("closed", move, f"would be put on broker {b}, which takes no replica here")
         first = move.new[0] if move.new else -1
-        if first != move.old[0] and first in self.barred:
+        if first != move.old[0] and first in self.barred and not self._last_heir(move):
             self._report("leader", move, f"would be led by broker {first}, which must not lead")
+
+    def _last_heir(self, move: Move) -> bool:
+        """Does a shrinking list keep nobody who may lead, and does the plan admit that?"""
+        able = (b for b in move.new if self.brokers[b].alive and self.intent.selection.broker(b))
+        may = (b not in self.barred and self.topics.leads(move.topic, b) for b in able)
+        admitted = any(o.code == "sole-leader" and o.subject == str(move.name) for o in self.plan.obstacles)
+        return len(move.new) < len(move.old) and admitted and not any(may)
 
     def _dirs(self, move: Move) -> None:
         """Each log dir that is asked for is there and takes replicas."""
@@ -201,16 +214,21 @@ class _Judge:
         racks = [self._rack(b) for b in move.new]
         if len(set(racks)) == len(racks):
             return
-        limit = -(-len(move.new) // self.racks)
+        limit = self._rack_limit(move.topic, len(move.new))
         before = Counter(self._rack(b) for b in move.old)
         after = Counter(racks)
         for rack, count in after.items():
             if count > limit and count > before[rack]:
                 self._report("rack", move, f"would have {count} replicas in rack {rack}, at most {limit} are right")
 
-    def _crowding(self, members: tuple[int, ...]) -> int:
+    def _rack_limit(self, topic: str, replicas: int) -> int:
+        """Most replicas of one partition that a rack should hold."""
+        racks = self.topics.racks(topic)
+        return replicas if racks == 0 else -(-replicas // (racks or self.racks))
+
+    def _crowding(self, topic: str, members: tuple[int, ...]) -> int:
         """Replicas beyond what each rack should hold."""
-        limit = -(-len(members) // self.racks)
+        limit = self._rack_limit(topic, len(members))
         return sum(max(count - limit, 0) for count in Counter(self._rack(b) for b in members).values())
 
     def _rack(self, broker: int) -> str | None:
@@ -243,8 +261,9 @@ class _Judge:
                 if adding != {intent.new} or removing != {intent.old}:
                     wrong = f"does more than put {intent.new} in the place of {intent.old}"
             case Racks():
-                if self._crowding(move.new) >= self._crowding(move.old):
-                    wrong = "moves, though that repairs no rack"
+                crowding = [self._crowding(move.topic, members) for members in (move.new, move.old)]
+                if crowding[0] >= crowding[1] and not self.topics.repairs(move):
+                    wrong = "moves, though that repairs no rack and no rule"
             case ChangeReplicationFactor() | Level():
                 pass
             case _:
@@ -281,9 +300,10 @@ class _Judge:
         for row in self._concerned():
             name = self.state.name(row)
             members = new.get(name) or self.state.target(row)
-            wrong = self._broken_promise(members)
+            wrong = self._broken_promise(name.topic, members)
             if wrong and self._open(row) and members:
                 self._report("promise", name, f"{wrong}, and the plan does not admit it")
+        self.found += self.topics.unkept()
 
     def _concerned(self) -> list[int]:
         """Rows about which the intent promises something: all where any can be, else those on the brokers it names."""
@@ -298,7 +318,7 @@ class _Judge:
         row = np.repeat(np.arange(len(p)), np.diff(p.start))
         return np.unique(row[np.isin(p.replica, sorted(named))]).tolist()  # type: ignore[no-any-return]
 
-    def _broken_promise(self, members: tuple[int, ...]) -> str:
+    def _broken_promise(self, topic: str, members: tuple[int, ...]) -> str:
         match intent := self.intent:
             case Level():
                 stuck = [
@@ -315,7 +335,7 @@ class _Judge:
             case ChangeReplicationFactor():
                 return f"has {len(members)} replicas instead of {intent.to}" if len(members) != intent.to else ""
             case Racks():
-                crowded = self.racked and self._crowding(members) > 0
+                crowded = self.racked and self._crowding(topic, members) > 0
                 return "has replicas that share a rack" if crowded else ""
             case _:
                 return ""

@@ -17,6 +17,8 @@ import numpy.typing as npt
 
 from ballast.core.cluster import ClusterState, Flags, Ints
 from ballast.core.plan import Plan
+from ballast.core.planner.checker_shares import TopicSplit
+from ballast.core.planner.checker_topics import TopicJudge
 from ballast.core.planner.finding import Finding
 from ballast.core.planner.goals import Resource, resources
 from ballast.core.planner.intents import Expand, Intent, Leaders, Level
@@ -102,7 +104,7 @@ class Members:
 
 
 def judge_figures(
-    state: ClusterState, plan: Plan, intent: Intent, *, loads: Loads, policy: PlannerPolicy
+    state: ClusterState, plan: Plan, intent: Intent, *, loads: Loads, policy: PlannerPolicy, topics: TopicJudge
 ) -> list[Finding]:
     """Every figure of the plan that is wrong; the moves must be known to be sound."""
     before = Lists.before(state)
@@ -111,7 +113,7 @@ def judge_figures(
     found = _costs(state, plan, loads)
     found += _claims(state, plan, columns, before, after)
     if isinstance(intent, Level | Leaders):
-        found += _bands(state, plan, intent, policy, columns, before, after)
+        found += _bands(state, plan, intent, policy, columns, before, after, topics)
     return found
 
 
@@ -168,6 +170,7 @@ def _bands(
     columns: Sequence[Resource],
     before: Lists,
     after: Lists,
+    topics: TopicJudge,
 ) -> list[Finding]:
     members = Members.of(state, intent, policy)
     admitted = {o.subject for o in plan.obstacles if o.code == "band"}
@@ -178,7 +181,7 @@ def _bands(
     for r in columns:
         if isinstance(intent, Leaders) and not bool((r.lead != r.follow).any()):
             continue
-        share = fair_shares(state, intent, r, members, before)
+        share = fair_shares(state, intent, r, members, before, topics)
         band = policy.trigger_of(r.name) if idle else policy.band_of(r.name)
         low, high = limits(r, share, band, policy, members)
         past, sums = before.sums(r, len(share)), after.sums(r, len(share))
@@ -192,7 +195,7 @@ def _bands(
             side = "over" if away > 0 else "under"
             text = f"ends {human_percent(abs(away))} {side} its share of {r.label}, and the plan does not admit it"
             found.append(Finding("band", f"broker {state.brokers[b].id}", text))
-    if not found and worse > WORSE and not _forced(state, plan, members):
+    if not found and worse > WORSE and not _forced(state, plan, members, topics):
         found.append(
             Finding("regression", "the plan", f"leaves brokers {worse:.3f} shares further outside their bands")
         )
@@ -203,15 +206,15 @@ def _excess(sums: Floats, low: Floats, high: Floats) -> Floats:
     return np.asarray(np.maximum(sums - high, 0) + np.maximum(low - sums, 0))
 
 
-def _forced(state: ClusterState, plan: Plan, members: Members) -> bool:
-    """Repairs come before level: whoever must go, must stop leading or shares a rack may cost some."""
+def _forced(state: ClusterState, plan: Plan, members: Members, topics: TopicJudge) -> bool:
+    """Repairs come before level: whoever must go, must stop leading, shares a rack or breaks a rule may cost some."""
     index = state.broker_index
     rack = {b.id: b.rack for b in state.brokers}
     for m in plan.moves:
         if any(members.leaves[index[b]] for b in m.old) or not members.leads[index[m.old[0]]]:
             return True
         before, after = (Counter(rack[b] for b in lst) for lst in (m.old, m.new))
-        if max(before.values()) > max(after.values()):
+        if max(before.values()) > max(after.values()) or topics.repairs(m):
             return True
     return False
 
@@ -229,8 +232,10 @@ def limits(r: Resource, share: Floats, band: float, policy: PlannerPolicy, membe
     return np.where(used & can, low, 0.0), np.where(used, high, np.inf)
 
 
-def fair_shares(state: ClusterState, intent: Intent, r: Resource, members: Members, before: Lists) -> Floats:
-    """Each broker's part of the whole by capacity, as far as racks and closed brokers allow."""
+def fair_shares(
+    state: ClusterState, intent: Intent, r: Resource, members: Members, before: Lists, topics: TopicJudge
+) -> Floats:
+    """Each broker's part of the whole by capacity, as far as racks, closed brokers and topics' own rules allow."""
     brokers = len(state.brokers)
     active = members.shares & members.leads if r.leaders_only else members.shares
     weight = np.where(active, r.capacity, 0.0)
@@ -240,7 +245,12 @@ def fair_shares(state: ClusterState, intent: Intent, r: Resource, members: Membe
     if isinstance(intent, Level | Expand) and not r.leaders_only:
         stuck = active & ~members.takes
         most[stuck] = present[stuck]
-    share = poured(total, weight, most)
+    if topics.rules:
+        inside = (members.shares | members.leaves)[before.broker]
+        figure = np.where(before.first, r.lead[before.row], r.follow[before.row]) * inside
+        share = TopicSplit.of(state, r, before.row, figure, topics).shares(weight, most)
+    else:
+        share = poured(total, weight, most)
     if r.leaders_only:
         return share
     names = [b.rack for b in state.brokers]
@@ -253,6 +263,9 @@ def fair_shares(state: ClusterState, intent: Intent, r: Resource, members: Membe
     usable = len(np.unique(of[members.takes | (members.shares & ~members.leaves)]))
     factor = np.bincount(before.row, minlength=len(state.partitions))
     limit = np.maximum(-(-factor // max(usable, 1)), 1)
+    for topic, rows in topics.rows.items():
+        racks_of = topics.racks(topic)
+        limit[rows] = factor[rows] if racks_of == 0 else np.maximum(-(-factor[rows] // (racks_of or 1)), 1)
     whole = float((r.lead + (limit - 1) * r.follow).sum())
     by_rack = np.bincount(of, weights=share, minlength=len(racks)).astype(np.float64)
     if not bool((by_rack > whole * (1 + 1e-9)).any()):

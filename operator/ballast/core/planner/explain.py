@@ -71,6 +71,8 @@ _WORDS = {
     "broker-open": "the broker takes no replicas in this plan",
     "partition-open": "they are left out, moving, pinned or being deleted",
     "no-twin": "they have a replica here already",
+    "topic-rule": "the rules of their topics keep them off it",
+    "topic-spread": "it holds as many replicas of their topics as the topics' rules allow",
     "rack-free": "its rack has one of their replicas already",
     "disk-room": "its disk would be too full",
 }

@@ -22,7 +22,7 @@ from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.problem import Problem
 from ballast.core.wording import human_many, human_percent
 
-REPAIRS = ("dead-broker", "decommission", "evacuate", "draining", "swap", "racks", "replication-factor")
+REPAIRS = ("dead-broker", "decommission", "evacuate", "draining", "swap", "racks", "topic-rule", "replication-factor")
 """Reasons that come before any wish for level."""
 NOTHING = 1e-12
 """A part of a share that is no reason."""
@@ -139,10 +139,13 @@ class _Forced:
     problem: Problem
     leave: list[bool] = field(init=False)
     rack: list[int] = field(init=False)
+    crowded: set[tuple[int, int]] = field(init=False)
+    """Counted topics and brokers that hold too many of their replicas."""
 
     def __post_init__(self) -> None:
         self.leave = self.problem.scope.leave.tolist()
         self.rack = self.problem.rack.tolist()
+        self.crowded = _crowded(self.problem) if self.problem.scope.repair_rules else set()
 
     def reason(self, row: int, old: list[int], gone: list[int], come: list[int]) -> Reason | None:
         """The cause, or None where only level is wished for."""
@@ -152,8 +155,9 @@ class _Forced:
         if isinstance(intent, ChangeReplicationFactor) and len(gone) != len(come):
             return Reason("replication-factor", f"from {len(old)} to {human_many(intent.to, 'replica')}")
         leaving = [b for b in gone if self.leave[b]]
-        if leaving:
-            return self._leaving(leaving[0])
+        repaired = self._leaving(leaving[0]) if leaving else self._ruled(row, old, gone)
+        if repaired is not None:
+            return repaired
         if gone and self._shared_rack(row, old, gone):
             b = brokers[gone[0]]
             return Reason("racks", f"broker {b.id} shares rack {b.rack} with another replica")
@@ -174,12 +178,37 @@ class _Forced:
                 word, what = ("draining", "is draining") if b.alive else ("dead-broker", "is dead")
                 return Reason(word, f"broker {b.id} {what}")
 
+    def _ruled(self, row: int, old: list[int], gone: list[int]) -> Reason | None:
+        """The rule of its own topic that it broke."""
+        classes, brokers = self.problem.scope.classes, self.state.brokers
+        c = int(classes.of[row])
+        if not c:
+            return None
+        topic = self.state.name(row).topic
+        for b in gone:
+            if classes.expelled[c, b]:
+                return Reason("topic-rule", f"topic {topic} may not be on broker {brokers[b].id}")
+            if (int(classes.counted[row]), b) in self.crowded:
+                return Reason("topic-rule", f"broker {brokers[b].id} has more replicas of {topic} than its rule allows")
+        if classes.ousted[c, old[0]]:
+            return Reason("topic-rule", f"broker {brokers[old[0]].id} may not lead topic {topic}")
+        return None
+
     def _shared_rack(self, row: int, old: list[int], gone: list[int]) -> bool:
         racks = [self.rack[b] for b in old]
         if len(set(racks)) == len(racks):
             return False
         limit = int(self.problem.rack_limit[row])
         return any(racks.count(self.rack[b]) > limit for b in gone)
+
+
+def _crowded(problem: Problem) -> set[tuple[int, int]]:
+    classes = problem.scope.classes
+    row = np.repeat(np.arange(len(problem.old_start) - 1), np.diff(problem.old_start))
+    topic = classes.counted[row].astype(np.int64)
+    keys, count = np.unique(topic[topic >= 0] * len(problem.ids) + problem.old[topic >= 0], return_counts=True)
+    over = keys[count > classes.most[keys // len(problem.ids)]].tolist()
+    return {divmod(key, len(problem.ids)) for key in over}
 
 
 def _wishes(

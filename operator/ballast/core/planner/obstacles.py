@@ -14,6 +14,8 @@ from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem import Problem
 from ballast.core.wording import human_percent
 
+NAMED: Final = 8
+"""Brokers that a sentence names."""
 MOST: Final = 20
 """Obstacles of one kind that are listed; the rest are counted."""
 
@@ -31,19 +33,27 @@ def obstacles_of(
 ) -> tuple[Obstacle, ...]:
     """Every obstacle, the hard ones first."""
     spent = _budget_spent(policy, moves, loads)
-    out = _homeless(state, problem, homeless, spent)
+    out, hopeless = _impossible(state, problem)
+    homeless = homeless & ~hopeless[np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))]
+    out += _homeless(state, problem, homeless, spent)
     out += _leaders(state, problem, cur)
+    out += _heirs(state, problem, policy, moves)
+    out += _crowded(state, problem, cur, hopeless, spent)
     if isinstance(intent, Level | Leaders):
         out += _bands(state, intent, problem, policy, after, spent)
     return tuple(out)
 
 
 def _homeless(state: ClusterState, problem: Problem, homeless: Flags, spent: str) -> list[Obstacle]:
-    rows = np.unique(np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))[homeless])
+    of_slot = np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))
+    rows = np.unique(of_slot[homeless])
+    kept = np.unique(of_slot[homeless & (problem.home >= 0) & ~problem.scope.gives[problem.home]])
     out = []
-    takes, leave = problem.scope.takes, problem.scope.leave
+    scope, classes = problem.scope, problem.scope.classes
 
     def usable(row: int) -> int:
+        c = classes.of[row]
+        takes, leave = scope.takes & ~classes.barred[c], scope.leave | classes.expelled[c]
         holders = problem.old[problem.old_start[row] : problem.old_start[row + 1]]
         return len(set(np.flatnonzero(takes & ~leave).tolist()) | set(holders[~leave[holders]].tolist()))
 
@@ -52,9 +62,14 @@ def _homeless(state: ClusterState, problem: Problem, homeless: Flags, spent: str
         wanted = int(problem.start[row + 1] - problem.start[row])
         if spent:
             detail, remedy = f"a replica must move, but {spent}", "Allow more bytes or moves."
+        elif row in kept:
+            detail = "its replicas that share a rack sit on brokers that the selection leaves out"
+            remedy = "Let those brokers take part."
         elif usable(row) < wanted:
             detail = f"it shall have {wanted} replicas, but only {usable(row)} brokers may hold one"
             remedy = "Add brokers, or uncordon some."
+            if classes.of[row]:
+                remedy = "Add brokers, uncordon some, or let the rule for its topic allow more."
         else:
             detail = "no broker that takes replicas has a free rack and enough disk for it"
             remedy = "Add a broker in another rack, add disk, or raise the disk limit."
@@ -65,18 +80,88 @@ def _homeless(state: ClusterState, problem: Problem, homeless: Flags, spent: str
 
 
 def _leaders(state: ClusterState, problem: Problem, cur: SmallInts) -> list[Obstacle]:
-    s = problem.scope
-    if not bool(s.unlead.any()) or not len(cur):
+    s, classes = problem.scope, problem.scope.classes
+    if not (bool(s.unlead.any()) or bool(classes.ousted.any())) or not len(cur):
         return []
     first = cur[np.minimum(problem.start[:-1], len(cur) - 1)]
-    stuck = np.flatnonzero((first >= 0) & s.unlead[first] & s.open_rows & (np.diff(problem.start) > 0))
+    barred = s.unlead[first] | classes.ousted[classes.of, first]
+    stuck = np.flatnonzero((first >= 0) & barred & s.open_rows & (np.diff(problem.start) > 0))
     out = []
     for row in stuck[:MOST].tolist():
         broker = state.brokers[int(first[row])].id
         detail = f"broker {broker} stays its leader: it has no other replica that may lead"
-        out.append(Obstacle("sole-leader", str(state.name(row)), detail, "Raise its replication factor first."))
+        remedy = "Raise its replication factor first."
+        if classes.ousted[classes.of[row], first[row]]:
+            remedy = "Let the rule for its topic allow more leaders, or use ballast plan level, which may move data."
+        out.append(Obstacle("sole-leader", str(state.name(row)), detail, remedy))
     if len(stuck) > MOST:
         out.append(Obstacle("sole-leader", f"{len(stuck) - MOST} more partitions", "for the same reason", ""))
+    return out
+
+
+def _heirs(state: ClusterState, problem: Problem, policy: PlannerPolicy, moves: tuple[Move, ...]) -> list[Obstacle]:
+    """Partitions whose list shrinks to replicas of which none should lead."""
+    classes, barred = problem.scope.classes, policy.demoted | policy.draining
+    out = []
+    for m in moves:
+        first = m.new[0]
+        unled = classes.unled[classes.of[state.index[m.name]], state.broker_index[first]]
+        if len(m.new) < len(m.old) and first != m.old[0] and (first in barred or unled):
+            detail = f"broker {first} becomes its leader, though it should not lead it: no replica that stays may"
+            out.append(Obstacle("sole-leader", str(m.name), detail, "Keep more replicas, or change what may lead."))
+    return out
+
+
+def _impossible(state: ClusterState, problem: Problem) -> tuple[list[Obstacle], Flags]:
+    """Topics whose own rules cannot be kept on this cluster whatever moves, one sentence each; and their rows."""
+    classes, rows = problem.scope.classes, problem.scope.open_rows
+    out: list[Obstacle] = []
+    hopeless = np.zeros(len(rows), np.bool_)
+    count = np.diff(problem.start)
+    for c in range(1, len(classes.rules)):
+        free = np.flatnonzero(~classes.barred[c])
+        mine = (classes.of == c) & rows
+        for t in np.unique(state.partitions.topic[mine]).tolist() if problem.scope.repair_rules else ():
+            row = mine & (state.partitions.topic == t)
+            factor, replicas = int(count[row].max()), int(count[row].sum())
+            limits = classes.most[classes.topics == t].tolist()
+            said = f"allow {len(free)} brokers ({_ids(state, free.tolist())})"
+            if factor > len(free):
+                detail = f"its rules {said} and its partitions have {factor} replicas"
+            elif limits and replicas > limits[0] * len(free):
+                detail = f"its rules {said} with {limits[0]} replicas each, and it has {replicas} replicas"
+            else:
+                continue
+            hopeless |= row
+            remedy = "Allow more in level.topic_rules, or give the topic fewer replicas."
+            out.append(Obstacle("topic-rule", f"topic {state.topics[t].name}", detail, remedy))
+    return out, hopeless
+
+
+def _ids(state: ClusterState, brokers: list[int]) -> str:
+    named = ", ".join(str(state.brokers[b].id) for b in brokers[:NAMED])
+    return f"{named}, …" if len(brokers) > NAMED else named or "none of those that there are"
+
+
+def _crowded(state: ClusterState, problem: Problem, cur: SmallInts, hopeless: Flags, spent: str) -> list[Obstacle]:
+    """Brokers that go on holding more replicas of a topic than its rules allow."""
+    classes = problem.scope.classes
+    if not problem.scope.repair_rules or not len(classes.most):
+        return []
+    row = np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))
+    topic = classes.counted[row]
+    keep = (topic >= 0) & (cur >= 0) & ~hopeless[row]
+    tally = np.zeros((len(classes.most), len(problem.ids)), np.int64)
+    np.add.at(tally, (topic[keep], cur[keep]), 1)
+    out = []
+    over = np.argwhere((tally > classes.most[:, None]) & problem.scope.gives[None, :]).tolist()
+    for t, b in over[:MOST]:
+        name, most = state.topics[int(classes.topics[t])].name, int(classes.most[t])
+        detail = f"broker {state.brokers[b].id} keeps {int(tally[t, b])} of its replicas, and its rules allow {most}"
+        why = spent or "no other broker that may hold them has room for one in its rack and on its disk"
+        out.append(Obstacle("topic-rule", f"topic {name}", f"{detail}: {why}", "Allow more, or add brokers."))
+    if len(over) > MOST:
+        out.append(Obstacle("topic-rule", f"{len(over) - MOST} more of the kind", "for the same reasons", ""))
     return out
 
 
@@ -139,6 +224,11 @@ def _cause(  # noqa: PLR0911 — a table of causes, the likeliest first
         return "some partitions are pinned, moving or being deleted", "Plan again when they are free."
     if r.name == DISK and bool((problem.room[problem.scope.takes] < problem.high[problem.scope.takes, k]).any()):
         return "disks would be too full while the plan runs", "Add disk or brokers, or raise the disk limit."
+    if problem.scope.classes.any:
+        return (
+            "racks, replica counts, the topics' own rules and the other bands leave no room",
+            f"Allow a wider band for {r.label}, or more brokers in level.topic_rules.",
+        )
     return "racks, replica counts and the other bands leave no room", f"Allow a wider band for {r.label}."
 
 
@@ -146,7 +236,8 @@ def _uneven(state: ClusterState, problem: Problem, policy: PlannerPolicy, k: int
     """Racks of unlike size: a rack cannot hold more than one replica of each partition, however many brokers it has."""
     r = problem.resources[k]
     s = problem.scope
-    if r.leaders_only or r.name != DISK or not bool(s.shares.any()):
+    # Where topics may not be everywhere, shares are unlike for that reason already.
+    if r.leaders_only or r.name != DISK or not bool(s.shares.any()) or bool(s.classes.barred.any()):
         return []
     even = r.capacity * float(problem.share[s.shares, k].sum()) / float(r.capacity[s.shares].sum())
     off = np.abs(problem.share[:, k] - even) > policy.band_of(r.name) * even

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from ballast.core.planner.topic_rule import TopicRule
 from ballast.errors import UsageError
 
 REPLICAS: Final = "replicas"
@@ -57,6 +58,9 @@ class PlannerPolicy:
     """Brokers that must not be preferred leaders."""
     pinned_topics: str | None = None
     """Topics (regular expression, whole name) that no plan touches; their load still counts."""
+    topic_rules: tuple[TopicRule, ...] = ()
+    """Rules that some topics have for themselves: on which brokers they may be and led, how many replicas a broker may hold.
+    Where one is broken today, `level` and `racks` repair it before anything else; no plan ever breaks one."""
     capacities: Mapping[int, Capacity] = field(default_factory=dict)
     """Capacity by broker id where brokers differ; those not named are alike (disk: as their log dirs say)."""
     prove: bool = True

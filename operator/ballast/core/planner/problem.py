@@ -17,6 +17,7 @@ from ballast.core.cluster import ClusterState, Ints, SmallInts
 from ballast.core.planner.goals import Resource, resources
 from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.policy import PlannerPolicy
+from ballast.core.planner.pools import pooled
 from ballast.core.planner.scope import Scope
 
 SHARE: Final = 1 << 36
@@ -160,13 +161,18 @@ def _slots(state: ClusterState, scope: Scope) -> tuple[Ints, SmallInts, Ints, Sm
     in_sync = p.in_sync[keep]
     for shrinking in np.flatnonzero(counts > scope.factor).tolist():
         run = slice(int(old_start[shrinking]), int(old_start[shrinking + 1]))
-        stay = _survivors(state, scope, old[run].tolist(), in_sync[run].tolist(), int(scope.factor[shrinking]))
+        stay = _survivors(state, scope, shrinking, old[run].tolist(), in_sync[run].tolist())
         home[start[shrinking] : start[shrinking + 1]] = stay
     return start, home, old_start, old
 
 
-def _survivors(state: ClusterState, scope: Scope, members: list[int], in_sync: list[bool], factor: int) -> list[int]:
-    """Which replicas stay when a list shrinks: those that may, in sync, in racks of their own, in their order."""
+def _survivors(state: ClusterState, scope: Scope, row: int, members: list[int], in_sync: list[bool]) -> list[int]:
+    """Which replicas stay when a list shrinks: those that may, in sync, in racks of their own, in their order.
+
+    Where the first goes, the next that may lead comes first.
+    """
+    classes, factor = scope.classes, int(scope.factor[row])
+    barred, leads = classes.barred[classes.of[row]], scope.leads & ~classes.unled[classes.of[row]]
     synced = dict(zip(members, in_sync, strict=True))
     stay: list[int] = []
     while len(stay) < factor:
@@ -177,14 +183,15 @@ def _survivors(state: ClusterState, scope: Scope, members: list[int], in_sync: l
                 left,
                 key=lambda b: (
                     not state.brokers[b].alive,
-                    bool(scope.leave[b]),
+                    bool(scope.leave[b] or barred[b]),
                     not synced[b],
                     state.brokers[b].rack is not None and state.brokers[b].rack in racks,
+                    not stay and not leads[b] and b != members[0],
                     members.index(b),
                 ),
             )
         )
-    return sorted(stay, key=members.index)
+    return sorted(stay, key=lambda b: (b != members[0] and not leads[b], members.index(b)))
 
 
 def _racks(state: ClusterState, scope: Scope) -> tuple[SmallInts, SmallInts]:
@@ -197,8 +204,9 @@ def _racks(state: ClusterState, scope: Scope) -> tuple[SmallInts, SmallInts]:
     order = {name: i for i, name in enumerate(sorted({r or "" for r in names}))}
     rack = np.array([order[r or ""] for r in names], np.int32)
     usable = scope.takes | (scope.shares & ~scope.leave)
-    racks = max(len(np.unique(rack[usable])), 1)
-    limit = -(-scope.factor.astype(np.int64) // racks)
+    classes, factor = scope.classes, scope.factor.astype(np.int64)
+    racks = np.array([max(len(np.unique(rack[usable & ~barred])), 1) for barred in classes.barred])
+    limit = np.where(classes.loose[classes.of], factor, -(-factor // racks[classes.of]))
     return rack, np.maximum(limit, 1).astype(np.int32)
 
 
@@ -237,6 +245,9 @@ def _fair_shares(
         stuck = active & ~scope.takes
         most[stuck] = present[stuck]
     share = _fill(total, weight, most, np.arange(brokers))
+    if scope.classes.any:
+        figure = np.where(inside | (home < 0), figure, 0.0)
+        share = _by_rules(scope, r, np.bincount(scope.classes.of[row], weights=figure), weight, most)
     if r.leaders_only or not bool(active.any()):
         return share
     # One replica of every partition is the most that a rack can hold (or the limit, where racks do not suffice).
@@ -249,6 +260,21 @@ def _fair_shares(
         by_rack = _fill(total, rack_weight, rack_most, np.arange(racks))
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(rack_weight[rack] > 0, by_rack[rack] * weight / rack_weight[rack], 0.0)
+    return share
+
+
+def _by_rules(scope: Scope, r: Resource, load: npt.NDArray[Any], weight: Floats, most: Floats) -> Floats:
+    """Shares as even as the topics' rules allow; who takes nothing has no more than it holds, and others share the rest."""
+    classes = scope.classes
+    allowed = ~(classes.barred | classes.unled) if r.leaders_only else ~classes.barred
+    loads = np.zeros(len(allowed))
+    loads[: len(load)] = load
+    share = pooled(loads, allowed, weight)
+    full = (share > most) & (weight > 0)
+    total = float(share.sum())
+    if bool(full.any()) and total > 0:
+        rest = pooled(loads * (1 - most[full].sum() / total), allowed, np.where(full, 0.0, weight))
+        share = np.where(full, most, rest)
     return share
 
 

@@ -42,6 +42,8 @@ class Setup:
     scope: Scope
     held: Ints
     """Bytes by broker, in the order of ``state.brokers``."""
+    tally: Ints
+    """By counted topic and broker: replicas."""
 
     @classmethod
     def of(cls, state: ClusterState, intent: Intent, loads: Loads, policy: PlannerPolicy) -> Setup:
@@ -52,7 +54,11 @@ class Setup:
         at = np.searchsorted([b.id for b in state.brokers], p.replica[kept])
         held = np.zeros(len(state.brokers), np.int64)
         np.add.at(held, at, loads.size_bytes[rows])
-        return cls(state, intent, loads, policy, scope_of(state, intent, policy), held)
+        scope = scope_of(state, intent, policy)
+        tally = np.zeros((len(scope.classes.most), len(state.brokers)), np.int64)
+        topic = scope.classes.counted[rows]
+        np.add.at(tally, (topic[topic >= 0], at[topic >= 0]), 1)
+        return cls(state, intent, loads, policy, scope, held, tally)
 
 
 Rule = Callable[[Setup, int, int], Verdict | None]
@@ -87,6 +93,31 @@ def no_twin(setup: Setup, row: int, broker: int) -> Verdict | None:
     return Verdict("no-twin", "pair", f"broker {broker} has a replica of it")
 
 
+def topic_allows(setup: Setup, row: int, broker: int) -> Verdict | None:
+    """The topic's own rules let it be there."""
+    classes = setup.scope.classes
+    c = int(classes.of[row])
+    if not classes.barred[c, setup.state.broker_index[broker]]:
+        return None
+    pattern = next(r.topics for r in classes.rules[c] if not r.allows(broker))
+    return Verdict("topic-rule", "pair", f"the rule for topics {pattern!r} keeps it off broker {broker}")
+
+
+def topic_spread(setup: Setup, row: int, broker: int) -> Verdict | None:
+    """The broker holds fewer replicas of the topic than the topic's own rules allow."""
+    classes, state = setup.scope.classes, setup.state
+    topic = int(classes.counted[row])
+    if topic < 0:
+        return None
+    held = int(setup.tally[topic, state.broker_index[broker]])
+    if held < classes.most[topic]:
+        return None
+    name = state.topics[int(state.partitions.topic[row])].name
+    return Verdict(
+        "topic-spread", "pair", f"broker {broker} holds {held} replicas of {name}, as many as its rule allows"
+    )
+
+
 def rack_free(setup: Setup, row: int, broker: int) -> Verdict | None:
     """A rack for each replica while racks suffice: a full rack takes one only in exchange for its own."""
     state = setup.state
@@ -95,7 +126,12 @@ def rack_free(setup: Setup, row: int, broker: int) -> Verdict | None:
         return None
     racks = [state.brokers[state.broker_index[b]].rack for b in state.target(row)]
     others = racks.count(mine)
-    open_racks = {b.rack for b in state.brokers if b.alive and not setup.scope.leave[state.broker_index[b.id]]}
+    classes = setup.scope.classes
+    c = int(classes.of[row])
+    if classes.loose[c]:
+        return None
+    closed = setup.scope.leave | classes.barred[c]
+    open_racks = {b.rack for b in state.brokers if b.alive and not closed[state.broker_index[b.id]]}
     limit = -(-len(racks) // max(len(open_racks), 1))
     if others < limit:
         return None
@@ -117,7 +153,15 @@ def disk_room(setup: Setup, row: int, broker: int) -> Verdict | None:
     )
 
 
-RULES: Final[tuple[Rule, ...]] = (partition_open, broker_open, no_twin, rack_free, disk_room)
+RULES: Final[tuple[Rule, ...]] = (
+    partition_open,
+    broker_open,
+    no_twin,
+    topic_allows,
+    topic_spread,
+    rack_free,
+    disk_room,
+)
 
 
 def judge(setup: Setup, row: int, broker: int) -> Verdict | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ballast.core.cluster import ClusterState, Flags, Ints, SmallInts
+from ballast.core.planner.classes import Classes, classes_of, counted
 from ballast.core.planner.intents import (
     ChangeReplicationFactor,
     Decommission,
@@ -48,12 +49,16 @@ class Scope:
     """May change at all."""
     factor: SmallInts
     """Replicas that each partition shall have."""
+    classes: Classes
+    """What topics have rules of their own for."""
     roam: bool = False
     """May a replica leave a broker that it need not leave?"""
     shift: bool = False
     """May leadership move where nothing forces it?"""
     repair_racks: bool = False
     """Must replicas that share a rack be parted?"""
+    repair_rules: bool = False
+    """Must replicas go where the rules of their topics want them?"""
     why_closed: dict[int, str] = field(default_factory=dict)
     """By broker index: why it takes no replica."""
 
@@ -76,12 +81,18 @@ def scope_of(state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Scop
         shares=alive & chosen & ~draining,
         open_rows=_open_rows(state, intent.selection, policy),
         factor=_counts(state),
+        classes=classes_of(state, policy),
     )
     for i, b in enumerate(brokers):
         reason = _why_closed(alive[i], chosen[i], cordoned[i], draining[i])
         if reason:
             scope.why_closed[i] = f"broker {b.id} {reason}"
     _apply(scope, state, intent, ids, alive, draining & chosen)
+    scope.classes = counted(scope.classes, state, scope.factor, alive & ~draining & ~scope.leave)
+    if scope.repair_rules:
+        scope.classes.expelled = scope.classes.barred & chosen
+    if isinstance(intent, Level | Leaders):
+        scope.classes.ousted = scope.classes.unled & chosen
     return scope
 
 
@@ -90,7 +101,7 @@ def _apply(scope: Scope, state: ClusterState, intent: Intent, ids: Ints, alive: 
         case Level():
             scope.leave = (~alive | draining) & np.array([intent.selection.broker(int(b)) for b in ids], np.bool_)
             scope.unlead |= scope.leave
-            scope.roam = scope.shift = scope.repair_racks = True
+            scope.roam = scope.shift = scope.repair_racks = scope.repair_rules = True
         case Leaders():
             scope.shift = True
             scope.takes[:] = False
@@ -118,7 +129,7 @@ def _apply(scope: Scope, state: ClusterState, intent: Intent, ids: Ints, alive: 
             scope.unlead[:] = False
         case Racks():
             # What a demoted broker leads is another intent's affair: nothing moves but what shares a rack.
-            scope.repair_racks = True
+            scope.repair_racks = scope.repair_rules = True
             scope.unlead[:] = False
         case Swap():
             old, new = _named(ids, frozenset({intent.old})), _named(ids, frozenset({intent.new}))

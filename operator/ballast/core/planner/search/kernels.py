@@ -4,7 +4,9 @@ All kernels descend the same function: scaled excess over the bands, plus ``pric
 copied.  A high price lets only moves through that repair much for their bytes; as it falls to zero the bands win.  A
 replica that goes home gives its bytes back.
 
-``world`` is the tuple that ``state.World.arrays`` packs; numba sees each element with its own type.
+``world`` is the tuple that ``World.arrays`` packs; numba sees each element with its own type.  Who takes, leads and must
+leave or give leadership up differs between classes of partitions: these masks lie one class after another, and
+``masks[p]`` is where those of p's class begin.
 """
 
 from __future__ import annotations
@@ -92,15 +94,20 @@ def add_gain(load: Any, low: Any, high: Any, broker: int, cost: Any, row: int, s
 def may_lead(world: Any, p: int, broker: int) -> bool:
     """May the broker be preferred leader?  Who led before may go on, unless it must give leadership up."""
     old_start, old, leads, unlead = world[3], world[4], world[9], world[13]
-    return leads[broker] or (not unlead[broker] and old[old_start[p]] == broker)
+    at = world[17][p] + broker
+    return leads[at] or (not unlead[at] and old[old_start[p]] == broker)
 
 
 @njit(cache=True)
 def fits(world: Any, p: int, slot: int, broker: int) -> bool:
-    """May this slot's replica sit on the broker: no twin there, room in its rack, room on its disk, right to lead?"""
+    """May this slot's replica sit on the broker: its topic's rules, no twin there, room in its rack and on its disk?"""
     start, cur, _, old_start, old, leave, rack, rack_limit, takes, _, size, room, held = world[:13]
-    at_home = contains(old, old_start[p], old_start[p + 1], broker) and not leave[broker]
-    if not takes[broker] and not at_home:
+    masks = world[17][p]
+    at_home = contains(old, old_start[p], old_start[p + 1], broker) and not leave[masks + broker]
+    if not takes[masks + broker] and not at_home:
+        return False
+    # Nearly all partitions are of the first class, which has no rules.
+    if masks > 0 and is_full(world[18], world[19], p, broker):
         return False
     if slot == start[p] and not may_lead(world, p, broker):
         return False
@@ -118,6 +125,14 @@ def fits(world: Any, p: int, slot: int, broker: int) -> bool:
 
 
 @njit(cache=True)
+def is_full(counted: Any, tally: Any, p: int, broker: int) -> bool:
+    """Does the broker hold as many replicas of p's topic as the topic's rules allow?  They stand in the last column."""
+    topic = counted[p]
+    full: bool = topic >= 0 and tally[topic, broker] >= tally[topic, tally.shape[1] - 1]
+    return full
+
+
+@njit(cache=True)
 def copy_cost(world: Any, p: int, source: int, target: int) -> int:
     """Scaled bytes that this change adds to the plan; negative when a replica goes home."""
     _, _, _, old_start, old, _, _, _, _, _, size = world[:11]
@@ -132,9 +147,14 @@ def copy_cost(world: Any, p: int, source: int, target: int) -> int:
 @njit(cache=True)
 def put(world: Any, load: Any, lead: Any, follow: Any, slot: int, target: int) -> None:
     """Move the slot's replica and keep every sum."""
-    start, cur, row, old_start, old, _, _, _, _, _, size, _, held, _, _, _, budget = world
+    start, cur, row, old_start, old, _, _, _, _, _, size, _, held, _, _, _, budget, _, counted, tally = world
     p = row[slot]
     source = cur[slot]
+    topic = counted[p]
+    if topic >= 0:
+        tally[topic, target] += 1
+        if source >= 0:
+            tally[topic, source] -= 1
     leader = slot == start[p]
     for k in range(load.shape[1]):
         v = lead[p, k] if leader else follow[p, k]
@@ -188,11 +208,24 @@ def best_target(
 
 @njit(cache=True)
 def sweep(
-    world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, near: Any, width: int, price: int, roam: bool
+    world: Any,
+    load: Any,
+    lead: Any,
+    follow: Any,
+    low: Any,
+    high: Any,
+    near: Any,
+    near_start: Any,
+    width: int,
+    price: int,
+    roam: bool,
 ) -> int:
-    """Offer every replica a better broker, in the order of the slots; returns how many took it."""
+    """Offer every replica a better broker, in the order of the slots; returns how many took it.
+
+    The candidates of class c are ``near[near_start[c]:near_start[c + 1]]``.
+    """
     start, cur, row, old_start, old, _, _, _, _, _, size = world[:11]
-    gives, movable, budget = world[14:]
+    gives, movable, budget, masks = world[14:18]
     resources = load.shape[1]
     most = np.zeros(resources, np.int64)
     for n in range(len(near)):
@@ -204,13 +237,13 @@ def sweep(
     for b in range(len(load)):
         over[b] = is_over(load, high, b)
     window = np.zeros(2, np.int64)
-    window[1] = min(width, len(near))
+    everyone = near[: near_start[1]]
     turn = 0
     changed = 0
     for slot in range(len(cur)):
         turn += 7
-        if turn >= len(near):
-            turn %= len(near)
+        if turn >= len(everyone):
+            turn %= max(len(everyone), 1)
         source = cur[slot]
         p = row[slot]
         if not movable[p]:
@@ -229,8 +262,11 @@ def sweep(
                 continue
             if budget[0] < size[p] or budget[1] < 1:
                 continue
-        window[0] = turn
-        target, _ = best_target(world, load, lead, follow, low, high, slot, price, near, window)
+        c = masks[p] // len(load)
+        options = everyone if c == 0 else near[near_start[c] : near_start[c + 1]]
+        window[0] = turn if c == 0 else turn % max(len(options), 1)
+        window[1] = min(width, len(options))
+        target, _ = best_target(world, load, lead, follow, low, high, slot, price, options, window)
         if target >= 0:
             put(world, load, lead, follow, slot, target)
             over[target] = is_over(load, high, target)
@@ -245,6 +281,7 @@ def shift_leaders(world: Any, load: Any, lead: Any, follow: Any, low: Any, high:
     """Offer every partition a better leader among its replicas; costs no byte, only the toll for each change from before."""
     start, cur, _, old_start, old = world[:5]
     unlead, gives = world[13], world[14]
+    masks = world[17]
     changed = 0
     out = np.zeros((len(load), 2), np.bool_)
     for b in range(len(load)):
@@ -256,7 +293,7 @@ def shift_leaders(world: Any, load: Any, lead: Any, follow: Any, low: Any, high:
         leader = cur[first]
         before = old[old_start[p]]
         best, best_score = -1, 0
-        if unlead[leader]:
+        if unlead[masks[p] + leader]:
             best_score = NONE
         elif leader == before or toll == 0:
             if leader == before and not gives[leader]:
@@ -339,7 +376,7 @@ def best_mate(
 ) -> tuple[int, int]:
     """The best of some of broker b's replicas to change places with this slot's, and its score; -1 for none."""
     start, cur, row, old_start, old = world[:5]
-    gives, movable, budget = world[14:]
+    gives, movable, budget = world[14:17]
     p = row[slot]
     a = cur[slot]
     cost_a = lead if slot == start[p] else follow
@@ -376,6 +413,8 @@ def swap_scan(
     slots: Any,
     by_start: Any,
     by_slot: Any,
+    near: Any,
+    near_start: Any,
     partners: int,
     samples: int,
     seed: int,
@@ -385,10 +424,11 @@ def swap_scan(
     """For each of these slots, look for a replica elsewhere to change places with; returns how many did.
 
     Partners are the homes of a replica that left home (undoing one move while making a smaller one) and a few
-    brokers drawn from ``seed``; of each partner's replicas ``samples`` of all sizes are tried.
+    brokers drawn from ``seed``, among those that its class may be on; of each partner's replicas ``samples`` of all
+    sizes are tried.
     """
     cur, row, old_start, old = world[1:5]
-    gives, movable = world[14:16]
+    gives, movable, _, masks = world[14:18]
     draw = np.uint64(seed * 2 + 1)
     off = excesses(load, low, high)
     changed = 0
@@ -403,11 +443,18 @@ def swap_scan(
             continue
         best, best_score = -1, 0
         homes = old_start[p + 1] - old_start[p] if away else 0
+        c = masks[p] // len(load)
+        first, count = near_start[c], near_start[c + 1] - near_start[c]
         for j in range(homes + partners):
             draw ^= draw << np.uint64(13)
             draw ^= draw >> np.uint64(7)
             draw ^= draw << np.uint64(17)
-            b = old[old_start[p] + j] if j < homes else np.int64(draw % np.uint64(len(load)))
+            if j < homes:
+                b = np.int64(old[old_start[p] + j])
+            elif c > 0 and count > 0:
+                b = np.int64(near[first + np.int64(draw % np.uint64(count))])
+            else:
+                b = np.int64(draw % np.uint64(len(load)))
             here = by_start[b + 1] - by_start[b]
             if b == a or here == 0 or not fits(world, p, slot, b):
                 continue
@@ -427,51 +474,6 @@ def swap_scan(
             off[target] = excess_of(load, low, high, target)
             changed += 1
     return changed
-
-
-@njit(cache=True)
-def place_forced(
-    world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, near: Any, repair_racks: bool, homeless: Any
-) -> int:
-    """Find a broker for every replica that has none, must leave, or shares a rack; marks those for whom there is none."""
-    start, cur, row, _, _, leave, rack, rack_limit, _, _, size = world[:11]
-    movable, budget = world[15:]
-    placed = 0
-    for slot in range(len(cur)):
-        p = row[slot]
-        if not movable[p]:
-            continue
-        source = cur[slot]
-        if source >= 0 and not leave[source]:
-            if not repair_racks:
-                continue
-            same = 0
-            for j in range(start[p], start[p + 1]):
-                if j != slot and cur[j] >= 0 and rack[cur[j]] == rack[source]:
-                    same += 1
-            if same < rack_limit[p]:
-                continue
-        cost = lead if slot == start[p] else follow
-        best, best_gain, best_fill = -1, NONE, 0
-        if budget[0] >= size[p] and budget[1] >= 1:
-            for n in range(len(near)):
-                target = near[n]
-                if target == source:
-                    continue
-                gain = add_gain(load, low, high, target, cost, p, 1)
-                if gain < best_gain:
-                    continue
-                fill = 0
-                for k in range(load.shape[1]):
-                    fill += load[target, k] >> 8
-                if (gain > best_gain or fill < best_fill) and fits(world, p, slot, target):
-                    best, best_gain, best_fill = target, gain, fill
-        if best >= 0:
-            put(world, load, lead, follow, slot, best)
-            placed += 1
-        else:
-            homeless[slot] = True
-    return placed
 
 
 @njit(cache=True)

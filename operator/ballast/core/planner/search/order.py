@@ -39,10 +39,23 @@ class Sorted:
             lead=p.lead[rows],
             follow=p.follow[rows],
             size=p.size[rows],
-            scope=replace(p.scope, open_rows=p.scope.open_rows[rows], factor=p.scope.factor[rows]),
+            scope=replace(
+                p.scope,
+                open_rows=p.scope.open_rows[rows],
+                factor=p.scope.factor[rows],
+                classes=p.scope.classes.reordered(rows),
+            ),
         )
         row = np.repeat(np.arange(len(rows), dtype=np.int32), np.diff(start))
-        copy = World(problem, world.cur[slots], world.load.copy(), world.held.copy(), world.budget.copy(), row)
+        copy = World(
+            problem,
+            world.cur[slots],
+            world.load.copy(),
+            world.held.copy(),
+            world.budget.copy(),
+            row,
+            world.tally.copy(),
+        )
         return cls(copy, slots)
 
     def give_back(self, world: World, homeless: Flags) -> Flags:
@@ -50,6 +63,7 @@ class Sorted:
         found = self.world
         world.cur[self.slots] = found.cur
         world.load[...], world.held[...], world.budget[...] = found.load, found.held, found.budget
+        world.tally[...] = found.tally
         out = np.zeros(len(homeless), np.bool_)
         out[self.slots] = homeless
         return out

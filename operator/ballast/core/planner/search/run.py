@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from ballast.core.cluster import Flags, SmallInts
+from ballast.core.cluster import Flags, Ints, SmallInts
 from ballast.core.planner.problem import SHARE
-from ballast.core.planner.search import kernels
+from ballast.core.planner.search import forced, kernels
 from ballast.core.planner.search.order import Sorted
 from ballast.core.planner.search.spread import Found, most_even
 from ballast.core.planner.search.world import World
@@ -81,6 +81,8 @@ class _Search:
         self.shift = shift = p.scope.shift
         self.roam = p.scope.roam
         self.repair_racks = p.scope.repair_racks
+        self.repair_rules = p.scope.repair_rules
+        self.classes = p.scope.classes
         self.arrays = world.arrays
         self.small = len(world.cur) <= SMALL
         self.change = int(CHANGE * SHARE * max(len(world.load), 1) / max(len(p.size), 1))
@@ -88,7 +90,7 @@ class _Search:
         rows = np.argsort(-weight, kind="stable").astype(np.int32)
         self.shift_rows = rows[movable[rows]] if shift else rows[:0]
         first = world.cur[np.minimum(p.start[:-1], max(len(world.cur) - 1, 0))] if len(world.cur) else rows[:0]
-        barred = p.scope.unlead[first] & (np.diff(p.start) > 0)
+        barred = (p.scope.unlead[first] | self.classes.ousted[self.classes.of, first]) & (np.diff(p.start) > 0)
         self.forced_rows = rows[movable[rows] & barred[rows]]
         self.takers = np.flatnonzero(p.scope.takes).astype(np.int32)
 
@@ -107,37 +109,47 @@ class _Search:
     def force(self) -> Flags:
         """Replicas that must go, largest first."""
         homeless = np.zeros(len(self.world.cur), np.bool_)
-        kernels.place_forced(
+        forced.place_forced(
             self.arrays,
             *self.world.costs,
             self.takers,
             self.repair_racks,
+            self.roam and self.shift and self.repair_rules,
             homeless,
         )
+        if self.repair_rules and self.classes.any:
+            forced.thin_out(self.arrays, *self.world.costs, self.takers)
         return homeless
 
-    def near(self) -> tuple[SmallInts, int]:
-        """Candidate brokers, the neediest first, and how many of them each replica is shown."""
+    def near(self) -> tuple[SmallInts, Ints, int]:
+        """Candidate brokers by class, the neediest first, as runs; and how many of them each replica is shown."""
+        ranked, keep, width = self._ranked()
+        runs = [ranked[:keep], *(ranked[~barred[ranked]] for barred in self.classes.barred[1:])]
+        starts = np.concatenate(([0], np.cumsum([len(run) for run in runs]))).astype(np.int64)
+        return np.concatenate(runs), starts, width
+
+    def _ranked(self) -> tuple[SmallInts, int, int]:
         if len(self.takers) <= FULL_SCAN:
-            return self.takers, len(self.takers)
+            return self.takers, len(self.takers), len(self.takers)
         w = self.world
         low, high = w.problem.low, w.problem.high
         need = np.maximum(low - w.load, 0).sum(axis=1)[self.takers]
         over = np.maximum(w.load - high, 0).sum(axis=1)[self.takers]
         ranked = self.takers[np.lexsort((self.takers, over - need))]
         keep = max(int((need > over).sum()), WINDOW * 3, len(ranked) // 4)
-        return ranked[:keep], WINDOW
+        return ranked, keep, WINDOW
 
     def sweep(self, price: int) -> int:
         """One offer to every replica."""
         if not len(self.takers):
             return 0
-        near, width = self.near()
+        near, starts, width = self.near()
         return int(
             kernels.sweep(
                 self.arrays,
                 *self.world.costs,
                 near,
+                starts,
                 width,
                 price,
                 self.roam,
@@ -177,6 +189,7 @@ class _Search:
         order = np.argsort(w.cur, kind="stable").astype(np.int32)
         order = order[w.cur[order] >= 0]
         starts = np.searchsorted(w.cur[order], np.arange(len(w.load) + 1)).astype(np.int64)
+        near, near_starts, _ = self.near()
         return int(
             kernels.swap_scan(
                 self.arrays,
@@ -184,6 +197,8 @@ class _Search:
                 slots,
                 starts,
                 order,
+                near,
+                near_starts,
                 partners,
                 samples,
                 seed,

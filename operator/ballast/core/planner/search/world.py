@@ -12,7 +12,7 @@ from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem import FREE, Problem
 from ballast.core.planner.search import kernels
 
-Saved = tuple[SmallInts, Ints, Ints, Ints]
+Saved = tuple[SmallInts, Ints, Ints, Ints, Ints]
 
 
 @dataclass(slots=True, eq=False)
@@ -27,6 +27,8 @@ class World:
     budget: Ints
     """Scaled bytes and copies that the policy still allows."""
     row: SmallInts
+    tally: Ints
+    """By topic whose replicas are counted, and by broker: how many it holds; the last column is the most it may hold."""
 
     @classmethod
     def of(cls, problem: Problem, policy: PlannerPolicy) -> World:
@@ -40,31 +42,40 @@ class World:
         most_bytes = FREE if policy.max_bytes is None else int(policy.max_bytes * problem.byte_unit)
         most_moves = FREE if policy.max_moves is None else policy.max_moves
         row = np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start)).astype(np.int32)
-        return cls(problem, cur, load, held, np.array([most_bytes, most_moves], np.int64), row)
+        classes = problem.scope.classes
+        tally = np.zeros((len(classes.most), len(problem.ids) + 1), np.int64)
+        tally[:, -1] = classes.most
+        topic = classes.counted[row]
+        counts = (topic >= 0) & (cur >= 0)
+        np.add.at(tally, (topic[counts], cur[counts]), 1)
+        return cls(problem, cur, load, held, np.array([most_bytes, most_moves], np.int64), row, tally)
 
     @property
     def arrays(self) -> tuple[Any, ...]:
         """What every kernel takes, in the order in which they unpack it."""
         p = self.problem
-        s = p.scope
+        s, c = p.scope, p.scope.classes
         return (
             p.start,
             self.cur,
             self.row,
             p.old_start,
             p.old,
-            s.leave,
+            (s.leave | c.expelled).ravel(),
             p.rack,
             p.rack_limit,
-            s.takes,
-            s.leads,
+            (s.takes & ~c.barred).ravel(),
+            (s.leads & ~c.unled).ravel(),
             p.size,
             p.room,
             self.held,
-            s.unlead,
+            (s.unlead | c.ousted).ravel(),
             s.gives,
             s.open_rows,
             self.budget,
+            c.of * np.int32(len(p.ids)),
+            c.counted,
+            self.tally,
         )
 
     @property
@@ -80,14 +91,17 @@ class World:
 
     def must_act(self) -> bool:
         """Is there anything that no band excuses: a replica that must go, is missing or shares a rack, a barred leader?"""
-        p, s = self.problem, self.problem.scope
+        p, s, c = self.problem, self.problem.scope, self.problem.scope.classes
         if not len(self.cur):
             return False
         mine = s.open_rows[self.row]
-        if bool((mine & ((self.cur < 0) | s.leave[self.cur])).any()):
+        if bool((mine & ((self.cur < 0) | s.leave[self.cur] | c.expelled[c.of[self.row], self.cur])).any()):
+            return True
+        if s.repair_rules and bool((self.tally[:, :-1] > c.most[:, None])[:, s.gives].any()):
             return True
         filled = np.flatnonzero(np.diff(p.start) > 0)
-        if bool((s.unlead[self.cur[p.start[filled]]] & s.open_rows[filled]).any()):
+        first = self.cur[p.start[filled]]
+        if bool(((s.unlead[first] | c.ousted[c.of[filled], first]) & s.open_rows[filled]).any()):
             return True
         if not s.repair_racks:
             return False
@@ -113,9 +127,9 @@ class World:
 
     def save(self) -> Saved:
         """A copy to come back to."""
-        return self.cur.copy(), self.load.copy(), self.held.copy(), self.budget.copy()
+        return self.cur.copy(), self.load.copy(), self.held.copy(), self.budget.copy(), self.tally.copy()
 
     def restore(self, saved: Saved) -> None:
         """Be as when ``saved`` was made."""
         # In place: the kernels' tuple of arrays refers to these.
-        self.cur[...], self.load[...], self.held[...], self.budget[...] = saved
+        self.cur[...], self.load[...], self.held[...], self.budget[...], self.tally[...] = saved

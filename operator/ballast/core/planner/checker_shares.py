@@ -1,0 +1,104 @@
+"""The checker's own fair shares where topics may not be everywhere: by linear programs, level by level.
+
+The search pours until nothing changes (``pools``); this finds the same split from its definition: first how full the
+fullest broker must at least be, then, with those brokers done, how full the next, and so on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import highspy
+import numpy as np
+import numpy.typing as npt
+
+from ballast.core.cluster import ClusterState, Flags, Ints
+from ballast.core.planner.checker_topics import TopicJudge
+from ballast.core.planner.goals import Resource
+
+Floats = npt.NDArray[np.float64]
+
+BINDING: Final = 1e-7
+"""A price above this says that a broker cannot be less full."""
+DIGITS: Final = 6
+"""Decimals of a share that count: what whole numbers are compared with must not hang on the last bit."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TopicSplit:
+    """How much of a resource belongs to topics that may be on the same brokers."""
+
+    load: Floats
+    """By group of topics."""
+    allowed: Flags
+    """Group x broker."""
+
+    @classmethod
+    def of(cls, state: ClusterState, r: Resource, row: Ints, figure: Floats, topics: TopicJudge) -> TopicSplit:
+        """Grouped by the rules that hold; ``figure`` is what each replica of the partition in ``row`` costs."""
+        by_topic = np.bincount(state.partitions.topic[row], weights=figure, minlength=len(state.topics)).tolist()
+        groups: dict[Any, list[float]] = {}
+        example: dict[Any, str] = {}
+        for topic, amount in zip(state.topics, by_topic, strict=True):
+            rules = topics.rules[topic.name]
+            groups.setdefault(rules, []).append(amount)
+            example.setdefault(rules, topic.name)
+
+        def may(topic: str, broker: int) -> bool:
+            return topics.holds(topic, broker) and (not r.leaders_only or topics.leads(topic, broker))
+
+        allowed = [[may(topic, b.id) for b in state.brokers] for topic in example.values()]
+        return cls(np.array([sum(amounts) for amounts in groups.values()]), np.array(allowed, np.bool_))
+
+    def shares(self, weight: Floats, most: Floats) -> Floats:
+        """By broker, by ``weight``; who may not have more than ``most`` has that, and the others share the rest."""
+        share = np.round(self._levels(self.load, weight), DIGITS)
+        full = (share > most) & (weight > 0)
+        total = float(share.sum())
+        if not bool(full.any()) or total <= 0:
+            return share
+        left = self.load * (1 - float(most[full].sum()) / total)
+        return np.where(full, most, np.round(self._levels(left, np.where(full, 0.0, weight)), DIGITS))
+
+    def _levels(self, load: Floats, weight: Floats) -> Floats:
+        active = np.flatnonzero(weight > 0)
+        if not len(active) or load.sum() <= 0:
+            return np.zeros(len(weight))
+        may = self.allowed[:, active].copy()
+        may[~may.any(axis=1)] = True
+        width, amount = weight[active] / weight[active].mean(), load / load.sum() * len(active)
+        height = np.full(len(active), np.nan)
+        while bool(np.isnan(height).any()):
+            level, binding = _least_level(amount, may, width, height)
+            binding &= np.isnan(height)
+            # Whoever is left when nothing binds any more has nothing to carry.
+            height[binding if bool(binding.any()) else np.isnan(height)] = level
+        out = np.zeros(len(weight))
+        out[active] = height * width * load.sum() / len(active)
+        return out
+
+
+def _least_level(amount: Floats, may: Flags, width: Floats, height: Floats) -> tuple[float, Flags]:
+    """How full the brokers without a ``height`` must at least get, and who binds; the others keep to theirs."""
+    group, broker = np.nonzero(may)
+    groups, brokers, entries = len(amount), len(width), len(np.nonzero(may)[0])
+    done = ~np.isnan(height)
+    upper = np.where(done, np.nan_to_num(height) * width, 0.0)
+    solver: Any = highspy.Highs()
+    for option, setting in (("output_flag", False), ("threads", 1), ("random_seed", 0), ("presolve", "off")):
+        solver.setOptionValue(option, setting)
+    none = np.zeros(0, np.int32)
+    lower = np.concatenate((amount, np.full(brokers, -highspy.kHighsInf)))
+    rows = groups + brokers
+    solver.addRows(rows, lower, np.concatenate((amount, upper)), 0, np.zeros(rows, np.int32), none, np.zeros(0))
+    index = np.stack((group, groups + broker), axis=1).astype(np.int32).ravel()
+    free = np.full(entries, highspy.kHighsInf)
+    starts = np.arange(entries, dtype=np.int32) * 2
+    solver.addCols(entries, np.zeros(entries), np.zeros(entries), free, len(index), starts, index, np.ones(len(index)))
+    rising = np.flatnonzero(~done)
+    solver.addCol(1.0, 0.0, highspy.kHighsInf, len(rising), (groups + rising).astype(np.int32), -width[rising])
+    solver.run()
+    answer = solver.getSolution()
+    binding = np.abs(np.array(answer.row_dual)[groups:]) > BINDING
+    return float(answer.col_value[-1]), binding

@@ -1,0 +1,102 @@
+"""Partitions by the rules that their topics have for themselves, as masks for the search.
+
+Topics for which the same rules hold are one class; class 0 has none.  The checker does not use this: it asks the rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ballast.core.cluster import ClusterState, Flags, Ints, SmallInts
+from ballast.core.planner.policy import PlannerPolicy
+from ballast.core.planner.topic_rule import TopicRule
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Classes:
+    """``C`` classes over ``B`` brokers; ``T`` topics whose replicas are counted by broker."""
+
+    of: SmallInts
+    """By partition row: its class."""
+    barred: Flags
+    """C x B: may not receive a replica of the class."""
+    unled: Flags
+    """C x B: may not become preferred leader of the class."""
+    expelled: Flags
+    """C x B: what is barred and may not stay either."""
+    ousted: Flags
+    """C x B: what may not lead and may not go on leading either."""
+    loose: Flags
+    """By class: racks may be shared."""
+    counted: SmallInts
+    """By partition row: the number of its topic among those that are counted, -1 for none."""
+    most: Ints
+    """T: most replicas of the topic on one broker."""
+    topics: SmallInts
+    """T: which topic that is."""
+    rules: tuple[tuple[TopicRule, ...], ...]
+    """By class: the rules that hold for it."""
+
+    @property
+    def any(self) -> bool:
+        """Has any topic a rule of its own?"""
+        return len(self.rules) > 1
+
+    def reordered(self, rows: Ints) -> Classes:
+        """The same for partitions in another order."""
+        return replace(self, of=self.of[rows], counted=self.counted[rows])
+
+
+def classes_of(state: ClusterState, policy: PlannerPolicy) -> Classes:
+    """Who may hold and lead what; nobody is expelled or ousted, and nothing is counted yet."""
+    numbers: dict[tuple[TopicRule, ...], int] = {(): 0}
+    of_topic = np.zeros(len(state.topics), np.int32)
+    if policy.topic_rules:
+        for i, topic in enumerate(state.topics):
+            holding = tuple(r for r in policy.topic_rules if r.matches(topic.name))
+            of_topic[i] = numbers.setdefault(holding, len(numbers))
+    shape = (len(numbers), len(state.brokers))
+    barred, unled, loose = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_), np.zeros(len(numbers), np.bool_)
+    for rules, c in numbers.items():
+        for rule in rules:
+            barred[c] |= [not rule.allows(b.id) for b in state.brokers]
+            unled[c] |= [not rule.allows_leader(b.id, b.rack) for b in state.brokers]
+            loose[c] |= rule.ignore_racks
+    rows = len(state.partitions)
+    return Classes(
+        of=of_topic[state.partitions.topic] if rows else np.zeros(0, np.int32),
+        barred=barred,
+        unled=unled,
+        expelled=np.zeros(shape, np.bool_),
+        ousted=np.zeros(shape, np.bool_),
+        loose=loose,
+        counted=np.full(rows, -1, np.int32),
+        most=np.zeros(0, np.int64),
+        topics=np.zeros(0, np.int32),
+        rules=tuple(numbers),
+    )
+
+
+def counted(classes: Classes, state: ClusterState, factor: SmallInts, holds: Flags) -> Classes:
+    """The same with the limits of topics; ``holds`` are the brokers that hold replicas for good."""
+    limits: dict[int, int] = {}
+    replicas = np.bincount(state.partitions.topic, weights=factor, minlength=len(state.topics)).astype(np.int64)
+    for c, rules in enumerate(classes.rules):
+        stated = [r.most_per_broker for r in rules if r.most_per_broker is not None]
+        even = any(r.spread_evenly for r in rules)
+        if not stated and not even:
+            continue
+        brokers = max(int((holds & ~classes.barred[c]).sum()), 1)
+        for t in np.unique(state.partitions.topic[classes.of == c]).tolist():
+            limits[t] = min([*stated, -(-int(replicas[t]) // brokers)] if even else stated)
+    topics = np.array(sorted(limits), np.int32)
+    number = np.full(len(state.topics), -1, np.int32)
+    number[topics] = np.arange(len(topics), dtype=np.int32)
+    return replace(
+        classes,
+        counted=number[state.partitions.topic] if len(state.partitions) else classes.counted,
+        most=np.array([limits[t] for t in topics.tolist()], np.int64),
+        topics=topics,
+    )

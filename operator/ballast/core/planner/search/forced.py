@@ -1,0 +1,106 @@
+"""Compiled loops for what no band excuses: replicas without a broker, on one they must leave, or too many of a topic on one.
+
+``world`` is the tuple that ``World.arrays`` packs, as in ``kernels``.
+"""
+
+from __future__ import annotations
+
+# ruff: noqa: FBT001 — compiled loops take no keyword arguments.
+from typing import Any
+
+from numba import njit
+
+from ballast.core.planner.search.kernels import NONE, add_gain, fits, put
+
+
+@njit(cache=True)
+def place_forced(
+    world: Any,
+    load: Any,
+    lead: Any,
+    follow: Any,
+    low: Any,
+    high: Any,
+    near: Any,
+    repair_racks: bool,
+    roam: bool,
+    homeless: Any,
+) -> int:
+    """Find a broker for every replica that has none, must leave, or shares a rack; marks those for whom there is none.
+
+    Where replicas may ``roam``, so must a leader that its topic's rules do not want, once no follower may take over.
+    """
+    start, cur, row, _, _, leave, rack, rack_limit, _, _, size = world[:11]
+    unlead, gives, movable, budget, masks = world[13:18]
+    placed = 0
+    for slot in range(len(cur)):
+        p = row[slot]
+        if not movable[p]:
+            continue
+        source = cur[slot]
+        ousted = roam and slot == start[p] and source >= 0 and unlead[masks[p] + source] and not unlead[source]
+        if source >= 0 and not leave[masks[p] + source] and not ousted:
+            if not repair_racks:
+                continue
+            same, others = 0, False
+            for j in range(start[p], start[p + 1]):
+                if j != slot and cur[j] >= 0 and rack[cur[j]] == rack[source]:
+                    same += 1
+                    others |= gives[cur[j]]
+            if same < rack_limit[p]:
+                continue
+            if not gives[source]:
+                # Another replica in the rack goes instead, where one may.
+                homeless[slot] = not others
+                continue
+        best = -1
+        if budget[0] >= size[p] and budget[1] >= 1:
+            best = best_place(world, load, lead, follow, low, high, slot, near)
+        if best >= 0:
+            put(world, load, lead, follow, slot, best)
+            placed += 1
+        elif source < 0 or not ousted:
+            homeless[slot] = True
+    return placed
+
+
+@njit(cache=True)
+def best_place(world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, slot: int, near: Any) -> int:
+    """The broker that a replica which cannot stay serves best; of equals, the emptiest; -1 where none may have it."""
+    start, cur, row = world[:3]
+    p = row[slot]
+    cost = lead if slot == start[p] else follow
+    best, best_gain, best_fill = -1, NONE, 0
+    for n in range(len(near)):
+        target = near[n]
+        if target == cur[slot]:
+            continue
+        gain = add_gain(load, low, high, target, cost, p, 1)
+        if gain < best_gain:
+            continue
+        fill = 0
+        for k in range(load.shape[1]):
+            fill += load[target, k] >> 8
+        if (gain > best_gain or fill < best_fill) and fits(world, p, slot, target):
+            best, best_gain, best_fill = target, gain, fill
+    return best
+
+
+@njit(cache=True)
+def thin_out(world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, near: Any) -> int:
+    """Move replicas, the smallest first, off brokers that hold more of a topic than its rule allows."""
+    cur, row, size = world[1], world[2], world[10]
+    gives, movable, budget, _, counted, tally = world[14:]
+    most = tally[:, tally.shape[1] - 1]
+    placed = 0
+    for slot in range(len(cur) - 1, -1, -1):
+        p, source = row[slot], cur[slot]
+        topic = counted[p]
+        if topic < 0 or source < 0 or not movable[p] or not gives[source] or tally[topic, source] <= most[topic]:
+            continue
+        if budget[0] >= size[p] and budget[1] >= 1:
+            best = best_place(world, load, lead, follow, low, high, slot, near)
+            if best >= 0:
+                put(world, load, lead, follow, slot, best)
+                placed += 1
+    return placed

@@ -1,0 +1,75 @@
+"""A rule that some topics have for themselves: values only.
+
+Every rule whose pattern matches a topic holds for it: what one of them forbids is forbidden, whatever the others say.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+
+from ballast.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRule:
+    """Where the replicas and the leaders of some topics may be."""
+
+    topics: str
+    """The topics it holds for: a regular expression on the whole name."""
+    brokers: frozenset[int] | None = None
+    """The only brokers that may hold their replicas; None allows every broker."""
+    not_brokers: frozenset[int] = frozenset()
+    """Brokers that may not hold their replicas."""
+    leader_brokers: frozenset[int] | None = None
+    """The only brokers that may be their preferred leaders, beside those in `leader_racks`; None allows every broker."""
+    leader_racks: frozenset[str] | None = None
+    """The only racks whose brokers may be their preferred leaders, beside `leader_brokers`; None allows every rack."""
+    most_per_broker: int | None = None
+    """Most replicas of each of these topics that one broker may hold; None sets no limit."""
+    spread_evenly: bool = False
+    """No broker holds more replicas of a topic than an even spread over the brokers that may hold it takes, rounded up."""
+    ignore_racks: bool = False
+    """Their replicas may share racks though there are enough of them."""
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.topics)
+        except re.error as wrong:
+            raise UsageError(
+                f"The topic rule's {self.topics!r} is not a regular expression: {wrong}.",
+                hint="Quote special characters with a backslash.",
+            ) from None
+        if self.most_per_broker is not None and self.most_per_broker < 1:
+            raise UsageError(
+                f"The rule for topics {self.topics!r} says most_per_broker {self.most_per_broker}: it should be at least 1.",
+                hint="To keep topics off brokers, use not_brokers.",
+            )
+        if self.brokers is not None and not self.brokers - self.not_brokers:
+            raise UsageError(
+                f"The rule for topics {self.topics!r} allows no broker at all.",
+                hint="Name in brokers at least as many brokers as the topics have replicas, and none of them in not_brokers.",
+            )
+        if self.leader_brokers is not None and not (self.leader_brokers or self.leader_racks):
+            raise UsageError(
+                f"The rule for topics {self.topics!r} allows no leader at all.",
+                hint="Name a broker in leader_brokers or a rack in leader_racks, or leave them out.",
+            )
+        sayable = [f for f in fields(self) if f.name != "topics"]
+        if all(getattr(self, f.name) == f.default for f in sayable):
+            names = ", ".join(f.name for f in sayable)
+            raise UsageError(f"The rule for topics {self.topics!r} says nothing.", hint=f"It can say {names}.")
+
+    def matches(self, topic: str) -> bool:
+        """Does it hold for this topic?"""
+        return re.fullmatch(self.topics, topic) is not None
+
+    def allows(self, broker: int) -> bool:
+        """May the broker hold replicas?"""
+        return broker not in self.not_brokers and (self.brokers is None or broker in self.brokers)
+
+    def allows_leader(self, broker: int, rack: str | None) -> bool:
+        """May the broker be preferred leader?"""
+        if self.leader_brokers is None and self.leader_racks is None:
+            return True
+        return broker in (self.leader_brokers or ()) or rack in (self.leader_racks or ())
