@@ -255,7 +255,8 @@ def test_a_leader_moves_where_no_follower_may_lead() -> None:
     made = plan(state, Level(), policy=policy)
     assert {(m.new[0], len(m.adding), m.reason.detail) for m in made.moves} == {(3, 1, "broker 1 may not lead topic t")}
     made = plan(state, Leaders(), policy=policy)
-    assert (made.status, {o.code for o in made.obstacles}) == ("infeasible", {"sole-leader"})
+    assert made.status == "infeasible"
+    assert "sole-leader" in {o.code for o in made.obstacles}
 
 
 def test_a_topic_is_thinned_out_by_its_smallest_replicas() -> None:
