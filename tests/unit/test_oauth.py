@@ -235,3 +235,28 @@ def test_a_token_that_has_ended_is_not_shown_to_brokers() -> None:
     with pytest.raises(AuthenticationFailed, match="has ended already") as failure:
         source.token()
     assert "clock" in str(failure.value.hint)
+
+
+def test_nobody_waits_for_a_renewal_while_the_token_lives() -> None:
+    """One thread asks a slow endpoint; meanwhile the others are handed the token at hand."""
+    asked, answer = threading.Event(), threading.Event()
+    clock = Clock()
+
+    def fetch() -> Token:
+        if clock.given:
+            asked.set()
+            assert answer.wait(60)
+        return clock.fetch()
+
+    source = TokenSource(fetch, now=clock)
+    source.token()
+    clock.now = 1085.0
+    renewing = threading.Thread(target=source.token)
+    renewing.start()
+    try:
+        assert asked.wait(60)
+        assert source.token().value == "token-1"
+    finally:
+        answer.set()
+        renewing.join()
+    assert source.token().value == "token-2"

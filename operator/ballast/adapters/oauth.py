@@ -72,11 +72,22 @@ class TokenSource:
         return self._token
 
     def token(self) -> Token:
-        """A token that is valid at this moment; raises ``AuthenticationFailed`` or ``Unavailable``."""
-        with self._lock:
+        """A token that is valid at this moment; raises ``AuthenticationFailed`` or ``Unavailable``.
+
+        While one thread renews it, the others go on with the old one as long as that lives.
+        """
+        held = self._token
+        if held is not None and self._now() < held.expires_at_s:
+            if not self._lock.acquire(blocking=False):
+                return held
+        else:
+            self._lock.acquire()
+        try:
             if self._token is None or self._now() >= self._renew_at_s:
                 self._token = self._renewed(self._token)
             return self._token
+        finally:
+            self._lock.release()
 
     def _renewed(self, old: Token | None) -> Token:
         try:
