@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from tests.unit.planner.clusters import cluster, clusters
 
 from ballast.core.cluster import ClusterState
 from ballast.core.planner import ChangeReplicationFactor, Expand, Intent, Level, Loads, PlannerPolicy, plan
-from ballast.core.planner.bound import BY_BROKER, WHOLE, Bound, bound_of
+from ballast.core.planner.bound import BY_BROKER, FILLING, WHOLE, Bound, bound_of
 from ballast.core.planner.bound_kernels import ANYWHERE, APART, CLOSED, SCALE
 from ballast.core.planner.bound_value import Relaxation, relaxation_of
 from ballast.core.planner.problem import Problem, problem_of
@@ -118,6 +119,15 @@ def test_broker_by_broker_sees_what_disk_alone_does_not() -> None:
     by_broker, whole = bound(world, pairs=0), bound(world, pairs=1 << 40)
     assert (crude.method, by_broker.method, whole.method) == ("disk alone", BY_BROKER, WHOLE)
     assert crude.bytes < by_broker.bytes <= whole.bytes <= world.copied / world.problem.byte_unit
+
+
+def test_filling_an_empty_broker_says_that_it_is_what_decides() -> None:
+    """More is too little than too much: the crude bound is about what must arrive, and the plan says so."""
+    state = cluster(*[(1, 2), (2, 3), (3, 1)] * 8, brokers=4)
+    made = plan(state, Expand(brokers=frozenset({4})), policy=replace(TIGHT, prove=False))
+    assert (made.bound_method, made.status) == (FILLING, "complete")
+    assert made.bound_bytes is not None
+    assert 0 < made.bound_bytes <= made.bytes_moved
 
 
 def test_a_dead_broker_does_not_blind_the_program() -> None:

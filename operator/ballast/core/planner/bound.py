@@ -28,6 +28,8 @@ from ballast.core.planner.problem import SHARE, Problem
 PAIRS: Final = 120_000
 """Partition-broker pairs up to which one linear program is solved for the whole cluster."""
 WHOLE: Final = "linear program over all bands, with racks"
+DISK_ALONE: Final = "disk alone"
+FILLING: Final = "disk alone, what brokers lack of it"
 BY_BROKER: Final = "linear programs over all bands, each broker by itself"
 ROUNDS: Final = 60
 CLOSE: Final = 5e-4
@@ -52,7 +54,7 @@ def bound_of(problem: Problem, reached: Ints, placement: Slots, *, prove: bool, 
     ``reached`` is the plan's scaled load by broker and resource, ``placement`` its broker by slot.
     """
     relaxed = relaxation_of(problem, reached, placement)
-    best, method = crude(relaxed), "disk alone"
+    best, method = crude(relaxed)
     if prove:
         whole = len(problem.size) * len(problem.ids) <= pairs
         proven = value(relaxed, _prices(relaxed, placement) if whole else prices_by_broker(relaxed))
@@ -64,15 +66,15 @@ def bound_of(problem: Problem, reached: Ints, placement: Slots, *, prove: bool, 
     return Bound(found, method)
 
 
-def crude(r: Relaxation) -> int:
+def crude(r: Relaxation) -> tuple[int, str]:
     """What disk alone asks for, in scaled bytes: excess must leave and shortage must arrive, whichever is more."""
     if r.disk is None:
-        return 0
+        return 0, DISK_ALONE
     load, low, high = r.before[:, r.disk], r.low[:, r.disk], r.high[:, r.disk]
     # What must leave in any case may land below the band, so it counts with the excess but not with the shortage.
     above = int(np.maximum(r.pinned[:, r.disk] - high, 0).sum()) + r.forced
     below = int(np.maximum(low - load, 0).sum())
-    return max(above, below) - len(r.problem.home)
+    return max(above, below) - len(r.problem.home), FILLING if below > above else DISK_ALONE
 
 
 def _prices(r: Relaxation, placement: Slots) -> Ints:
