@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 DOC = Path(__file__).resolve().parents[2] / "docs" / "acls.md"
 Right = tuple[str, str, str, str]
 """Resource type, name, pattern, operation."""
+AdminOf = Callable[[Sandbox], AdminClient]
 
 
 def documented() -> list[Right]:
@@ -83,10 +85,21 @@ def daemons() -> Iterator[list[Daemon]]:
             daemon.kill()
 
 
-def test_with_these_rights_it_acts(own_cluster: Callable[..., Sandbox], daemons: list[Daemon], tmp_path: Path) -> None:
+@pytest.fixture
+def admin_of(own_cluster: Callable[..., Sandbox]) -> Iterator[AdminOf]:
+    """Admin clients that end before their cluster does: one that is left behind goes on asking for it, and says so."""
+    with ExitStack() as stack:
+        yield lambda sandbox: stack.enter_context(
+            AdminClient({"bootstrap.servers": sandbox.bootstrap_server, **sandbox.librdkafka_properties})
+        )
+
+
+def test_with_these_rights_it_acts(
+    own_cluster: Callable[..., Sandbox], admin_of: AdminOf, daemons: list[Daemon], tmp_path: Path
+) -> None:
     """It takes the lock, moves replicas under a throttle, elects, and leaves nothing behind."""
     sandbox = own_cluster(security="acl", brokers=3, racks=1)
-    admin = AdminClient({"bootstrap.servers": sandbox.bootstrap_server, **sandbox.librdkafka_properties})
+    admin = admin_of(sandbox)
     for future in admin.create_acls([binding(right) for right in documented()]).values():
         future.result(timeout=30)
     crowded = [[1 + p % 2, 2 - p % 2] for p in range(12)]
@@ -135,9 +148,8 @@ IMPLIED: set[Right] = {(*FENCE, "Describe")}
 class Alice:
     """The user whose rights are taken away one at a time."""
 
-    def __init__(self, sandbox: Sandbox, folder: Path, daemons: list[Daemon]) -> None:
-        self.sandbox, self.folder, self.daemons = sandbox, folder, daemons
-        self.admin = AdminClient({"bootstrap.servers": sandbox.bootstrap_server, **sandbox.librdkafka_properties})
+    def __init__(self, sandbox: Sandbox, admin: AdminClient, folder: Path, daemons: list[Daemon]) -> None:
+        self.sandbox, self.admin, self.folder, self.daemons = sandbox, admin, folder, daemons
         self.client = folder / "alice.properties"
         self.client.write_text(as_properties(sandbox.client_properties_of(ALICE)))
 
@@ -175,11 +187,11 @@ def test_every_right_is_accounted_for() -> None:
 
 
 def test_with_one_less_it_says_which(
-    own_cluster: Callable[..., Sandbox], daemons: list[Daemon], tmp_path: Path
+    own_cluster: Callable[..., Sandbox], admin_of: AdminOf, daemons: list[Daemon], tmp_path: Path
 ) -> None:
     """Every right of the page, taken away alone, is named in a sentence of the daemon."""
     sandbox = own_cluster(security="acl", brokers=2, racks=1, heap_mib=192)
-    alice = Alice(sandbox, tmp_path, daemons)
+    alice = Alice(sandbox, admin_of(sandbox), tmp_path, daemons)
     # All on one broker: a daemon that acts wants to move half of it at once.
     alice.admin.create_topics([NewTopic("orders", 8, replica_assignment=[[1]] * 8)])["orders"].result(timeout=30)
     producer = Producer({"bootstrap.servers": sandbox.bootstrap_server, **sandbox.librdkafka_properties})
