@@ -15,6 +15,10 @@ from ballast.daemon.view import Role, View
 
 STUCK_AFTER_S: Final = 180.0
 """A loop that has not beaten for this long is stuck: longer than any timeout of a client, with room to spare."""
+PLANNING: Final = frozenset({"level", "repair"})
+STUCK_IN_PLAN_AFTER_S: Final = 1800.0
+"""The same for ticks that plan: millions of replicas take minutes of a busy processor, and a pod that is killed over its
+plan would be killed over it for ever."""
 READY_AGE_S: Final = 90.0
 """Oldest reading of a ready process, on top of the interval between readings."""
 
@@ -31,7 +35,7 @@ def alive(beats: Mapping[str, Beat], now_s: float) -> Health:
     """Do all loops move?"""
     for name, beat in beats.items():
         silent_s = now_s - beat.at_s
-        if silent_s > STUCK_AFTER_S:
+        if silent_s > (STUCK_IN_PLAN_AFTER_S if beat.doing in PLANNING else STUCK_AFTER_S):
             doing = f" while in {beat.doing}" if beat.doing else ""
             return Health(ok=False, sentence=f"The {name} loop has not moved for {silent_s:.0f} s{doing}.")
     return Health(ok=True, sentence="Every loop moves.")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 
-from ballast.daemon.health import STUCK_AFTER_S, alive, ready
+from ballast.daemon import service
+from ballast.daemon.health import PLANNING, STUCK_AFTER_S, STUCK_IN_PLAN_AFTER_S, alive, ready
 from ballast.daemon.loop import MAX_BACKOFF_S, Beat, Loop, Tick
 from ballast.daemon.view import Role, TickReport, View
 from ballast.errors import Unavailable
@@ -143,6 +145,20 @@ def test_a_stuck_loop_is_not_alive_and_says_where() -> None:
     assert not stuck.ok
     assert "work" in stuck.sentence
     assert "observe" in stuck.sentence
+
+
+def test_a_long_plan_is_no_stuck_loop() -> None:
+    """The largest clusters take minutes to plan; half an hour is too long for any."""
+    for tick in ("level", "repair"):
+        beats = {"work": Beat(at_s=0, doing=tick)}
+        assert alive(beats, STUCK_AFTER_S + 1).ok
+        assert not alive(beats, STUCK_IN_PLAN_AFTER_S + 1).ok
+
+
+def test_the_ticks_that_may_plan_for_long_are_ticks_of_the_service() -> None:
+    """A tick that is renamed must not lose its patience unseen."""
+    source = inspect.getsource(service)
+    assert all(f'Tick(name="{name}"' in source for name in PLANNING)
 
 
 def test_ready_wants_a_reading() -> None:
