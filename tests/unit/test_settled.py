@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -11,15 +13,16 @@ import pytest
 from ballast.adapters.journal_file import FileJournal
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import LEADER_REPLICAS, Held, Setting
+from ballast.errors import Unavailable
 from ballast.executor.ledger import dump_held
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.records import dump_run
 from ballast.executor.run import Now, Phase, new_run
 from ballast.ports.journal import Holder, Record
-from ballast.wiring.cluster import OpenCluster
+from ballast.wiring.cluster import OpenCluster, open_cluster
 from ballast.wiring.runs import is_settled
 
-OPENED = cast("OpenCluster", object())
+OPENED = cast("OpenCluster", SimpleNamespace(knock=lambda: None))
 RUN = new_run("r", Plan("test", "c", "f", (Move("t", 0, (1,), (2,)),)), ExecutionPolicy(), Now(0, 0.0))
 OPEN = dump_run(RUN)
 ENDED = dump_run(replace(RUN, phase=Phase.ENDED, ended_ms=5))
@@ -54,3 +57,11 @@ def test_an_open_run_or_a_throttle_that_is_owed_is_work(path: Path, records: lis
     keeper.acquire(Holder(id="x", description="somebody", since_ms=0, lease_s=15.0), wait_s=0.0)
     keeper.append(records)
     assert is_settled(OPENED) is settled
+
+
+def test_a_cluster_that_is_not_there_is_told_at_once() -> None:
+    """In the words of ``ballast status``, and not after the client library's long patience."""
+    began_s = time.monotonic()
+    with open_cluster(bootstrap_server="127.0.0.1:1") as opened, pytest.raises(Unavailable, match="Nothing listens at"):
+        is_settled(opened)
+    assert time.monotonic() - began_s < 20

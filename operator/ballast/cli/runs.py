@@ -35,10 +35,10 @@ def runs() -> None:
 @cluster_options
 def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> int:
     """List runs, newest first, and who acts now."""
-    from ballast.wiring.runs import journal_of, runs_of
+    from ballast.wiring.runs import journal_to_look_at, runs_of
 
     with cluster.open() as opened:
-        log = journal_of(opened, journal)
+        log = journal_to_look_at(opened, journal)
         try:
             found, holder = list(reversed(runs_of(log).values())), log.holder()
         finally:
@@ -112,10 +112,10 @@ def _json(run: Run) -> dict[str, object]:
 def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptions) -> int:
     """Tell the story of RUN: every move, how it ended and why, and which throttles stand."""
     from ballast.executor.ledger import load_ledger
-    from ballast.wiring.runs import journal_of
+    from ballast.wiring.runs import journal_to_look_at
 
     with cluster.open() as opened:
-        log = journal_of(opened, journal)
+        log = journal_to_look_at(opened, journal)
         try:
             run, ledger = find_run(log, run_id), load_ledger(log.read())
         finally:
@@ -293,10 +293,10 @@ def _wish(
 ) -> int:
     """Ask whoever acts; when nobody does, take the lock and do it."""
     from ballast.executor.machine import Wish as Wishes
-    from ballast.wiring.runs import hand, journal_of, runs_of
+    from ballast.wiring.runs import hand, journal_to_look_at, runs_of
 
     with cluster.open() as opened:
-        log = journal_of(opened, journal)
+        log = journal_to_look_at(opened, journal)
         try:
             if run_id is None:
                 left = [r for r in runs_of(log).values() if not r.ended]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from ballast.adapters.confluent import Admin
-from ballast.adapters.diagnosis import parse_servers
+from ballast.adapters.diagnosis import knock, parse_servers
 from ballast.adapters.kafka_cluster import KafkaCluster
 from ballast.adapters.kafka_python import Wire
 from ballast.adapters.retry import RetryPolicy
@@ -35,6 +35,10 @@ class OpenCluster:
     zookeeper: str | None = None
     security: Security = field(default_factory=Security)
     """For further clients of the same cluster (the journal)."""
+
+    def knock(self) -> None:
+        """Raise, in one sentence and within seconds, what keeps us from the first broker, unless one of them lets us in."""
+        knock(parse_servers(self.bootstrap_server), self.security)
 
     def __enter__(self) -> Self:
         return self

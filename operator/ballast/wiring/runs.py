@@ -64,6 +64,13 @@ def journal_of(opened: OpenCluster, choice: str | None = None, *, timeout_s: flo
     return open_journal(config, journal=choice, timeout_s=timeout_s)
 
 
+def journal_to_look_at(opened: OpenCluster, choice: str | None = None) -> Journal:
+    """The same for a person who looks first of all: what keeps the cluster from being reached is said at once."""
+    if choice is None:
+        opened.knock()
+    return journal_of(opened, choice)
+
+
 @contextmanager
 def hand(
     opened: OpenCluster,
@@ -125,7 +132,7 @@ def runs_of(log: Journal) -> dict[str, Run]:
 
 def is_settled(opened: OpenCluster, journal: str | None = None) -> bool:
     """Has every run ended, and is no throttle owed?  Looking takes no lock and makes no journal where there is none."""
-    log = journal_of(opened, journal)
+    log = journal_to_look_at(opened, journal)
     try:
         return all(run.ended for run in runs_of(log).values()) and not load_ledger(log.read())
     finally:
