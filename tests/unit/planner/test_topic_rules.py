@@ -283,10 +283,13 @@ def test_racks_may_be_shared_where_a_rule_says_so() -> None:
     [
         (
             TopicRule(topics="t", brokers=frozenset({1})),
-            "its rules allow 1 brokers (1) and its partitions have 2 replicas",
+            "its rules allow only broker 1 and its partitions have 2 replicas",
         ),
-        (TopicRule(topics="t", most_per_broker=2), "with 2 replicas each, and it has 24 replicas"),
-        (TopicRule(topics="t", brokers=frozenset({8, 9})), "allow 0 brokers (none of those that there are)"),
+        (
+            TopicRule(topics="t", most_per_broker=2),
+            "allow only brokers 1, 2, 3 with 2 replicas each, and it has 24 replicas",
+        ),
+        (TopicRule(topics="t", brokers=frozenset({8, 9})), "its rules allow none of the brokers that there are"),
     ],
 )
 def test_a_rule_that_cannot_be_kept_is_named_once(rule: TopicRule, sentence: str) -> None:

@@ -125,7 +125,7 @@ def _impossible(state: ClusterState, problem: Problem) -> tuple[list[Obstacle], 
             row = mine & (state.partitions.topic == t)
             factor, replicas = int(count[row].max()), int(count[row].sum())
             limits = classes.most[classes.topics == t].tolist()
-            said = f"allow {len(free)} brokers ({_ids(state, free.tolist())})"
+            said = f"allow {_ids(state, free.tolist())}"
             if factor > len(free):
                 detail = f"its rules {said} and its partitions have {factor} replicas"
             elif limits and replicas > limits[0] * len(free):
@@ -139,8 +139,11 @@ def _impossible(state: ClusterState, problem: Problem) -> tuple[list[Obstacle], 
 
 
 def _ids(state: ClusterState, brokers: list[int]) -> str:
+    if not brokers:
+        return "none of the brokers that there are"
     named = ", ".join(str(state.brokers[b].id) for b in brokers[:NAMED])
-    return f"{named}, …" if len(brokers) > NAMED else named or "none of those that there are"
+    more = f" and {len(brokers) - NAMED} more" if len(brokers) > NAMED else ""
+    return f"only broker{'s' if len(brokers) > 1 else ''} {named}{more}"
 
 
 def _crowded(state: ClusterState, problem: Problem, cur: SmallInts, hopeless: Flags, spent: str) -> list[Obstacle]:
