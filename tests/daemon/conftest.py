@@ -141,18 +141,18 @@ class Running:
         except urllib.error.HTTPError as refusal:
             return refusal.code, refusal.read().decode()
 
-    def until(self, condition: Callable[[View], bool], timeout_s: float = 20) -> View:
+    def until(self, condition: Callable[[View], bool], timeout_s: float = 120) -> View:
         """Wait until the view is as wanted."""
         return wait_for(self.scene.board, condition, timeout_s)
 
     def stop(self) -> None:
         """End it and wait."""
         self.service.stop()
-        self.thread.join(20)
+        self.thread.join(60)
         assert not self.thread.is_alive()
 
 
-def wait_for(board: Board, condition: Callable[[View], bool], timeout_s: float = 20) -> View:
+def wait_for(board: Board, condition: Callable[[View], bool], timeout_s: float = 120) -> View:
     """Wait for a view; fail with the last one."""
     deadline = time.monotonic() + timeout_s
     view = board.view
