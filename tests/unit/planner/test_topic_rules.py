@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.planner.clusters import cluster, clusters
 from tests.unit.planner.test_bound import searched
+from tests.unit.planner.test_planner import cluster_like
 
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
 from ballast.core.plan import Move, Plan
@@ -202,7 +203,10 @@ def test_pools_are_levelled_each_by_itself() -> None:
     state = pools()
     made = plan(state, Level(), policy=policy)
     assert (made.status, made.obstacles) == ("complete", ())
-    held = Counter(b for n, m in after(state, made).items() for b in m if n.topic == "heavy")
+    lists = after(state, made)
+    again = plan(cluster_like(state, {(n.topic, n.partition): m for n, m in lists.items()}), Level(), policy=policy)
+    assert (again.status, again.moves) == ("nothing-to-do", ())
+    held = Counter(b for n, m in lists.items() for b in m if n.topic == "heavy")
     assert sorted(held) == [1, 2, 3]
     assert max(held.values()) - min(held.values()) <= 1
     assert {b["broker"]: b["share"]["disk"] for b in made.summary["brokers"]} == dict.fromkeys(
