@@ -328,7 +328,9 @@ def _rated(present: Flags, spans: Ints, owner: Ints) -> Flags:
 
 def _sampled(of: Ints, taken: Ints, sampled: Flags) -> Ints:
     """``of`` in each minute, unknown where there was no sample; a run of samples that everyone is in is not copied."""
-    run = of[taken[0] : taken[0] + len(taken)] if (np.diff(taken) == 1).all() else of[taken]
+    # A hole in the first minute alone is -1 followed by 0, 1, …: no run of samples.
+    is_run = taken[0] >= 0 and (np.diff(taken) == 1).all()
+    run = of[taken[0] : taken[0] + len(taken)] if is_run else of[taken]
     return run if sampled.all() else np.where(sampled, run, UNKNOWN)
 
 

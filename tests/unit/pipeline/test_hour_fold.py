@@ -65,6 +65,13 @@ def test_the_first_sample_ever_has_no_rate() -> None:
     assert row["bytes_in"][0] == -1
 
 
+def test_a_sampler_that_begins_in_the_second_minute_leaves_the_first_alone_unknown() -> None:
+    """Every later minute has the size of its own sample."""
+    world = one(replicas=(1,))
+    row = only(hour_rows(run(world, range(1, 60), steady(world, 10))))
+    assert row["size_bytes"] == [-1, *(1_000_000 + 10 * RECORD_BYTES * n for n in range(1, 60))]
+
+
 def test_a_short_gap_is_covered_by_its_mean_and_stays_a_gap_in_the_mask() -> None:
     """Three lost minutes: their volume is known from both ends, their samples are not invented."""
     world = one()
