@@ -307,6 +307,38 @@ def test_a_rule_that_cannot_be_kept_is_named_once(rule: TopicRule, sentence: str
     assert "level.topic_rules" in found[0].remedy
 
 
+@pytest.mark.parametrize("intent", [Level(), Racks()])
+def test_what_may_not_change_is_no_broken_rule(intent: Intent) -> None:
+    """A pinned topic that crowds a broker asks for nothing, and nothing is said of brokers without room."""
+    state = cluster(*[(1,)] * 3, (2,), (3,), brokers=3)
+    rule = TopicRule(topics="t", most_per_broker=2)
+    wide = replace(QUICK, band=0.9, trigger=0.9, topic_rules=(rule,))
+    assert plan(state, intent, policy=wide).moves
+    assert plan(state, intent, policy=replace(wide, pinned_topics="t")).status == "nothing-to-do"
+
+
+def test_a_limit_that_keeps_a_replica_on_a_leaving_broker_is_named() -> None:
+    """Two brokers that hold as many as they may: racks and disks are not the reason, and the limit is the remedy."""
+    state = cluster(*[(1,), (2,), (3,)] * 2, brokers=3)
+    policy = replace(QUICK, topic_rules=(TopicRule(topics="t", most_per_broker=2),))
+    made = plan(state, Decommission(brokers=frozenset({3})), policy=policy)
+    (found, _) = [o for o in made.obstacles if o.code == "no-broker"]
+    assert "fewer than 2 of its topic, as many as its rules allow" in found.detail
+    assert "rules" in found.remedy
+
+
+def test_what_stays_where_it_should_not_be_is_told_without_a_share() -> None:
+    """A broker that a rule wants empty has no share to be over; ``level`` does not name itself as the remedy."""
+    state = cluster((4, 2, 3), (4, 2, 3), brokers=4)
+    rule = TopicRule(topics="t", brokers=frozenset({1, 2, 3}), leader_brokers=frozenset({1}))
+    made = plan(state, Level(), policy=replace(QUICK, cordoned=frozenset({1}), topic_rules=(rule,)))
+    bands = {o.subject: o.detail for o in made.obstacles if o.code == "band"}
+    assert "the furthest, broker 4, should have none" in bands["disk"]
+    assert "of a broker's share" not in bands["disk"]
+    remedies = {o.remedy for o in made.obstacles if o.code == "sole-leader"}
+    assert remedies == {"Let the rule for its topic allow more leaders."}
+
+
 @pytest.mark.parametrize(
     "said",
     [

@@ -70,6 +70,10 @@ def _homeless(state: ClusterState, problem: Problem, homeless: Flags, spent: str
             remedy = "Add brokers, or uncordon some."
             if classes.of[row]:
                 remedy = "Add brokers, uncordon some, or let the rule for its topic allow more."
+        elif classes.counted[row] >= 0:
+            most = int(classes.most[classes.counted[row]])
+            detail = f"no broker that takes replicas has a free rack, enough disk and fewer than {most} of its topic, as many as its rules allow"
+            remedy = "Let the rules for its topic allow more, add a broker in another rack, or add disk."
         else:
             detail = "no broker that takes replicas has a free rack and enough disk for it"
             remedy = "Add a broker in another rack, add disk, or raise the disk limit."
@@ -92,7 +96,8 @@ def _leaders(state: ClusterState, problem: Problem, cur: SmallInts) -> list[Obst
         detail = f"broker {broker} stays its leader: it has no other replica that may lead"
         remedy = "Raise its replication factor first."
         if classes.ousted[classes.of[row], first[row]]:
-            remedy = "Let the rule for its topic allow more leaders, or use ballast plan level, which may move data."
+            remedy = "Let the rule for its topic allow more leaders"
+            remedy += "." if problem.scope.roam else ", or use ballast plan level, which may move data."
         out.append(Obstacle("sole-leader", str(state.name(row)), detail, remedy))
     if len(stuck) > MOST:
         out.append(Obstacle("sole-leader", f"{len(stuck) - MOST} more partitions", "for the same reason", ""))
@@ -156,8 +161,11 @@ def _crowded(state: ClusterState, problem: Problem, cur: SmallInts, hopeless: Fl
     keep = (topic >= 0) & (cur >= 0) & ~hopeless[row]
     tally = np.zeros((len(classes.most), len(problem.ids)), np.int64)
     np.add.at(tally, (topic[keep], cur[keep]), 1)
+    movable = np.zeros(tally.shape, np.bool_)
+    free = keep & problem.scope.open_rows[row]
+    movable[topic[free], cur[free]] = True
     out = []
-    over = np.argwhere((tally > classes.most[:, None]) & problem.scope.gives[None, :]).tolist()
+    over = np.argwhere((tally > classes.most[:, None]) & movable & problem.scope.gives[None, :]).tolist()
     for t, b in over[:MOST]:
         name, most = state.topics[int(classes.topics[t])].name, int(classes.most[t])
         detail = f"broker {state.brokers[b].id} keeps {int(tally[t, b])} of its replicas, and its rules allow {most}"
@@ -187,11 +195,15 @@ def _bands(
             worst = int(off[np.argmax((over + under)[off])])
             share = float(problem.share[worst, k] * problem.unit[k])
             away = (float(after[worst, k]) - share) / share if share else 0.0
+            how = (
+                f"is {human_percent(abs(away))} {'over' if away > 0 else 'under'} its share"
+                if share
+                else "should have none"
+            )
             names = ", ".join(str(state.brokers[b].id) for b in off[:8].tolist()) + (", …" if len(off) > 8 else "")
             detail = (
                 f"{len(off)} of {int(problem.scope.shares.sum())} brokers stay outside ±{human_percent(policy.band_of(r.name), 0)} "
-                f"({names}); the furthest, broker {state.brokers[worst].id}, is {human_percent(abs(away))} "
-                f"{'over' if away > 0 else 'under'} its share"
+                f"({names}); the furthest, broker {state.brokers[worst].id}, {how}"
             )
             cause, remedy = _cause(state, intent, problem, policy, k, worst, spent)
             out.append(Obstacle("band", r.label, f"{detail}: {cause}", remedy))
@@ -214,9 +226,9 @@ def _cause(  # noqa: PLR0911 — a table of causes, the likeliest first
         return "reorders alone do not reach it", "Use ballast plan level, which may move data."
     r = problem.resources[k]
     largest = int(np.argmax(r.lead)) if len(r.lead) else 0
-    width = 2 * policy.band_of(r.name) * float(problem.share[worst, k])
-    if not r.counted and len(r.lead) and float(r.lead[largest]) > width:
-        share = float(r.lead[largest]) / max(float(problem.share[worst, k]), 1.0)
+    fair = float(problem.share[worst, k])
+    if fair and not r.counted and len(r.lead) and float(r.lead[largest]) > 2 * policy.band_of(r.name) * fair:
+        share = float(r.lead[largest]) / max(fair, 1.0)
         return (
             f"one replica of {state.name(largest)} alone is {human_percent(share, 0)} of a broker's share",
             f"Give topic {state.name(largest).topic} more partitions, or a wider band for {r.label}.",

@@ -97,8 +97,11 @@ class World:
         mine = s.open_rows[self.row]
         if bool((mine & ((self.cur < 0) | s.leave[self.cur] | c.expelled[c.of[self.row], self.cur])).any()):
             return True
-        if s.repair_rules and bool((self.tally[:, :-1] > c.most[:, None])[:, s.gives].any()):
-            return True
+        if s.repair_rules and len(c.most):
+            topic = c.counted[self.row]
+            slot = np.flatnonzero(mine & (topic >= 0) & (self.cur >= 0) & s.gives[self.cur])
+            if bool((self.tally[topic[slot], self.cur[slot]] > c.most[topic[slot]]).any()):
+                return True
         filled = np.flatnonzero(np.diff(p.start) > 0)
         first = self.cur[p.start[filled]]
         if bool(((s.unlead[first] | c.ousted[c.of[filled], first]) & s.open_rows[filled]).any()):
