@@ -79,6 +79,8 @@ def dump_move(run: Run, order: int, m: MoveRun) -> Record:
         value["outcome"] = m.outcome
     if m.detail:
         value["detail"] = m.detail
+    if m.astray:
+        value["astray"] = True
     return Record(move_key(run.id, m.move.name), value)
 
 
@@ -200,6 +202,7 @@ def _move(r: Reader, now: Now) -> MoveRun:
         outcome=r.text("outcome") if r.has("outcome") else "",
         detail=r.text("detail") if r.has("detail") else "",
         since_ms=r.integer("since_ms"),
+        astray=r.flag("astray") if r.has("astray") else False,
     ).taken_up(now)
 
 

@@ -103,6 +103,8 @@ class MoveRun:
     """A sentence for people: the broker's words, the cause of a stall."""
     since_ms: int = 0
     """Wall time at which it entered its stage."""
+    astray: bool = False
+    """Our submission met another list than the one that was planned for, and is taken back."""
     # Transient: seen again after a restart.
     entered_s: float = 0.0
     """Monotonic time at which it entered its stage (or the process started)."""
@@ -121,8 +123,6 @@ class MoveRun:
     """The replicas that a cancel would leave, in their order, by the controller's own list; empty before that was seen."""
     loose: bool = False
     """A submission of ours may still be on its way: one had no answer, or a process before this one may have sent it."""
-    astray: bool = False
-    """Our submission met another list than the one that was planned for, and is taken back."""
     cancel_taken: bool = False
     """The controller has answered the cancel with yes."""
     cause: str = ""
@@ -151,11 +151,12 @@ class MoveRun:
 
     def persists_like(self, other: MoveRun) -> bool:
         """Would both write the same record?"""
-        return (self.stage, self.attempts, self.outcome, self.detail) == (
+        return (self.stage, self.attempts, self.outcome, self.detail, self.astray) == (
             other.stage,
             other.attempts,
             other.outcome,
             other.detail,
+            other.astray,
         )
 
 

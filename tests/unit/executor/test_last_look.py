@@ -137,6 +137,22 @@ def test_a_count_that_somebody_changes_in_the_last_moment_stays_theirs(moment: s
     assert s.throttles() == {}
 
 
+@pytest.mark.parametrize("sent", [False, True])
+def test_what_met_another_list_is_taken_back_also_after_a_death(*, sent: bool) -> None:
+    """Whether the cancel had gone out or not: the next process knows why it was wanted, and what its end is called."""
+    s = scene()
+    cluster = DiesCancelling(s.world, sent=sent)
+    s.cluster, s.driver = cluster, Driver(cluster, s.journal, s.world.clock, s.ears)
+    with pytest.raises(ProcessKilled):
+        s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 100 * MB)), THROTTLED, run_id="r")
+    driver = s.process()
+    s.world.clock.after(600, driver.leave)
+    result = driver.resume(driver.open_runs()[0])
+    assert [e.outcome for e in result.endings] == ["changed-by-somebody"]
+    assert tuple(s.world.partition(T, 0).replicas) == (1,)
+    assert s.throttles() == {}
+
+
 class ShrinksMeanwhile(SimCluster):
     """Brokers that do not know the flag; somebody gives up a replica before our last look, or between that and the send."""
 
@@ -166,6 +182,32 @@ class ShrinksMeanwhile(SimCluster):
     def _happen(self) -> None:
         if not self.happened:
             self.happened = self.world.controller.alter(T0, (1,), allow_rf_change=True).ok
+
+
+class DiesCancelling(ShrinksMeanwhile):
+    """The process ends at its first cancel: right before that is sent, or right after."""
+
+    def __init__(self, world: SimWorld, *, sent: bool) -> None:
+        super().__init__(world, "after")
+        self._sent: bool | None = sent
+
+    def alter_reassignments(
+        self,
+        targets: Mapping[TopicPartition, tuple[int, ...] | None],
+        *,
+        allow_replication_factor_change: bool = False,
+    ) -> Mapping[TopicPartition, Outcome]:
+        """Die once."""
+        dies = None in targets.values() and self._sent is not None
+        outcomes: Mapping[TopicPartition, Outcome] = {}
+        if not dies or self._sent:
+            outcomes = super().alter_reassignments(
+                targets, allow_replication_factor_change=allow_replication_factor_change
+            )
+        if dies:
+            self._sent = None
+            raise ProcessKilled("at the cancel")
+        return outcomes
 
 
 def test_a_cancel_that_brokers_do_not_know_is_not_asked_for_every_moment() -> None:
