@@ -155,7 +155,6 @@ class DriverHands:
         if driver is not None:
             driver.leave()
         self._idle.wait(_LEAVE_S)
-        self._leaving = False
 
     def hear(self, event: object) -> None:
         """The driver's listener: log lines for decisions, the newest progress for views."""
@@ -164,6 +163,8 @@ class DriverHands:
         elif isinstance(event, RunBegan):
             word = "goes on" if event.resumed else "begins"
             say(log, f"Run {event.run.id} {word}: {event.run.intent}", run=event.run.id, moves=len(event.run.moves))
+            if self._paused:
+                self._ask(Wish.PAUSE)
         elif isinstance(event, MoveChanged):
             run = self._driver.run if self._driver else None
             tail = f": {event.detail}" if event.detail else ""
@@ -217,7 +218,7 @@ class DriverHands:
         )
 
     def _new_driver(self) -> Driver:
-        driver = Driver(
+        return Driver(
             self._parts.cluster,
             self._parts.journal,
             self._parts.clock,
@@ -225,9 +226,6 @@ class DriverHands:
             # The daemon's own loop answers people, whatever they ask for: two who listen would answer twice.
             answers_requests=False,
         )
-        if self._paused:
-            driver.ask(Wish.PAUSE)
-        return driver
 
     def _resume_all(self, driver: Driver) -> None:
         for run in driver.open_runs():
@@ -239,6 +237,7 @@ class DriverHands:
         if not self._busy.acquire(blocking=False):
             raise Refused("A run is being carried out already.")
         self._driver, self._progress, self._note, self._begun = driver, None, "", begun
+        self._leaving = False
         self._idle.clear()
         self._parts.spawn(lambda: self._carry(carry))
 
@@ -246,14 +245,23 @@ class DriverHands:
         """Carry out; after a failure take up from the journal what was left, each time after a longer pause."""
         pause_s = _FIRST_PAUSE_S
         try:
-            while not self._carried(carry) and not self._leaving:
+            while not self._carried(carry):
                 self._wait(pause_s)
+                if self._leaving:
+                    break
                 pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
-                if not self._leaving:
-                    self._driver, carry = self._new_driver(), self._resume_all
+                self._replace_driver()
+                carry = self._resume_all
         finally:
             self._idle.set()
             self._busy.release()
+
+    def _replace_driver(self) -> None:
+        """A new one for another attempt; what a person asked for meanwhile holds for that as well."""
+        assert self._driver is not None
+        before, self._driver = self._driver, self._new_driver()
+        for wish in before.unheard():
+            self._driver.ask(wish)
 
     def _carried(self, carry: Callable[[Driver], None]) -> bool:
         """Is there nothing more to do here?  False asks for another attempt."""
@@ -269,7 +277,9 @@ class DriverHands:
             self._note = failure.message
             return False
         except Exception:
-            log.exception("A bug in Ballast stopped the run; the next start adopts it")
+            log.exception("A bug in Ballast stopped the run; it is taken up again from the journal")
+            self._note = "A bug in Ballast stopped the run; it is taken up again. See the log."
+            return False
         return True
 
     def _wait(self, seconds: float) -> None:

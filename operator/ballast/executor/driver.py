@@ -97,6 +97,12 @@ class Driver:
         """Cancel, roll back, pause or go on; taken up at the next look."""
         self._wishes.append(wish)
 
+    def unheard(self) -> list[Wish]:
+        """Wishes that no look has taken up, for whoever goes on with the run; they are this driver's no longer."""
+        taken = list(self._wishes)
+        self._wishes.clear()
+        return taken
+
     def leave(self) -> None:
         """Stop acting at the next opportunity; moves in flight go on by themselves and a later start adopts them."""
         self._leave.set()

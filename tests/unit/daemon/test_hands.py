@@ -1,0 +1,147 @@
+"""A run that fails on the way: it is taken up again, what people ask of it meanwhile holds, and whoever leaves leaves it as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+from tests.unit.executor.scenes import MB, Scene, T, scene
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.plan import Move
+from ballast.daemon import driving
+from ballast.daemon.driving import DriverHands, HandParts
+from ballast.errors import AuthorizationFailed, Unavailable
+from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.records import load_runs
+from ballast.executor.run import Now, Run, Stage
+from ballast.ports.cluster import Reassignment
+from ballast.sim import SimCluster
+from ballast.sim.journal import MemoryJournal
+
+T0, T1 = TopicPartition(T, 0), TopicPartition(T, 1)
+MOVES = (Move(T, 0, (1, 2), (3, 2), 50 * MB), Move(T, 1, (2, 1), (4, 1), 50 * MB))
+ONE_BY_ONE = ExecutionPolicy(throttle_bytes_per_s=5 * MB, moves_in_cluster=1)
+
+
+class Failing(SimCluster):
+    """Asked what is in flight, it fails as long as it is told to."""
+
+    failure: Exception | None = None
+
+    def reassignments(self) -> Mapping[TopicPartition, Reassignment]:
+        """Answer, or not."""
+        if self.failure is not None:
+            raise self.failure
+        return super().reassignments()
+
+
+class Acting:
+    """Hands that carry runs out on the spot, in simulated time."""
+
+    def __init__(self) -> None:
+        self.scene: Scene = scene({0: (1, 2), 1: (2, 1)}, size_bytes=50 * MB)
+        self.clock = self.scene.world.clock
+        self.cluster = Failing(self.scene.world)
+        self.ended: list[tuple[str, str]] = []
+        self.hands = DriverHands(
+            HandParts(
+                cluster=self.cluster,
+                journal=self.scene.journal,
+                letters=MemoryJournal(self.scene.store, self.clock),
+                clock=self.clock,
+                policy=lambda: ONE_BY_ONE,
+                new_id=lambda: "r",
+                ended=lambda result: self.ended.append((result.run_id, result.status)),
+                spawn=lambda body: body(),
+            )
+        )
+
+    def fail(self, after_s: float, failure: Exception | None) -> None:
+        """From then on the cluster fails like this."""
+        self.at(after_s, lambda: setattr(self.cluster, "failure", failure))
+
+    def start(self) -> None:
+        """Carry the plan out; returns when the hands are idle."""
+        self.hands.start(self.scene.plan(*MOVES))
+
+    def runs(self) -> dict[str, Run]:
+        """The journal's runs."""
+        return load_runs(self.scene.journal.read(), Now(self.clock.now_ms(), self.clock.monotonic_s()))
+
+    def replicas(self) -> list[tuple[int, ...]]:
+        """Where the partitions are."""
+        return [tuple(self.scene.world.partition(T, n).replicas) for n in (0, 1)]
+
+    def at(self, after_s: float, act: Callable[[], object]) -> None:
+        """Somebody does something then."""
+
+        def do() -> None:
+            act()
+
+        self.clock.after(after_s, do)
+
+
+@pytest.fixture
+def acting(monkeypatch: pytest.MonkeyPatch) -> Acting:
+    """Hands whose end nobody waits for: all happens in one thread."""
+    monkeypatch.setattr(driving, "_LEAVE_S", 0.0)
+    return Acting()
+
+
+@pytest.mark.parametrize("failure", [AuthorizationFailed("not any more"), RuntimeError("a bug")])
+def test_a_run_that_fails_is_taken_up_again(acting: Acting, failure: Exception) -> None:
+    """Whatever failed, named or not: moves in flight and their throttles are not left until the next start."""
+    acting.fail(10, failure)
+    acting.fail(30, None)
+    acting.start()
+    assert acting.ended == [("r", "done")]
+    assert acting.scene.throttles() == {}
+
+
+def test_a_cancel_between_two_attempts_is_not_lost(acting: Acting) -> None:
+    """The person was told that it is done."""
+    acting.fail(5, AuthorizationFailed("not any more"))
+    acting.fail(30, None)
+    told: list[bool] = []
+    acting.at(20, lambda: told.append(acting.hands.cancel()))
+    acting.start()
+    assert told == [True]
+    assert acting.ended == [("r", "cancelled")]
+
+
+def test_leaving_between_two_attempts_leaves_the_journal_as_it_is(acting: Acting) -> None:
+    """A run that is left to others is neither begun anew nor asked for once more."""
+    acting.fail(20, AuthorizationFailed("not any more"))
+    acting.at(21, lambda: acting.fail(0, None))
+    acting.at(21, lambda: acting.hands.stop(drain_s=0.0))
+    acting.start()
+    assert acting.ended == []
+    (run,) = acting.runs().values()
+    assert run.moves[T0].stage is Stage.VERIFIED
+
+
+def test_nothing_is_begun_by_leaving(acting: Acting) -> None:
+    """A run that had not reached the journal when it failed is not written there on the way out."""
+    acting.cluster.failure = Unavailable("silence")
+    acting.at(1, lambda: acting.fail(0, None))
+    acting.at(1, lambda: acting.hands.stop(drain_s=0.0))
+    acting.start()
+    assert acting.runs() == {}
+
+
+def test_a_rollback_waits_for_the_end_of_a_pause_as_well(acting: Acting) -> None:
+    """While Ballast is paused no new move starts, whichever run it belongs to."""
+    acting.at(15, lambda: acting.hands.pause(paused=True))
+    acting.at(16, lambda: acting.hands.cancel(rollback=True))
+    seen: list[list[tuple[int, ...]]] = []
+
+    def resume() -> None:
+        seen.append(acting.replicas())
+        acting.hands.pause(paused=False)
+
+    acting.at(200, resume)
+    acting.start()
+    assert seen == [[(3, 2), (2, 1)]]
+    assert acting.replicas() == [(1, 2), (2, 1)]
+    assert acting.ended == [("r", "cancelled"), ("r-back", "done")]
