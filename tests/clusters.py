@@ -1,8 +1,8 @@
 """Clusters for the tests: some of a test's own, to break, and some that no test breaks, shared by the files of a group.
 
 Brokers cost seconds of both cores to start, and idle ones take their share of every test that runs meanwhile.  So a shared
-cluster starts when a test first asks for it, serves every later test of the group (``tests/parts.py``), and ends right after
-the last of these.
+cluster starts when a test first asks for it, serves every later test of the group (``tests/parts.py``), and ends with the last
+file of these that needs it.
 """
 
 from __future__ import annotations
@@ -123,8 +123,13 @@ def needed(items: Iterable[pytest.Item]) -> set[str]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """After the fixtures of a test are gone: end the clusters that none of the tests to come here needs."""
+    """After the fixtures of a file are gone: end the clusters that none of the tests to come here needs.
+
+    Not within a file: its fixtures live on, and a test may have asked for one in mid-run, which nobody sees beforehand.
+    """
     group = group_of(item.path)
+    if nextitem is not None and nextitem.path == item.path:
+        return
     if nextitem is None or group_of(nextitem.path) != group:
         CLUSTERS.keep(())
         return

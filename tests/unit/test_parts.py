@@ -6,6 +6,8 @@ import re
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+from tests import clusters
 from tests.clusters import SECURED, SPECS, needed
 from tests.parts import GROUPS, TESTS, group_of
 
@@ -41,3 +43,21 @@ def test_a_cluster_is_kept_for_whoever_asks_for_it_later() -> None:
         "zk23",
         "secured",
     }
+
+
+def test_no_cluster_ends_in_mid_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test asked for in mid-run is known to its file's fixtures alone; after the file, only what is needed later stays."""
+    kept: list[set[str]] = []
+    monkeypatch.setattr(clusters.CLUSTERS, "keep", lambda fixtures: kept.append(set(fixtures)))
+    session = SimpleNamespace(items=[])
+
+    def item(name: str, *fixtures: str) -> Any:
+        return SimpleNamespace(path=TESTS / "contract" / name, fixturenames=fixtures, session=session)
+
+    session.items += [item("test_a.py"), item("test_a.py"), item("test_b.py"), item("test_b.py", "kraft")]
+    first, second, third, last = session.items
+    clusters.pytest_runtest_teardown(first, second)
+    assert kept == []
+    clusters.pytest_runtest_teardown(second, third)
+    clusters.pytest_runtest_teardown(last, None)
+    assert kept == [{"kraft"}, set()]
