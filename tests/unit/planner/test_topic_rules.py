@@ -327,6 +327,21 @@ def test_a_limit_that_keeps_a_replica_on_a_leaving_broker_is_named() -> None:
     assert "rules" in found.remedy
 
 
+@pytest.mark.parametrize(
+    ("intent", "draining"), [(Decommission(brokers=frozenset({3})), frozenset()), (Level(), frozenset({3}))]
+)
+def test_the_only_broker_that_may_lead_cannot_leave(intent: Intent, draining: frozenset[int]) -> None:
+    """Neither disk nor racks are the reason, and more replicas alone would not help."""
+    rule = TopicRule(topics="t", leader_brokers=frozenset({3}))
+    made = plan(
+        cluster(*[(3, 1)] * 3, brokers=4), intent, policy=replace(QUICK, draining=draining, topic_rules=(rule,))
+    )
+    told = {o.code: o for o in made.obstacles}
+    assert told["no-broker"].detail == "its leader must go, and no broker that takes replicas may lead it"
+    assert "rules for its topic" in told["no-broker"].remedy
+    assert "rules for its topic" in told["sole-leader"].remedy
+
+
 def test_what_stays_where_it_should_not_be_is_told_without_a_share() -> None:
     """A broker that a rule wants empty has no share to be over; ``level`` does not name itself as the remedy."""
     state = cluster((4, 2, 3), (4, 2, 3), brokers=4)

@@ -57,6 +57,12 @@ def _homeless(state: ClusterState, problem: Problem, homeless: Flags, spent: str
         holders = problem.old[problem.old_start[row] : problem.old_start[row + 1]]
         return len(set(np.flatnonzero(takes & ~leave).tolist()) | set(holders[~leave[holders]].tolist()))
 
+    def heirless(row: int) -> bool:
+        """Is it the leader's place, and nobody who takes replicas may lead?"""
+        c = classes.of[row]
+        able = scope.takes & ~classes.barred[c] & scope.leads & ~classes.unled[c]
+        return bool(homeless[problem.start[row]]) and not bool(able.any())
+
     for row in rows[:MOST].tolist():
         name = str(state.name(row))
         wanted = int(problem.start[row + 1] - problem.start[row])
@@ -70,6 +76,9 @@ def _homeless(state: ClusterState, problem: Problem, homeless: Flags, spent: str
             remedy = "Add brokers, or uncordon some."
             if classes.of[row]:
                 remedy = "Add brokers, uncordon some, or let the rule for its topic allow more."
+        elif heirless(row):
+            detail = "its leader must go, and no broker that takes replicas may lead it"
+            remedy = "Let another broker lead it: demote fewer, or allow more in the rules for its topic."
         elif classes.counted[row] >= 0:
             most = int(classes.most[classes.counted[row]])
             detail = f"no broker that takes replicas has a free rack, enough disk and fewer than {most} of its topic, as many as its rules allow"
@@ -98,6 +107,8 @@ def _leaders(state: ClusterState, problem: Problem, cur: SmallInts) -> list[Obst
         if classes.ousted[classes.of[row], first[row]]:
             remedy = "Let the rule for its topic allow more leaders"
             remedy += "." if problem.scope.roam else ", or use ballast plan level, which may move data."
+        elif classes.unled[classes.of[row]].any():
+            remedy = "Raise its replication factor first, or let the rules for its topic allow more leaders."
         out.append(Obstacle("sole-leader", str(state.name(row)), detail, remedy))
     if len(stuck) > MOST:
         out.append(Obstacle("sole-leader", f"{len(stuck) - MOST} more partitions", "for the same reason", ""))
