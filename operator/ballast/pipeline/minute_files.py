@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
@@ -21,9 +22,7 @@ from ballast.pipeline.table_log import Position
 
 _CHOSEN_BY: Final = ("cluster", "minute", "chunk")
 _KEYS: Final = (*_CHOSEN_BY, "taken_at_ms")
-_LOGGED: Final = frozenset(
-    {"path", "partition.hour"} | {f"{which}.{name}" for which in ("min", "max") for name in _KEYS}
-)
+_LOGGED: Final = ("path", "partition.hour", *(f"{which}.{name}" for which in ("min", "max") for name in _CHOSEN_BY))
 
 Range = tuple[int, int]
 """The first that is in it and the first that is not."""
@@ -133,18 +132,15 @@ def _files(url: str, at: Position, hour: str) -> tuple[_File, ...]:
             hour,
             {name: (row.get(f"min.{name}"), row.get(f"max.{name}")) for name in _CHOSEN_BY},
         )
-        for row in added.get(hour, ())
+        for row in added.filter(pc.equal(added.column("partition.hour"), hour)).to_pylist()
     )
 
 
 @lru_cache(maxsize=1)
-def _table(url: str, at: Position) -> tuple[Any, dict[str, list[dict[str, Any]]]]:
-    """The table's files by hour, as its log has them, and how to open them."""
+def _table(url: str, at: Position) -> tuple[Any, Any]:
+    """How to open the table's files, and what its log says of them: days of minutes are too many for rows in Python."""
     table = DeltaTable(url, version=at.version)
     added = pa.table(table.get_add_actions(flatten=True))
-    keep = [name for name in added.column_names if name in _LOGGED]
-    by_hour: dict[str, list[dict[str, Any]]] = {}
-    for row in added.select(keep).to_pylist():
-        by_hour.setdefault(row["partition.hour"], []).append(row)
     sizes = dict(zip(*(added.column(name).to_pylist() for name in ("path", "size_bytes")), strict=True))
-    return PyFileSystem(DeltaStorageHandler(table.table_uri, known_sizes=sizes)), by_hour
+    logged = added.select([name for name in added.column_names if name in _LOGGED])
+    return PyFileSystem(DeltaStorageHandler(table.table_uri, known_sizes=sizes)), logged
