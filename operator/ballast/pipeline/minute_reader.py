@@ -19,7 +19,7 @@ from ballast.core.rates import LONGEST_INTERVAL_MIN
 from ballast.core.samples import BROKER_CHUNK, CHUNKS_PER_ROW_GROUP
 from ballast.pipeline.hours import shifted
 from ballast.pipeline.minute_files import Range, Row, Wanted, rows_of
-from ballast.pipeline.table_log import Position
+from ballast.pipeline.table_log import Position, read_by_worker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,11 +97,17 @@ def folded(session: SparkSession, minutes: Minutes, read: Read, fold: Fold, ddl:
     """The rows that ``fold`` makes of the shares, each read where it is folded."""
 
     def work(batches: Iterable[Any]) -> Iterator[Any]:
-        numbers = (number for batch in batches for number in batch.column(0).to_pylist())
-        return fold(found for number in numbers for found in read(minutes, minutes.shares[number]))
+        return worked(batches, minutes, read, fold)
 
     count = len(minutes.shares)
     return session.range(0, count, 1, max(min(count, MOST_TASKS), 1)).mapInArrow(work, ddl)
+
+
+def worked(batches: Iterable[Any], minutes: Minutes, read: Read, fold: Fold) -> Iterator[Any]:
+    """In a worker: what ``fold`` makes of the shares with these numbers."""
+    numbers = (number for batch in batches for number in batch.column(0).to_pylist())
+    with read_by_worker("the samples"):
+        yield from fold(found for number in numbers for found in read(minutes, minutes.shares[number]))
 
 
 def read_measured(minutes: Minutes, share: Share) -> Iterator[Any]:

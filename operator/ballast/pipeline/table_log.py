@@ -283,3 +283,15 @@ def _translated(table: Table) -> Iterator[None]:
             f"The log of the table {table.name} could not be read ({type(failure).__name__}).",
             hint="Check the store's address and credentials.",
         ) from failure
+
+
+@contextmanager
+def read_by_worker(what: str) -> Iterator[None]:
+    """In a Spark worker, which may lack what the driver has: one sentence, likewise without delta-rs's texts."""
+    try:
+        yield
+    except (DeltaError, OSError) as failure:
+        raise Unavailable(
+            f"A worker could not read {what} ({type(failure).__name__}).",
+            hint="Check that the workers reach the store and have its credentials in their environment.",
+        ) from failure

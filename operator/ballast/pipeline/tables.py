@@ -7,6 +7,7 @@ names; killed after it, the next run finds nothing to do.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 _SPARK_S_OWN: Final = frozenset({"pyspark", "py4j", "delta"})
 _CONFLICTS: Final = ("Concurrent", "DELTA_CONCURRENT")
+_IN_PYTHON: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(\S.*)")
+_OURS: Final = re.compile(r"^ballast\.errors\.\w+: ")
 
 
 class SparkTables:
@@ -76,11 +79,12 @@ def _safe(value: str) -> str:
 
 
 def _first_line(text: str) -> str:
-    """What went wrong without the stacks: a Python worker's own error stands at the end of its traceback."""
+    """What went wrong without the stacks: of a Python worker's traceback, however often it is told, its error."""
+    told = _IN_PYTHON.findall(text)
+    if told:
+        return _OURS.sub("", str(told[-1]))[:300]
     lines = [line.strip().removeprefix(": ") for line in text.splitlines()]
     lines = [line for line in lines if line and not line.startswith(("at ", "An error occurred while calling"))]
-    if any(line.startswith("Traceback") or "Python worker" in line for line in lines[:2]):
-        lines = [line for line in lines if not line.startswith(("File ", "JVM stacktrace"))][1:2] + lines[-1:]
     return lines[0][:300] if lines else ""
 
 

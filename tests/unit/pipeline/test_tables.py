@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from ballast.adapters.arrow_schema import arrow_schema
@@ -11,7 +12,11 @@ from ballast.adapters.load_model import LOAD_MODEL as READ_NAME
 from ballast.adapters.load_model import LOAD_MODEL_VERSION
 from ballast.adapters.samples_delta import check_layout, describe
 from ballast.errors import Refused, Unavailable, UsageError
+from ballast.pipeline.fleet_reader import Snapshots, WhatIf, plans
+from ballast.pipeline.hour_fold import fold_hours
+from ballast.pipeline.minute_reader import Minutes, Share, read_measured, worked
 from ballast.pipeline.schemas import LOAD_MODEL, TABLES, Table
+from ballast.pipeline.table_log import Position
 from ballast.pipeline.tables import translated
 
 DOCS = "".join(
@@ -69,3 +74,46 @@ def test_spark_s_failures_are_one_sentence_whoever_raises_them(module: str) -> N
         raise theirs(JAVA.format(first="java.io.IOException: disk full"))
     with pytest.raises(ZeroDivisionError), translated("making load_hour"):
         raise ZeroDivisionError
+
+
+TRACEBACK = """Traceback (most recent call last):
+  File "worker.py", line 2, in main
+    process()
+OSError: Generic S3 error at https://bucket/?X-Amz-Signature=secret
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "minute_reader.py", line 3, in work
+    yield from fold(found)
+    ^^^^^^^^^^^^^^^^^^^^^^
+ballast.errors.Unavailable: A worker could not read the samples (OSError). Check it.
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"\n  An exception was thrown from the Python worker. Please see the stack trace below.\n{TRACEBACK}",
+        JAVA.format(first=f"org.apache.spark.api.python.PythonException: {TRACEBACK}")
+        + f"JVM stacktrace:\nx: {TRACEBACK}",
+    ],
+)
+def test_a_worker_s_failure_is_what_it_says_itself(text: str) -> None:
+    """Neither the word traceback, nor what the store's own text may carry."""
+    theirs = type("Theirs", (Exception,), {"__module__": "pyspark.errors"})
+    with pytest.raises(Unavailable) as told, translated("making load_hour"):
+        raise theirs(text)
+    assert str(told.value).startswith(
+        "Spark failed while making load_hour: A worker could not read the samples (OSError). Check it. Nothing"
+    )
+
+
+def test_a_worker_that_cannot_reach_the_store_says_so(tmp_path: Path) -> None:
+    """Its driver could, and planned from it: credentials or a mount are missing where the worker runs."""
+    minutes = Minutes(str(tmp_path / "nowhere"), Position("id", 0), (Share("c", "2026-11-21T13", 1, 1, 0, 1),))
+    with pytest.raises(Unavailable, match=r"A worker could not read the samples \(TableNotFoundError\)"):
+        list(worked([pa.record_batch({"id": [0]})], minutes, read_measured, fold_hours))
+    asked = [WhatIf("prod", 1, "level", "")]
+    with pytest.raises(Unavailable, match="A worker could not read the reading of prod"):
+        list(plans(Snapshots(str(tmp_path / "nowhere"), Position("id", 0)), asked))
