@@ -130,6 +130,14 @@ def test_a_strange_answer_is_one_sentence(
     assert "s3cr3t" not in str(failure.value)
 
 
+@pytest.mark.parametrize("life", ["1" + "0" * 400, "1e999", '"soon"', "null"])
+def test_a_life_that_is_no_number_of_seconds_is_assumed_short(server: TokenServer, life: str) -> None:
+    """What the endpoint says of it, or the token itself, may be beyond every number: five minutes then, and no bug."""
+    claims = base64.urlsafe_b64encode(f'{{"exp": {life}}}'.encode()).decode().rstrip("=")
+    server.instead = answers(200, f'{{"access_token": "a.{claims}.c", "expires_in": {life}}}'.encode())
+    assert asked(server).fetch().expires_at_s == pytest.approx(time.time() + 300, abs=60)
+
+
 def test_the_secret_is_carried_nowhere_else(server: TokenServer) -> None:
     """A redirect is refused: the place that it names hears nothing."""
     with token_server() as elsewhere:

@@ -221,10 +221,8 @@ class ClientCredentials:
                 f"The token endpoint {self.place} answered without an access_token.",
                 hint="Check that sasl.oauthbearer.token.endpoint.url is the token endpoint's own address.",
             )
-        life = document.get("expires_in")
-        if isinstance(life, int | float) and math.isfinite(life):
-            return Token(value, time.time() + life)
-        return Token(value, _expiry(value))
+        life_s = _finite(document.get("expires_in"))
+        return Token(value, _expiry(value) if life_s is None else time.time() + life_s)
 
     def _refused(self, failure: urllib.error.HTTPError) -> BallastError:
         """What an HTTP status other than success means."""
@@ -281,11 +279,20 @@ def _encode(value: dict[str, Any]) -> str:
     return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
 
 
+def _finite(value: Any) -> float | None:
+    """A number, also one that a provider writes as text; None where it is none, or one beyond all that time can be."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
 def _expiry(token: str) -> float:
     """The ``exp`` claim of a JSON web token, else a short life from now."""
     try:
         body = token.split(".")[1]
-        end = float(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))["exp"])
+        end = _finite(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))["exp"])
     except (IndexError, ValueError, KeyError, TypeError):
-        end = math.nan
-    return end if math.isfinite(end) else time.time() + _ASSUMED_LIFE_S
+        end = None
+    return time.time() + _ASSUMED_LIFE_S if end is None else end
