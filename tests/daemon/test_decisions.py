@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -219,6 +220,19 @@ def test_a_dead_broker_is_given_its_grace_and_then_rebuilt(leader: Scene, clock:
     read_books(leader)
     assert [r.outcome for r in leader.board.view.history] == ["done"]
     assert leader.board.view.throttle_debts == 0
+
+
+def test_what_cannot_be_rebuilt_is_named(leader: Scene) -> None:
+    """Leadership goes elsewhere; with no broker left for the data the first partition is named, and why, in whole sentences."""
+    cluster = leader.cluster
+    assert isinstance(cluster, SimCluster)
+    cluster.world.kill(1)
+    wait(leader, leader.policy.caution.dead_broker_grace_s + 1)
+    wait(leader, leader.policy.caution.dead_broker_grace_s + 1)
+    check_repair(leader)
+    wait(leader, leader.policy.actions.repair.cool_down_s + 60)
+    said = check_repair(leader)
+    assert re.fullmatch(r"Broker 1 has been gone for longer than \d+ s\. orders-\d+: .+\.", said), said
 
 
 def test_a_new_broker_is_filled(leader: Scene) -> None:

@@ -98,8 +98,8 @@ def repair(scene: Scene, state: ClusterState) -> str:
         headline = f"{human_brokers(sorted(dead)).capitalize()} {have} been gone for longer than {grace_s:.0f} s."
         if made.is_empty:
             withdraw(scene, ActionKind.REPAIR)
-            short = made.obstacles[0].detail if made.obstacles else "There is nowhere to rebuild its replicas."
-            return f"{headline} {short}"
+            worst = next((f"{o.subject}: {o.detail}." for o in made.obstacles), "There is nothing to rebuild.")
+            return f"{headline} {worst}"
         return f"{headline} {propose(scene, ActionKind.REPAIR, made)}"
     if gone:
         withdraw(scene, ActionKind.REPAIR)
