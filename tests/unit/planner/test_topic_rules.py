@@ -117,6 +117,9 @@ def test_no_plan_breaks_a_rule_and_a_complete_one_keeps_all(data: st.DataObject)
             worse = Counter(kept(rule, state, topic, new)) - Counter(kept(rule, state, topic, past))
             assert not worse["holds"]
             assert not worse["count"]
+            if rule.matches(topic):
+                heirs = {m[0] for n, m in now.items() if n.topic == topic and m[0] != before[n][0]}
+                assert all(rule.allows_leader(b, state.brokers[state.broker_index[b]].rack) for b in heirs)
         if isinstance(intent, Level) and intent.selection.is_everything and not made.obstacles:
             assert kept(rule, state, topic, new) == []
 
