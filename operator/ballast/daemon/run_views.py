@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from ballast.core.cluster import UNKNOWN
 from ballast.core.throttles import Setting
 from ballast.core.wording import human_many
 from ballast.daemon.view import MoveView, RunView
@@ -89,7 +90,7 @@ def _move(m: MoveRun) -> MoveView:
         partition=m.move.partition,
         old=m.move.old,
         new=m.move.new,
-        size_bytes=total_of(m),
+        size_bytes=total_of(m) or (None if m.move.size_bytes == UNKNOWN else 0),
         copied_bytes=done_of(m),
         phase=m.stage.value,
         reason=m.detail or str(m.move.reason),
