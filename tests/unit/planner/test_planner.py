@@ -228,6 +228,15 @@ def test_one_partition_larger_than_the_band_is_named() -> None:
     assert "more partitions" in made.obstacles[0].remedy
 
 
+def test_fewer_replicas_stay_where_the_selection_leaves_them() -> None:
+    """The replica on a broker that takes no part is not the one that goes, be it the last of the list or the first."""
+    state = cluster((1, 2, 3), (3, 1, 2), (1, 3), (1, 2), brokers=3)
+    selection = Selection(exclude_brokers="3")
+    made = plan(state, ChangeReplicationFactor(to=1, selection=selection))
+    assert made.status == "complete"
+    assert {str(m.name): m.new for m in made.moves} == {"t-0": (3,), "t-1": (3,), "t-2": (3,), "t-3": (1,)}
+
+
 def test_replication_factor_changes_up_and_down_with_racks_kept() -> None:
     """New replicas go to racks that have none; of surplus ones the leader and distinct racks stay."""
     state = cluster(*[(1, 2), (2, 3), (3, 1)] * 2, brokers=6, racks=3)

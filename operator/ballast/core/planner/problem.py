@@ -169,7 +169,8 @@ def _slots(state: ClusterState, scope: Scope) -> tuple[Ints, SmallInts, Ints, Sm
 def _survivors(state: ClusterState, scope: Scope, row: int, members: list[int], in_sync: list[bool]) -> list[int]:
     """Which replicas stay when a list shrinks: those that may, in sync, in racks of their own, in their order.
 
-    Where the first goes, the next that may lead comes first.
+    What lives where the selection does not let it go stays before all others.  Where the first goes, the next that may
+    lead comes first.
     """
     classes, factor = scope.classes, int(scope.factor[row])
     barred, leads = classes.barred[classes.of[row]], scope.leads & ~classes.unled[classes.of[row]]
@@ -182,6 +183,7 @@ def _survivors(state: ClusterState, scope: Scope, row: int, members: list[int], 
             min(
                 left,
                 key=lambda b: (
+                    bool(scope.gives[b]) or not state.brokers[b].alive,
                     not state.brokers[b].alive,
                     bool(scope.leave[b] or barred[b]),
                     not synced[b],
