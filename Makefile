@@ -32,7 +32,7 @@ check: python
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo
-	@$(BIN)/python -m pytest -q -n 2 tests/unit
+	@$(BIN)/python -m pytest -q -n 3 tests/unit
 
 bench: setup
 	@set -e; for b in $(sort $(wildcard bench/*.py)); do \
