@@ -21,7 +21,7 @@ from ballast.executor.records import load_runs
 from ballast.executor.rollback import rollback_plan
 from ballast.executor.run import Now, Run
 from ballast.ports.cluster import Reassignment
-from ballast.ports.journal import Journal, Record, Request
+from ballast.ports.journal import Journal, Request
 from ballast.ports.time import Clock
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import open_journal, this_process
@@ -137,9 +137,3 @@ def is_settled(opened: OpenCluster, journal: str | None = None) -> bool:
         return all(run.ended for run in runs_of(log).values()) and not load_ledger(log.read())
     finally:
         log.close()
-
-
-def records_of(run_id: str, records: list[Record]) -> list[Record]:
-    """The journal's records of one run."""
-    parts = (f"run/{run_id}", f"move/{run_id}/", f"election/{run_id}/")
-    return [r for r in records if r.key == parts[0] or r.key.startswith(parts[1:])]

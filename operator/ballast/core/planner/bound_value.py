@@ -99,17 +99,6 @@ class Relaxation:
             out.append((group_of, kept_start, kept, floor))
         return out[0], out[1]
 
-    def loads_of(self, placement: npt.NDArray[np.int32]) -> Ints:
-        """B x K: what a placement loads the brokers with."""
-        p = self.problem
-        row = np.repeat(np.arange(len(p.start) - 1), np.diff(p.start))
-        first = np.zeros(len(row), np.bool_)
-        first[p.start[:-1][np.diff(p.start) > 0]] = True
-        load = np.zeros(self.low.shape, np.int64)
-        placed = placement >= 0
-        np.add.at(load, placement[placed], np.where(first[:, None], p.lead[row], p.follow[row])[placed])
-        return load
-
 
 def relaxation_of(problem: Problem, reached: Ints, placement: npt.NDArray[np.int32]) -> Relaxation:
     """Bands that the plan met count in full; where it did not, only as far as it got."""
