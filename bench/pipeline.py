@@ -231,6 +231,7 @@ def engine(what: str, store: str, scratch: Path) -> dict[str, Any]:
 def pipeline(store: str, memory: str, wanted: list[str]) -> list[dict[str, Any]]:
     """The jobs, measured apart from the session's start."""
     from ballast.pipeline import jobs
+    from ballast.pipeline.policy import PipelinePolicy
     from ballast.pipeline.session import DELTA_LOCK, SparkPolicy, open_session
     from ballast.pipeline.tables import SparkTables
     from ballast.sandbox.jars import ensure_jars
@@ -243,7 +244,7 @@ def pipeline(store: str, memory: str, wanted: list[str]) -> list[dict[str, Any]]
     _, warm = measured(meter, "first query (cold JVM)", lambda: session.range(1).count())
     figures.append(warm)
     for name in wanted:
-        work = functools.partial(jobs.JOBS[name], tables, jobs.PipelinePolicy(), lambda _: None)
+        work = functools.partial(jobs.JOBS[name], tables, PipelinePolicy(), lambda _: None)
         _, found = measured(meter, name, work)
         figures.append(found)
     session.stop()

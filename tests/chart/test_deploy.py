@@ -233,3 +233,11 @@ def test_spark_starts_the_file_that_it_is_given(render: Render, tmp_path: Path) 
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "--store" in done.stdout
+
+
+def test_the_settings_store_reaches_spark_s_driver(render: Render) -> None:
+    """It mounts no settings file: what the chart takes for a store is in its environment, where the command reads it."""
+    store = "s3://samples/of/ballast"
+    spec = one(render(EVERYTHING | {"settings": {"samples": {"store": store}}}), "SparkApplication")["spec"]
+    environment = {e["name"]: e["value"] for e in spec["driver"]["env"]}
+    assert load_settings(None, environment).samples.store == store

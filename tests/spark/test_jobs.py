@@ -12,7 +12,8 @@ from tests.spark.series import RECORD_BYTES, Log, World, run
 from ballast.adapters.samples_delta import SampleStore, minute_table, table_url
 from ballast.core.samples import MinuteSample
 from ballast.errors import UsageError
-from ballast.pipeline.jobs import JobReport, PipelinePolicy, run_all
+from ballast.pipeline.jobs import JobReport, run_all
+from ballast.pipeline.policy import PipelinePolicy
 from ballast.pipeline.tables import SparkTables
 
 pytestmark = pytest.mark.spark

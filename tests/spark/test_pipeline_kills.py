@@ -22,7 +22,8 @@ from tests.spark.servers import QUICK
 from ballast.adapters.samples_delta import SampleStore, minute_table, table_url
 from ballast.core.samples import MinuteSample
 from ballast.errors import Refused
-from ballast.pipeline.jobs import JOBS, NOTHING, PipelinePolicy, run_all
+from ballast.pipeline.jobs import JOBS, NOTHING, run_all
+from ballast.pipeline.policy import PipelinePolicy
 from ballast.pipeline.tables import SparkTables
 
 pytestmark = pytest.mark.spark

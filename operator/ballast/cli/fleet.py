@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ballast.cli.pipeline import delta_jars, say, spark_options
-from ballast.cli.store_option import store_option, the_store
+from ballast.cli.store_option import config_option, store_option, the_store
 from ballast.cli.tables import output_option
 from ballast.core.wording import human_many
 from ballast.errors import Incomplete
@@ -30,16 +31,25 @@ def fleet() -> None:
 @click.argument("list_", metavar="FLEET.YAML", type=_READ)
 @store_option
 @click.option("--timeout", default=30.0, show_default=True, metavar="SECONDS", help="Longest wait for a cluster.")
-def collect(*, list_: Path, store: str | None, timeout: float) -> int:
+@click.option("--tidy", is_flag=True, help="Also forget readings older than is kept, and free their files.")
+@config_option
+def collect(*, list_: Path, store: str | None, timeout: float, tidy: bool, config: Path | None) -> int:
     """Read every cluster of a list and append a row for each.
 
     The list is YAML: `clusters:` with a `name` and a `config` (a settings file) or a `bootstrap_server` each.
     """
+    from ballast.pipeline.fleet_store import tidy_readings
+    from ballast.pipeline.table_log import TableLog
+    from ballast.settings.load import load_settings
     from ballast.wiring.fleet import collect as read_all
     from ballast.wiring.fleet import read_list
 
-    members, failed = read_all(read_list(list_), the_store(store, None), timeout_s=timeout, say=say)
+    where = the_store(store, config)
+    members, failed = read_all(read_list(list_), where, timeout_s=timeout, say=say)
     click.echo(f"{human_many(len(members), 'cluster')} collected.")
+    if tidy:
+        history = load_settings(config, os.environ).pipeline.history
+        tidy_readings(TableLog(where), history, now=datetime.now(UTC), say=say)
     if failed:
         raise Incomplete(
             f"{human_many(len(failed), 'cluster')} did not answer: {', '.join(failed)}.",
@@ -59,11 +69,11 @@ def collect(*, list_: Path, store: str | None, timeout: float) -> int:
     help="level, lose-broker, lose-rack, add-brokers=N, change-rf=N, grow=DAYS; may be repeated.  "
     "[default: level, lose-broker, lose-rack, grow=90]",
 )
-def plan(*, store: str | None, spark: SparkPolicy, what_if: tuple[str, ...]) -> int:
+def plan(*, store: str | None, config: Path | None, spark: SparkPolicy, what_if: tuple[str, ...]) -> int:
     """Plan the newest reading of every cluster under every scenario."""
     from ballast.wiring.fleet import plan_fleet
 
-    rows = plan_fleet(the_store(store, None), what_if, spark=spark, jars=delta_jars, say=say)
+    rows = plan_fleet(the_store(store, config), what_if, spark=spark, jars=delta_jars, say=say)
     click.echo(f"{rows} plans made; see them with: ballast fleet report")
     return 0
 
@@ -71,14 +81,15 @@ def plan(*, store: str | None, spark: SparkPolicy, what_if: tuple[str, ...]) -> 
 @fleet.command()
 @store_option
 @click.option("--html", type=_WRITE, metavar="FILE", help="Write one self-contained page.")
+@config_option
 @output_option
-def report(*, store: str | None, html: Path | None, output: str) -> int:
+def report(*, store: str | None, config: Path | None, html: Path | None, output: str) -> int:
     """Rank the clusters: risk, imbalance, days to full, and what a plan would cost and gain."""
     from ballast.cli.tables import Column, console, human_bytes, human_count, print_json, render_table
     from ballast.pipeline.fleet_report import page, risk
     from ballast.pipeline.fleet_store import read_plans
 
-    rows = read_plans(the_store(store, None))
+    rows = read_plans(the_store(store, config))
     if html is not None:
         made_at = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         html.write_text(page(rows, made_at=made_at), encoding="utf-8")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ballast.cli.store_option import store_option, the_store
+from ballast.cli.store_option import config_option, store_option, the_store
 from ballast.cli.tables import output_option
 from ballast.errors import UsageError
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from ballast.pipeline.session import SparkPolicy
 
 F = TypeVar("F", bound=Callable[..., Any])
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 def say(line: str) -> None:
@@ -33,10 +33,20 @@ def delta_jars() -> Sequence[Path]:
 
 
 def spark_options(command: F) -> F:
-    """Add ``--spark``, ``--driver-memory`` and ``--conf``, passed on as ``spark``."""
+    """Add ``--config``, ``--spark``, ``--driver-memory`` and ``--conf``, passed on as ``config`` and ``spark``.
 
-    def decorated(*args: Any, spark: str, driver_memory: str, conf: tuple[str, ...], **kwargs: Any) -> Any:
-        return command(*args, spark=_policy(spark, driver_memory, conf), **kwargs)
+    What is not said by an option or its environment variable is the settings'.
+    """
+
+    def decorated(
+        *args: Any,
+        config: Path | None,
+        spark: str | None,
+        driver_memory: str | None,
+        conf: tuple[str, ...],
+        **kwargs: Any,
+    ) -> Any:
+        return command(*args, config=config, spark=_policy(config, spark, driver_memory, conf), **kwargs)
 
     decorated.__name__ = command.__name__
     decorated.__doc__ = command.__doc__
@@ -45,28 +55,45 @@ def spark_options(command: F) -> F:
         wrapped.__click_params__ = command.__click_params__
     for option in (
         click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A Spark property; may be repeated."),
-        click.option("--driver-memory", default="2g", show_default=True, help="Heap of the embedded JVM."),
+        click.option(
+            "--driver-memory",
+            metavar="SIZE",
+            help="Heap of the embedded JVM.  [default: pipeline.driver_memory of the settings, else 2g]",
+        ),
         click.option(
             "--spark",
-            default="local[*]",
-            show_default=True,
             envvar="BALLAST_SPARK",
             metavar="MASTER",
-            help="local[*], spark://host:port, k8s://… or sc://host:port (Spark Connect).",
+            help="local[*], spark://host:port, k8s://… or sc://host:port (Spark Connect).  "
+            "[default: pipeline.spark of the settings, else local[*]]",
         ),
+        config_option,
     ):
         wrapped = option(wrapped)
     return wrapped  # type: ignore[no-any-return]
 
 
-def _policy(master: str, driver_memory: str, conf: tuple[str, ...]) -> SparkPolicy:
+def _policy(config: Path | None, master: str | None, driver_memory: str | None, conf: tuple[str, ...]) -> SparkPolicy:
+    from ballast.pipeline.policy import check_master, check_memory
     from ballast.pipeline.session import SparkPolicy
+    from ballast.settings.load import load_settings
 
     pairs = [entry.partition("=") for entry in conf]
     wrong = [key for key, sign, _ in pairs if not sign or not key]
     if wrong:
         raise UsageError(f"--conf {wrong[0]!r} is not KEY=VALUE.", hint="Write --conf spark.executor.memory=4g.")
-    return SparkPolicy(master=master, driver_memory=driver_memory, conf={key: value for key, _, value in pairs})
+    settings = load_settings(config, os.environ).pipeline
+    found = SparkPolicy(
+        master=master or settings.spark,
+        driver_memory=driver_memory or settings.driver_memory,
+        conf={key: value for key, _, value in pairs},
+    )
+    try:
+        check_master(found.master)
+        check_memory(found.driver_memory)
+    except ValueError as refused:
+        raise UsageError(f"{refused}.", hint="See --spark, BALLAST_SPARK and --driver-memory.") from None
+    return found
 
 
 @click.group()
@@ -77,7 +104,6 @@ def pipeline() -> None:
 @pipeline.command()
 @store_option
 @spark_options
-@click.option("--config", type=_FILE, envvar="BALLAST_CONFIG", help="Ballast's settings file (YAML).")
 @click.option("--tidy", is_flag=True, help="Also compact the samples and forget what is older than is kept.")
 @click.option(
     "--metrics-file", type=click.Path(dir_okay=False, path_type=Path), help="Write figures of this run for Prometheus."
@@ -91,9 +117,11 @@ def run(
     Only what is new is read.  It can be killed anywhere and run again; late samples fold their hour anew.
     """
     from ballast.cli.tables import Column, console, human_count, print_json, render_table
+    from ballast.settings.load import load_settings
     from ballast.wiring.pipeline import run_pipeline, write_metrics
 
-    report = run_pipeline(the_store(store, config), spark=spark, jars=delta_jars, tidy=tidy, say=say)
+    history = load_settings(config, os.environ).pipeline.history
+    report = run_pipeline(the_store(store, config), history, spark=spark, jars=delta_jars, tidy=tidy, say=say)
     if metrics_file is not None:
         write_metrics(report, metrics_file)
     if output == "json":

@@ -1,4 +1,4 @@
-"""The option that names the store of samples and models, shared by every command about history."""
+"""The options that name the store of samples and models and the settings file, shared by the commands about history."""
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ def store_option(command: F) -> F:
         help="Where samples and models are: a folder, s3://…, gs://… or abfss://….  [default: samples.store of the settings]",
     )
     return option(command)
+
+
+def config_option(command: F) -> F:
+    """Add ``--config``, passed on as ``config``."""
+    file = click.Path(exists=True, dir_okay=False, path_type=Path)
+    return click.option("--config", type=file, envvar="BALLAST_CONFIG", help="Ballast's settings file (YAML).")(command)
 
 
 def the_store(store: str | None, config: Path | None) -> str:

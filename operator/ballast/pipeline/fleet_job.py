@@ -9,6 +9,7 @@ from ballast.errors import UsageError
 from ballast.pipeline.fleet_reader import Snapshots, WhatIf, plans, what_ifs
 from ballast.pipeline.scenarios import ADD_BROKERS, CHANGE_RF, GROW, KINDS, LEVEL, LOSE_BROKER, LOSE_RACK
 from ballast.pipeline.schemas import FLEET_PLAN, FLEET_SNAPSHOT
+from ballast.pipeline.table_log import read_of_store
 from ballast.pipeline.tables import SparkTables, translated
 
 if TYPE_CHECKING:
@@ -34,8 +35,9 @@ def plan_fleet(tables: SparkTables, scenarios: Mapping[str, str]) -> int:
     if at is None:
         raise UsageError("No cluster of the fleet was read yet.", hint="Run `ballast fleet collect` first.")
     snapshots = Snapshots(tables.url(FLEET_SNAPSHOT), at)
-    with translated("planning the fleet"):
+    with read_of_store("the fleet's readings"):
         asked = what_ifs(snapshots, scenarios)
+    with translated("planning the fleet"):
         tables.overwrite(FLEET_PLAN, fleet_plan(tables.session, snapshots, asked))
     return len(tables.log.column(FLEET_PLAN, "name"))
 

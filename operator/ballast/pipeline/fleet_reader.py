@@ -40,18 +40,31 @@ class WhatIf(NamedTuple):
 
 def what_ifs(snapshots: Snapshots, scenarios: Mapping[str, str]) -> tuple[WhatIf, ...]:
     """Every question for the newest reading of each name, a cluster's own one after another; kinds map to arguments."""
-    by_broker = bool(_OF_BROKERS & set(scenarios))
-    columns = ["name", "taken_at_ms", *(["brokers"] if by_broker else [])]
-    newest: dict[str, dict[str, Any]] = {}
-    for row in _readings(*snapshots).to_table(columns=columns).to_pylist():
-        if row["name"] not in newest or newest[row["name"]]["taken_at_ms"] < row["taken_at_ms"]:
-            newest[row["name"]] = row
+    newest = newest_readings(snapshots)
+    brokers = _brokers(snapshots, newest) if _OF_BROKERS & set(scenarios) else {}
     return tuple(
-        WhatIf(name, row["taken_at_ms"], kind, subject)
-        for name, row in sorted(newest.items())
+        WhatIf(name, taken_at_ms, kind, subject)
+        for name, taken_at_ms in sorted(newest.items())
         for kind, argument in scenarios.items()
-        for subject in subjects(brokers_of(row.get("brokers", ())), kind, argument)
+        for subject in subjects(brokers_of(brokers.get(name, ())), kind, argument)
     )
+
+
+def newest_readings(snapshots: Snapshots) -> dict[str, int]:
+    """When each name was last read."""
+    rows = _readings(*snapshots).to_table(columns=["name", "taken_at_ms"])
+    found = rows.group_by("name").aggregate([("taken_at_ms", "max")]).to_pydict()
+    return dict(zip(found["name"], found["taken_at_ms_max"], strict=True))
+
+
+def _brokers(snapshots: Snapshots, newest: Mapping[str, int]) -> dict[str, Any]:
+    """The brokers of these readings; of the others, which a store may have thousands of, nothing is decoded."""
+    found: dict[str, Any] = {}
+    for group in row_groups(snapshots, pc.field("taken_at_ms").isin(sorted(set(newest.values())))):
+        for row in group.to_table(columns=["name", "taken_at_ms", "brokers"], use_threads=False).to_pylist():
+            if newest[row["name"]] == row["taken_at_ms"]:
+                found[row["name"]] = row["brokers"]
+    return found
 
 
 def plans(snapshots: Snapshots, asked: Iterable[WhatIf]) -> Iterator[Any]:
@@ -66,18 +79,19 @@ def plans(snapshots: Snapshots, asked: Iterable[WhatIf]) -> Iterator[Any]:
 @lru_cache(maxsize=1)
 def read_member(snapshots: Snapshots, name: str, taken_at_ms: int) -> Member:
     """One reading of one cluster; the what-ifs of a cluster come one after another and share it."""
-    readings = _readings(*snapshots)
     which = (pc.field("name") == name) & (pc.field("taken_at_ms") == taken_at_ms)
-    groups = (
-        group
-        for file in readings.get_fragments(which)
-        for group in file.split_by_row_group(which, schema=readings.schema)
-    )
-    for group in groups:
-        rows = group.to_table(schema=readings.schema, filter=which, use_threads=False)
+    for group in row_groups(snapshots, which):
+        rows = group.to_table(schema=_readings(*snapshots).schema, filter=which, use_threads=False)
         if len(rows):
             return from_row(rows.combine_chunks().to_batches()[0], 0)
     raise LookupError(f"{name} at {taken_at_ms} is not in version {snapshots.at.version} of the readings")
+
+
+def row_groups(snapshots: Snapshots, which: Any) -> Iterator[Any]:
+    """The row groups that may hold such rows, by their statistics: a reading is a row group of its own."""
+    readings = _readings(*snapshots)
+    for file in readings.get_fragments(which):
+        yield from file.split_by_row_group(which, schema=readings.schema)
 
 
 @lru_cache(maxsize=1)

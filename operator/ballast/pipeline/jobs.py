@@ -33,6 +33,7 @@ from ballast.pipeline.minute_reader import (
     read_preferences,
     shares_of,
 )
+from ballast.pipeline.policy import PipelinePolicy
 from ballast.pipeline.schemas import (
     BROKER_IMBALANCE,
     DISK_HOUR,
@@ -50,20 +51,6 @@ from ballast.pipeline.tables import SparkTables, translated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelinePolicy:
-    """What the jobs keep and look at."""
-
-    window_days: int = 14
-    """Days of history behind the load model."""
-    keep_minutes_hours: int = 72
-    """Hours of raw samples kept. Samples later than this are not folded: their hour is no longer whole."""
-    keep_hours_days: int = 35
-    """Days of ``samples_hour`` and ``load_hour`` kept."""
-    keep_days_days: int = 400
-    """Days of ``load_day`` kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +232,7 @@ def maintain(log: TableLog, policy: PipelinePolicy, *, now: datetime, say: Say =
     oldest_minutes = shifted(this_hour, -policy.keep_minutes_hours)
     keep_hours = (now - timedelta(days=policy.keep_hours_days)).strftime(HOUR_FORMAT)
     keep_days = (now - timedelta(days=policy.keep_days_days)).strftime("%Y-%m-%d")
-    plan = (
+    plan: tuple[tuple[Table, str | None], ...] = (
         (SAMPLES_MINUTE, oldest_minutes),
         (SAMPLES_HOUR, keep_hours),
         (LOAD_HOUR, keep_hours),
@@ -253,12 +240,16 @@ def maintain(log: TableLog, policy: PipelinePolicy, *, now: datetime, say: Say =
         (LEADERSHIP_HISTORY, keep_days + "T00"),
         (BROKER_IMBALANCE, keep_days + "T00"),
         (DISK_HOUR, keep_days + "T00"),
+        # Of these nothing is forgotten, but each run replaces them and leaves the files of before.
+        (LOAD_MODEL, None),
+        (DISK_OUTLOOK, None),
     )
     for table, oldest in plan:
         if log.position(table) is None:
             continue
-        log.forget(table, oldest)
+        if oldest is not None:
+            log.forget(table, oldest)
+            say(f"{table.name}: kept from {oldest}")
         if table is SAMPLES_MINUTE:
             log.compact(table, this_hour)
         log.vacuum(table)
-        say(f"{table.name}: kept from {oldest}")

@@ -24,6 +24,10 @@ _CHOSEN_BY: Final = ("cluster", "minute", "chunk")
 _KEYS: Final = (*_CHOSEN_BY, "taken_at_ms")
 _LOGGED: Final = ("path", "partition.hour", *(f"{which}.{name}" for which in ("min", "max") for name in _CHOSEN_BY))
 
+HOURS_HELD: Final = 3
+"""Hours whose files a worker keeps open with their footers: shares come hour by hour, each needs its hour and the one before,
+and the third is the one that goes when the next hour comes."""
+
 Range = tuple[int, int]
 """The first that is in it and the first that is not."""
 
@@ -121,7 +125,7 @@ def rows_of(url: str, at: Position, wanted: Wanted, columns: Sequence[str]) -> l
     return sorted((row for file in files for row in file.rows(wanted, columns)), key=lambda row: row[:-1])
 
 
-@lru_cache(maxsize=6)
+@lru_cache(maxsize=HOURS_HELD)
 def _files(url: str, at: Position, hour: str) -> tuple[_File, ...]:
     """The files of an hour, opened once by a worker that folds several shares of it."""
     filesystem, added = _table(url, at)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ballast.errors import Unavailable, UsageError
+from ballast.pipeline.policy import LOCAL, shown_master
 
 DELTA_LOCK: Final = "delta-4.4.0"
 """The lock of the jars that teach Spark to read and write Delta tables."""
@@ -26,7 +27,7 @@ BATCH_BYTES: Final = 16 << 20
 class SparkPolicy:
     """How Spark is run."""
 
-    master: str = "local[*]"
+    master: str = LOCAL
     """``local[*]``, ``spark://host:port``, ``k8s://…`` or ``sc://host:port`` for a Spark Connect server."""
     driver_memory: str = "2g"
     """Heap of the embedded JVM; samples never reach the driver, so this is shuffle and scan memory on ``local``."""
@@ -131,8 +132,9 @@ def open_session(policy: SparkPolicy, jars: Iterable[Path] = ()) -> Any:
         if is_connect(policy.master):
             session.range(1).count()
     except Exception as failure:
+        shown, told = shown_master(policy.master), (str(failure) or type(failure).__name__).splitlines()[0]
         raise Unavailable(
-            f"Spark at {policy.master} did not start: {(str(failure) or type(failure).__name__).splitlines()[0][:200]}",
+            f"Spark at {shown} did not start: {told.replace(policy.master, shown)[:200]}",
             hint="For local[*] Java 17 is needed (JAVA_HOME); for spark:// and sc:// check that the server runs.",
         ) from failure
     if not is_connect(policy.master):

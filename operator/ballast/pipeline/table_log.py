@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Final, NamedTuple
 
@@ -274,15 +274,19 @@ def _union(groups: Any) -> tuple[str, ...]:
 
 
 @contextmanager
-def _translated(table: Table) -> Iterator[None]:
+def read_of_store(what: str) -> Iterator[None]:
     """One sentence; delta-rs's own texts may carry signed addresses."""
     try:
         yield
     except (DeltaError, OSError) as failure:
         raise Unavailable(
-            f"The log of the table {table.name} could not be read ({type(failure).__name__}).",
+            f"{what[0].upper()}{what[1:]} could not be read ({type(failure).__name__}).",
             hint="Check the store's address and credentials.",
         ) from failure
+
+
+def _translated(table: Table) -> AbstractContextManager[None]:
+    return read_of_store(f"the log of the table {table.name}")
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from ballast.daemon.policy import (
     WebPolicy,
 )
 from ballast.executor.policy import ExecutionPolicy
+from ballast.pipeline.policy import LOCAL, PipelinePolicy, carries_token, check_master, check_memory
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,6 +82,27 @@ class LoadSettings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PipelineSettings:
+    """The Spark half, of which the daemon runs nothing: `ballast pipeline run` and `ballast fleet plan` read these."""
+
+    spark: str = LOCAL
+    """Where Spark runs: `local[*]` inside the command itself, `spark://host:port` on a standalone cluster, `k8s://host:port`
+    on Kubernetes, `sc://host:port` on a Spark Connect server. `--spark` and `BALLAST_SPARK` win over it, and may carry
+    a token for `sc://`."""
+    driver_memory: str = "2g"
+    """Heap of the embedded JVM, such as `2g` or `1500m`. `--driver-memory` wins over it."""
+    history: PipelinePolicy = field(default_factory=PipelinePolicy)
+    """How much history the load model looks at, and how long each table is kept."""
+
+    def __post_init__(self) -> None:
+        """Checked here and not at the field: a refusal of a field repeats its value, which may carry a token."""
+        check_master(self.spark)
+        check_memory(self.driver_memory)
+        if carries_token(self.spark):
+            raise ValueError("spark carries a token, which settings would show: give the address as BALLAST_SPARK")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
     """One process keeps one cluster by these."""
 
@@ -107,6 +129,8 @@ class Settings:
     """The sampler."""
     load: LoadSettings = field(default_factory=LoadSettings)
     """What joins the samples from elsewhere."""
+    pipeline: PipelineSettings = field(default_factory=PipelineSettings)
+    """What folds the samples."""
     stop: StopPolicy = field(default_factory=StopPolicy)
     """What SIGTERM does."""
     web: WebPolicy = field(default_factory=WebPolicy)

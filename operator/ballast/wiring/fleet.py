@@ -19,6 +19,7 @@ from ballast.core.wording import human_many
 from ballast.errors import BallastError, UsageError
 from ballast.pipeline.fleet_rows import Member, Traffic
 from ballast.pipeline.fleet_store import append_snapshots
+from ballast.pipeline.policy import shown_master
 from ballast.pipeline.session import SparkPolicy, require_pyspark
 from ballast.wiring.cluster import open_cluster
 from ballast.wiring.loads import HistoryPolicy, loads_from_history, model_rows
@@ -136,7 +137,7 @@ def plan_fleet(
     with ExitStack() as stack:
 
         def session() -> Any:
-            say(f"starting Spark ({spark.master})")
+            say(f"starting Spark ({shown_master(spark.master)})")
             # All the work is the planner's, in Python: what the JVM itself does is little, however large the fleet.
             return stack.enter_context(spark_session(replace(spark, small=True), jars))
 

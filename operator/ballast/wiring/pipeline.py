@@ -12,6 +12,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
 
+from ballast.pipeline.policy import PipelinePolicy, shown_master
 from ballast.pipeline.schemas import LOAD_MODEL, SAMPLES_MINUTE
 from ballast.pipeline.session import SparkPolicy, is_connect, open_session, require_pyspark
 
@@ -50,18 +51,20 @@ def spark_session(policy: SparkPolicy, jars: Jars) -> Iterator[Any]:
         session.stop()
 
 
-def run_pipeline(store: str, *, spark: SparkPolicy, jars: Jars, tidy: bool, say: Callable[[str], None]) -> RunReport:
+def run_pipeline(
+    store: str, policy: PipelinePolicy, *, spark: SparkPolicy, jars: Jars, tidy: bool, say: Callable[[str], None]
+) -> RunReport:
     """Bring the tables of a store up to date; with ``tidy``, forget what is old as well."""
     require_pyspark()
     # These import PySpark, which is an extra.
-    from ballast.pipeline.jobs import PipelinePolicy, maintain, run_all  # noqa: PLC0415
+    from ballast.pipeline.fleet_store import tidy_readings  # noqa: PLC0415
+    from ballast.pipeline.jobs import maintain, run_all  # noqa: PLC0415
     from ballast.pipeline.tables import SparkTables  # noqa: PLC0415
 
-    policy = PipelinePolicy()
     with ExitStack() as stack:
 
         def session() -> Any:
-            say(f"starting Spark ({spark.master})")
+            say(f"starting Spark ({shown_master(spark.master)})")
             small = tables.log.bytes_of(SAMPLES_MINUTE) < SMALL_STORE_BYTES
             return stack.enter_context(spark_session(replace(spark, small=small), jars))
 
@@ -69,6 +72,7 @@ def run_pipeline(store: str, *, spark: SparkPolicy, jars: Jars, tidy: bool, say:
         jobs = run_all(tables, policy, say=say, clock=time.monotonic)
         if tidy:
             maintain(tables.log, policy, now=datetime.now(UTC), say=say)
+            tidy_readings(tables.log, policy, now=datetime.now(UTC), say=say)
     newest = max(tables.log.column(LOAD_MODEL, "as_of").to_pylist(), default=None)
     return RunReport(tuple(jobs), newest, datetime.now(UTC))
 

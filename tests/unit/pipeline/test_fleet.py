@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -17,9 +20,12 @@ from ballast.adapters.samples_delta import table_url
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
 from ballast.core.fingerprint import fingerprint
 from ballast.core.planner import Level, plan
-from ballast.pipeline.fleet_reader import Snapshots, plans, what_ifs
+from ballast.errors import Unavailable
+from ballast.pipeline.fleet_job import plan_fleet
+from ballast.pipeline.fleet_reader import Snapshots, newest_readings, plans, read_member, row_groups, what_ifs
 from ballast.pipeline.fleet_rows import Member, Traffic, from_row, to_batch
-from ballast.pipeline.fleet_store import append_snapshots
+from ballast.pipeline.fleet_store import append_snapshots, tidy_readings
+from ballast.pipeline.policy import PipelinePolicy
 from ballast.pipeline.scenarios import (
     POLICY,
     days_to_full,
@@ -33,6 +39,7 @@ from ballast.pipeline.scenarios import (
 )
 from ballast.pipeline.schemas import FLEET_SNAPSHOT
 from ballast.pipeline.table_log import TableLog
+from ballast.pipeline.tables import SparkTables
 
 
 def collected(store: Path, *members: Member) -> Snapshots:
@@ -96,6 +103,61 @@ def test_a_cluster_is_read_by_itself_and_once_for_all_its_what_ifs(
         for kind, things in (("level", [""]), ("lose-broker", "123456"), ("lose-rack", ["r0", "r1", "r2"]))
         for subject in things
     ]
+
+
+def test_of_readings_that_are_no_longer_the_newest_nothing_is_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store has a reading of each cluster for every hour of weeks; which brokers there are is asked of the newest alone."""
+    read = []
+
+    def counted(*arguments: Any) -> Iterator[Any]:
+        found = list(row_groups(*arguments))
+        read.append(len(found))
+        return iter(found)
+
+    monkeypatch.setattr("ballast.pipeline.fleet_reader.row_groups", counted)
+    for hour in range(3):
+        members = [member(seed, brokers=4 + hour) for seed in range(2)]
+        snapshots = collected(tmp_path, *(replace(m, state=replace(m.state, taken_at_ms=hour)) for m in members))
+    asked = what_ifs(snapshots, {"lose-broker": ""})
+    assert [(q.name, q.taken_at_ms, q.subject) for q in asked] == [
+        (f"cluster-{n}", 2, str(broker)) for n in range(2) for broker in range(1, 7)
+    ]
+    assert read == [2]
+
+
+def test_readings_that_cannot_be_read_are_a_sentence_before_spark_starts(tmp_path: Path) -> None:
+    """Exit code 6: the store may answer later; its own words, which may carry signed addresses, are not repeated."""
+    snapshots = collected(tmp_path, member(1))
+    for file in Path(snapshots.url).glob("*.parquet"):
+        file.unlink()
+    with pytest.raises(Unavailable, match=r"^The fleet's readings could not be read \(\w+\)\. Check the store") as told:
+        plan_fleet(SparkTables(lambda: pytest.fail("Spark was started"), str(tmp_path)), {"lose-broker": ""})
+    assert "parquet" not in str(told.value)
+
+
+def test_old_readings_are_forgotten_but_each_cluster_s_newest_stays(tmp_path: Path) -> None:
+    """Whatever a cluster is called; and what stays is a row group of its own, as it was written."""
+    now = datetime(2026, 11, 21, tzinfo=UTC)
+
+    def reading(name: str, days_ago: int) -> Member:
+        taken_at_ms = int((now - timedelta(days=days_ago)).timestamp() * 1000)
+        return Member(name, replace(member(1).state, taken_at_ms=taken_at_ms), None)
+
+    collected(tmp_path, reading("alive", 41), reading("ali's", 50), reading("gone", 40))
+    snapshots = collected(tmp_path, reading("alive", 34), reading("alive", 0), reading("ali's", 44))
+    before = newest_readings(snapshots)
+    log, policy = TableLog(str(tmp_path)), PipelinePolicy(keep_readings_days=35)
+    for _ in range(2):
+        tidy_readings(log, policy, now=now)
+        at = log.position(FLEET_SNAPSHOT)
+        assert at is not None
+        left = Snapshots(snapshots.url, at)
+        assert newest_readings(left) == before
+        assert sorted(log.column(FLEET_SNAPSHOT, "name").to_pylist()) == ["ali's", "alive", "alive", "gone"]
+        assert len(list(row_groups(left, pc.field("name") == "alive"))) == 2
+        assert read_member(left, "gone", before["gone"]).state.brokers
 
 
 def test_a_lost_broker_shows_what_it_takes_along() -> None:

@@ -15,6 +15,7 @@ from tests.spark.series import Log, World, run
 
 from ballast.adapters.samples_delta import MINUTE_FILES, SampleStore, describe, minute_table, table_url
 from ballast.core.samples import CHUNKS_PER_ROW_GROUP, PACKED, SAMPLES_VERSION, MinuteSample
+from ballast.pipeline import minute_files
 from ballast.pipeline.disk_fold import fold_disks
 from ballast.pipeline.hour_fold import fold_hours
 from ballast.pipeline.leadership_fold import fold_imbalances
@@ -119,6 +120,27 @@ def test_a_share_decodes_no_row_group_but_its_own(tmp_path: Path, monkeypatch: p
     told = {c.path_in_schema for c in map(first.column, range(first.num_columns)) if c.statistics is not None}
     assert {"cluster", "minute", "chunk"} <= told, "by which row groups are chosen"
     assert not told & set(PACKED), "a packed cell as its own minimum and maximum would be stored three times"
+
+
+def test_hours_in_turn_open_each_file_once_and_few_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shares come hour by hour: an hour's files serve its shares and the next hour's lead-in, and then they go."""
+    record(tmp_path, some(monkeypatch, range(50, 370, 10), 3))
+    asked = minutes(str(tmp_path))
+    hours = [f"2026-11-21T{hour}" for hour in range(13, 20)]
+    shares = shares_of(held(str(tmp_path), set(hours)), hours)
+    assert len({share.hour for share in shares}) == 7
+    opened: list[str] = []
+
+    def counted(path: str, **more: Any) -> Any:
+        opened.append(path)
+        return pq_file(path, **more)
+
+    pq_file = pq.ParquetFile
+    monkeypatch.setattr("ballast.pipeline.minute_files.pq.ParquetFile", counted)
+    for share in shares:
+        assert list(read_measured(asked, share))
+    assert len(opened) == len(set(opened)) == len(list(Path(asked.url).rglob("*.parquet")))
+    assert minute_files._files.cache_info().currsize == minute_files.HOURS_HELD < len(hours)
 
 
 def test_a_cluster_that_grew_within_the_hour_is_folded_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

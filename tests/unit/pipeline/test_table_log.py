@@ -14,8 +14,10 @@ from tests.spark.series import START_MS, Log, World
 from ballast.adapters.arrow_schema import arrow_schema
 from ballast.adapters.samples_delta import SampleStore, describe, table_url
 from ballast.errors import Unavailable, UsageError
-from ballast.pipeline.jobs import PipelinePolicy, _still_whole, maintain, touched_hours
-from ballast.pipeline.schemas import DISK_HOUR, LOAD_HOUR, SAMPLES_MINUTE
+from ballast.pipeline.fleet_store import tidy_readings
+from ballast.pipeline.jobs import _still_whole, maintain, touched_hours
+from ballast.pipeline.policy import PipelinePolicy
+from ballast.pipeline.schemas import DISK_HOUR, LOAD_HOUR, SAMPLES_MINUTE, TABLES, Table
 from ballast.pipeline.table_log import NewMinutes, News, Note, Position, TableLog
 
 EVERYTHING = News(("2026-11-21T13", "2026-11-21T14"), ("alpha", "beta"))
@@ -157,6 +159,18 @@ def test_tidying_forgets_and_compacts_and_is_no_news(tmp_path: Path) -> None:
     assert until.version > since.version
     assert log.new_minutes(SAMPLES_MINUTE, since, until) == NewMinutes((), (), ())
     assert log.news(DISK_HOUR, derived, now) == News((), ())
+
+
+def test_tidying_frees_the_files_of_every_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the tables that are replaced whole at each run too, which would fill a disk the soonest."""
+    log = TableLog(str(tmp_path))
+    for table in TABLES.values():
+        log.ensure(table)
+    freed: list[Table] = []
+    monkeypatch.setattr(TableLog, "vacuum", lambda _, table: freed.append(table))
+    maintain(log, PipelinePolicy(), now=datetime(2026, 11, 21, tzinfo=UTC))
+    tidy_readings(log, PipelinePolicy(), now=datetime(2026, 11, 21, tzinfo=UTC))
+    assert sorted(t.name for t in freed) == sorted(TABLES)
 
 
 def test_a_newer_layout_and_a_foreign_table_are_refused(log: TableLog) -> None:

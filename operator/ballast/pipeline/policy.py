@@ -1,0 +1,70 @@
+"""What the pipeline's user decides: which Spark, and how much history is kept and looked at.  Imports no Spark.
+
+What is wrong is a ``ValueError`` here; settings and options make a sentence of it that names the place.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from annotated_types import Ge
+
+LOCAL: Final = "local[*]"
+"""Spark inside this process, on every core."""
+_HOST: Final = r"(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])"
+_MASTERS: Final = (
+    r"local(?:\[(?:\*|[1-9]\d*)(?:,\s*[1-9]\d*)?\])?",
+    rf"spark://{_HOST}:\d+(?:,{_HOST}:\d+)*",
+    rf"k8s://(?:https?://)?{_HOST}(?::\d+)?(?:/\S*)?",
+    rf"sc://{_HOST}(?::\d+)?(?:/(?:;\S*)?)?",
+)
+_MASTER: Final = re.compile("|".join(_MASTERS))
+
+
+def check_master(text: str) -> None:
+    """Raise ``ValueError`` for what is no address of a Spark; its text does not repeat the address, which may carry a token."""
+    if not _MASTER.fullmatch(text):
+        raise ValueError("spark names no Spark: write local[*], spark://host:port, k8s://host:port or sc://host:port")
+
+
+def check_memory(text: str) -> None:
+    """Raise ``ValueError`` for what is no size of a heap."""
+    if not re.fullmatch(r"[1-9]\d*[kmgtKMGT]", text):
+        raise ValueError("driver_memory is no size of a heap: write a number and k, m, g or t, such as 2g")
+
+
+def shown_master(master: str) -> str:
+    """The address without what may follow it on ``sc://``: a token is among these parameters."""
+    return master.partition(";")[0].removesuffix("/")
+
+
+def carries_token(master: str) -> bool:
+    """Does the address of a Spark Connect server have a token among its parameters?"""
+    return any(part.partition("=")[0].strip().lower() == "token" for part in master.split(";")[1:])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelinePolicy:
+    """What the jobs keep and look at. Retention is `ballast pipeline run --tidy`'s."""
+
+    window_days: Annotated[int, Ge(1)] = 14
+    """Days of history behind the load model."""
+    keep_minutes_hours: Annotated[int, Ge(2)] = 72
+    """Hours of raw samples kept. Samples later than this are not folded: their hour is no longer whole."""
+    keep_hours_days: Annotated[int, Ge(1)] = 35
+    """Days of `samples_hour` and `load_hour` kept."""
+    keep_days_days: Annotated[int, Ge(1)] = 400
+    """Days of every other table of days and hours kept: `load_day`, leaders, imbalance and disks."""
+    keep_readings_days: Annotated[int, Ge(1)] = 35
+    """Days of a fleet's readings kept (`fleet_snapshot`); each cluster's newest stays however old it is."""
+
+    def __post_init__(self) -> None:
+        """Refuse what would forget rows that a later fold of the same day or window still needs."""
+        if self.keep_hours_days * 24 < self.keep_minutes_hours + 24:
+            raise ValueError(
+                "keep_hours_days is too short: a day is folded again as long as keep_minutes_hours has samples"
+            )
+        if self.keep_days_days < self.window_days:
+            raise ValueError("keep_days_days is shorter than window_days: the load model needs the days of its window")
