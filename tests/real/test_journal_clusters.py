@@ -221,6 +221,67 @@ def test_two_candidates_at_once_end_with_one_holder(kraft: Sandbox) -> None:
             journal.close()
 
 
+def test_a_candidate_that_is_overtaken_hears_by_whom(kraft: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one fences it between its fence and its lease: the lock is held by that one, and was never ours to lose."""
+    topic = f"__ballast_test_{uuid.uuid4().hex[:8]}"
+    slow, quick = (TopicJournal(client(kraft), journal_topic=topic, requests_topic=f"{topic}_r") for _ in range(2))
+    fence, stop = slow._fence_others, threading.Event()
+
+    def live() -> None:
+        while not stop.wait(0.5):
+            quick.renew()
+
+    beats = threading.Thread(target=live)
+
+    def and_then_the_other() -> None:
+        fence()
+        quick.acquire(holder("the quick one", lease_s=10), wait_s=60)
+        beats.start()
+
+    try:
+        monkeypatch.setattr(slow, "_fence_others", and_then_the_other)
+        with pytest.raises(LockHeld, match="the quick one"):
+            slow.acquire(holder("the slow one"))
+        quick.append([Record("a", {"n": 1})])
+        monkeypatch.undo()
+        waiting = threading.Thread(target=slow.acquire, args=(holder("the slow one"),), kwargs={"wait_s": 120})
+        waiting.start()
+        stop.set()
+        beats.join()
+        quick.release()
+        waiting.join(120)
+        slow.append([Record("a", {"n": 2})])
+        assert [r.value for r in quick.read()] == [{"n": 2}]
+    finally:
+        stop.set()
+        slow.close()
+        quick.close()
+
+
+def test_a_candidate_whose_rival_dies_gets_the_lock(kraft: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever fenced it never wrote a lease: one that does not wait is told to try again, one that waits takes the lock."""
+    topic = f"__ballast_test_{uuid.uuid4().hex[:8]}"
+    journal = TopicJournal(client(kraft), journal_topic=topic, requests_topic=f"{topic}_r")
+    fence = journal._fence_others
+    rivals: list[ck.Producer] = []
+
+    def and_then_a_rival() -> None:
+        fence()
+        if len(rivals) < 2:
+            rivals.append(ck.Producer({**client(kraft), "transactional.id": topic}))
+            rivals[-1].init_transactions(60)
+
+    monkeypatch.setattr(journal, "_fence_others", and_then_a_rival)
+    try:
+        with pytest.raises(LockHeld, match="at this moment"):
+            journal.acquire(holder("patient"))
+        journal.acquire(holder("patient", lease_s=60), wait_s=60)
+        journal.append([Record("a", {"n": 1})])
+        assert len(rivals) == 2
+    finally:
+        journal.close()
+
+
 def test_a_secured_cluster_holds_the_journal_for_those_who_may(secured: Callable[[str], Sandbox]) -> None:
     """SASL with an authorizer: the admin writes; somebody without rights is told which ones are missing."""
     guarded = secured("acl")

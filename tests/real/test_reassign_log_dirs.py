@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,6 +41,7 @@ def ours(at: Scene, *arguments: str) -> Answer:
     """``ballast reassign``."""
     process = at.ballast("reassign", *arguments)
     out, story = process.communicate(timeout=240)
+    sys.stderr.write(story)  # Shown with a failure: the stock tool's words do not say what went wrong.
     assert process.returncode in {0, 1}, story
     return Answer(process.returncode, out)
 

@@ -24,7 +24,7 @@ import confluent_kafka as ck
 from ballast.adapters import librdkafka
 from ballast.adapters.clock import SystemClock
 from ballast.adapters.journal_log import FILE_HINT, TRANSACTIONAL_ID, TopicLog, lock_lost, translate, translated
-from ballast.errors import BallastError, Fenced, Refused, Unavailable
+from ballast.errors import BallastError, Fenced, LockHeld, Refused, Unavailable
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Holder, Record, Request
 from ballast.ports.journal_codec import (
     LEASE_KEY,
@@ -35,7 +35,7 @@ from ballast.ports.journal_codec import (
     encode_record,
     encode_request,
 )
-from ballast.ports.journal_lease import HeldLease, LeaseWatch, lock_held
+from ballast.ports.journal_lease import HeldLease, LeaseWatch, lock_contended, lock_held
 from ballast.ports.time import Clock
 
 JOURNAL_CONFIGS: Final = {
@@ -52,6 +52,8 @@ REQUESTS_CONFIGS: Final = {
     "segment.bytes": str(8 * 1024 * 1024),
 }
 POLL_S: Final = 0.5
+RIVAL_S: Final = 5.0
+"""How long a candidate that was fenced by another one waits to be told which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,26 +102,44 @@ class TopicJournal:
         with self._turn:
             self._log.ensure(JOURNAL_CONFIGS)
             self._requests_log.ensure(REQUESTS_CONFIGS)
-        watch = LeaseWatch(self._clock.monotonic_s())
-        self._await_lapse(watch, wait_s)
-        with self._turn:
-            self._fence_others()
+        began = self._clock.monotonic_s()
+        watch, deadline = LeaseWatch(began), began + wait_s
+        while True:
+            self._await_lapse(watch, deadline)
+            before = self._lease()
+            if self._take(holder, watch):
+                return
+            if not self._rival_shows(before) and self._clock.monotonic_s() >= deadline:
+                raise lock_contended()
+
+    def _take(self, holder: Holder, watch: LeaseWatch) -> bool:
+        """Fence the writer before us and write our lease; False where another candidate did so on the way."""
         try:
+            with self._turn:
+                self._fence_others()
             # Whoever renewed or took the lease between our last look and the fence cannot write any more, but may still
             # believe in it: its whole lease has to pass before we act.
             late = self._lease()
-            self._await_lapse(watch, 0.0 if late is None else late[0].lease_s + POLL_S)
+            self._await_lapse(watch, self._clock.monotonic_s() + (0.0 if late is None else late[0].lease_s + POLL_S))
             with self._turn:
                 self._holder, self._held, self._beat = holder, HeldLease(holder.lease_s), 0
                 self._transact([])
-        except Fenced as overtaken:
-            lease = self._lease()
-            if lease is None:
-                raise
-            raise lock_held(lease[0], left_s=lease[0].lease_s) from overtaken
+        except (Fenced, LockHeld):
+            self._forget()
+            return False
         except BallastError:
             self._forget()
             raise
+        return True
+
+    def _rival_shows(self, before: tuple[Holder, int] | None) -> bool:
+        """Wait for the lease of whoever fenced us: it follows within moments, unless that candidate died in between."""
+        deadline = self._clock.monotonic_s() + RIVAL_S
+        while self._lease() == before:
+            if self._clock.monotonic_s() >= deadline:
+                return False
+            self._clock.sleep(0.1)
+        return True
 
     def renew(self, doing: str = "") -> None:
         """Write the next beat when it is due, or when what is being done has changed."""
@@ -160,9 +180,8 @@ class TopicJournal:
         with self._turn:
             return self._refreshed().lease()
 
-    def _await_lapse(self, watch: LeaseWatch, wait_s: float) -> None:
+    def _await_lapse(self, watch: LeaseWatch, deadline: float) -> None:
         # The handle is free for other threads between two looks.
-        deadline = self._clock.monotonic_s() + wait_s
         while True:
             lease = self._lease()
             now = self._clock.monotonic_s()

@@ -70,5 +70,10 @@ def lock_held(holder: Holder, *, left_s: float) -> LockHeld:
     )
 
 
+def lock_contended() -> LockHeld:
+    """The sentence for the one who was overtaken by somebody who has not said a name yet."""
+    return LockHeld("Another process is taking this cluster's lock at this moment.", hint="Try again in a few seconds.")
+
+
 def _utc(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
