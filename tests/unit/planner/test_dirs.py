@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
+from ballast.core.plan import Move
 from ballast.core.planner import Expand, Loads, PlannerPolicy, plan
 from ballast.core.planner.checker import check
-from ballast.core.planner.dirs import room_by_dir
+from ballast.core.planner.dirs import room_by_dir, with_dirs
 from ballast.executor.policy import ExecutionPolicy
 from ballast.sim.play import play
 
@@ -66,6 +67,15 @@ def test_a_replica_that_fits_no_single_disk_is_an_obstacle() -> None:
     assert made.status == "partial"
     assert {o.code for o in made.obstacles} == {"log-dir"}
     assert "no single log dir" in made.obstacles[0].detail
+
+
+def test_replicas_without_a_disk_are_counted_after_the_first_twenty() -> None:
+    """Each of the first is named, the rest is a number."""
+    state = scene(LogDir("/x", 600, 55), LogDir("/y", 600, 55), sizes=(60,) * 23)
+    moves = tuple(Move("t", n, (1, 2), (3, 2), size_bytes=60) for n in range(23))
+    _, tight = with_dirs(state, moves)
+    assert len(tight) == 21
+    assert tight[-1].subject == "3 more replicas"
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/x"])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.unit.planner.clusters import cluster, clusters
 from tests.unit.planner.test_bound import bound, searched
 
-from ballast.core.cluster import ClusterState
+from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, build
 from ballast.core.plan import Move, Plan
 from ballast.core.plan_file import dumps
 from ballast.core.planner import (
@@ -235,6 +235,48 @@ def test_fewer_replicas_stay_where_the_selection_leaves_them() -> None:
     made = plan(state, ChangeReplicationFactor(to=1, selection=selection))
     assert made.status == "complete"
     assert {str(m.name): m.new for m in made.moves} == {"t-0": (3,), "t-1": (3,), "t-2": (3,), "t-3": (1,)}
+
+
+def test_replicas_that_may_not_go_are_an_obstacle() -> None:
+    """Brokers that take no part hold more than are to stay: such a list is left whole and named, the others shrink."""
+    state = cluster((1, 2, 3), (2, 1, 4), (3, 2, 4), brokers=4)
+    made = plan(state, ChangeReplicationFactor(to=1, selection=Selection(exclude_brokers="2|3")))
+    assert made.status == "partial"
+    assert {str(m.name): m.new for m in made.moves} == {"t-1": (2,)}
+    assert {o.subject: o.detail for o in made.obstacles} == {
+        name: f"it keeps its 3 replicas: 2 of them are on brokers that the selection leaves out ({who})"
+        for name, who in (("t-0", "2, 3"), ("t-2", "3, 2"))
+    }
+
+
+def test_a_rack_that_cannot_be_parted_is_named_whatever_the_order() -> None:
+    """Two replicas in one rack on brokers that take no part: the third goes, and that the two stay together is said."""
+    racks = ("a", "a", "a", "b", "c")
+    brokers = tuple(Broker(i, rack=rack, log_dirs_known=True) for i, rack in enumerate(racks, 1))
+    for lists in ((1, 2, 3), (3, 2, 1), (1, 3, 2)):
+        state = build("c", brokers, (Topic("t"),), [PartitionRow("t", 0, lists[0], lists, lists, sizes=(1, 1, 1))])
+        made = plan(state, Racks(selection=Selection(exclude_brokers="1|2")))
+        assert [m.removing for m in made.moves] == [(3,)]
+        assert [o.detail for o in made.obstacles] == [
+            "its replicas that share a rack sit on brokers that the selection leaves out"
+        ]
+
+
+def test_a_left_out_broker_that_cannot_be_emptied_is_not_told_about_racks() -> None:
+    """What must leave a broker and has nowhere to go says that, also where the selection leaves the broker out."""
+    intent = Decommission(brokers=frozenset({1}), selection=Selection(exclude_brokers="1"))
+    (found,) = plan(cluster((1, 2), brokers=2), intent).obstacles
+    assert found.detail == "it shall have 2 replicas, but only 1 broker may hold one"
+
+
+def test_heirs_that_should_not_lead_are_counted_after_the_first_twenty() -> None:
+    """Each of the first is named, the rest is a number, and the checker agrees that all were admitted."""
+    state = cluster(*[(1, 2, 3)] * 25, brokers=4)
+    policy = PlannerPolicy(draining=frozenset({3}), demoted=frozenset({2}))
+    made = plan(state, ChangeReplicationFactor(to=1, selection=Selection(exclude_brokers="2")), policy=policy)
+    assert {m.new for m in made.moves} == {(2,)}
+    assert len(made.obstacles) == 21
+    assert made.obstacles[-1].subject == "5 more partitions"
 
 
 def test_replication_factor_changes_up_and_down_with_racks_kept() -> None:

@@ -35,6 +35,7 @@ from ballast.core.planner import (
 )
 from ballast.core.planner.checker import check
 from ballast.core.planner.checker_shares import TopicSplit
+from ballast.core.planner.classes import even_limit
 from ballast.core.planner.explain import why, why_not
 from ballast.core.planner.pools import pooled
 from ballast.errors import UsageError
@@ -102,6 +103,12 @@ def kept(rule: TopicRule, state: ClusterState, topic: str, lists: list[tuple[int
     return wrong
 
 
+def leaders_alive(ruled: tuple[TopicRule, ...], state: ClusterState, topic: str) -> bool:
+    """Is anybody alive who may lead the topic by all its rules?  If not, somebody else has to."""
+    mine = [r for r in ruled if r.matches(topic)]
+    return any(b.alive and all(r.allows(b.id) and r.allows_leader(b.id, b.rack) for r in mine) for b in state.brokers)
+
+
 @settings(max_examples=80)
 @given(st.data())
 def test_no_plan_breaks_a_rule_and_a_complete_one_keeps_all(data: st.DataObject) -> None:
@@ -117,7 +124,7 @@ def test_no_plan_breaks_a_rule_and_a_complete_one_keeps_all(data: st.DataObject)
             worse = Counter(kept(rule, state, topic, new)) - Counter(kept(rule, state, topic, past))
             assert not worse["holds"]
             assert not worse["count"]
-            if rule.matches(topic):
+            if rule.matches(topic) and leaders_alive(policy.topic_rules, state, topic):
                 heirs = {m[0] for n, m in now.items() if n.topic == topic and m[0] != before[n][0]}
                 assert all(rule.allows_leader(b, state.brokers[state.broker_index[b]].rack) for b in heirs)
         if isinstance(intent, Level) and intent.selection.is_everything and not made.obstacles:
@@ -343,6 +350,42 @@ def test_the_only_broker_that_may_lead_cannot_leave(intent: Intent, draining: fr
     assert told["no-broker"].detail == "its leader must go, and no broker that takes replicas may lead it"
     assert "rules for its topic" in told["no-broker"].remedy
     assert "rules for its topic" in told["sole-leader"].remedy
+
+
+@pytest.mark.parametrize("intent", [Level(), Evacuate(brokers=frozenset({1}))])
+def test_a_topic_whose_leaders_are_all_dead_is_rebuilt(intent: Intent) -> None:
+    """Nobody whom the rule wants is alive: others lead, what was lost is copied, and the plan says so once."""
+    whole = cluster(*[(1, 2), (1, 3), (2, 3), (3, 2)] * 2, brokers=4)
+    state = replace(whole, brokers=tuple(replace(b, alive=b.id != 1) for b in whole.brokers))
+    rule = TopicRule(topics="t", leader_brokers=frozenset({1}))
+    made = plan(state, intent, policy=replace(QUICK, topic_rules=(rule,)))
+    assert not any(1 in members for members in after(state, made).values())
+    words = "its rules let only broker 1 lead it, and it is not alive: others lead it"
+    said = [o.detail for o in made.obstacles if o.code == "topic-rule"] or [
+        a.removeprefix("Topic t: ").rstrip(".") for a in made.assumptions if a.startswith("Topic t")
+    ]
+    assert said == [words]
+
+
+def test_an_even_spread_does_not_count_on_brokers_that_take_nothing() -> None:
+    """With one of four brokers cordoned, or left out, and empty, twelve replicas on three are as even as can be."""
+    state = cluster(*[(1, 2), (2, 3), (3, 1)] * 2, brokers=4)
+    policy = replace(QUICK, topic_rules=(TopicRule(topics="t", spread_evenly=True),))
+    assert plan(state, Racks(), policy=policy).moves
+    assert plan(state, Racks(), policy=replace(policy, cordoned=frozenset({4}))).status == "nothing-to-do"
+    assert plan(state, Racks(selection=Selection(exclude_brokers="4")), policy=policy).status == "nothing-to-do"
+
+
+@given(st.integers(0, 40), st.integers(0, 5), st.lists(st.integers(0, 9), max_size=5))
+def test_the_even_limit_is_the_least_that_leaves_room(replicas: int, receivers: int, held: list[int]) -> None:
+    """One less would leave a replica without a place."""
+
+    def room(limit: int) -> int:
+        return receivers * limit + sum(min(have, limit) for have in held)
+
+    limit = even_limit(replicas, receivers, held)
+    assert room(limit) >= replicas or limit == replicas
+    assert limit == 0 or room(limit - 1) < replicas
 
 
 def test_what_stays_where_it_should_not_be_is_told_without_a_share() -> None:

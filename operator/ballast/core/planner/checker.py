@@ -102,6 +102,10 @@ class _Judge:
             state, plan, intent, policy, emptied=self.emptied, is_open=self._open, heir=self._last_heir
         )
         self.found: list[Finding] = []
+        self.told = {o.subject for o in plan.obstacles if o.code == "sole-leader"}
+        self.counted = sum(int(said.split()[0]) for said in self.told if said.endswith(" more partitions"))
+        """Partitions of which the plan says only how many there are."""
+        self.unnamed: set[str] = set()
 
     def findings(self) -> list[Finding]:
         seen: set[tuple[str, int]] = set()
@@ -190,8 +194,12 @@ class _Judge:
         """Does a shrinking list keep nobody who may lead, and does the plan admit that?"""
         able = (b for b in move.new if self.brokers[b].alive and self.intent.selection.broker(b))
         may = (b not in self.barred and self.topics.leads(move.topic, b) for b in able)
-        admitted = any(o.code == "sole-leader" and o.subject == str(move.name) for o in self.plan.obstacles)
-        return len(move.new) < len(move.old) and admitted and not any(may)
+        if len(move.new) >= len(move.old) or any(may):
+            return False
+        if (name := str(move.name)) in self.told:
+            return True
+        self.unnamed.add(name)
+        return len(self.unnamed) <= self.counted
 
     def _dirs(self, move: Move) -> None:
         """Each log dir that is asked for is there and takes replicas."""

@@ -36,6 +36,11 @@ class TopicJudge:
             gone |= {b.id for b in state.brokers if not b.alive}
         self.standing = [b for b in state.brokers if b.alive and b.id not in gone]
         """Brokers that may hold replicas for good."""
+        self.receivers = {
+            b.id for b in self.standing if not b.cordoned and b.id not in policy.cordoned and self._chosen(b.id)
+        }
+        self.orphaned: dict[tuple[TopicRule, ...], bool] = {}
+        """By the rules of a topic: is nobody alive who may lead by them?"""
         self.rules: dict[str, tuple[TopicRule, ...]] = {}
         if policy.topic_rules:
             self.rules = {t.name: tuple(r for r in policy.topic_rules if r.matches(t.name)) for t in state.topics}
@@ -52,9 +57,17 @@ class TopicJudge:
         return all(r.allows(broker) for r in self.rules.get(topic, ()))
 
     def leads(self, topic: str, broker: int) -> bool:
-        """May the topic be led from there?"""
+        """May the topic be led from there?  From anywhere, where nobody whom its rules want is alive."""
         rack = self.brokers[broker].rack if broker in self.brokers else None
-        return all(r.allows_leader(broker, rack) for r in self.rules.get(topic, ()))
+        rules = self.rules.get(topic, ())
+        return all(r.allows_leader(broker, rack) for r in rules) or self._orphaned(rules)
+
+    def _orphaned(self, rules: tuple[TopicRule, ...]) -> bool:
+        if rules not in self.orphaned:
+            living = (b for b in self.brokers.values() if b.alive)
+            able = (all(r.allows(b.id) and r.allows_leader(b.id, b.rack) for r in rules) for b in living)
+            self.orphaned[rules] = not any(able)
+        return self.orphaned[rules]
 
     def racks(self, topic: str) -> int | None:
         """Racks that suffice or not for a topic with rules; None where it has none; 0 where racks do not matter."""
@@ -131,15 +144,29 @@ class TopicJudge:
     def _limit(self, topic: str, rules: tuple[TopicRule, ...]) -> int | None:
         limits = [r.most_per_broker for r in rules if r.most_per_broker is not None]
         if any(r.spread_evenly for r in rules):
-            holders = sum(self.holds(topic, b.id) for b in self.standing)
-            limits.append(-(-self._wanted(topic) // max(holders, 1)))
+            limits.append(self._evenly(topic))
         return min(limits, default=None)
+
+    def _evenly(self, topic: str) -> int:
+        """The least limit that leaves room for every replica, when who receives nothing keeps what it has at most."""
+        wanted = self._wanted(topic)
+        holders = [b.id for b in self.standing if self.holds(topic, b.id)]
+        held = Counter(b for row in self.rows[topic] for b in self.state.target(row))
+        limit = -(-wanted // max(len(holders), 1))
+        while limit < wanted and sum(limit if b in self.receivers else min(held[b], limit) for b in holders) < wanted:
+            limit += 1
+        return limit
 
     def _wanted(self, topic: str) -> int:
         """Replicas that the topic is to have."""
-        to = self.intent.to if isinstance(self.intent, ChangeReplicationFactor) else None
-        rows = self.rows[topic]
-        return sum(to if to is not None and self.is_open(r) else len(self.state.target(r)) for r in rows)
+        return sum(self._factor(self.state.target(row), row) for row in self.rows[topic])
+
+    def _factor(self, members: tuple[int, ...], row: int) -> int:
+        """Replicas that the partition is to have: no fewer than sit on living brokers that take no part."""
+        if not isinstance(self.intent, ChangeReplicationFactor) or not self.is_open(row):
+            return len(members)
+        fixed = sum(self.brokers[b].alive and not self._chosen(b) for b in members)
+        return self.intent.to if fixed <= self.intent.to else len(members)
 
     def _counts(self, side: str) -> Counter[tuple[str, int]]:
         out: Counter[tuple[str, int]] = Counter()

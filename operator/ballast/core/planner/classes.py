@@ -30,6 +30,8 @@ class Classes:
     """C x B: what may not lead and may not go on leading either."""
     loose: Flags
     """By class: racks may be shared."""
+    waived: Flags
+    """By class: nobody who may lead by the rules is alive, so that anybody may; what is dead must be rebuilt all the same."""
     counted: SmallInts
     """By partition row: the number of its topic among those that are counted, -1 for none."""
     most: Ints
@@ -58,12 +60,15 @@ def classes_of(state: ClusterState, policy: PlannerPolicy) -> Classes:
             holding = tuple(r for r in policy.topic_rules if r.matches(topic.name))
             of_topic[i] = numbers.setdefault(holding, len(numbers))
     shape = (len(numbers), len(state.brokers))
+    alive = np.array([b.alive for b in state.brokers], np.bool_)
     barred, unled, loose = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_), np.zeros(len(numbers), np.bool_)
     for rules, c in numbers.items():
         for rule in rules:
             barred[c] |= [not rule.allows(b.id) for b in state.brokers]
             unled[c] |= [not rule.allows_leader(b.id, b.rack) for b in state.brokers]
             loose[c] |= rule.ignore_racks
+    waived = np.array([c > 0 and not bool((alive & ~barred[c] & ~unled[c]).any()) for c in numbers.values()], np.bool_)
+    unled[waived] = False
     rows = len(state.partitions)
     return Classes(
         of=of_topic[state.partitions.topic] if rows else np.zeros(0, np.int32),
@@ -72,6 +77,7 @@ def classes_of(state: ClusterState, policy: PlannerPolicy) -> Classes:
         expelled=np.zeros(shape, np.bool_),
         ousted=np.zeros(shape, np.bool_),
         loose=loose,
+        waived=waived,
         counted=np.full(rows, -1, np.int32),
         most=np.zeros(0, np.int64),
         topics=np.zeros(0, np.int32),
@@ -79,8 +85,8 @@ def classes_of(state: ClusterState, policy: PlannerPolicy) -> Classes:
     )
 
 
-def counted(classes: Classes, state: ClusterState, factor: SmallInts, holds: Flags) -> Classes:
-    """The same with the limits of topics; ``holds`` are the brokers that hold replicas for good."""
+def counted(classes: Classes, state: ClusterState, factor: SmallInts, holds: Flags, receives: Flags) -> Classes:
+    """The same with the limits of topics; ``holds`` are the brokers that hold replicas for good, of which some ``receives`` more."""
     limits: dict[int, int] = {}
     replicas = np.bincount(state.partitions.topic, weights=factor, minlength=len(state.topics)).astype(np.int64)
     for c, rules in enumerate(classes.rules):
@@ -88,9 +94,18 @@ def counted(classes: Classes, state: ClusterState, factor: SmallInts, holds: Fla
         even = any(r.spread_evenly for r in rules)
         if not stated and not even:
             continue
-        brokers = max(int((holds & ~classes.barred[c]).sum()), 1)
+        free = holds & ~classes.barred[c]
         for t in np.unique(state.partitions.topic[classes.of == c]).tolist():
-            limits[t] = min([*stated, -(-int(replicas[t]) // brokers)] if even else stated)
+            limits[t] = min(
+                [
+                    *stated,
+                    even_limit(
+                        int(replicas[t]), int((free & receives).sum()), _held(state, t)[free & ~receives].tolist()
+                    ),
+                ]
+                if even
+                else stated
+            )
     topics = np.array(sorted(limits), np.int32)
     number = np.full(len(state.topics), -1, np.int32)
     number[topics] = np.arange(len(topics), dtype=np.int32)
@@ -100,3 +115,21 @@ def counted(classes: Classes, state: ClusterState, factor: SmallInts, holds: Fla
         most=np.array([limits[t] for t in topics.tolist()], np.int64),
         topics=topics,
     )
+
+
+def even_limit(replicas: int, receivers: int, held: list[int]) -> int:
+    """The least limit under which all replicas find room; who receives nothing has no more than it held."""
+    rest, brokers = replicas, receivers + len(held)
+    for have in sorted(held):
+        if have >= -(-rest // brokers):
+            break
+        rest, brokers = rest - have, brokers - 1
+    return -(-rest // brokers) if brokers else replicas
+
+
+def _held(state: ClusterState, topic: int) -> Ints:
+    """Replicas of the topic by broker."""
+    p = state.partitions
+    mine = np.repeat(p.topic == topic, np.diff(p.start)) & ~p.removing
+    ids = np.array([b.id for b in state.brokers], np.int64)
+    return np.bincount(np.searchsorted(ids, p.replica[mine]), minlength=len(ids))

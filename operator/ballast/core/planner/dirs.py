@@ -39,7 +39,9 @@ def with_dirs(state: ClusterState, moves: tuple[Move, ...]) -> tuple[tuple[Move,
         replace(m, log_dirs=tuple(places[at].get(b, ANY) for b in m.new)) if at in places else m
         for at, m in enumerate(moves)
     )
-    return placed, tuple(tight[:MOST])
+    rest = len(tight) - MOST
+    more = (Obstacle("log-dir", f"{rest} more replicas", "for the same reason"),) if rest > 0 else ()
+    return placed, (*tight[:MOST], *more)
 
 
 def _tight(move: Move, broker: int) -> Obstacle:

@@ -13,7 +13,7 @@ from ballast.core.planner.dirs import with_dirs
 from ballast.core.planner.intents import Demote, Intent, Leaders, Level, Swap
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.moves import moves_of
-from ballast.core.planner.obstacles import obstacles_of
+from ballast.core.planner.obstacles import obstacles_of, waived
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem import Problem, loads_before, problem_of
 from ballast.core.planner.request import dump_request
@@ -45,6 +45,9 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
         if at_rest
         else obstacles_of(state, intent, problem, policy, loads, homeless, world.cur, after, moves) + tight
     )
+    waiving, told = waived(state, problem), isinstance(intent, Level | Leaders)
+    if told:
+        obstacles = waiving + obstacles
     bound = _bound(problem, policy, scope, moves, after, world.cur)
     made = Plan(
         intent=intent.words,
@@ -54,7 +57,9 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
         elections=elections,
         status=_status(bool(moves or elections), bool(obstacles)),
         obstacles=obstacles,
-        assumptions=loads.assumptions + problem.assumptions,
+        assumptions=loads.assumptions
+        + problem.assumptions
+        + tuple(f"{o.subject.replace('t', 'T', 1)}: {o.detail}." for o in waiving if not told),
         seed=seed,
         bound_bytes=bound.bytes,
         bound_method=bound.method,

@@ -8,11 +8,11 @@ import numpy as np
 
 from ballast.core.cluster import ClusterState, Flags, Ints, SmallInts
 from ballast.core.plan import Move, Obstacle
-from ballast.core.planner.intents import Intent, Leaders, Level
+from ballast.core.planner.intents import ChangeReplicationFactor, Intent, Leaders, Level
 from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem import Problem
-from ballast.core.wording import human_percent
+from ballast.core.wording import human_many, human_percent
 
 NAMED: Final = 8
 """Brokers that a sentence names."""
@@ -36,6 +36,8 @@ def obstacles_of(
     out, hopeless = _impossible(state, problem)
     homeless = homeless & ~hopeless[np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))]
     out += _homeless(state, problem, homeless, spent)
+    if isinstance(intent, ChangeReplicationFactor):
+        out += _unshrunk(state, problem, intent.to)
     out += _leaders(state, problem, cur)
     out += _heirs(state, problem, policy, moves)
     out += _crowded(state, problem, cur, hopeless, spent)
@@ -44,12 +46,20 @@ def obstacles_of(
     return tuple(out)
 
 
+def _more(code: str, total: int, reasons: str = "for the same reason", of: str = "partitions") -> list[Obstacle]:
+    """What is not named one by one, counted."""
+    rest = total - MOST
+    return [Obstacle(code, f"{rest} more {of}", reasons)] if rest > 0 else []
+
+
 def _homeless(state: ClusterState, problem: Problem, homeless: Flags, spent: str) -> list[Obstacle]:
     of_slot = np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))
     rows = np.unique(of_slot[homeless])
-    kept = np.unique(of_slot[homeless & (problem.home >= 0) & ~problem.scope.gives[problem.home]])
-    out = []
+    out: list[Obstacle] = []
     scope, classes = problem.scope, problem.scope.classes
+    home = problem.home
+    must_go = scope.leave[home] | classes.expelled[classes.of[of_slot], home]
+    kept = np.unique(of_slot[homeless & (home >= 0) & ~scope.gives[home] & ~must_go])
 
     def usable(row: int) -> int:
         c = classes.of[row]
@@ -72,7 +82,7 @@ def _homeless(state: ClusterState, problem: Problem, homeless: Flags, spent: str
             detail = "its replicas that share a rack sit on brokers that the selection leaves out"
             remedy = "Let those brokers take part."
         elif usable(row) < wanted:
-            detail = f"it shall have {wanted} replicas, but only {usable(row)} brokers may hold one"
+            detail = f"it shall have {human_many(wanted, 'replica')}, but only {human_many(usable(row), 'broker')} may hold one"
             remedy = "Add brokers, or uncordon some."
             if classes.of[row]:
                 remedy = "Add brokers, uncordon some, or let the rule for its topic allow more."
@@ -87,9 +97,22 @@ def _homeless(state: ClusterState, problem: Problem, homeless: Flags, spent: str
             detail = "no broker that takes replicas has a free rack and enough disk for it"
             remedy = "Add a broker in another rack, add disk, or raise the disk limit."
         out.append(Obstacle("no-broker", name, detail, remedy))
-    if len(rows) > MOST:
-        out.append(Obstacle("no-broker", f"{len(rows) - MOST} more partitions", "for the same reasons", ""))
-    return out
+    return out + _more("no-broker", len(rows), "for the same reasons")
+
+
+def _unshrunk(state: ClusterState, problem: Problem, to: int) -> list[Obstacle]:
+    """Partitions that keep their replicas, since brokers that take no part hold more of them than are asked for."""
+    rows = np.flatnonzero(problem.scope.open_rows & (problem.scope.factor > to))
+    out = []
+    for row in rows[:MOST].tolist():
+        stay = [b for b in state.target(row) if not problem.scope.gives[state.broker_index[b]]]
+        detail = f"it keeps its {human_many(int(problem.scope.factor[row]), 'replica')}: {len(stay)} of them are on brokers that the selection leaves out ({', '.join(map(str, stay))})"
+        out.append(
+            Obstacle(
+                "selection", str(state.name(row)), detail, "Let those brokers take part, or ask for more replicas."
+            )
+        )
+    return out + _more("selection", len(rows))
 
 
 def _leaders(state: ClusterState, problem: Problem, cur: SmallInts) -> list[Obstacle]:
@@ -110,9 +133,7 @@ def _leaders(state: ClusterState, problem: Problem, cur: SmallInts) -> list[Obst
         elif classes.unled[classes.of[row]].any():
             remedy = "Raise its replication factor first, or let the rules for its topic allow more leaders."
         out.append(Obstacle("sole-leader", str(state.name(row)), detail, remedy))
-    if len(stuck) > MOST:
-        out.append(Obstacle("sole-leader", f"{len(stuck) - MOST} more partitions", "for the same reason", ""))
-    return out
+    return out + _more("sole-leader", len(stuck))
 
 
 def _heirs(state: ClusterState, problem: Problem, policy: PlannerPolicy, moves: tuple[Move, ...]) -> list[Obstacle]:
@@ -125,7 +146,7 @@ def _heirs(state: ClusterState, problem: Problem, policy: PlannerPolicy, moves: 
         if len(m.new) < len(m.old) and first != m.old[0] and (first in barred or unled):
             detail = f"broker {first} becomes its leader, though it should not lead it: no replica that stays may"
             out.append(Obstacle("sole-leader", str(m.name), detail, "Keep more replicas, or change what may lead."))
-    return out
+    return out[:MOST] + _more("sole-leader", len(out))
 
 
 def _impossible(state: ClusterState, problem: Problem) -> tuple[list[Obstacle], Flags]:
@@ -152,6 +173,26 @@ def _impossible(state: ClusterState, problem: Problem) -> tuple[list[Obstacle], 
             remedy = "Allow more in level.topic_rules, or give the topic fewer replicas."
             out.append(Obstacle("topic-rule", f"topic {state.topics[t].name}", detail, remedy))
     return out, hopeless
+
+
+def waived(state: ClusterState, problem: Problem) -> tuple[Obstacle, ...]:
+    """Topics whose rules want leaders of which none is alive."""
+    classes, p = problem.scope.classes, state.partitions
+    out = []
+    for c in np.flatnonzero(classes.waived).tolist():
+        rules = classes.rules[c]
+        wanted = [
+            i
+            for i, b in enumerate(state.brokers)
+            if all(r.allows(b.id) and r.allows_leader(b.id, b.rack) for r in rules)
+        ]
+        gone = (", and it is not alive", ", and none of them is alive")[len(wanted) > 1] if wanted else ""
+        detail = f"its rules let {_ids(state, wanted)} lead it{gone}"
+        for t in np.unique(p.topic[(classes.of == c) & problem.scope.open_rows]).tolist():
+            start = "" if not wanted else "Start it, or allow" if len(wanted) == 1 else "Start one of them, or allow"
+            remedy = f"{start or 'Allow'} more in level.topic_rules."
+            out.append(Obstacle("topic-rule", f"topic {state.topics[t].name}", f"{detail}: others lead it", remedy))
+    return tuple(out)
 
 
 def _ids(state: ClusterState, brokers: list[int]) -> str:
@@ -182,9 +223,7 @@ def _crowded(state: ClusterState, problem: Problem, cur: SmallInts, hopeless: Fl
         detail = f"broker {state.brokers[b].id} keeps {int(tally[t, b])} of its replicas, and its rules allow {most}"
         why = spent or "no other broker that may hold them has room for one in its rack and on its disk"
         out.append(Obstacle("topic-rule", f"topic {name}", f"{detail}: {why}", "Allow more, or add brokers."))
-    if len(over) > MOST:
-        out.append(Obstacle("topic-rule", f"{len(over) - MOST} more of the kind", "for the same reasons", ""))
-    return out
+    return out + _more("topic-rule", len(over), "for the same reasons", "of the kind")
 
 
 def _bands(

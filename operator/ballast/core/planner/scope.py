@@ -48,7 +48,7 @@ class Scope:
     open_rows: Flags
     """May change at all."""
     factor: SmallInts
-    """Replicas that each partition shall have."""
+    """Replicas that each partition shall have: as many as it has where brokers that take no part hold more than asked for."""
     classes: Classes
     """What topics have rules of their own for."""
     roam: bool = False
@@ -88,7 +88,8 @@ def scope_of(state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Scop
         if reason:
             scope.why_closed[i] = f"broker {b.id} {reason}"
     _apply(scope, state, intent, ids, alive, draining & chosen)
-    scope.classes = counted(scope.classes, state, scope.factor, alive & ~draining & ~scope.leave)
+    holds = alive & ~draining & ~scope.leave
+    scope.classes = counted(scope.classes, state, scope.factor, holds, holds & chosen & ~cordoned)
     if scope.repair_rules:
         scope.classes.expelled = scope.classes.barred & chosen
     if isinstance(intent, Level | Leaders):
@@ -125,7 +126,8 @@ def _apply(scope: Scope, state: ClusterState, intent: Intent, ids: Ints, alive: 
             scope.gives &= ~mask
             scope.roam = scope.shift = True
         case ChangeReplicationFactor():
-            scope.factor = np.where(scope.open_rows, np.int32(intent.to), scope.factor).astype(np.int32)
+            may = scope.open_rows & (_fixed(state, ids, alive & ~scope.gives) <= intent.to)
+            scope.factor = np.where(may, np.int32(intent.to), scope.factor).astype(np.int32)
             scope.unlead[:] = False
         case Racks():
             # What a demoted broker leads is another intent's affair: nothing moves but what shares a rack.
@@ -195,6 +197,14 @@ def _counts(state: ClusterState) -> SmallInts:
     p = state.partitions
     kept = np.concatenate(([0], np.cumsum(~p.removing)))
     return np.asarray(kept[p.start[1:]] - kept[p.start[:-1]], np.int32)
+
+
+def _fixed(state: ClusterState, ids: Ints, stays: Flags) -> Ints:
+    """By partition: replicas on these brokers."""
+    p = state.partitions
+    mine = stays[np.searchsorted(ids, p.replica)] & ~p.removing if len(p.replica) else ~p.removing
+    kept = np.concatenate(([0], np.cumsum(mine)))
+    return np.asarray(kept[p.start[1:]] - kept[p.start[:-1]], np.int64)
 
 
 def _why_closed(alive: bool, chosen: bool, cordoned: bool, draining: bool) -> str:  # noqa: FBT001

@@ -42,16 +42,16 @@ def place_forced(
         if source >= 0 and not leave[masks[p] + source] and not ousted:
             if not repair_racks:
                 continue
-            same, others = 0, False
+            together, fixed = 0, 0
             for j in range(start[p], start[p + 1]):
-                if j != slot and cur[j] >= 0 and rack[cur[j]] == rack[source]:
-                    same += 1
-                    others |= gives[cur[j]]
-            if same < rack_limit[p]:
+                if cur[j] >= 0 and rack[cur[j]] == rack[source]:
+                    together += 1
+                    fixed += not gives[cur[j]]
+            if together <= rack_limit[p]:
                 continue
             if not gives[source]:
-                # Another replica in the rack goes instead, where one may.
-                homeless[slot] = not others
+                # Others in the rack go instead; those that may not are too many by themselves.
+                homeless[slot] = fixed > rack_limit[p]
                 continue
         best = -1
         if budget[0] >= size[p] and budget[1] >= 1:
