@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -19,6 +20,22 @@ def eventually(what: Callable[[], bool], *, within_s: float) -> bool:
             return True
         time.sleep(0.1)
     return what()
+
+
+def whole_lines(path: Path) -> list[str]:
+    """A file's lines while somebody writes it: the last one may not be whole yet, not even its last character."""
+    return path.read_bytes().rpartition(b"\n")[0].decode().splitlines()
+
+
+def becomes(read: Callable[[], object], wanted: object, *, within_s: float = PATIENCE_S) -> None:
+    """Poll until a reading is what it is to be; a failure shows the last one.
+
+    For what another process has done by now: brokers hear of it one after the other, and the test may ask a later one.
+    """
+    deadline = time.monotonic() + within_s
+    while (found := read()) != wanted:
+        assert time.monotonic() < deadline, f"after {within_s:g} s it is {found!r}, not {wanted!r}"
+        time.sleep(0.2)
 
 
 def until(

@@ -15,7 +15,7 @@ from typing import Any
 from tests.containers.traffic import Traffic
 from tests.leash import leashed
 from tests.real.execution_scene import LISTS, RATES, Scene, events
-from tests.waiting import until
+from tests.waiting import becomes, until, whole_lines
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.throttles import Setting
@@ -72,10 +72,10 @@ class Proof:
     def holds(self, after: Assignment) -> None:
         """Nothing is left: runs ended, replicas where they belong, all in sync, throttles as they were, no debt, nothing moving."""
         until(self.is_whole, within_s=WHOLE_WITHIN_S)
-        assert {p: self.at.replicas(self.name(p)) for p in self.before} == {**self.before, **after}
-        assert self.at.throttles(self.topic) == self.throttles
-        assert debts(self.at) == {}
-        assert not [r.id for r in self.at.runs().values() if not r.ended]
+        becomes(lambda: {p: self.at.replicas(self.name(p)) for p in self.before}, {**self.before, **after})
+        becomes(lambda: self.at.throttles(self.topic), self.throttles)
+        becomes(lambda: debts(self.at), {})
+        becomes(lambda: [r.id for r in self.at.runs().values() if not r.ended], [])
 
     def leader(self, partition: int) -> int:
         """Who leads a partition; -1 for nobody, and while nobody says."""
@@ -128,7 +128,7 @@ class Life:
     @property
     def said(self) -> str:
         """Everything so far."""
-        return self.path.read_text()
+        return "\n".join(whole_lines(self.path)) if self.process.poll() is None else self.path.read_text()
 
     def dies(self) -> None:
         """Wait for a death by ``kill -9``."""

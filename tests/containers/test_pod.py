@@ -37,7 +37,7 @@ def run(docker_client: Any, docker_host: DockerHost) -> Run:
 def get(url: str) -> tuple[int, str]:
     """Status and body; 0 while nobody answers."""
     try:
-        with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 — loopback
+        with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 — loopback
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as refusal:
         return refusal.code, refusal.read().decode()

@@ -240,7 +240,7 @@ def test_a_replica_moves_to_the_brokers_other_log_dir(form: ClusterForm) -> None
     there = next(d.path for d in logs.dirs if d.path != here)
     assert form.cluster.alter_log_dirs({(name, 1): there}) == {(name, 1): OK}
     form.until(
-        lambda: [c.log_dir for c in form.cluster.log_dirs([1])[1].replicas[name]] == [there],
+        lambda: [c.log_dir for c in form.cluster.log_dirs([1])[1].replicas.get(name, ())] == [there],
         "the copy is in the other dir",
     )
     (outcome,) = form.cluster.alter_log_dirs({(name, 1): "/no/such/dir"}).values()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import socket
 import subprocess
 import urllib.error
 import urllib.parse
@@ -26,6 +25,7 @@ from tests.waiting import until
 from ballast.daemon.metrics import CATALOG
 from ballast.daemon.metrics_page import page
 from ballast.daemon.policy import DaemonPolicy, Intervals, WebPolicy
+from ballast.sandbox.ports import free_ports
 
 pytestmark = pytest.mark.prometheus
 
@@ -34,13 +34,6 @@ RULES = ROOT / "deploy" / "prometheus" / "ballast.rules.yaml"
 DASHBOARD = ROOT / "deploy" / "grafana" / "dashboard.json"
 FAST = DaemonPolicy(intervals=Intervals(observe_s=1, log_dirs_s=2, level_s=5, repair_s=2, act_s=1))
 Serve = Callable[..., Running]
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def ask(url: str) -> Any:
@@ -56,7 +49,7 @@ class Monitoring:
     """A Prometheus and an Alertmanager in front of some targets."""
 
     def __init__(self, folder: Path, targets: list[str], rules: Path) -> None:
-        self.port, self.alerts_port = free_port(), free_port()
+        self.port, self.alerts_port = free_ports(2)
         config = {
             "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
             "rule_files": [str(rules)],
@@ -107,7 +100,7 @@ class Monitoring:
         for process in self._processes:
             process.terminate()
         for process in self._processes:
-            process.wait(20)
+            process.wait(90)
         self._log.close()
 
 
@@ -185,7 +178,8 @@ def test_every_panel_of_the_dashboard_answers(serve: Serve, monitor: Callable[..
     assert len(expressions) >= 25
     for expression in expressions:
         until(partial(monitoring.query, expression), expression)
-    assert monitoring.query("max(ballast_partitions)")[0]["value"][1] == "12"
+    most = until(partial(monitoring.query, "max(ballast_partitions)"), "the largest")
+    assert most[0]["value"][1] == "12"
     recorded = until(lambda: monitoring.query("ballast:leader_imbalance_ratio:max"), "the recording rule")
     assert float(recorded[0]["value"][1]) == 0
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 import yaml
 from deltalake import DeltaTable, write_deltalake
-from tests.daemon.test_prometheus import ask, free_port
+from tests.daemon.test_prometheus import ask
 from tests.leash import leashed
 from tests.spark.pure import HOUR, load_rows, model_rows
 from tests.spark.series import RECORD_BYTES, START_MS, Log, World
@@ -34,6 +34,7 @@ from ballast.core.cluster import ClusterState
 from ballast.core.external_load import ExternalLoad
 from ballast.pipeline.schemas import LOAD_MODEL
 from ballast.ports.cluster import Offsets
+from ballast.sandbox.ports import free_ports
 from ballast.wiring.loads import HistoryPolicy, loads_from_history
 
 pytestmark = pytest.mark.prometheus
@@ -139,14 +140,14 @@ def scraping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scraping]:
         ]
         config = {"global": {"scrape_interval": "1s"}, "scrape_configs": jobs}
         (folder / "prometheus.yaml").write_text(yaml.safe_dump(config))
-        port = free_port()
+        (port,) = free_ports(1)
         output = stack.enter_context((folder / "log").open("wb"))
         process = subprocess.Popen(
             leashed(program, f"--config.file={folder}/prometheus.yaml", f"--storage.tsdb.path={folder}/data",
                     f"--web.listen-address=127.0.0.1:{port}"),
             stdout=output, stderr=output,
         )  # fmt: skip
-        stack.callback(process.wait, 20)
+        stack.callback(process.wait, 90)
         stack.callback(process.terminate)
         yield Scraping(f"http://127.0.0.1:{port}", process, jmx)
 
@@ -197,6 +198,18 @@ def policy_of(family: str, scraping: Scraping) -> PrometheusPolicy:
     return PrometheusPolicy(url=scraping.url, names="strimzi-reporter", selector=selector, window_s=WINDOW_S)
 
 
+def is_near(load: ExternalLoad) -> bool:
+    """Whether every figure of every broker is what the brokers' pages say."""
+    wanted = {b: (read, PRODUCED_PER_S, REQUESTS_PER_S, CPU) for b, read in READ_PER_S.items()}
+    found = {b: (f.bytes_out, f.bytes_in, f.requests, f.cpu) for b, f in load.brokers.items()}
+    topics = {(b, "clicks"): read for b, read in READ_PER_S.items()}
+    return (
+        found.keys() == wanted.keys()
+        and all(found[b] == pytest.approx(wanted[b], rel=NEAR) for b in wanted)
+        and load.topic_bytes_out == pytest.approx(topics, rel=NEAR)
+    )
+
+
 @pytest.mark.parametrize("family", ["jmx", "strimzi-reporter"])
 def test_what_consumers_read_reaches_the_plan(family: str, scraping: Scraping, tmp_path: Path) -> None:
     """Both families of names: broker figures and each partition's share, through the tables to the planner's loads."""
@@ -205,7 +218,9 @@ def test_what_consumers_read_reaches_the_plan(family: str, scraping: Scraping, t
     seen: list[ExternalLoad] = []
 
     def external(state: ClusterState) -> ExternalLoad:
-        seen.append(PrometheusLoad(policy)(state))
+        # A scrape that comes late on a busy machine bends a rate, for as long as it is in the window.
+        load = PrometheusLoad(policy)
+        until(lambda: seen.append(load(state)) or is_near(seen[-1]), "rates as they are", story=lambda: str(seen[-1]))  # type: ignore[func-returns-value]
         return seen[-1]
 
     world_, store = world(), str(tmp_path)
@@ -213,13 +228,6 @@ def test_what_consumers_read_reaches_the_plan(family: str, scraping: Scraping, t
         for log in world_.logs.values():
             log.append(120)
         assert record(world_, store, minute, external).missing == ()
-    for broker, figures in seen[-1].brokers.items():
-        assert figures.bytes_out == pytest.approx(READ_PER_S[broker], rel=NEAR)
-        assert figures.bytes_in == pytest.approx(PRODUCED_PER_S, rel=NEAR)
-        assert figures.requests == pytest.approx(REQUESTS_PER_S, rel=NEAR)
-        assert figures.cpu == pytest.approx(CPU, rel=NEAR)
-    assert sorted(seen[-1].brokers) == sorted(READ_PER_S)
-
     hours = load_rows([DeltaTable(table_url(store, "samples_minute")).to_pyarrow_table()])
     model = pa.Table.from_pylist(model_rows([hours]), schema=arrow_schema(LOAD_MODEL.columns))
     consumed = dict(zip(model["partition"].to_pylist(), model["bytes_out_mean"].to_pylist(), strict=True))
@@ -242,7 +250,8 @@ def test_what_consumers_read_reaches_the_plan(family: str, scraping: Scraping, t
 def test_a_prometheus_that_is_away_leaves_a_gap_and_costs_no_sample(tmp_path: Path) -> None:
     """The minute is there, what consumers read is unknown in it and not zero, and the report says why."""
     world_, store = world(), str(tmp_path)
-    away = PrometheusLoad(PrometheusPolicy(url=f"http://127.0.0.1:{free_port()}", timeout_s=2))
+    (port,) = free_ports(1)
+    away = PrometheusLoad(PrometheusPolicy(url=f"http://127.0.0.1:{port}", timeout_s=2))
     report = record(world_, store, 0, away)
     assert report.recorded
     assert "did not answer" in report.missing[0]

@@ -87,6 +87,38 @@ def test_a_take_over_gives_the_lock_to_the_one_who_asked(world: SimWorld, clock:
     assert "Took the lock" in keep_lock(second, holder("second"))
 
 
+def test_nothing_is_begun_while_the_lock_is_given_up(
+    world: SimWorld, clock: SimClock, store: JournalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The work loop runs beside the one that reads letters and the one that keeps the lock: neither leaves it a moment."""
+    scene = daemon(world, clock, store)
+    keep_lock(scene, holder())
+    bounce(world, 1)
+    observe(scene)
+    ask(scene, "take-over")
+    assert scene.hands is not None
+    beside: list[str] = []
+    monkeypatch.setattr(scene.hands, "stop", lambda *, drain_s: beside.append(check_leaders(scene)))  # noqa: ARG005
+    answer_requests(scene, Inbox())
+    assert "Gave the lock up for Ada" in keep_lock(scene, holder())
+    assert ["The lock is being given up for Ada." in sentence for sentence in beside] == [True, False]
+    assert "Another process holds the cluster's lock." in beside[1]
+    assert not_led(world, 1) == 4
+
+
+def test_a_letter_that_nobody_waits_for_any_more_moves_nobody(
+    world: SimWorld, clock: SimClock, store: JournalStore
+) -> None:
+    """Whoever wrote it was killed or gave up long ago: the daemon keeps the lock and says so."""
+    scene = daemon(world, clock, store)
+    ask(scene, "take-over", wait_s=30)
+    clock.sleep(3600)
+    keep_lock(scene, holder())
+    answer_requests(scene, Inbox())
+    assert answers(scene) == ["Refused: That is too late: whoever asked for the lock waits for it no more."]
+    assert "Holds the lock" in keep_lock(scene, holder())
+
+
 def test_the_one_that_carries_a_run_out_does_not_answer_for_the_daemon(
     world: SimWorld, clock: SimClock, store: JournalStore
 ) -> None:
@@ -200,13 +232,13 @@ def test_cancelling_one_run_does_not_hit_another(
     """A person who saw run-1 and asked too late does not stop the run that followed it."""
     scene = daemon(world, clock, store)
     hands = scene.hands
-    asked: list[bool] = []
+    asked: list[tuple[str, bool]] = []
     assert hands is not None
     now = RunView(id="run-2", intent="level", phase="running", started_at_ms=clock.now_ms())
     monkeypatch.setattr(hands, "current", lambda: now)
 
-    def cancel(*, rollback: bool) -> bool:
-        asked.append(rollback)
+    def cancel(run_id: str, *, rollback: bool) -> bool:
+        asked.append((run_id, rollback))
         return True
 
     monkeypatch.setattr(hands, "cancel", cancel)
@@ -215,7 +247,7 @@ def test_cancelling_one_run_does_not_hit_another(
     assert asked == []
     assert answer(scene, replace(late, kind="rollback", body={"run": "run-2"})).startswith("Ada cancelled run run-2")
     assert answer(scene, replace(late, body={})) == "Ada cancelled run run-2."
-    assert asked == [True, False]
+    assert asked == [("run-2", True), ("run-2", False)]
 
 
 @pytest.mark.parametrize(("api", "one"), [(frozenset(), True), (frozenset({"reassign"}), False)])

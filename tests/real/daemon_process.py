@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from typing import Any
 import yaml
 from tests import waiting
 from tests.leash import leashed
+from tests.waiting import whole_lines
 
 from ballast.sandbox.ports import free_ports
 
@@ -39,6 +41,19 @@ IMPATIENT: dict[str, Any] = {
 """A test has no five minutes: the same decisions at shorter intervals."""
 
 
+ANSWERS_WITHIN_S = 30.0
+"""A page of the loopback; whoever is gone refuses at once."""
+ENDS_WITHIN_S = 90.0
+
+
+class Series(dict[str, float]):
+    """Series to value.  One that is not there, or on a page that nobody answered for, equals and exceeds nothing."""
+
+    def __missing__(self, name: str) -> float:
+        """Not a number."""
+        return math.nan
+
+
 @dataclass
 class Daemon:
     """One process."""
@@ -53,7 +68,7 @@ class Daemon:
     def get(self, path: str) -> tuple[int, str]:
         """Status and body; 0 while nobody answers."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=ANSWERS_WITHIN_S) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as refusal:
             return refusal.code, refusal.read().decode()
@@ -72,11 +87,11 @@ class Daemon:
         return str(self.status.get("role", ""))
 
     @property
-    def metrics(self) -> dict[str, float]:
+    def metrics(self) -> Series:
         """Series to value; empty while nobody answers."""
         code, text = self.get("/metrics")
         lines = [line for line in text.splitlines() if line and not line.startswith("#")] if code == 200 else []
-        return {series: float(value) for series, _, value in (line.rpartition(" ") for line in lines)}
+        return Series({series: float(value) for series, _, value in (line.rpartition(" ") for line in lines)})
 
     @property
     def handles(self) -> int:
@@ -103,13 +118,13 @@ class Daemon:
 
     def messages(self) -> list[str]:
         """The sentences of its log."""
-        lines = self.log.read_text().splitlines()
+        lines = whole_lines(self.log)
         return [str(json.loads(line)["message"]) for line in lines if line.startswith("{")]
 
     def kill(self) -> None:
         """``kill -9``."""
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(10)
+        self.process.wait(ENDS_WITHIN_S)
 
     def reconfigure(self, **sections: Mapping[str, Any]) -> None:
         """Change sections of its settings file in one step, as a person or a ConfigMap does while it runs."""
@@ -123,7 +138,7 @@ class Daemon:
     def stop(self) -> int:
         """SIGTERM; the exit code."""
         self.process.terminate()
-        return self.process.wait(30)
+        return self.process.wait(ENDS_WITHIN_S)
 
 
 def start(

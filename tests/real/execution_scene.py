@@ -149,6 +149,10 @@ class Scene:
             finally:
                 journal.close()
 
+    def rests(self) -> bool:
+        """Whether every run has ended and nobody holds the lock: keepers in the background have nothing left to do."""
+        return all(r.ended for r in self.runs().values()) and self.holder() is None
+
     def change(self, change: ConfigChange) -> None:
         """Change a setting as a person would, and wait until it can be read: a broker hears of it a moment later."""
         outcomes = self.cluster.alter_configs([change])

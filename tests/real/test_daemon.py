@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.real.daemon_process import Daemon, start, until
+from tests.waiting import becomes
 
 from ballast.core.leadership import imbalance
 from ballast.sandbox import Sandbox
@@ -20,7 +21,8 @@ from ballast.wiring.cluster import open_cluster
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
-Start = Callable[..., Daemon]
+LONG_LEASE_S = 600.0
+"""Nobody waits for its end: a lock that changes hands was given up."""
 
 
 @pytest.fixture
@@ -69,19 +71,24 @@ def test_figures_are_those_of_kafkas_own_tools(
     sandbox.kill_broker(1)
     until("the death", lambda: daemon.metrics.get("ballast_brokers_alive") == 2, daemons)
     until("shrunk ISRs", lambda: daemon.metrics["ballast_under_replicated_partitions"] == 12, daemons)
-    metrics = daemon.metrics
-    for flag, metric in (
-        ("--under-replicated-partitions", "ballast_under_replicated_partitions"),
-        ("--under-min-isr-partitions", "ballast_under_min_isr_partitions"),
-        ("--at-min-isr-partitions", "ballast_at_min_isr_partitions"),
-        ("--unavailable-partitions", "ballast_offline_partitions"),
-    ):
-        assert metrics[metric] == len(describe(sandbox, flag)), flag
     lines = describe(sandbox)
-    assert metrics["ballast_partitions"] == len(lines) == 12
-    led_by_2 = sum("\tLeader: 2\t" in line for line in lines)
-    assert metrics['ballast_broker_leaders{broker="2"}'] == led_by_2
-    assert metrics['ballast_leader_imbalance_ratio{broker="1"}'] == 1
+    counted = {
+        metric: len(describe(sandbox, flag))
+        for flag, metric in (
+            ("--under-replicated-partitions", "ballast_under_replicated_partitions"),
+            ("--under-min-isr-partitions", "ballast_under_min_isr_partitions"),
+            ("--at-min-isr-partitions", "ballast_at_min_isr_partitions"),
+            ("--unavailable-partitions", "ballast_offline_partitions"),
+        )
+    }
+    assert len(lines) == 12
+    counted |= {
+        "ballast_partitions": 12,
+        'ballast_broker_leaders{broker="2"}': sum("\tLeader: 2\t" in line for line in lines),
+        'ballast_leader_imbalance_ratio{broker="1"}': 1,
+    }
+    # The daemon may have read a broker that heard of the death later than the one that the tool asked.
+    becomes(lambda: {name: value for name, value in daemon.metrics.items() if name in counted}, counted)
     topics = AdminClient({"bootstrap.servers": sandbox.bootstrap_server}).list_topics(timeout=30).topics
     assert set(topics) == {"orders"}, "observe mode made a topic"
     assert daemon.stop() == 0
@@ -94,17 +101,20 @@ def test_two_replicas_survive_a_kill_and_keep_leaders_home(
     sandbox = own_cluster()
     orders(sandbox)
     settings = {"mode": "auto"}
-    daemons += [start(name, tmp_path, sandbox.bootstrap_server, settings) for name in ("pod-0", "pod-1")]
-    until("one leader", lambda: sorted(d.role for d in daemons) == ["leader", "standby"], daemons)
+    first = start("pod-0", tmp_path, sandbox.bootstrap_server, settings)
+    daemons.append(first)
+    until("a leader", lambda: first.role == "leader", daemons)
+    second = start("pod-1", tmp_path, sandbox.bootstrap_server, settings | {"journal": {"lease_s": LONG_LEASE_S}})
+    daemons.append(second)
+    until("a standby", lambda: second.role == "standby", daemons)
     until("both ready", lambda: [d.get("/readyz")[0] for d in daemons] == [200, 200], daemons)
-    first = next(d for d in daemons if d.role == "leader")
-    second = next(d for d in daemons if d is not first)
     first.kill()
     killed_s = time.monotonic()
-    until("the take-over", lambda: second.role == "leader", [second], 60)
+    until("the take-over", lambda: second.role == "leader", [second])
     took_s = time.monotonic() - killed_s
-    assert took_s < 20, f"the take-over took {took_s:.0f} s with a lease of 5 s"
-    assert second.metrics["ballast_lock_held"] == 1
+    # Seven seconds on a quiet machine; whoever waited for the brokers to give up a dead writer would wait for a minute.
+    assert took_s < 45, f"the take-over took {took_s:.0f} s with a lease of 5 s"
+    until("the lock", lambda: second.metrics["ballast_lock_held"] == 1, [second])
     sandbox.stop_broker(1)
     until("the loss", lambda: second.metrics.get("ballast_brokers_alive") == 2, [second])
     sandbox.start_broker(1)
@@ -122,16 +132,15 @@ def test_two_replicas_survive_a_kill_and_keep_leaders_home(
         assert status["throttle_debts"] == 0
         until(
             "the page's figures",
-            lambda: all(b["imbalance"] == 0 for b in second.status["cluster"]["brokers"]),
+            lambda: {b["imbalance"] for b in (second.status.get("cluster") or {}).get("brokers", ())} == {0},
             [second],
         )
     third = start("pod-2", tmp_path, sandbox.bootstrap_server, settings)
     daemons.append(third)
     until("a standby", lambda: third.role == "standby", [second, third])
     assert second.stop() == 0
-    stopped_s = time.monotonic()
-    until("the hand-over", lambda: third.role == "leader", [third], 30)
-    assert time.monotonic() - stopped_s < 5, "a lock that was released is taken at once"
+    # A lock that was released is taken at once: its lease is far from over.
+    until("the hand-over", lambda: third.role == "leader", [third], LONG_LEASE_S / 5)
     assert third.stop() == 0
     assert not [m for m in third.messages() if m.startswith("A bug")]
 
@@ -156,15 +165,13 @@ def test_a_new_broker_is_filled_under_load_and_no_throttle_is_left(
     def filled() -> bool:
         producer.produce("orders", b"y" * 1_000)
         producer.poll(0)
-        held = daemon.metrics.get('ballast_broker_replicas{broker="4"}', 0)
-        return (
-            held >= 8 and daemon.metrics["ballast_run_active"] == 0 and daemon.metrics["ballast_moving_partitions"] == 0
-        )
+        metrics = daemon.metrics
+        held = metrics['ballast_broker_replicas{broker="4"}']
+        return held >= 8 and metrics["ballast_run_active"] == metrics["ballast_moving_partitions"] == 0
 
     until("a filled broker", filled, daemons, 240)
     assert producer.flush(60) == 0
-    until("no throttle", lambda: daemon.metrics["ballast_throttled_topics"] == 0, daemons, 60)
-    assert daemon.metrics["ballast_throttled_brokers"] == 0
-    assert daemon.metrics["ballast_throttle_debts"] == 0
-    assert daemon.status["throttle_debts"] == 0
+    left = [f"ballast_{name}" for name in ("throttled_topics", "throttled_brokers", "throttle_debts")]
+    until("no throttle", lambda: {daemon.metrics[name] for name in left} == {0}, daemons)
+    until("no debt on the page", lambda: daemon.status.get("throttle_debts") == 0, daemons)
     assert daemon.stop() == 0

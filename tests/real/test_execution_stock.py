@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from tests.real.execution_scene import RATES, Scene, scene
+from tests.real.execution_scene import LISTS, RATES, Scene, scene
 from tests.real.stock_tool import Answer, stock_reassign
-from tests.waiting import until
+from tests.waiting import becomes, until
 
 from ballast.core.cluster import TopicPartition
 from ballast.ports.cluster import ConfigChange, ConfigResource
@@ -36,7 +36,7 @@ def moves_file(at: Scene, topic: str, wanted: Mapping[int, tuple[int, ...]]) -> 
 def ours(at: Scene, *arguments: str) -> Answer:
     """``ballast reassign``."""
     process = at.ballast("reassign", *arguments)
-    out, story = process.communicate(timeout=180)
+    out, story = process.communicate(timeout=240)
     assert process.returncode in {0, 1}, story
     return Answer(process.returncode, out)
 
@@ -60,7 +60,8 @@ def test_execute_returns_at_once_and_cleans_up_by_itself(at: Scene) -> None:
     assert f"Successfully started partition reassignment for {topic}-0" in answer.out
     assert "The inter-broker throttle limit was set to 1000000 B/s" in answer.out
     until(lambda: at.replicas(TopicPartition(topic, 0)) == (3, 2))
-    until(lambda: at.throttles(topic) == before)
+    becomes(lambda: at.throttles(topic), before)
+    until(at.rests, "the keeper to let go")
     at.change(ConfigChange(theirs.resource, theirs.key, "delete"))
     done = stock(at, "--verify", "--reassignment-json-file", path, "--preserve-throttles")
     assert done == ours(at, "--verify", "--reassignment-json-file", path, "--preserve-throttles")
@@ -73,14 +74,14 @@ def test_verify_finishes_what_the_stock_tool_started(at: Scene) -> None:
     at.topic(topic, {0: (1, 2)}, mib=20)
     path = moves_file(at, topic, {0: (3, 2)})
     assert stock(at, "--execute", "--reassignment-json-file", path, "--throttle", "1000000").code == 0
-    assert at.throttles(topic)
+    until(lambda: at.throttles(topic))
     assert "is still in progress" in ours(at, "--verify", "--reassignment-json-file", path).out
     until(lambda: at.replicas(TopicPartition(topic, 0)) == (3, 2))
     assert at.throttles(topic), "the stock tool leaves its throttle behind"
     answer = ours(at, "--verify", "--reassignment-json-file", path)
     assert answer.code == 0
     assert "Clearing broker-level throttles on brokers 1,2,3" in answer.out
-    assert at.throttles(topic) == {}
+    becomes(lambda: at.throttles(topic), {})
 
 
 def test_cancel_of_a_stock_move_puts_it_back(at: Scene) -> None:
@@ -96,7 +97,7 @@ def test_cancel_of_a_stock_move_puts_it_back(at: Scene) -> None:
     assert answer.code == 0
     assert f"Successfully cancelled partition reassignment for: {topic}-0" in answer.out
     until(lambda: sorted(at.replicas(TopicPartition(topic, 0))) == [1, 2])
-    assert at.throttles(topic) == {}
+    becomes(lambda: at.throttles(topic), {})
     assert "None of the specified partition reassignments are active." in (
         ours(at, "--cancel", "--reassignment-json-file", path).out
     )
@@ -113,7 +114,7 @@ def test_existing_moves_stop_execute_with_the_stock_words(at: Scene) -> None:
     assert ours(at, "--execute", "--reassignment-json-file", first) == theirs
     answer = ours(at, "--cancel", "--reassignment-json-file", first)
     assert answer.code == 0
-    assert at.throttles(topic) == {}
+    becomes(lambda: at.throttles(topic), {})
 
 
 def test_additional_moves_are_followed_by_one_keeper(at: Scene) -> None:
@@ -137,7 +138,7 @@ def test_additional_moves_are_followed_by_one_keeper(at: Scene) -> None:
         return at.replicas(TopicPartition(first, 0)) == (3, 2) and at.replicas(TopicPartition(second, 0)) == (2, 3)
 
     until(arrived_in_a_hurry, every_s=1.0)
-    until(lambda: all(r.ended for r in at.runs().values()))
+    until(at.rests, "the keeper to let go")
     assert {r.status.value for r in list(at.runs().values())[-2:]} == {"done"}
     at.cluster.alter_configs([ConfigChange(broker, key, "delete") for broker, key in rates])
     until(lambda: at.throttles(first) == at.throttles(second) == {})
@@ -153,7 +154,7 @@ def test_our_own_move_is_cancelled_while_its_keeper_follows_it(at: Scene) -> Non
     assert answer.code == 0, answer.out
     assert f"Successfully cancelled partition reassignment for: {topic}-0" in answer.out
     until(lambda: at.replicas(TopicPartition(topic, 0)) == (1, 2))
-    assert at.throttles(topic) == {}
+    becomes(lambda: at.throttles(topic), {})
 
 
 def test_clean_takes_what_the_stock_tool_left_and_nothing_else(at: Scene) -> None:
@@ -166,6 +167,9 @@ def test_clean_takes_what_the_stock_tool_left_and_nothing_else(at: Scene) -> Non
     grown = moves_file(at, "stockstale2", {0: (1, 2)})
     at.topic("stockstale2", {0: (1,)}, mib=6)
     assert stock(at, "--execute", "--reassignment-json-file", grown, "--throttle", "50000").code == 0
+    rates = {f"broker {b} {key}" for b in "12" for key in RATES}
+    lists = {f"topic stockstale2 {key}" for key in LISTS}
+    until(lambda: at.throttles("stockstale2").keys() >= rates | lists, "the stock tool's throttle")
     standing = at.throttles("stockstale2")
     assert json.loads(at.finish("throttles", "--clean", "--yes", "--output", "json"))["removed"] == []
     assert at.throttles("stockstale2") == standing
@@ -187,6 +191,6 @@ def test_clean_takes_what_the_stock_tool_left_and_nothing_else(at: Scene) -> Non
     assert "no replica of stockstale2 is moving" in why["stockstale2", "leader.replication.throttled.replicas"]
     out = json.loads(at.finish("throttles", "--clean", "--yes", "--output", "json"))
     assert {"stockstale2", "stockempty", "1", "2"} <= {r["name"] for r in out["removed"]}
-    assert not [k for k in at.throttles("stockempty") if k.startswith("topic")]
-    assert at.throttles("stockstale2") == {"broker 3 leader.replication.throttled.rate": "66666666"}
+    becomes(lambda: [k for k in at.throttles("stockempty") if k.startswith("topic")], [])
+    becomes(lambda: at.throttles("stockstale2"), {"broker 3 leader.replication.throttled.rate": "66666666"})
     at.change(ConfigChange(theirs.resource, theirs.key, "delete"))

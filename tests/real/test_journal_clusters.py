@@ -25,6 +25,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from tests.leash import leashed
+from tests.waiting import becomes
 
 from ballast.adapters.clock import SystemClock
 from ballast.adapters.journal_log import TopicLog
@@ -157,7 +158,7 @@ def test_a_fence_that_nobody_used_is_not_a_lost_lock(kraft: Sandbox) -> None:
         with pytest.raises(ck.KafkaException):
             stranger.commit_transaction(60)
         journal.append([Record("b", {"n": 3})])
-        assert {r.key: r.value for r in reader.read()} == {"a": {"n": 2}, "b": {"n": 3}}
+        becomes(lambda: {r.key: r.value for r in reader.read()}, {"a": {"n": 2}, "b": {"n": 3}})
     finally:
         journal.close()
         reader.close()
@@ -176,7 +177,8 @@ def test_what_a_killed_writer_had_open_is_nobodys(kraft: Sandbox) -> None:
         producer.begin_transaction()
         producer.produce(topic, key=b"record/a", value=b"half", partition=0)
         producer.flush(10)
-        assert [r.value for r in next_one.read()] == [{"n": 1}], "an open transaction hides itself and nothing else"
+        # An open transaction hides itself and nothing else.
+        becomes(lambda: [r.value for r in next_one.read()], [{"n": 1}])
         next_one.acquire(holder("next"), wait_s=60)
         next_one.append([Record("b", {"n": 2})])
         assert {r.key: r.value for r in next_one.read()} == {"a": {"n": 1}, "b": {"n": 2}}
@@ -215,7 +217,7 @@ def test_two_candidates_at_once_end_with_one_holder(kraft: Sandbox) -> None:
             except Fenced:
                 pass
         assert len(writers) == 1, "exactly one of them can write"
-        assert [r.value for r in dead.read()] == [{"is": writers[0]}]
+        becomes(lambda: [r.value for r in dead.read()], [{"is": writers[0]}])
     finally:
         for journal in handles:
             journal.close()
@@ -322,7 +324,7 @@ def test_without_write_on_the_topic_the_missing_right_is_told(secured: Callable[
         owner.acquire(holder("admin"), wait_s=30)
         owner.append([Record("a", {"n": 1})])
         owner.release()
-        assert [r.key for r in reader.read()] == ["a"]
+        becomes(lambda: [r.key for r in reader.read()], ["a"])
         for _ in range(2):
             with pytest.raises(AuthorizationFailed, match=r"commit to __ballast_journal.*opic authorization failed"):
                 reader.acquire(holder("alice"), wait_s=30)

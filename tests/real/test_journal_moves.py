@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.real.execution_scene import Scene, events, scene
-from tests.waiting import until
+from tests.waiting import becomes, until
 
 from ballast.adapters.journal_topic import JOURNAL_CONFIGS, REQUESTS_CONFIGS, TopicJournal
 from ballast.core.cluster import TopicPartition
@@ -56,11 +56,11 @@ def test_a_run_strengthens_the_journal_first_and_moves_it_last(at: Scene) -> Non
     at.topic(topic, {0: (1, 2), 1: (2, 1)}, mib=4)
     at.finish("apply", str(at.plan(topic, {0: (3, 2), 1: (3, 2)})), "--yes", "--throttle", "2MB")
     for name in (JOURNAL, REQUESTS):
+        until(lambda name=name: len(set(at.replicas(name))) == 3)  # type: ignore[misc]
         replicas = at.replicas(name)
         assert replicas[0] == 5
-        assert len(set(replicas)) == 3
-        assert at.in_sync(name) == set(replicas)
-        assert min_isr(at, name) == "2"
+        becomes(lambda name=name: at.in_sync(name), set(replicas))  # type: ignore[misc]
+        becomes(lambda name=name: min_isr(at, name), "2")  # type: ignore[misc]
 
     state = at.cluster.snapshot()
     away = tuple(b for b in (1, 2, 3, 4) if b not in at.replicas(JOURNAL))[:1] + at.replicas(JOURNAL)[1:]
@@ -72,8 +72,8 @@ def test_a_run_strengthens_the_journal_first_and_moves_it_last(at: Scene) -> Non
     steps = [(e["topic"], e["from"]) for e in events(out) if e["event"] == "move"]
     arrived = [i for i, (name, before) in enumerate(steps) if name == topic and before == "moving"]
     assert steps.index((JOURNAL_TOPIC, "throttled")) > max(arrived), "it is submitted when the others are there"
-    assert at.replicas(JOURNAL) == away
-    assert at.throttles(JOURNAL_TOPIC) == at.throttles(topic) == {}
+    becomes(lambda: at.replicas(JOURNAL), away)
+    becomes(lambda: (at.throttles(JOURNAL_TOPIC), at.throttles(topic)), ({}, {}))
     assert any(r.intent == "test last" and r.status.value == "done" for r in at.runs().values())
 
 
@@ -102,8 +102,7 @@ def test_brokers_that_held_the_journal_are_evacuated_with_a_file(at: Scene, five
         own = f"file:{at.folder / 'journal'}"
         at.finish("apply", str(path), "--yes", "--journal", own)
         for name in (JOURNAL, REQUESTS):
-            assert len(at.in_sync(name)) == 3
-            assert at.in_sync(name).isdisjoint(gone)
+            becomes(lambda name=name: (len(at.in_sync(name)), at.in_sync(name) & set(gone)), (3, set()))  # type: ignore[misc]
         whole = TopicJournal({"bootstrap.servers": five.bootstrap_server})
         whole.acquire(this_process("a test"), wait_s=60)
         assert any(r.key.startswith("run/") for r in whole.read()), "what the journal said before is still there"

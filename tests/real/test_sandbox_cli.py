@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.waiting import eventually
+from tests.waiting import PATIENCE_S, eventually
 
 pytestmark = pytest.mark.kafka
 
@@ -80,7 +80,7 @@ def test_a_persons_session(home: dict[str, str]) -> None:
             p.pid for p in psutil.process_iter(["cmdline"]) if any(str(folder) in w for w in p.info["cmdline"] or [])
         ]
 
-    assert eventually(lambda: not left(), within_s=10), left()
+    assert eventually(lambda: not left(), within_s=PATIENCE_S), left()
     assert "none was running" in ballast(home, "sandbox", "down").stderr
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from tests.waiting import PATIENCE_S, becomes
 
 from ballast.cli.topics import topics as group
 from ballast.core.java_random import JavaRandom
@@ -38,7 +39,7 @@ def shown(result: subprocess.CompletedProcess[str]) -> Assignment:
 
 def placed(sandbox: Sandbox, topic: str, count: int) -> Assignment:
     """What the cluster made of it, once it has ``count`` partitions."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE_S
     with open_cluster(bootstrap_server=sandbox.bootstrap_server) as opened:
         while True:
             state = opened.cluster.snapshot(log_dirs=False, configs=False)
@@ -57,8 +58,13 @@ def test_create_places_as_shown_and_a_seed_repeats_it(kraft: Sandbox) -> None:
     assert shown(topics(kraft, *asked, "--config", "retention.ms=60000")) == foretold
     assert placed(kraft, "made", 7) == foretold
     with open_cluster(bootstrap_server=kraft.bootstrap_server) as opened:
-        state = opened.cluster.snapshot(log_dirs=False)
-        assert state.topics[state.topic_index["made"]].configs["retention.ms"].value == "60000"
+
+        def retention() -> str | None:
+            state = opened.cluster.snapshot(log_dirs=False)
+            found = state.topics[state.topic_index["made"]].configs.get("retention.ms")
+            return found.value if found is not None else None
+
+        becomes(retention, "60000")
     again = topics(kraft, *asked)
     assert again.returncode == 2
     assert "Topic made exists." in again.stderr

@@ -119,6 +119,7 @@ def slow_batch_of_somebody(old: OpenCluster, keeper: ZooKeeper, kazoo: KazooClie
     outcomes = old.cluster.alter_configs([lists, ConfigChange(broker, rate, "set", "1000")])
     assert all(o.ok for o in outcomes.values())
     theirs = body([{"topic": name.topic, "partition": 0, "replicas": [1, 3]}])
+    until(lambda: kazoo.exists(REASSIGN) is None, "the batch before is gone")
     kazoo.create(REASSIGN, theirs)
     return theirs, ConfigChange(broker, rate, "delete")
 

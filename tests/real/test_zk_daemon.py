@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import Producer
 from kazoo.client import KazooClient
 from tests.real.daemon_process import start, until
+from tests.waiting import becomes
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.throttles import LISTS, RATES
@@ -29,6 +30,7 @@ PARTITIONS = 24
 """Far more than the replicas of the journal's and Kafka's own topics, which lie on both brokers and count as well."""
 NAMES = [TopicPartition(TOPIC, p) for p in range(PARTITIONS)]
 AT_ONCE = 4
+ZNODES = ("/admin/reassign_partitions", "/admin/ballast_writer")
 PATIENCE_S = 300
 """Far beyond what it takes on a quiet machine, since a busy one is no defect."""
 SETTINGS: dict[str, Any] = {
@@ -131,24 +133,25 @@ def test_the_daemon_levels_a_cluster_before_2_4_one_batch_at_a_time(
                 return at_rest and (status.get("level") or {}).get("verdict") == "level"
 
             until("a level cluster", settled, [daemon], PATIENCE_S)
-            arrived = {n.partition for n, state in cluster.partitions(NAMES).items() if state.replicas == (2,)}
-            assert AT_ONCE < len(arrived) < PARTITIONS - AT_ONCE, arrived
+
+            def arrived() -> set[int]:
+                return {n.partition for n, state in cluster.partitions(NAMES).items() if state.replicas == (2,)}
+
+            assert AT_ONCE < len(arrived()) < PARTITIONS - AT_ONCE, arrived()
             batches = submitted(daemon.messages())
             assert len(batches) > 1, batches
             assert all(len(batch) <= AT_ONCE for batch in batches), batches
-            assert arrived <= set.union(*batches), batches
+            assert arrived() <= set.union(*batches), batches
             # ZooKeeper tells that something changed, not what: on a busy machine a short batch may go unseen.
             assert all(any(here <= batch for batch in batches) for here in znode.seen), znode.seen
-            assert throttled(cluster) == {}
-            assert not znode.stands("/admin/reassign_partitions")
-            assert not znode.stands("/admin/ballast_writer")
+            becomes(lambda: throttled(cluster), {})
+            becomes(lambda: [path for path in ZNODES if znode.stands(path)], [])
 
             def outcomes() -> set[str]:
                 return {run["outcome"] for run in json.loads(daemon.get("/api/v1/history")[1])["runs"]}
 
             # The history is read from the journal, a tick after the run has ended.
-            until("the history", outcomes, [daemon], PATIENCE_S)
-            assert outcomes() == {"done"}
+            assert until("the history", outcomes, [daemon], PATIENCE_S) == {"done"}
             assert daemon.stop() == 0
             assert not [m for m in daemon.messages() if m.startswith("A bug")]
         finally:

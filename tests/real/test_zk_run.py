@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 from confluent_kafka import Producer
-from tests.waiting import until
+from tests.waiting import becomes, until
 
 from ballast.adapters.clock import SystemClock
 from ballast.core.cluster import TopicPartition
@@ -92,9 +92,10 @@ def test_a_killed_run_is_finished_by_the_next_process(zk23: Sandbox) -> None:
         assert (result.status, result.verified, result.elections_held) == ("done", 4, 1), result.endings
         assert {s.replicas for s in cluster.partitions(names).values()} == {(3, 2)}
         assert cluster.partitions(names)[names[0]].leader == 3
-        broker = ConfigResource("broker", "3")
-        rates = {k: v.value for k, v in cluster.configs([broker])[broker].items() if k in RATES}
-        assert rates == {RATES[0]: "77777777"}
-        topic = ConfigResource("topic", names[0].topic)
-        assert not [k for k in cluster.configs([topic])[topic] if "throttled" in k]
+        broker, topic = ConfigResource("broker", "3"), ConfigResource("topic", names[0].topic)
+        becomes(
+            lambda: {k: v.value for k, v in cluster.configs([broker])[broker].items() if k in RATES},
+            {RATES[0]: "77777777"},
+        )
+        becomes(lambda: [k for k in cluster.configs([topic])[topic] if "throttled" in k], [])
         cluster.alter_configs([ConfigChange(broker, RATES[0], "delete")])

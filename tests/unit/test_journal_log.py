@@ -199,16 +199,48 @@ def test_a_client_that_lost_sight_of_the_topic_is_replaced(monkeypatch: pytest.M
             raise lost
         return topic.stable
 
-    monkeypatch.setattr(log, "_readable_end", lambda *, whole: log._patiently(lambda: end_seen_by(3)))  # noqa: ARG005
+    monkeypatch.setattr(log, "_readable_end", lambda *, whole: log._patiently(lambda _: end_seen_by(3)))  # noqa: ARG005
     assert log.keys() == ["a1"]
     topic.commit("b1")
     never = 10_000
-    monkeypatch.setattr(log, "_readable_end", lambda *, whole: log._patiently(lambda: end_seen_by(never)))  # noqa: ARG005
+    monkeypatch.setattr(log, "_readable_end", lambda *, whole: log._patiently(lambda _: end_seen_by(never)))  # noqa: ARG005
     with pytest.raises(Unavailable, match="could not read t"):
         log.keys()
     made = len(topic.begun_at)
     monkeypatch.setattr(log, "_readable_end", lambda *, whole: end_seen_by(made + 1))  # noqa: ARG005
     assert log.keys() == ["b1"]
+
+
+def test_a_question_to_a_leader_that_has_left_is_asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would wait for all the time there is: the first try has little, each next one more, and new clients."""
+    monkeypatch.setattr(journal_log, "RENEW_S", 0.0)
+    topic, given = Topic(), list[float]()
+    log = Log(topic, timeout_s=30)
+
+    def ask(try_s: float) -> str:
+        log._opened()
+        given.append(try_s)
+        if len(given) < 3:
+            raise ck.KafkaException(ck.KafkaError(ck.KafkaError._TIMED_OUT))
+        return "answer"
+
+    assert log._patiently(ask) == "answer"
+    assert given == [3.0, 6.0, 12.0]
+    assert len(topic.begun_at) == 3
+
+
+def test_no_try_is_given_more_than_what_is_left() -> None:
+    """The whole wait is the one that the caller gave, and it ends with what the client said last."""
+    log, given = Log(Topic(), timeout_s=0.5), list[float]()
+
+    def ask(try_s: float) -> str:
+        given.append(try_s)
+        raise ck.KafkaException(ck.KafkaError(ck.KafkaError._TIMED_OUT))
+
+    with pytest.raises(ck.KafkaException):
+        log._patiently(ask)
+    assert max(given) <= 0.5
+    assert len(given) > 1
 
 
 @pytest.mark.parametrize(

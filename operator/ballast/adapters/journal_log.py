@@ -37,7 +37,10 @@ SETTLING_S: Final = 2.0
 """How long a reader who is not the writer waits for a commit to become readable."""
 RENEW_S: Final = 3.0
 """A client that gets nowhere for this long is replaced, and again after as long."""
+FIRST_TRY_S: Final = 3.0
+"""How long the first of several tries at a question may take; each next one may take twice as long."""
 
+_LEAST_TRY_S: Final = 0.1
 _FENCED: Final = {
     ck.KafkaError._FENCED,  # noqa: SLF001 — librdkafka's own codes have underscored names
     ck.KafkaError.INVALID_PRODUCER_EPOCH,
@@ -217,16 +220,16 @@ class TopicLog:
                 return stable
             time.sleep(0.01)
 
-    def _high_watermark(self) -> int:
+    def _high_watermark(self, try_s: float) -> int:
         asked = self._admin().list_offsets(
             {self._place: OffsetSpec.latest()},
             isolation_level=ck.IsolationLevel.READ_UNCOMMITTED,
-            request_timeout=self._timeout_s,
+            request_timeout=try_s,
         )
         return int(asked[self._place].result().offset)
 
-    def _last_stable(self) -> int:
-        _, end = self._opened().get_watermark_offsets(self._place, timeout=self._timeout_s, cached=False)
+    def _last_stable(self, try_s: float) -> int:
+        _, end = self._opened().get_watermark_offsets(self._place, timeout=try_s, cached=False)
         return int(end)
 
     def _begin_again(self) -> None:
@@ -246,19 +249,34 @@ class TopicLog:
         if consumer is not None:
             consumer.close()
 
-    def _patiently(self, ask: Callable[[], T]) -> T:
-        """Ask again while brokers have not yet heard of a topic that we know exists, or are electing its leader."""
+    def _patiently(self, ask: Callable[[float], T]) -> T:
+        """Ask again while brokers have not yet heard of a topic that we know exists, or are electing its leader.
+
+        ``ask`` is told how long it may take.  A question to a leader that has just left waits for all the time it is given,
+        though another has led for long (seen with librdkafka 2.16 on 4.3.1): the first try gets little, the next, from new
+        clients, twice as much, so that slow brokers are waited for as well.
+        """
         deadline = time.monotonic() + self._timeout_s
+        try_s = FIRST_TRY_S
         while True:
+            left_s = deadline - time.monotonic()
             try:
-                return ask()
+                return ask(min(try_s, max(left_s, _LEAST_TRY_S)))
             except ck.KafkaException as failure:
                 code = failure.args[0].code()
-                if code not in _PASSING or time.monotonic() > deadline:
+                late = code == ck.KafkaError._TIMED_OUT and not self._is_turned_away()  # noqa: SLF001
+                if not (late or code in _PASSING) or time.monotonic() > deadline:
                     raise
-                if code in _STUCK:
+                if late or code in _STUCK:
                     self._begin_again()
+                try_s = try_s * 2 if late else try_s
             time.sleep(0.25)
+
+    def _is_turned_away(self) -> bool:
+        """Whether brokers have refused our login meanwhile: it comes as an event, and events come with polls."""
+        if self._admin_client is not None:
+            self._admin_client.poll(0)
+        return self._turned_away is not None
 
     def exists(self) -> bool:
         """Whether the topic is there; refuses one that cannot be what we made."""
@@ -283,8 +301,8 @@ class TopicLog:
             self._create(configs)
         resource = ConfigResource(ResourceType.TOPIC, self.topic)
 
-        def describe() -> dict[str, ConfigEntry]:
-            asked = self._admin().describe_configs([resource], request_timeout=self._timeout_s)
+        def describe(try_s: float) -> dict[str, ConfigEntry]:
+            asked = self._admin().describe_configs([resource], request_timeout=try_s)
             entries: dict[str, ConfigEntry] = asked[resource].result()
             return entries
 
@@ -352,9 +370,7 @@ class TopicLog:
             yield
         except ck.KafkaException as failure:
             error = failure.args[0]
-            if error.code() in _NOT_REACHED and self._admin_client is not None:
-                # What brokers said of our login comes as an event, and events come with polls.
-                self._admin_client.poll(0)
+            if error.code() in _NOT_REACHED and self._is_turned_away():
                 error = self._turned_away or error
             raise translate(error, doing) from failure
 

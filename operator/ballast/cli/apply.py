@@ -114,7 +114,10 @@ def fit(plan: Plan, state: ClusterState, on_drift: str) -> Plan:
         say(f"The cluster has changed since the plan was made: {found.explain()}.")
         return replanned(plan, state)
     kept = fitted(plan, found, state)
-    say(f"The cluster has changed: {found.explain()}. {len(kept.moves)} of {len(plan.moves)} moves still hold.")
+    say(
+        f"The cluster has changed: {found.explain()}. "
+        f"Of the plan's {human_many(len(plan.moves), 'move')} {len(kept.moves)} can still be made."
+    )
     return kept
 
 

@@ -91,7 +91,7 @@ def _cancel(
     names = {e.name for e in entries}
     for run in own.driver.open_runs():
         if _open_names(run) <= names:
-            own.driver.ask(Wish.CANCEL)
+            own.driver.ask(Wish.CANCEL, run=run.id)
             own.driver.resume(run)
             note()
     still = {n: r for n, r in own.opened.cluster.reassignments().items() if n in active}

@@ -164,8 +164,9 @@ def _begin(
     if watch.refused and result.status == "left":
         # All or nothing, as the stock tool promises: take back what had begun.
         own.driver.stay()
-        own.driver.ask(Wish.CANCEL)
-        own.resume(own.driver.open_runs()[-1])
+        (*_, begun) = own.driver.open_runs()
+        own.driver.ask(Wish.CANCEL, run=begun.id)
+        own.resume(begun)
     return watch.refused
 
 

@@ -59,7 +59,7 @@ def _ask(opened: OpenCluster, action: str) -> list[str]:
         holder = log.holder()
         if holder is None or KEEPER not in holder.description:
             return []
-        letter = ask_to_let_go(log, this_process(f"{COMMAND} {action}").description)
+        letter = ask_to_let_go(log, this_process(f"{COMMAND} {action}").description, wait_s=WAIT_S)
         say(f"{holder.description} is asked to let go.")
         return [letter] if letter is not None else []
     finally:

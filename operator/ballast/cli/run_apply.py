@@ -87,7 +87,7 @@ def resume_run(own: Hand, run: Run, *, output: str, wish: Wish | None = None) ->
     screen = screen_for(output)
     own.driver.listen(screen)
     if wish is not None:
-        own.driver.ask(wish)
+        own.driver.ask(wish, run=run.id)
     result = carry_out(lambda: own.resume(run), own.driver, screen)
     tell(result, output=output)
     return result.exit_code
@@ -96,6 +96,8 @@ def resume_run(own: Hand, run: Run, *, output: str, wish: Wish | None = None) ->
 def tell(result: RunResult, *, output: str) -> None:
     """How a run ended, and what to do where it did not end well."""
     if output == "json":
+        return
+    if result.status == "not-begun":
         return
     for ending in result.endings[:ENDINGS_SHOWN]:
         say(f"  {ending.subject}: {ending.outcome}{f', {ending.detail}' if ending.detail else ''}")
@@ -110,7 +112,7 @@ def tell(result: RunResult, *, output: str) -> None:
     say(f"Run {result.run_id} {result.status}: {', '.join(counts)}; {figures}.")
     if result.debts:
         say(
-            f"  {len(result.debts)} throttle settings are still to be taken back; the next start of Ballast takes them back."
+            f"  Still to be taken back: {human_many(len(result.debts), 'throttle setting')}. The next start of Ballast does it."
         )
     if result.status == "left":
         say(f"  Go on with: ballast runs resume {result.run_id}   Take it back with: ballast rollback {result.run_id}")

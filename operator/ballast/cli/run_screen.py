@@ -141,7 +141,7 @@ def progress_line(p: Progress) -> str:
     left = f", {human_time(p.left_s)} left" if p.left_s else ""
     otherwise = f", {p.ended_otherwise} ended otherwise" if p.ended_otherwise else ""
     return (
-        f"{p.verified} of {p.moves} moves done, {len(p.in_flight)} in flight{otherwise}; "
+        f"{p.verified} of {human_many(p.moves, 'move')} done, {len(p.in_flight)} in flight{otherwise}; "
         f"{human_bytes(p.bytes_done)} of {human_bytes(p.bytes_total)}{rate}{left}"
     )
 

@@ -53,8 +53,8 @@ class Hands(Protocol):
         """Hold the current run's next moves back, or let them go on."""
         ...
 
-    def cancel(self, *, rollback: bool = False) -> bool:
-        """Take the current run's moves in flight back; False when there is no run."""
+    def cancel(self, run_id: str, *, rollback: bool = False) -> bool:
+        """Take the moves that this run has in flight back; False when there is no run."""
         ...
 
     def stop(self, *, drain_s: float) -> None:

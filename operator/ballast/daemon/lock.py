@@ -84,8 +84,9 @@ def open_moves(scene: Scene, records: Sequence[Record]) -> frozenset[TopicPartit
 
 def _renew(scene: Scene, journal: Journal) -> str:
     if scene.give_way:
-        who, scene.give_way = scene.give_way, ""
+        who = scene.give_way
         _step_down(scene, f"{who} asked to take over.")
+        scene.give_way = ""
         reserved = Reserved(who, scene.clock.now_ms() + int(GIVE_WAY_S * 1000))
         journal.append([Record(GIVE_WAY_KEY, {"for": reserved.who, "until_ms": reserved.until_ms})])
         scene.memory.reserved = reserved
@@ -147,6 +148,8 @@ def _step_down(scene: Scene, why: str) -> None:
         sentence = f"No longer the one that acts: {why}"
         say(log, sentence, level=logging.WARNING)
         scene.herald(News(reason="LostLock", sentence=sentence, warning=True))
+        # Before the run is left: nothing may be begun beside us.
+        scene.set_role(Role.STANDBY)
         if scene.hands is not None:
             scene.hands.stop(drain_s=0.0)
     scene.set_role(Role.STANDBY)

@@ -80,6 +80,8 @@ class Situation:
     pause: Pause | None = None
     run: str | None = None
     """The run in flight."""
+    give_way: str = ""
+    """Whom the lock is being given up for; empty for nobody."""
     others: tuple[Other, ...] = ()
     quiet_reason: str = ""
     """Why the cluster is to be left in peace; empty when it is not."""
@@ -115,6 +117,8 @@ def _objections(kind: ActionKind, mode: Mode, policy: DaemonPolicy, at: Situatio
         yield "standby", "The cluster's lock has not been taken yet."
     elif at.role is not Role.LEADER:
         yield "standby", "Another process holds the cluster's lock."
+    if at.give_way:
+        yield "giving-way", f"The lock is being given up for {at.give_way}."
     if at.pause is not None:
         why = f": {at.pause.reason}" if at.pause.reason else ""
         yield "paused", f"Paused by {at.pause.by} since {_clock(at.pause.since_ms)}{why}."

@@ -14,7 +14,7 @@ from ballast.daemon.logs import say
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import Pause, Role
 from ballast.errors import BallastError, Refused
-from ballast.ports.journal import Record, Request
+from ballast.ports.journal import FORGOTTEN, Record, Request, is_forgotten
 
 log = logging.getLogger("ballast.audit")
 
@@ -92,16 +92,19 @@ def _cancel(scene: Scene, request: Request) -> str:
     run = scene.hands.current() if scene.hands else None
     if run is not None and wanted not in {None, run.id}:
         raise Refused(f"Run {wanted} is not being carried out; run {run.id} is.")
-    if scene.hands is None or run is None or not scene.hands.cancel(rollback=rollback):
+    if scene.hands is None or run is None or not scene.hands.cancel(run.id, rollback=rollback):
         return "Nothing is being carried out."
     return f"{request.by} cancelled run {run.id}" + (" and asked to undo what had arrived." if rollback else ".")
 
 
 def _take_over(scene: Scene, request: Request) -> str:
     """Make room for a person: leave the run to them, give the lock up, and keep every replica from it for a moment."""
+    if is_forgotten(request, scene.clock.now_ms()):
+        raise Refused(f"That is {FORGOTTEN}.")
+    # Before the run is left: the work loop must not begin another one beside us.
+    scene.yield_to(request.by)
     if scene.hands is not None:
         scene.hands.stop(drain_s=0.0)
-    scene.yield_to(request.by)
     return f"The lock is given up for {request.by}; the daemon waits until it is free again."
 
 

@@ -74,7 +74,7 @@ def _sentence(run: Run, flying: list[MoveRun], note: str) -> str:
         return ""
     stalled = [m for m in flying if m.stands]
     if stalled:
-        return f"{len(stalled)} of {len(flying)} moves in flight are stalled: {stalled[0].detail or 'no progress'}"
+        return f"{human_many(len(stalled), 'move')} of {len(flying)} in flight stalled: {stalled[0].detail or 'no progress'}"
     if flying:
         return f"Moving {human_many(len(flying), 'partition')}"
     if run.verdicts:

@@ -140,6 +140,7 @@ class Scene:
             reading_age_s=self.reading_age_s(),
             pause=view.pause,
             run=run.id if run else None,
+            give_way=self.give_way,
             others=view.others,
             quiet_reason=self.quiet_reason(),
             acts=self.memory.acts,

@@ -18,7 +18,8 @@ from typing import Final
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan, Reason
-from ballast.core.throttles import LISTS, Aim, Ledger, Setting, brokers_involved
+from ballast.core.throttles import Aim, Ledger, Setting, brokers_involved
+from ballast.core.wording import human_many
 from ballast.errors import Fenced, Refused, Unavailable
 from ballast.executor.decide import wanted_throttle
 from ballast.executor.endings import summary
@@ -35,7 +36,7 @@ from ballast.executor.events import (
     Silence,
 )
 from ballast.executor.inbound import Gauge
-from ballast.executor.ledger import Throttler, load_ledger, still_owed
+from ballast.executor.ledger import Throttler, load_ledger, merged, still_owed
 from ballast.executor.look import Looker
 from ballast.executor.machine import Asked, Event, Observed, Performed, Unanswered, Wish, needs, step
 from ballast.executor.observation import target
@@ -49,7 +50,7 @@ from ballast.executor.speeds import with_headroom
 from ballast.executor.transitions import Effect, EffectKind
 from ballast.executor.upkeep import keep_replicated
 from ballast.ports.cluster import OK, Cluster, Outcome, Reassignment
-from ballast.ports.journal import Journal, Record
+from ballast.ports.journal import FORGOTTEN, Journal, Record, is_forgotten
 from ballast.ports.time import Clock
 
 REQUESTS_EVERY_S: Final = 2.0
@@ -81,7 +82,7 @@ class Driver:
         self._clock = clock
         self._listener = listener or Silence()
         self._throttler = Throttler(cluster, clock, journal.renew)
-        self._wishes: deque[Wish] = deque()
+        self._wishes: deque[tuple[Wish, str | None]] = deque()
         self._leave = threading.Event()
         self._endures_s = math.inf
         self._gauge: Gauge | None = None
@@ -93,11 +94,15 @@ class Driver:
 
     # --- what others may call, from any thread
 
-    def ask(self, wish: Wish) -> None:
-        """Cancel, roll back, pause or go on; taken up at the next look."""
-        self._wishes.append(wish)
+    def ask(self, wish: Wish, *, run: str | None = None) -> None:
+        """Cancel, roll back, pause or go on; taken up at the next look.
 
-    def unheard(self) -> list[Wish]:
+        ``run`` is whom it is meant for, else the run that is carried out now: one that comes when that has ended is not
+        heard by the next.  Before the first run it is meant for that.
+        """
+        self._wishes.append((wish, run or (self._run.id if self._run is not None else None)))
+
+    def unheard(self) -> list[tuple[Wish, str | None]]:
         """Wishes that no look has taken up, for whoever goes on with the run; they are this driver's no longer."""
         taken = list(self._wishes)
         self._wishes.clear()
@@ -138,8 +143,14 @@ class Driver:
         """Carry a plan out until it has ended, or until told to leave."""
         self._look_ahead(policy, plan.moves)
         self.stand_still()
-        keep_replicated(self._cluster, self._journal, self._clock, plan=plan, note=self._note)
+        if not self._leave.is_set():
+            keep_replicated(
+                self._cluster, self._journal, self._clock, plan=plan, note=self._note, leaving=self._leave.is_set
+            )
         run = replace(new_run(run_id, plan, policy, self._now(), undoes=undoes), unclean=unclean)
+        if self._leave.is_set():
+            self._note(f"Run {run_id} was not begun: nothing of it was written down or sent.")
+            return summary(run, "not-begun", 0.0)
         self._journal.append(dump_run(run))
         return self._carry(run, resumed=False)
 
@@ -260,8 +271,7 @@ class Driver:
                 if self._clock.monotonic_s() - asked_s >= REQUESTS_EVERY_S:
                     self._take_requests()
                     asked_s = self._clock.monotonic_s()
-                while self._wishes:
-                    self._feed(Asked(self._wishes.popleft()))
+                self._hear_wishes()
                 self._measure_once()
                 began_look_s = self._clock.monotonic_s()
                 picture = looker.look(needs(self._current))
@@ -281,6 +291,15 @@ class Driver:
         self._listener.hear(RunEnded(result))
         return result
 
+    def _hear_wishes(self) -> None:
+        """Those that are meant for this run; of one that has ended, a wish is too late."""
+        while self._wishes:
+            wish, meant = self._wishes.popleft()
+            if meant in {None, self._current.id}:
+                self._feed(Asked(wish))
+            else:
+                self._note(f"Too late to {wish}: run {meant} had ended.")
+
     @property
     def _current(self) -> Run:
         assert self._run is not None
@@ -295,7 +314,9 @@ class Driver:
     def _doing(self) -> str:
         run = self._current
         open_moves = sum(1 for _ in run.open_moves)
-        return f"run {run.id}: {run.intent}, {len(run.moves) - open_moves} of {len(run.moves)} moves ended"
+        return (
+            f"run {run.id}: {run.intent}, {len(run.moves) - open_moves} of {human_many(len(run.moves), 'move')} ended"
+        )
 
     def _feed(self, first: Event) -> None:
         """Step the machine with an event and perform what follows from it, until nothing more follows."""
@@ -408,12 +429,14 @@ class Driver:
             run = request.body.get("run")
             if request.answer is not None or (run is not None and run != self._current.id):
                 continue
-            if request.kind == "take-over":
+            if request.kind == "take-over" and is_forgotten(request, self._clock.now_ms()):
+                self._journal.answer(request.id, FORGOTTEN)
+            elif request.kind == "take-over":
                 self._journal.answer(request.id, f"run {self._current.id} is left for you")
                 self._note(f"{request.by} takes over.")
                 self.leave()
             elif run is not None and request.kind in _WISHES:
-                self._wishes.append(Wish(request.kind))
+                self.ask(Wish(request.kind), run=run)
                 self._journal.answer(request.id, f"run {self._current.id}: {request.kind}")
                 self._note(f"{request.by} asks to {request.kind}.")
 
@@ -470,14 +493,3 @@ def _first_failures(placed: Mapping[tuple[TopicPartition, int], Outcome]) -> dic
         if not outcome.ok and outcome.code != "REPLICA_NOT_AVAILABLE":
             out.setdefault(name, outcome)
     return out or dict.fromkeys((name for name, _ in placed), OK)
-
-
-def merged(aim: Aim, others: Aim) -> Aim:
-    """Both runs' list entries; where both set a rate, the one that acts now decides."""
-    out = dict(aim)
-    for setting, wanted in others.items():
-        if setting.key in LISTS:
-            out[setting] = out.get(setting, frozenset()) | wanted
-        else:
-            out.setdefault(setting, wanted)
-    return out

@@ -100,7 +100,8 @@ class RunResult:
 
     run_id: str
     status: str
-    """``done``, ``incomplete``, ``cancelled``, ``refused`` or, with moves still in flight, ``left``."""
+    """``done``, ``incomplete``, ``cancelled``, ``refused``, with moves still in flight ``left``, or ``not-begun``: it was to
+    leave before anything was written down."""
     verified: int = 0
     rolled_back: int = 0
     failed: int = 0
@@ -116,7 +117,7 @@ class RunResult:
     @property
     def exit_code(self) -> int:
         """The documented exit code of a command that ends so."""
-        return {"done": 0, "incomplete": 7, "cancelled": 8, "refused": 5, "left": 130}[self.status]
+        return {"done": 0, "incomplete": 7, "cancelled": 8, "refused": 5, "left": 130, "not-begun": 130}[self.status]
 
     def as_json(self) -> dict[str, Any]:
         """For ``--output json``."""

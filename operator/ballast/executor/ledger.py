@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ballast.core.cluster import ConfigValue, TopicPartition
-from ballast.core.throttles import Aim, Held, Setting, Settlement, settle
+from ballast.core.throttles import LISTS, Aim, Held, Setting, Settlement, settle
 from ballast.errors import Refused
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource, Outcome
 from ballast.ports.journal import Record
@@ -203,3 +203,14 @@ class Throttler:
         if after:
             write([dump_held(s, h) for s, h in after.items()])
         return failed
+
+
+def merged(aim: Aim, others: Aim) -> Aim:
+    """Both runs' list entries; where both set a rate, the one that acts now decides."""
+    out = dict(aim)
+    for setting, wanted in others.items():
+        if setting.key in LISTS:
+            out[setting] = out.get(setting, frozenset()) | wanted
+        else:
+            out.setdefault(setting, wanted)
+    return out

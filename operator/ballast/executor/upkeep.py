@@ -29,9 +29,18 @@ POLL_S: Final = 0.25
 
 
 def keep_replicated(
-    cluster: Cluster, journal: Journal, clock: Clock, *, plan: Plan, note: Callable[[str], None]
+    cluster: Cluster,
+    journal: Journal,
+    clock: Clock,
+    *,
+    plan: Plan,
+    note: Callable[[str], None],
+    leaving: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Add the replicas that the journal's topics lack, then raise their min ISR with them."""
+    """Add the replicas that the journal's topics lack, then raise their min ISR with them.
+
+    Once ``leaving`` says so nothing is waited for any more: what is begun is in the journal, and the next start goes on with it.
+    """
     try:
         begun, touched = _begun(journal), {m.name for m in plan.moves}
         wanted: dict[TopicPartition, tuple[int, ...]] = {}
@@ -52,7 +61,7 @@ def keep_replicated(
                 else:
                     note(f"{name.topic} keeps its replicas for now: {outcome.code} {outcome.message}".rstrip())
                     begun.pop(name.topic)
-        if begun and _copied(cluster, journal, clock, begun):
+        if begun and _copied(cluster, journal, clock, begun, leaving):
             _raise_min_isr(cluster, journal, begun)
             journal.append([Record(KEY, None)])
     except Fenced:
@@ -101,7 +110,9 @@ def _begun(journal: Journal) -> dict[str, int]:
     return {}
 
 
-def _copied(cluster: Cluster, journal: Journal, clock: Clock, counts: Mapping[str, int]) -> bool:
+def _copied(
+    cluster: Cluster, journal: Journal, clock: Clock, counts: Mapping[str, int], leaving: Callable[[], bool]
+) -> bool:
     """Are all replicas in sync? The journal is small, so that it is worth a short wait."""
     names = [TopicPartition(topic, 0) for topic in counts]
     deadline = clock.monotonic_s() + COPIED_WITHIN_S
@@ -109,7 +120,7 @@ def _copied(cluster: Cluster, journal: Journal, clock: Clock, counts: Mapping[st
         states = cluster.partitions(names)
         if all(n not in states or len(states[n].isr) >= counts[n.topic] for n in names):
             return True
-        if clock.monotonic_s() > deadline:
+        if leaving() or clock.monotonic_s() > deadline:
             return False
         clock.sleep(POLL_S)
         # The wait is longer than a lease.

@@ -55,6 +55,20 @@ class Request:
     """The holder's acknowledgement; None while it waits."""
 
 
+TAKE_OVER_WAIT_S: Final = 60.0
+"""How long whoever asks for the lock waits for it, where the letter does not say."""
+CLOCKS_DIFFER_S: Final = 120.0
+"""Allowed to the clocks of two machines when a letter's age is judged."""
+FORGOTTEN: Final = "too late: whoever asked for the lock waits for it no more"
+
+
+def is_forgotten(request: Request, now_ms: int) -> bool:
+    """Whether a take-over is so old that nobody can be waiting for it: who asked was killed, or gave up, before it was read."""
+    wait_s = request.body.get("wait_s")
+    patience_s = float(wait_s) if isinstance(wait_s, int | float) else TAKE_OVER_WAIT_S
+    return now_ms - request.at_ms > (patience_s + CLOCKS_DIFFER_S) * 1000
+
+
 class Journal(Protocol):
     """One cluster's journal and lock."""
 

@@ -89,7 +89,7 @@ def hand(
     log = journal_of(opened, journal)
     try:
         me = this_process(command)
-        letter = ask_to_let_go(log, me.description) if take_over else None
+        letter = ask_to_let_go(log, me.description, wait_s=lock_wait_s) if take_over else None
         log.acquire(me, wait_s=lock_wait_s)
         if letter is not None:
             _answer_own(log, letter)
@@ -101,12 +101,12 @@ def hand(
         log.close()
 
 
-def ask_to_let_go(log: Journal, by: str) -> str | None:
-    """Ask the holder to leave the lock to us; the letter's id, None where nobody holds it."""
+def ask_to_let_go(log: Journal, by: str, *, wait_s: float) -> str | None:
+    """Ask the holder to leave the lock to us, who wait so long for it; the letter's id, None where nobody holds it."""
     if log.holder() is None:
         return None
     letter = uuid.uuid4().hex
-    log.request(Request(letter, "take-over", by, time.time_ns() // 1_000_000, {}))
+    log.request(Request(letter, "take-over", by, time.time_ns() // 1_000_000, {"wait_s": wait_s}))
     return letter
 
 

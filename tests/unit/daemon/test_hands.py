@@ -104,10 +104,17 @@ def test_a_cancel_between_two_attempts_is_not_lost(acting: Acting) -> None:
     acting.fail(5, AuthorizationFailed("not any more"))
     acting.fail(30, None)
     told: list[bool] = []
-    acting.at(20, lambda: told.append(acting.hands.cancel()))
+    acting.at(20, lambda: told.append(acting.hands.cancel("r")))
     acting.start()
     assert told == [True]
     assert acting.ended == [("r", "cancelled")]
+
+
+def test_a_cancel_meant_for_another_run_is_not_heard_by_this_one(acting: Acting) -> None:
+    """The person saw a run that has ended since, and whose place another has taken."""
+    acting.at(5, lambda: acting.hands.cancel("before"))
+    acting.start()
+    assert acting.ended == [("r", "done")]
 
 
 def test_leaving_between_two_attempts_leaves_the_journal_as_it_is(acting: Acting) -> None:
@@ -133,7 +140,7 @@ def test_nothing_is_begun_by_leaving(acting: Acting) -> None:
 def test_a_rollback_waits_for_the_end_of_a_pause_as_well(acting: Acting) -> None:
     """While Ballast is paused no new move starts, whichever run it belongs to."""
     acting.at(15, lambda: acting.hands.pause(paused=True))
-    acting.at(16, lambda: acting.hands.cancel(rollback=True))
+    acting.at(16, lambda: acting.hands.cancel("r", rollback=True))
     seen: list[list[tuple[int, ...]]] = []
 
     def resume() -> None:
