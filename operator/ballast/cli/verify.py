@@ -9,7 +9,7 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.run_screen import say
-from ballast.cli.tables import Column, console, output_option, print_json, render_table
+from ballast.cli.tables import Column, console, human_many, output_option, print_json, render_table
 
 if TYPE_CHECKING:
     from ballast.core.plan import Move
