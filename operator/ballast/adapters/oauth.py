@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from ballast.adapters.http_exchange import Exchange
 from ballast.errors import AuthenticationFailed, BallastError, Unavailable, UsageError
 
 log: Final = logging.getLogger(__name__)
@@ -171,10 +172,11 @@ class ClientCredentials:
     def fetch(self) -> Token:
         """Ask the token endpoint once; never waits longer than ``timeout_s``."""
         answer: Future[Token] = Future()
+        exchange = Exchange()
 
         def ask() -> None:
             try:
-                answer.set_result(self._ask())
+                answer.set_result(self._ask(exchange))
             except BaseException as failure:  # noqa: BLE001 — it is raised where the answer is waited for
                 answer.set_exception(failure)
 
@@ -184,11 +186,12 @@ class ClientCredentials:
             return answer.result(self.timeout_s)
         except TimeoutError:
             raise self._silent(f"within {self.timeout_s:g} s") from None
+        finally:
+            # The thread ends as well: an endpoint that keeps its clients waiting would collect one at each renewal.
+            exchange.end()
 
-    def _ask(self) -> Token:
-        handlers: list[urllib.request.BaseHandler] = [_NoOtherPlace()]
-        if self.tls is not None:
-            handlers.append(urllib.request.HTTPSHandler(context=self.tls))
+    def _ask(self, exchange: Exchange) -> Token:
+        handlers = [_NoOtherPlace(), *exchange.handlers(self.tls)]
         try:
             with urllib.request.build_opener(*handlers).open(self._request(), timeout=self.timeout_s) as response:
                 answer = response.read(_MOST_BYTES)
