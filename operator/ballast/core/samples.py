@@ -75,12 +75,14 @@ MINUTE_COLUMNS: Final = (
     Column("in_sync", "binary", "bool per replica: in the ISR"),
     Column("removing", "binary", "bool per replica: on its way out, so not part of the target assignment"),
     Column("size_bytes", "binary", "int64 per replica: bytes on disk, -1 unknown"),
-    Column("lag", "binary", "int64 per replica: messages behind, -1 unknown"),
+    Column("lag", "binary", "int64 per replica: messages from its log end to the high watermark, -1 unknown"),
     Column("log_dir", "binary", "int32 per replica: position in its broker's `dirs`, -1 unknown"),
     Column(
         "brokers",
         BROKER_TYPE,
-        "the brokers, in the row of chunk -1 only; their rates are null where no metrics were at hand",
+        "the brokers, in the row of chunk -1 only: id, rack, alive, controller, `dirs` (path, total and usable bytes, cordoned, "
+        "error), and where metrics were at hand, else null, bytes_in and bytes_out (bytes/s), requests (1/s) and cpu (seconds "
+        "per second)",
     ),
 )
 """The minute table: a row for each chunk of a minute, and one for the brokers.

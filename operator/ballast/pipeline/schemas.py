@@ -255,7 +255,7 @@ FLEET_SNAPSHOT: Final = Table(
         Column(
             "brokers",
             f"array<struct<id:int,rack:string,alive:boolean,controller:boolean,dirs:array<{_DIR}>>>",
-            "the brokers",
+            "the brokers: id, rack, alive, controller and `dirs` (path, total and usable bytes, cordoned)",
         ),
     ),
 )

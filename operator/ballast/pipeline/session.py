@@ -114,6 +114,13 @@ def _choose_python(policy: SparkPolicy) -> None:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
+def _choose_kind(policy: SparkPolicy) -> None:
+    """PySpark heeds what an earlier Connect session left in the environment more than the master that it is given."""
+    if not is_connect(policy.master):
+        for name in ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE"):
+            os.environ.pop(name, None)
+
+
 def open_session(policy: SparkPolicy, jars: Iterable[Path] = ()) -> Any:
     """Start or reach Spark; raises ``UsageError`` or ``Unavailable`` in one sentence.
 
@@ -123,6 +130,7 @@ def open_session(policy: SparkPolicy, jars: Iterable[Path] = ()) -> Any:
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     _choose_python(policy)
+    _choose_kind(policy)
     builder = SparkSession.builder.appName("ballast")
     builder = builder.remote(policy.master) if is_connect(policy.master) else builder.master(policy.master)
     for key, value in properties(policy, jars).items():

@@ -64,3 +64,22 @@ def test_workers_run_this_python_or_the_one_that_is_named(
     with pytest.raises(Unavailable, match="did not start: RuntimeError"):
         open_session(SparkPolicy(conf=conf))
     assert os.environ["PYSPARK_PYTHON"] == python
+
+
+@pytest.mark.parametrize(("master", "left"), [("local[2]", set()), ("sc://h", {"SPARK_REMOTE"})])
+def test_a_connect_server_in_the_environment_is_not_taken_for_the_spark_that_was_named(
+    monkeypatch: pytest.MonkeyPatch, master: str, left: set[str]
+) -> None:
+    """A shell, or an earlier session of the same process, leaves it there; PySpark would refuse the master for it."""
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere")
+    seen: list[set[str]] = []
+
+    def refuse(*_: object) -> None:
+        seen.append({"SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"} & set(os.environ))
+        raise RuntimeError
+
+    monkeypatch.setattr("pyspark.sql.SparkSession.Builder.getOrCreate", refuse)
+    with pytest.raises(Unavailable):
+        open_session(SparkPolicy(master=master))
+    assert seen == [left]
