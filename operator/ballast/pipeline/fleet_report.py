@@ -13,6 +13,9 @@ Row = dict[str, Any]
 MOST_LOSSES: Final = 50
 """Losses shown; the table in the store has them all."""
 QUARTER_DAYS: Final = 91
+QUARTERS: Final = 4
+"""How far ahead capacity is shown."""
+NEARLY_FULL: Final = 0.8
 
 _STYLE: Final = """
 body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:76rem;padding:0 1rem;color:#1a1c20;background:#fff}
@@ -34,6 +37,7 @@ def page(rows: Sequence[Row], *, made_at: str) -> str:
     sections = (
         _ranking(level),
         _losses([r for r in rows if r["scenario"] in (LOSE_BROKER, LOSE_RACK)]),
+        _quarters(level),
         _outlook(level, [r for r in rows if r["scenario"] == GROW]),
         _others([r for r in rows if r["scenario"] in (ADD_BROKERS, CHANGE_RF)]),
     )
@@ -114,6 +118,39 @@ def _losses(rows: list[Row]) -> str:
     return _section("Losses that hurt", said, heads, body)
 
 
+def _quarters(level: list[Row]) -> str:
+    """How full the disks are, now and at the end of each of the next quarters, for each cluster and for all."""
+    known = [r for r in level if r["disk_bytes"] and r["disk_free_bytes"] is not None]
+    if not known:
+        return ""
+    rows = sorted(known, key=lambda r: (-_used(r, QUARTERS), r["name"]))
+    every = {k: sum(r[k] or 0 for r in known) for k in ("disk_bytes", "disk_free_bytes", "growth_bytes_per_day")}
+    body = [
+        (
+            escape(r["name"]),
+            human_bytes(r["disk_bytes"]),
+            "-" if r["growth_bytes_per_day"] is None else human_bytes(r["growth_bytes_per_day"] * QUARTER_DAYS),
+            *(_full(_used(r, ahead)) for ahead in range(QUARTERS + 1)),
+        )
+        for r in (*rows, {"name": f"all {len(rows)}", **every})
+    ]
+    heads = ("cluster", "disks", "growth a quarter", "full now", *(f"in {n} Q" for n in range(1, QUARTERS + 1)))
+    said = "Used disk at today's growth, all live brokers together. Clusters without a load model count as not growing."
+    return _section("Capacity by quarter", said, heads, body)
+
+
+def _used(row: Row, quarters: int) -> float:
+    """Share of the disks that is used then."""
+    used = row["disk_bytes"] - row["disk_free_bytes"] + (row["growth_bytes_per_day"] or 0) * QUARTER_DAYS * quarters
+    return float(max(used, 0) / row["disk_bytes"])
+
+
+def _full(share: float) -> str:
+    kind = "bad" if share >= 1 else "warn" if share >= NEARLY_FULL else ""
+    text = human_percent(share, 0)
+    return f'<span class="{kind}">{text}</span>' if kind else text
+
+
 def _outlook(level: list[Row], grown: list[Row]) -> str:
     known = [r for r in level if r["days_to_full"] is not None]
     if not known and not grown:
@@ -153,7 +190,7 @@ def _outlook(level: list[Row], grown: list[Row]) -> str:
         "plan then",
     )
     said = "At today's growth. Clusters without a load model have no growth and count as not growing."
-    return _section("Capacity by quarter", said, heads, body)
+    return _section("Looking ahead", said, heads, body)
 
 
 def _others(rows: list[Row]) -> str:

@@ -82,7 +82,9 @@ def read_plans(store: str, options: Mapping[str, str] | None = None) -> list[dic
         except TableNotFoundError:
             raise UsageError("The fleet has not been planned yet.", hint="Run `ballast fleet plan` first.") from None
         check_layout(FLEET_PLAN.name, table.metadata().description, known=FLEET_PLAN.version)
-        rows: list[dict[str, Any]] = table.to_pyarrow_table().to_pylist()
+        found: list[dict[str, Any]] = table.to_pyarrow_table().to_pylist()
+    # A plan that an earlier Ballast made may lack the newest columns.
+    rows = [{name: row.get(name) for name in FLEET_PLAN.names} for row in found]
     return sorted(rows, key=lambda r: (r["name"], r["scenario"], r["subject"]))
 
 

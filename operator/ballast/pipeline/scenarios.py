@@ -60,6 +60,7 @@ def planned(member: Member, kind: str, subject: str) -> dict[str, Any]:
         "bytes_stored": int(np.maximum(before.partitions.size_bytes, 0).sum()),
         "imbalance": imbalance(before).worst_ratio,
         "days_to_full": days_to_full(member),
+        **room(member),
     }
     try:
         state, intent, loads = scene(member, kind, subject)
@@ -171,6 +172,17 @@ def days_to_full(member: Member) -> float | None:
         if per_day > 0 and broker.usable_bytes >= 0:
             soonest = min(soonest, broker.usable_bytes / per_day)
     return soonest if math.isfinite(soonest) else None
+
+
+def room(member: Member) -> dict[str, int | None]:
+    """How large the disks are, how much of them is free, and what all replicas together gain in a day."""
+    told = [b for b in member.state.brokers if b.alive and b.capacity_bytes >= 0 and b.usable_bytes >= 0]
+    replicas = np.diff(member.state.partitions.start)
+    return {
+        "disk_bytes": sum(b.capacity_bytes for b in told) if told else None,
+        "disk_free_bytes": sum(b.usable_bytes for b in told) if told else None,
+        "growth_bytes_per_day": int((member.traffic.growth * replicas).sum()) if member.traffic else None,
+    }
 
 
 _NOTHING: Final[dict[str, Any]] = {

@@ -66,9 +66,13 @@ class SparkTables:
         )
 
     def overwrite(self, table: Table, frame: DataFrame) -> None:
-        """Replace the whole table in one commit; readers see the old rows or the new ones."""
+        """Replace the whole table in one commit; readers see the old rows or the new ones.
+
+        Its columns too: one that an earlier Ballast made may have fewer.
+        """
         self.log.ensure(table)
-        frame.select(*table.names).write.format("delta").mode("overwrite").save(self.url(table))
+        written = frame.select(*table.names).write.format("delta").mode("overwrite")
+        written.option("overwriteSchema", "true").save(self.url(table))
 
 
 def _safe(value: str) -> str:

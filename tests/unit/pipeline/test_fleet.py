@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -23,6 +24,7 @@ from ballast.core.planner import Level, plan
 from ballast.errors import Unavailable
 from ballast.pipeline.fleet_job import plan_fleet
 from ballast.pipeline.fleet_reader import Snapshots, newest_readings, plans, read_member, row_groups, what_ifs
+from ballast.pipeline.fleet_report import page
 from ballast.pipeline.fleet_rows import Member, Traffic, from_row, to_batch
 from ballast.pipeline.fleet_store import append_snapshots, tidy_readings
 from ballast.pipeline.policy import PipelinePolicy
@@ -32,6 +34,7 @@ from ballast.pipeline.scenarios import (
     digest,
     offline,
     planned,
+    room,
     subjects,
     under_min_isr,
     with_brokers,
@@ -198,6 +201,62 @@ def test_growth_and_days_to_full_come_from_the_history() -> None:
     assert days_to_full(known) == pytest.approx(6.0)
     assert days_to_full(m) is None
     assert len(p) == 3
+
+
+def test_the_room_of_a_cluster_is_that_of_its_live_brokers_and_growth_counts_each_replica() -> None:
+    """Three disks of a terabyte, 600 GB free on each; a gigabyte a day of a partition with two replicas is two."""
+    m = member(5, brokers=3, partitions=3)
+    growth = np.array([10**9, 0, -(10**8)], np.int64)
+    known = Member(m.name, m.state, Traffic(np.zeros(3, np.int64), np.zeros(3, np.int64), growth))
+    assert room(known) == {
+        "disk_bytes": 3 * 10**12,
+        "disk_free_bytes": 18 * 10**11,
+        "growth_bytes_per_day": 2 * 9 * 10**8,
+    }
+    assert room(Member(m.name, without(m.state, frozenset({1}))))["disk_bytes"] == 2 * 10**12
+    assert room(m)["growth_bytes_per_day"] is None
+
+
+def rows_of_a_fleet() -> list[dict[str, Any]]:
+    """Two clusters planned under every scenario; only one has a history, and is full in two quarters."""
+    growth = np.full(40, 10**8, np.int64)
+    slow, grown = member(1, brokers=3), member(2, brokers=3)
+    grown = Member("<b>grown</b>", grown.state, Traffic(np.zeros(40, np.int64), np.zeros(40, np.int64), growth))
+    asked = {"level": "", "lose-broker": "", "lose-rack": "", "grow": "90", "add-brokers": "1", "change-rf": "3"}
+    return [
+        planned(m, kind, subject)
+        for m in (slow, grown)
+        for kind, argument in asked.items()
+        for subject in subjects(m.state.brokers, kind, argument)
+    ]
+
+
+def section(text: str, title: str) -> list[list[str]]:
+    """The cells of a section's table, line by line, as a reader sees them."""
+    part = text.partition(f"<h2>{title}</h2>")[2].partition("</table>")[0].partition("<tbody>")[2]
+    return [
+        [re.sub("<[^>]*>", "", cell) for cell in re.findall("<td>(.*?)</td>", line)]
+        for line in part.split("</tr>")[:-1]
+    ]
+
+
+def test_the_report_ranks_tells_losses_and_capacity_by_quarter() -> None:
+    """Everything that a fleet's owner asks, from rows alone; names are text and never markup."""
+    text = page(rows_of_a_fleet(), made_at="2026-11-21")
+    assert [line[0] for line in section(text, "Clusters")] == ["&lt;b&gt;grown&lt;/b&gt;", "cluster-1"], (
+        "full soonest first"
+    )
+    losses = section(text, "Losses that hurt")
+    assert {line[1] for line in losses} == {f"broker {n}" for n in (1, 2, 3)} | {f"rack r{n}" for n in (0, 1, 2)}
+    assert len(losses) == 12
+    # 80 replicas at 100 MB a day are 728 GB a quarter, on three terabytes that are 40 % full.
+    grown, still, both = section(text, "Capacity by quarter")
+    assert grown[3:] == ["40 %", "64 %", "89 %", "113 %", "137 %"]
+    assert still[2:] == ["-", *["40 %"] * 5]
+    assert both[0] == "all 2"
+    assert both[3:] == ["40 %", "52 %", "64 %", "76 %", "89 %"]
+    assert section(text, "Looking ahead")[0][0].endswith("grown&lt;/b&gt;")
+    assert {line[1] for line in section(text, "What if")} == {"1 more brokers", "replication factor 3"}
 
 
 def test_a_scenario_that_cannot_be_is_a_row_that_says_so(tmp_path: Path) -> None:
