@@ -157,9 +157,19 @@ def chunk_count(partitions: int) -> int:
 
 def chunk_of(state: ClusterState, chunks: int) -> Ints:
     """Per partition: its chunk, from the topic's name and the partition's number alone."""
-    seeds = np.array([zlib.crc32(t.name.encode()) for t in state.topics], np.int64)
+    seeds = np.array([topic_seed(t.name) for t in state.topics], np.int64)
     p = state.partitions
-    return (seeds[p.topic] + p.number // BLOCK) % chunks if len(p) else np.zeros(0, np.int64)
+    return chunk_numbers(seeds[p.topic], p.number, chunks) if len(p) else np.zeros(0, np.int64)
+
+
+def topic_seed(name: str) -> int:
+    """What a topic's partitions have in common in their chunks' numbers."""
+    return zlib.crc32(name.encode())
+
+
+def chunk_numbers(seeds: Ints, number: SmallInts, chunks: int) -> Ints:
+    """The chunks of partitions with these topics' seeds and these numbers; stable for ever, since tables are cut by it."""
+    return (seeds + number // BLOCK) % chunks
 
 
 def offset_columns(

@@ -38,8 +38,7 @@ def plan_fleet(tables: SparkTables, scenarios: Mapping[str, str]) -> int:
     with read_of_store("the fleet's readings"):
         asked = what_ifs(snapshots, scenarios)
     with translated("planning the fleet"):
-        tables.overwrite(FLEET_PLAN, fleet_plan(tables.session, snapshots, asked))
-    return len(tables.log.column(FLEET_PLAN, "name"))
+        return tables.overwrite(FLEET_PLAN, fleet_plan(tables.session, snapshots, asked))
 
 
 def parse_scenarios(texts: tuple[str, ...]) -> dict[str, str]:

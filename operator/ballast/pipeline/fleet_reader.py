@@ -16,7 +16,7 @@ from ballast.pipeline import arrow
 from ballast.pipeline.fleet_rows import Member, brokers_of, from_row
 from ballast.pipeline.scenarios import LOSE_BROKER, LOSE_RACK, planned, subjects
 from ballast.pipeline.schemas import FLEET_PLAN
-from ballast.pipeline.table_log import Position, read_by_worker
+from ballast.pipeline.table_log import Position, in_a_worker
 
 _OF_BROKERS: Final = frozenset({LOSE_BROKER, LOSE_RACK})
 """Scenarios that are asked for each of something that the cluster has."""
@@ -70,7 +70,7 @@ def _brokers(snapshots: Snapshots, newest: Mapping[str, int]) -> dict[str, Any]:
 def plans(snapshots: Snapshots, asked: Iterable[WhatIf]) -> Iterator[Any]:
     """Answers as record batches of ``FLEET_PLAN``, one for each question."""
     for name, taken_at_ms, scenario, subject in asked:
-        with read_by_worker(f"the reading of {name}"):
+        with in_a_worker(f"read the reading of {name}"):
             member = read_member(snapshots, name, taken_at_ms)
         found = planned(member, scenario, subject)
         yield arrow.batch(FLEET_PLAN, {column: [value] for column, value in found.items()})

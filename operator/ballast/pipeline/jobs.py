@@ -11,29 +11,26 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pyspark.sql import functions as F  # noqa: N812
-
 from ballast.core.wording import human_many
 from ballast.errors import UsageError
-from ballast.pipeline import transforms
-from ballast.pipeline.disk_fold import fold_disks
+from ballast.pipeline import row_reader
+from ballast.pipeline.disk_fold import fold_disks, fold_outlooks
 from ballast.pipeline.hour_fold import fold_hours
 from ballast.pipeline.hours import HOUR_FORMAT, shifted, start_of
 from ballast.pipeline.leadership_fold import fold_imbalances, fold_leaderships
 from ballast.pipeline.load_fold import fold_minutes
 from ballast.pipeline.minute_reader import (
     LEAD_IN_FROM_MINUTE,
-    Fold,
     Minutes,
-    Read,
-    folded,
     read_disks,
     read_leaders,
     read_measured,
     read_preferences,
     shares_of,
 )
+from ballast.pipeline.model_fold import fold_days, fold_models
 from ballast.pipeline.policy import PipelinePolicy
+from ballast.pipeline.row_reader import Rows, RowShare, read_days, read_hours, read_log_dirs
 from ballast.pipeline.schemas import (
     BROKER_IMBALANCE,
     DISK_HOUR,
@@ -48,6 +45,7 @@ from ballast.pipeline.schemas import (
 )
 from ballast.pipeline.table_log import Note, Position, TableLog
 from ballast.pipeline.tables import SparkTables, translated
+from ballast.pipeline.workers import Fold, Read, made
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -145,8 +143,8 @@ def _from_minutes(target: Table, read: Read, fold: Fold, *, whole: bool = False)
         wanted = {*hours, *(shifted(h, -1) for h in hours)}
         held = tables.log.distinct(SAMPLES_MINUTE, until, wanted, ("cluster", "hour", "chunks"))
         minutes = Minutes(tables.url(SAMPLES_MINUTE), until, shares_of(held, hours, whole=whole))
-        rows = folded(tables.session, minutes, read, fold, target.ddl)
-        return _replace(tables, target, rows, _Task(until, hours, new.clusters))
+        files = made(tables.session, tables.target(target), minutes, read, fold)
+        return _replace(tables, target, files, _Task(until, hours, new.clusters))
 
     return job
 
@@ -166,9 +164,25 @@ def _load_day(tables: SparkTables, _: PipelinePolicy, say: Say) -> Done:
     if not dates:
         return NOTHING
     say(f"load_day: folding {human_many(len(dates), 'day')}")
-    whole = [f"{date}T{hour:02d}" for date in dates for hour in range(24)]
-    hours = tables.read(LOAD_HOUR, until).where(F.col("hour").isin(whole))
-    return _replace(tables, LOAD_DAY, transforms.load_day(hours), _Task(until, dates, news.clusters))
+    shares: list[RowShare] = []
+    for date in dates:
+        shares += _shares(tables, LOAD_HOUR, until, [f"{date}T{hour:02d}" for hour in range(24)])
+    rows = Rows(tables.url(LOAD_HOUR), until, tuple(shares))
+    files = made(tables.session, tables.target(LOAD_DAY), rows, read_hours, fold_days)
+    return _replace(tables, LOAD_DAY, files, _Task(until, dates, news.clusters))
+
+
+def _shares(
+    tables: SparkTables, source: Table, at: Position, parts: Sequence[str], only: Collection[str] | None = None
+) -> tuple[RowShare, ...]:
+    """The shares of these parts of a folded table, of all clusters that are in them or of some."""
+    files = tables.log.files(source, at, parts)
+    clusters = {file.cluster for file in files}
+    if None in clusters:
+        # Files of several clusters: the log has only the first and the last of their names.
+        clusters = {cluster for (cluster,) in tables.log.distinct(source, at, parts, ("cluster",))}
+    named = {cluster for cluster in clusters if cluster is not None and (only is None or cluster in only)}
+    return row_reader.shares_of(files, named, parts)
 
 
 def _load_model(tables: SparkTables, policy: PipelinePolicy, say: Say) -> Done:
@@ -178,11 +192,13 @@ def _load_model(tables: SparkTables, policy: PipelinePolicy, say: Say) -> Done:
     until, news = gained[1], tables.log.news(LOAD_DAY, *gained)
     if not news.clusters:
         return NOTHING
-    newest = tables.log.parts(LOAD_DAY, until)[-1]
-    oldest = (start_of(newest) - timedelta(days=policy.window_days - 1)).strftime("%Y-%m-%d")
-    say(f"load_model: folding {human_many(len(news.clusters), 'cluster')} from {oldest} to {newest}")
-    days = tables.read(LOAD_DAY, until).where(F.col("cluster").isin(list(news.clusters)) & (F.col("date") >= oldest))
-    return _replace(tables, LOAD_MODEL, transforms.load_model(days), _Task(until, news.clusters, news.clusters))
+    dates = tables.log.parts(LOAD_DAY, until)
+    oldest = (start_of(dates[-1]) - timedelta(days=policy.window_days - 1)).strftime("%Y-%m-%d")
+    say(f"load_model: folding {human_many(len(news.clusters), 'cluster')} from {oldest} to {dates[-1]}")
+    window = [date for date in dates if date >= oldest]
+    rows = Rows(tables.url(LOAD_DAY), until, _shares(tables, LOAD_DAY, until, window, news.clusters))
+    files = made(tables.session, tables.target(LOAD_MODEL), rows, read_days, fold_models)
+    return _replace(tables, LOAD_MODEL, files, _Task(until, news.clusters, news.clusters))
 
 
 def _disk_outlook(tables: SparkTables, policy: PipelinePolicy, say: Say) -> Done:
@@ -193,10 +209,12 @@ def _disk_outlook(tables: SparkTables, policy: PipelinePolicy, say: Say) -> Done
     if not news.clusters:
         return NOTHING
     say(f"disk_outlook: folding {human_many(len(news.clusters), 'cluster')}")
-    oldest = shifted(tables.log.parts(DISK_HOUR, until)[-1], -24 * policy.window_days)
-    named = F.col("cluster").isin(list(news.clusters))
-    disks = tables.read(DISK_HOUR, until).where(named & (F.col("hour") > oldest))
-    return _replace(tables, DISK_OUTLOOK, transforms.disk_outlook(disks), _Task(until, news.clusters, news.clusters))
+    hours = tables.log.parts(DISK_HOUR, until)
+    oldest = shifted(hours[-1], -24 * policy.window_days)
+    window = [hour for hour in hours if hour > oldest]
+    rows = Rows(tables.url(DISK_HOUR), until, _shares(tables, DISK_HOUR, until, window, news.clusters))
+    files = made(tables.session, tables.target(DISK_OUTLOOK), rows, read_log_dirs, fold_outlooks)
+    return _replace(tables, DISK_OUTLOOK, files, _Task(until, news.clusters, news.clusters))
 
 
 JOBS: Final[Mapping[str, Job]] = {
@@ -212,10 +230,10 @@ JOBS: Final[Mapping[str, Job]] = {
 """In the order in which they feed each other; the load model, which plans wait for, is made first."""
 
 
-def _replace(tables: SparkTables, target: Table, frame: DataFrame, task: _Task) -> Done:
+def _replace(tables: SparkTables, target: Table, files: DataFrame, task: _Task) -> Done:
     note = Note(target.name, task.until.table_id, task.until.version, task.parts, task.clusters)
-    tables.replace(target, frame, note)
-    return Done(task.parts, tables.log.rows_in(target, task.parts))
+    rows = tables.replace(target, files, note)
+    return NOTHING if rows is None else Done(task.parts, rows)
 
 
 def _still_whole(hours: tuple[str, ...], there: Sequence[str], policy: PipelinePolicy) -> tuple[str, ...]:

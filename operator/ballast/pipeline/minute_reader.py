@@ -8,21 +8,19 @@ of one cluster's hour, read by their column statistics; files of any other shape
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from ballast.core.rates import LONGEST_INTERVAL_MIN
 from ballast.core.samples import BROKER_CHUNK, CHUNKS_PER_ROW_GROUP
+from ballast.pipeline.chunks import Chunks
 from ballast.pipeline.hours import shifted
 from ballast.pipeline.minute_files import Range, Row, Wanted, rows_of
-from ballast.pipeline.table_log import Position, read_by_worker
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from ballast.pipeline.table_log import Position
 
 LEAD_IN_FROM_MINUTE: Final = 60 - LONGEST_INTERVAL_MIN
 """Samples from this minute on may begin a rate of the next hour."""
@@ -39,8 +37,6 @@ PREFERENCES: Final = (
 )
 """Who leads, and who should."""
 DISKS: Final = ("cluster", "hour", "minute", "chunk", "taken_at_ms", "brokers")
-MOST_TASKS: Final = 256
-"""Shares beyond this go several to a task: a task costs Spark some CPU, and its rows make a file."""
 _MINUTES_AT_ONCE: Final = 10
 _WHOLE_HOUR: Final = (0, 60)
 
@@ -57,6 +53,11 @@ class Share(NamedTuple):
     first: int
     end: int
 
+    @property
+    def cut(self) -> Chunks:
+        """Which partitions its rows are about."""
+        return Chunks(self.first, self.end, self.chunks)
+
 
 @dataclass(frozen=True, slots=True)
 class Minutes:
@@ -65,11 +66,6 @@ class Minutes:
     url: str
     at: Position
     shares: tuple[Share, ...]
-
-
-Read = Callable[[Minutes, Share], Iterator[Any]]
-"""The record batches of a share, sorted as its fold wants them."""
-Fold = Callable[[Iterable[Any]], Iterator[Any]]
 
 
 def shares_of(
@@ -91,23 +87,6 @@ def shares_of(
         cuts = [*range(0, chunks, CHUNKS_PER_ROW_GROUP), chunks]
         shares += [Share(cluster, hour, chunks, max(seen), first, end) for first, end in pairwise(cuts)]
     return tuple(shares)
-
-
-def folded(session: SparkSession, minutes: Minutes, read: Read, fold: Fold, ddl: str) -> DataFrame:
-    """The rows that ``fold`` makes of the shares, each read where it is folded."""
-
-    def work(batches: Iterable[Any]) -> Iterator[Any]:
-        return worked(batches, minutes, read, fold)
-
-    count = len(minutes.shares)
-    return session.range(0, count, 1, max(min(count, MOST_TASKS), 1)).mapInArrow(work, ddl)
-
-
-def worked(batches: Iterable[Any], minutes: Minutes, read: Read, fold: Fold) -> Iterator[Any]:
-    """In a worker: what ``fold`` makes of the shares with these numbers."""
-    numbers = (number for batch in batches for number in batch.column(0).to_pylist())
-    with read_by_worker("the samples"):
-        yield from fold(found for number in numbers for found in read(minutes, minutes.shares[number]))
 
 
 def read_measured(minutes: Minutes, share: Share) -> Iterator[Any]:

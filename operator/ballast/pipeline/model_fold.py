@@ -148,7 +148,7 @@ def _model(table: Any) -> Any:
             "bytes_out_p95": histograms.quantile(consumed, P95),
             "week": arrow.rows(_week(group, groups, hour, minutes, bytes_in)),
             "size_bytes": _last_size(group, groups, hour, size),
-            "growth_bytes_per_day": _slope(group, groups, hour - since[group][:, None], size) * HOURS,
+            "growth_bytes_per_day": slope(group, groups, hour - since[group][:, None], size) * HOURS,
         },
     )
 
@@ -174,7 +174,7 @@ def _last_size(group: Ints, groups: int, hour: Ints, size: Ints) -> Ints:
     return out
 
 
-def _slope(group: Ints, groups: int, hour: Ints, size: Ints) -> npt.NDArray[np.float64]:
+def slope(group: Ints, groups: int, hour: Ints, size: Ints) -> npt.NDArray[np.float64]:
     """Least-squares slope of size over hours, bytes per hour; 0 where fewer than two hours are known."""
     row, column = np.nonzero(size >= 0)
     g, x, y = group[row], hour[row, column].astype(np.float64), size[row, column].astype(np.float64)

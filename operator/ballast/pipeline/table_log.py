@@ -23,6 +23,8 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from ballast.adapters.arrow_schema import arrow_schema
 from ballast.adapters.samples_delta import MINUTE_FILES, check_layout, describe, table_url
 from ballast.errors import Unavailable
+from ballast.pipeline.leftovers import free
+from ballast.pipeline.logged_files import File, files_of
 from ballast.pipeline.schemas import Table
 
 _HISTORY: Final = 200
@@ -199,11 +201,10 @@ class TableLog:
             actions = None if found is None else pa.table(found.get_add_actions(flatten=True))
             return 0 if actions is None or not len(actions) else int(pc.sum(actions.column("size_bytes")).as_py())
 
-    def rows_in(self, table: Table, parts: Collection[str]) -> int:
-        """Rows of whole parts, from the files' own footers."""
+    def files(self, table: Table, at: Position, parts: Collection[str]) -> tuple[File, ...]:
+        """The files of whole parts, as the log has them."""
         with _translated(table):
-            found = self._at(table, None).to_pyarrow_dataset()
-            return int(found.count_rows(filter=pc.field(table.partition_by[0]).isin(sorted(parts))))
+            return tuple(file for file in files_of(self._at(table, at), table) if file.part in parts)
 
     def column(self, table: Table, name: str) -> Any:
         """One column of the table as it is, for the few small things that need one."""
@@ -229,9 +230,9 @@ class TableLog:
                 )
 
     def vacuum(self, table: Table) -> None:
-        """Remove files that no version within Delta's own safe retention (7 days) needs."""
+        """Remove files that no version within Delta's own safe retention (7 days) needs, those of killed writers included."""
         with _translated(table):
-            self._at(table, None).vacuum(dry_run=False)
+            free(self._at(table, None))
 
     def _inserted(self, table: Table, first: int, last: int, columns: list[str]) -> Any:
         """Rows that commits added, from the change feed; None where the log does not reach back that far."""
@@ -290,12 +291,12 @@ def _translated(table: Table) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def read_by_worker(what: str) -> Iterator[None]:
+def in_a_worker(doing: str) -> Iterator[None]:
     """In a Spark worker, which may lack what the driver has: one sentence, likewise without delta-rs's texts."""
     try:
         yield
     except (DeltaError, OSError) as failure:
         raise Unavailable(
-            f"A worker could not read {what} ({type(failure).__name__}).",
+            f"A worker could not {doing} ({type(failure).__name__}).",
             hint="Check that the workers reach the store and have its credentials in their environment.",
         ) from failure

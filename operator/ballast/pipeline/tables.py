@@ -1,8 +1,8 @@
-"""The store's tables through Spark: read them, and replace whole parts of them.
+"""The store's tables through Spark: read them, and replace whole parts of them by what its workers wrote.
 
-Every commit of a job carries a note (``table_log``) and a Delta transaction of its source's version, so that output and
-progress change together or not at all.  A job killed before its commit leaves at most files that no version of the table
-names; killed after it, the next run finds nothing to do.
+Every commit of a job (``commits``) carries a note (``table_log``) and a Delta transaction of its source's version, so that
+output and progress change together or not at all.  A job killed before its commit leaves at most files that no version of
+the table names; killed after it, the next run finds nothing to do.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from ballast.adapters.samples_delta import table_url
-from ballast.errors import Refused, Unavailable, UsageError
+from ballast.errors import Unavailable
+from ballast.pipeline.commits import replace_all, replace_parts
+from ballast.pipeline.part_files import PartFile, Target
 from ballast.pipeline.schemas import Table
-from ballast.pipeline.table_log import Note, Position, TableLog
+from ballast.pipeline.table_log import Note, TableLog
+from ballast.pipeline.workers import stored
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _SPARK_S_OWN: Final = frozenset({"pyspark", "py4j", "delta"})
-_CONFLICTS: Final = ("Concurrent", "DELTA_CONCURRENT")
 _IN_PYTHON: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(\S.*)")
 _OURS: Final = re.compile(r"^ballast\.errors\.\w+: ")
 
@@ -44,42 +46,32 @@ class SparkTables:
         """Where a table lies."""
         return table_url(self.store, table.name)
 
-    def read(self, table: Table, at: Position | None = None) -> DataFrame:
-        """The table as it is, or as it was at a position."""
-        reader = self.session.read.format("delta")
-        if at is not None:
-            reader = reader.option("versionAsOf", at.version)
-        return reader.load(self.url(table))
+    def target(self, table: Table) -> Target:
+        """The table as workers write for it."""
+        return Target(table, self.url(table))
 
-    def replace(self, table: Table, frame: DataFrame, note: Note) -> None:
-        """Replace the parts that the note names by the frame and record the note, in one commit."""
-        quoted = ", ".join(f"'{_safe(v)}'" for v in note.replaced)
-        (
-            frame.select(*table.names)
-            .write.format("delta")
-            .mode("overwrite")
-            .option("replaceWhere", f"{table.partition_by[0]} IN ({quoted})")
-            .option("txnAppId", f"{note.job}/{note.source_id}")
-            .option("txnVersion", note.source_version)
-            .option("userMetadata", note.text())
-            .save(self.url(table))
-        )
+    def replace(self, table: Table, files: DataFrame, note: Note) -> int | None:
+        """Let workers make these files, and replace the parts that the note names by them, in one commit.
 
-    def overwrite(self, table: Table, frame: DataFrame) -> None:
-        """Replace the whole table in one commit; readers see the old rows or the new ones.
+        The rows that are there now; None where a newer run has replaced them already.
+        """
+        made = _collected(files)
+        return sum(file.rows for file in made) if replace_parts(self.target(table), made, note) else None
+
+    def overwrite(self, table: Table, rows: DataFrame) -> int:
+        """Replace the whole table in one commit, and say how many rows it has.
 
         Its columns too: one that an earlier Ballast made may have fewer.
         """
         self.log.ensure(table)
-        written = frame.select(*table.names).write.format("delta").mode("overwrite")
-        written.option("overwriteSchema", "true").save(self.url(table))
+        made = _collected(stored(rows, self.target(table)))
+        replace_all(self.target(table), made)
+        return sum(file.rows for file in made)
 
 
-def _safe(value: str) -> str:
-    """Hours, dates and cluster ids are what goes into a predicate; anything else never came from a sample."""
-    if not value or not all(c.isalnum() or c in "-_:. +/=" for c in value):
-        raise UsageError(f"The name {value!r} cannot be used to address a part of a table.")
-    return value
+def _collected(files: DataFrame) -> list[PartFile]:
+    """What workers wrote: a row for each file, which is all that ever comes to the driver."""
+    return [PartFile(**row.asDict()) for row in files.collect()]
 
 
 def _first_line(text: str) -> str:
@@ -102,11 +94,6 @@ def translated(doing: str) -> Iterator[None]:
         if type(failure).__module__.split(".")[0] not in _SPARK_S_OWN:
             raise
         first = _first_line(str(failure)) or type(failure).__name__
-        if any(word in str(failure)[:2000] for word in _CONFLICTS):
-            raise Refused(
-                f"Another pipeline run changed the table while {doing}.",
-                hint="Nothing was written twice; run again when the other one is done.",
-            ) from failure
         raise Unavailable(
             f"Spark failed while {doing}: {first}", hint="Nothing half-written is visible; run again."
         ) from failure

@@ -11,13 +11,15 @@ from ballast.adapters.arrow_schema import arrow_schema
 from ballast.adapters.load_model import LOAD_MODEL as READ_NAME
 from ballast.adapters.load_model import LOAD_MODEL_VERSION
 from ballast.adapters.samples_delta import check_layout, describe
-from ballast.errors import Refused, Unavailable, UsageError
+from ballast.errors import Unavailable, UsageError
 from ballast.pipeline.fleet_reader import Snapshots, WhatIf, plans
 from ballast.pipeline.hour_fold import fold_hours
-from ballast.pipeline.minute_reader import Minutes, Share, read_measured, worked
-from ballast.pipeline.schemas import LOAD_MODEL, TABLES, Table
+from ballast.pipeline.minute_reader import Minutes, Share, read_measured
+from ballast.pipeline.part_files import Target
+from ballast.pipeline.schemas import LOAD_MODEL, SAMPLES_HOUR, TABLES, Table
 from ballast.pipeline.table_log import Position
 from ballast.pipeline.tables import translated
+from ballast.pipeline.workers import worked
 
 DOCS = "".join(
     (Path(__file__).resolve().parents[3] / "docs" / name).read_text() for name in ("pipeline.md", "fleet.md")
@@ -56,15 +58,8 @@ JAVA = """An error occurred while calling o26.save.
 
 @pytest.mark.parametrize("module", ["py4j.protocol", "pyspark.errors", "delta.exceptions"])
 def test_spark_s_failures_are_one_sentence_whoever_raises_them(module: str) -> None:
-    """A conflict with another run is a refusal, anything else is for another try, and a bug of ours stays one."""
+    """It is for another try, and a bug of ours stays one."""
     theirs = type("Theirs", (Exception,), {"__module__": module})
-    with (
-        pytest.raises(Refused, match="Another pipeline run changed the table while making load_hour"),
-        translated("making load_hour"),
-    ):
-        raise theirs(
-            JAVA.format(first="io.delta.exceptions.ConcurrentTransactionException: [DELTA_CONCURRENT_TRANSACTION] x")
-        )
     with (
         pytest.raises(
             Unavailable, match=r"^Spark failed while making load_hour: java\.io\.IOException: disk full Nothing"
@@ -112,8 +107,11 @@ def test_a_worker_s_failure_is_what_it_says_itself(text: str) -> None:
 def test_a_worker_that_cannot_reach_the_store_says_so(tmp_path: Path) -> None:
     """Its driver could, and planned from it: credentials or a mount are missing where the worker runs."""
     minutes = Minutes(str(tmp_path / "nowhere"), Position("id", 0), (Share("c", "2026-11-21T13", 1, 1, 0, 1),))
-    with pytest.raises(Unavailable, match=r"A worker could not read the samples \(TableNotFoundError\)"):
-        list(worked([pa.record_batch({"id": [0]})], minutes, read_measured, fold_hours))
+    target = Target(SAMPLES_HOUR, str(tmp_path / "samples_hour"))
+    with pytest.raises(
+        Unavailable, match=r"A worker could not read what samples_hour is made of \(TableNotFoundError\)"
+    ):
+        list(worked([pa.record_batch({"id": [0]})], target, minutes, read_measured, fold_hours))
     asked = [WhatIf("prod", 1, "level", "")]
     with pytest.raises(Unavailable, match="A worker could not read the reading of prod"):
         list(plans(Snapshots(str(tmp_path / "nowhere"), Position("id", 0)), asked))
