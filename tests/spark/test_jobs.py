@@ -85,6 +85,11 @@ def test_samples_become_a_model_and_late_ones_change_only_what_they_touch(spark:
     (busy,) = [r for r in table(store, "load_model") if r["topic"] == "busy"]
     assert busy["bytes_in_mean"] == pytest.approx(10 * RATE)
     assert busy["minutes"] == 79
+    read = spark.read.format("delta").load(table_url(store, "load_model"))
+    assert read.where("topic = 'busy'").select("minutes", "week").collect()[0].asDict() == {
+        "minutes": 79,
+        "week": busy["week"],
+    }, "as Spark reads what its workers wrote"
     versions = {name: DeltaTable(table_url(store, name)).version() for name in first}
 
     assert touched(run_all(tables, POLICY)) == dict.fromkeys(first, ())

@@ -40,8 +40,8 @@ SEED: Final = 4157
 MINUTES_A_ROUND: Final = 25
 """The rounds cross two hours and leave each of them unfinished once."""
 MOMENTS: Final = ("starting Spark", *(f"{job}: folding" for job in JOBS))
-"""What a run says in its course; a kill comes at most ``LATEST_S`` after one of these."""
-LATEST_S: Final = 1.0
+"""What a run says in its course; a kill comes at most ``LATEST_S`` after one of these: what a small job takes."""
+LATEST_S: Final = 0.25
 ENDED_WITHIN_S: Final = 60
 
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -144,14 +145,17 @@ def test_any_cluster_s_name_is_a_part(tmp_path: Path) -> None:
 
 
 def test_a_whole_table_is_replaced_at_once(tmp_path: Path) -> None:
-    """Such as a fleet's plan, which has no parts."""
-    TableLog(str(tmp_path)).ensure(FLEET_PLAN)
-    target = Target(FLEET_PLAN, str(tmp_path / "fleet_plan"))
-    for names in ("ab", "c"):
+    """Such as a fleet's plan, which has no parts; its columns as well, where an earlier Ballast's has fewer."""
+    earlier = replace(FLEET_PLAN, columns=FLEET_PLAN.columns[:-1])
+    TableLog(str(tmp_path)).ensure(earlier)
+    for layout, names in ((earlier, "ab"), (FLEET_PLAN, "c")):
+        target = Target(layout, str(tmp_path / "fleet_plan"))
         rows = [{"cluster": name, "name": name} for name in names]
-        batch = pa.RecordBatch.from_pylist(rows, schema=arrow_schema(FLEET_PLAN.columns))
+        batch = pa.RecordBatch.from_pylist(rows, schema=arrow_schema(layout.columns))
         replace_all(target, list(written(target, [batch])))
-    assert DeltaTable(target.url).to_pyarrow_table()["name"].to_pylist() == ["c"]
+    found = DeltaTable(str(tmp_path / "fleet_plan"))
+    assert found.to_pyarrow_table()["name"].to_pylist() == ["c"]
+    assert [field.name for field in found.schema().fields] == FLEET_PLAN.names
 
 
 def test_a_store_that_fails_is_one_sentence(tmp_path: Path) -> None:
