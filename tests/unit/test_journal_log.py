@@ -185,13 +185,14 @@ def test_a_failure_that_does_not_pass_is_told(monkeypatch: pytest.MonkeyPatch) -
     assert log.keys() == ["a1"]
 
 
-def test_a_client_that_lost_sight_of_the_topic_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("code", [ck.KafkaError._UNKNOWN_PARTITION, ck.KafkaError._DESTROY_BROKER])
+def test_a_client_that_lost_sight_of_the_topic_is_replaced(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     """Within the call where there is time, and in any case before the next: one that stays may never find it again."""
     monkeypatch.setattr(journal_log, "RENEW_S", 0.05)
     topic = Topic()
     topic.commit("a1")
     log = Log(topic, timeout_s=0.5)
-    lost = ck.KafkaException(ck.KafkaError(ck.KafkaError._UNKNOWN_PARTITION))
+    lost = ck.KafkaException(ck.KafkaError(code))
 
     def end_seen_by(sees: int) -> int:
         log._opened()

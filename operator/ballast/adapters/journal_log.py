@@ -53,9 +53,11 @@ _STUCK: Final = frozenset(
         ck.KafkaError._NOENT,  # noqa: SLF001
         ck.KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
         ck.KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
+        ck.KafkaError._DESTROY_BROKER,  # noqa: SLF001
     }
 )
-"""A client that asks with what it knew before an election, that finds no leader or no topic where there is one."""
+"""A client that asks with what it knew before an election, that finds no leader or no topic where there is one, that gave up
+the connection which its question went through."""
 _PASSING: Final = {
     *_STUCK,
     ck.KafkaError.UNKNOWN_TOPIC_OR_PART,

@@ -150,7 +150,9 @@ class Driver:
         run = replace(new_run(run_id, plan, policy, self._now(), undoes=undoes), unclean=unclean)
         if self._leave.is_set():
             self._note(f"Run {run_id} was not begun: nothing of it was written down or sent.")
-            return summary(run, "not-begun", 0.0)
+            result = summary(run, "not-begun", 0.0)
+            self._listener.hear(RunEnded(result))
+            return result
         self._journal.append(dump_run(run))
         return self._carry(run, resumed=False)
 

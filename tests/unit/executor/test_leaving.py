@@ -6,7 +6,7 @@ import pytest
 from tests.unit.executor.scenes import MB, Scene, T, scene
 
 from ballast.core.plan import Move, Plan
-from ballast.executor.events import Note
+from ballast.executor.events import Note, RunEnded
 from ballast.executor.machine import Wish
 from ballast.executor.policy import ExecutionPolicy
 from ballast.ports.journal import FORGOTTEN, JOURNAL_TOPIC, Request
@@ -37,6 +37,7 @@ def test_a_run_that_is_to_leave_before_it_began_is_not_written_down() -> None:
     s.world.clock.after(0.5, s.driver.leave)
     result = s.driver.execute(one_move(s), POLICY, run_id="r")
     assert (result.status, result.exit_code, result.left) == ("not-begun", 130, 1)
+    assert [h.result for h in s.ears.heard if isinstance(h, RunEnded)] == [result]
     assert list(s.journal.read()) == []
     assert s.cluster.reassignments() == {}
     assert notes(s) == ["Run r was not begun: nothing of it was written down or sent."]
