@@ -338,7 +338,8 @@ def _interrupted(signals: deque[int], driver: Driver, screen: Screen) -> None:
     from ballast.executor.machine import Wish
 
     if signal.SIGTERM in signals or not sys.stdin.isatty():
-        say("Leaving: moves in flight go on by themselves, and a later start of Ballast takes the run up.")
+        stays = ": moves in flight go on by themselves, and a later start of Ballast takes the run up"
+        say(f"Leaving{stays if driver.run is not None else ''}.")
         driver.leave()
         return
     with screen.aside():
