@@ -461,6 +461,8 @@ def swap_scan(
             # No exchange repairs more than what is wrong at its two ends.
             if not away and (off[a] + off[b]) * UNIT <= price * copy_cost(world, p, a, b):
                 continue
+            if price == 0 and (off[a] + off[b]) * UNIT <= best_score:
+                continue
             mates = by_slot[by_start[b] : by_start[b + 1]]
             offset = np.int64((draw >> np.uint64(20)) % np.uint64(here))
             other, score = best_mate(world, load, lead, follow, low, high, slot, b, mates, samples, offset, price, roam)

@@ -52,6 +52,11 @@ POLISH_SAMPLES: Final = 12
 """Replicas tried at the home of one that left it; four times as many on small clusters."""
 POLISH_PARTNERS: Final = 1
 
+SCAN: Final = 20_000_000
+"""Most exchanges that one scan tries: where nearly every broker is an offender, fewer replicas of each."""
+TRIES: Final = 200_000_000
+"""Exchanges tried after which a cluster that is still not level is let be: a few CPU seconds' worth."""
+
 
 def search(world: World, *, seed: int) -> Flags:
     """Improve the world in place; returns the slots for which no legal broker was found."""
@@ -93,14 +98,24 @@ class _Search:
         barred = (p.scope.unlead[first] | self.classes.ousted[self.classes.of, first]) & (np.diff(p.start) > 0)
         self.forced_rows = rows[movable[rows] & barred[rows]]
         self.takers = np.flatnonzero(p.scope.takes).astype(np.int32)
+        self.tries = 0
 
-    def leaders(self, toll: int = 0) -> None:
-        """Reorders: first those that must, then those that help, until none does."""
+    @property
+    def spent(self) -> bool:
+        """Has enough been tried on a cluster that may be impossible to level?"""
+        return self.tries > TRIES
+
+    def leaders(self, toll: int = 0) -> int:
+        """Reorders: first those that must, then those that help, until none does; returns how many."""
         costs = self.world.costs
         rows = self.shift_rows if self.shift else self.forced_rows
+        changed = 0
         for _ in range(4):
-            if not kernels.shift_leaders(self.arrays, *costs, rows, toll):
-                return
+            more = kernels.shift_leaders(self.arrays, *costs, rows, toll)
+            changed += int(more)
+            if not more:
+                break
+        return changed
 
     def toll(self, price: int) -> int:
         """What a change of leader must repair at this price, in scaled excess."""
@@ -164,12 +179,13 @@ class _Search:
 
     def settle(self) -> None:
         """Bring the last brokers in: sweeps and swaps that pay twice as much each time, and in the end any price."""
-        price, idle = SETTLE_PRICE, 0
+        price, idle, still = SETTLE_PRICE, 0, False
         for n in range(SETTLE_ROUNDS):
             if not self.world.excess:
                 return
-            changed = self.sweep(price)
-            self.leaders()
+            # Where nothing changed in a round at no price, no sweep and no reorder will find more than it did.
+            changed = 0 if still else self.sweep(price)
+            shifted = 0 if still else self.leaders()
             changed += self.swap(
                 self._of_offenders(),
                 price=price,
@@ -177,15 +193,18 @@ class _Search:
                 samples=SETTLE_SAMPLES << min(n, SETTLE_DOUBLINGS),
                 seed=self.seed + n,
             )
-            self.leaders()
+            shifted += self.leaders() if changed or shifted else 0
+            still = not price and not changed and not shifted
             idle = 0 if changed or price else idle + 1
-            if idle == SETTLE_PATIENCE:
+            if idle == SETTLE_PATIENCE or (idle and self.spent):
                 return
             price //= 2
 
     def swap(self, slots: SmallInts, *, price: int, partners: int, samples: int, seed: int) -> int:
         """One scan for exchanges."""
         w = self.world
+        samples = max(min(samples, SCAN // max(len(slots) * partners, 1)), 1)
+        self.tries += len(slots) * partners * min(samples, len(w.cur) // len(w.load) + 1)
         order = np.argsort(w.cur, kind="stable").astype(np.int32)
         order = order[w.cur[order] >= 0]
         starts = np.searchsorted(w.cur[order], np.arange(len(w.load) + 1)).astype(np.int64)
@@ -237,8 +256,8 @@ class _Search:
             else:
                 w.restore(best[2])
                 idle += 1
-                if idle >= POLISH_PATIENCE:
-                    break
+            if idle >= POLISH_PATIENCE or (best[0] and self.spent):
+                break
         w.restore(most_even(w, w.problem.home, found))
         # What no longer helps goes back to the leader it had: a change nobody needs is a change too many.
         self.leaders(toll=1)
