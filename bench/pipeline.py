@@ -97,6 +97,28 @@ def generate(store: str, partitions: int, minutes: int, *, first: int = 0) -> di
     }
 
 
+def compacted(store: str, partitions: int) -> dict[str, Any]:
+    """Every hour compacted as ``--tidy`` does with closed ones: what the minutes take before and afterwards."""
+    from ballast.pipeline.schemas import SAMPLES_MINUTE
+    from ballast.pipeline.table_log import TableLog
+
+    log = TableLog(store)
+    at = log.position(SAMPLES_MINUTE)
+    assert at is not None
+    minutes = len(log.new_minutes(SAMPLES_MINUTE, None, at).minute)
+
+    def per_day() -> int:
+        return round(log.bytes_of(SAMPLES_MINUTE) / minutes / partitions * 1440)
+
+    before, begun = per_day(), time.process_time()
+    log.compact(SAMPLES_MINUTE, "9")
+    return {
+        "step": "compacting",
+        "cpu_s": round(time.process_time() - begun, 1),
+        "bytes_per_partition_day": {"before": before, "after": per_day()},
+    }
+
+
 DUCK = """
 SELECT topic, partition, broker,
   len(r) AS n, coalesce(list_sum(r) * 60, 0) AS total, coalesce(list_max(r), -1) AS most,
@@ -283,6 +305,8 @@ ALL_JOBS = (
 )
 STEPS = ("spark", "planner", "duckdb-arrays", "duckdb-rows", "polars")
 """In this order; the engines read ``samples_hour`` and are compared with ``load_hour``, so both jobs are among those run."""
+COMPACT = "compact"
+"""By itself and after ``generate``: the others read the files as the sampler wrote them."""
 NEXT_HOUR = ("generate-next", "next-hour")
 """After all others, since the engines' answers are those of the first hour."""
 
@@ -295,6 +319,8 @@ def step(asked: argparse.Namespace) -> Any:
         return generate(asked.store, asked.partitions, 60, first=asked.minutes)
     if asked.engine == "next-hour":
         return next_hour(asked.store, asked.memory)
+    if asked.engine == COMPACT:
+        return compacted(asked.store, asked.partitions)
     if asked.engine == "spark":
         return pipeline(asked.store, asked.memory, asked.jobs.split(","))
     return planner(asked.store) if asked.engine == "planner" else engine(asked.engine, asked.store, asked.scratch)
@@ -309,7 +335,7 @@ def main() -> None:
     parser.add_argument("--jobs", default=",".join(ALL_JOBS), help="which jobs, in this order")
     parser.add_argument("--memory", default="2g")
     parser.add_argument("--next-hour", action="store_true", help="then an hour more, by the command")
-    parser.add_argument("--engine", choices=("generate", *STEPS, *NEXT_HOUR), help="one step, in this process")
+    parser.add_argument("--engine", choices=("generate", COMPACT, *STEPS, *NEXT_HOUR), help="one step, in this process")
     parser.add_argument("--store", help="keep the samples here, or take them from here")
     parser.add_argument("--scratch", type=Path)
     asked = parser.parse_args()

@@ -1,11 +1,13 @@
 """One Spark session for all tests here, on whichever kind of Spark ``BALLAST_TEST_SPARK`` names.
 
 ``local`` (default) is embedded; ``connect`` starts a Spark Connect server; ``standalone`` starts a master and two workers.
-All of it on loopback, started and ended here; the tests do not know which it is.
+All of it on loopback, started and ended here; the tests do not know which it is.  An address is one of servers that are
+up already, with the Spark properties of ``BALLAST_TEST_SPARK_CONF`` (JSON): so ``test_modes`` runs these tests on its own.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -37,8 +39,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
                 "spark.executor.memory": "700m",
                 "spark.executorEnv.PYTHONPATH": f"{ROOT / 'operator'}:{ROOT}",
             }
+        elif "://" in kind:
+            master, conf = kind, json.loads(os.environ["BALLAST_TEST_SPARK_CONF"])
         else:
-            assert kind == "local", f"BALLAST_TEST_SPARK={kind} is not local, connect or standalone"
+            assert kind == "local", f"BALLAST_TEST_SPARK={kind} is not local, connect, standalone or an address"
             master = "local[2]"
         session = open_session(SparkPolicy(master=master, driver_memory="1g", conf=conf), jars)
         stack.callback(session.stop)

@@ -1,4 +1,4 @@
-"""The same commands on a Spark Connect server and on a standalone master with two workers give the same tables."""
+"""The same commands and the same tests on a Spark Connect server and on a standalone master with two workers."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
+from tests.leash import leashed
+from tests.spark import kill_rounds
 from tests.spark.fleets import member
+from tests.spark.kill_rounds import KILLED, Run
 from tests.spark.pure import load_rows, model_rows
 from tests.spark.series import HOUR_MS, START_MS, run
-from tests.spark.servers import QUICK, connect_server, packed_environment, standalone
+from tests.spark.servers import QUICK, ROOT, connect_server, packed_environment, standalone
 from tests.spark.test_jobs import grow, table, world, write
+from tests.spark.test_pipeline_kills import BALLAST, assert_each_minute_once, minutes, steady
 
 from ballast.core.planner import Level, plan
 from ballast.pipeline.fleet_store import append_snapshots, read_plans
@@ -37,51 +42,71 @@ for words in json.loads(sys.argv[1]):
             raise
 """
 """Commands one after another in a process: each has a session of its own, and they share what takes long, a warm JVM."""
+KILLS: Final = 3
+SEED: Final = 97
+A_ROUND: Final = 7
+"""Minutes that are new in each round."""
+ATTEMPTS: Final = 5
+IN_THE_WAY: Final = "Another pipeline run changed the table"
 LIMIT_S: Final = 800
 """A busy machine must not be a defect: a command takes about half a minute on a quiet one."""
 
 
-class Mode(NamedTuple):
-    """A kind of Spark and the flags of a command for it."""
+SUITE: Final = ("test_jobs.py", "test_fleet_job.py")
+"""Run again on each kind of Spark.  The kill tests are too, by ``BALLAST_TEST_SPARK``: every time it would take minutes."""
 
-    flags: list[str]
+
+class Mode(NamedTuple):
+    """A kind of Spark: where it is, and the properties of a session there."""
+
+    url: str
+    conf: dict[str, str]
+
+    def command(self, *words: str) -> list[str]:
+        """A command's words with the flags for this Spark."""
+        return [*words, "--spark", self.url, *(part for k, v in self.conf.items() for part in ("--conf", f"{k}={v}"))]
 
     def ballast(self, *commands: Sequence[str]) -> str:
-        """Run commands with this mode's flags; what they print.  Their story is the failure's text."""
-        lines = [[*words, *self.flags] for words in commands]
-        environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
-        environment.pop("PYTHONPATH", None)
-        done = subprocess.run(
-            [sys.executable, "-c", IN_TURN, json.dumps(lines)],
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
-            env=environment,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        return done.stdout
+        """Run commands here; what they print."""
+        return here("-c", IN_TURN, json.dumps([self.command(*words) for words in commands]))
 
 
-@pytest.fixture(params=["connect", "standalone"])
-def mode(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Mode]:
-    """Servers of the test's own on the loopback; they end with it, or with the run."""
+def here(*arguments: str, **more: str) -> str:
+    """Run Python; its story is the failure's text."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH" and not k.startswith("PYTEST_")}
+    done = subprocess.run(
+        leashed(sys.executable, *arguments),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        env={**environment, "SPARK_LOCAL_IP": "127.0.0.1", **more},
+        cwd=ROOT,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module", params=["connect", "standalone"])
+def mode(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mode]:
+    """Servers of these tests' own on the loopback; they end with them, or with the run."""
+    folder = tmp_path_factory.mktemp(request.param)
     with ExitStack() as stack:
         if request.param == "connect":
-            url, conf = stack.enter_context(connect_server(tmp_path, list(ensure_jars(DELTA_LOCK)))), {}
-        else:
-            # Nothing on the workers knows Ballast: what the jobs need comes with them, as the documentation tells.
-            url = stack.enter_context(standalone(tmp_path, bare=True))
-            conf = {
-                **QUICK,
-                "spark.driver.host": "127.0.0.1",
-                "spark.driver.bindAddress": "127.0.0.1",
-                "spark.executor.memory": "700m",
-                "spark.local.dir": str(tmp_path),
-                "spark.archives": f"{packed_environment(tmp_path)}#env",
-                "spark.pyspark.python": "./env/bin/python",
-            }
-        yield Mode(["--spark", url, *(part for key, value in conf.items() for part in ("--conf", f"{key}={value}"))])
+            yield Mode(stack.enter_context(connect_server(folder, list(ensure_jars(DELTA_LOCK)))), {})
+            return
+        # Nothing on the workers knows Ballast: what the jobs need comes with them, as the documentation tells.
+        url = stack.enter_context(standalone(folder, bare=True))
+        conf = {
+            **QUICK,
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.executor.memory": "700m",
+            "spark.local.dir": str(folder),
+            "spark.archives": f"{packed_environment(folder)}#env",
+            "spark.pyspark.python": "./env/bin/python",
+        }
+        yield Mode(url, conf)
 
 
 def test_samples_become_the_same_model_and_fleets_the_same_plans(mode: Mode, tmp_path: Path) -> None:
@@ -109,6 +134,63 @@ def test_samples_become_the_same_model_and_fleets_the_same_plans(mode: Mode, tmp
 
     (row,) = read_plans(store)
     assert row["digest"] == digest(plan(fleet_member.state, Level(), loads=fleet_member.loads, policy=POLICY))
+
+
+def test_the_tests_of_the_jobs_hold_here_too(mode: Mode, tmp_path: Path) -> None:
+    """Incremental runs, late samples, fleets and their refusals: what holds on the embedded Spark, on these servers."""
+    files = [str(Path(__file__).with_name(name)) for name in SUITE]
+    told = here(
+        *("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "again")),
+        *files,
+        BALLAST_TEST_SPARK=mode.url,
+        BALLAST_TEST_SPARK_CONF=json.dumps(mode.conf),
+    )
+    assert " passed" in told
+    assert "skipped" not in told
+
+
+@pytest.mark.parametrize("mode", ["connect"], indirect=True)
+def test_commands_killed_at_random_leave_every_minute_exactly_once(mode: Mode, tmp_path: Path) -> None:
+    """New minutes, and ``kill -9`` anywhere in the run that would fold them, round after round.
+
+    Where Spark is a server's, a run starts in seconds, so that many are to be had; and what a killed one had handed to the
+    server goes on there beside the next one.
+    """
+    store, dice, kills = str(tmp_path / "store"), kill_rounds.dice(SEED), kill_rounds.rounds(KILLS)
+    world_ = steady()
+    command = mode.command(BALLAST, "pipeline", "run", "--store", store)
+    write(store, minutes(world_, 30, A_ROUND))
+    begun = time.monotonic()
+    mode.ballast(("pipeline", "run", "--store", store))
+    lasts_s, killed, rounds = time.monotonic() - begun, 0, 1
+    while killed < kills:
+        write(store, minutes(world_, 30 + rounds * A_ROUND, A_ROUND))
+        rounds += 1
+        run_ = Run.start(command, tmp_path)
+        run_.until_it_says("folding")
+        begun = time.monotonic()
+        code = run_.kill(dice.uniform(0, lasts_s), whole_group=True)
+        if code == KILLED:
+            killed += 1
+        else:
+            # It was quicker this time, or met what a killed one had left to the server.
+            assert code == 0 or IN_THE_WAY in run_.told(), run_.told()[-3000:]
+            lasts_s = min(lasts_s, time.monotonic() - begun)
+    told = finish(mode, store)
+    assert_each_minute_once(store, rounds * A_ROUND)
+    assert json.loads(told)["newest_hour"]
+    assert all(job["replaced"] == [] for job in json.loads(finish(mode, store))["jobs"])
+
+
+def finish(mode: Mode, store: str) -> str:
+    """A run to its end; what a killed one left to the server may get into its way, and says so."""
+    for _ in range(ATTEMPTS):
+        try:
+            return mode.ballast(("pipeline", "run", "--store", store, "--output", "json"))
+        except AssertionError as refused:
+            if IN_THE_WAY not in str(refused):
+                raise
+    pytest.fail("another run is always in the way")
 
 
 def comparable(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import random
-import signal
-import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from tests.leash import leashed
+from tests.spark import kill_rounds
+from tests.spark.kill_rounds import KILLED, Run
 from tests.spark.series import RECORD_BYTES, Log, World
 from tests.spark.servers import QUICK
 
@@ -42,7 +38,6 @@ MINUTES_A_ROUND: Final = 25
 MOMENTS: Final = ("starting Spark", *(f"{job}: folding" for job in JOBS))
 """What a run says in its course; a kill comes at most ``LATEST_S`` after one of these: what a small job takes."""
 LATEST_S: Final = 0.25
-ENDED_WITHIN_S: Final = 60
 
 
 def minutes(world: World, first: int, count: int) -> list[MinuteSample]:
@@ -99,53 +94,17 @@ def command(store: str, folder: Path) -> list[str]:
     return [BALLAST, "pipeline", "run", "--store", store, "--spark", "local[2]", "--driver-memory", "1g", *flags]
 
 
-def kill_somewhere(store: str, folder: Path, dice: random.Random) -> None:
-    """Start a run, ``kill -9`` it at a moment that the dice choose, and wait until nothing of it is left."""
-    moment, patience, whole_group = dice.choice(MOMENTS), dice.uniform(0, LATEST_S), dice.random() < 0.5
-    log = folder / "killed.log"
-    with log.open("wb") as output:
-        run = subprocess.Popen(
-            leashed(*command(store, folder)),
-            cwd=folder,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        deadline = time.monotonic() + 180
-        while moment not in log.read_text(errors="replace"):
-            assert run.poll() is None, log.read_text(errors="replace")[-3000:]
-            assert time.monotonic() < deadline, f"the run never said {moment!r}"
-            time.sleep(0.02)
-        with pytest.raises(subprocess.TimeoutExpired):
-            run.wait(patience)
-    finally:
-        # Either Ballast alone, whose JVM must then end by itself, or the JVM with it, as the loss of a machine would.
-        (os.killpg if whole_group else os.kill)(run.pid, signal.SIGKILL)
-        assert run.wait() == -signal.SIGKILL
-    deadline = time.monotonic() + ENDED_WITHIN_S
-    while group_lives(run.pid):
-        assert time.monotonic() < deadline, "the JVM of a killed run goes on"
-        time.sleep(0.05)
-
-
-def group_lives(group: int) -> bool:
-    """Is there a process left in a process group?"""
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def test_killed_runs_leave_every_minute_exactly_once(spark: Any, store: str, tmp_path: Path) -> None:
     """New minutes, a run that is killed, more minutes, another; the last run finds what is left to do and no more."""
-    dice, world = random.Random(SEED), steady()
-    for round_ in range(KILLS):
+    dice, world, kills = kill_rounds.dice(SEED), steady(), kill_rounds.rounds(KILLS)
+    for round_ in range(kills):
         write(store, minutes(world, 30 + round_ * MINUTES_A_ROUND, MINUTES_A_ROUND))
-        kill_somewhere(store, tmp_path, dice)
+        moment, patience, whole_group = dice.choice(MOMENTS), dice.uniform(0, LATEST_S), dice.random() < 0.5
+        run = Run.start(command(store, tmp_path), tmp_path)
+        run.until_it_says(moment)
+        assert run.kill(patience, whole_group=whole_group) == KILLED, run.told()[-3000:]
     run_all(SparkTables(lambda: spark, store), PipelinePolicy())
-    assert_each_minute_once(store, KILLS * MINUTES_A_ROUND)
+    assert_each_minute_once(store, kills * MINUTES_A_ROUND)
     again = run_all(SparkTables(lambda: spark, store), PipelinePolicy())
     assert {r.job: r.touched for r in again} == {r.job: () for r in again}
 

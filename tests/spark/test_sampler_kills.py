@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import os
 import signal
 import subprocess
 import sys
@@ -12,21 +12,40 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 from tests.leash import leashed
+from tests.spark import kill_rounds
 from tests.spark.series import Log, World
 
 from ballast.adapters.samples_delta import SampleStore, table_url
 
 ROOT = Path(__file__).resolve().parents[2]
-MINUTES = 60
-ROUNDS = 12
+ROUNDS = 30
+AT_MOST = 3
+"""Minutes that a writer tells before it is killed; the next one begins with one that is recorded."""
+LATEST_S = 0.03
+"""A commit takes ten milliseconds or more: a kill comes somewhere within the write after a minute that was told."""
 CHILD = """
-import sys
+import os, sys
 from ballast.adapters.samples_delta import SampleStore
 from tests.spark.series import Log, World
-world, store = World({("t", n): Log() for n in range(20)}), SampleStore(sys.argv[1])
-for minute in range(int(sys.argv[2])):
-    store.write(world.sample(minute))
-    print(minute, flush=True)
+world = World({("t", n): Log() for n in range(20)})
+
+def write(first, end):
+    store = SampleStore(sys.argv[1])
+    for minute in range(first, end):
+        store.write(world.sample(minute))
+        print(minute, flush=True)
+
+if len(sys.argv) == 3:
+    write(0, int(sys.argv[2]))
+else:
+    # A writer for each line that comes in.  What takes long, importing, was done once; what a writer opens is its own.
+    for line in sys.stdin:
+        if (writer := os.fork()) == 0:
+            write(*map(int, line.split()))
+            os._exit(0)
+        print("pid", writer, flush=True)
+        os.waitpid(writer, 0)
+        print("end", flush=True)
 """
 
 
@@ -37,27 +56,39 @@ def minutes_in(store: Path) -> Counter[tuple[str, int, int]]:
 
 
 def test_killed_writers_leave_every_minute_exactly_once(tmp_path: Path) -> None:
-    """A dozen writers, each from the first minute on, each killed somewhere; the last one is left to finish."""
-    store, dice, killed = tmp_path / "store", random.Random(4), 0
+    """Dozens of writers, each killed somewhere, each begun anew a little before that; the last one is left to finish."""
+    store, dice, kills = tmp_path / "store", kill_rounds.dice(4), kill_rounds.rounds(ROUNDS)
+    end = (kills + 1) * AT_MOST
     said: set[int] = set()
-    for round_ in range(ROUNDS):
-        command = leashed(sys.executable, "-c", CHILD, str(store), str(MINUTES))
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=_environment()) as child:
-            assert child.stdout is not None
-            patience = dice.randint(1, 12)
-            for told, line in enumerate(child.stdout, start=1):
-                said.add(int(line))
-                if round_ < ROUNDS - 1 and told >= patience:
-                    # Somewhere within the next write, not at its edge.
-                    time.sleep(dice.uniform(0, 0.02))
-                    child.send_signal(signal.SIGKILL)
+    killed = 0
+    command = leashed(sys.executable, "-c", CHILD, str(store), str(end), "writers")
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment()
+    ) as writers:
+        assert writers.stdin is not None
+        assert writers.stdout is not None
+        for round_ in range(kills + 1):
+            writers.stdin.write(f"{max(said, default=0)} {end if round_ < kills else max(said) + AT_MOST}\n")
+            writers.stdin.flush()
+            patience, told, pid = dice.randint(0, AT_MOST), -1, 0
+            for line in iter(writers.stdout.readline, "end\n"):
+                assert line, "the writers ended"
+                if line.startswith("pid"):
+                    pid = int(line.split()[1])
+                else:
+                    said.add(int(line))
+                told += 1
+                if pid and told == patience and round_ < kills:
+                    time.sleep(dice.uniform(0, LATEST_S))
+                    os.kill(pid, signal.SIGKILL)
                     killed += 1
-                    break
-            child.wait(30)
+        writers.stdin.close()
     found = minutes_in(store)
-    assert killed == ROUNDS - 1
+    recorded = {60 * (int(hour[-2:]) - 13) + 24 * 60 * (int(hour[8:10]) - 21) + minute for hour, minute, _ in found}
+    assert killed == kills
     assert set(found.values()) == {1}
-    assert {minute for _, minute, _ in found} == set(range(MINUTES)) == said
+    # A minute that was told is there, and so is one that was committed and not told any more; none is left out between.
+    assert recorded == said == set(range(max(said) + 1))
 
 
 def test_two_samplers_of_one_cluster_record_a_minute_once(tmp_path: Path) -> None:
