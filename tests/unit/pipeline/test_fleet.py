@@ -10,23 +10,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.spark.fleets import member
 
-from ballast.adapters.samples_delta import table_url
+from ballast.adapters.arrow_schema import arrow_schema
+from ballast.adapters.samples_delta import describe, table_url
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
 from ballast.core.fingerprint import fingerprint
 from ballast.core.planner import Level, plan
 from ballast.errors import Unavailable
+from ballast.pipeline.commits import replace_all
 from ballast.pipeline.fleet_job import plan_fleet
 from ballast.pipeline.fleet_reader import Snapshots, newest_readings, plans, read_member, row_groups, what_ifs
 from ballast.pipeline.fleet_report import page
 from ballast.pipeline.fleet_rows import Member, Traffic, from_row, to_batch
-from ballast.pipeline.fleet_store import append_snapshots, tidy_readings
+from ballast.pipeline.fleet_store import append_snapshots, read_plans, tidy_readings
+from ballast.pipeline.part_files import Target, written
 from ballast.pipeline.policy import PipelinePolicy
 from ballast.pipeline.scenarios import (
     POLICY,
@@ -40,7 +45,7 @@ from ballast.pipeline.scenarios import (
     with_brokers,
     without,
 )
-from ballast.pipeline.schemas import FLEET_SNAPSHOT
+from ballast.pipeline.schemas import FLEET_PLAN, FLEET_SNAPSHOT
 from ballast.pipeline.table_log import TableLog
 from ballast.pipeline.tables import SparkTables
 
@@ -257,6 +262,22 @@ def test_the_report_ranks_tells_losses_and_capacity_by_quarter() -> None:
     assert both[3:] == ["40 %", "52 %", "64 %", "76 %", "89 %"]
     assert section(text, "Looking ahead")[0][0].endswith("grown&lt;/b&gt;")
     assert {line[1] for line in section(text, "What if")} == {"1 more brokers", "replication factor 3"}
+
+
+def test_plans_of_an_earlier_ballast_are_read_and_replaced_with_their_columns(tmp_path: Path) -> None:
+    """What they did not have yet is unknown in the report; the next plan brings the columns along."""
+    url, late = table_url(str(tmp_path), FLEET_PLAN.name), ("disk_bytes", "disk_free_bytes", "growth_bytes_per_day")
+    rows = rows_of_a_fleet()
+    old = pa.Table.from_pylist(rows, schema=arrow_schema(FLEET_PLAN.columns)).drop_columns(list(late))
+    write_deltalake(url, old, description=describe(FLEET_PLAN.name, FLEET_PLAN.version))
+    found = read_plans(str(tmp_path))
+    assert {r["disk_bytes"] for r in found} == {None}
+    assert "Capacity by quarter" not in page(found, made_at="2026-11-21")
+
+    target = Target(FLEET_PLAN, url)
+    batches = pa.Table.from_pylist(rows, schema=arrow_schema(FLEET_PLAN.columns)).to_batches()
+    replace_all(target, list(written(target, batches)))
+    assert {r["disk_bytes"] for r in read_plans(str(tmp_path))} == {3 * 10**12}
 
 
 def test_a_scenario_that_cannot_be_is_a_row_that_says_so(tmp_path: Path) -> None:
