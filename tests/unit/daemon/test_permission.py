@@ -34,6 +34,7 @@ def code(kind: ActionKind, policy: DaemonPolicy, situation: Situation) -> str:
         (replace(CALM, role=Role.STANDBY), "standby"),
         (replace(CALM, pause=Pause(by="Ada", since_ms=NOON_MS, reason="night")), "paused"),
         (replace(CALM, run="r1"), "busy"),
+        (replace(CALM, give_way="Ada"), "giving-way"),
         (replace(CALM, others=(HARMLESS, FOREIGN)), "others"),
         (replace(CALM, others=(HARMLESS,)), "allowed"),
         (replace(CALM, quiet_reason="a broker returned."), "quiet"),
