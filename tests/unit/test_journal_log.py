@@ -240,8 +240,7 @@ def test_no_try_is_given_more_than_what_is_left() -> None:
 
     with pytest.raises(ck.KafkaException):
         log._patiently(ask)
-    assert max(given) <= 0.5
-    assert len(given) > 1
+    assert 0 < max(given) <= 0.5
 
 
 @pytest.mark.parametrize(
