@@ -80,7 +80,7 @@ def in_spark(store: str, memory: str) -> tuple[int, dict[str, Any]]:
     from ballast.pipeline.tables import SparkTables
     from ballast.sandbox.jars import ensure_jars
 
-    session = open_session(SparkPolicy(master="local[2]", driver_memory=memory, small=True), ensure_jars(DELTA_LOCK))
+    session = open_session(SparkPolicy(master="local[2]", driver_memory=memory), ensure_jars(DELTA_LOCK))
     session.range(1).count()
     rows, figures = measured(
         Meter(), "fleet job", lambda: plan_fleet(SparkTables(lambda: session, store), {"level": ""})

@@ -19,9 +19,6 @@ from ballast.pipeline.policy import LOCAL, shown_master
 DELTA_LOCK: Final = "delta-4.4.0"
 """The lock of the jars that teach Spark to read and write Delta tables."""
 
-BATCH_BYTES: Final = 16 << 20
-"""Arrow data handed to a worker at a time; both sides hold a few of them."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkPolicy:
@@ -32,9 +29,7 @@ class SparkPolicy:
     driver_memory: str = "2g"
     """Heap of the embedded JVM; samples never reach the driver, so this is shuffle and scan memory on ``local``."""
     shuffle_partitions: int = 0
-    """Tasks of a shuffle; 0 takes four (two for little data) for each core on ``local`` and Spark's own default elsewhere."""
-    small: bool = False
-    """Little work for the JVM itself: an embedded one then compiles quickly rather than well, since compiling is most of it."""
+    """Tasks of a shuffle; 0 takes two for each core on ``local`` and Spark's own default elsewhere."""
     conf: Mapping[str, str] = field(default_factory=dict)
     """Further Spark properties; they win over Ballast's. Static ones do nothing on ``sc://``: its server has its own."""
 
@@ -64,14 +59,7 @@ def properties(policy: SparkPolicy, jars: Iterable[Path]) -> dict[str, str]:
     """The Spark properties of a session, Ballast's own under the user's."""
     found = {
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
         "spark.databricks.delta.snapshotPartitions": "2",
-        # A row of samples is a third of a megabyte: batches are cut by bytes, or a task's whole share would be one.
-        "spark.sql.execution.arrow.maxBytesPerBatch": str(BATCH_BYTES),
-        # Whole partitions are read by name; statistics of every column would cost more than they ever save.
-        "spark.databricks.delta.stats.collect": "false",
-        # Files of a minute are small: many of them make one task.
-        "spark.sql.files.openCostInBytes": "262144",
     }
     if not is_connect(policy.master):
         found |= {
@@ -86,20 +74,15 @@ def properties(policy: SparkPolicy, jars: Iterable[Path]) -> dict[str, str]:
             "spark.driver.memory": policy.driver_memory,
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
-            "spark.sql.shuffle.partitions": str(policy.shuffle_partitions or _tasks(policy) * (os.cpu_count() or 2)),
+            "spark.sql.shuffle.partitions": str(policy.shuffle_partitions or 2 * (os.cpu_count() or 2)),
             # It plans each stage anew from sizes that are known here beforehand.
             "spark.sql.adaptive.enabled": "false",
+            # Workers do what there is to do; compiling well costs this JVM more than it has to do itself.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
-        if policy.small:
-            found["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     elif policy.shuffle_partitions:
         found["spark.sql.shuffle.partitions"] = str(policy.shuffle_partitions)
     return found | dict(policy.conf)
-
-
-def _tasks(policy: SparkPolicy) -> int:
-    """Tasks of a shuffle for each core: a task's share is sorted in memory, and each task costs a little of its own."""
-    return 2 if policy.small else 4
 
 
 def _choose_python(policy: SparkPolicy) -> None:

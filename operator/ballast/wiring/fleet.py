@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -139,7 +139,7 @@ def plan_fleet(
         def session() -> Any:
             say(f"starting Spark ({shown_master(spark.master)})")
             # All the work is the planner's, in Python: what the JVM itself does is little, however large the fleet.
-            return stack.enter_context(spark_session(replace(spark, small=True), jars))
+            return stack.enter_context(spark_session(spark, jars))
 
         say(f"planning {', '.join(asked)}")
         return fleet_job.plan_fleet(SparkTables(session, store), asked)

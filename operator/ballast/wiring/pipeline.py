@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,9 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
 
 from ballast.pipeline.policy import PipelinePolicy, shown_master
-from ballast.pipeline.schemas import LOAD_MODEL, SAMPLES_MINUTE
+from ballast.pipeline.schemas import LOAD_MODEL
 from ballast.pipeline.session import SparkPolicy, is_connect, open_session, require_pyspark
 
-SMALL_STORE_BYTES = 64 << 20
-"""Below so many bytes of samples, a run's time is the JVM's own start: some 700 partitions for three days."""
 Jars = Callable[[], Sequence[Path]]
 """Brings Delta's jars; called only when this process starts a JVM."""
 
@@ -65,8 +63,7 @@ def run_pipeline(
 
         def session() -> Any:
             say(f"starting Spark ({shown_master(spark.master)})")
-            small = tables.log.bytes_of(SAMPLES_MINUTE) < SMALL_STORE_BYTES
-            return stack.enter_context(spark_session(replace(spark, small=small), jars))
+            return stack.enter_context(spark_session(spark, jars))
 
         tables = SparkTables(session, store)
         jobs = run_all(tables, policy, say=say, clock=time.monotonic)

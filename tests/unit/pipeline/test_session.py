@@ -1,4 +1,4 @@
-"""Which Spark properties a session gets: for little data, for each kind of Spark, and under the user's own."""
+"""Which Spark properties a session gets: for each kind of Spark, and under the user's own."""
 
 from __future__ import annotations
 
@@ -15,26 +15,15 @@ JAR = Path("/jars/delta.jar")
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
-def test_little_data_gets_a_jvm_that_compiles_quickly_and_much_data_does_not() -> None:
-    """Only where the JVM is this process's own; a cluster's is its owner's business."""
-    assert "TieredStopAtLevel=1" in properties(SparkPolicy(small=True), [JAR])[JAVA_OPTIONS]
-    assert JAVA_OPTIONS not in properties(SparkPolicy(), [JAR])
-    assert JAVA_OPTIONS not in properties(SparkPolicy(master="spark://host:7077", small=True), [JAR])
-
-
-def test_samples_reach_the_workers_in_small_batches_and_shares() -> None:
-    """A row of samples is hundreds of kilobytes: batches are cut by bytes, and much data makes more tasks than little."""
-    much, little = properties(SparkPolicy(), [JAR]), properties(SparkPolicy(small=True), [JAR])
-    assert int(much["spark.sql.execution.arrow.maxBytesPerBatch"]) <= 32 << 20
-    tasks = "spark.sql.shuffle.partitions"
-    assert int(much[tasks]) == 2 * int(little[tasks])
+def test_an_embedded_jvm_compiles_quickly() -> None:
+    """It hands out shares and does little itself; a cluster's JVM is its owner's business."""
+    assert "TieredStopAtLevel=1" in properties(SparkPolicy(), [JAR])[JAVA_OPTIONS]
+    assert JAVA_OPTIONS not in properties(SparkPolicy(master="spark://host:7077"), [JAR])
 
 
 def test_the_user_s_properties_win() -> None:
     """Over every one of Ballast's."""
-    found = properties(
-        SparkPolicy(small=True, conf={JAVA_OPTIONS: "-Dx=1", "spark.sql.shuffle.partitions": "9"}), [JAR]
-    )
+    found = properties(SparkPolicy(conf={JAVA_OPTIONS: "-Dx=1", "spark.sql.shuffle.partitions": "9"}), [JAR])
     assert (found[JAVA_OPTIONS], found["spark.sql.shuffle.partitions"]) == ("-Dx=1", "9")
 
 
