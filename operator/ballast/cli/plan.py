@@ -146,6 +146,7 @@ def _run(intent: Intent, options: PlanOptions, cluster: ClusterOptions) -> int:
     made = make_plan(state, intent, loads=loads, policy=policy, seed=options.seed)
     asked = {**made.request, "history": options.history} if options.history is not None else made.request
     made = replace(made, created_at_ms=int(time.time() * 1000), request=asked)
+    _write(made, options)
     if wanted is not None or options.why_not is not None:
         from ballast.core.planner.explain import why, why_not
 
@@ -154,7 +155,6 @@ def _run(intent: Intent, options: PlanOptions, cluster: ClusterOptions) -> int:
             lines += why_not(state, made, intent, options.why_not, loads=loads, policy=policy)
         click.echo("\n".join(lines))
         return 0
-    _write(made, options)
     if options.simulate and not made.is_empty:
         _play(state, made, loads, options)
     else:

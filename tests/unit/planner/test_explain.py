@@ -25,6 +25,9 @@ def test_a_move_tells_its_reason_and_a_stay_its_cause() -> None:
     made = plan(STATE, intent, policy=POLICY)
     moved = made.moves[-1].name
     assert "broker 4 is to be filled" in why(STATE, made, intent, moved, loads=LOADS, policy=POLICY)[0]
+    told = why(STATE, made, intent, moved, loads=LOADS, policy=POLICY)
+    assert "  Broker 4: disk at 0 % of its share before" in told[2]
+    assert "  Not on brokers 1, 2, 3: no replica is taken there in this plan." in told
     stays = next(STATE.name(r) for r in range(18) if STATE.name(r) not in {m.name for m in made.moves})
     assert "stays on" in why(STATE, made, intent, stays, loads=LOADS, policy=POLICY)[0]
     with pytest.raises(UsageError, match="no partition t-99"):
@@ -46,6 +49,30 @@ def test_rules_answer_for_one_pair(broker: int, rule: str | None) -> None:
     policy = replace(POLICY, cordoned=frozenset({3}))
     verdict = judge(Setup.of(STATE, Level(), LOADS, policy), 0, broker)
     assert (verdict.rule if verdict else None) == rule
+
+
+def test_a_full_rack_takes_a_replica_in_exchange_for_its_own() -> None:
+    """Where the replica in the rack may go, the rack is no reason; where it stays, it is."""
+    state = cluster((1, 2), (2, 3), brokers=4, racks=2)
+    loads = Loads.from_state(state)
+    assert judge(Setup.of(state, Level(), loads, POLICY), 0, 4) is None
+    leaving = Setup.of(state, Decommission(brokers=frozenset({3})), loads, POLICY)
+    assert judge(leaving, 1, 1) is None
+    refused = judge(leaving, 0, 4)
+    assert refused is not None
+    assert refused.detail == "rack r0 has 1 of its replicas, and none of them goes"
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [(TopicPartition("t", 99), "Topic t has 18 partitions: t-0 to t-17."), (TopicPartition("x", 0), "Write TOPIC")],
+)
+def test_a_partition_that_is_not_there_is_answered_with_those_that_are(name: TopicPartition, hint: str) -> None:
+    """A slip in the number shows the numbers; in the topic, how a partition is written."""
+    with pytest.raises(UsageError) as wrong:
+        why(STATE, plan(STATE, Level(), policy=POLICY), Level(), name, loads=LOADS, policy=POLICY)
+    assert wrong.value.hint is not None
+    assert wrong.value.hint.startswith(hint)
 
 
 def test_the_search_accepts_only_what_the_rules_accept() -> None:

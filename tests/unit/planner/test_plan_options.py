@@ -55,6 +55,18 @@ def test_the_command_line_wins_and_cordons_add_up(tmp_path: Path) -> None:
     assert not any({3, 4} & set(m["new"]) for m in both["moves"])
 
 
+def test_a_question_does_not_keep_the_plan_from_being_written(tmp_path: Path) -> None:
+    """``--why`` answers instead of showing the plan; what ``--save`` and ``--report`` ask for is written all the same."""
+    planned(tmp_path)
+    saved, page = tmp_path / "plan.json", tmp_path / "plan.html"
+    line = ["plan", "level", "--snapshot", str(tmp_path / "case.json"), "--why", "t-0", "--why-not", "5"]
+    done = CliRunner().invoke(cli, [*line, "--save", str(saved), "--report", str(page)], standalone_mode=False)
+    assert done.stdout.startswith("t-0 ")
+    assert "Broker 5 gets" in done.stdout
+    assert json.loads(saved.read_text())["moves"]
+    assert page.stat().st_size > 0
+
+
 RULED = """
 level:
   topic_rules:

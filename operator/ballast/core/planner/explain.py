@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
 from ballast.core.plan import Plan
 from ballast.core.planner.intents import Intent
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.rules import Setup, judge
-from ballast.core.wording import human_many
+from ballast.core.wording import human_brokers, human_bytes, human_many, human_percent
 from ballast.errors import UsageError
 
 
@@ -20,22 +20,38 @@ def why(
     """Why a partition moves, or stays."""
     row = state.index.get(wanted)
     if row is None:
-        raise UsageError(f"There is no partition {wanted}.", hint="Write TOPIC-NUMBER, for example orders-3.")
+        raise UsageError(f"There is no partition {wanted}.", hint=_partitions(state, wanted.topic))
     move = next((m for m in plan.moves if m.name == wanted), None)
     if move is None:
         return (f"{wanted} stays on {_list(state.target(row))}: {_why_stays(state, plan, intent, row, loads, policy)}",)
     lines = [
         f"{wanted} goes from {_list(move.old)} to {_list(move.new)} because {move.reason.detail or move.reason.code}."
     ]
-    lines.append(f"  It copies {move.bytes_moved} bytes." if move.adding else "  It is a reorder: no byte moves.")
+    lines.append(
+        f"  It copies {human_bytes(move.bytes_moved if move.size_bytes >= 0 else UNKNOWN)}."
+        if move.adding
+        else "  It is a reorder: no byte moves."
+    )
     lines += [f"  Broker {b}: {_standing(plan, b)}." for b in move.adding]
     lines += [f"  Broker {b} gives its replica up: {_standing(plan, b)}." for b in move.removing]
     setup = Setup.of(state, intent, loads, policy)
-    refused = Counter(v.rule for b in state.brokers if (v := judge(setup, row, b.id)) is not None)
-    if refused:
-        told = ", ".join(f"{count} by {rule}" for rule, count in refused.most_common())
-        lines.append(f"  Brokers that could not have it: {told}.")
+    refused: dict[str, list[int]] = {}
+    for b in state.brokers:
+        if (verdict := judge(setup, row, b.id)) is not None:
+            refused.setdefault(verdict.rule, []).append(b.id)
+    lines += [f"  Not on {human_brokers(ids)}: {_REFUSED.get(rule, rule)}." for rule, ids in refused.items()]
     return tuple(lines)
+
+
+def _partitions(state: ClusterState, topic: str) -> str:
+    """What could have been meant."""
+    at = state.topic_index.get(topic)
+    count = int((state.partitions.topic == at).sum()) if at is not None else 0
+    if not count:
+        return "Write TOPIC-NUMBER, for example orders-3; ballast topics describe TOPIC lists a topic's partitions."
+    return f"Topic {topic} has {human_many(count, 'partition')}: {topic}-0" + (
+        f" to {topic}-{count - 1}." if count > 1 else "."
+    )
 
 
 def why_not(
@@ -67,15 +83,26 @@ def why_not(
     return tuple(lines)
 
 
+_REFUSED = {
+    "partition-open": "it is left out, moving, pinned or being deleted",
+    "broker-open": "no replica is taken there in this plan",
+    "no-twin": "a replica of it is there",
+    "topic-rule": "its topic's rules keep it off",
+    "topic-spread": "as many replicas of its topic are there as its rules allow",
+    "rack-free": "the rack has as many of its replicas as it may",
+    "disk-room": "the disk would be too full",
+}
+"""Of one partition, about brokers."""
 _WORDS = {
     "broker-open": "the broker takes no replicas in this plan",
     "partition-open": "they are left out, moving, pinned or being deleted",
     "no-twin": "they have a replica here already",
     "topic-rule": "the rules of their topics keep them off it",
     "topic-spread": "it holds as many replicas of their topics as the topics' rules allow",
-    "rack-free": "its rack has one of their replicas already",
+    "rack-free": "its rack has as many of their replicas as it may, and none of those goes",
     "disk-room": "its disk would be too full",
 }
+"""Of partitions, about one broker."""
 
 
 def _why_stays(state: ClusterState, plan: Plan, intent: Intent, row: int, loads: Loads, policy: PlannerPolicy) -> str:
@@ -85,7 +112,7 @@ def _why_stays(state: ClusterState, plan: Plan, intent: Intent, row: int, loads:
     if closed is not None:
         return f"{closed.detail}."
     if len(refused) == len(state.brokers):
-        return "no other broker may have it (" + ", ".join(sorted({_WORDS[v.rule] for v in refused})) + ")."
+        return "no other broker may have it (" + ", ".join(sorted({_REFUSED[v.rule] for v in refused})) + ")."
     if plan.status == "nothing-to-do":
         return "everything is within its band."
     return "moving it would not bring any broker nearer to its band for fewer bytes than the moves that were chosen."
@@ -100,10 +127,9 @@ def _standing(plan: Plan, broker: int) -> str:
     for r in plan.summary["resources"]:
         share = figures["share"][r["name"]]
         if share:
-            before, after = (figures[side][r["name"]] / share - 1 for side in ("before", "after"))
-            told.append(
-                (abs(before), f"{r['label']} {before * 100:+.0f} % of its share before, {after * 100:+.0f} % after")
-            )
+            before, after = (figures[side][r["name"]] / share for side in ("before", "after"))
+            text = f"{r['label']} at {human_percent(before, 0)} of its share before, {human_percent(after, 0)} after"
+            told.append((abs(before - 1), text))
     if not told:
         return "it has no share of the load"
     return "; ".join(text for _, text in sorted(told, key=lambda pair: -pair[0])[:3])

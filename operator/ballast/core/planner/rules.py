@@ -124,18 +124,20 @@ def rack_free(setup: Setup, row: int, broker: int) -> Verdict | None:
     mine = state.brokers[state.broker_index[broker]].rack
     if any(b.alive and b.rack is None for b in state.brokers):
         return None
-    racks = [state.brokers[state.broker_index[b]].rack for b in state.target(row)]
+    members = [state.broker_index[b] for b in state.target(row)]
+    racks = [state.brokers[b].rack for b in members]
     others = racks.count(mine)
-    classes = setup.scope.classes
+    scope, classes = setup.scope, setup.scope.classes
     c = int(classes.of[row])
-    if classes.loose[c]:
+    may_go = scope.leave | classes.expelled[c] | (scope.gives & scope.roam)
+    if classes.loose[c] or any(may_go[b] for b, rack in zip(members, racks, strict=True) if rack == mine):
         return None
-    closed = setup.scope.leave | classes.barred[c]
+    closed = scope.leave | classes.barred[c]
     open_racks = {b.rack for b in state.brokers if b.alive and not closed[state.broker_index[b.id]]}
     limit = -(-len(racks) // max(len(open_racks), 1))
     if others < limit:
         return None
-    return Verdict("rack-free", "pair", f"rack {mine} has {others} of its replicas")
+    return Verdict("rack-free", "pair", f"rack {mine} has {others} of its replicas, and none of them goes")
 
 
 def disk_room(setup: Setup, row: int, broker: int) -> Verdict | None:
