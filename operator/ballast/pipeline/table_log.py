@@ -194,6 +194,13 @@ class TableLog:
         found = rows.group_by(list(columns)).aggregate([]).to_pydict()
         return list(zip(*(found[name] for name in columns), strict=True))
 
+    def bytes_of(self, table: Table) -> int:
+        """Bytes of the table's files; 0 where there is none."""
+        with _translated(table):
+            found = self._open(table)
+            actions = None if found is None else pa.table(found.get_add_actions(flatten=True))
+            return 0 if actions is None or not len(actions) else int(pc.sum(actions.column("size_bytes")).as_py())
+
     def files(self, table: Table, at: Position, parts: Collection[str]) -> tuple[File, ...]:
         """The files of whole parts, as the log has them."""
         with _translated(table):

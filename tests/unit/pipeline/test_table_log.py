@@ -114,6 +114,7 @@ def test_new_minutes_are_those_of_the_commits_since_then(tmp_path: Path) -> None
     found = log.new_minutes(SAMPLES_MINUTE, since, until)
     assert sorted(zip(found.hour, found.minute, strict=True)) == [("2026-11-21T13", 59), ("2026-11-21T14", 1)]
     assert found.clusters == ("alpha", "beta")
+    assert log.bytes_of(SAMPLES_MINUTE) > 0
 
 
 def test_touched_are_the_hours_themselves_and_the_next_where_it_has_samples() -> None:
