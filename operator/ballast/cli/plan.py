@@ -113,7 +113,7 @@ def change_rf(*, topics_: tuple[str, ...], to: int, options: PlanOptions, cluste
     """Give topics more or fewer replicas, racks kept; topics are regular expressions on the whole name."""
     if bool(topics_) == bool(options.topics):
         raise UsageError("Which topics?", hint="Name them as arguments or with --topics; '.*' is every topic.")
-    pattern = options.topics or "|".join(f"(?:{t})" for t in topics_)
+    pattern = options.topics or (topics_[0] if len(topics_) == 1 else "|".join(f"(?:{t})" for t in topics_))
     return _run(
         ChangeReplicationFactor(to=to, selection=replace(options.selection(), topics=pattern)), options, cluster
     )

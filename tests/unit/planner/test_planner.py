@@ -237,6 +237,16 @@ def test_fewer_replicas_stay_where_the_selection_leaves_them() -> None:
     assert {str(m.name): m.new for m in made.moves} == {"t-0": (3,), "t-1": (3,), "t-2": (3,), "t-3": (1,)}
 
 
+def test_a_new_broker_leads_its_share_and_no_more() -> None:
+    """Expanding fills the newcomer with leaders as well, up to what each broker should lead; nobody old is drained of them."""
+    state = cluster(*[(1, 2), (2, 3), (3, 2), (2, 1)] * 12, brokers=4, racks=2)
+    made = plan(state, Expand(brokers=frozenset({4})), policy=QUICK)
+    leads = Counter(members[0] for members in after(state, made).values())
+    assert leads[4] <= 13
+    assert leads[4] >= 11
+    assert min(leads[b] for b in (1, 2, 3)) >= 8
+
+
 def test_replicas_that_may_not_go_are_an_obstacle() -> None:
     """Brokers that take no part hold more than are to stay: such a list is left whole and named, the others shrink."""
     state = cluster((1, 2, 3), (2, 1, 4), (3, 2, 4), brokers=4)

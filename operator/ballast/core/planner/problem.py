@@ -87,10 +87,10 @@ def problem_of(state: ClusterState, loads: Loads, policy: PlannerPolicy, scope: 
         lead[:, k], follow[:, k] = np.rint(r.lead * unit[k]), np.rint(r.follow * unit[k])
         band = policy.band_of(r.name) if bands == "target" else policy.trigger_of(r.name)
         below, above = _limits(r, fair, band, policy, INSIDE if bands == "target" else 0.0)
-        used = scope.shares & scope.leads if r.leaders_only else scope.shares
+        used = scope.shares & scope.leading if r.leaders_only else scope.shares
         low[used, k] = np.ceil(below[used] * unit[k])
         high[used, k] = np.floor(above[used] * unit[k])
-        low[~(scope.takes | scope.leads) if r.leaders_only else ~scope.takes, k] = 0
+        low[~(scope.takes | scope.leading) if r.leaders_only else ~scope.takes, k] = 0
         share[:, k] = fair
     # Bytes are priced in disk units: one average broker's disk is SHARE.
     mean_disk = float(loads.size_bytes @ np.diff(start)) / max(int(scope.shares.sum()), 1)
@@ -233,7 +233,7 @@ def _fair_shares(
     cannot carry is shared by the others (water filling).
     """
     brokers = len(scope.shares)
-    active = scope.shares & scope.leads if r.leaders_only else scope.shares
+    active = scope.shares & scope.leading if r.leaders_only else scope.shares
     row = np.repeat(np.arange(len(start) - 1), np.diff(start))
     first = np.zeros(len(row), np.bool_)
     first[start[:-1][np.diff(start) > 0]] = True

@@ -37,6 +37,8 @@ class Scope:
     """May receive replicas."""
     leads: Flags
     """May become preferred leader."""
+    leading: Flags
+    """Takes part in sharing leadership; more than ``leads`` where only new brokers may become leaders."""
     leave: Flags
     """Every replica here must go elsewhere."""
     gives: Flags
@@ -72,9 +74,11 @@ def scope_of(state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Scop
     cordoned = np.array([b.cordoned or b.id in policy.cordoned for b in brokers], np.bool_)
     draining = np.isin(ids, sorted(policy.draining))
     demoted = np.isin(ids, sorted(policy.demoted))
+    leads = alive & chosen & ~draining & ~demoted
     scope = Scope(
         takes=alive & chosen & ~cordoned & ~draining,
-        leads=alive & chosen & ~draining & ~demoted,
+        leads=leads,
+        leading=leads,
         leave=np.zeros(len(brokers), np.bool_),
         gives=chosen.copy(),
         unlead=(draining | demoted) & chosen,
@@ -121,7 +125,8 @@ def _apply(scope: Scope, state: ClusterState, intent: Intent, ids: Ints, alive: 
             for i in np.flatnonzero(scope.takes & ~mask).tolist():
                 scope.why_closed[i] = f"broker {ids[i]} is not one of the brokers being filled"
             scope.takes &= mask
-            scope.leads &= mask
+            # Old brokers keep their share of leadership: a new one is filled up to its own.
+            scope.leads = scope.leads & mask
             scope.unlead[:] = False
             scope.gives &= ~mask
             scope.roam = scope.shift = True
