@@ -17,7 +17,7 @@ from ballast.adapters.zk_admin import ZooKeeperWrites, body
 from ballast.adapters.zk_lock import LOCK, ZooKeeperLock
 from ballast.adapters.zookeeper import ELECTION, REASSIGN, ZooKeeper
 from ballast.core.cluster import TopicPartition
-from ballast.errors import Fenced, LockHeld
+from ballast.errors import BallastError, Fenced, LockHeld
 from ballast.ports.cluster import ClusterWriter, ConfigChange, ConfigResource
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import OpenCluster, open_cluster
@@ -53,6 +53,15 @@ def make_topic(cluster: ClusterWriter, partitions: int, replicas: tuple[int, ...
     topic = f"zk-{uuid.uuid4().hex[:8]}"
     cluster.create_topic(topic, dict.fromkeys(range(partitions), replicas))
     return [TopicPartition(topic, p) for p in range(partitions)]
+
+
+def is_settled(opened: OpenCluster) -> bool:
+    """Whether all brokers are seen, and who their controller is."""
+    try:
+        state = opened.cluster.snapshot(log_dirs=False, configs=False)
+    except BallastError:
+        return False
+    return len(state.alive) == 3 and state.controller_id in state.alive
 
 
 def leaders(keeper: ZooKeeper, names: list[TopicPartition]) -> list[int]:
@@ -235,6 +244,8 @@ def test_newer_brokers_with_zookeeper_are_moved_by_their_own_requests(zk39: Sand
     session = ZooKeeper(zk39.zookeeper, Security())
     kazoo = session.client()
     with open_cluster(bootstrap_server=zk39.bootstrap_server, zookeeper=zk39.zookeeper) as opened:
+        # A cluster that has just started serves before every broker has heard of the others and of the controller.
+        until(lambda: is_settled(opened), "the brokers know each other")
         (name,) = make_topic(opened.cluster, 1, (1, 2))
         until(lambda: leaders(session, [name]) == [1], "the topic has a leader")
         seen: list[object] = []
