@@ -106,6 +106,27 @@ def test_nothing_is_begun_while_the_lock_is_given_up(
     assert not_led(world, 1) == 4
 
 
+def test_who_takes_over_is_answered_before_the_lock_is_gone(
+    world: SimWorld, clock: SimClock, store: JournalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Leaving a run takes a while, in which the lock tick gives the lock up: what is not answered by then stays unanswered."""
+    scene = daemon(world, clock, store)
+    keep_lock(scene, holder())
+    ask(scene, "take-over")
+    ask(scene, "cancel", run="run-1", why="changed my mind")
+    assert scene.hands is not None
+    beside: list[str] = []
+
+    def stop(*, drain_s: float) -> None:
+        if scene.board.view.role is Role.LEADER:
+            beside.append(keep_lock(scene, holder()))
+
+    monkeypatch.setattr(scene.hands, "stop", stop)
+    assert answer_requests(scene, Inbox()) == "Answered 1 request."
+    assert beside == ["Gave the lock up for Ada; waiting in line for it."]
+    assert answers(scene) == ["The lock is given up for Ada; the daemon waits until it is free again.", None]
+
+
 def test_a_letter_that_nobody_waits_for_any_more_moves_nobody(
     world: SimWorld, clock: SimClock, store: JournalStore
 ) -> None:

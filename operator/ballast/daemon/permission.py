@@ -20,6 +20,7 @@ CODES: Final = (
     "observe-only",
     "no-reading",
     "standby",
+    "giving-way",
     "paused",
     "busy",
     "others",

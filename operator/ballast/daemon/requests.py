@@ -40,10 +40,15 @@ def answer_requests(scene: Scene, inbox: Inbox) -> str:
         answered += 1
     if scene.journal is not None and scene.letters is not None and scene.board.view.role is Role.LEADER:
         for request in [r for r in scene.letters.requests() if r.answer is None and r.kind in ANSWERS]:
+            if scene.board.view.role is not Role.LEADER:
+                break  # The lock was given up meanwhile; the rest is for whoever acts next.
             sentence = answer(scene, request)
             scene.journal.answer(request.id, sentence)
             say(log, sentence, request=request.id, by=request.by)
             answered += 1
+            if scene.give_way and scene.hands is not None:
+                # Only now: it takes a while, and the lock tick, which gives the lock up, does not wait for the answer.
+                scene.hands.stop(drain_s=0.0)
     scene.publish_standings()
     return f"Answered {human_many(answered, 'request')}." if answered else "Nobody asked for anything."
 
@@ -98,13 +103,13 @@ def _cancel(scene: Scene, request: Request) -> str:
 
 
 def _take_over(scene: Scene, request: Request) -> str:
-    """Make room for a person: leave the run to them, give the lock up, and keep every replica from it for a moment."""
+    """Make room for a person: leave the run to them, give the lock up, and keep every replica from it for a moment.
+
+    The run is left once this is answered; from now on the work loop begins no other one.
+    """
     if is_forgotten(request, scene.clock.now_ms()):
         raise Refused(f"That is {FORGOTTEN}.")
-    # Before the run is left: the work loop must not begin another one beside us.
     scene.yield_to(request.by)
-    if scene.hands is not None:
-        scene.hands.stop(drain_s=0.0)
     return f"The lock is given up for {request.by}; the daemon waits until it is free again."
 
 

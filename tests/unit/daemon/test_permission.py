@@ -44,6 +44,7 @@ def test_each_guard_refuses_with_its_own_word(situation: Situation, expected: st
     """One thing wrong at a time."""
     verdict = standing(ActionKind.MOVES, AUTO, situation)
     assert verdict.code == expected
+    assert expected in CODES
     assert verdict.allowed is (expected == "allowed")
     assert verdict.sentence.endswith(".")
 
