@@ -101,7 +101,7 @@ def boundaries(table: Any, keys: list[str]) -> Ints:
 def whole_groups(batches: Iterable[Any], keys: list[str]) -> Iterator[Any]:
     """Regroup batches sorted by ``keys`` into tables that never split a group.
 
-    Spark cuts batches anywhere; the last group of each batch is therefore held back until the next one is seen.
+    Batches end anywhere; the last group of each batch is therefore held back until the next one is seen.
     """
     held: list[Any] = []
     for incoming in batches:

@@ -31,8 +31,13 @@ def replace_parts(target: Target, files: Sequence[PartFile], note: Note) -> bool
 
 
 def replace_all(target: Target, files: Sequence[PartFile]) -> None:
-    """Replace the whole table in one commit; readers see the old rows or the new ones."""
-    _commit(target, files, CommitProperties())
+    """Replace the whole table in one commit; readers see the old rows or the new ones.
+
+    Raises as ``replace_parts`` does.
+    """
+    # Its number tells nothing.  Two at once conflict by the name, even where the table is empty and neither takes out a file.
+    transaction = Transaction(target.table.name, 0)
+    _commit(target, files, CommitProperties(app_transactions=[transaction]))
 
 
 def _commit(

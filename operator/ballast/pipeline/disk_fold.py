@@ -15,7 +15,7 @@ from ballast.pipeline.schemas import DISK_HOUR, DISK_OUTLOOK
 
 
 def fold_disks(batches: Iterable[Any]) -> Iterator[Any]:
-    """Brokers' rows sorted by cluster, hour and minute to a row for each log dir and hour; for ``mapInArrow``."""
+    """Brokers' rows sorted by cluster, hour and minute to a row for each log dir and hour."""
     for table in arrow.whole_groups(batches, HOUR):
         cuts = arrow.boundaries(table, HOUR)
         for begin, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
@@ -40,7 +40,7 @@ def _last(table: Any) -> Any:
 
 
 def fold_outlooks(batches: Iterable[Any]) -> Iterator[Any]:
-    """``disk_hour`` rows sorted by cluster and hour to a row of ``disk_outlook`` for each log dir; for ``mapInArrow``."""
+    """``disk_hour`` rows sorted by cluster and hour to a row of ``disk_outlook`` for each log dir."""
     for table in arrow.whole_groups(batches, ["cluster"]):
         cuts = arrow.boundaries(table, ["cluster"])
         for begin, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):

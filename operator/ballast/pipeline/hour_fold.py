@@ -26,7 +26,7 @@ _BITS: Final = np.int64(1) << np.arange(MINUTES, dtype=np.int64)
 
 
 def fold_hours(batches: Iterable[Any]) -> Iterator[Any]:
-    """Fold sorted minute rows into ``samples_hour`` rows; for ``mapInArrow``."""
+    """Fold sorted minute rows into ``samples_hour`` rows."""
     return map(_rows_of, hours_of(batches))
 
 

@@ -22,7 +22,7 @@ MINUTE: list[str] = ["cluster", "hour", "minute"]
 
 
 def fold_leaderships(batches: Iterable[Any]) -> Iterator[Any]:
-    """Rows sorted as for ``fold_hours`` to one row for each change of a leader; for ``mapInArrow``."""
+    """Rows sorted as for ``fold_hours`` to one row for each change of a leader."""
     for table in arrow.whole_groups(batches, GROUP):
         cuts = arrow.boundaries(table, GROUP)
         for begin, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
@@ -53,7 +53,7 @@ def _changes(table: Any, block: Block) -> Any:
 
 
 def fold_imbalances(batches: Iterable[Any]) -> Iterator[Any]:
-    """Minute rows sorted by ``MINUTE`` to one row for each broker and hour; for ``mapInArrow``.
+    """Minute rows sorted by ``MINUTE`` to one row for each broker and hour.
 
     A minute is reduced to a few numbers for each broker as soon as it is whole.
     """

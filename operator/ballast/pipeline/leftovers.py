@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -25,5 +26,7 @@ def free(table: Any) -> None:
 def _remove_unfinished(folder: Path, *, before_s: float) -> None:
     """A bucket knows no such files: what was not finished there was never an object."""
     for path in folder.rglob("*.parquet#*"):
-        if _UNFINISHED.search(path.name) and path.stat().st_mtime < before_s:
-            path.unlink(missing_ok=True)
+        # A writer at work may have finished it since the folder was listed: then it has its own name by now.
+        with suppress(FileNotFoundError):
+            if _UNFINISHED.search(path.name) and path.stat().st_mtime < before_s:
+                path.unlink()

@@ -17,7 +17,7 @@ P95: Final = 0.95
 
 
 def fold_minutes(batches: Iterable[Any]) -> Iterator[Any]:
-    """Fold sorted minute rows into ``load_hour`` rows; for ``mapInArrow``."""
+    """Fold sorted minute rows into ``load_hour`` rows."""
     return map(_fold, hours_of(batches))
 
 

@@ -28,13 +28,13 @@ _MONDAY: Final = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 def fold_days(batches: Iterable[Any]) -> Iterator[Any]:
-    """Fold leader rows of ``load_hour`` (with ``date``), sorted by ``DAY_GROUP``, into ``load_day``; for ``mapInArrow``."""
+    """Fold leader rows of ``load_hour`` (with ``date``), sorted by ``DAY_GROUP``, into ``load_day``."""
     for table in arrow.whole_groups(batches, DAY_GROUP):
         yield _day(table.combine_chunks())
 
 
 def fold_models(batches: Iterable[Any]) -> Iterator[Any]:
-    """Fold ``load_day`` rows, sorted by partition and date, into ``load_model``; for ``mapInArrow``."""
+    """Fold ``load_day`` rows, sorted by partition and date, into ``load_model``."""
     for table in arrow.whole_groups(batches, PARTITION):
         yield _model(table.combine_chunks())
 

@@ -25,7 +25,7 @@ class Table:
 
     @property
     def ddl(self) -> str:
-        """The columns as Spark writes them, for ``mapInArrow`` and ``CREATE TABLE``."""
+        """The columns as Spark writes them, for ``mapInArrow``."""
         return ", ".join(f"{c.name} {c.type}" for c in self.columns)
 
     @property

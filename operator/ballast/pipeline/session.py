@@ -27,9 +27,7 @@ class SparkPolicy:
     master: str = LOCAL
     """``local[*]``, ``spark://host:port``, ``k8s://…`` or ``sc://host:port`` for a Spark Connect server."""
     driver_memory: str = "2g"
-    """Heap of the embedded JVM; samples never reach the driver, so this is shuffle and scan memory on ``local``."""
-    shuffle_partitions: int = 0
-    """Tasks of a shuffle; 0 takes two for each core on ``local`` and Spark's own default elsewhere."""
+    """Heap of the embedded JVM; no row of a table passes through it, but for a fleet's plans."""
     conf: Mapping[str, str] = field(default_factory=dict)
     """Further Spark properties; they win over Ballast's. Static ones do nothing on ``sc://``: its server has its own."""
 
@@ -74,14 +72,11 @@ def properties(policy: SparkPolicy, jars: Iterable[Path]) -> dict[str, str]:
             "spark.driver.memory": policy.driver_memory,
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
-            "spark.sql.shuffle.partitions": str(policy.shuffle_partitions or 2 * (os.cpu_count() or 2)),
             # It plans each stage anew from sizes that are known here beforehand.
             "spark.sql.adaptive.enabled": "false",
             # Workers do what there is to do; compiling well costs this JVM more than it has to do itself.
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
-    elif policy.shuffle_partitions:
-        found["spark.sql.shuffle.partitions"] = str(policy.shuffle_partitions)
     return found | dict(policy.conf)
 
 

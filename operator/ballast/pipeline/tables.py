@@ -1,4 +1,4 @@
-"""The store's tables through Spark: read them, and replace whole parts of them by what its workers wrote.
+"""The store's tables: whole parts of them are replaced by the files that Spark's workers wrote.
 
 Every commit of a job (``commits``) carries a note (``table_log``) and a Delta transaction of its source's version, so that
 output and progress change together or not at all.  A job killed before its commit leaves at most files that no version of
@@ -24,13 +24,13 @@ from ballast.pipeline.workers import stored
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_SPARK_S_OWN: Final = frozenset({"pyspark", "py4j", "delta"})
+_SPARK_S_OWN: Final = frozenset({"pyspark", "py4j"})
 _IN_PYTHON: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(\S.*)")
 _OURS: Final = re.compile(r"^ballast\.errors\.\w+: ")
 
 
 class SparkTables:
-    """One store: its log at once, its rows through a session that is started when the first row is wanted."""
+    """One store: its log at once, its workers through a session that is started when the first of them is wanted."""
 
     def __init__(self, open_session: Callable[[], SparkSession], store: str) -> None:
         self._open_session = open_session
@@ -86,11 +86,11 @@ def _first_line(text: str) -> str:
 
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """Turn Spark's and Delta's failures into one sentence that says what was being done."""
+    """Turn Spark's failures into one sentence that says what was being done."""
     try:
         yield
     except Exception as failure:
-        # Some of Delta's refusals arrive as PySpark's exceptions, others as those of the bridge to Java.
+        # Some arrive as PySpark's exceptions, others as those of the bridge to Java.
         if type(failure).__module__.split(".")[0] not in _SPARK_S_OWN:
             raise
         first = _first_line(str(failure)) or type(failure).__name__

@@ -158,6 +158,27 @@ def test_a_whole_table_is_replaced_at_once(tmp_path: Path) -> None:
     assert [field.name for field in found.schema().fields] == FLEET_PLAN.names
 
 
+def test_of_two_first_fleet_plans_at_once_the_later_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both saw an empty table, so that neither takes out a file that the other one does; no cluster is there twice."""
+    TableLog(str(tmp_path)).ensure(FLEET_PLAN)
+    target = Target(FLEET_PLAN, str(tmp_path / "fleet_plan"))
+    seen_before = DeltaTable(target.url)
+
+    def planned(digest: str) -> list[PartFile]:
+        rows = [{"cluster": "alpha", "name": "a", "digest": digest}]
+        return list(written(target, [pa.RecordBatch.from_pylist(rows, schema=arrow_schema(FLEET_PLAN.columns))]))
+
+    replace_all(target, planned("first"))
+    with monkeypatch.context() as at_once:
+        at_once.setattr(commits, "DeltaTable", lambda _: seen_before)
+        with pytest.raises(Refused, match="Another pipeline run changed the table fleet_plan at the same time"):
+            replace_all(target, planned("second"))
+    assert DeltaTable(target.url).to_pyarrow_table()["digest"].to_pylist() == ["first"]
+    for again in ("third", "fourth"):
+        replace_all(target, planned(again))
+    assert DeltaTable(target.url).to_pyarrow_table()["digest"].to_pylist() == ["fourth"]
+
+
 def test_a_store_that_fails_is_one_sentence(tmp_path: Path) -> None:
     """The table may be gone, or its log broken."""
     with pytest.raises(Unavailable, match=r"The table disk_hour could not be committed \(TableNotFoundError\)"):
@@ -195,3 +216,23 @@ def test_what_killed_workers_leave_is_removed_once_it_is_old(target: Target) -> 
     log.vacuum(DISK_HOUR)
     assert list(Path(target.url).rglob("part-*")) == [kept], "what a version names stays, however old"
     assert held(target) == [(HOUR, "a")]
+
+
+def test_a_file_that_is_finished_while_leftovers_are_looked_for_hinders_nobody(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder was listed when it still had its unfinished name."""
+    gone = Path(target.url) / f"hour={HOUR}" / "part-0.parquet#1"
+    monkeypatch.setattr(Path, "rglob", lambda *_: iter([gone]))
+    TableLog(str(Path(target.url).parent)).vacuum(DISK_HOUR)
+
+
+def test_a_file_that_was_just_replaced_stays_however_old_it_is(target: Target) -> None:
+    """A job that reads the version before, or the planner, may have it open: what counts is when it went."""
+    replace_parts(target, list(written(target, [log_dirs(HOUR, "a")])), note(1, HOUR))
+    (replaced,) = Path(target.url).rglob("*.parquet")
+    long_ago = time.time() - 2 * KEPT_S
+    os.utime(replaced, (long_ago, long_ago))
+    replace_parts(target, list(written(target, [log_dirs(HOUR, "b")])), note(2, HOUR))
+    TableLog(str(Path(target.url).parent)).vacuum(DISK_HOUR)
+    assert replaced.exists()

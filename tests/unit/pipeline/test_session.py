@@ -23,8 +23,8 @@ def test_an_embedded_jvm_compiles_quickly() -> None:
 
 def test_the_user_s_properties_win() -> None:
     """Over every one of Ballast's."""
-    found = properties(SparkPolicy(conf={JAVA_OPTIONS: "-Dx=1", "spark.sql.shuffle.partitions": "9"}), [JAR])
-    assert (found[JAVA_OPTIONS], found["spark.sql.shuffle.partitions"]) == ("-Dx=1", "9")
+    found = properties(SparkPolicy(conf={JAVA_OPTIONS: "-Dx=1", "spark.sql.adaptive.enabled": "true"}), [JAR])
+    assert (found[JAVA_OPTIONS], found["spark.sql.adaptive.enabled"]) == ("-Dx=1", "true")
 
 
 def test_the_embedded_spark_listens_on_the_loopback_and_a_connect_server_keeps_its_own_jars() -> None:
