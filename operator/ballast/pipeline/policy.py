@@ -27,6 +27,9 @@ def check_master(text: str) -> None:
     """Raise ``ValueError`` for what is no address of a Spark; its text does not repeat the address, which may carry a token."""
     if not _MASTER.fullmatch(text):
         raise ValueError("spark names no Spark: write local[*], spark://host:port, k8s://host:port or sc://host:port")
+    # PySpark refuses these as well, and says them aloud.
+    if any(part.count("=") != 1 for part in _parameters(text)):
+        raise ValueError("spark has a parameter that is not name=value: write an = within a value as %3D")
 
 
 def check_memory(text: str) -> None:
@@ -40,9 +43,21 @@ def shown_master(master: str) -> str:
     return master.partition(";")[0].removesuffix("/")
 
 
+def unsigned(text: str, master: str) -> str:
+    """What somebody said of that address, without its parameters, whichever of them it repeats."""
+    text = text.replace(master, shown_master(master))
+    for part in filter(None, _parameters(master)):
+        text = text.replace(part, "…")
+    return text
+
+
 def carries_token(master: str) -> bool:
     """Does the address of a Spark Connect server have a token among its parameters?"""
-    return any(part.partition("=")[0].strip().lower() == "token" for part in master.split(";")[1:])
+    return any(part.partition("=")[0].strip().lower() == "token" for part in _parameters(master))
+
+
+def _parameters(master: str) -> list[str]:
+    return master.split(";")[1:]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ballast.errors import Unavailable, UsageError
-from ballast.pipeline.policy import LOCAL, shown_master
+from ballast.pipeline.policy import LOCAL, shown_master, unsigned
 
 DELTA_LOCK: Final = "delta-4.4.0"
 """The lock of the jars that teach Spark to read and write Delta tables."""
@@ -118,9 +118,9 @@ def open_session(policy: SparkPolicy, jars: Iterable[Path] = ()) -> Any:
         if is_connect(policy.master):
             session.range(1).count()
     except Exception as failure:
-        shown, told = shown_master(policy.master), (str(failure) or type(failure).__name__).splitlines()[0]
+        told = (str(failure) or type(failure).__name__).splitlines()[0]
         raise Unavailable(
-            f"Spark at {shown} did not start: {told.replace(policy.master, shown)[:200]}",
+            f"Spark at {shown_master(policy.master)} did not start: {unsigned(told, policy.master)[:200]}",
             hint="For local[*] Java 17 is needed (JAVA_HOME); for spark:// and sc:// check that the server runs.",
         ) from failure
     if not is_connect(policy.master):

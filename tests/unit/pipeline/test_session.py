@@ -72,3 +72,17 @@ def test_a_connect_server_in_the_environment_is_not_taken_for_the_spark_that_was
     with pytest.raises(Unavailable):
         open_session(SparkPolicy(master=master))
     assert seen == [left]
+
+
+@pytest.mark.parametrize("url", ["sc://h:15002/;token=hunter2%3D%3D", "sc://h/;use_ssl=true;token=hunter2=="])
+def test_what_pyspark_says_of_an_address_is_told_without_its_token(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    """It repeats the whole address, or one parameter of it."""
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError(f"{url}: parameter '{url.rpartition(';')[2]}' should be a pair")
+
+    monkeypatch.setattr("pyspark.sql.SparkSession.Builder.getOrCreate", refuse)
+    with pytest.raises(Unavailable, match=r"Spark at sc://h\S* did not start: sc://h.*: parameter '…' should") as told:
+        open_session(SparkPolicy(master=url))
+    assert "hunter2" not in str(told.value)

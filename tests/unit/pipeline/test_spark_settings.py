@@ -135,6 +135,15 @@ def test_a_token_is_neither_kept_in_settings_nor_shown() -> None:
     assert shown_master(SIGNED_IN) == "sc://spark.example.org:15002"
 
 
+@pytest.mark.parametrize("wrong", ["token=hunter2==", "hunter2", "token=hunter2;"])
+def test_a_parameter_that_pyspark_would_say_aloud_is_refused_first(wrong: str) -> None:
+    """Tokens that are written in base64 end in = more often than not; it is to be told how one is written then."""
+    with pytest.raises(ValueError, match=r"not name=value: write an = within a value as %3D") as refused:
+        check_master(f"sc://spark.example.org/;use_ssl=true;{wrong}")
+    assert "hunter2" not in str(refused.value)
+    check_master("sc://spark.example.org/;token=hunter2%3D%3D")
+
+
 @pytest.mark.parametrize(
     ("setting", "value", "told"),
     [
