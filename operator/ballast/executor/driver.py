@@ -83,6 +83,8 @@ class Driver:
         self._listener = listener or Silence()
         self._throttler = Throttler(cluster, clock, journal.renew)
         self._wishes: deque[tuple[Wish, str | None]] = deque()
+        self._at_hand: str | None = None
+        """The run that is carried out, or made ready: whom a wish without a name is meant for."""
         self._leave = threading.Event()
         self._endures_s = math.inf
         self._gauge: Gauge | None = None
@@ -97,10 +99,10 @@ class Driver:
     def ask(self, wish: Wish, *, run: str | None = None) -> None:
         """Cancel, roll back, pause or go on; taken up at the next look.
 
-        ``run`` is whom it is meant for, else the run that is carried out now: one that comes when that has ended is not
-        heard by the next.  Before the first run it is meant for that.
+        ``run`` is whom it is meant for, else the run that is carried out or made ready now: one that comes when that has
+        ended is not heard by the next.  Before the first run it is meant for that.
         """
-        self._wishes.append((wish, run or (self._run.id if self._run is not None else None)))
+        self._wishes.append((wish, run or self._at_hand))
 
     def unheard(self) -> list[tuple[Wish, str | None]]:
         """Wishes that no look has taken up, for whoever goes on with the run; they are this driver's no longer."""
@@ -141,6 +143,7 @@ class Driver:
         unclean: bool = False,
     ) -> RunResult:
         """Carry a plan out until it has ended, or until told to leave."""
+        self._at_hand = run_id
         self._look_ahead(policy, plan.moves)
         self.stand_still()
         if not self._leave.is_set():
@@ -158,6 +161,7 @@ class Driver:
 
     def resume(self, run: Run) -> RunResult:
         """Go on with a run of the journal (``open_runs``)."""
+        self._at_hand = run.id
         self._look_ahead(run.policy, [m.move for m in run.open_moves])
         self.stand_still()
         return self._carry(
@@ -186,6 +190,7 @@ class Driver:
 
     def undo(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str) -> RunResult:
         """Cancel these moves in flight as a run of its own, with the guard and the journal of any other."""
+        self._at_hand = run_id
         # Only our own journal remembers the order before; the union has lost it.
         before = {n: m.move.old for r in self.open_runs() for n, m in r.moves.items()}
         moves = tuple(
@@ -353,7 +358,8 @@ class Driver:
                 self._note(f"No answer to {effect.kind}: {silence.message} The next look tells what came of it.")
                 return Unanswered(effect, silence.message)
             denied = Outcome(ok=False, code=_DENIED, message=silence.message)
-            return Performed(effect, dict.fromkeys(_names(effect), denied), dict.fromkeys(effect.aim, denied))
+            names = [*effect.targets, *effect.names, *(name for name, _ in effect.log_dirs)]
+            return Performed(effect, dict.fromkeys(names, denied), dict.fromkeys(effect.aim, denied))
 
     def _send(self, effect: Effect) -> Event:
         match effect.kind:
@@ -482,10 +488,6 @@ _DENIED: Final = "CLUSTER_AUTHORIZATION_FAILED"
 def _changed(how: str) -> Outcome:
     """The answer for a partition that is no longer as it was judged; nothing is sent for it."""
     return Outcome(ok=False, code="CHANGED_MEANWHILE", message=how)
-
-
-def _names(effect: Effect) -> list[TopicPartition]:
-    return [*effect.targets, *effect.names, *dict.fromkeys(name for name, _ in effect.log_dirs)]
 
 
 def _first_failures(placed: Mapping[tuple[TopicPartition, int], Outcome]) -> dict[TopicPartition, Outcome]:

@@ -64,6 +64,15 @@ def test_a_wish_that_comes_after_the_last_look_is_not_the_next_runs() -> None:
     assert "Too late to cancel: run first had ended." in notes(s)
 
 
+def test_a_wish_while_the_next_run_is_made_ready_is_that_ones() -> None:
+    """What was left open is finished first, by the same hand: a person who then cancels means what comes now."""
+    s = scene()
+    s.world.add_topic("u", {0: (1, 2)}, size_bytes=100 * MB)
+    assert s.driver.execute(one_move(s), POLICY, run_id="first").status == "done"
+    s.world.clock.after(0.5, lambda: s.driver.ask(Wish.CANCEL))
+    assert s.driver.execute(one_move(s, "u"), POLICY, run_id="second").status == "cancelled"
+
+
 def test_a_wish_before_the_first_run_is_that_ones() -> None:
     """Whoever takes a run up to cancel it asks before it goes on."""
     s = scene()
