@@ -73,7 +73,10 @@ class Journal(Protocol):
     """One cluster's journal and lock."""
 
     def acquire(self, holder: Holder, *, wait_s: float = 0.0) -> None:
-        """Become the writer, waiting for a holder that stops renewing; raises ``LockHeld`` naming who, since, doing what."""
+        """Become the writer, waiting for a holder that stops renewing; raises ``LockHeld`` naming who, since, doing what.
+
+        Whoever is overtaken by another candidate waits in line for that one; it has no name as long as it wrote no lease.
+        """
         ...
 
     def renew(self, doing: str = "") -> None:
