@@ -20,6 +20,7 @@ from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
+from ballast.adapters.arrow_schema import arrow_schema
 from ballast.core.cluster import Ints
 from ballast.core.samples import CHUNKS_PER_ROW_GROUP
 from ballast.pipeline.chunks import Chunks
@@ -33,6 +34,7 @@ DAY_OF: Final = (
 )
 """Of ``load_hour``, what days are made of."""
 _NAMES: Final = ["cluster", "topic", "topic_id"]
+_CODED: Final = pa.dictionary(pa.int32(), pa.string())
 _ROWS_AT_ONCE: Final = 50_000
 """Rows that a fold is handed together; around a kilobyte each in the model's case."""
 
@@ -107,6 +109,7 @@ def _rows(filesystem: Any, file: File, share: RowShare, layout: Table, columns: 
     by = layout.partition_by[0]
     stored = [name for name in columns if name != by]
     coded = [name for name in stored if name in _NAMES]
+    form = _form(layout, stored)
     opened = pq.ParquetFile(file.path, filesystem=filesystem, read_dictionary=coded)
     place = {opened.metadata.schema.column(c).path: c for c in range(opened.metadata.num_columns)}
     for group in range(opened.num_row_groups):
@@ -118,7 +121,15 @@ def _rows(filesystem: Any, file: File, share: RowShare, layout: Table, columns: 
             table = table.filter(pc.equal(table["cluster"].cast(pa.string()), share.cluster))
         if not share.cut.has_all_of(file.cut):
             table = table.filter(pa.array(share.cut.holds(table["topic"].combine_chunks(), table["partition"])))
+        # Another program may order columns otherwise, or say of some that they are never null.
+        table = table.select(stored).cast(form)
         yield table.append_column(by, pa.repeat(file.part, len(table)).dictionary_encode())
+
+
+def _form(layout: Table, stored: Iterable[str]) -> Any:
+    """The types of these columns as they are read."""
+    types = {field.name: field.type for field in arrow_schema(layout.columns)}
+    return pa.schema([(name, _CODED if name in _NAMES else types[name]) for name in stored])
 
 
 def _by_partition(table: Any) -> Iterator[Any]:

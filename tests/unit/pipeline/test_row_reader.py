@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from tests.spark.pure import load_rows, model_rows
@@ -129,6 +130,21 @@ def test_each_row_is_in_one_share_whatever_the_files_are(tmp_path: Path, first: 
     _, models = folded(tmp_path, LOAD_DAY, ("2026-11-21",), read_days, fold_models)
     rows = [row for share in models for batch in share for row in batch.to_pylist()]
     assert ordered(rows) == ordered(model_rows(hours))
+
+
+def test_files_whose_columns_stand_otherwise_and_are_never_null_are_read_beside_ours(tmp_path: Path) -> None:
+    """Another program may write them so when it compacts; a share has rows of both."""
+    target = made(tmp_path, LOAD_HOUR)
+    files = [file for hour in hours_of("alpha") for file in written(target, hour.combine_chunks().to_batches())]
+    path = Path(target.url) / files[1].path
+    rows = pq.ParquetFile(path).read()
+    fields = [field.with_nullable(False) for field in reversed(rows.schema)]
+    pq.write_table(rows.select([field.name for field in fields]).cast(pa.schema(fields)), path)
+    commit(tmp_path, LOAD_HOUR, [files[0], files[1]._replace(size_bytes=path.stat().st_size)], 1)
+    _, days = folded(tmp_path, LOAD_HOUR, HOURS, read_hours, fold_days)
+    minutes = [row["minutes"] for share in days for batch in share for row in batch.to_pylist()]
+    assert len(minutes) == 24
+    assert all(of_the_day[13] and of_the_day[14] for of_the_day in minutes)
 
 
 def ordered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
