@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -265,8 +266,9 @@ def pipeline(store: str, memory: str, wanted: list[str]) -> list[dict[str, Any]]
     tables = SparkTables(lambda: session, store)
     _, warm = measured(meter, "first query (cold JVM)", lambda: session.range(1).count())
     figures.append(warm)
+    scope = jobs.Scope(PipelinePolicy(), datetime.now(UTC))
     for name in wanted:
-        work = functools.partial(jobs.JOBS[name], tables, PipelinePolicy(), lambda _: None)
+        work = functools.partial(jobs.JOBS[name], tables, scope, lambda _: None)
         _, found = measured(meter, name, work)
         figures.append(found)
     session.stop()

@@ -34,14 +34,25 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 IN_TURN: Final = """
 import json, sys
 from ballast.cli.main import main
-for words in json.loads(sys.argv[1]):
-    try:
-        main(words)
-    except SystemExit as end:
-        if end.code:
-            raise
+from ballast.cli.process_end import run_to_its_end
+
+def in_turn():
+    for words in json.loads(sys.argv[1]):
+        try:
+            main(words)
+        except SystemExit as end:
+            if end.code:
+                raise
+
+run_to_its_end(in_turn)
 """
 """Commands one after another in a process: each has a session of its own, and they share what takes long, a warm JVM."""
+PYTEST: Final = """
+import sys, pytest
+from ballast.cli.process_end import run_to_its_end
+run_to_its_end(lambda: sys.exit(pytest.main(sys.argv[1:])))
+"""
+"""Tests read tables as commands do, and so end as these do."""
 KILLS: Final = 3
 SEED: Final = 97
 A_ROUND: Final = 7
@@ -140,7 +151,7 @@ def test_the_tests_of_the_jobs_hold_here_too(mode: Mode, tmp_path: Path) -> None
     """Incremental runs, late samples, fleets and their refusals: what holds on the embedded Spark, on these servers."""
     files = [str(Path(__file__).with_name(name)) for name in SUITE]
     told = here(
-        *("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "again")),
+        *("-c", PYTEST, "-q", "-x", "-p", "no:cacheprovider", "--basetemp", str(tmp_path / "again")),
         *files,
         BALLAST_TEST_SPARK=mode.url,
         BALLAST_TEST_SPARK_CONF=json.dumps(mode.conf),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from tests.spark.servers import QUICK
 from ballast.adapters.samples_delta import SampleStore, minute_table, table_url
 from ballast.core.samples import MinuteSample
 from ballast.errors import Refused
-from ballast.pipeline.jobs import JOBS, NOTHING, run_all
+from ballast.pipeline.jobs import JOBS, NOTHING, Scope, run_all
 from ballast.pipeline.policy import PipelinePolicy
 from ballast.pipeline.tables import SparkTables
 
@@ -127,14 +128,15 @@ class Dying(SparkTables):
 
 def test_every_job_may_end_on_either_side_of_its_commit(spark: Any, store: str) -> None:
     """Before it nothing is done and the job begins anew; after it nothing is left to do."""
-    world, dying, policy = steady(), Dying(lambda: spark, store), PipelinePolicy()
+    world, dying = steady(), Dying(lambda: spark, store)
+    scope = Scope(PipelinePolicy(), datetime.now(UTC))
     write(store, minutes(world, 30, MINUTES_A_ROUND))
     for name, job in JOBS.items():
         for when in ("before", "after"):
             dying.when = when
             with pytest.raises(Killed):
-                job(dying, policy, lambda _: None)
-        assert job(SparkTables(lambda: spark, store), policy, lambda _: None) == NOTHING, name
+                job(dying, scope, lambda _: None)
+        assert job(SparkTables(lambda: spark, store), scope, lambda _: None) == NOTHING, name
     assert_each_minute_once(store, MINUTES_A_ROUND)
 
 
@@ -147,14 +149,16 @@ class Overtaken(SparkTables):
         for log in world.logs.values():
             log.append(RECORDS * MINUTES_A_ROUND)
         write(self.store, minutes(world, 30 + MINUTES_A_ROUND, MINUTES_A_ROUND))
-        JOBS["load_hour"](SparkTables(lambda: self.session, self.store), PipelinePolicy(), lambda _: None)
+        JOBS["load_hour"](
+            SparkTables(lambda: self.session, self.store), Scope(PipelinePolicy(), datetime.now(UTC)), lambda _: None
+        )
         super().replace(*arguments)
 
 
 def test_a_run_that_was_overtaken_changes_nothing(spark: Any, store: str) -> None:
     """Its older rows do not replace the newer ones of the other run."""
     write(store, minutes(steady(), 30, MINUTES_A_ROUND))
-    JOBS["load_hour"](Overtaken(lambda: spark, store), PipelinePolicy(), lambda _: None)
+    JOBS["load_hour"](Overtaken(lambda: spark, store), Scope(PipelinePolicy(), datetime.now(UTC)), lambda _: None)
     sampled = sum(r["minutes_sampled"] for r in rows_of(store, "load_hour"))
     assert sampled == 2 * MINUTES_A_ROUND * PARTITIONS * REPLICAS
 

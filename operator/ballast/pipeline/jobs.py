@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ballast.core.wording import human_many
@@ -70,14 +70,38 @@ class Done(NamedTuple):
 
 
 NOTHING: Final = Done((), 0)
+CLOCKS_DIFFER: Final = timedelta(days=1)
+"""How far ahead of ours the clock of a sampler may be before its samples are left out of windows."""
 Say = Callable[[str], None]
 Clock = Callable[[], float]
 """Monotonic seconds."""
-Job = Callable[[SparkTables, PipelinePolicy, Say], Done]
+
+
+class Scope(NamedTuple):
+    """What the jobs look at."""
+
+    policy: PipelinePolicy
+    now: datetime
+
+    def newest(self, parts: Sequence[str]) -> str:
+        """The last of these hours or days that can have been, from which windows are counted back.
+
+        A sampler whose clock ran ahead once must not close them to everything until that date.
+        """
+        latest = (self.now + CLOCKS_DIFFER).strftime(HOUR_FORMAT)
+        return max((part for part in parts if part <= latest), default=max(parts))
+
+
+Job = Callable[[SparkTables, Scope, Say], Done]
 
 
 def run_all(
-    tables: SparkTables, policy: PipelinePolicy, *, say: Say = lambda _: None, clock: Clock = lambda: 0.0
+    tables: SparkTables,
+    policy: PipelinePolicy,
+    *,
+    now: datetime | None = None,
+    say: Say = lambda _: None,
+    clock: Clock = lambda: 0.0,
 ) -> list[JobReport]:
     """Bring every table up to date with the samples; safe to run at any time, as often as wanted.
 
@@ -89,11 +113,12 @@ def run_all(
             f"There are no samples in {tables.store}.",
             hint="Let the daemon run with samples.store set, or take samples with `ballast sample`.",
         )
+    scope = Scope(policy, now or datetime.now(UTC))
     reports = []
     for name, job in JOBS.items():
         begun = clock()
         with translated(f"making {name}"):
-            done = job(tables, policy, say)
+            done = job(tables, scope, say)
         report = JobReport(name, done.touched, done.rows, clock() - begun)
         say(_sentence(report))
         reports.append(report)
@@ -129,14 +154,14 @@ def _gained(tables: SparkTables, source: Table, target: Table) -> tuple[Position
 def _from_minutes(target: Table, read: Read, fold: Fold, *, whole: bool = False) -> Job:
     """A job that folds the hours that new samples touch, as workers ``read`` them; ``whole`` hours, or chunk by chunk."""
 
-    def job(tables: SparkTables, policy: PipelinePolicy, say: Say) -> Done:
+    def job(tables: SparkTables, scope: Scope, say: Say) -> Done:
         gained = _gained(tables, SAMPLES_MINUTE, target)
         if gained is None:
             return NOTHING
         until = gained[1]
         new = tables.log.new_minutes(SAMPLES_MINUTE, *gained)
         there = tables.log.parts(SAMPLES_MINUTE, until)
-        hours = _still_whole(touched_hours(new.hour, new.minute, there), there, policy)
+        hours = _still_whole(touched_hours(new.hour, new.minute, there), there, scope)
         if not hours:
             return NOTHING
         say(f"{target.name}: folding {human_many(len(hours), 'hour')}")
@@ -155,7 +180,7 @@ def touched_hours(hour: Sequence[str], minute: Sequence[int], there: Collection[
     return tuple(sorted({*hour, *(led_in & set(there))}))
 
 
-def _load_day(tables: SparkTables, _: PipelinePolicy, say: Say) -> Done:
+def _load_day(tables: SparkTables, _: Scope, say: Say) -> Done:
     gained = _gained(tables, LOAD_HOUR, LOAD_DAY)
     if gained is None:
         return NOTHING
@@ -185,7 +210,7 @@ def _shares(
     return row_reader.shares_of(files, named, parts)
 
 
-def _load_model(tables: SparkTables, policy: PipelinePolicy, say: Say) -> Done:
+def _load_model(tables: SparkTables, scope: Scope, say: Say) -> Done:
     gained = _gained(tables, LOAD_DAY, LOAD_MODEL)
     if gained is None:
         return NOTHING
@@ -193,15 +218,16 @@ def _load_model(tables: SparkTables, policy: PipelinePolicy, say: Say) -> Done:
     if not news.clusters:
         return NOTHING
     dates = tables.log.parts(LOAD_DAY, until)
-    oldest = (start_of(dates[-1]) - timedelta(days=policy.window_days - 1)).strftime("%Y-%m-%d")
-    say(f"load_model: folding {human_many(len(news.clusters), 'cluster')} from {oldest} to {dates[-1]}")
-    window = [date for date in dates if date >= oldest]
+    newest = scope.newest(dates)
+    oldest = (start_of(newest) - timedelta(days=scope.policy.window_days - 1)).strftime("%Y-%m-%d")
+    say(f"load_model: folding {human_many(len(news.clusters), 'cluster')} from {oldest} to {newest}")
+    window = [date for date in dates if oldest <= date <= newest]
     rows = Rows(tables.url(LOAD_DAY), until, _shares(tables, LOAD_DAY, until, window, news.clusters))
     files = made(tables.session, tables.target(LOAD_MODEL), rows, read_days, fold_models)
     return _replace(tables, LOAD_MODEL, files, _Task(until, news.clusters, news.clusters))
 
 
-def _disk_outlook(tables: SparkTables, policy: PipelinePolicy, say: Say) -> Done:
+def _disk_outlook(tables: SparkTables, scope: Scope, say: Say) -> Done:
     gained = _gained(tables, DISK_HOUR, DISK_OUTLOOK)
     if gained is None:
         return NOTHING
@@ -210,8 +236,9 @@ def _disk_outlook(tables: SparkTables, policy: PipelinePolicy, say: Say) -> Done
         return NOTHING
     say(f"disk_outlook: folding {human_many(len(news.clusters), 'cluster')}")
     hours = tables.log.parts(DISK_HOUR, until)
-    oldest = shifted(hours[-1], -24 * policy.window_days)
-    window = [hour for hour in hours if hour > oldest]
+    newest = scope.newest(hours)
+    oldest = shifted(newest, -24 * scope.policy.window_days)
+    window = [hour for hour in hours if oldest < hour <= newest]
     rows = Rows(tables.url(DISK_HOUR), until, _shares(tables, DISK_HOUR, until, window, news.clusters))
     files = made(tables.session, tables.target(DISK_OUTLOOK), rows, read_log_dirs, fold_outlooks)
     return _replace(tables, DISK_OUTLOOK, files, _Task(until, news.clusters, news.clusters))
@@ -236,11 +263,11 @@ def _replace(tables: SparkTables, target: Table, files: DataFrame, task: _Task) 
     return NOTHING if rows is None else Done(task.parts, rows)
 
 
-def _still_whole(hours: tuple[str, ...], there: Sequence[str], policy: PipelinePolicy) -> tuple[str, ...]:
+def _still_whole(hours: tuple[str, ...], there: Sequence[str], scope: Scope) -> tuple[str, ...]:
     """Hours of which the raw samples are still kept; folding an older one again would lose what is gone."""
     if not there:
         return ()
-    oldest = shifted(there[-1], -policy.keep_minutes_hours)
+    oldest = shifted(scope.newest(there), -scope.policy.keep_minutes_hours)
     return tuple(hour for hour in hours if hour > oldest)
 
 

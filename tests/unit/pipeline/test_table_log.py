@@ -15,7 +15,7 @@ from ballast.adapters.arrow_schema import arrow_schema
 from ballast.adapters.samples_delta import SampleStore, describe, table_url
 from ballast.errors import Unavailable, UsageError
 from ballast.pipeline.fleet_store import tidy_readings
-from ballast.pipeline.jobs import _still_whole, maintain, touched_hours
+from ballast.pipeline.jobs import Scope, _still_whole, maintain, touched_hours
 from ballast.pipeline.policy import PipelinePolicy
 from ballast.pipeline.schemas import DISK_HOUR, LOAD_HOUR, SAMPLES_MINUTE, TABLES, Table
 from ballast.pipeline.table_log import NewMinutes, News, Note, Position, TableLog
@@ -127,9 +127,20 @@ def test_touched_are_the_hours_themselves_and_the_next_where_it_has_samples() ->
 
 def test_hours_whose_samples_are_partly_forgotten_are_not_folded_again() -> None:
     """Late samples of an hour behind the newest by more than is kept would replace its rows by fewer."""
-    policy = PipelinePolicy(keep_minutes_hours=2)
-    assert _still_whole(("2026-11-21T11", "2026-11-21T13"), ("2026-11-21T14",), policy) == ("2026-11-21T13",)
-    assert _still_whole(("2026-11-21T11",), ("2026-11-21T14",), policy) == ()
+    scope = Scope(PipelinePolicy(keep_minutes_hours=2), datetime(2026, 11, 21, 14, 30, tzinfo=UTC))
+    assert _still_whole(("2026-11-21T11", "2026-11-21T13"), ("2026-11-21T14",), scope) == ("2026-11-21T13",)
+    assert _still_whole(("2026-11-21T11",), ("2026-11-21T14",), scope) == ()
+
+
+def test_a_sample_from_the_future_does_not_end_the_folding_of_the_present() -> None:
+    """A sampler's clock ran a year ahead once: windows are counted back from the last hour that can have been."""
+    scope = Scope(PipelinePolicy(keep_minutes_hours=2), datetime(2026, 11, 21, 14, 30, tzinfo=UTC))
+    there = ("2026-11-21T13", "2026-11-21T14", "2027-11-21T14")
+    assert scope.newest(there) == "2026-11-21T14"
+    assert scope.newest(("2026-11-20", "2026-11-21", "2027-11-21")) == "2026-11-21"
+    assert _still_whole(("2026-11-21T14",), there, scope) == ("2026-11-21T14",)
+    # Where everything lies ahead, it is our own clock that is behind.
+    assert scope.newest(("2027-11-21T13", "2027-11-21T14")) == "2027-11-21T14"
 
 
 def test_tidying_forgets_and_compacts_and_is_no_news(tmp_path: Path) -> None:
