@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -111,16 +112,30 @@ class Day:
 
     def still(self, what: str, wanted: Callable[[ClusterState], bool]) -> None:
         """Wait until the cluster is as wanted, level, whole and left alone; then everything said of it is true."""
+        seen: tuple[dict[str, Any], float] = {}, 0.0
 
-        def settled() -> bool:
-            status = self.leader.status
+        def judged() -> bool:
+            """Is it level by a check that began when the daemon had seen the cluster as it is now?
+
+            One from before may have missed a topic that was just made, and be followed by a run.
+            """
+            nonlocal seen
+            leader, truth = self.leader, self.truth()
+            if told(leader) != truth:
+                seen = {}, 0.0
+                return False
+            if seen[0] != truth:
+                seen = truth, time.time()
+            status = leader.status
+            check = (status.get("ticks") or {}).get("level") or {}
             return (
-                bool(status)
+                check.get("at_ms", 0) / 1000 >= seen[1]
                 and status.get("run") is None
                 and (status.get("level") or {}).get("verdict") == "level"
-                and not self.throttles()
-                and wanted(self.cluster.snapshot(log_dirs=False, configs=False))
             )
+
+        def settled() -> bool:
+            return judged() and not self.throttles() and wanted(self.cluster.snapshot(log_dirs=False, configs=False))
 
         self.until(what, settled)
         for daemon in self.daemons:
