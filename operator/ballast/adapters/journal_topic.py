@@ -105,8 +105,7 @@ class TopicJournal:
         began = self._clock.monotonic_s()
         watch, deadline = LeaseWatch(began), began + wait_s
         while True:
-            self._await_lapse(watch, deadline)
-            before = self._lease()
+            before = self._await_lapse(watch, deadline)
             if self._take(holder, watch):
                 return
             if not self._rival_shows(before) and self._clock.monotonic_s() >= deadline:
@@ -180,13 +179,16 @@ class TopicJournal:
         with self._turn:
             return self._refreshed().lease()
 
-    def _await_lapse(self, watch: LeaseWatch, deadline: float) -> None:
-        # The handle is free for other threads between two looks.
+    def _await_lapse(self, watch: LeaseWatch, deadline: float) -> tuple[Holder, int] | None:
+        """The lease that has lapsed, None where the lock was given up; raises ``LockHeld`` at the deadline.
+
+        The handle is free for other threads between two looks.
+        """
         while True:
             lease = self._lease()
             now = self._clock.monotonic_s()
             if watch.may_take(lease, now):
-                return
+                return lease
             assert lease is not None
             if now >= deadline:
                 raise lock_held(lease[0], left_s=watch.left_s(lease, now))
