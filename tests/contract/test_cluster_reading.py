@@ -163,6 +163,10 @@ def test_a_frozen_broker_costs_a_bounded_wait(broken: ClusterForm) -> None:
     # On a busy machine it may answer once more before it stands still.
     broken.until(has_a_gap, "the frozen broker's answer is missing")
     state = states[-1]
+    frozen = state.broker(3)
+    assert frozen is not None
+    assert not (frozen.alive and frozen.reachable)
+    assert all(b.reachable for b in state.brokers if b.id != 3)
     assert (state.partitions.size_bytes[state.partitions.replica == 3] == UNKNOWN).all()
     assert np.any(state.partitions.size_bytes >= 0)
 

@@ -62,7 +62,11 @@ def test_a_persons_session(home: dict[str, str]) -> None:
     looked = json.loads(ballast(home, "status", "--output", "json").stdout)
     assert looked["cluster"]["topics"] - looked["cluster"]["internalTopics"] == 1
 
+    assert json.loads(ballast(home, "status", "--check", "--output", "json").stdout)["needsAttention"] is False
     ballast(home, "sandbox", "kill-broker", "2")
+    # At once: the cluster goes on listing it as alive until its session has ended.
+    killed = json.loads(ballast(home, "status", "--check", "--output", "json", expect=3).stdout)
+    assert [b["reachable"] for b in killed["brokers"]] == [True, False]
     assert sandbox_status(home)["brokers"] == [
         {"id": 1, "rack": "rack-1", "running": True},
         {"id": 2, "rack": "rack-2", "running": False},

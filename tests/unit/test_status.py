@@ -117,6 +117,38 @@ def test_what_a_broker_did_not_tell_is_unknown_everywhere() -> None:
     assert "not known: log dirs of broker 2" in text
 
 
+def test_a_broker_that_does_not_answer_needs_attention_at_once() -> None:
+    """The cluster lists a killed broker as alive until its session ends; that it refused us is enough."""
+    gap = Gap("broker 2", "log dirs", "Connection refused.")
+    brokers = (broker(1), Broker(2, host="b2", port=9092, reachable=False))
+    killed = build("c", brokers, (Topic("t"),), [row(0, 1, (1, 2), (1, 2))], gaps=(gap,))
+    status = cluster_status(killed)
+    assert (status.dead_brokers, status.unreachable_brokers) == ((), (2,))
+    assert status.needs_attention
+    assert [b["reachable"] for b in as_json(status)["brokers"]] == [True, False]
+    text = drawn(killed, width=200)
+    assert "unreachable" in text
+    assert "No offline or under-replicated partitions." not in text
+
+
+def test_a_log_dir_with_an_error_needs_attention_and_only_a_failed_disk_is_called_one() -> None:
+    """It is named in the closing lines with the broker's own code; UNKNOWN_SERVER_ERROR says nothing about the disk."""
+    failed, other = LogDir("/d1", error="KAFKA_STORAGE_ERROR"), LogDir("/d2", error="UNKNOWN_SERVER_ERROR")
+    brokers = (broker(1, log_dirs=(failed,)), broker(2, log_dirs=(other,)), broker(3))
+    sick = build("c", brokers, (Topic("t"),), [row(0, 1, (1, 2), (1, 2))])
+    status = cluster_status(sick)
+    assert status.bad_log_dirs == ((1, failed), (2, other))
+    assert (failed.failed, other.failed) == (True, False)
+    assert status.needs_attention
+    text = drawn(sick, width=200)
+    closing = text[text.index("Leader imbalance") - 400 :]
+    assert "/d1 has failed (KAFKA_STORAGE_ERROR)" in closing
+    assert "/d2 reports an error" in closing
+    assert "UNKNOWN_SERVER_ERROR" in closing
+    assert next(line for line in text.splitlines() if line.split()[:1] == ["2"]).count("failed") == 0
+    assert "No offline or under-replicated partitions." not in text
+
+
 def test_a_broker_that_was_emptied_and_stopped_needs_no_attention() -> None:
     """KRaft goes on naming it until it is unregistered: it is mentioned, and not counted as a loss."""
     rows = [row(0, 1, (1, 2), (1, 2))]
@@ -127,7 +159,7 @@ def test_a_broker_that_was_emptied_and_stopped_needs_no_attention() -> None:
     assert picture.missing == frozenset()
     text = drawn(picture, width=200)
     assert "Broker 4 down without any replica: unregister what is gone for good." in text
-    assert "Every partition has its leader" in text
+    assert "No offline or under-replicated partitions." in text
     lost = cluster_status(build("c", (broker(1), broker(2, alive=False)), (Topic("t"),), rows))
     assert (lost.dead_brokers, lost.departed_brokers) == ((2,), ())
     assert lost.needs_attention

@@ -41,7 +41,7 @@ from ballast.adapters.responses import (
 )
 from ballast.core.assemble import Change, Facts, LogColumns, assemble, reconcile
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, ConfigValue, Gap, Topic, TopicPartition
-from ballast.errors import AuthenticationFailed, BallastError, Refused, Unavailable
+from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Refused, Unavailable
 from ballast.ports.cluster import (
     BrokerLogs,
     ConfigChange,
@@ -133,12 +133,12 @@ class KafkaCluster:
             columns = replace(columns, topics=[_with_configs(t, entries.get(t.name)) for t in columns.topics])
             config_gaps += topic_gaps
         down = sorted({*np.unique(columns.replica).tolist(), *(b.id for b in brokers)} - set(alive))
-        answers, log_gaps = self._logs(logs, down if log_dirs else ())
+        answers, silent, log_gaps = self._logs(logs, down if log_dirs else ())
         return assemble(
             Facts(
                 cluster_id=metadata.cluster_id,
                 taken_at_ms=taken_at_ms,
-                brokers=brokers,
+                brokers=[replace(b, reachable=b.id not in silent) for b in brokers],
                 broker_configs=own,
                 cluster_configs=default,
                 gaps=(*metadata.gaps, *gaps, *log_gaps, *config_gaps),
@@ -364,11 +364,17 @@ class KafkaCluster:
     @staticmethod
     def _logs(
         answer: Future[tuple[dict[int, LogColumns], dict[int, BallastError]]], down: Collection[int]
-    ) -> tuple[dict[int, LogColumns], tuple[Gap, ...]]:
+    ) -> tuple[dict[int, LogColumns], frozenset[int], tuple[Gap, ...]]:
         answers, failures = answer.result()
+        # A broker that refuses us is there.
+        silent = frozenset(
+            b
+            for b, f in failures.items()
+            if isinstance(f, Unavailable) and not isinstance(f, (AuthenticationFailed, AuthorizationFailed))
+        )
         gaps = [Gap(f"broker {b}", log_dir_requests.SUBJECT, f.message) for b, f in failures.items()]
         gaps += [Gap(f"broker {b}", log_dir_requests.SUBJECT, "the broker is down") for b in down]
-        return answers, tuple(gaps)
+        return answers, silent, tuple(gaps)
 
 
 def _config_gaps(failures: Mapping[ConfigResource, BallastError]) -> list[Gap]:

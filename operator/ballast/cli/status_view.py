@@ -92,6 +92,7 @@ def _broker_json(b: BrokerStatus) -> dict[str, Any]:
         "host": b.broker.host or None,
         "port": b.broker.port or None,
         "alive": b.broker.alive,
+        "reachable": b.broker.alive and b.broker.reachable,
         "controller": b.broker.controller,
         "cordoned": b.broker.cordoned,
         "replicas": b.replicas,
@@ -204,10 +205,13 @@ def _broker_row(b: BrokerStatus) -> Row:
 def _broker_state(b: BrokerStatus) -> Cell:
     if not b.broker.alive:
         return Cell("down", "red")
+    if not b.broker.reachable:
+        return Cell("unreachable", "red")
     marks = ["controller"] if b.broker.controller else []
     marks += ["cordoned"] if b.broker.cordoned else []
-    marks += ["log dir failed"] if any(d.error for d in b.broker.log_dirs) else []
-    marks += ["silent"] if not b.broker.log_dirs_known else []
+    marks += ["log dir failed"] if any(d.failed for d in b.broker.log_dirs) else []
+    marks += ["log dir error"] if any(d.error and not d.failed for d in b.broker.log_dirs) else []
+    marks += ["log dirs unknown"] if not b.broker.log_dirs_known else []
     return Cell(", ".join(marks), "yellow" if set(marks) - {"controller"} else "") if marks else Cell("ok")
 
 
@@ -222,13 +226,7 @@ def _findings(status: ClusterStatus, limit: int | None) -> Iterator[Cell]:
     ):
         if names:
             yield Cell(f"{len(names):,} partition{_s(names)} {what}: {human_names(names, few)}", "red")
-    if status.dead_brokers:
-        yield Cell(f"Broker{_s(status.dead_brokers)} {human_names(status.dead_brokers, few)} down.", "red")
-    if status.departed_brokers:
-        gone = human_names(status.departed_brokers, few)
-        yield Cell(
-            f"Broker{_s(status.departed_brokers)} {gone} down without any replica: unregister what is gone for good."
-        )
+    yield from _broker_findings(status, few)
     over = status.over_threshold
     figure = f"{status.threshold_percent:g} %"
     overall = f"{human_percent(status.imbalance_ratio)} of all partitions are not led by their preferred replica"
@@ -248,8 +246,30 @@ def _findings(status: ClusterStatus, limit: int | None) -> Iterator[Cell]:
     for other in status.others:
         does = "moves replicas" if other.moves_replicas else "elects leaders"
         yield Cell(f"Also {does} here: {other.name} ({other.evidence}).")
-    if not sick.any and not status.dead_brokers:
-        yield Cell("Every partition has its leader and all its replicas in sync.", "green")
+    if not (sick.any or status.dead_brokers or status.unreachable_brokers or status.bad_log_dirs):
+        yield Cell("No offline or under-replicated partitions.", "green")
+
+
+def _broker_findings(status: ClusterStatus, few: int) -> Iterator[Cell]:
+    if status.dead_brokers:
+        yield Cell(f"Broker{_s(status.dead_brokers)} {human_names(status.dead_brokers, few)} down.", "red")
+    if status.unreachable_brokers:
+        named = human_names(status.unreachable_brokers, few)
+        do = "does" if len(status.unreachable_brokers) == 1 else "do"
+        yield Cell(
+            f"Broker{_s(status.unreachable_brokers)} {named} {do} not answer; the cluster still lists it as alive.",
+            "red",
+        )
+    for broker, log_dir in status.bad_log_dirs[:few]:
+        what = "has failed" if log_dir.failed else "reports an error, which need not be the disk's"
+        yield Cell(f"Broker {broker}: log dir {log_dir.path or UNKNOWN_TEXT} {what} ({log_dir.error}).", "red")
+    if len(status.bad_log_dirs) > few:
+        yield Cell(f"… and {len(status.bad_log_dirs) - few:,} more log dirs with errors (--all names them)", "red")
+    if status.departed_brokers:
+        gone = human_names(status.departed_brokers, few)
+        yield Cell(
+            f"Broker{_s(status.departed_brokers)} {gone} down without any replica: unregister what is gone for good."
+        )
 
 
 def _s(items: Sequence[object]) -> str:

@@ -27,6 +27,8 @@ UNKNOWN: Final = -1
 """A figure that the cluster did not give."""
 NO_LEADER: Final = -1
 """The partition is known to have no leader now."""
+STORAGE_ERROR: Final = "KAFKA_STORAGE_ERROR"
+"""How a broker reports a log dir whose disk failed."""
 NO_LEADERSHIP_RECORD: Final = -2
 """The cluster has no leadership record for the partition at all (it is being created, or its metadata failed)."""
 
@@ -51,6 +53,11 @@ class LogDir:
     cordoned: bool = False
     error: str | None = None
 
+    @property
+    def failed(self) -> bool:
+        """Its disk failed, or was taken offline by the broker; any other error says nothing about the disk."""
+        return self.error == STORAGE_ERROR
+
 
 @dataclass(frozen=True, slots=True)
 class Broker:
@@ -62,6 +69,8 @@ class Broker:
     port: int = 0
     alive: bool = True
     controller: bool = False
+    reachable: bool = True
+    """False when it was asked and did not answer, whatever the cluster still says of it."""
     log_dirs: tuple[LogDir, ...] = ()
     log_dirs_known: bool = False
     """False when the broker did not answer: its replicas' sizes are then ``UNKNOWN``."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ballast.core.balancers import OtherBalancer, other_balancers
-from ballast.core.cluster import NO_LEADER, UNKNOWN, Broker, ClusterState, Flags, Gap, Ints, TopicPartition
+from ballast.core.cluster import NO_LEADER, UNKNOWN, Broker, ClusterState, Flags, Gap, Ints, LogDir, TopicPartition
 from ballast.core.leadership import DEFAULT_THRESHOLD_PERCENT, LeaderImbalance, imbalance
 from ballast.core.leftovers import Standing, standing_throttles
 from ballast.core.throttles import Setting
@@ -117,14 +117,25 @@ class ClusterStatus:
         return tuple(b.broker.id for b in self.brokers if not b.broker.alive and not b.replicas)
 
     @property
+    def unreachable_brokers(self) -> tuple[int, ...]:
+        """Brokers that the cluster still calls alive and that did not answer: stopped a moment ago, frozen, or cut off."""
+        return tuple(b.broker.id for b in self.brokers if b.broker.alive and not b.broker.reachable)
+
+    @property
+    def bad_log_dirs(self) -> tuple[tuple[int, LogDir], ...]:
+        """Log dirs that their broker reports with an error, by broker."""
+        return tuple((b.broker.id, d) for b in self.brokers for d in b.broker.log_dirs if d.error)
+
+    @property
     def over_threshold(self) -> tuple[int, ...]:
         """Brokers whose leader imbalance is over the threshold."""
         return tuple(b.broker.id for b in self.brokers if b.over_threshold)
 
     @property
     def needs_attention(self) -> bool:
-        """A sick partition, a dead broker, an imbalance over the threshold, or a throttle that was left behind."""
-        return self.sickness.any or bool(self.dead_brokers) or bool(self.over_threshold) or bool(self.stale_throttles)
+        """Partitions, brokers or log dirs that are not well, an imbalance over the threshold, or a stale throttle."""
+        broken = self.sickness.any or self.dead_brokers or self.unreachable_brokers or self.bad_log_dirs
+        return bool(broken or self.over_threshold or self.stale_throttles)
 
     def holding(self, held: Collection[Setting]) -> ClusterStatus:
         """The same, where Ballast's own ledger is known by now: what stands in it was not left behind."""

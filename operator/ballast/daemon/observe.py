@@ -75,7 +75,15 @@ def carry_over(old: ClusterState, new: ClusterState) -> ClusterState:
     """
     kept = {b.id: b for b in old.brokers}
     brokers = tuple(
-        replace(b, log_dirs=kept[b.id].log_dirs, log_dirs_known=kept[b.id].log_dirs_known) if b.id in kept else b
+        replace(
+            b,
+            # Metadata alone asks no broker: who did not answer the last time is not there before it answers again.
+            reachable=kept[b.id].reachable,
+            log_dirs=kept[b.id].log_dirs,
+            log_dirs_known=kept[b.id].log_dirs_known,
+        )
+        if b.id in kept
+        else b
         for b in new.brokers
     )
     configs = {t.name: t for t in old.topics}

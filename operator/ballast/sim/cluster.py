@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Final
 
 from ballast.core.assemble import Change, reconcile
@@ -75,7 +76,13 @@ class SimCluster:
         broker_configs = self.configs(resources) if configs else {}
         return build(
             "sim",
-            tuple(self._broker(b, logs, controller=b in living[:1]) for b in known),
+            tuple(
+                replace(
+                    self._broker(b, logs, controller=b in living[:1]),
+                    reachable=not (log_dirs and b.registered) or b.id in logs,
+                )
+                for b in known
+            ),
             topics,
             [_row(tp, state, moves.get(tp), logs) for tp, state in shown.items()],
             taken_at_ms=world.clock.now_ms(),
