@@ -69,6 +69,18 @@ def test_an_untouched_journal_is_empty(form: JournalForm) -> None:
     assert journal.holder() is None
 
 
+def test_a_lock_that_is_no_longer_wanted_is_not_taken(form: JournalForm) -> None:
+    """Nothing is written for it, whether it is free or somebody holds it; the wait ends at once."""
+    held = form.open()
+    held.acquire(form.holder("holder"))
+    with pytest.raises(LockHeld):
+        form.open().acquire(form.holder("second"), wait_s=3600, wanted=lambda: False)
+    held.release()
+    with pytest.raises(LockHeld):
+        form.open().acquire(form.holder("second"), wanted=lambda: False)
+    becomes(form.open().holder, None)
+
+
 def test_records_come_back_newest_by_key_in_order_of_writing(form: JournalForm) -> None:
     """A tombstone takes a key away; a rewritten key moves to the end; another process reads the same."""
     writer = form.open()

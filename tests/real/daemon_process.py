@@ -126,11 +126,11 @@ class Daemon:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(ENDS_WITHIN_S)
 
-    def reconfigure(self, **sections: Mapping[str, Any]) -> None:
-        """Change sections of its settings file in one step, as a person or a ConfigMap does while it runs."""
+    def reconfigure(self, **sections: Any) -> None:
+        """Change settings and sections of its file in one step, as a person or a ConfigMap does while it runs."""
         tree = yaml.safe_load(self.file.read_text())
         for section, values in sections.items():
-            tree[section] = {**tree.get(section, {}), **values}
+            tree[section] = {**tree.get(section, {}), **values} if isinstance(values, Mapping) else values
         fresh = self.file.with_suffix(".new")
         fresh.write_text(yaml.safe_dump(tree))
         fresh.replace(self.file)

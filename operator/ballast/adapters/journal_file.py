@@ -12,7 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import IO, Any, Final
 
 from ballast.adapters.clock import SystemClock
 from ballast.errors import Fenced, Refused, Unavailable, UsageError
-from ballast.ports.journal import Holder, Record, Request
+from ballast.ports.journal import Holder, Record, Request, always
 from ballast.ports.journal_codec import (
     LEASE_KEY,
     Corrupt,
@@ -31,7 +31,7 @@ from ballast.ports.journal_codec import (
     encode_record,
     encode_request,
 )
-from ballast.ports.journal_lease import HeldLease, LeaseWatch, lock_held
+from ballast.ports.journal_lease import HeldLease, LeaseWatch, lock_held, lock_unwanted
 from ballast.ports.time import Clock
 
 POLL_S: Final = 0.25
@@ -58,11 +58,13 @@ class FileJournal:
 
     # The lock
 
-    def acquire(self, holder: Holder, *, wait_s: float = 0.0) -> None:
+    def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> None:
         """Become the writer or raise ``LockHeld``; a holder that did not let go costs one lease of waiting."""
         watch = LeaseWatch(self._clock.monotonic_s())
         deadline = self._clock.monotonic_s() + wait_s
         while True:
+            if not wanted():
+                raise lock_unwanted()
             with self._locked() as file:
                 lease, now = self._view.lease(), self._clock.monotonic_s()
                 if watch.may_take(lease, now):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from ballast.adapters import librdkafka
 from ballast.adapters.clock import SystemClock
 from ballast.adapters.journal_log import FILE_HINT, TRANSACTIONAL_ID, TopicLog, lock_lost, translate, translated
 from ballast.errors import BallastError, Fenced, LockHeld, Refused, Unavailable
-from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Holder, Record, Request
+from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Holder, Record, Request, always
 from ballast.ports.journal_codec import (
     LEASE_KEY,
     Entry,
@@ -35,7 +35,7 @@ from ballast.ports.journal_codec import (
     encode_record,
     encode_request,
 )
-from ballast.ports.journal_lease import HeldLease, LeaseWatch, lock_contended, lock_held
+from ballast.ports.journal_lease import HeldLease, LeaseWatch, lock_contended, lock_held, lock_unwanted
 from ballast.ports.time import Clock
 
 JOURNAL_CONFIGS: Final = {
@@ -97,15 +97,19 @@ class TopicJournal:
 
     # The lock
 
-    def acquire(self, holder: Holder, *, wait_s: float = 0.0) -> None:
+    def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> None:
         """Become the writer, or raise ``LockHeld``; takes at least one lease where the last holder did not let go."""
+        if not wanted():
+            raise lock_unwanted()
         with self._turn:
             self._log.ensure(JOURNAL_CONFIGS)
             self._requests_log.ensure(REQUESTS_CONFIGS)
         began = self._clock.monotonic_s()
         watch, deadline = LeaseWatch(began), began + wait_s
         while True:
-            before = self._await_lapse(watch, deadline)
+            before = self._await_lapse(watch, deadline, wanted)
+            if not wanted():
+                raise lock_unwanted()
             if self._take(holder, watch):
                 return
             if not self._rival_shows(before) and self._clock.monotonic_s() >= deadline:
@@ -179,7 +183,9 @@ class TopicJournal:
         with self._turn:
             return self._refreshed().lease()
 
-    def _await_lapse(self, watch: LeaseWatch, deadline: float) -> tuple[Holder, int] | None:
+    def _await_lapse(
+        self, watch: LeaseWatch, deadline: float, wanted: Callable[[], bool] = always
+    ) -> tuple[Holder, int] | None:
         """The lease that has lapsed, None where the lock was given up; raises ``LockHeld`` at the deadline.
 
         The handle is free for other threads between two looks.
@@ -190,7 +196,7 @@ class TopicJournal:
             if watch.may_take(lease, now):
                 return lease
             assert lease is not None
-            if now >= deadline:
+            if now >= deadline or not wanted():
                 raise lock_held(lease[0], left_s=watch.left_s(lease, now))
             self._clock.sleep(min(POLL_S, max(watch.left_s(lease, now), 0.01), max(deadline - now, 0.01)))
 

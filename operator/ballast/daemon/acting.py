@@ -15,7 +15,7 @@ from ballast.daemon.logs import say
 from ballast.daemon.permission import Acts, standing
 from ballast.daemon.policy import ActionKind, Mode
 from ballast.daemon.scene import Proposal, Scene
-from ballast.daemon.view import MoveView, PlanView
+from ballast.daemon.view import MoveView, PlanView, Role
 from ballast.errors import Refused
 from ballast.ports.journal import Record
 from ballast.ports.news import News
@@ -82,10 +82,11 @@ def start(scene: Scene, proposal: Proposal) -> str:
     """Begin the run; whoever calls this has checked the permission."""
     if scene.hands is None:
         raise Refused("This process has no hands: it was started to observe.")
-    run = scene.hands.start(proposal.plan)
     kind = proposal.kind
+    run = scene.hands.start(proposal.plan)
     scene.memory.proposals.pop(kind, None)
     scene.memory.running = kind
+    scene.hold_run()
     remember(scene, kind, scene.memory.acts.get(kind, Acts()).started(scene.clock.now_ms()))
     by = f", approved by {proposal.approved_by}" if proposal.approved_by else ""
     say(log, f"Started: {outline(proposal.plan)}{by}", run=run, plan=proposal.id, action=kind.value)
@@ -115,7 +116,7 @@ def notice_end(scene: Scene) -> bool:
 def remember(scene: Scene, kind: ActionKind, acts: Acts) -> None:
     """Keep a kind's counts, in the journal too: a restart must not grant a second day's worth."""
     scene.memory.acts = {**scene.memory.acts, kind: acts}
-    if scene.journal is not None:
+    if scene.journal is not None and scene.board.view.role is Role.LEADER:
         scene.journal.append([Record(acts_key(kind), acts.to_json())])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ballast.core.wording import human_many
 from ballast.daemon.lock import open_moves
 from ballast.daemon.scene import Scene
@@ -23,10 +25,14 @@ def read_books(scene: Scene) -> str:
 def show_run(scene: Scene) -> str:
     """Publish how far the run in flight has come; on a standby what the journal tells of the one that another carries out."""
     run = scene.hands.current() if scene.hands else None
-    standby = scene.board.view.role is Role.STANDBY
-    elsewhere = scene.hands.elsewhere() if scene.hands and standby and run is None else None
+    role = scene.board.view.role
+    elsewhere = scene.hands.elsewhere() if scene.hands and role is not Role.LEADER and run is None else None
+    if elsewhere and role is Role.OBSERVER:
+        elsewhere = replace(elsewhere, sentence="Open in the journal: the mode approve or auto takes it up")
     if (run, elsewhere) != (scene.board.view.run, scene.board.view.run_elsewhere):
         scene.board.publish(run=run, run_elsewhere=elsewhere)
+    if elsewhere and role is Role.OBSERVER:
+        return f"Run {elsewhere.id} is open in the journal; observe mode leaves it as it is."
     if elsewhere:
         return f"Run {elsewhere.id} is carried out by {scene.board.view.lock.holder or 'another process'}."
     return f"Run {run.id}: {run.sentence}." if run else "Nothing is being carried out."

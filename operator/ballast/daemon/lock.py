@@ -26,6 +26,7 @@ log = logging.getLogger("ballast.daemon")
 
 PAUSE_KEY = "pause"
 GIVE_WAY_KEY = "give-way"
+OBSERVING = "Every kind of action is in observe: no lock is wanted, nothing is written."
 IDLE = "idle"
 """What the lock says of a holder that does nothing: silence would leave its last deed standing."""
 GIVE_WAY_S = 15.0
@@ -35,11 +36,15 @@ WAIT_LEASES = 1.5
 
 
 def keep_lock(scene: Scene, holder: Holder) -> str:
-    """Acquire, renew or wait; what is journaled is read again at each change of role."""
+    """Acquire, renew or wait, or give the lock back in observe mode; the journal is read again at each change of role."""
+    if not scene.policy.writes:
+        return _only_observe(scene)
+    if scene.journal is None:
+        scene.take_tools()
     journal = scene.journal
     if journal is None:
         scene.set_role(Role.OBSERVER)
-        return "Every kind of action is in observe: no lock is wanted, nothing is written."
+        return OBSERVING
     try:
         if scene.board.view.role is Role.LEADER:
             return _renew(scene, journal)
@@ -72,14 +77,35 @@ def recall(scene: Scene, journal: Journal) -> None:
             acts[kinds[record.key]] = Acts.from_json(record.value)
     scene.memory.acts = acts
     scene.set_pause(pause)
-    if scene.hands is not None:
-        scene.hands.pause(paused=pause is not None)
 
 
 def open_moves(scene: Scene, records: Sequence[Record]) -> frozenset[TopicPartition]:
     """Partitions that runs of the journal are moving, whoever carries them out."""
     runs = load_runs(records, Now(scene.clock.now_ms(), scene.clock.monotonic_s())).values()
     return frozenset(m.move.name for run in runs if not run.ended for m in run.moves.values() if m.stage not in FINAL)
+
+
+def _only_observe(scene: Scene) -> str:
+    """Leave the run as it is, give the lock back, and write nothing from then on; a later change of mode takes both up."""
+    before = scene.board.view.role
+    if before is Role.OBSERVER or scene.journal is None:
+        scene.set_role(Role.OBSERVER)
+        return OBSERVING
+    # The role first: nothing may be begun beside us.
+    scene.set_role(Role.OBSERVER)
+    scene.memory.running = None
+    if scene.hands is not None:
+        scene.hands.stop(drain_s=0.0)
+    scene.board.publish(lock=LockView())
+    if before is not Role.LEADER:
+        return OBSERVING
+    sentence = "The mode is observe: the lock was given back."
+    try:
+        scene.journal.release()
+    except BallastError as failure:
+        sentence = f"The mode is observe; the lock could not be given back and runs out by itself: {failure.message}"
+    scene.herald(News(reason="GaveLockBack", sentence=sentence))
+    return sentence
 
 
 def _renew(scene: Scene, journal: Journal) -> str:
@@ -105,16 +131,19 @@ def _renew(scene: Scene, journal: Journal) -> str:
 def _acquire(scene: Scene, journal: Journal, holder: Holder) -> str:
     if left_to := _reserved_for(scene):
         return f"The lock is left to {left_to}, who asked for it."
+    wait_s = WAIT_LEASES * holder.lease_s if scene.board.view.role is Role.STANDBY else 0.0
     try:
-        journal.acquire(holder, wait_s=WAIT_LEASES * holder.lease_s if scene.board.view.role is Role.STANDBY else 0.0)
+        journal.acquire(holder, wait_s=wait_s, wanted=lambda: _wanted(scene))
     except LockHeld as held:
+        if not _wanted(scene):
+            return held.message
         scene.set_role(Role.STANDBY)
         scene.board.publish(lock=_foreign(journal))
         recall(scene, journal)
         return f"Standing by: {held.message}"
-    if scene.board.view.role is Role.STOPPING:
+    if not _wanted(scene):
         journal.release()
-        return "Got the lock while stopping, and gave it back."
+        return "Got the lock when it was no longer wanted, and gave it back."
     recall(scene, journal)
     if left_to := _reserved_for(scene):
         # Another replica gave it up for a person, and this one was quicker than they.
@@ -131,6 +160,10 @@ def _acquire(scene: Scene, journal: Journal, holder: Holder) -> str:
     sentence = f"Took the lock{tail}."
     scene.herald(News(reason="TookLock", sentence=sentence))
     return sentence
+
+
+def _wanted(scene: Scene) -> bool:
+    return scene.policy.writes and scene.board.view.role is not Role.STOPPING
 
 
 def _reserved_for(scene: Scene) -> str:

@@ -23,7 +23,7 @@ Inbox = queue.SimpleQueue[Request]
 
 def submit(scene: Scene, inbox: Inbox, request: Request) -> None:
     """Take a request from the page: into the journal, so that the one that acts finds it, whichever replica was asked."""
-    if scene.letters is not None:
+    if scene.letters is not None and scene.policy.writes:
         scene.letters.request(request)
     elif request.kind in {"pause", "resume"}:
         inbox.put(request)
@@ -38,9 +38,9 @@ def answer_requests(scene: Scene, inbox: Inbox) -> str:
         request = inbox.get_nowait()
         say(log, answer(scene, request), request=request.id, by=request.by)
         answered += 1
-    if scene.journal is not None and scene.letters is not None and scene.board.view.role is Role.LEADER:
+    if scene.journal is not None and scene.letters is not None and _answers(scene):
         for request in [r for r in scene.letters.requests() if r.answer is None and r.kind in ANSWERS]:
-            if scene.board.view.role is not Role.LEADER:
+            if not _answers(scene):
                 break  # The lock was given up meanwhile; the rest is for whoever acts next.
             sentence = answer(scene, request)
             scene.journal.answer(request.id, sentence)
@@ -51,6 +51,11 @@ def answer_requests(scene: Scene, inbox: Inbox) -> str:
                 scene.hands.stop(drain_s=0.0)
     scene.publish_standings()
     return f"Answered {human_many(answered, 'request')}." if answered else "Nobody asked for anything."
+
+
+def _answers(scene: Scene) -> bool:
+    """Only the one that may write answers, since an answer is a record."""
+    return scene.board.view.role is Role.LEADER and scene.policy.writes
 
 
 def answer(scene: Scene, request: Request) -> str:
@@ -65,8 +70,6 @@ def _pause(scene: Scene, request: Request) -> str:
     pause = Pause(by=request.by, since_ms=request.at_ms, reason=str(request.body.get("reason", ""))[:200])
     _journal(scene, {"by": pause.by, "since_ms": pause.since_ms, "reason": pause.reason})
     scene.set_pause(pause)
-    if scene.hands is not None:
-        scene.hands.pause(paused=True)
     return f"Paused by {pause.by}: nothing new starts, moves in flight go on."
 
 
@@ -75,8 +78,6 @@ def _resume(scene: Scene, request: Request) -> str:
         return "It was not paused."
     _journal(scene, None)
     scene.set_pause(None)
-    if scene.hands is not None:
-        scene.hands.pause(paused=False)
     return f"Resumed by {request.by}."
 
 
@@ -124,5 +125,5 @@ ANSWERS: dict[str, Callable[[Scene, Request], str]] = {
 
 
 def _journal(scene: Scene, value: dict[str, object] | None) -> None:
-    if scene.journal is not None:
+    if scene.journal is not None and _answers(scene):
         scene.journal.append([Record(PAUSE_KEY, value)])

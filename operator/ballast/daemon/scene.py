@@ -12,7 +12,7 @@ from ballast.core.wording import human_many
 from ballast.daemon.hands import Hands
 from ballast.daemon.patience import Hysteresis, Presence
 from ballast.daemon.permission import Acts, Situation, standings
-from ballast.daemon.policy import ActionKind, DaemonPolicy, WebPolicy
+from ballast.daemon.policy import ActionKind, DaemonPolicy, Mode, WebPolicy
 from ballast.daemon.view import Board, Pause, Role
 from ballast.errors import Unavailable
 from ballast.executor.events import RunResult
@@ -80,6 +80,8 @@ class Scene:
     letters: Journal | None = None
     """A second handle on the same journal, for reading and for requests: the first one blocks while it waits for the lock."""
     hands: Hands | None = None
+    take_tools: Callable[[], None] = lambda: None
+    """Makes journal, letters and hands, when the mode first asks for them."""
     pinned_cluster_id: str | None = None
     on_state: Callable[[ClusterState], None] | None = None
     """Told about every full reading: the sampler."""
@@ -155,8 +157,19 @@ class Scene:
         self.give_way = who
 
     def set_pause(self, pause: Pause | None) -> None:
-        """Show the pause switch."""
+        """Show the pause switch; the run in flight heeds it."""
         self.board.publish(pause=pause)
+        self.hold_run()
+
+    def hold_run(self) -> None:
+        """Hold the next moves of the run in flight back while a person paused, or while its kind is in observe mode.
+
+        A run that was taken up from the journal does not say its kind: it counts as moves.
+        """
+        kind = self.memory.running or ActionKind.MOVES
+        if self.hands is not None:
+            observed = self.policy.mode_of(kind) is Mode.OBSERVE
+            self.hands.pause(paused=self.board.view.pause is not None or observed)
 
     def set_role(self, role: Role) -> None:
         """Show what this process is."""

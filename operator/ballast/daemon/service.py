@@ -158,6 +158,9 @@ class Service:
         self.scene.policy, shown, sentence = change
         self.scene.board.publish(settings=shown, settings_problem="")
         self.scene.publish_standings()
+        self.scene.hold_run()
+        # A change of mode wants the lock, or gives it back.
+        self.lock.hurry("lock")
         # What the new settings ask for need not wait for the next check.
         self.look_now()
         return sentence

@@ -7,7 +7,7 @@ is what ``read`` returns, in the order in which the keys were last written.  Req
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -69,13 +69,19 @@ def is_forgotten(request: Request, now_ms: int) -> bool:
     return now_ms - request.at_ms > (patience_s + CLOCKS_DIFFER_S) * 1000
 
 
+def always() -> bool:
+    """The lock is wanted for as long as ``acquire`` waits for it."""
+    return True
+
+
 class Journal(Protocol):
     """One cluster's journal and lock."""
 
-    def acquire(self, holder: Holder, *, wait_s: float = 0.0) -> None:
+    def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> None:
         """Become the writer, waiting for a holder that stops renewing; raises ``LockHeld`` naming who, since, doing what.
 
         Whoever is overtaken by another candidate waits in line for that one; it has no name as long as it wrote no lease.
+        ``wanted`` is asked at each look, and right before the first write: once it is false, nothing more is written.
         """
         ...
 

@@ -75,5 +75,10 @@ def lock_contended() -> LockHeld:
     return LockHeld("Another process is taking this cluster's lock at this moment.", hint="Try again in a few seconds.")
 
 
+def lock_unwanted() -> LockHeld:
+    """The sentence for the one who no longer wants the lock."""
+    return LockHeld("The lock is no longer wanted.")
+
+
 def _utc(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

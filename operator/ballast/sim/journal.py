@@ -6,11 +6,11 @@ not survive here.  The fence is an epoch that each ``acquire`` raises, as the br
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ballast.errors import Fenced, Refused, Unavailable
-from ballast.ports.journal import Holder, Record, Request
+from ballast.ports.journal import Holder, Record, Request, always
 from ballast.ports.journal_codec import (
     LEASE_KEY,
     JournalView,
@@ -19,7 +19,7 @@ from ballast.ports.journal_codec import (
     encode_record,
     encode_request,
 )
-from ballast.ports.journal_lease import HeldLease, LeaseWatch, lock_held
+from ballast.ports.journal_lease import HeldLease, LeaseWatch, lock_held, lock_unwanted
 from ballast.ports.time import Clock
 
 POLL_S = 0.5
@@ -49,16 +49,18 @@ class MemoryJournal:
         self._beat = 0
         self._held = HeldLease(0.0)
 
-    def acquire(self, holder: Holder, *, wait_s: float = 0.0) -> None:
+    def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> None:
         """Become the writer or raise ``LockHeld``."""
         self._spend()
         deadline = self._clock.monotonic_s() + wait_s
         watch = LeaseWatch(self._clock.monotonic_s())
         while not watch.may_take(lease := self._store.view.lease(), now := self._clock.monotonic_s()):
             assert lease is not None
-            if now >= deadline:
+            if now >= deadline or not wanted():
                 raise lock_held(lease[0], left_s=watch.left_s(lease, now))
             self._clock.sleep(min(POLL_S, max(deadline - now, 0.01)))
+        if not wanted():
+            raise lock_unwanted()
         self._store.epoch += 1
         self._epoch, self._holder = self._store.epoch, holder
         self._held = HeldLease(holder.lease_s)

@@ -66,8 +66,9 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
         )
         if settings.events.kubernetes:
             scene.herald = KubernetesEvents(Pod.of(environment))
+        scene.take_tools = lambda: give_hands(scene, opened, settings)
         if settings.daemon.writes:
-            give_hands(scene, opened, settings)
+            scene.take_tools()
         if settings.samples.store:
             keep_history(scene, settings, settings.samples.store)
         credentials = follow_credentials(settings, lambda: service.stop())  # noqa: PLW0108 — it is made below
@@ -109,7 +110,7 @@ class Retries:
 
 
 def give_hands(scene: Scene, opened: OpenCluster, settings: Settings) -> None:
-    """What only a daemon that may write gets: the journal, a second handle for reading it, and the driver."""
+    """What a daemon that may write needs: the journal, a second handle for reading it, and the driver."""
     choice = f"file:{settings.journal.file}" if settings.journal.file else None
     scene.journal = journal_of(opened, choice, timeout_s=settings.cluster.timeout_s)
     scene.letters = journal_of(opened, choice, timeout_s=settings.cluster.timeout_s)

@@ -1,0 +1,87 @@
+"""A change of mode while the daemon runs, tick by tick, on a simulated cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.daemon.conftest import give_hands, holder
+
+from ballast.daemon.lock import keep_lock
+from ballast.daemon.observe import observe
+from ballast.daemon.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode
+from ballast.daemon.requests import Inbox, answer_requests, submit
+from ballast.daemon.scene import Scene
+from ballast.daemon.view import Role
+from ballast.errors import Refused
+from ballast.ports.journal import Request
+from ballast.sim.clock import SimClock
+from ballast.sim.journal import JournalStore, MemoryJournal
+
+AUTO = DaemonPolicy(mode=Mode.AUTO)
+
+
+@pytest.fixture
+def store() -> JournalStore:
+    """What outlives every process."""
+    return JournalStore()
+
+
+@pytest.fixture
+def observer(scene: Scene, store: JournalStore) -> Scene:
+    """A daemon that observes, and gets what it needs to write when the mode first asks for it."""
+    scene.take_tools = lambda: give_hands(scene, store) and None
+    keep_lock(scene, holder())
+    observe(scene)
+    return scene
+
+
+def test_an_observer_takes_the_lock_when_the_mode_asks_for_it(observer: Scene, store: JournalStore) -> None:
+    """And gives it back when the mode is observe again, with nothing left in the journal but what was there."""
+    assert (observer.board.view.role, observer.journal) == (Role.OBSERVER, None)
+    observer.policy = AUTO
+    keep_lock(observer, holder())
+    assert observer.board.view.role is Role.LEADER
+    observer.policy = replace(observer.policy, mode=Mode.OBSERVE)
+    keep_lock(observer, holder())
+    other = MemoryJournal(store, observer.clock)
+    assert (observer.board.view.role, other.holder()) == (Role.OBSERVER, None)
+    assert observer.board.view.lock.journal_readable is None
+    before = dict(store.requests), list(other.read()), store.epoch
+    keep_lock(observer, holder())
+    answer_requests(observer, Inbox())
+    with pytest.raises(Refused):
+        submit(observer, Inbox(), Request("r", "approve", "Ada", 0, {"plan": "moves-1"}))
+    assert (dict(store.requests), list(other.read()), store.epoch) == before
+
+
+def test_a_standby_that_is_to_observe_waits_for_the_lock_no_more(
+    observer: Scene, store: JournalStore, clock: SimClock
+) -> None:
+    """Nor does it take one that becomes free at that moment."""
+    other = MemoryJournal(store, clock)
+    other.acquire(holder("other"))
+    observer.policy = AUTO
+    keep_lock(observer, holder())
+    assert observer.board.view.role is Role.STANDBY
+    assert observer.journal is not None
+    epoch = store.epoch
+    observer.policy = DaemonPolicy()
+    keep_lock(observer, holder())
+    assert (observer.board.view.role, store.epoch) == (Role.OBSERVER, epoch)
+
+
+def test_a_run_whose_kind_is_to_observe_begins_no_further_move(
+    observer: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While another kind still acts, so that the lock is kept."""
+    observer.policy = AUTO
+    keep_lock(observer, holder())
+    assert observer.hands is not None
+    held: list[bool] = []
+    monkeypatch.setattr(observer.hands, "pause", lambda *, paused: held.append(paused))
+    observer.memory.running = ActionKind.MOVES
+    for mode in (Mode.OBSERVE, Mode.AUTO):
+        observer.policy = replace(AUTO, actions=Actions(moves=ActionPolicy(mode=mode)))
+        observer.hold_run()
+    assert held == [True, False]
