@@ -30,7 +30,11 @@ def store() -> JournalStore:
 @pytest.fixture
 def observer(scene: Scene, store: JournalStore) -> Scene:
     """A daemon that observes, and gets what it needs to write when the mode first asks for it."""
-    scene.take_tools = lambda: give_hands(scene, store) and None
+
+    def take_tools() -> None:
+        give_hands(scene, store)
+
+    scene.take_tools = take_tools
     keep_lock(scene, holder())
     observe(scene)
     return scene
