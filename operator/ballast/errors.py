@@ -7,6 +7,7 @@
     ├── UsageError              bad flag, file or setting            exit 2
     ├── Infeasible              no plan can satisfy the request      exit 4
     ├── Refused                 a guard said no                      exit 5
+    │   ├── WrongCluster        two sources name different clusters
     │   ├── LockHeld            somebody else is the writer
     │   └── Fenced              we were the writer and no longer are
     ├── Unavailable             the cluster cannot be reached        exit 6 (retryable)
@@ -66,6 +67,12 @@ class Refused(BallastError):
 
     exit_code = 5
     id = "refused"
+
+
+class WrongCluster(Refused):
+    """Brokers, ZooKeeper or the settings name different clusters; nothing was sent."""
+
+    id = "wrong-cluster"
 
 
 class LockHeld(Refused):

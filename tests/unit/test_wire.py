@@ -8,17 +8,19 @@ from typing import Any
 import pytest
 
 from ballast.adapters import kafka_python
+from ballast.adapters.identity import ClusterIdentity
 from ballast.adapters.kafka_python import Wire, code_name, raise_for
 from ballast.adapters.retry import RetryPolicy
 from ballast.adapters.security import Security
-from ballast.errors import AuthorizationFailed, BallastError, Refused, Unavailable
+from ballast.errors import AuthorizationFailed, BallastError, Refused, Unavailable, WrongCluster
 
 
 class FakeLink:
     """Connections that do as they are told."""
 
-    def __init__(self, run: Callable[[], Any]) -> None:
+    def __init__(self, run: Callable[[], Any], *, cluster_id: str | None = None) -> None:
         self._run = run
+        self.cluster_id = cluster_id
         self.closed = False
 
     def run(self, _: object) -> Any:
@@ -39,10 +41,10 @@ def links(monkeypatch: pytest.MonkeyPatch) -> list[FakeLink]:
     return waiting
 
 
-def wire(total_s: float = 5.0) -> Wire:
+def wire(total_s: float = 5.0, identity: ClusterIdentity | None = None) -> Wire:
     """A wire to nowhere."""
     retry = RetryPolicy(total_s=total_s, first_wait_s=0.001, longest_wait_s=0.002)
-    return Wire("a:1,b:2", Security(), retry=retry)
+    return Wire("a:1,b:2", Security(), retry=retry, identity=identity)
 
 
 def failing(failure: Exception) -> Callable[[], Any]:
@@ -95,6 +97,21 @@ def test_any_other_runtime_error_is_a_bug(links: list[FakeLink]) -> None:
     links += [FakeLink(failing(RuntimeError("what?")))]
     with pytest.raises(RuntimeError, match="what"):
         wire().ask("metadata", object)
+
+
+def test_connections_to_another_cluster_are_closed_before_they_are_used(links: list[FakeLink]) -> None:
+    """Also when the address led to the right one before."""
+    sent: list[str] = []
+    right = FakeLink(lambda: "answer", cluster_id="ours")
+    wrong = FakeLink(lambda: sent.append("asked"), cluster_id="theirs")
+    links += [right, wrong]
+    subject = wire(identity=ClusterIdentity())
+    assert subject.ask("metadata", object) == "answer"
+    subject.reconnect()
+    with pytest.raises(WrongCluster):
+        subject.ask("metadata", object)
+    assert wrong.closed
+    assert not sent
 
 
 def test_a_closed_wire_says_so(links: list[FakeLink]) -> None:

@@ -14,6 +14,7 @@ import confluent_kafka as ck
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from ballast.adapters import librdkafka
+from ballast.adapters.identity import ClusterIdentity
 from ballast.adapters.rights import PAGE
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Fenced, Refused, Unavailable
 from ballast.ports.journal_codec import Entry
@@ -123,8 +124,11 @@ def translated(doing: str) -> Iterator[None]:
 class TopicLog:
     """One compacted topic with a single partition, read from the beginning and then followed."""
 
-    def __init__(self, client: Mapping[str, Any], topic: str, *, timeout_s: float) -> None:
+    def __init__(
+        self, client: Mapping[str, Any], topic: str, *, timeout_s: float, identity: ClusterIdentity | None = None
+    ) -> None:
         self.topic = topic
+        self._identity = identity
         self._timeout_s = timeout_s
         self._client = dict(client)
         self._place = ck.TopicPartition(topic, 0)
@@ -283,7 +287,10 @@ class TopicLog:
     def exists(self) -> bool:
         """Whether the topic is there; refuses one that cannot be what we made."""
         with self._translated("describe its topics"):
-            found = self._admin().list_topics(timeout=self._timeout_s).topics.get(self.topic)
+            cluster = self._admin().list_topics(timeout=self._timeout_s)
+        if self._identity is not None:
+            self._identity.confirm(cluster.cluster_id, "The journal's broker")
+        found = cluster.topics.get(self.topic)
         if found is None or found.error is not None:
             return False
         self._require_one(found.partitions)

@@ -23,6 +23,7 @@ import confluent_kafka as ck
 
 from ballast.adapters import librdkafka
 from ballast.adapters.clock import SystemClock
+from ballast.adapters.identity import ClusterIdentity
 from ballast.adapters.journal_log import FILE_HINT, TRANSACTIONAL_ID, TopicLog, lock_lost, translate, translated
 from ballast.errors import BallastError, Fenced, LockHeld, Refused, Unavailable
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Holder, Record, Request, always
@@ -75,14 +76,15 @@ class TopicJournal:
         timeout_s: float = 30.0,
         journal_topic: str = JOURNAL_TOPIC,
         requests_topic: str = REQUESTS_TOPIC,
+        identity: ClusterIdentity | None = None,
     ) -> None:
         self._client = {"socket.timeout.ms": max(int(timeout_s * 1000), 1000), **client_config}
         self._clock = clock or SystemClock()
         self._timeout_s = timeout_s
         # Two topics under other names are another journal with another lock.
         self._transactional_id = TRANSACTIONAL_ID if journal_topic == JOURNAL_TOPIC else journal_topic
-        self._log = TopicLog(self._client, journal_topic, timeout_s=timeout_s)
-        self._requests_log = TopicLog(self._client, requests_topic, timeout_s=timeout_s)
+        self._log = TopicLog(self._client, journal_topic, timeout_s=timeout_s, identity=identity)
+        self._requests_log = TopicLog(self._client, requests_topic, timeout_s=timeout_s, identity=identity)
         self._view = JournalView()
         self._requests: dict[str, Request] = {}
         self._producer: ck.Producer | None = None

@@ -23,6 +23,7 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
 from ballast.adapters.diagnosis import knock, login_refused, no_such_mechanism, parse_servers
+from ballast.adapters.identity import ClusterIdentity
 from ballast.adapters.oauth import TokenSource
 from ballast.adapters.retry import RetryPolicy
 from ballast.adapters.rights import forbidden
@@ -65,6 +66,12 @@ class _Link:
     def versions(self) -> Any:
         """What the bootstrap broker said it speaks."""
         return self._manager.broker_version_data
+
+    @property
+    def cluster_id(self) -> str | None:
+        """What the bootstrap broker said its cluster is."""
+        told: str | None = self._manager.cluster.cluster_id
+        return told
 
     def run(self, attempt: Callable[[_Link], Any]) -> Any:
         """Run a coroutine function on the serving thread and wait for it; callable from any other thread."""
@@ -120,8 +127,10 @@ class Wire:
         timeout_s: float = 30.0,
         broker_wait_s: float = 8.0,
         retry: RetryPolicy | None = None,
+        identity: ClusterIdentity | None = None,
     ) -> None:
         self._servers = parse_servers(bootstrap_servers)
+        self._identity = identity
         self._security = security
         self._timeout_s = timeout_s
         self.broker_wait_s = min(broker_wait_s, timeout_s)
@@ -253,8 +262,18 @@ class Wire:
                 server = knock(self._servers, self._security, timeout_s=min(5.0, self._timeout_s))
                 at = self._servers.index(server)
                 self._servers = [*self._servers[at:], *self._servers[:at]]
-                self._link = _Link(self._configuration(server), server, self._timeout_s)
+                self._link = self._confirmed(_Link(self._configuration(server), server, self._timeout_s), server)
             return self._link
+
+    def _confirmed(self, link: _Link, server: tuple[str, int]) -> _Link:
+        """The link, unless it leads to another cluster than this process works on."""
+        try:
+            if self._identity is not None:
+                self._identity.confirm(link.cluster_id, f"The broker at {server[0]}:{server[1]}")
+        except BaseException:
+            link.close()
+            raise
+        return link
 
     def _configuration(self, server: tuple[str, int]) -> dict[str, Any]:
         # Only the server that has just answered: the manager would wait for a frozen one until its time is up.

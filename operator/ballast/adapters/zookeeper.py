@@ -21,7 +21,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from ballast.adapters.pem import as_file
 from ballast.adapters.security import Security, ZooKeeperSecurity
 from ballast.core.cluster import UNKNOWN, TopicPartition
-from ballast.errors import AuthenticationFailed, AuthorizationFailed, Unavailable
+from ballast.errors import AuthenticationFailed, AuthorizationFailed, Unavailable, UsageError
 from ballast.ports.cluster import PartitionState, Reassignment
 
 T = TypeVar("T")
@@ -30,6 +30,7 @@ CONTROLLER: Final = "/controller"
 BROKER_IDS: Final = "/brokers/ids"
 REASSIGN: Final = "/admin/reassign_partitions"
 ELECTION: Final = "/admin/preferred_replica_election"
+CLUSTER_ID: Final = "/cluster/id"
 BROKER_CONFIGS: Final = "/config/brokers"
 DELETIONS: Final = "/admin/delete_topics"
 READS_IN_FLIGHT: Final = 500
@@ -83,6 +84,23 @@ class ZooKeeper:
     def broker_ids(self) -> frozenset[int]:
         """The brokers that are registered now."""
         return frozenset(int(name) for name in self._children(BROKER_IDS))
+
+    def cluster_id(self) -> str:
+        """The cluster's id; raises ``UsageError`` where no cluster has its znodes."""
+        node = self._json(CLUSTER_ID)
+        if node is None:
+            raise UsageError(
+                f"ZooKeeper at {self._hosts} has no {CLUSTER_ID}: no Kafka cluster has its znodes there.",
+                hint="Give the chroot of the brokers' zookeeper.connect as well: --zookeeper HOST:PORT/CHROOT.",
+            )
+        return str(node["id"])
+
+    def registrations(self) -> dict[int, Any]:
+        """What each living broker has written of itself; raises ``UsageError`` where no cluster has its znodes."""
+        self.cluster_id()
+        names = sorted(self.broker_ids())
+        raws = self._get_many([f"{BROKER_IDS}/{name}" for name in names])
+        return {name: json.loads(raw) for name, raw in zip(names, raws, strict=True) if raw is not None}
 
     def moving(self) -> dict[TopicPartition, tuple[int, ...]]:
         """The targets that stand in the reassignment znode; empty when there is none."""

@@ -29,11 +29,11 @@ class ClusterOptions:
     def open(self) -> OpenCluster:
         """Connect; raises ``UsageError`` when the options contradict each other or name no cluster.
 
-        What is said explicitly wins; where nothing is, the running sandbox is meant.
+        What is said explicitly wins; where no option names a cluster, the running sandbox is meant.
         """
         from ballast.wiring.cluster import open_cluster
 
-        if self.bootstrap_server is None and self.config is None:
+        if self.bootstrap_server is None and self.zookeeper is None and self.config is None:
             from ballast.sandbox import running
 
             sandbox = running()
@@ -41,7 +41,7 @@ class ClusterOptions:
                 return open_cluster(
                     bootstrap_server=sandbox.bootstrap_server,
                     command_config=self.command_config,
-                    zookeeper=self.zookeeper or sandbox.zookeeper,
+                    zookeeper=sandbox.zookeeper,
                     timeout_s=self.timeout_s,
                     properties=sandbox.client_properties,
                 )
@@ -103,7 +103,7 @@ def cluster_options_but(command: F, *, settings_flag: str) -> F:
             "--zookeeper",
             envvar="BALLAST_ZOOKEEPER",
             metavar="HOST:PORT[/CHROOT]",
-            help="For clusters that still have ZooKeeper.",
+            help="For clusters that still have ZooKeeper: finds their brokers as well.",
         ),
         click.option(
             "--command-config",
@@ -116,7 +116,7 @@ def cluster_options_but(command: F, *, settings_flag: str) -> F:
             "-b",
             envvar="BALLAST_BOOTSTRAP_SERVER",
             metavar="HOST:PORT,…",
-            help="The cluster; without it, the running sandbox.",
+            help="The cluster; without it, the brokers in ZooKeeper where --zookeeper is given, else the running sandbox.",
         ),
     ):
         wrapped = option(wrapped)

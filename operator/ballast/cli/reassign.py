@@ -83,7 +83,7 @@ def _file(**about: Any) -> Any:
     "--zookeeper",
     envvar="BALLAST_ZOOKEEPER",
     metavar="HOST:PORT[/CHROOT]",
-    help="For clusters that still have ZooKeeper.",
+    help="For clusters that still have ZooKeeper: finds their brokers as well.",
 )
 @click.option("--config", type=_file(), envvar="BALLAST_CONFIG", help="Ballast's settings file (YAML).")
 @click.option("--topics-to-move-json-file", type=_file(), help='{"topics": [{"topic": "foo"}], "version": 1}')

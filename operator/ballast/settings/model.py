@@ -37,11 +37,11 @@ class ClusterSettings:
     name: str = ""
     """What people call the cluster; shown on the page and in `ballast_cluster_info`. Empty shows the cluster id."""
     bootstrap_server: str | None = None
-    """`host:port,…` of a few brokers. Empty uses the running sandbox, if there is one."""
+    """`host:port,…` of a few brokers. Empty takes the brokers that are registered in `zookeeper`."""
     command_config: Path | None = None
     """A file of client properties in Kafka's own form (`security.protocol`, `sasl.jaas.config`, `ssl.…`)."""
     zookeeper: str | None = None
-    """`host:port[/chroot]` for clusters that still have ZooKeeper."""
+    """`host:port[/chroot]` for clusters that still have ZooKeeper. Its `/cluster/id` and the brokers' cluster id must agree."""
     id: str | None = None
     """The cluster's id. When set, Ballast refuses to look after any other cluster at this address. Empty pins the id
     of the first reading, until the process ends."""

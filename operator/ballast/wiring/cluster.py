@@ -9,11 +9,13 @@ from typing import Final, Self
 
 from ballast.adapters.confluent import Admin
 from ballast.adapters.diagnosis import knock, parse_servers
+from ballast.adapters.identity import ClusterIdentity
 from ballast.adapters.kafka_cluster import KafkaCluster
 from ballast.adapters.kafka_python import Wire
 from ballast.adapters.retry import RetryPolicy
 from ballast.adapters.security import ENVIRONMENT_PREFIX, Security
 from ballast.adapters.zk_admin import ZooKeeperWrites
+from ballast.adapters.zk_brokers import find_brokers
 from ballast.adapters.zk_cluster import ZooKeeperCluster
 from ballast.adapters.zk_isr import IsrWatch
 from ballast.adapters.zookeeper import ZooKeeper
@@ -35,6 +37,8 @@ class OpenCluster:
     zookeeper: str | None = None
     security: Security = field(default_factory=Security)
     """For further clients of the same cluster (the journal)."""
+    identity: ClusterIdentity = field(default_factory=ClusterIdentity)
+    """Which cluster it is; every client of it confirms that it has reached the same one."""
 
     def knock(self) -> None:
         """Raise, in one sentence and within seconds, what keeps us from the first broker, unless one of them lets us in."""
@@ -56,34 +60,51 @@ def open_cluster(
     timeout_s: float = 30.0,
     properties: dict[str, str] | None = None,
     retry: RetryPolicy | None = None,
+    cluster_id: str | None = None,
 ) -> OpenCluster:
     """Open the cluster that the arguments, the settings file or the environment name, in this order.
 
-    Nothing is sent before the first question.  ``properties`` are client properties that are already at hand and stand in
+    Nothing is sent to brokers before the first question; ZooKeeper is asked for them where nothing else names them.
+    ``cluster_id`` is the only one that it may be.  ``properties`` are client properties that are already at hand and stand in
     for ``command_config``.
     """
     settings = load_settings(config, os.environ).cluster if config or not bootstrap_server else ClusterSettings()
     bootstrap_server = bootstrap_server or settings.bootstrap_server
-    if not bootstrap_server:
+    hosts = zookeeper or settings.zookeeper
+    if not bootstrap_server and hosts is None:
         raise UsageError(
             "No cluster is named.",
-            hint="Give --bootstrap-server HOST:PORT, or start one to play with: ballast sandbox up.",
+            hint="Give --bootstrap-server HOST:PORT (or --zookeeper HOST:PORT, where the cluster still has it), or start one "
+            "to play with: ballast sandbox up.",
         )
     if not 0 < timeout_s <= LONGEST_TIMEOUT_S:
         raise UsageError(f"--timeout must be more than 0 seconds, and {LONGEST_TIMEOUT_S} at most.")
-    parse_servers(bootstrap_server)
     security = _security(command_config or settings.command_config, properties)
-    hosts = zookeeper or settings.zookeeper
-    wire = Wire(bootstrap_server, security, timeout_s=timeout_s, retry=retry)
+    keeper = None if hosts is None else ZooKeeper(hosts, security, timeout_s=min(10.0, timeout_s))
+    bootstrap_server = bootstrap_server or _registered(keeper, security)
+    parse_servers(bootstrap_server)
+    identity = ClusterIdentity(
+        expected=cluster_id or settings.id, zookeeper=None if keeper is None else keeper.cluster_id
+    )
+    wire = Wire(bootstrap_server, security, timeout_s=timeout_s, retry=retry, identity=identity)
     admin = Admin(bootstrap_server, security, timeout_s=timeout_s, retry=retry)
-    if hosts is None:
-        return OpenCluster(KafkaCluster(wire, admin), bootstrap_server, None, security)
-    keeper = ZooKeeper(hosts, security, timeout_s=min(10.0, timeout_s))
     brokers = KafkaCluster(wire, admin, zookeeper=keeper)
+    if keeper is None:
+        return OpenCluster(brokers, bootstrap_server, None, security, identity)
     cluster = ZooKeeperCluster(
         brokers, ZooKeeperWrites(keeper), IsrWatch(keeper), is_old=lambda: "reassign" not in brokers.api()
     )
-    return OpenCluster(cluster, bootstrap_server, hosts, security)
+    return OpenCluster(cluster, bootstrap_server, hosts, security, identity)
+
+
+def _registered(keeper: ZooKeeper | None, security: Security) -> str:
+    """The brokers that stand in ZooKeeper, where nobody named any."""
+    assert keeper is not None
+    try:
+        return find_brokers(keeper.registrations(), security.protocol)
+    except BaseException:
+        keeper.close()
+        raise
 
 
 def _security(command_config: Path | None, properties: dict[str, str] | None) -> Security:

@@ -50,6 +50,7 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
         bootstrap_server=settings.cluster.bootstrap_server,
         command_config=settings.cluster.command_config,
         zookeeper=settings.cluster.zookeeper,
+        cluster_id=settings.cluster.id,
         timeout_s=settings.cluster.timeout_s,
         retry=RetryPolicy(total_s=settings.cluster.timeout_s, observer=retries.hear),
     )

@@ -66,8 +66,8 @@ def _entry(row: Any, path: Path) -> Entry:
         raise UsageError(
             f"{path.name}: {row['name']} has {unknown[0]!r}.", hint=f"Known are {', '.join(sorted(_KNOWN))}."
         )
-    if "config" not in row and "bootstrap_server" not in row:
-        raise UsageError(f"{path.name}: {row['name']} says neither config nor bootstrap_server.")
+    if row.keys().isdisjoint(("config", "bootstrap_server", "zookeeper")):
+        raise UsageError(f"{path.name}: {row['name']} says neither config nor bootstrap_server nor zookeeper.")
     base = path.parent
     return Entry(
         row["name"],

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ballast.adapters.clock import SystemClock
+from ballast.adapters.identity import ClusterIdentity
 from ballast.adapters.journal_file import FileJournal
 from ballast.adapters.journal_topic import TopicJournal
 from ballast.errors import UsageError
@@ -24,13 +25,19 @@ FILE_PREFIX: Final = "file:"
 LEASE_S: Final = 15.0
 
 
-def open_journal(client_config: Mapping[str, Any], *, journal: str | None = None, timeout_s: float = 30.0) -> Journal:
+def open_journal(
+    client_config: Mapping[str, Any],
+    *,
+    journal: str | None = None,
+    timeout_s: float = 30.0,
+    identity: ClusterIdentity | None = None,
+) -> Journal:
     """The cluster's journal; ``client_config`` is librdkafka's, with the bootstrap servers and security in it.
 
     ``journal`` is what the person said: None for the cluster's own, ``file:PATH`` for a file.  Connects on first use.
     """
     if journal is None:
-        return TopicJournal(client_config, timeout_s=timeout_s)
+        return TopicJournal(client_config, timeout_s=timeout_s, identity=identity)
     path = journal.removeprefix(FILE_PREFIX)
     if path == journal or not path:
         raise UsageError(

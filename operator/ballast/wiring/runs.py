@@ -61,7 +61,7 @@ def new_run_id() -> str:
 def journal_of(opened: OpenCluster, choice: str | None = None, *, timeout_s: float = 30.0) -> Journal:
     """The cluster's journal, not yet acquired; reading needs no lock."""
     config = {**opened.security.for_confluent(), "bootstrap.servers": opened.bootstrap_server}
-    return open_journal(config, journal=choice, timeout_s=timeout_s)
+    return open_journal(config, journal=choice, timeout_s=timeout_s, identity=opened.identity)
 
 
 def journal_to_look_at(opened: OpenCluster, choice: str | None = None) -> Journal:
