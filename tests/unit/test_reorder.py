@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import product
 from random import Random
 
-import highspy
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ballast.core.cluster import Broker, ClusterState, Ints, PartitionRow, Topic, build
+from ballast.core.planner.linear import program
 from ballast.core.reorder import Choices, choices, least_cap, level_counts, level_weights, loads, reorder_moves
 
 Row = tuple[tuple[int, ...], int | None]
@@ -46,8 +46,7 @@ def solved(rows: list[Row], brokers: int) -> tuple[int, int]:
     """The same from a linear program (whose corners are whole numbers), solved twice."""
     found: list[int] = []
     for step in range(2):
-        h = highspy.Highs()
-        h.setOptionValue("output_flag", False)
+        h = program()
         use = [{b: h.addVariable(0, 1) for b in o} for o, _ in rows]
         top = h.addVariable(0, len(rows))
         for u in use:
@@ -138,8 +137,7 @@ def test_least_cap_of_split_weights() -> None:
 
 def relaxation(rows: list[Row], weight: list[int], brokers: int) -> float:
     """The least maximum when partitions may be led in parts, from a solver."""
-    h = highspy.Highs()
-    h.setOptionValue("output_flag", False)
+    h = program()
     use = [{b: h.addVariable(0, w) for b in o} for (o, _), w in zip(rows, weight, strict=True)]
     top = h.addVariable(0, sum(weight))
     for u, w in zip(use, weight, strict=True):

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from hypothesis import strategies as st
 
+from ballast.core import snapshot_file
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
+
+SNAPSHOTS = Path(__file__).with_name("snapshots")
+
+
+def snapshot(name: str) -> snapshot_file.Snapshot:
+    """A cluster from the folder beside this file, on which a plan was once wrong."""
+    path = SNAPSHOTS / f"{name}.json"
+    return snapshot_file.loads(path.read_text(encoding="utf-8"), source=path.name)
 
 
 @st.composite

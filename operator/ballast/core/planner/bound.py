@@ -14,7 +14,7 @@ plan.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import highspy
 import numpy as np
@@ -23,6 +23,7 @@ import numpy.typing as npt
 from ballast.core.planner.bound_brokers import prices_by_broker
 from ballast.core.planner.bound_kernels import ANYWHERE, CLOSED, SCALE
 from ballast.core.planner.bound_value import Relaxation, relaxation_of, value
+from ballast.core.planner.linear import program, solve
 from ballast.core.planner.problem import SHARE, Problem
 
 PAIRS: Final = 120_000
@@ -60,7 +61,7 @@ def bound_of(problem: Problem, reached: Ints, placement: Slots, *, prove: bool, 
         proven = value(relaxed, _prices(relaxed, placement) if whole else prices_by_broker(relaxed))
         if proven > best:
             best, method = proven, WHOLE if whole else BY_BROKER
-    found = max(int(best / problem.byte_unit), 0)
+    found = max((best << relaxed.shift) // problem.byte_unit, 0)
     if relaxed.forced_bytes >= found:
         return Bound(relaxed.forced_bytes, "bytes that must leave in any case")
     return Bound(found, method)
@@ -79,14 +80,14 @@ def crude(r: Relaxation) -> tuple[int, str]:
 
 def _prices(r: Relaxation, placement: Slots) -> Ints:
     """The dual prices of the bands, from column generation."""
-    program = _Program(r)
-    program.add(_may_stay(r), r.problem.home)
-    program.add(_differing(r.problem, placement), placement)
+    whole = _Program(r)
+    whole.add(_may_stay(r), r.problem.home)
+    whole.add(_differing(r.problem, placement), placement)
     best = np.zeros(r.low.shape, np.int64)
     best_value, _ = r.evaluate(best)
     weight = 0.5
     for _ in range(ROUNDS):
-        optimum, own, prices = program.solve()
+        optimum, own, prices = whole.solve()
         # Pricing between the best prices so far and the program's own keeps the search from swinging.
         mixed = np.rint((weight * best / SCALE + (1 - weight) * prices) * SCALE).astype(np.int64)
         worth, cheapest = r.evaluate(mixed)
@@ -94,13 +95,13 @@ def _prices(r: Relaxation, placement: Slots) -> Ints:
             best, best_value = mixed, worth
         if optimum * SHARE - best_value <= CLOSE * max(best_value, 1):
             break
-        better = program.better(cheapest, own, prices)
+        better = whole.better(cheapest, own, prices)
         if not len(better):
             if weight == 0:
                 break
             weight = 0.0
             continue
-        program.add(better, cheapest)
+        whole.add(better, cheapest)
     return best
 
 
@@ -129,9 +130,7 @@ class _Program:
         self.shape = r.low.shape
         lower = np.concatenate((np.ones(self.partitions), (r.low / SHARE).ravel()))
         upper = np.concatenate((np.ones(self.partitions), (r.high / SHARE).ravel()))
-        self.solver: Any = highspy.Highs()
-        for option, setting in (("output_flag", False), ("threads", 1), ("random_seed", 0)):
-            self.solver.setOptionValue(option, setting)
+        self.solver = program()
         empty = np.zeros(len(lower), np.int32)
         self.solver.addRows(len(lower), lower, upper, 0, empty, np.zeros(0, np.int32), np.zeros(0))
 
@@ -175,7 +174,7 @@ class _Program:
 
     def solve(self) -> tuple[float, Floats, Floats]:
         """The optimum so far, the price of each partition and the prices of the bands (positive at the upper end)."""
-        self.solver.run()
+        solve(self.solver, "the bound")
         dual = np.array(self.solver.getSolution().row_dual)
         optimum = float(self.solver.getInfo().objective_function_value)
         return optimum, dual[: self.partitions], -dual[self.partitions :].reshape(self.shape)

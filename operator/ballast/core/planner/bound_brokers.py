@@ -10,7 +10,7 @@ better wherever more is too much than too little, and of no use where new broker
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import highspy
 import numpy as np
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ballast.core.planner.bound_kernels import SCALE
 from ballast.core.planner.bound_value import Relaxation
+from ballast.core.planner.linear import ANSWERED, program, solve
 from ballast.core.planner.problem import SHARE
 
 DEAREST: Final = 8.0
@@ -47,17 +48,15 @@ def prices_by_broker(r: Relaxation) -> Ints:
 
 
 def _duals(size: Floats, weight: Floats, excess: Floats) -> Floats:
-    """The prices at which losing ``excess`` costs the least bytes; zero where the program has no answer."""
+    """The prices at which losing ``excess`` costs the least bytes; zero where what may go is not enough."""
     items, rows = weight.shape
-    solver: Any = highspy.Highs()
-    for option, setting in (("output_flag", False), ("threads", 1), ("random_seed", 0), ("presolve", "off")):
-        solver.setOptionValue(option, setting)
+    solver = program(presolve="off")
     none = np.zeros(0, np.int32)
     solver.addRows(rows, excess, np.full(rows, highspy.kHighsInf), 0, np.zeros(rows, np.int32), none, np.zeros(0))
     starts = np.arange(items, dtype=np.int32) * rows
     index = np.tile(np.arange(rows, dtype=np.int32), items)
     solver.addCols(items, size, np.zeros(items), np.ones(items), items * rows, starts, index, weight.ravel())
-    solver.run()
-    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+    end = solve(solver, "a broker's part of the bound", ends=ANSWERED | {highspy.HighsModelStatus.kInfeasible})
+    if end == highspy.HighsModelStatus.kInfeasible:
         return np.zeros(rows)
     return np.array(solver.getSolution().row_dual)

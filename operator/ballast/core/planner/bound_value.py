@@ -8,13 +8,13 @@ within the bands copies at least::
 
 Placements keep racks apart; where racks do not suffice, or may go on being shared, that rule is dropped, which only lowers
 the value.  So do the rules that topics have for themselves: a replica must leave where its topic may not stay, but may be
-copied to any broker, and led from any.  All of it is integer arithmetic, and rounding of the loads is given away to the safe side, so the value needs
-no tolerance.  The sum over partitions is compiled (``bound_kernels``): millions of replicas take a fraction of a second.
+copied to any broker, and led from any.  Loads are looked at through a coarser unit where prices times loads would not fit
+64 bits; all of it is integer arithmetic, and rounding is given away to the safe side, so the value needs no tolerance.  The sum over partitions is compiled (``bound_kernels``): millions of replicas take a fraction of a second.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +24,7 @@ import numpy.typing as npt
 from ballast.core.planner import bound_kernels as kernels
 from ballast.core.planner.bound_kernels import ANYWHERE, APART, CLOSED, LOOSE, SCALE
 from ballast.core.planner.loads import DISK
-from ballast.core.planner.problem import FREE, Problem
+from ballast.core.planner.problem import FREE, SHARE, Problem
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -36,6 +36,8 @@ class Relaxation:
     """What the bound is about, independent of any search."""
 
     problem: Problem
+    """The problem in units of two to the ``shift`` of its own."""
+    shift: int
     low: Ints
     high: Ints
     before: Ints
@@ -102,6 +104,10 @@ class Relaxation:
 
 def relaxation_of(problem: Problem, reached: Ints, placement: npt.NDArray[np.int32]) -> Relaxation:
     """Bands that the plan met count in full; where it did not, only as far as it got."""
+    shift = max(problem.average.bit_length() - SHARE.bit_length(), 0)
+    width = np.ceil(problem.share * problem.unit * 4e-5).astype(np.int64) >> shift
+    least, most = reached >> shift, -(-reached >> shift)
+    problem = _coarser(problem, shift)
     s, classes = problem.scope, problem.scope.classes
     row = np.repeat(np.arange(len(problem.old_start) - 1), np.diff(problem.old_start))
     slot_row = np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))
@@ -122,9 +128,8 @@ def relaxation_of(problem: Problem, reached: Ints, placement: npt.NDArray[np.int
     np.add.at(pinned, problem.old[whole], figures[whole])
     held = np.bincount(problem.old, minlength=len(problem.ids)) + len(problem.size)
     rounding = held[:, None].astype(np.int64)
-    width = np.ceil(problem.share * problem.unit * 4e-5).astype(np.int64)
-    low = np.maximum(np.minimum(problem.low - width, reached) - rounding, 0)
-    high = np.minimum(np.maximum(problem.high + width, reached) + rounding, FREE)
+    low = np.maximum(np.minimum(problem.low - width, least) - rounding, 0)
+    high = np.minimum(np.maximum(problem.high + width, most) + rounding, FREE)
     # A limit that nothing can reach would only make the numbers large.
     total = before.sum(axis=0) + figures.sum(axis=0)
     high = np.minimum(high, total[None, :] + 1)
@@ -139,6 +144,7 @@ def relaxation_of(problem: Problem, reached: Ints, placement: npt.NDArray[np.int
     forced_bytes = 0 if disk is None else int((problem.resources[disk].lead * copies).sum())
     return Relaxation(
         problem,
+        shift,
         low,
         high,
         before,
@@ -148,6 +154,21 @@ def relaxation_of(problem: Problem, reached: Ints, placement: npt.NDArray[np.int
         disk,
         kind.astype(np.int8),
         gone,
+    )
+
+
+def _coarser(problem: Problem, shift: int) -> Problem:
+    """The same with each figure rounded to a multiple of two to the ``shift``, and counted in these."""
+    if not shift:
+        return problem
+    half = (1 << shift) >> 1
+    return replace(
+        problem,
+        lead=(problem.lead + half) >> shift,
+        follow=(problem.follow + half) >> shift,
+        size=np.maximum((problem.size + half) >> shift, 1),
+        low=problem.low >> shift,
+        high=np.where(problem.high < FREE, -(-problem.high >> shift), FREE),
     )
 
 

@@ -29,7 +29,9 @@ from ballast.core.wording import human_percent
 Floats = npt.NDArray[np.float64]
 
 ROUNDING: Final = 1e-6
-"""Share of a figure by which sums may differ: whole bytes were scaled and scaled back."""
+"""Part of a share by which the end of a range may differ: shares are not whole, and each side finds them its own way."""
+ALIKE: Final = 1e-12
+"""Part of an average share by which the two sides' sums of fractions may differ."""
 WORSE: Final = 1e-3
 """Excess, in shares of one broker, that is no regression: the search and this judge round bands differently."""
 
@@ -68,10 +70,11 @@ class Lists:
             np.concatenate((self.first[stay], first)),
         )
 
-    def sums(self, r: Resource, brokers: int) -> Floats:
-        """What each broker carries of a resource."""
-        figure = np.where(self.first, r.lead[self.row], r.follow[self.row])
-        return np.bincount(self.broker, weights=figure, minlength=brokers).astype(np.float64)
+    def sums(self, r: Resource, brokers: int) -> Ints:
+        """What each broker carries of a resource, exactly."""
+        total = np.zeros(brokers, np.int64)
+        np.add.at(total, self.broker, np.where(self.first, r.lead[self.row], r.follow[self.row]))
+        return total
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,7 +139,7 @@ def _costs(state: ClusterState, plan: Plan, loads: Loads) -> list[Finding]:
     for key, figure in told.items():
         if plan.summary.get(key) != figure:
             found.append(Finding("sum", "the plan", f"says {key} {plan.summary.get(key)}, and it is {figure}"))
-    if plan.bound_bytes is not None and plan.bound_bytes > told["bytes_moved"] * (1 + ROUNDING):
+    if plan.bound_bytes is not None and plan.bound_bytes > told["bytes_moved"]:
         text = f"claims that no plan moves less than {plan.bound_bytes} bytes, and moves {told['bytes_moved']} itself"
         found.append(Finding("bound", "the plan", text))
     return found
@@ -153,8 +156,8 @@ def _claims(state: ClusterState, plan: Plan, columns: Sequence[Resource], before
             sums = lists.sums(r, len(state.brokers))
             for i, b in enumerate(state.brokers):
                 said = told[b.id][side].get(r.name)
-                if said is None or abs(said - sums[i]) > max(1.0, ROUNDING * sums[i]):
-                    text = f"is said to carry {said} of {r.label} {side} the plan, and it is {sums[i]:.0f}"
+                if said != sums[i]:
+                    text = f"is said to carry {said} of {r.label} {side} the plan, and it is {sums[i]}"
                     found.append(Finding("sum", f"broker {b.id}", text))
     return found
 
@@ -186,7 +189,7 @@ def _bands(
         low, high = limits(r, share, band, policy, members)
         past, sums = before.sums(r, len(share)), after.sums(r, len(share))
         mean = max(float(share[members.shares].mean()) if bool(members.shares.any()) else 0.0, 1.0)
-        slack = ROUNDING * mean + 1e-9
+        slack = ROUNDING * share + ALIKE * mean
         outside = np.flatnonzero((sums > high + slack) | (sums < low - slack))
         worse += float((_excess(sums, low, high) - _excess(past, low, high)).sum()) / mean
         if len(outside) and r.label not in admitted:
@@ -202,7 +205,7 @@ def _bands(
     return found
 
 
-def _excess(sums: Floats, low: Floats, high: Floats) -> Floats:
+def _excess(sums: Ints, low: Floats, high: Floats) -> Floats:
     return np.asarray(np.maximum(sums - high, 0) + np.maximum(low - sums, 0))
 
 

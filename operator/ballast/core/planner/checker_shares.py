@@ -16,6 +16,7 @@ import numpy.typing as npt
 from ballast.core.cluster import ClusterState, Flags, Ints
 from ballast.core.planner.checker_topics import TopicJudge
 from ballast.core.planner.goals import Resource
+from ballast.core.planner.linear import program, solve
 
 Floats = npt.NDArray[np.float64]
 
@@ -85,9 +86,7 @@ def _least_level(amount: Floats, may: Flags, width: Floats, height: Floats) -> t
     groups, brokers, entries = len(amount), len(width), len(np.nonzero(may)[0])
     done = ~np.isnan(height)
     upper = np.where(done, np.nan_to_num(height) * width, 0.0)
-    solver: Any = highspy.Highs()
-    for option, setting in (("output_flag", False), ("threads", 1), ("random_seed", 0), ("presolve", "off")):
-        solver.setOptionValue(option, setting)
+    solver = program(presolve="off")
     none = np.zeros(0, np.int32)
     lower = np.concatenate((amount, np.full(brokers, -highspy.kHighsInf)))
     rows = groups + brokers
@@ -98,7 +97,7 @@ def _least_level(amount: Floats, may: Flags, width: Floats, height: Floats) -> t
     solver.addCols(entries, np.zeros(entries), np.zeros(entries), free, len(index), starts, index, np.ones(len(index)))
     rising = np.flatnonzero(~done)
     solver.addCol(1.0, 0.0, highspy.kHighsInf, len(rising), (groups + rising).astype(np.int32), -width[rising])
-    solver.run()
+    solve(solver, "the checker's shares")
     answer = solver.getSolution()
     binding = np.abs(np.array(answer.row_dual)[groups:]) > BINDING
     return float(answer.col_value[-1]), binding

@@ -1,8 +1,9 @@
 """The cluster as the search sees it: dense integer arrays, one column for each resource.
 
-Loads are scaled so that the fair share of an average broker is ``SHARE`` on every resource: then one unit of excess
-means the same on disk as on CPU, every sum fits 64 bits, and nothing depends on rounding.  The arrays say nothing about
-time, threads or the order of dictionaries: the same input gives the same arrays on any machine.
+Each resource is counted in a whole fraction of its own unit, so that every sum is exact, and the fraction is chosen so that
+the fair share of an average broker is about ``Problem.average`` on every resource: then one unit of excess means the
+same on disk as on CPU.  The arrays say nothing about time, threads or the order of dictionaries: the same input gives the
+same arrays on any machine.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ballast.core.planner.pools import pooled
 from ballast.core.planner.scope import Scope
 
 SHARE: Final = 1 << 36
+"""The least that the share of an average broker counts; more only where a resource has more of its own units."""
 FREE: Final = 1 << 60
 """A limit that no load reaches."""
 INSIDE: Final = 2e-5
@@ -55,13 +57,15 @@ class Problem:
     """B x K: the band."""
     share: Floats
     """B x K: the fair share, in the resource's own unit."""
-    unit: Floats
-    """K: scaled units in one of the resource's own."""
+    unit: Ints
+    """K: scaled units in one of the resource's own, a whole number: what is counted is exact."""
+    average: int
+    """About what an average broker's share is on each resource, in scaled units."""
     size: Ints
     """P: the price of a copy in scaled bytes, at least 1."""
     room: Ints
     """B: most scaled bytes that a broker may hold, ``FREE`` where its disk is unknown."""
-    byte_unit: float
+    byte_unit: int
     """Scaled bytes in one byte."""
     resources: tuple[Resource, ...]
     scope: Scope
@@ -77,27 +81,21 @@ def problem_of(state: ClusterState, loads: Loads, policy: PlannerPolicy, scope: 
     lead, follow = np.zeros((count, width), np.int64), np.zeros((count, width), np.int64)
     shape = (len(state.brokers), width)
     low, high, share = np.zeros(shape, np.int64), np.full(shape, FREE, np.int64), np.zeros(shape)
-    unit = np.ones(width)
-    for k, r in enumerate(columns):
-        fair = _fair_shares(r, scope, start, home, rack, rack_limit)
-        mean = float(fair[scope.shares].mean()) if bool(scope.shares.any()) else 0.0
-        unit[k] = SHARE / mean if mean > 0 else 1.0
-        if r.counted:
-            unit[k] = np.rint(unit[k])
-        lead[:, k], follow[:, k] = np.rint(r.lead * unit[k]), np.rint(r.follow * unit[k])
+    fairs = [_fair_shares(r, scope, start, home, rack, rack_limit) for r in columns]
+    # Bytes are priced in disk units: what one average broker has on its disk is the average.
+    mean_disk = float(loads.size_bytes @ np.diff(start)) / max(int(scope.shares.sum()), 1)
+    average, unit, byte_unit = _units([_mean(fair, scope) for fair in fairs], mean_disk)
+    for k, (r, fair) in enumerate(zip(columns, fairs, strict=True)):
+        if r.name == DISK:
+            byte_unit = int(unit[k])
+        lead[:, k], follow[:, k] = r.lead * unit[k], r.follow * unit[k]
         band = policy.band_of(r.name) if bands == "target" else policy.trigger_of(r.name)
         below, above = _limits(r, fair, band, policy, INSIDE if bands == "target" else 0.0)
         used = scope.shares & scope.leading if r.leaders_only else scope.shares
-        low[used, k] = np.ceil(below[used] * unit[k])
-        high[used, k] = np.floor(above[used] * unit[k])
+        low[used, k] = np.ceil(below[used]).astype(np.int64) * unit[k]
+        high[used, k] = np.floor(above[used]).astype(np.int64) * unit[k]
         low[~(scope.takes | scope.leading) if r.leaders_only else ~scope.takes, k] = 0
         share[:, k] = fair
-    # Bytes are priced in disk units: one average broker's disk is SHARE.
-    mean_disk = float(loads.size_bytes @ np.diff(start)) / max(int(scope.shares.sum()), 1)
-    byte_unit = SHARE / mean_disk if mean_disk > 0 else 1.0
-    for k, r in enumerate(columns):
-        if r.name == DISK:
-            byte_unit = float(unit[k])
     return Problem(
         ids=np.array([b.id for b in state.brokers], np.int32),
         rack=rack,
@@ -113,13 +111,29 @@ def problem_of(state: ClusterState, loads: Loads, policy: PlannerPolicy, scope: 
         high=high,
         share=share,
         unit=unit,
-        size=np.maximum(np.rint(loads.size_bytes * byte_unit).astype(np.int64), 1),
+        average=average,
+        size=np.maximum(loads.size_bytes * byte_unit, 1),
         room=_room(state, policy, byte_unit),
         byte_unit=byte_unit,
         assumptions=_assumptions(state),
         resources=columns,
         scope=scope,
     )
+
+
+def _mean(fair: Floats, scope: Scope) -> float:
+    return float(fair[scope.shares].mean()) if bool(scope.shares.any()) else 0.0
+
+
+def _units(means: list[float], mean_disk: float) -> tuple[int, Ints, int]:
+    """The average in scaled units; by resource, and for bytes, how many scaled units its own has."""
+    largest = max(*means, mean_disk, 1.0)
+    average = int(largest * max(round(SHARE / largest), 1))
+
+    def of(mean: float) -> int:
+        return max(round(average / mean), 1) if mean > 0 else 1
+
+    return average, np.array([of(mean) for mean in means], np.int64), of(mean_disk)
 
 
 def loads_before(problem: Problem) -> Ints:
@@ -299,11 +313,11 @@ def _fill(total: float, weight: Floats, most: Floats, members: npt.NDArray[np.in
     return out
 
 
-def _room(state: ClusterState, policy: PlannerPolicy, byte_unit: float) -> Ints:
+def _room(state: ClusterState, policy: PlannerPolicy, byte_unit: int) -> Ints:
     room = np.full(len(state.brokers), FREE, np.int64)
     for i, b in enumerate(state.brokers):
         override = policy.capacities.get(b.id)
         capacity = override.disk_bytes if override and override.disk_bytes is not None else b.capacity_bytes
         if capacity > 0:
-            room[i] = min(int(capacity * policy.disk_limit * byte_unit), FREE)
+            room[i] = min(int(capacity * policy.disk_limit) * byte_unit, FREE)
     return room

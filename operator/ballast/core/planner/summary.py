@@ -58,7 +58,7 @@ def summary_of(
 
 
 def _figures(problem: Problem, load: Ints, broker: int) -> dict[str, int]:
-    return {r.name: round(float(load[broker, k]) / float(problem.unit[k])) for k, r in enumerate(problem.resources)}
+    return {r.name: int(load[broker, k] // problem.unit[k]) for k, r in enumerate(problem.resources)}
 
 
 def _resource(problem: Problem, policy: PlannerPolicy, before: Ints, after: Ints, k: int) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from numba import njit
 
 UNIT: Final = 1024
 """``price`` is in units of 1/1024."""
+HALF_BITS: Final = 5
+"""``UNIT`` is two shifts by so many bits: one before the product, so that it fits 64 bits, and one after it."""
 NONE: Final = -(1 << 62)
 """A score below every other."""
 
@@ -173,6 +175,12 @@ def put(world: Any, load: Any, lead: Any, follow: Any, slot: int, target: int) -
 
 
 @njit(cache=True)
+def worth(price: int, size: int) -> int:
+    """What scaled bytes are worth in scaled excess at this price."""
+    return ((size >> HALF_BITS) * price) >> HALF_BITS
+
+
+@njit(cache=True)
 def best_target(
     world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, slot: int, price: int, near: Any, window: Any
 ) -> tuple[int, int]:
@@ -200,7 +208,7 @@ def best_target(
             continue
         added = copy_cost(world, p, source, target)
         gain = given + add_gain(load, low, high, target, cost, p, 1)
-        score = gain * UNIT - price * added
+        score = gain - worth(price, added)
         if score > best_score and fits(world, p, slot, target):
             best, best_score = target, score
     return best, best_score
@@ -258,7 +266,7 @@ def sweep(
             hope = add_gain(load, low, high, source, cost, p, -1)
             for k in range(resources):
                 hope += min(cost[p, k], most[k])
-            if hope * UNIT <= price * size[p]:
+            if hope <= worth(price, size[p]):
                 continue
             if budget[0] < size[p] or budget[1] < 1:
                 continue
@@ -392,7 +400,7 @@ def best_mate(
             continue
         added = to_b + copy_cost(world, q, b, a)
         cost_b = lead if other == start[q] else follow
-        score = pair_gain(load, low, high, a, b, cost_a, p, cost_b, q) * UNIT - price * added
+        score = pair_gain(load, low, high, a, b, cost_a, p, cost_b, q) - worth(price, added)
         if score <= best_score or added > budget[0]:
             continue
         if not (roam and gives[b]) and contains(old, old_start[q], old_start[q + 1], b):
@@ -459,9 +467,9 @@ def swap_scan(
             if b == a or here == 0 or not fits(world, p, slot, b):
                 continue
             # No exchange repairs more than what is wrong at its two ends.
-            if not away and (off[a] + off[b]) * UNIT <= price * copy_cost(world, p, a, b):
+            if not away and off[a] + off[b] <= worth(price, copy_cost(world, p, a, b)):
                 continue
-            if price == 0 and (off[a] + off[b]) * UNIT <= best_score:
+            if price == 0 and off[a] + off[b] <= best_score:
                 continue
             mates = by_slot[by_start[b] : by_start[b + 1]]
             offset = np.int64((draw >> np.uint64(20)) % np.uint64(here))

@@ -10,7 +10,6 @@ from typing import Final
 import numpy as np
 
 from ballast.core.cluster import Flags, Ints, SmallInts
-from ballast.core.planner.problem import SHARE
 from ballast.core.planner.search import forced, kernels
 from ballast.core.planner.search.order import Sorted
 from ballast.core.planner.search.spread import Found, most_even
@@ -90,7 +89,7 @@ class _Search:
         self.classes = p.scope.classes
         self.arrays = world.arrays
         self.small = len(world.cur) <= SMALL
-        self.change = int(CHANGE * SHARE * max(len(world.load), 1) / max(len(p.size), 1))
+        self.change = int(CHANGE * p.average * max(len(world.load), 1) / max(len(p.size), 1))
         weight = (p.lead - p.follow).max(axis=1) if p.lead.shape[1] else np.zeros(len(p.lead), np.int64)
         rows = np.argsort(-weight, kind="stable").astype(np.int32)
         self.shift_rows = rows[movable[rows]] if shift else rows[:0]

@@ -39,7 +39,7 @@ class World:
         old_row = np.repeat(np.arange(len(problem.old_start) - 1), np.diff(problem.old_start))
         held = np.zeros(len(problem.ids), np.int64)
         np.add.at(held, problem.old, problem.size[old_row])
-        most_bytes = FREE if policy.max_bytes is None else int(policy.max_bytes * problem.byte_unit)
+        most_bytes = FREE if policy.max_bytes is None else min(policy.max_bytes * problem.byte_unit, FREE)
         most_moves = FREE if policy.max_moves is None else policy.max_moves
         row = np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start)).astype(np.int32)
         classes = problem.scope.classes

@@ -1,0 +1,38 @@
+"""Linear programs: the one place where HiGHS is started, run and asked how it went.
+
+Every program runs on one thread, so that the same program has the same answer.  HiGHS keeps a scheduler for each thread of
+the process, made by whoever solves first, and refuses a program that asks for another number of threads; so the scheduler
+is made afresh with each program.  A program that did not run is a bug and raises: it is never a weaker answer.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import highspy
+
+ANSWERED: Final = frozenset({highspy.HighsModelStatus.kOptimal})
+
+
+class SolverError(RuntimeError):
+    """HiGHS did not solve a program that has an answer: a bug in Ballast."""
+
+
+def program(**options: object) -> Any:
+    """An empty program, silent and on one thread; ``options`` are those of HiGHS."""
+    highspy.Highs.resetGlobalScheduler(True)
+    solver: Any = highspy.Highs()
+    settings = {"output_flag": False, "threads": 1, "random_seed": 0, **options}
+    for option, setting in settings.items():
+        if solver.setOptionValue(option, setting) != highspy.HighsStatus.kOk:
+            raise SolverError(f"HiGHS does not take the option {option} = {setting}")
+    return solver
+
+
+def solve(solver: Any, what: str, *, ends: frozenset[Any] = ANSWERED) -> Any:
+    """Run a program; its model status, which is one of ``ends``.  ``what`` says what the program is for."""
+    status = solver.run()
+    end = solver.getModelStatus()
+    if status == highspy.HighsStatus.kError or end not in ends:
+        raise SolverError(f"HiGHS ended with {status.name}, {end.name}, on the program for {what}")
+    return end
