@@ -266,7 +266,7 @@ def test_a_broker_is_drained_and_its_stop_is_no_loss(leader: Scene) -> None:
     figures = leader.board.view.figures
     assert figures is not None
     assert [b.id for b in figures.brokers if b.draining] == [1]
-    assert all(1 not in level.values for level in figures.levels)
+    assert all(1 not in found.shares for found in figures.ranges)
     world.kill(1)
     pass_time(world, 30)
     wait(leader, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_count, human_many, render_table
-from ballast.core.wording import human_percent
+from ballast.core.wording import human_percent, human_time
 
 if TYPE_CHECKING:
     from ballast.core.plan import Move, Plan
@@ -48,7 +48,7 @@ def show(plan: Plan, *, rate_bytes_per_s: int) -> None:
 def headline(plan: Plan) -> str:
     """The plan in one sentence."""
     if plan.status == "nothing-to-do":
-        return f"{plan.intent}: nothing to do, everything is within its band."
+        return f"{plan.intent}: nothing to do, everything is within its range."
     if plan.status == "infeasible":
         return f"{plan.intent}: cannot be done on this cluster as it is."
     s = plan.summary
@@ -101,17 +101,6 @@ def _exact(size: int) -> str:
     return f"{size} B"
 
 
-def human_time(seconds: float) -> str:
-    """``5400`` as ``1 h 30 min``."""
-    if seconds < 90:
-        return f"{max(seconds, 1):.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 90:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02} min" if hours < 48 else f"{hours / 24:.1f} days"
-
-
 def human_load(value: float, unit: str) -> str:
     """A load in its resource's unit."""
     if unit == "bytes":
@@ -124,15 +113,15 @@ def human_load(value: float, unit: str) -> str:
 
 
 def _resources(resources: list[dict[str, Any]], width: int) -> Any:
-    columns = [Column("Resource", "left"), Column("Band"), Column("Least and most before"), Column("Outside"),
-               Column("Least and most after"), Column("Outside")]  # fmt: skip
+    columns = [Column("Resource", "left"), Column("Range"), Column("Min … max before"), Column("Out of range"),
+               Column("Min … max after"), Column("Out of range")]  # fmt: skip
     rows: list[Row] = []
     for r in resources:
         before, after = r["before"], r["after"]
         rows.append(
             [
                 r["label"],
-                f"±{human_percent(r['band'], 0)}",
+                f"±{human_percent(r['range'], 0)}",
                 f"{human_percent(before['least'], 0)} … {human_percent(before['most'], 0)}",
                 _outside(before["outside"]),
                 f"{human_percent(after['least'], 0)} … {human_percent(after['most'], 0)}",

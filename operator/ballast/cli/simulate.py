@@ -191,8 +191,8 @@ def _lose(
 
 
 def _act_out(file: Path, seed: int) -> int:
-    from ballast.cli.plan_view import human_time
     from ballast.cli.tables import human_bytes
+    from ballast.core.wording import human_time
     from ballast.errors import Incomplete
     from ballast.sim.scenario import Scenario
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from ballast.cli.plan_view import human_time
 from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_names, human_percent, render_table
-from ballast.core.wording import human_many
+from ballast.core.wording import human_many, human_time
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState, TopicPartition

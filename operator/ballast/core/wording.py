@@ -40,6 +40,17 @@ def human_percent(share: float, digits: int = 1) -> str:
     return f"{share * 100:.{digits}f} %"
 
 
+def human_time(seconds: float) -> str:
+    """``5400`` as ``1 h 30 min``; never less than a second."""
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours < 48 else f"{hours / 24:.1f} days"
+
+
 def human_names(names: Sequence[object], limit: int = 5) -> str:
     """The first few, and how many more there are."""
     shown = ", ".join(str(n) for n in names[:limit])

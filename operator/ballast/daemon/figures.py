@@ -7,13 +7,17 @@ disagree: a partition being reassigned is under-replicated against the replicas 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from ballast.core.cluster import UNKNOWN, ClusterState, Flags, Ints
 from ballast.core.leadership import LeaderImbalance, imbalance
+from ballast.core.planner import Loads, PlannerPolicy
+from ballast.core.planner.ranges import Range, ranges_of
 
+DEFAULT: Final = PlannerPolicy()
 LEADER_THROTTLE = "leader.replication.throttled.replicas"
 FOLLOWER_THROTTLE = "follower.replication.throttled.replicas"
 RATES = (
@@ -45,31 +49,6 @@ class BrokerFigures:
     capacity_bytes: int
     usable_bytes: int
     leader_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
-    """One resource over the living brokers that keep a share, against the band that counts as level."""
-
-    resource: str
-    unit: str
-    mean: float
-    low: float
-    high: float
-    values: dict[int, float]
-    """Per living broker whose figure is known."""
-
-    @property
-    def outside(self) -> tuple[int, ...]:
-        """Brokers out of the band."""
-        return tuple(b for b, v in self.values.items() if not self.low <= v <= self.high)
-
-    @property
-    def skew(self) -> float:
-        """The largest distance from the mean, as a share of the mean; 0 where there is nothing to compare."""
-        if not self.mean or not self.values:
-            return 0.0
-        return max(abs(v - self.mean) for v in self.values.values()) / self.mean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +88,7 @@ class Figures:
     moving: int
     threshold: float
     """The imbalance above which a broker counts, 0 to 1."""
-    levels: tuple[Level, ...]
+    ranges: tuple[Range, ...]
     throttles: Throttles
     gaps: tuple[str, ...]
     per_topic: tuple[TopicFigures, ...] = ()
@@ -139,15 +118,14 @@ def measure(
     state: ClusterState,
     *,
     threshold_percent: float,
-    band_percent: float = 10.0,
-    slack_bytes: int = 1 << 20,
+    policy: PlannerPolicy = DEFAULT,
+    loads: Loads | None = None,
     per_topic: bool = False,
-    draining: Collection[int] = (),
 ) -> Figures:
     """Turn one reading into figures; linear in replicas."""
     health = Health(state)
     leaders = imbalance(state, threshold_percent)
-    brokers = tuple(_brokers(state, leaders, draining))
+    brokers = tuple(_brokers(state, leaders, policy.draining))
     return Figures(
         cluster_id=state.cluster_id,
         kafka_version=state.kafka_version,
@@ -161,7 +139,7 @@ def measure(
         offline=int(health.offline.sum()),
         moving=int(state.moving.sum()),
         threshold=threshold_percent / 100,
-        levels=_levels(brokers, band_percent, slack_bytes),
+        ranges=_ranges(state, brokers, policy, loads or Loads.from_state(state)),
         throttles=throttles(state),
         gaps=tuple(f"{g.subject}: {g.missing} missing ({g.reason})" for g in state.gaps),
         per_topic=_topics(state, health) if per_topic else (),
@@ -253,25 +231,15 @@ def _brokers(state: ClusterState, leaders: LeaderImbalance, draining: Collection
     return out
 
 
-def _levels(brokers: tuple[BrokerFigures, ...], band_percent: float, slack_bytes: int) -> tuple[Level, ...]:
-    # While every broker is to be emptied, none is: then there is nobody else to judge.
-    living = [b for b in brokers if b.alive and not b.draining] or [b for b in brokers if b.alive]
-    resources = (
-        ("disk", "bytes", {b.id: float(b.disk_bytes) for b in living if b.disk_bytes != UNKNOWN}),
-        ("leader bytes", "bytes", {b.id: float(b.leader_bytes) for b in living if b.leader_bytes != UNKNOWN}),
-        ("replicas", "count", {b.id: float(b.replicas) for b in living}),
-        ("leaders", "count", {b.id: float(b.leaders) for b in living}),
-        ("preferred leaders", "count", {b.id: float(b.preferred) for b in living}),
+def _ranges(
+    state: ClusterState, brokers: tuple[BrokerFigures, ...], policy: PlannerPolicy, loads: Loads
+) -> tuple[Range, ...]:
+    """Per resource where its brokers stand; one that did not say its sizes is not judged by those of the others."""
+    silent = {b.id for b in brokers if b.disk_bytes == UNKNOWN}
+    return tuple(
+        replace(r, shares={b: s for b, s in r.shares.items() if r.unit != "bytes" or b not in silent})
+        for r in ranges_of(state, loads, policy)
     )
-    return tuple(_level(name, unit, values, band_percent, slack_bytes) for name, unit, values in resources if values)
-
-
-def _level(name: str, unit: str, values: dict[int, float], band_percent: float, slack_bytes: int) -> Level:
-    mean = sum(values.values()) / len(values)
-    slack = mean * band_percent / 100
-    # Whole things cannot be split, and a few bytes are nothing: so much more or less than the mean is always level.
-    slack = max(slack, 1.0 if unit == "count" else float(slack_bytes))
-    return Level(resource=name, unit=unit, mean=mean, low=mean - slack, high=mean + slack, values=values)
 
 
 def _topics(state: ClusterState, health: Health) -> tuple[TopicFigures, ...]:

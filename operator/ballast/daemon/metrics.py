@@ -230,31 +230,31 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_level_mean",
-        help="Mean of a resource over the living brokers, in the resource's own unit.",
+        help="Average fair share of a resource over the brokers that share it, in the resource's own unit.",
         labels=("resource",),
-        samples=_per_level(lambda f: (((lv.resource,), lv.mean) for lv in f.levels)),
+        samples=_per_level(lambda f: (((lv.resource,), lv.mean) for lv in f.ranges)),
     ),
     Spec(
         name="ballast_level_band",
-        help="Lower and upper edge of the band in which a broker counts as level, in the resource's own unit.",
+        help="Lower and upper edge of the range in which a broker is left alone, averaged over brokers, in the resource's own unit.",
         labels=("resource", "edge"),
         samples=_per_level(
             lambda f: (
-                ((lv.resource, edge), value) for lv in f.levels for edge, value in (("low", lv.low), ("high", lv.high))
+                ((lv.resource, edge), value) for lv in f.ranges for edge, value in (("low", lv.low), ("high", lv.high))
             )
         ),
     ),
     Spec(
         name="ballast_level_skew_ratio",
-        help="The largest distance of any living broker from the mean, as a share of the mean.",
+        help="The largest distance of any broker from its fair share, as a part of that share.",
         labels=("resource",),
-        samples=_per_level(lambda f: (((lv.resource,), lv.skew) for lv in f.levels)),
+        samples=_per_level(lambda f: (((lv.resource,), lv.skew) for lv in f.ranges)),
     ),
     Spec(
         name="ballast_level_brokers_outside",
-        help="Living brokers outside the band of a resource.",
+        help="Brokers out of range of a resource.",
         labels=("resource",),
-        samples=_per_level(lambda f: (((lv.resource,), float(len(lv.outside))) for lv in f.levels)),
+        samples=_per_level(lambda f: (((lv.resource,), float(len(lv.outside))) for lv in f.ranges)),
     ),
     Spec(
         name="ballast_throttled_topics",

@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from ballast.core.cluster import ClusterState, Flags, Ints, Partitions, SmallInts
+from ballast.core.planner import Loads
+from ballast.core.planner.loads import DISK
 from ballast.core.wording import human_brokers, human_many
 from ballast.daemon import others
 from ballast.daemon.figures import Figures, measure
@@ -35,10 +37,9 @@ def observe(scene: Scene) -> str:
     figures = measure(
         state,
         threshold_percent=scene.policy.leaders.imbalance_percentage,
-        band_percent=scene.policy.level.trigger * 100,
-        slack_bytes=scene.policy.level.slack_bytes,
+        policy=scene.policy.level,
+        loads=current_loads(memory.loads, state),
         per_topic=scene.web.topic_metrics,
-        draining=scene.policy.level.draining,
     )
     ours = frozenset(scene.hands.ours() if scene.hands else ())
     found = others.find(state, ours | memory.journaled, ignore=scene.policy.caution.ignore_others)
@@ -47,6 +48,19 @@ def observe(scene: Scene) -> str:
     if full and scene.on_state is not None and scene.board.view.role is not Role.STANDBY:
         scene.on_state(state)
     return sentence(figures)
+
+
+def current_loads(known: tuple[ClusterState, Loads] | None, state: ClusterState) -> Loads | None:
+    """The traffic that the newest plan was made with, and the sizes of now; None where the partitions are others by now."""
+    if known is None:
+        return None
+    before, loads = known[0].partitions, known[1]
+    now = state.partitions
+    names = [t.name for t in known[0].topics] == [t.name for t in state.topics]
+    if not (names and np.array_equal(before.topic, now.topic) and np.array_equal(before.number, now.number)):
+        return None
+    sizes = Loads.from_state(state)
+    return replace(loads, size_bytes=sizes.size_bytes, known=(loads.known - {DISK}) | sizes.known)
 
 
 def sentence(figures: Figures) -> str:

@@ -121,5 +121,7 @@ def _be(brokers: Sequence[int]) -> str:
 
 def make(scene: Scene, state: ClusterState, intent: Intent) -> Plan:
     """One plan from the newest reading, by the settings in force."""
-    made = plan(state, intent, loads=scene.loads(state), policy=scene.policy.level)
+    loads = scene.loads(state)
+    scene.memory.loads = None if loads is None else (state, loads)
+    made = plan(state, intent, loads=loads, policy=scene.policy.level)
     return replace(made, created_at_ms=scene.clock.now_ms(), summary={**made.summary, "outline": outline(made)})

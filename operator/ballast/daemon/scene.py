@@ -52,6 +52,8 @@ class Memory:
     read_at_s: float | None = None
     """Monotonic time of the newest reading."""
     full_read_at_s: float | None = None
+    loads: tuple[ClusterState, Loads] | None = None
+    """What history told of traffic when a plan was last made, and the reading it belongs to."""
     cluster_id: str | None = None
     """Pinned at the first reading, or by the settings."""
     presence: Presence = field(default_factory=Presence)

@@ -75,6 +75,8 @@ def _at_rest(
     state: ClusterState, intent: Intent, loads: Loads, policy: PlannerPolicy, scope: Scope, world: World
 ) -> bool:
     """Is everything within the wider band that triggers a plan, with nothing that must be repaired?"""
+    if not len(state.partitions):
+        return True
     if not isinstance(intent, Level | Leaders) or world.must_act():
         return False
     wide = problem_of(state, loads, policy, scope, bands="trigger")

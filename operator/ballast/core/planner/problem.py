@@ -90,7 +90,7 @@ def problem_of(state: ClusterState, loads: Loads, policy: PlannerPolicy, scope: 
             byte_unit = int(unit[k])
         lead[:, k], follow[:, k] = r.lead * unit[k], r.follow * unit[k]
         band = policy.band_of(r.name) if bands == "target" else policy.trigger_of(r.name)
-        below, above = _limits(r, fair, band, policy, INSIDE if bands == "target" else 0.0)
+        below, above = limits(r, fair, band, policy, INSIDE if bands == "target" else 0.0)
         used = scope.shares & scope.leading if r.leaders_only else scope.shares
         low[used, k] = np.ceil(below[used]).astype(np.int64) * unit[k]
         high[used, k] = np.floor(above[used]).astype(np.int64) * unit[k]
@@ -226,7 +226,7 @@ def _racks(state: ClusterState, scope: Scope) -> tuple[SmallInts, SmallInts]:
     return rack, np.maximum(limit, 1).astype(np.int32)
 
 
-def _limits(r: Resource, fair: Floats, band: float, policy: PlannerPolicy, inside: float) -> tuple[Floats, Floats]:
+def limits(r: Resource, fair: Floats, band: float, policy: PlannerPolicy, inside: float = 0.0) -> tuple[Floats, Floats]:
     """The band around fair shares, in the resource's own unit."""
     if r.counted:
         # A count is whole: a band narrower than one replica still allows the two counts next to the share.

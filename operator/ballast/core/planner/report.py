@@ -11,7 +11,7 @@ from html import escape
 from typing import Any, Final
 
 from ballast.core.plan import Plan
-from ballast.core.wording import human_bytes, human_many, human_percent
+from ballast.core.wording import human_bytes, human_many, human_percent, human_time
 
 MOVES_SHOWN: Final = 1000
 FLOWS_SHOWN: Final = 24
@@ -74,12 +74,6 @@ def _figure(value: float, unit: str) -> str:
     return f"{value:,.0f}"
 
 
-def _time(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
 def _facts(plan: Plan, rate: int) -> str:
     s = plan.summary
     busiest = max((b["bytes_in"] for b in s.get("brokers", [])), default=0)
@@ -91,7 +85,7 @@ def _facts(plan: Plan, rate: int) -> str:
         (f"{len(plan.elections):,}", "elections"),
     ]
     if plan.bytes_moved:
-        facts.append((_time(busiest / rate), f"at {human_bytes(rate)}/s into each broker"))
+        facts.append((human_time(busiest / rate), f"at {human_bytes(rate)}/s into each broker"))
     if plan.bound_bytes:
         over = plan.bytes_moved / plan.bound_bytes - 1
         facts.append((human_percent(over), f"above the proven least, {human_bytes(plan.bound_bytes)}"))
@@ -113,7 +107,7 @@ def _resources(resources: list[dict[str, Any]]) -> str:
     if not resources:
         return ""
     rows = "".join(
-        f"<tr><td>{_text(r['label'])}</td><td class=n>±{human_percent(r['band'], 0)}</td>"
+        f"<tr><td>{_text(r['label'])}</td><td class=n>±{human_percent(r['range'], 0)}</td>"
         + "".join(
             f"<td class=n>{human_percent(r[side]['least'])} … {human_percent(r[side]['most'])}</td><td class=n>{r[side]['outside']}</td>"
             for side in ("before", "after")
@@ -122,8 +116,8 @@ def _resources(resources: list[dict[str, Any]]) -> str:
         for r in resources
     )
     return (
-        "<h2>Level, as a part of each broker's fair share</h2><table><tr><th>Resource<th class=n>Band"
-        "<th class=n>Before<th class=n>Brokers outside<th class=n>After<th class=n>Brokers outside</tr>"
+        "<h2>Load, as a part of each broker's fair share</h2><table><tr><th>Resource<th class=n>Range"
+        "<th class=n>Before<th class=n>Out of range<th class=n>After<th class=n>Out of range</tr>"
         f"{rows}</table>"
     )
 
@@ -144,12 +138,13 @@ def _chart(brokers: list[dict[str, Any]], resource: dict[str, Any]) -> str:
     for i, b in enumerate(brokers):
         y = 20 + i * row
         old, new, share = (BAR_WIDTH * b[side][name] / most for side in ("before", "after", "share"))
-        low, width = share * (1 - resource["band"]), share * 2 * resource["band"]
-        outside = share > 0 and not share * (1 - resource["band"]) - 1 <= new <= share * (1 + resource["band"]) + 1
+        edges = b["range"].get(name)
+        low, high = (BAR_WIDTH * min(edge / most, 1.0) for edge in edges) if edges else (0.0, 0.0)
+        outside = edges is not None and not edges[0] <= b["after"][name] <= edges[1]
         figure = _figure(b["after"][name], unit)
         parts.append(
             f'<text x="0" y="{y + 10}">{_text(b["broker"])} · {_text(b["rack"] or "no rack")}</text>'
-            f'<rect class="band" x="{left + low:.1f}" y="{y - 2}" width="{width:.1f}" height="{row - 2}"/>'
+            f'<rect class="band" x="{left + low:.1f}" y="{y - 2}" width="{high - low:.1f}" height="{row - 2}"/>'
             f'<rect class="old" x="{left}" y="{y}" width="{old:.1f}" height="5"/>'
             f'<rect class="{"out" if outside else "new"}" x="{left}" y="{y + 6}" width="{new:.1f}" height="6"/>'
             f'<line class="share" x1="{left + share:.1f}" x2="{left + share:.1f}" y1="{y - 2}" y2="{y + row - 4}"/>'
@@ -223,7 +218,7 @@ def _order(plan: Plan, rate: int) -> str:
     path = " ".join(f"{40 + 600 * x:.1f},{10 + 140 * (1 - y):.1f}" for x, y in points)
     return (
         "<h2>Order</h2><p class='soft'>Reorders first, since they are free; then repairs; then what relieves the worst "
-        f"brokers most. One copy after another at {human_bytes(rate)}/s would take {_time(total / rate)}.</p>"
+        f"brokers most. One copy after another at {human_bytes(rate)}/s would take {human_time(total / rate)}.</p>"
         '<svg viewBox="0 0 660 175" width="660" role="img" aria-label="Bytes left by move">'
         '<line class="axis" x1="40" x2="640" y1="150" y2="150"/><line class="axis" x1="40" x2="40" y1="10" y2="150"/>'
         f'<polyline class="step" points="{path}"/><text x="0" y="16">all left</text><text x="0" y="150">none</text>'

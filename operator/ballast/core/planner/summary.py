@@ -11,6 +11,7 @@ from ballast.core.plan import Move
 from ballast.core.planner.intents import Decommission, Evacuate, Intent
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem import Problem
+from ballast.core.planner.ranges import Range, ranges
 
 
 def summary_of(
@@ -32,12 +33,13 @@ def summary_of(
             incoming[index[b]] += size
         for b in m.removing:
             outgoing[index[b]] += size
+    was, will = ranges(problem, policy, before), ranges(problem, policy, after)
     out: dict[str, Any] = {
         "replica_moves": sum(len(m.adding) for m in moves),
         "reorders": sum(m.is_reorder for m in moves),
         "leader_changes": sum(m.old[0] != m.new[0] for m in moves),
         "bytes_moved": sum(m.bytes_moved for m in moves),
-        "resources": [_resource(problem, policy, before, after, k) for k in range(len(problem.resources))],
+        "resources": [_resource(old, new, policy) for old, new in zip(was, will, strict=True)],
         "brokers": [
             {
                 "broker": b.id,
@@ -45,6 +47,7 @@ def summary_of(
                 "alive": b.alive,
                 "before": _figures(problem, before, i),
                 "after": _figures(problem, after, i),
+                "range": {r.resource: _edges(r, b.id) for r in was if b.id in r.shares},
                 "share": {r.name: round(float(problem.share[i, k])) for k, r in enumerate(problem.resources)},
                 "bytes_in": incoming[i],
                 "bytes_out": outgoing[i],
@@ -61,26 +64,27 @@ def _figures(problem: Problem, load: Ints, broker: int) -> dict[str, int]:
     return {r.name: int(load[broker, k] // problem.unit[k]) for k, r in enumerate(problem.resources)}
 
 
-def _resource(problem: Problem, policy: PlannerPolicy, before: Ints, after: Ints, k: int) -> dict[str, Any]:
-    r = problem.resources[k]
-    used = problem.scope.shares & (problem.share[:, k] > 0)
-    share = np.where(used, problem.share[:, k] * problem.unit[k], 1.0)
-
-    def spread(load: Ints) -> tuple[float, float, int]:
-        ratio = np.where(used, load[:, k] / share, 1.0)
-        out = used & ((load[:, k] < problem.low[:, k]) | (load[:, k] > problem.high[:, k]))
-        return round(float(ratio.min()), 4), round(float(ratio.max()), 4), int(out.sum())
-
-    low_before, high_before, out_before = spread(before)
-    low_after, high_after, out_after = spread(after)
+def _resource(was: Range, will: Range, policy: PlannerPolicy) -> dict[str, Any]:
     return {
-        "name": r.name,
-        "label": r.label,
-        "unit": r.unit,
-        "band": policy.band_of(r.name),
-        "before": {"least": low_before, "most": high_before, "outside": out_before},
-        "after": {"least": low_after, "most": high_after, "outside": out_after},
+        "name": was.resource,
+        "label": was.label,
+        "unit": was.unit,
+        "band": policy.band_of(was.resource),
+        "range": was.tolerance,
+        "before": _spread(was),
+        "after": _spread(will),
     }
+
+
+def _spread(found: Range) -> dict[str, Any]:
+    """Least and most loaded broker as parts of their fair shares, and how many are out of range."""
+    parts = [s.load / s.fair for s in found.shares.values()] or [1.0]
+    return {"least": round(min(parts), 4), "most": round(max(parts), 4), "outside": len(found.outside)}
+
+
+def _edges(found: Range, broker: int) -> list[float]:
+    share = found.shares[broker]
+    return [share.low, share.high]
 
 
 def _emptied(state: ClusterState, problem: Problem, moves: tuple[Move, ...]) -> list[int]:

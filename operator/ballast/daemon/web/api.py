@@ -6,7 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from ballast.core.cluster import UNKNOWN
-from ballast.daemon.figures import BrokerFigures, Figures, Level
+from ballast.core.planner.ranges import Range
+from ballast.daemon.figures import BrokerFigures, Figures
 from ballast.daemon.view import View
 
 
@@ -52,7 +53,7 @@ def cluster(figures: Figures) -> dict[str, Any]:
         "moving": figures.moving,
         "leader_imbalance_threshold": figures.threshold,
         "brokers": [_broker(b) for b in figures.brokers],
-        "levels": [_level(lv) for lv in figures.levels],
+        "ranges": [_range(r) for r in figures.ranges],
         "throttles": {
             "topics": list(figures.throttles.topics),
             "brokers": list(figures.throttles.brokers),
@@ -78,14 +79,13 @@ def _broker(broker: BrokerFigures) -> dict[str, Any]:
     }
 
 
-def _level(level: Level) -> dict[str, Any]:
+def _range(found: Range) -> dict[str, Any]:
     return {
-        "resource": level.resource,
-        "unit": level.unit,
-        "mean": level.mean,
-        "low": level.low,
-        "high": level.high,
-        "skew": level.skew,
-        "outside": list(level.outside),
-        "values": {str(broker): value for broker, value in level.values.items()},
+        "resource": found.resource,
+        "label": found.label,
+        "unit": found.unit,
+        "tolerance": found.tolerance,
+        "skew": found.skew,
+        "outside": list(found.outside),
+        "shares": {str(broker): asdict(share) for broker, share in found.shares.items()},
     }

@@ -11,6 +11,7 @@ from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from ballast.core.planner.ranges import Share
 from ballast.daemon.figures import BrokerFigures
 from ballast.daemon.view import LevelView, LockView, MoveView, Other, Pause, PlanView, RunView, Standing, TickReport
 
@@ -30,6 +31,7 @@ NAMES: Mapping[type, str] = {
     Pause: "Pause",
     PlanView: "Plan",
     RunView: "Run",
+    Share: "Share",
     Standing: "Standing",
     TickReport: "Tick",
 }
@@ -67,7 +69,7 @@ def components() -> dict[str, Schema]:
     shapes = {name: _of_view(view) for view, name in NAMES.items()}
     broker = shapes["Broker"]["properties"]
     broker |= {name: or_null(COUNT) for name in broker if name.endswith("_bytes")}
-    return {**shapes, "Level": _LEVEL, "Cluster": _CLUSTER, "Status": _STATUS}
+    return {**shapes, "Range": _RANGE, "Cluster": _CLUSTER, "Status": _STATUS}
 
 
 def _of_view(view: type) -> Schema:
@@ -93,17 +95,16 @@ def _of_type(hint: Any) -> Schema:
     raise TypeError(f"{hint} has no shape in JSON yet")
 
 
-_LEVEL = closed(
-    "One resource over the living brokers that keep a share, against the band that counts as level.",
+_RANGE = closed(
+    "One resource over the brokers that share it, and the range of each in which it is left alone.",
     {
         "resource": TEXT,
-        "unit": {"enum": ["bytes", "count"]},
-        "mean": NUMBER,
-        "low": NUMBER,
-        "high": NUMBER,
-        "skew": {**NUMBER, "description": "The largest distance from the mean, as a share of the mean."},
-        "outside": {**array(COUNT), "description": "Ids of the brokers out of the band."},
-        "values": {"type": "object", "additionalProperties": NUMBER, "description": "By broker id."},
+        "label": TEXT,
+        "unit": {"enum": ["bytes", "bytes/s", "cpu", ""]},
+        "tolerance": {**NUMBER, "description": "How far from its fair share a broker may be, as a part of that share."},
+        "skew": {**NUMBER, "description": "The largest distance from a fair share, as a part of that share."},
+        "outside": {**array(COUNT), "description": "Ids of the brokers out of range."},
+        "shares": {"type": "object", "additionalProperties": ref("Share"), "description": "By broker id."},
     },
 )
 _CLUSTER = closed(
@@ -121,7 +122,7 @@ _CLUSTER = closed(
         "moving": COUNT,
         "leader_imbalance_threshold": {**NUMBER, "description": "0 to 1; a broker over it counts as imbalanced."},
         "brokers": array(ref("Broker")),
-        "levels": array(ref("Level")),
+        "ranges": array(ref("Range")),
         "throttles": closed(
             "Replication throttles that are set now, whoever set them.",
             {"topics": array(TEXT), "brokers": array(COUNT), "bytes_per_s": or_null(COUNT)},

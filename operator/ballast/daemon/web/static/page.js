@@ -137,12 +137,12 @@ function drawTiles(c) {
 
 function drawBrokers(c) {
   if (!c) return draw("brokers", null, () => h("p", { class: "empty" }, "Nothing has been read yet."));
-  const names = ["leaders and preferred", ...c.levels.map((l) => l.resource).filter((n) => n !== "leaders" && n !== "preferred leaders")];
+  const names = ["leaders and preferred", ...c.ranges.map((l) => l.label).filter((n) => n !== "leaders")];
   if (!names.includes(resource)) resource = names[0];
   draw("resources", [names, resource], () => names.map((name) =>
     h("button", { type: "button", "aria-pressed": String(name === resource), on: { click: () => { resource = name; drawBrokers(status.cluster); focusTab(name); } } }, name)));
-  const level = c.levels.find((l) => l.resource === (resource === "leaders and preferred" ? "preferred leaders" : resource));
-  draw("legend", [resource, level && level.mean], () => legend(level));
+  const level = c.ranges.find((l) => l.label === (resource === "leaders and preferred" ? "leaders" : resource));
+  draw("legend", [resource, level && level.tolerance], () => legend(level));
   draw("brokers", [resource, c.brokers, level], () => {
     const racks = new Map();
     for (const b of c.brokers) racks.set(b.rack, [...(racks.get(b.rack) || []), b]);
@@ -158,7 +158,7 @@ function focusTab(name) {
 
 function legend(level) {
   if (resource === "leaders and preferred") return ["Bar: partitions the broker leads. Line: partitions that prefer it. Right: share of those led elsewhere. ★: the controller."];
-  return level ? [`Green: the band from ${shown(level.unit, level.low)} to ${shown(level.unit, level.high)} around the mean of ${shown(level.unit, level.mean)}.`] : [];
+  return level ? [`Green: the range of ±${percent(level.tolerance)} around each broker's fair share.`] : [];
 }
 
 function gauge(...parts) {
@@ -188,13 +188,13 @@ function leaderBar(b, c) {
 }
 
 function levelBar(b, level) {
-  const value = level && level.values[String(b.id)];
-  if (value === undefined) return brokerRow(b, false, gauge(), !b.alive ? (b.replicas ? "down" : "gone, empty") : b.draining ? "no share" : "unknown");
-  const top = Math.max(level.high, ...Object.values(level.values), 1e-9) * 1.08;
-  const off = level.mean ? value / level.mean - 1 : 0;
+  const share = level && level.shares[String(b.id)];
+  if (!share) return brokerRow(b, false, gauge(), !b.alive ? (b.replicas ? "down" : "gone, empty") : b.draining ? "no share" : "unknown");
+  const top = Math.max(...Object.values(level.shares).map((s) => Math.max(s.load, s.high)), 1e-9) * 1.08;
+  const off = share.fair ? share.load / share.fair - 1 : 0;
   return brokerRow(b, level.outside.includes(b.id),
-    gauge(["band", level.low / top, (level.high - level.low) / top], ["fill", null, value / top]),
-    `${shown(level.unit, value)} · ${off >= 0 ? "+" : "−"}${percent(Math.abs(off))}`);
+    gauge(["band", share.low / top, (share.high - share.low) / top], ["fill", null, share.load / top]),
+    `${shown(level.unit, share.load)} · ${off >= 0 ? "+" : "−"}${percent(Math.abs(off))}`);
 }
 
 function drawRun(s) {

@@ -1,0 +1,72 @@
+"""One count of brokers out of range, wherever it is read."""
+
+from __future__ import annotations
+
+import re
+
+from ballast.cli.plan_view import cost_lines
+from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
+from ballast.core.planner import Evacuate, Leaders, Level, Loads, PlannerPolicy, Racks, plan
+from ballast.core.planner.ranges import ranges_of
+from ballast.core.planner.report import page
+from ballast.core.wording import human_time
+from ballast.daemon.figures import measure
+
+GIB = 1 << 30
+DISKS = (1.09, 0.91, 1.12, 0.88)
+"""Disks as parts of the fair share: two between the range a plan aims at and the one that calls for a plan, two beyond."""
+
+
+def a_cluster() -> ClusterState:
+    """Four brokers, each with a hundred partitions of its own of one replica; sizes make the disks uneven."""
+    brokers = tuple(
+        Broker(i, rack="r", host="h", log_dirs=(LogDir("/d", 10_000 * GIB, 9_000 * GIB),), log_dirs_known=True)
+        for i in (1, 2, 3, 4)
+    )
+    rows = [
+        PartitionRow("t", (b - 1) * 100 + n, b, (b,), (b,), sizes=(round(part * GIB),))
+        for b, part in enumerate(DISKS, 1)
+        for n in range(100)
+    ]
+    return build("c", brokers, (Topic("t", min_isr=1),), rows)
+
+
+def test_the_page_the_plan_and_the_report_count_the_same_brokers() -> None:
+    """Out of range is out of the range that calls for a plan: not of the narrower one that a plan aims at."""
+    state, policy = a_cluster(), PlannerPolicy()
+    found = {r.resource: r.outside for r in ranges_of(state, Loads.from_state(state), policy)}
+    assert found["disk"] == (3, 4)
+    shown = {r.resource: r.outside for r in measure(state, threshold_percent=10).ranges}
+    assert shown == found
+    made = plan(state, Level(), policy=policy)
+    assert made.moves
+    told = {r["name"]: r["before"]["outside"] for r in made.summary["resources"]}
+    assert told == {name: len(brokers) for name, brokers in found.items()}
+
+
+def test_the_report_paints_what_its_table_counts() -> None:
+    """As many bars in the colour of warning as brokers in the column out of range, resource by resource."""
+    state = a_cluster()
+    stays = plan(state, Level(), policy=PlannerPolicy(max_bytes=0))
+    html = page(stays, rate_bytes_per_s=1)
+    counted = [r["after"]["outside"] for r in stays.summary["resources"]]
+    charts = re.findall(r"<figure.*?</figure>", html, re.DOTALL)
+    assert sum(counted) > 0
+    assert [chart.count('class="out"') for chart in charts] == counted
+
+
+def test_the_report_and_the_command_tell_the_same_time() -> None:
+    """A few bytes take about a second in both, and never none at all."""
+    made = plan(a_cluster(), Level(), policy=PlannerPolicy())
+    rate = 1 << 50
+    assert human_time(0.2) == "1 s"
+    assert f"<b>{human_time(0.2)}</b>" in page(made, rate_bytes_per_s=rate)
+    assert any(human_time(0.2) in line for line in cost_lines(made, rate))
+
+
+def test_an_empty_cluster_needs_no_plan_of_any_kind() -> None:
+    """Without a partition there is nothing to move, to repair or to lead."""
+    empty = build("c", a_cluster().brokers, (), [])
+    for intent in (Level(), Leaders(), Racks(), Evacuate(brokers=frozenset({3}))):
+        assert plan(empty, intent).status == "nothing-to-do"
+    assert measure(empty, threshold_percent=10).ranges == ()
