@@ -86,7 +86,7 @@ def simulated(partitions: int, brokers: int, rate: int) -> Measured:
     size = 20 * MB
     assignment, moves = skewed(partitions, brokers, size)
     leaders = {TopicPartition("t", i): r[0] for i, r in assignment.items()}
-    caps = ExecutionPolicy(throttle_bytes_per_s=rate, moves_in_per_broker=4, moves_out_per_broker=6)
+    caps = ExecutionPolicy(throttle=rate, moves_in_per_broker=4, moves_out_per_broker=6)
 
     def world() -> SimWorld:
         made = SimWorld(
@@ -160,7 +160,7 @@ def real(partitions: int, mib: int, rate: int) -> Measured:
         state = at.cluster.snapshot()
         moves = [at.move(state, "t", i, (r[0], 3 + i // 2 % 2)) for i, r in half.items()]
         leaders = {m.name: int(state.partitions.leader[state.index[m.name]]) for m in moves}
-        policy = ExecutionPolicy(throttle_bytes_per_s=rate, moves_in_per_broker=2, moves_out_per_broker=4)
+        policy = ExecutionPolicy(throttle=rate, moves_in_per_broker=2, moves_out_per_broker=4)
         plan = Plan("bench", state.cluster_id, fingerprint(state), tuple(moves))
         most = [0]
         done = threading.Event()

@@ -337,7 +337,7 @@ def test_a_run_that_is_taken_up_while_ballast_is_paused_starts_nothing_new(
     lists = {n: tuple(world.partition(*n).replicas) for n in names}
     moves = tuple(Move(*n, old, (*old[:2], 4), 100_000_000) for n, old in lists.items())
     plan = Plan("test", state.cluster_id, fingerprint(state), moves=moves)
-    one_by_one = ExecutionPolicy(throttle_bytes_per_s=5_000_000, moves_in_cluster=1)
+    one_by_one = ExecutionPolicy(throttle=5_000_000, moves_in_cluster=1)
     clock.after(10, driver.leave)
     assert driver.execute(plan, one_by_one, run_id="left").status == "left"
     journal.append([Record(PAUSE_KEY, {"by": "Ada", "since_ms": clock.now_ms(), "reason": "release night"})])

@@ -146,7 +146,7 @@ def test_torn_plan_files(text: str) -> None:
     understood_or_refused(lambda: loads(text))
 
 
-RUN: Final = new_run("r1", PLAN, ExecutionPolicy(throttle_bytes_per_s=5), Now(ms=1, s=1.0))
+RUN: Final = new_run("r1", PLAN, ExecutionPolicy(throttle=5), Now(ms=1, s=1.0))
 
 
 @thorough

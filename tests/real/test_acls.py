@@ -106,7 +106,7 @@ def test_with_these_rights_it_acts(
     admin.create_topics([NewTopic("orders", 12, replica_assignment=crowded)])["orders"].result(timeout=30)
     client = tmp_path / "alice.properties"
     client.write_text(as_properties(sandbox.client_properties_of(ALICE)))
-    settings = {"mode": "auto", "execution": {"throttle_bytes_per_s": 10_000_000}}
+    settings = {"mode": "auto", "execution": {"throttle": 10_000_000}}
     daemon = start("alice", tmp_path, sandbox.bootstrap_server, settings, client=client)
     daemons.append(daemon)
     until("the lock", lambda: daemon.role == "leader", daemons, 90)
@@ -166,7 +166,7 @@ class Alice:
 
     def start(self, mode: str) -> Daemon:
         """A daemon that is her."""
-        settings = {"mode": mode, "execution": {"throttle_bytes_per_s": 10_000_000, "measure_s": 0}}
+        settings = {"mode": mode, "execution": {"throttle": 10_000_000, "measure_s": 0}}
         name = f"{mode}-{len(self.daemons)}"
         daemon = start(name, self.folder, self.sandbox.bootstrap_server, settings, client=self.client)
         self.daemons.append(daemon)

@@ -158,7 +158,7 @@ def test_a_new_broker_is_filled_under_load_and_no_throttle_is_left(
         producer.produce("orders", b"x" * 50_000, partition=n % 16)
         producer.poll(0)
     assert producer.flush(120) == 0
-    settings = {"mode": "auto", "execution": {"throttle_bytes_per_s": 20_000_000}}
+    settings = {"mode": "auto", "execution": {"throttle": 20_000_000}}
     daemon = start("pod-0", tmp_path, sandbox.bootstrap_server, settings)
     daemons.append(daemon)
 

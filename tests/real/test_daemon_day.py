@@ -46,7 +46,7 @@ SETTINGS: dict[str, Any] = {
     },
     # Few and small things: one replica more or less is a tenth of a broker's share.
     "level": {"band": 0.2, "trigger": 0.25},
-    "execution": {"throttle_bytes_per_s": FAST, "poll_s": 0.5, "progress_s": 1},
+    "execution": {"throttle": FAST, "poll_s": 0.5, "progress_s": 1},
 }
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
@@ -274,7 +274,7 @@ def test_a_day_of_an_operator(own_cluster: Callable[..., Sandbox], daemons: list
 def drain_and_kill(day: Day) -> None:
     """Ask for broker 2 to be drained in the settings, slowly; kill -9 whoever acts while moves are in flight."""
     for daemon in day.daemons:
-        daemon.reconfigure(level={"draining": [2]}, execution={"throttle_bytes_per_s": SLOW})
+        daemon.reconfigure(level={"draining": [2]}, execution={"throttle": SLOW})
     first = day.leader
 
     def in_mid_batch() -> str:

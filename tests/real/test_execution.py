@@ -151,3 +151,29 @@ def test_somebody_elses_throttled_move_keeps_its_rate(at: Scene) -> None:
     (third,) = [b for b in figures if b["broker"] == 3]  # type: ignore[attr-defined]
     assert third["after"]["replicas"] >= third["before"]["replicas"] + 1
     becomes(lambda: at.replicas(TopicPartition(ours, 0)), (3, 2))
+
+
+def test_a_run_without_a_word_about_throttles_is_throttled(at: Scene) -> None:
+    """The rate is told before anybody is asked, stands while data is copied, and is gone afterwards; ``--no-throttle`` sets none."""
+    topic = "by-default"
+    at.topic(topic, {0: (1, 2), 1: (2, 1)}, mib=12)
+    before = at.throttles(topic)
+    plan = str(at.plan(topic, {0: (3, 2), 1: (3, 1)}))
+    unasked = at.ballast("apply", plan)
+    _, story = unasked.communicate(timeout=ENDS_WITHIN_S)
+    assert unasked.returncode == 2, "nobody is there to be asked"
+    told = story.index("Throttle: 33.6 MB/s on brokers 1, 2, 3")
+    assert told < story.index("Time at this rate") < story.index("--no-throttle") < story.index("--yes")
+    assert at.throttles(topic) == before
+
+    heard = events(at.finish("apply", plan, "--yes", "--output", "json"))
+    (pace,) = [e for e in heard if e["event"] == "throttle"]
+    rates = {b["broker"]: (b["bytes_per_s"], b["basis"]) for b in pace["brokers"]}  # type: ignore[attr-defined]
+    assert rates == dict.fromkeys((1, 2, 3), (32 << 20, "small"))
+    assert {(e["partition"], e["to"]) for e in heard if e["event"] == "move"} >= {(0, "throttled"), (1, "throttled")}
+    becomes(lambda: at.throttles(topic), before)
+
+    back = str(at.plan(topic, {0: (1, 2), 1: (2, 1)}))
+    heard = events(at.finish("apply", back, "--yes", "--no-throttle", "--output", "json"))
+    assert not [e for e in heard if e["event"] == "throttle" or e.get("to") == "throttled"]
+    becomes(lambda: at.replicas(TopicPartition(topic, 0)), (1, 2))

@@ -65,7 +65,7 @@ def world(*, dirs: int = 1, physics: Physics | None = None) -> SimWorld:
     return made
 
 
-THROTTLED = ExecutionPolicy(throttle_bytes_per_s=int(4 * MB), poll_s=1.0, measure_s=1.0)
+THROTTLED = ExecutionPolicy(throttle=int(4 * MB), poll_s=1.0, measure_s=1.0)
 PLAIN = ExecutionPolicy(poll_s=1.0, measure_s=0.0)
 HEAVY = (Move("t", 0, (3, 1), (1, 2)), Move("t", 1, (2, 3), (4, 5)), Move("t", 2, (1, 2), (2, 1)))
 
@@ -95,7 +95,7 @@ def stalled_scene() -> Scene:
     """The destination dies; a stalled move is given up after a while, and the broker comes back later."""
     made = world()
     policy = ExecutionPolicy(
-        throttle_bytes_per_s=int(4 * MB), measure_s=0.0, submit_grace_s=5, stall_after_s=10, cancel_stalled_after_s=20
+        throttle=int(4 * MB), measure_s=0.0, submit_grace_s=5, stall_after_s=10, cancel_stalled_after_s=20
     )
     scene = Scene(Proof(made, (Move("t", 0, (3, 1), (1, 2)),), policy))
     made.clock.at(8, lambda: made.kill(2))
@@ -105,7 +105,7 @@ def stalled_scene() -> Scene:
 
 def log_dir_scene() -> Scene:
     """Replicas that only change their log dir, with a rate for it."""
-    policy = ExecutionPolicy(throttle_bytes_per_s=int(4 * MB), log_dir_throttle_bytes_per_s=int(5 * MB), measure_s=0.0)
+    policy = ExecutionPolicy(throttle=int(4 * MB), log_dir_throttle_bytes_per_s=int(5 * MB), measure_s=0.0)
     dirs = Move("t", 0, (3, 1), (3, 1), log_dirs=("/data/1", "any"))
     return Scene(Proof(world(dirs=2), (dirs,), policy))
 

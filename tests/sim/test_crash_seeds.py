@@ -101,7 +101,7 @@ def _move(random: Random, world: SimWorld, name: TopicPartition, dirs: int) -> M
 
 def _policy(random: Random) -> ExecutionPolicy:
     return ExecutionPolicy(
-        throttle_bytes_per_s=random.choice([None, int(5 * MB), int(20 * MB)]),
+        throttle=random.choice(["auto", "none", int(5 * MB), int(20 * MB)]),
         log_dir_throttle_bytes_per_s=random.choice([None, None, int(30 * MB)]),
         moves_in_per_broker=random.choice([1, 2, 5]),
         moves_in_cluster=random.choice([1, 3, 200]),

@@ -22,7 +22,7 @@ from ballast.sim.play import Death, Playback, play
 
 MB = 1_000_000
 QUICK = PlannerPolicy(prove=False)
-SLOW = ExecutionPolicy(throttle_bytes_per_s=10 * MB, measure_s=0.0)
+SLOW = ExecutionPolicy(throttle=10 * MB, measure_s=0.0)
 
 
 def scene(*, bytes_in: int = 0, min_isr: int = 1) -> tuple[ClusterState, Loads, Plan]:

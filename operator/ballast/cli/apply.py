@@ -47,7 +47,7 @@ def apply(
 ) -> int:
     """Carry out PLAN (from ballast plan, or Kafka's reassignment JSON), throttled, verified and resumable."""
     from ballast.cli.change_view import settled_snapshot, show_change
-    from ballast.cli.run_apply import run_plan
+    from ballast.cli.run_apply import run_plan, show_pace
     from ballast.errors import Interrupted
     from ballast.executor.speeds import require_rates
 
@@ -60,6 +60,7 @@ def apply(
             say("Nothing to do: the cluster already is as the plan wants it.")
             return 0
         require_rates(policy, wanted.moves, [b.id for b in state.brokers])
+        show_pace(opened.cluster, state, wanted, policy, yes=yes)
         confirm(f"{outline(wanted)}. Carry it out?", yes=yes)
         code = run_plan(
             opened, wanted, policy, command="ballast apply", journal=journal, lock_wait_s=lock_wait, output=output

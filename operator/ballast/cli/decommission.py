@@ -17,6 +17,7 @@ from ballast.errors import Incomplete, Infeasible
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState
+    from ballast.core.plan import Plan
     from ballast.core.planner import PlannerPolicy
     from ballast.core.planner.retirement import Step
 
@@ -57,7 +58,7 @@ def decommission(
 
     Run it again after an interruption and it goes on where things are.  ballast plan decommission shows the cost only.
     """
-    from ballast.cli.run_apply import finish_left, run_plan
+    from ballast.cli.run_apply import finish_left, run_plan, show_pace
     from ballast.core.planner.retirement import Phase
 
     retiring = _Retiring(cluster, frozenset(brokers_), seconds_of(follow, "--follow"))
@@ -66,6 +67,8 @@ def decommission(
         with cluster.open() as opened:
             step = retiring.look(opened.cluster.snapshot())
             if not retiring.asked and step.phase in {Phase.LEADERSHIP, Phase.DATA, Phase.WAITING}:
+                if retiring.data is not None:
+                    show_pace(opened.cluster, opened.cluster.snapshot(), retiring.data, execution, yes=yes)
                 confirm(f"{retiring.outline} Carry it out?", yes=yes)
                 retiring.begin()
                 # An earlier life of this command may have left its run: a plan made beside it would fight with it.
@@ -105,6 +108,8 @@ class _Retiring:
         self.policy: PlannerPolicy = cluster.settings().level
         self.asked = False
         self.outline = ""
+        self.data: Plan | None = None
+        """What is to be copied in all, by the first look."""
         self._free_tries = 0
         self._idle_since_s: float | None = None
 
@@ -132,6 +137,7 @@ class _Retiring:
         data = step if step.phase is not Phase.LEADERSHIP else next_step(
             state, self.brokers, policy=self.policy, leadership=False
         )  # fmt: skip
+        self.data = data.plan
         if data is step or data.plan is None:
             return step.sentence + self._bytes(step)
         return f"{step.sentence} Then {data.sentence[0].lower()}{data.sentence[1:]}{self._bytes(data)}"

@@ -206,7 +206,7 @@ def _play(state: ClusterState, made: Plan, loads: Loads, options: PlanOptions) -
 
     if options.output != "json":
         console().print(headline(made))
-    policy = ExecutionPolicy(throttle_bytes_per_s=options.rate_bytes_per_s)
+    policy = ExecutionPolicy(throttle=options.rate_bytes_per_s)
     show_played(state, made, policy, loads=loads, death=None, network=NETWORK, output=options.output)
 
 

@@ -87,7 +87,7 @@ def policy_of(options: ReassignOptions) -> ExecutionPolicy:
     from ballast.executor.policy import ExecutionPolicy
 
     return ExecutionPolicy(
-        throttle_bytes_per_s=options.throttle or None,
+        throttle=options.throttle or "none",
         log_dir_throttle_bytes_per_s=options.replica_alter_log_dirs_throttle or None,
         override_rates_of_others=options.additional,
         moves_in_per_broker=UNLIMITED,

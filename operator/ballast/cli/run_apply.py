@@ -9,15 +9,35 @@ from ballast.cli.run_screen import carry_out, human_time, say, screen_for
 from ballast.cli.tables import human_bytes, human_many
 
 if TYPE_CHECKING:
+    from ballast.core.cluster import ClusterState
     from ballast.core.plan import Plan
     from ballast.executor.events import RunResult
     from ballast.executor.machine import Wish
     from ballast.executor.policy import ExecutionPolicy
     from ballast.executor.run import Run
+    from ballast.ports.cluster import ClusterReader
     from ballast.wiring.cluster import OpenCluster
     from ballast.wiring.runs import Hand
 
 ENDINGS_SHOWN = 20
+
+
+def show_pace(cluster: ClusterReader, state: ClusterState, plan: Plan, policy: ExecutionPolicy, *, yes: bool) -> None:
+    """Rate, arithmetic, time and how to change it, before a person is asked; takes as long as the run itself will measure.
+
+    With ``--yes`` nobody reads it first: the run tells the same when it has measured.
+    """
+    from ballast.executor.pace import CHANGE, UNTHROTTLED
+    from ballast.wiring.runs import foreseen_pace
+
+    if not any(m.adding for m in plan.moves):
+        return
+    if not policy.throttled:
+        say(UNTHROTTLED)
+    elif not yes:
+        for line in foreseen_pace(cluster, state, plan, policy).lines():
+            say(line)
+        say(CHANGE)
 
 
 def run_plan(

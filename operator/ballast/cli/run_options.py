@@ -33,7 +33,7 @@ def rate_of(text: str) -> int:
         raise ValueError(f"{text!r} is not a rate; write for example 50MB, 50MiB or 50000000 (bytes per second).")
     rate = int(float(found[1]) * _UNITS[unit])
     if rate <= 0:
-        raise ValueError("a rate of zero would stop replication; leave the option out for no throttle.")
+        raise ValueError("a rate of zero would stop replication; --no-throttle copies without one.")
     return rate
 
 
@@ -67,7 +67,7 @@ class ThrottleType(click.ParamType[Throttle]):
     name = "throttle"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Throttle:
-        """``50MB``, ``1=20MB,2=50MB,default=30MB`` or ``auto``."""
+        """``50MB``, ``1=20MB,2=50MB,default=30MB`` (``default=auto``) or ``auto``."""
         if isinstance(value, Throttle):
             return value
         text = str(value).strip().lower()
@@ -81,27 +81,31 @@ class ThrottleType(click.ParamType[Throttle]):
 
 def _by_broker(text: str) -> Throttle:
     default: int | None = None
+    auto = False
     brokers: dict[int, int] = {}
     for part in text.split(","):
         who, sign, rate = (piece.strip() for piece in part.partition("="))
         if not sign or not (who == "default" or (who.isascii() and who.isdigit())):
             raise ValueError(f"{part.strip()!r} is not BROKER=RATE; write for example 1=20MB,2=50MB,default=30MB.")
-        if rate == "auto":
-            raise ValueError("auto is for all brokers or for none: give --throttle auto, or a rate for each.")
-        known = default is not None if who == "default" else int(who) in brokers
+        if rate == "auto" and who != "default":
+            raise ValueError("auto is for the brokers that are not named: write for example 1=20MB,default=auto.")
+        known = auto or default is not None if who == "default" else int(who) in brokers
         if known:
             raise ValueError(f"{who} is given twice; keep one rate for each broker.")
-        if who == "default":
+        if rate == "auto":
+            auto = True
+        elif who == "default":
             default = rate_of(rate)
         else:
             brokers[int(who)] = rate_of(rate)
-    return Throttle(default, brokers)
+    return Throttle(default, brokers, auto)
 
 
 def execution_options(command: F) -> F:
     """Add throttle, batch and patience options; they arrive in ``policy_options`` as one mapping."""
     names = (
         "throttle",
+        "no_throttle",
         "link",
         "raise_throttle",
         "keep_rates",
@@ -146,7 +150,7 @@ def execution_options(command: F) -> F:
             "--link",
             type=Rate(),
             metavar="RATE",
-            help="What each broker's network carries in each direction: --throttle auto keeps within what is left of it.",
+            help="What each broker's network carries in each direction: auto keeps within what is left of it.",
         ),
         click.option(
             "--keep-rates",
@@ -154,12 +158,13 @@ def execution_options(command: F) -> F:
             help="Leave rates that stand on a broker as they are and copy within them, also beside throttled moves of others.",
         ),
         click.option("--raise-throttle", is_flag=True, help="Raise a throttle that producers would outrun."),
+        click.option("--no-throttle", is_flag=True, help="Copy as fast as disks and network allow."),
         click.option(
             "--throttle",
             type=ThrottleType(),
             metavar="RATE|B=RATE,…|auto",
             help="Replication bytes per second of each broker involved: one for all (50MB), one for each "
-            "(1=20MB,2=50MB,default=30MB), or auto, which follows the cluster.",
+            "(1=20MB,2=50MB,default=30MB), or auto, which starts from what is known and follows the cluster.  [default: auto]",
         ),
     ):
         wrapped = option(wrapped)
@@ -171,11 +176,12 @@ def policy_from(options: Mapping[str, Any]) -> ExecutionPolicy:
     from ballast.errors import UsageError
     from ballast.executor.policy import ExecutionPolicy
 
-    throttle: Throttle = options["throttle"] or Throttle()
+    if options["throttle"] is not None and options["no_throttle"]:
+        raise UsageError("--throttle and --no-throttle exclude each other.", hint="Give one of them.")
+    throttle: Throttle = options["throttle"] or Throttle(auto=not options["no_throttle"])
     if options["link"] is not None and not throttle.auto:
-        raise UsageError("--link only means something to --throttle auto.", hint="Add --throttle auto, or drop --link.")
+        raise UsageError("--link only means something to --throttle auto.", hint="Leave the rate out, or drop --link.")
     given = {
-        "throttle_bytes_per_s": throttle.default,
         "link_bytes_per_s": options["link"],
         "moves_in_per_broker": options["moves_in"],
         "moves_out_per_broker": options["moves_out"],
@@ -186,7 +192,7 @@ def policy_from(options: Mapping[str, Any]) -> ExecutionPolicy:
     }
     return ExecutionPolicy(
         throttle_per_broker=throttle.brokers,
-        throttle_auto=throttle.auto,
+        throttle="auto" if throttle.auto else throttle.default or "none",
         raise_throttle=options["raise_throttle"],
         keep_existing_rates=options["keep_rates"],
         one_batch_at_a_time=options["one_batch"],

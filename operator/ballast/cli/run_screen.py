@@ -63,7 +63,7 @@ def say(text: str) -> None:
 def human_time(seconds: float | None) -> str:
     """``3725`` as ``1 h 02 min``."""
     if seconds is None:
-        return "?"
+        return UNKNOWN_TEXT
     whole = int(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -82,15 +82,15 @@ def sentence(happening: Happening) -> str | None:
             verb = "taken up again" if resumed else "begins"
             elections = f", {human_many(len(run.elections), 'election')}" if run.elections else ""
             return f"Run {run.id} {verb}: {run.intent} ({human_many(len(run.moves), 'move')}{elections})."
+        case events.Paced(pace):
+            return "\n".join(pace.lines()) or None
         case events.MoveChanged(name, before, after, outcome, detail) if (
             after in {Stage.STALLED, Stage.FAILED} or before is after
         ):
             return f"{name} {after.value}{f' ({outcome})' if outcome else ''}: {detail}"
         case events.Refusing(verdicts):
-            if not verdicts:
-                return "The guards no longer refuse."
             more = f" (and {len(verdicts) - 1} more)" if len(verdicts) > 1 else ""
-            return f"Waiting: {verdicts[0]}{more}"
+            return f"Waiting: {verdicts[0]}{more}" if verdicts else "The guards no longer refuse."
         case events.Note(text):
             return text
     return None
@@ -178,6 +178,8 @@ class JsonScreen:
                 self._lines.append({"event": "refusing", "verdicts": refusals})
             case events.Note(text):
                 self._lines.append({"event": "note", "text": text})
+            case events.Paced(pace):
+                self._lines.append({"event": "throttle", **pace.as_json()})
             case events.RunBegan(run, resumed):
                 self._lines.append({"event": "began", "run": run.id, "intent": run.intent, "resumed": resumed})
             case events.RunEnded(result):

@@ -19,7 +19,7 @@ from ballast.daemon.run_views import debts_in, open_run, past_runs, run_view
 from ballast.daemon.view import RunView
 from ballast.errors import BallastError, Fenced, Refused
 from ballast.executor.driver import Driver
-from ballast.executor.events import MoveChanged, Note, Progressed, Refusing, RunBegan, RunEnded, RunResult
+from ballast.executor.events import MoveChanged, Note, Paced, Progressed, Refusing, RunBegan, RunEnded, RunResult
 from ballast.executor.ledger import still_owed
 from ballast.executor.machine import Wish
 from ballast.executor.policy import ExecutionPolicy
@@ -183,6 +183,9 @@ class DriverHands:
                 refusals=len(event.verdicts),
                 guards=", ".join(codes),
             )
+        elif isinstance(event, Paced):
+            for line in event.pace.lines():
+                say(log, line)
         elif isinstance(event, Note):
             self._note = event.text
             say(log, event.text)

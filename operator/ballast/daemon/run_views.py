@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ballast.core.cluster import UNKNOWN
-from ballast.core.throttles import Setting
+from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, Setting
 from ballast.core.wording import human_many
 from ballast.daemon.view import MoveView, RunView
 from ballast.executor.ledger import load_ledger
@@ -45,10 +45,18 @@ def run_view(run: Run, progress: Progress | None = None, note: str = "") -> RunV
         bytes_left=max(0, total - done),
         rate_bytes_per_s=(progress.bytes_per_s or 0.0) if progress else 0.0,
         seconds_left=progress.left_s if progress else None,
-        throttle_bytes_per_s=run.policy.throttle_bytes_per_s,
+        throttle_bytes_per_s=_lowest_rate(run),
         sentence=_sentence(run, flying, note),
         moves=tuple(_move(m) for m in flying[:SHOWN_MOVES]),
     )
+
+
+def _lowest_rate(run: Run) -> int | None:
+    """The lowest replication rate that the run has set on a broker; None while it has set none."""
+    rates = [
+        int(r) for s, values in (run.applied or {}).items() if s.key in (LEADER_RATE, FOLLOWER_RATE) for r in values
+    ]
+    return min(rates, default=None)
 
 
 def past_runs(records: Iterable[Record], clock: Clock) -> tuple[RunView, ...]:

@@ -1,7 +1,7 @@
-"""``throttle_auto``: the rate follows what the moves use and how bystanders fare.
+"""``throttle: auto``: the rate follows what the moves use and how bystanders fare.
 
-Where the link's capacity is stated, the rate begins at half of a broker's headroom and never goes over it (``speeds``); the
-headroom is measured anew with every whole reading of the cluster.  Judged at every reading of log dirs, from what one look shows: how fast each broker's copies grew since the last reading, whether
+Where it starts is ``core.pace``'s affair.  Where the link's capacity is stated it never goes over a broker's headroom, which is
+measured anew with every whole reading of the cluster; it never goes under what producers write to the moves in flight.  Judged at every reading of log dirs, from what one look shows: how fast each broker's copies grew since the last reading, whether
 a partition that is not ours fell out of sync, whether replicas that are not ours fall further behind.  When bystanders suffer
 the rates halve at once; while a broker's copies use most of their rate it grows by a quarter; otherwise it stays.
 """
@@ -16,7 +16,7 @@ from ballast.core.guards import sickness
 from ballast.core.throttles import follow
 from ballast.executor.observation import Picture
 from ballast.executor.run import IN_FLIGHT, AutoReading, Now, Run
-from ballast.executor.speeds import broker_rates, ceiling, with_headroom
+from ballast.executor.speeds import broker_rates, ceiling, floor, measured, needed_now
 
 LAG_GROWTH: Final = 2_000
 """Messages by which bystanders' lag must grow, besides doubling, before they count as suffering."""
@@ -24,9 +24,12 @@ LAG_GROWTH: Final = 2_000
 
 def follow_cluster(run: Run, picture: Picture, now: Now) -> Run:
     """The run with rates for the time until the next reading; unchanged when there was no reading."""
-    if run.policy.throttle_auto and picture.growth is not None and picture.state is not None:
-        run = replace(run, headroom=with_headroom(run, picture.state, picture.growth))
-    if not run.policy.throttle_auto or picture.logs is None:
+    if not run.policy.auto:
+        return run
+    if picture.state is not None:
+        run = run if picture.growth is None else measured(run, picture.state, picture.growth)
+        run = replace(run, needed=needed_now(run, picture.state))
+    if picture.logs is None:
         return run
     reading = AutoReading(now.s, _arrived(run), _lag(run, picture), len(_sick(run, picture)))
     last = run.auto
@@ -38,15 +41,16 @@ def follow_cluster(run: Run, picture: Picture, now: Now) -> Run:
 
 
 def _destinations(run: Run, last: AutoReading, reading: AutoReading, *, suffer: bool) -> dict[int, int]:
-    policy = run.policy
     now_at = broker_rates(run, reading.arrived)
     out = {}
     for broker, arrived in reading.arrived.items():
+        if not run.policy.follows(broker):
+            continue
         out[broker] = follow(
             now_at[broker],
             used_bytes_per_s=max(0, arrived - last.arrived.get(broker, arrived)) / (reading.at_s - last.at_s),
             bystanders_suffer=suffer,
-            floor=policy.auto_floor_bytes_per_s,
+            floor=floor(run, broker),
             ceiling=ceiling(run, broker),
         )
     return out
@@ -58,7 +62,7 @@ def _sources(run: Run, rates: dict[int, int], reading: AutoReading) -> dict[int,
     if top is None:
         return {}
     sources = {b for m in run.moves.values() if m.stage in IN_FLIGHT and m.move.adding for b in m.move.old}
-    return {b: min(top, ceiling(run, b)) for b in sources - reading.arrived.keys()}
+    return {b: min(top, ceiling(run, b)) for b in sources - reading.arrived.keys() if run.policy.follows(b)}
 
 
 def _arrived(run: Run) -> dict[int, int]:

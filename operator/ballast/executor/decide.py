@@ -237,7 +237,8 @@ def _log_dirs_settled(m: MoveRun) -> bool:
 
 def _may_hold(run: Run) -> bool:
     """After a restart only the ledger knows what stands; an effect with the whole aim settles it."""
-    return run.policy.throttled or run.policy.log_dir_throttle_bytes_per_s is not None
+    throttled = run.policy.throttled and any(m.move.adding for m in run.moves.values())
+    return throttled or run.policy.log_dir_throttle_bytes_per_s is not None
 
 
 def _elect(run: Run, now: Now, effects: list[Effect]) -> Run:

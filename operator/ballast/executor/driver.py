@@ -27,6 +27,7 @@ from ballast.executor.events import (
     Listener,
     MoveChanged,
     Note,
+    Paced,
     Performing,
     Progressed,
     Refusing,
@@ -40,13 +41,13 @@ from ballast.executor.ledger import Throttler, load_ledger, merged, still_owed
 from ballast.executor.look import Looker
 from ballast.executor.machine import Asked, Event, Observed, Performed, Unanswered, Wish, needs, step
 from ballast.executor.observation import target
+from ballast.executor.pace import measurable, pace_of, with_growth
 from ballast.executor.pauses import pause_until_next_s, wait
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.progress import Speedometer
 from ballast.executor.records import changes, dump_run, expired, load_runs
 from ballast.executor.rollback import owed_rollback
-from ballast.executor.run import FINAL, Now, Phase, Run, Stage, new_run, resumed
-from ballast.executor.speeds import with_headroom
+from ballast.executor.run import Now, Phase, Run, Stage, new_run, resumed
 from ballast.executor.transitions import Effect, EffectKind
 from ballast.executor.upkeep import keep_replicated
 from ballast.ports.cluster import OK, Cluster, Outcome, Reassignment
@@ -184,9 +185,7 @@ class Driver:
         names = [m.name for m in moves if m.adding]
         if not self._measured and names:
             state = self._looker.state()
-            # What is left of a stated link is what all partitions leave of it, not only those that are to move.
-            everything = policy.throttle_auto and policy.link_bytes_per_s is not None
-            self._gauge = Gauge.begin(self._cluster, self._clock, state, state.index if everything else names)
+            self._gauge = Gauge.begin(self._cluster, self._clock, state, measurable(policy, state, names))
 
     def undo(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str) -> RunResult:
         """Cancel these moves in flight as a run of its own, with the guard and the journal of any other."""
@@ -205,7 +204,7 @@ class Driver:
         )
         cluster_id = self._cluster.snapshot(log_dirs=False, configs=False).cluster_id
         plan = Plan(intent="cancel moves in flight", cluster_id=cluster_id, fingerprint="", moves=moves)
-        run = new_run(run_id, plan, ExecutionPolicy(), self._now())
+        run = new_run(run_id, plan, ExecutionPolicy(throttle="none"), self._now())
         run = replace(
             run,
             phase=Phase.CANCELLING,
@@ -449,15 +448,14 @@ class Driver:
                 self._note(f"{request.by} asks to {request.kind}.")
 
     def _measure_once(self) -> None:
-        """Before the first throttled move: what do producers write to the partitions that are to move?"""
+        """Before the first throttled move: what do producers write, and at which rates does that let the run begin?"""
         if self._measured or self._gauge is None:
             return
-        run = self._current
-        grown = self._gauge.bytes_per_s(run.policy.measure_s)
+        grown = self._gauge.bytes_per_s(self._current.policy.measure_s)
         self._measured = True
         assert self._looker is not None
-        inbound = {n: grown[n] for n, m in run.moves.items() if m.stage not in FINAL and n in grown}
-        self._run = replace(run, inbound=inbound, headroom=with_headroom(run, self._looker.state(), grown))
+        self._run = with_growth(self._current, self._looker.state(), grown)
+        self._listener.hear(Paced(pace_of(self._run, self._looker.state())))
 
     def _result(self, began_s: float) -> RunResult:
         run = self._current

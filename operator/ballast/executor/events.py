@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from ballast.core.cluster import TopicPartition
 from ballast.core.guards import Verdict
 from ballast.core.throttles import Setting
+from ballast.executor.pace import Pace
 from ballast.executor.progress import Progress
 from ballast.executor.run import Run, Stage
 from ballast.executor.transitions import Effect
@@ -67,7 +68,14 @@ class RunEnded:
     result: RunResult
 
 
-Happening = RunBegan | MoveChanged | Performing | Refusing | Progressed | Note | RunEnded
+@dataclass(frozen=True, slots=True)
+class Paced:
+    """The rates at which the run begins, once traffic has been measured."""
+
+    pace: Pace
+
+
+Happening = RunBegan | Paced | MoveChanged | Performing | Refusing | Progressed | Note | RunEnded
 
 
 class Listener(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from ballast.errors import UsageError
 
@@ -15,21 +15,27 @@ MIB = 1 << 20
 class ExecutionPolicy:
     """Limits, rates and patience of one run."""
 
-    throttle_bytes_per_s: int | None = None
-    """Replication rate set on every broker involved, leader and follower side alike; None sets no throttle."""
+    throttle: Literal["auto", "none"] | int = "auto"
+    """Replication rate of every broker involved, leader and follower side alike.  ``auto`` starts from what is known and follows
+    what the moves use and how other partitions fare, between the two bounds below; a whole number is a fixed rate in bytes/s;
+    ``none`` copies without a throttle."""
     throttle_per_broker: Mapping[int, int] = field(default_factory=dict)
-    """Rates in bytes/s for single brokers; they replace ``throttle_bytes_per_s`` there."""
-    throttle_auto: bool = False
-    """Let the rate follow what the moves use and how bystanders fare, between the two bounds below."""
+    """Fixed rates in bytes/s for single brokers; they replace ``throttle`` there."""
     auto_floor_bytes_per_s: int = 1 * MIB
-    """``throttle_auto`` never goes under this; eight times this is where it starts when neither a rate nor a link is stated."""
+    """``auto`` never goes under this."""
     auto_ceiling_bytes_per_s: int = 1024 * MIB
-    """``throttle_auto`` never goes over this."""
+    """``auto`` never goes over this."""
+    auto_start_bytes_per_s: int = 8 * MIB
+    """Where no link is stated, ``auto`` starts at half of what a broker carries already, and at least at this."""
+    auto_small_bytes_per_s: int = 32 * MIB
+    """``auto`` starts a broker that is done within ``auto_small_s`` at this rate at no less than this rate."""
+    auto_small_s: float = 8.0
+    """How long a broker may copy at ``auto_small_bytes_per_s`` for its part of a run to count as small."""
     link_bytes_per_s: int | None = None
-    """What each broker's network carries in each direction; ``throttle_auto`` starts at half of what is left of it and never
+    """What each broker's network carries in each direction; ``auto`` starts at half of what is left of it and never
     goes over that.  None: nothing is assumed of the network."""
     link_share: float = 0.8
-    """Share of a link that ``throttle_auto`` lets moves and everybody else's traffic fill together."""
+    """Share of a link that ``auto`` lets moves and all other traffic fill together."""
     log_dir_throttle_bytes_per_s: int | None = None
     """Rate for copies between log dirs of one broker; None leaves the broker's setting alone."""
     raise_throttle: bool = False
@@ -89,10 +95,15 @@ class ExecutionPolicy:
 
     def __post_init__(self) -> None:
         """Refuse values that could only be a slip."""
-        rates = [r for r in (self.throttle_bytes_per_s, self.log_dir_throttle_bytes_per_s) if r is not None]
+        rates = [r for r in (self.throttle, self.log_dir_throttle_bytes_per_s) if isinstance(r, int)]
         if any(r <= 0 for r in [*rates, *self.throttle_per_broker.values()]):
             raise UsageError(
-                "A throttle of zero or less would stop replication.", hint="Give bytes per second, or no throttle."
+                "A throttle of zero or less would stop replication.",
+                hint="Give bytes per second, auto, or none for no throttle.",
+            )
+        if min(self.auto_start_bytes_per_s, self.auto_small_bytes_per_s) < 1 or self.auto_small_s < 0:
+            raise UsageError(
+                "auto_start_bytes_per_s and auto_small_bytes_per_s are above 0, auto_small_s is not below it."
             )
         if self.auto_floor_bytes_per_s < 1 or self.auto_floor_bytes_per_s > self.auto_ceiling_bytes_per_s:
             raise UsageError("auto_floor_bytes_per_s is above 0 and not over auto_ceiling_bytes_per_s.")
@@ -109,13 +120,27 @@ class ExecutionPolicy:
     @property
     def throttled(self) -> bool:
         """Does this run set replication throttles at all?"""
-        return self.throttle_auto or self.throttle_bytes_per_s is not None or bool(self.throttle_per_broker)
+        return self.throttle != "none" or bool(self.throttle_per_broker)
+
+    @property
+    def auto(self) -> bool:
+        """Does the rate of brokers that are not named follow the cluster?"""
+        return self.throttle == "auto"
+
+    @property
+    def small_bytes(self) -> int:
+        """The most that a broker may have to copy for its part of a run to count as small."""
+        return int(self.auto_small_bytes_per_s * self.auto_small_s)
 
     def rate(self, broker: int) -> int | None:
-        """The rate stated for this broker, before ``auto`` changes it; None where none is."""
+        """The fixed rate of this broker; None where the rate follows the cluster, and where there is no throttle."""
         if broker in self.throttle_per_broker:
             return self.throttle_per_broker[broker]
-        return self.throttle_bytes_per_s
+        return self.throttle if isinstance(self.throttle, int) else None
+
+    def follows(self, broker: int) -> bool:
+        """Does this broker's rate follow the cluster?"""
+        return self.auto and broker not in self.throttle_per_broker
 
     def dump(self) -> dict[str, Any]:
         """JSON for the journal: only what differs from the defaults."""

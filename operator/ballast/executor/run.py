@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.guards import Verdict
+from ballast.core.pace import bytes_by_broker
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import Aim
 from ballast.executor.policy import ExecutionPolicy
@@ -212,6 +213,12 @@ class Run:
     auto: AutoReading | None = None
     headroom: Mapping[int, int] = field(default_factory=dict)
     """Bytes/s that each broker's network has left for moves, as last measured; empty where no link is stated."""
+    traffic: Mapping[int, float] = field(default_factory=dict)
+    """Bytes/s through each broker's busier direction when the run began; empty where it was not measured."""
+    needed: Mapping[int, int] = field(default_factory=dict)
+    """Bytes/s without which a broker cannot keep up with what producers write to the moves in flight."""
+    copies: Mapping[int, int] = field(default_factory=dict, compare=False)
+    """Bytes that each broker receives, or may have to send, in all of the run; absent where a size is not known."""
     rates_of_others: Mapping[int, int] = field(default_factory=dict)
     """Brokers on which somebody else's throttled moves are in flight now, with their rate in bytes/s: see ``strangers``."""
     inbound: Mapping[TopicPartition, float] = field(default_factory=dict)
@@ -242,6 +249,7 @@ def new_run(run_id: str, plan: Plan, policy: ExecutionPolicy, now: Now, *, undoe
         elections={name: ElectionRun() for name in plan.elections},
         started_ms=now.ms,
         undoes=undoes,
+        copies=bytes_by_broker(plan.moves),
     )
 
 
@@ -265,7 +273,8 @@ def resumed(run: Run, now: Now) -> Run:
         for n, e in run.elections.items()
     }
     phase = Phase.RUNNING if run.phase is Phase.PAUSED else run.phase
-    return replace(run, moves=moves, elections=elections, phase=phase)
+    copies = bytes_by_broker(m.move for m in run.open_moves)
+    return replace(run, moves=moves, elections=elections, phase=phase, copies=copies)
 
 
 _ATTEMPTED: Final = frozenset({Stage.SUBMITTED, Stage.RELOCATING})

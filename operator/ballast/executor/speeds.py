@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 from ballast.core.cluster import ClusterState, TopicPartition
-from ballast.core.headroom import headroom
+from ballast.core.headroom import busiest_side, headroom
+from ballast.core.pace import Basis, Bounds, Known, Start, least, start
 from ballast.core.plan import Move
 from ballast.core.throttles import brokers_involved
 from ballast.errors import UsageError
 from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.run import Run
+from ballast.executor.run import HOLDS_THROTTLE, Run
 
 
 def broker_rates(run: Run, brokers: Iterable[int]) -> dict[int, int]:
@@ -28,37 +31,78 @@ def require_rates(policy: ExecutionPolicy, moves: Iterable[Move], brokers: Colle
             f"The throttle names broker {strangers[0]}, and the cluster has {', '.join(map(str, sorted(brokers)))}.",
             hint="Leave it out, or correct the id.",
         )
-    bare = sorted(brokers_involved(moves) - set(named)) if named and policy.throttle_bytes_per_s is None else []
-    if bare and not policy.throttle_auto:
+    bare = sorted(brokers_involved(moves) - set(named)) if named and policy.throttle == "none" else []
+    if bare:
         also = f" (and {len(bare) - 1} more)" if len(bare) > 1 else ""
         raise UsageError(
             f"The throttle says nothing of broker {bare[0]}{also}, which sends or receives in this plan.",
-            hint=f"Add {bare[0]}=RATE, or default=RATE for all that are not named.",
+            hint=f"Add {bare[0]}=RATE, or default=RATE (or default=auto) for all that are not named.",
         )
 
 
 def ceiling(run: Run, broker: int) -> int:
-    """The most that ``throttle_auto`` gives a broker: its headroom where that is known, and never under the floor."""
+    """The most that ``auto`` gives a broker: its headroom where that is known, and never under its floor."""
     policy = run.policy
     most = min(policy.auto_ceiling_bytes_per_s, run.headroom.get(broker, policy.auto_ceiling_bytes_per_s))
-    return max(policy.auto_floor_bytes_per_s, most)
+    return max(floor(run, broker), most)
+
+
+def floor(run: Run, broker: int) -> int:
+    """The least that ``auto`` gives a broker: what its copies in flight need to keep up with producers, or more."""
+    return max(run.policy.auto_floor_bytes_per_s, run.needed.get(broker, 0))
+
+
+def started(run: Run, broker: int) -> Start | None:
+    """The rate that a broker begins with and what it was chosen by; None where this run sets none."""
+    policy = run.policy
+    if not policy.follows(broker):
+        rate = policy.rate(broker)
+        return None if rate is None else Start(rate, Basis.STATED)
+    known = Known(
+        headroom=run.headroom.get(broker), traffic=run.traffic.get(broker), copies=run.copies.get(broker)
+    )  # fmt: skip
+    bounds = Bounds(
+        floor=floor(run, broker),
+        ceiling=ceiling(run, broker),
+        cautious=policy.auto_start_bytes_per_s,
+        small_rate=policy.auto_small_bytes_per_s,
+        small_bytes=policy.small_bytes,
+    )
+    return start(known, bounds)
 
 
 def _rate(run: Run, broker: int) -> int | None:
-    policy = run.policy
-    if not policy.throttle_auto:
-        return run.rates.get(broker, policy.rate(broker))
-    begins = policy.rate(broker)
-    if begins is None:
-        room = run.headroom.get(broker)
-        begins = policy.auto_floor_bytes_per_s * 8 if room is None else room // 2
-    rate = run.rates.get(broker, max(policy.auto_floor_bytes_per_s, begins))
-    return min(rate, ceiling(run, broker))
+    if broker in run.rates:
+        rate = run.rates[broker]
+    elif (begins := started(run, broker)) is None:
+        return None
+    else:
+        rate = begins.bytes_per_s
+    return max(floor(run, broker), min(rate, ceiling(run, broker))) if run.policy.follows(broker) else rate
 
 
-def with_headroom(run: Run, state: ClusterState, growth: Mapping[TopicPartition, float]) -> Mapping[int, int]:
-    """The headroom of each broker by a new measurement; unknown, and so empty, where no link capacity is stated."""
+def measured(run: Run, state: ClusterState, growth: Mapping[TopicPartition, float]) -> Run:
+    """The run with the traffic and headroom of each broker by a measurement.
+
+    Only what a run knows before its first copy decides where its rates start; the headroom is followed all the time.
+    """
+    if not run.policy.auto:
+        return run
     link = run.policy.link_bytes_per_s
-    if not run.policy.throttle_auto or link is None:
-        return run.headroom
-    return headroom(state, growth, link_bytes_per_s=link, share=run.policy.link_share)
+    if link is not None:
+        run = replace(run, headroom=headroom(state, growth, link_bytes_per_s=link, share=run.policy.link_share))
+    return run if run.traffic else replace(run, traffic=busiest_side(state, growth))
+
+
+def needed_now(run: Run, state: ClusterState) -> dict[int, int]:
+    """Bytes/s that each broker needs for its moves in flight together to keep up with what producers write."""
+    intake: defaultdict[int, float] = defaultdict(float)
+    sending: defaultdict[int, float] = defaultdict(float)
+    for name, m in run.moves.items():
+        rate = run.inbound.get(name, 0.0)
+        if rate <= 0 or m.stage not in HOLDS_THROTTLE or name not in state.index:
+            continue
+        for broker in m.move.adding:
+            intake[broker] += rate
+        sending[int(state.partitions.leader[state.index[name]])] += rate * len(m.move.adding)
+    return {b: least(max(intake[b], sending[b])) for b in intake.keys() | sending.keys()}

@@ -187,10 +187,11 @@ def _not_raised(run: Run, lack: RateShortfall) -> tuple[str, str] | None:
     if lack.broker in run.rates_of_others and not run.policy.override_rates_of_others:
         return f"{lack}; that throttle is somebody else's, whose moves run under it.", "It waits until they have ended."
     most = ceiling(run, lack.broker)
-    if run.policy.throttle_auto and lack.needed_bytes_per_s > most:
+    follows = run.policy.follows(lack.broker)
+    if follows and lack.needed_bytes_per_s > most:
         headroom = f"{lack}, and auto may give broker {lack.broker} at most {mb(most)}/s."
         return headroom, "Wait for a quieter hour, or give a rate with --throttle."
-    if run.policy.throttle_auto or run.policy.raise_throttle:
+    if follows or run.policy.raise_throttle:
         return None
     return f"{lack}.", "Give a higher --throttle, or --raise-throttle."
 

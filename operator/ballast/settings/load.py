@@ -100,7 +100,8 @@ def validate(tree: Mapping[str, Any]) -> Settings:
         return TypeAdapter(Settings).validate_python(_over_defaults(Settings(), tree))
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
+        # A member of a union is named like ``literal['auto','none']``, which is no part of the setting's name.
+        where = ".".join(str(part) for part in first["loc"] if not str(part).startswith("literal["))
         given = first.get("input")
         shown = f" (given: {given!r})" if isinstance(given, str | int | float | bool) else ""
         more = f" And {error.error_count() - 1} more like it." if error.error_count() > 1 else ""

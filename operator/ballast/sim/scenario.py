@@ -184,7 +184,7 @@ class Scenario:
         """``policy throttle=20MB/s in=5 out=10 cluster=200 one_batch=1 patience=60s``."""
         s.only("throttle", "in", "out", "cluster", "one_batch", "patience", "band")
         self._policy = ExecutionPolicy(
-            throttle_bytes_per_s=int(s.number("throttle")) if "throttle" in s.keys else None,
+            throttle=int(s.number("throttle")) if "throttle" in s.keys else "none",
             moves_in_per_broker=s.count("in", 5),
             moves_out_per_broker=s.count("out", 10),
             moves_in_cluster=s.count("cluster", 200),

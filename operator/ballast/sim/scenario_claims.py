@@ -81,7 +81,7 @@ def bound_s(plan: Plan, world: SimWorld, policy: ExecutionPolicy) -> float:
         for broker in move.adding:
             into[broker] += move.size_bytes
             out[world.partition(move.topic, move.partition).leader] += move.size_bytes
-    rate = policy.throttle_bytes_per_s or float("inf")
+    rate = policy.throttle if isinstance(policy.throttle, int) else float("inf")
     links = [*into.items(), *out.items()]
     return max(
         (load / min(rate, world.brokers[b].nic_bytes_per_s) for b, load in links if b in world.brokers), default=0.0

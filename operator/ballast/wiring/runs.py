@@ -10,17 +10,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ballast.adapters.clock import SystemClock
-from ballast.core.cluster import TopicPartition
+from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Plan
 from ballast.errors import BallastError
 from ballast.executor.driver import Driver
 from ballast.executor.events import Listener, RunResult
+from ballast.executor.inbound import Gauge
 from ballast.executor.ledger import load_ledger
+from ballast.executor.pace import Pace, measurable, pace_of, with_growth
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.records import load_runs
 from ballast.executor.rollback import rollback_plan
-from ballast.executor.run import Now, Run
-from ballast.ports.cluster import Reassignment
+from ballast.executor.run import Now, Run, new_run
+from ballast.ports.cluster import ClusterReader, Reassignment
 from ballast.ports.journal import Journal, Request
 from ballast.ports.time import Clock
 from ballast.wiring.cluster import OpenCluster
@@ -122,6 +124,17 @@ def _let_go(log: Journal) -> None:
         log.release()
     except BallastError:
         return
+
+
+def foreseen_pace(cluster: ClusterReader, state: ClusterState, plan: Plan, policy: ExecutionPolicy) -> Pace:
+    """The rates that a run of this plan would begin with now: measured as a run measures, and nothing is changed."""
+    clock = SystemClock()
+    run = new_run("foreseen", plan, policy, Now(clock.now_ms(), clock.monotonic_s()))
+    if policy.measure_s > 0:
+        names = [m.name for m in plan.moves if m.adding]
+        gauge = Gauge.begin(cluster, clock, state, measurable(policy, state, names))
+        run = with_growth(run, state, gauge.bytes_per_s(policy.measure_s))
+    return pace_of(run, state)
 
 
 def runs_of(log: Journal) -> dict[str, Run]:

@@ -23,7 +23,7 @@ from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.sim import Physics
 
 T0, T1 = TopicPartition(T, 0), TopicPartition(T, 1)
-THROTTLED = ExecutionPolicy(throttle_bytes_per_s=5 * MB)
+THROTTLED = ExecutionPolicy(throttle=5 * MB)
 FOLLOWER_LIST = "follower.replication.throttled.replicas"
 
 
@@ -221,7 +221,7 @@ def test_refused_for_too_long_gives_up_untouched() -> None:
     s = scene()
     s.world.kill(3)
     s.world.clock.sleep(10)
-    policy = ExecutionPolicy(throttle_bytes_per_s=5 * MB, refusal_patience_s=30, measure_s=0)
+    policy = ExecutionPolicy(throttle=5 * MB, refusal_patience_s=30, measure_s=0)
     result = s.driver.execute(s.plan(move((1, 2), (3, 2))), policy, run_id="r")
     assert result.status == "refused"
     assert outcome(s) == ("rolled-back", "refused")
@@ -259,7 +259,7 @@ def test_stall_names_the_dead_destination_and_goes_on_when_it_returns() -> None:
     s = scene()
     at(s, 14, lambda: s.world.kill(3))
     at(s, 90, lambda: s.world.start(3))
-    policy = ExecutionPolicy(throttle_bytes_per_s=5 * MB, stall_after_s=20)
+    policy = ExecutionPolicy(throttle=5 * MB, stall_after_s=20)
     assert s.driver.execute(s.plan(move((1, 2), (3, 2))), policy, run_id="r").status == "done"
     stalls = [h.detail for h in s.ears.heard if isinstance(h, MoveChanged) and h.after is Stage.STALLED]
     assert any("Broker 3" in d and "not alive" in d for d in stalls)
@@ -269,7 +269,7 @@ def test_stall_names_the_dead_destination_and_goes_on_when_it_returns() -> None:
 def test_rate_under_the_intake_is_refused_with_the_arithmetic() -> None:
     """Producers write faster than the throttle: the move could never end, so it does not begin."""
     s = scene(inbound_bytes_per_s=2 * MB)
-    policy = ExecutionPolicy(throttle_bytes_per_s=MB, refusal_patience_s=10)
+    policy = ExecutionPolicy(throttle=MB, refusal_patience_s=10)
     result = s.driver.execute(s.plan(move((1, 2), (3, 2))), policy, run_id="r")
     assert result.status == "refused"
     assert "fall behind by 1.0 MB" in result.endings[0].detail
@@ -279,7 +279,7 @@ def test_rate_under_the_intake_is_refused_with_the_arithmetic() -> None:
 def test_rate_under_the_intake_is_raised_when_told() -> None:
     """With raise_throttle the rate is raised to what the move needs, and the move ends."""
     s = scene(inbound_bytes_per_s=2 * MB, size_bytes=20 * MB)
-    policy = ExecutionPolicy(throttle_bytes_per_s=MB, raise_throttle=True)
+    policy = ExecutionPolicy(throttle=MB, raise_throttle=True)
     assert s.driver.execute(s.plan(move((1, 2), (3, 2), size=20 * MB)), policy, run_id="r").status == "done"
     aims = [h.effect.aim for h in s.ears.heard if isinstance(h, Performing) and h.effect.kind is EffectKind.THROTTLE]
     rates = {int(next(iter(v))) for s_, v in aims[0].items() if s_.name == "3"}
@@ -431,7 +431,7 @@ def test_auto_rate_grows_while_used_and_halves_when_others_suffer() -> None:
     s.world.add_topic("bystander", {0: (4, 5)}, size_bytes=MB)
     at(s, 45, lambda: s.world.kill(5))
     at(s, 100, lambda: s.world.start(5))
-    policy = ExecutionPolicy(throttle_auto=True, auto_floor_bytes_per_s=MB // 4, measure_s=0)
+    policy = ExecutionPolicy(auto_floor_bytes_per_s=MB // 4, auto_start_bytes_per_s=2 * MB, measure_s=0)
     plan = s.plan(move((1, 2), (3, 2), size=600 * MB))
     assert s.driver.execute(plan, policy, run_id="r").status == "done"
     rates = []

@@ -21,7 +21,7 @@ from ballast.sim import SimCluster, SimWorld
 from ballast.sim.crash import ProcessKilled
 
 T0 = TopicPartition(T, 0)
-THROTTLED = ExecutionPolicy(throttle_bytes_per_s=5 * MB)
+THROTTLED = ExecutionPolicy(throttle=5 * MB)
 
 
 class Meanwhile(SimCluster):

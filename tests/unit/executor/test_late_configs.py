@@ -16,7 +16,7 @@ from ballast.ports.cluster import ConfigChange, ConfigResource, Outcome
 from ballast.sim import SimCluster, SimWorld
 
 RATE = "follower.replication.throttled.rate"
-POLICY = ExecutionPolicy(throttle_bytes_per_s=5 * MB, measure_s=0.0)
+POLICY = ExecutionPolicy(throttle=5 * MB, measure_s=0.0)
 
 
 class LateConfigs(SimCluster):

@@ -11,7 +11,7 @@ from ballast.executor.machine import Wish
 from ballast.executor.policy import ExecutionPolicy
 from ballast.ports.journal import FORGOTTEN, JOURNAL_TOPIC, Request
 
-POLICY = ExecutionPolicy(throttle_bytes_per_s=5 * MB)
+POLICY = ExecutionPolicy(throttle=5 * MB)
 MINUTE_MS = 60_000
 
 

@@ -31,7 +31,7 @@ def flying(partition: int, *, total: int, copied: int = 0, mark_s: float = 0.0) 
 
 def test_time_follows_the_bytes_and_the_share_of_the_rate() -> None:
     """A tenth of 10 GB at half of 10 MB/s takes 200 s; it has four times that, and a small move has the floor."""
-    policy = ExecutionPolicy(throttle_bytes_per_s=10 * MB)
+    policy = ExecutionPolicy(throttle=10 * MB)
     large, small = flying(0, total=10_000 * MB), flying(1, total=MB)
     run = run_of(large, small, policy=policy)
     assert allowed_s(run, large, leader=1) == pytest.approx(4 * 1000 * MB / (5 * MB))
@@ -42,7 +42,7 @@ def test_time_follows_the_bytes_and_the_share_of_the_rate() -> None:
 
 def test_time_without_a_throttle_follows_the_least_rate() -> None:
     """Where no rate is in force, the policy says what a move is expected to make."""
-    policy = ExecutionPolicy(least_bytes_per_s=2 * MB)
+    policy = ExecutionPolicy(throttle="none", least_bytes_per_s=2 * MB)
     m = flying(0, total=10_000 * MB)
     assert allowed_s(run_of(m, policy=policy), m, leader=1) == pytest.approx(4 * 1000 * MB / (2 * MB))
 
@@ -62,7 +62,7 @@ def test_a_leg_that_is_done_starts_the_clock_anew_and_single_bytes_do_not() -> N
 def test_the_last_bytes_are_a_leg_of_their_own() -> None:
     """A move with all bytes there has the floor to be let into the ISR, and no arithmetic divides by nothing."""
     m = replace(flying(0, total=1000 * MB, copied=1000 * MB), mark_left_bytes=0)
-    run = run_of(m, policy=ExecutionPolicy(throttle_bytes_per_s=MB, timeout_floor_s=30))
+    run = run_of(m, policy=ExecutionPolicy(throttle=MB, timeout_floor_s=30))
     assert overdue(run, m, 1, Now(0, 29.0)) == ""
     assert "0.0 kB are left" in overdue(run, m, 1, Now(0, 31.0))
 
@@ -85,7 +85,7 @@ def two_moves(s: Scene) -> tuple[Move, Move]:
 
 
 IMPATIENT = ExecutionPolicy(
-    throttle_bytes_per_s=5 * MB, stall_after_s=20, timeout_floor_s=30, cancel_stalled_after_s=40, measure_s=0
+    throttle=5 * MB, stall_after_s=20, timeout_floor_s=30, cancel_stalled_after_s=40, measure_s=0
 )
 
 
@@ -128,7 +128,7 @@ def test_a_kept_move_waits_with_its_cause_and_ends_when_the_cause_does() -> None
 def test_a_large_move_that_does_its_share_is_never_called_stalled() -> None:
     """It takes a hundred times the floor, in steps far below a tenth, and its clock starts anew with each leg."""
     s = scene(size_bytes=2000 * MB)
-    policy = ExecutionPolicy(throttle_bytes_per_s=MB, timeout_floor_s=20, cancel_stalled_after_s=5, measure_s=0)
+    policy = ExecutionPolicy(throttle=MB, timeout_floor_s=20, cancel_stalled_after_s=5, measure_s=0)
     result = s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 2000 * MB)), policy, run_id="r")
     assert (result.status, stalls(s, T0)) == ("done", [])
 

@@ -19,7 +19,7 @@ from ballast.executor.transitions import EffectKind
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.runs import Hand
 
-POLICY = ExecutionPolicy(throttle_bytes_per_s=5 * MB, measure_s=0)
+POLICY = ExecutionPolicy(throttle=5 * MB, measure_s=0)
 FIRST, SECOND = Move(T, 0, (1, 2), (3, 2), 100 * MB), Move(T, 1, (2, 1), (4, 1), 100 * MB)
 
 

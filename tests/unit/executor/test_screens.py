@@ -22,7 +22,7 @@ from ballast.errors import UsageError
 from ballast.executor.events import RunResult
 from ballast.executor.policy import ExecutionPolicy
 
-THROTTLED = ExecutionPolicy(throttle_bytes_per_s=5 * MB)
+THROTTLED = ExecutionPolicy(throttle=5 * MB)
 
 
 def run_with(screen: JsonScreen | LineScreen | LiveScreen) -> RunResult:
@@ -142,6 +142,7 @@ def test_what_is_no_rate_is_refused(text: str) -> None:
     [
         ("50MB", Throttle(50_000_000)),
         ("auto", Throttle(auto=True)),
+        ("1=20MB,default=auto", Throttle(None, {1: 20_000_000}, auto=True)),
         ("1=20MB, 2=50MiB/s,default=30MB", Throttle(30_000_000, {1: 20_000_000, 2: 52_428_800})),
         ("7=1gb", Throttle(None, {7: 1_000_000_000})),
     ],
@@ -158,7 +159,7 @@ def test_throttles_as_people_write_them(text: str, said: Throttle) -> None:
         ("all=20MB", "'all=20mb' is not BROKER=RATE"),
         ("1=20MB,1=30MB", "1 is given twice"),
         ("default=1MB,default=2MB", "default is given twice"),
-        ("1=auto,default=1MB", "auto is for all brokers or for none"),
+        ("1=auto,default=1MB", "auto is for the brokers that are not named"),
         ("1=,2=5MB", "'' is not a rate"),
         ("1=0", "would stop replication"),
     ],
@@ -174,13 +175,20 @@ def test_policy_from_options() -> None:
     options = dict.fromkeys(
         ("throttle", "link", "moves_in", "moves_out", "moves_at_once", "bytes_at_once", "cancel_stalled_after")
     )
-    given = {**options, "patience": 5.0, "raise_throttle": True, "keep_rates": False, "one_batch": False}
+    flags = {"no_throttle": False, "keep_rates": False, "one_batch": False}
+    given = {**options, **flags, "patience": 5.0, "raise_throttle": True}
     assert policy_from(given) == ExecutionPolicy(refusal_patience_s=5.0, raise_throttle=True)
-    assert policy_from({**given, "throttle": Throttle(auto=True), "link": 5}) == ExecutionPolicy(
-        refusal_patience_s=5.0, raise_throttle=True, throttle_auto=True, link_bytes_per_s=5
+    assert policy_from(given).throttle == "auto", "throttled unless somebody says otherwise"
+    assert policy_from({**given, "no_throttle": True}).throttle == "none"
+    assert policy_from({**given, "link": 5}) == ExecutionPolicy(
+        refusal_patience_s=5.0, raise_throttle=True, link_bytes_per_s=5
     )
     by_broker = policy_from({**given, "throttle": Throttle(3, {1: 2})})
     assert [by_broker.rate(b) for b in (1, 2)] == [2, 3]
+    others_follow = policy_from({**given, "throttle": Throttle(None, {1: 2}, auto=True)})
+    assert [(others_follow.rate(b), others_follow.follows(b)) for b in (1, 2)] == [(2, False), (None, True)]
     with pytest.raises(UsageError, match="only means something to --throttle auto"):
-        policy_from({**given, "link": 5})
+        policy_from({**given, "throttle": Throttle(5), "link": 5})
+    with pytest.raises(UsageError, match="exclude each other"):
+        policy_from({**given, "throttle": Throttle(5), "no_throttle": True})
     assert human_time(3725) == "1 h 02 min"

@@ -58,7 +58,7 @@ def run_under(policy: ExecutionPolicy, *, inbound: float = 0.0, size: int = 400 
 
 def test_auto_begins_at_half_of_the_headroom_and_never_goes_over_it() -> None:
     """8 of 10 MB/s usable, 2 in use on broker 3: it begins at 3 there, and ends at the 6 that are left."""
-    policy = ExecutionPolicy(throttle_auto=True, link_bytes_per_s=10 * MB, auto_floor_bytes_per_s=MB)
+    policy = ExecutionPolicy(link_bytes_per_s=10 * MB, auto_floor_bytes_per_s=MB)
     s = run_under(policy, inbound=2 * MB)
     rates = rates_set(s.ears, 3)
     assert rates[0] == pytest.approx(3 * MB, rel=0.05)
@@ -73,7 +73,7 @@ def test_auto_follows_the_headroom_while_it_runs() -> None:
     s = scene({0: (1, 2)}, size_bytes=1500 * MB)
     s.world.add_topic("busy", {0: (2, 3)}, size_bytes=MB)
     s.world.clock.at(s.world.clock.monotonic_s() + 70, lambda: s.world.set_load("busy", 5 * MB))
-    policy = ExecutionPolicy(throttle_auto=True, link_bytes_per_s=10 * MB, auto_floor_bytes_per_s=MB)
+    policy = ExecutionPolicy(link_bytes_per_s=10 * MB, auto_floor_bytes_per_s=MB)
     assert s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 1500 * MB)), policy, run_id="r").status == "done"
     rates = rates_set(s.ears, 3)
     assert max(rates) == pytest.approx(8 * MB, rel=0.05)
@@ -81,15 +81,18 @@ def test_auto_follows_the_headroom_while_it_runs() -> None:
 
 
 def test_auto_without_a_link_assumes_nothing_and_begins_low() -> None:
-    """Eight times the floor, whatever the cluster does."""
-    policy = ExecutionPolicy(throttle_auto=True, auto_floor_bytes_per_s=MB // 4)
+    """The cautious start while brokers carry little, and half of what they carry where that is more."""
+    policy = ExecutionPolicy(auto_floor_bytes_per_s=MB // 4, auto_start_bytes_per_s=2 * MB)
     assert rates_set(run_under(policy, inbound=MB).ears, 3)[0] == 2 * MB
+    # Broker 2 leads the busy partition: 5 MB/s to its follower and as much to readers go out, 10 MB/s.
+    busy = run_under(policy, inbound=5 * MB)
+    assert rates_set(busy.ears, 2, LEADER_RATE)[0] == pytest.approx(5 * MB, rel=0.05)
 
 
 def test_auto_refuses_a_move_that_needs_more_than_its_headroom() -> None:
     """What the move takes in does not fit into what is left: said with both figures, and nothing is started."""
     s = scene({0: (1, 2)}, inbound_bytes_per_s=3 * MB, size_bytes=20 * MB)
-    policy = ExecutionPolicy(throttle_auto=True, link_bytes_per_s=10 * MB, refusal_patience_s=5)
+    policy = ExecutionPolicy(link_bytes_per_s=10 * MB, refusal_patience_s=5)
     result = s.driver.execute(s.plan(MOVE), policy, run_id="r")
     assert result.status == "refused"
     assert re.search(r"auto may give broker 1 at most 2\.[01] MB/s", result.endings[0].detail)
@@ -97,31 +100,31 @@ def test_auto_refuses_a_move_that_needs_more_than_its_headroom() -> None:
 
 def test_auto_never_goes_under_its_floor() -> None:
     """A broker whose link is full already still gets the floor, or its moves would never end."""
-    policy = ExecutionPolicy(throttle_auto=True, link_bytes_per_s=10 * MB, auto_floor_bytes_per_s=MB)
+    policy = ExecutionPolicy(link_bytes_per_s=10 * MB, auto_floor_bytes_per_s=MB)
     run = replace(Run("r", "test", "c", policy, {}, {}), headroom={1: 0})
     assert (ceiling(run, 1), broker_rates(run, [1])) == (MB, {1: MB})
 
 
 def test_one_rate_for_each_broker() -> None:
     """Each broker of the move gets its own, others none."""
-    policy = ExecutionPolicy(throttle_per_broker={1: 4 * MB, 3: 2 * MB}, throttle_bytes_per_s=3 * MB)
+    policy = ExecutionPolicy(throttle_per_broker={1: 4 * MB, 3: 2 * MB}, throttle=3 * MB)
     s = run_under(policy, size=20 * MB)
     assert [rates_set(s.ears, b) for b in (1, 2, 3, 4)] == [[4 * MB], [3 * MB], [2 * MB], []]
 
 
 def test_rates_by_broker_must_name_brokers_that_exist() -> None:
     """A slip of the finger is found before anything is asked."""
-    policy = ExecutionPolicy(throttle_per_broker={9: MB}, throttle_bytes_per_s=MB)
+    policy = ExecutionPolicy(throttle_per_broker={9: MB}, throttle=MB)
     with pytest.raises(UsageError, match="names broker 9, and the cluster has 1, 2, 3"):
         require_rates(policy, [MOVE], [3, 1, 2])
 
 
 def test_rates_by_broker_must_cover_the_plan() -> None:
     """A broker without a rate would copy unthrottled, which nobody meant."""
-    policy = ExecutionPolicy(throttle_per_broker={1: MB})
+    policy = ExecutionPolicy(throttle="none", throttle_per_broker={1: MB})
     with pytest.raises(UsageError, match=r"says nothing of broker 2 \(and 1 more\)"):
         require_rates(policy, [MOVE], [1, 2, 3])
-    require_rates(ExecutionPolicy(throttle_per_broker={1: MB}, throttle_bytes_per_s=MB), [MOVE], [1, 2, 3])
+    require_rates(ExecutionPolicy(throttle_per_broker={1: MB}, throttle=MB), [MOVE], [1, 2, 3])
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ class Night:
             stays = Move(T, 0, (3, 2), (3, 2), 100 * MB, log_dirs=("/data/1", "any"))
             move = replace(move, move=stays, stage=Stage.RELOCATING)
         rate = Setting("broker", "3", FOLLOWER_RATE)
-        run = Run("r", "test", "c", ExecutionPolicy(throttle_bytes_per_s=5 * MB), {NAME: move}, {})
+        run = Run("r", "test", "c", ExecutionPolicy(throttle=5 * MB), {NAME: move}, {})
         run = replace(run, applied={rate: frozenset({str(5 * MB)})}, inbound={NAME: self.inbound})
         picture = Picture(
             reassignments={},

@@ -14,7 +14,7 @@ from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.run import Stage
 
 MOVE = Move(T, 0, (1, 2), (3, 2), 50 * MB, log_dirs=("/data/1", "any"))
-POLICY = ExecutionPolicy(throttle_bytes_per_s=5 * MB, stall_after_s=30)
+POLICY = ExecutionPolicy(throttle=5 * MB, stall_after_s=30)
 
 
 @dataclass

@@ -16,7 +16,7 @@ from ballast.ports.cluster import ConfigChange, ConfigResource
 THEIRS = TopicPartition("theirs", 0)
 OURS = Move(T, 0, (1, 2), (3, 2), 50 * MB)
 ELSEWHERE = Move(T, 1, (4, 5), (4, 6), 50 * MB)
-POLICY = ExecutionPolicy(throttle_bytes_per_s=2 * MB, measure_s=0, refusal_patience_s=2000)
+POLICY = ExecutionPolicy(throttle=2 * MB, measure_s=0, refusal_patience_s=2000)
 
 
 def world() -> Scene:
@@ -96,7 +96,7 @@ def test_a_person_may_choose_to_share_or_to_override(knob: str) -> None:
     """Told to, ours starts beside theirs: under their rate, or with our own over it."""
     s = world()
     somebody_moves(s)
-    policy = ExecutionPolicy(throttle_bytes_per_s=2 * MB, measure_s=0, **{knob: True})  # type: ignore[arg-type]
+    policy = ExecutionPolicy(throttle=2 * MB, measure_s=0, **{knob: True})  # type: ignore[arg-type]
     seen: list[str | None] = []
     key = f"broker 3 {FOLLOWER_RATE}"
     s.world.clock.at(s.world.clock.monotonic_s() + 10, lambda: seen.append(s.throttles().get(key)))
@@ -115,7 +115,7 @@ def test_one_who_begins_in_mid_run_has_their_rate_from_then_on() -> None:
     for moment in range(20, 60, 5):
         s.world.clock.at(s.world.clock.monotonic_s() + moment, lambda: seen.append(set(rates_in_force(s).values())))
     moves = (Move(T, 0, (1, 2), (3, 2), 60 * MB), Move(T, 1, (1, 2), (3, 2), 60 * MB))
-    policy = ExecutionPolicy(throttle_bytes_per_s=2 * MB, measure_s=0, moves_in_per_broker=1, refusal_patience_s=2000)
+    policy = ExecutionPolicy(throttle=2 * MB, measure_s=0, moves_in_per_broker=1, refusal_patience_s=2000)
     assert s.driver.execute(s.plan(*moves), policy, run_id="r").status == "done"
     assert seen == [{str(4 * MB)}] * len(seen)
     assert set(rates_in_force(s).values()) == {str(4 * MB)}

@@ -57,11 +57,11 @@ def run_of(*moves: MoveRun, policy: ExecutionPolicy) -> Run:
 
 def test_the_next_end_is_told_from_bytes_shares_and_time() -> None:
     """Two share 4 MB/s, one has 10 MB left: five seconds after its last reading, of which two have passed."""
-    policy = ExecutionPolicy(throttle_bytes_per_s=4 * MB)
+    policy = ExecutionPolicy(throttle=4 * MB)
     run = run_of(flying(0, left=10 * MB), flying(1, left=90 * MB), policy=policy)
     assert next_end_s(run, Now(0, 2.0)) == pytest.approx(3.0)
     assert next_end_s(run, Now(0, 60.0)) == 0.0
-    assert next_end_s(run_of(flying(0, left=10 * MB), policy=ExecutionPolicy()), Now(0, 2.0)) is None
+    assert next_end_s(run_of(flying(0, left=10 * MB), policy=ExecutionPolicy(throttle="none")), Now(0, 2.0)) is None
     assert next_end_s(run_of(policy=policy), Now(0, 2.0)) is None
 
 
@@ -70,7 +70,7 @@ def test_many_small_moves_keep_their_link_busy() -> None:
     count, rate = 40, 5 * MB
     s = scene(dict.fromkeys(range(count), (1, 2)), size_bytes=rate)
     moves = [Move(T, i, (1, 2), (3, 2), rate) for i in range(count)]
-    policy = ExecutionPolicy(throttle_bytes_per_s=rate, measure_s=0, moves_in_per_broker=2)
+    policy = ExecutionPolicy(throttle=rate, measure_s=0, moves_in_per_broker=2)
     result = s.driver.execute(s.plan(*moves), policy, run_id="r")
     assert result.status == "done"
     assert result.seconds < 66

@@ -19,7 +19,7 @@ from ballast.sim import SimCluster, SimWorld
 MANY = 10_000
 UNBOUNDED = 1_000_000
 EVERYTHING_AT_ONCE = ExecutionPolicy(
-    throttle_bytes_per_s=5 * MB,
+    throttle=5 * MB,
     moves_in_per_broker=UNBOUNDED,
     moves_out_per_broker=UNBOUNDED,
     moves_in_cluster=UNBOUNDED,

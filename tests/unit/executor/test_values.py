@@ -30,7 +30,7 @@ def test_records_round_trip() -> None:
     run = new_run(
         "r",
         Plan("level", "c", "f", tuple(Move("t", i, (1, 2), (3, 2), i) for i in (5, 2, 9))),
-        ExecutionPolicy(throttle_bytes_per_s=5, throttle_per_broker={3: 7}),
+        ExecutionPolicy(throttle=5, throttle_per_broker={3: 7}),
         NOW,
     )
     read = load_runs(reversed(dump_run(run)), NOW)["r"]
@@ -79,7 +79,7 @@ def test_policy_round_trip_and_refusals() -> None:
     assert policy.dump() == {"throttle_per_broker": {"1": 5}, "moves_in_per_broker": 9}
     assert ExecutionPolicy.load(policy.dump()) == policy
     with pytest.raises(UsageError, match="zero or less"):
-        ExecutionPolicy(throttle_bytes_per_s=0)
+        ExecutionPolicy(throttle=0)
     with pytest.raises(UsageError, match="does not know: warp"):
         ExecutionPolicy.load({"warp": 9})
 

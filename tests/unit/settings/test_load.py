@@ -71,7 +71,8 @@ def test_kafkas_own_names_are_accepted(tmp_path: Path) -> None:
         ("leaders: {imbalance_percentage: 5, leave_percentage: 6}\n", "must not be above", ""),
         ("mode: [\n", "not valid YAML in line", ""),
         ("- mode\n", "`name: value`", ""),
-        ("execution: {throttle_bytes_per_s: 0}\n", "would stop replication", ""),
+        ("execution: {throttle: 0}\n", "would stop replication", ""),
+        ("execution: {throttle: fast}\n", "execution.throttle: Input should be 'auto' or 'none'", ""),
     ],
 )
 def test_every_mistake_is_one_sentence_that_names_its_place(
