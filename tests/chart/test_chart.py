@@ -15,7 +15,7 @@ import pytest
 import yaml
 from tests.chart.conftest import CHART, EVERYTHING, LEAST, ROOT, Render, merged, one
 
-OLDEST, NEWEST = "1.25", "1.37"
+OLDEST, NEWEST = "1.27", "1.37"
 CRD_BACKED = {"ServiceMonitor", "PodMonitor", "PrometheusRule", "HTTPRoute", "SparkApplication"}
 
 
@@ -223,6 +223,10 @@ def test_alert_rules_are_those_of_the_repository(render: Render) -> None:
     rule = one(render(EVERYTHING), "PrometheusRule")
     plain = yaml.safe_load((ROOT / "deploy" / "prometheus" / "ballast.rules.yaml").read_text())
     text = json.dumps(rule["spec"]).replace("https://git.example/ballast/docs/", "docs/")
+    # One release that is absent is told by its name, beside others that are there.
+    named = r"absent(ballast_build_info{namespace=\"kafka\",kafka_cluster=\"shop\"})"
+    assert named in text
+    text = text.replace(named, "absent(ballast_build_info)")
     assert json.loads(text) == plain
     assert "https://git.example/ballast/docs/alerts.md#" in json.dumps(rule["spec"])
 
@@ -243,3 +247,32 @@ def test_plain_manifests_are_the_charts() -> None:
     assert (ROOT / "deploy" / "kustomize" / "ballast.yaml").read_text() == made
     for obj in yaml.safe_load_all(made):
         kubernetes_validate.validate(obj, OLDEST, strict=True)
+
+
+def test_probes_are_about_the_process_and_its_page(render: Render) -> None:
+    """None of them asks for the cluster; they have a port of their own; an unready pod holds up no drain of a node."""
+    objects = render()
+    (container,) = pod_specs(objects)["Deployment"]["containers"]
+    asked = {kind: container[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")}
+    assert {kind: get["path"] for kind, get in asked.items()} == {
+        "startup": "/livez", "liveness": "/livez", "readiness": "/readyz",
+    }  # fmt: skip
+    assert {get["port"] for get in asked.values()} == {"probes"}
+    ports = {p["name"]: p["containerPort"] for p in container["ports"]}
+    env = {e["name"]: e.get("value") for e in container["env"]}
+    assert env["BALLAST__WEB__PROBES_PORT"] == str(ports["probes"]) != str(ports["http"])
+    assert one(objects, "PodDisruptionBudget")["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
+
+
+def test_every_series_names_its_cluster(render: Render) -> None:
+    """By the settings' name, else by the release's."""
+    for values, name in (
+        (EVERYTHING, "shop"),
+        (merged(EVERYTHING, {"settings": {"cluster": {"name": ""}}}), "shop-ballast"),
+    ):
+        objects = render(values)
+        (service,) = one(objects, "ServiceMonitor")["spec"]["endpoints"]
+        (pod,) = one(objects, "PodMonitor")["spec"]["podMetricsEndpoints"]
+        for endpoint in (service, pod):
+            assert endpoint["port"] == "probes"
+            assert endpoint["relabelings"] == [{"targetLabel": "kafka_cluster", "replacement": name}]

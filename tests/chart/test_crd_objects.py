@@ -25,7 +25,16 @@ def exactly(required: list[str], **properties: Any) -> dict[str, Any]:
 ENDPOINTS = {
     "type": "array",
     "minItems": 1,
-    "items": exactly(["port"], port=TEXT, path={"const": "/metrics"}, interval={"pattern": r"^\d+(ms|s|m)$"}),
+    "items": exactly(
+        ["port"],
+        port=TEXT,
+        path={"const": "/metrics"},
+        interval={"pattern": r"^\d+(ms|s|m)$"},
+        relabelings={
+            "type": "array",
+            "items": exactly(["targetLabel", "replacement"], targetLabel=TEXT, replacement=TEXT),
+        },
+    ),
 }
 RULE = {
     "type": "object",

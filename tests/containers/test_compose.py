@@ -104,7 +104,7 @@ def test_the_laptop_of_the_compose_file_runs(
     def ready() -> bool:
         broker.reload()
         assert broker.status == "running", broker.logs(tail=40).decode()
-        return get(f"{page}/readyz")[0] == 200
+        return get(f"{page}/healthz")[0] == 200
 
     until("ready", ready, ballast, 240)
     status = json.loads(get(f"{page}/api/v1/status")[1])

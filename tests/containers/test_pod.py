@@ -65,7 +65,7 @@ def values(kraft: Sandbox, image: str, port: int) -> dict[str, Any]:
             "intervals": {"observe_s": 1},
         },
         "image": {"repository": repository, "tag": tag},
-        "web": {"port": port, "token": {"secret": "page-token"}},
+        "web": {"port": port, "probesPort": free_ports(1)[0], "token": {"secret": "page-token"}},
         # Everything here stays on the loopback.
         "env": [{"name": "BALLAST__WEB__HOST", "value": "127.0.0.1"}],
         "oneShot": {"enabled": True},
@@ -86,6 +86,7 @@ def test_the_pod_runs_as_the_chart_renders_it(
         until("ready", lambda: get(probe_url(described, "readinessProbe"))[0] == 200, container)
         assert get(probe_url(described, "startupProbe"))[0] == 200
         assert get(probe_url(described, "livenessProbe"))[0] == 200
+        until("a reading", lambda: get(f"http://127.0.0.1:{port}/healthz")[0] == 200, container)
         status = json.loads(get(f"http://127.0.0.1:{port}/api/v1/status")[1])
         assert [b["id"] for b in status["cluster"]["brokers"]] == list(kraft.broker_ids)
         assert status["instance"] == "shop-ballast-0"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ballast.core.cluster import ClusterState
-from ballast.daemon.driving import DriverHands, HandParts
+from ballast.daemon.driving import DriverHands, HandParts, Spawn
 from ballast.daemon.policy import DaemonPolicy, WebPolicy
 from ballast.daemon.scene import Scene
 from ballast.daemon.service import Service, ServiceParts
@@ -66,7 +66,12 @@ def not_led(world: SimWorld, broker: int) -> int:
     return sum(p.replicas[0] == broker and p.leader != broker for p in world.partitions())
 
 
-def give_hands(scene: Scene, store: JournalStore, policy: ExecutionPolicy | None = None) -> DriverHands:
+def give_hands(
+    scene: Scene,
+    store: JournalStore,
+    policy: ExecutionPolicy | None = None,
+    spawn: Spawn = lambda body: body(),
+) -> DriverHands:
     """Let a scene act: a memory journal, and runs that are carried out on the spot, in simulated time."""
     scene.policy = replace(scene.policy, execution=policy or ExecutionPolicy())
     scene.journal, scene.letters = MemoryJournal(store, scene.clock), MemoryJournal(store, scene.clock)
@@ -81,7 +86,7 @@ def give_hands(scene: Scene, store: JournalStore, policy: ExecutionPolicy | None
             new_id=lambda: f"run-{next(numbers)}",
             ended=lambda result: scene.run_ended(result),  # noqa: PLW0108 — it is set later
             refused=lambda code: scene.refused("run", code),
-            spawn=lambda body: body(),
+            spawn=spawn,
         )
     )
     return scene.hands

@@ -72,6 +72,7 @@ def test_every_address_is_described() -> None:
         desk=Desk(None, lambda _: None, WallClock()),
         alive=lambda: Health(ok=True, sentence=""),
         ready=lambda: Health(ok=True, sentence=""),
+        healthy=lambda: Health(ok=True, sentence=""),
     )
     served = {route.path for route in build(parts).routes if isinstance(route, Route)}
     assert {path for path in served if path.startswith("/api/")} == set(DOCUMENT["paths"])

@@ -20,7 +20,7 @@ from ballast.daemon.metrics import Metrics
 from ballast.daemon.policy import WebPolicy
 from ballast.daemon.view import Board, LevelView, MoveView, PlanView, Role, RunView, Standing, TickReport, View
 from ballast.daemon.web.actions import Desk
-from ballast.daemon.web.app import WebParts
+from ballast.daemon.web.app import WebParts, build_probes
 from ballast.daemon.web.app import build as build_app
 from ballast.daemon.web.server import WebServer
 from ballast.ports.journal import Request
@@ -85,9 +85,10 @@ def show(tmp_path: Path) -> Iterator[Callable[[View], tuple[str, Board, list[Req
             desk=Desk(secret, asked.append, clock),
             alive=lambda: Health(ok=True, sentence="It moves."),
             ready=lambda: Health(ok=True, sentence="It is ready."),
+            healthy=lambda: Health(ok=True, sentence="It is well."),
             closing=closing.is_set,
         )
-        server = WebServer(build_app(parts), WebPolicy(port=0))
+        server = WebServer(build_app(parts), build_probes(parts), WebPolicy(port=0))
         server.start()
         servers.append(server)
         return f"http://127.0.0.1:{server.port}/", board, asked

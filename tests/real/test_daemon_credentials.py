@@ -42,7 +42,7 @@ def test_a_password_changed_in_its_file_is_used_without_a_restart(
         return [m for m in daemon.messages() if "did not accept the user" in m]
 
     until("refusals", lambda: len(refusals()) >= 2, daemons)
-    assert daemon.get("/readyz")[0] == 503
+    assert daemon.get("/healthz")[0] == 503
     fresh = client.with_suffix(".new")
     fresh.write_text("security.protocol=CARRIER_PIGEON\n")
     fresh.replace(client)
@@ -50,7 +50,7 @@ def test_a_password_changed_in_its_file_is_used_without_a_restart(
     assert daemon.process.poll() is None
     fresh.write_text(right)
     fresh.replace(client)
-    until("the lock", lambda: daemon.role == "leader" and daemon.get("/readyz")[0] == 200, daemons)
+    until("the lock", lambda: daemon.role == "leader" and daemon.get("/healthz")[0] == 200, daemons)
     # Each time after twice the pause: 1, 2, 4, … seconds.
     assert len(refusals()) <= 10
     assert WRONG not in daemon.log.read_text()

@@ -144,7 +144,7 @@ class Day:
     def agree(self, what: str, daemon: Daemon) -> None:
         """What this process says is what the cluster says, and it says that nothing is left behind."""
         self.until(f"{daemon.name} to tell the truth after {what}", lambda: told(daemon) == self.truth())
-        probes = ("/livez", "/readyz")
+        probes = ("/livez", "/healthz")
         self.until(f"{daemon.name} alive and ready", lambda: [daemon.get(p)[0] for p in probes] == [200, 200])
         left = [f"ballast_{name}" for name in ("throttled_topics", "throttled_brokers", "throttle_debts")]
         self.until(f"nothing left after {what}", lambda: [daemon.metrics.get(name) for name in left] == [0, 0, 0])

@@ -32,6 +32,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- .Values.serviceAccount.name | default (include "ballast.fullname" .) -}}
 {{- end -}}
 
+{{/* What people call the cluster; a label of every series, so that alerts of two clusters are told apart. */}}
+{{- define "ballast.cluster" -}}
+{{- .Values.settings.cluster.name | default (include "ballast.fullname" .) -}}
+{{- end -}}
+
 {{- define "ballast.image" -}}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}

@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
 from ballast.core.throttles import Setting
+from ballast.daemon.health import RUN
 from ballast.daemon.logs import say
+from ballast.daemon.loop import Beat, BeatingClock
 from ballast.daemon.run_views import debts_in, open_run, past_runs, run_view
 from ballast.daemon.view import RunView
 from ballast.errors import BallastError, Fenced, Refused
@@ -60,6 +62,7 @@ class DriverHands:
 
     def __init__(self, parts: HandParts) -> None:
         self._parts = parts
+        self._clock = BeatingClock(parts.clock)
         self._driver: Driver | None = None
         self._progress: Progress | None = None
         self._note = ""
@@ -111,6 +114,10 @@ class DriverHands:
         if driver is None or self._idle.is_set():
             return None
         return self._begun if driver.run is None else run_view(driver.run, self._progress, self._note)
+
+    def beat(self) -> Beat | None:
+        """The last sign of life of the run in flight; None while there is none."""
+        return None if self._idle.is_set() else Beat(self._clock.at_s, RUN)
 
     def elsewhere(self) -> RunView | None:
         """The oldest open run of the journal at the last ``refresh``, whoever carries it out."""
@@ -224,7 +231,7 @@ class DriverHands:
         return Driver(
             self._parts.cluster,
             self._parts.journal,
-            self._parts.clock,
+            self._clock,
             self,
             # The daemon's own loop answers people, whatever they ask for: two who listen would answer twice.
             answers_requests=False,
@@ -241,6 +248,7 @@ class DriverHands:
             raise Refused("A run is being carried out already.")
         self._driver, self._progress, self._note, self._begun = driver, None, "", begun
         self._leaving = False
+        self._clock.monotonic_s()
         self._idle.clear()
         self._parts.spawn(lambda: self._carry(carry))
 
@@ -286,9 +294,9 @@ class DriverHands:
         return True
 
     def _wait(self, seconds: float) -> None:
-        end_s = self._parts.clock.monotonic_s() + seconds
-        while not self._leaving and self._parts.clock.monotonic_s() < end_s:
-            self._parts.clock.sleep(min(1.0, seconds))
+        end_s = self._clock.monotonic_s() + seconds
+        while not self._leaving and self._clock.monotonic_s() < end_s:
+            self._clock.sleep(min(1.0, seconds))
 
 
 _LEAVE_S = 10.0

@@ -11,6 +11,7 @@ from typing import Protocol
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
 from ballast.core.throttles import Setting
+from ballast.daemon.loop import Beat
 from ballast.daemon.view import RunView
 
 
@@ -27,6 +28,10 @@ class Hands(Protocol):
 
     def current(self) -> RunView | None:
         """The run being carried out."""
+        ...
+
+    def beat(self) -> Beat | None:
+        """The last sign of life of the run in flight; None while there is none."""
         ...
 
     def elsewhere(self) -> RunView | None:

@@ -7,7 +7,7 @@ the journal's ``acquire``, which takes the lock the moment its holder releases i
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ballast.core.cluster import TopicPartition
 from ballast.daemon.acting import acts_key
@@ -35,8 +35,11 @@ WAIT_LEASES = 1.5
 """How many leases a standby waits in one tick: longer than one, so that a dead holder is found out within it."""
 
 
-def keep_lock(scene: Scene, holder: Holder) -> str:
-    """Acquire, renew or wait, or give the lock back in observe mode; the journal is read again at each change of role."""
+def keep_lock(scene: Scene, holder: Holder, waiting: Callable[[], None] = lambda: None) -> str:
+    """Acquire, renew or wait, or give the lock back in observe mode; the journal is read again at each change of role.
+
+    ``waiting`` is called again and again while it stands in line, which may take longer than a loop may be silent.
+    """
     if not scene.policy.writes:
         return _only_observe(scene)
     if scene.journal is None:
@@ -48,7 +51,7 @@ def keep_lock(scene: Scene, holder: Holder) -> str:
     try:
         if scene.board.view.role is Role.LEADER:
             return _renew(scene, journal)
-        return _acquire(scene, journal, holder)
+        return _acquire(scene, journal, holder, waiting)
     except BallastError as failure:
         if not isinstance(failure, LockHeld):
             _step_down(scene, failure.message)
@@ -128,12 +131,12 @@ def _renew(scene: Scene, journal: Journal) -> str:
     return "Holds the lock" + (f" and carries out run {run.id}." if run else " and has nothing in flight.")
 
 
-def _acquire(scene: Scene, journal: Journal, holder: Holder) -> str:
+def _acquire(scene: Scene, journal: Journal, holder: Holder, waiting: Callable[[], None]) -> str:
     if left_to := _reserved_for(scene):
         return f"The lock is left to {left_to}, who asked for it."
     wait_s = WAIT_LEASES * holder.lease_s if scene.board.view.role is Role.STANDBY else 0.0
     try:
-        journal.acquire(holder, wait_s=wait_s, wanted=lambda: _wanted(scene))
+        journal.acquire(holder, wait_s=wait_s, wanted=lambda: _wanted(scene, waiting))
     except LockHeld as held:
         if not _wanted(scene):
             return held.message
@@ -162,7 +165,8 @@ def _acquire(scene: Scene, journal: Journal, holder: Holder) -> str:
     return sentence
 
 
-def _wanted(scene: Scene) -> bool:
+def _wanted(scene: Scene, looked: Callable[[], None] = lambda: None) -> bool:
+    looked()
     return scene.policy.writes and scene.board.view.role is not Role.STOPPING
 
 

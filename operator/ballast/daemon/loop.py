@@ -50,6 +50,29 @@ class Beat:
     doing: str = ""
 
 
+class BeatingClock:
+    """A clock that notes when it was last looked at: whoever works by it shows that it moves, whatever it does."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.at_s = clock.monotonic_s()
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch."""
+        self.at_s = self._clock.monotonic_s()
+        return self._clock.now_ms()
+
+    def monotonic_s(self) -> float:
+        """Seconds that never go back."""
+        self.at_s = self._clock.monotonic_s()
+        return self.at_s
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; a long wait ends before it is looked at again."""
+        self._clock.sleep(seconds)
+        self.at_s = self._clock.monotonic_s()
+
+
 @dataclass(slots=True)
 class Loop:
     """Runs ticks one at a time, in the order given where several are due."""

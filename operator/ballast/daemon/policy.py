@@ -195,12 +195,15 @@ class StopPolicy:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WebPolicy:
-    """The page, the JSON API, the metrics and the probes: one port."""
+    """The page, the JSON API, the metrics and the probes."""
 
     host: str = "127.0.0.1"
     """Address to listen on; `0.0.0.0` inside a pod."""
     port: Annotated[int, Interval(ge=0, le=65535)] = 8080
     """Port to listen on; 0 takes a free one and logs it."""
+    probes_port: Annotated[int, Interval(ge=0, le=65535)] | None = None
+    """A port of their own for probes and metrics, so that nothing that happens to the page holds them up; the chart sets it.
+    Empty serves them on `port` alone."""
     token_file: Path | None = None
     """A file with the token that allows pause, resume, approve and cancel. It is read at each use, so it may be rotated.
     Empty makes the page read-only."""

@@ -29,7 +29,7 @@ from ballast.daemon.requests import Inbox, answer_requests, submit
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import Role, TickReport
 from ballast.daemon.web.actions import Desk
-from ballast.daemon.web.app import WebParts, build
+from ballast.daemon.web.app import WebParts, build, build_probes
 from ballast.daemon.web.server import WebServer
 from ballast.errors import BallastError
 from ballast.executor.events import RunResult
@@ -54,6 +54,8 @@ class ServiceParts:
     """Asked every few seconds; raises ``UsageError`` when the new file has a mistake."""
     credentials_changed: Callable[[], str] | None = None
     """Asked as often; stops the service where it is to be started anew with them."""
+    start_anew: Callable[[], None] | None = None
+    """Becomes a fresh process at once: an orderly end would wait for what is stuck."""
 
 
 class Service:
@@ -77,7 +79,11 @@ class Service:
             Tick(name="act", every_s=lambda: scene.policy.intervals.act_s, run=lambda: act(scene)),
         )
         self.lock = self._loop(
-            Tick(name="lock", every_s=lambda: scene.policy.intervals.lock_s, run=lambda: keep_lock(scene, parts.holder))
+            Tick(
+                name="lock",
+                every_s=lambda: scene.policy.intervals.lock_s,
+                run=lambda: keep_lock(scene, parts.holder, self._lock_waits),
+            )
         )
         self.books = self._loop(
             Tick(name="journal", every_s=lambda: scene.policy.intervals.journal_s, run=lambda: read_books(scene))
@@ -86,12 +92,13 @@ class Service:
             Tick(name="requests", every_s=lambda: scene.policy.intervals.requests_s, run=self._requests),
             Tick(name="run", every_s=lambda: scene.policy.intervals.requests_s, run=lambda: show_run(scene)),
             Tick(name="settings", every_s=lambda: scene.policy.intervals.settings_s, run=self._settings),
+            Tick(name="health", every_s=lambda: scene.policy.intervals.settings_s, run=self._heal),
             *self._credentials(parts.credentials_changed),
         )
         scene.look_again, scene.run_ended = self.look_now, self.run_ended
         scene.refused = lambda kind, code: self.metrics.refusals.labels(kind, code).inc()
         scene.retried = lambda operation: self.metrics.retries.labels(operation).inc()
-        self.web = WebServer(build(self._web_parts()), scene.web)
+        self.web = WebServer(build(web := self._web_parts()), build_probes(web), scene.web)
 
     def run(self) -> None:
         """Serve and tick until ``stop``; then leave within the grace period."""
@@ -117,7 +124,8 @@ class Service:
     def beats(self) -> dict[str, Beat]:
         """The signs of life of every loop."""
         loops = {"pulse": self.pulse, "work": self.work, "lock": self.lock, "books": self.books}
-        return {name: loop.beat for name, loop in loops.items()}
+        run = self.scene.hands.beat() if self.scene.hands else None
+        return {name: loop.beat for name, loop in loops.items()} | ({"run": run} if run else {})
 
     def run_ended(self, result: RunResult) -> None:
         """Count a run, tell of it, and read the books again soon."""
@@ -138,6 +146,20 @@ class Service:
 
     def _loop(self, *ticks: Tick) -> Loop:
         return Loop(ticks=ticks, clock=self.scene.clock, report=self._report, nap=self._nap)
+
+    def _lock_waits(self) -> None:
+        self.lock.beat.at_s = self.scene.clock.monotonic_s()
+
+    def _heal(self) -> str:
+        """Where a loop or the run is stuck, start again in its place: the journal knows what is open."""
+        state = health.alive(self.beats, self.scene.clock.monotonic_s())
+        if state.ok or self.parts.start_anew is None:
+            return state.sentence
+        sentence = f"{state.sentence} The process restarts itself and resumes from the journal."
+        say(log, sentence, level=logging.ERROR)
+        self.scene.herald(News(reason="Stuck", sentence=sentence, warning=True))
+        self.parts.start_anew()
+        return sentence
 
     def _nap(self, seconds: float) -> None:
         self._wake.wait(seconds)
@@ -188,7 +210,8 @@ class Service:
             closing=self._stop.is_set,
             desk=Desk(scene.web.token_file, self._submit, scene.clock),
             alive=lambda: health.alive(self.beats, scene.clock.monotonic_s()),
-            ready=lambda: health.ready(
+            ready=lambda: health.ready(scene.board.view),
+            healthy=lambda: health.healthy(
                 scene.board.view, now_ms=scene.clock.now_ms(), observe_s=scene.policy.intervals.observe_s
             ),
         )

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,7 +33,7 @@ from ballast.settings.model import Settings
 from ballast.settings.show import differences, flat, need_restart
 from ballast.settings.watch import FileWatch
 from ballast.wiring.cluster import OpenCluster, open_cluster
-from ballast.wiring.credentials import CredentialsWatch
+from ballast.wiring.credentials import CredentialsWatch, start_anew
 from ballast.wiring.external import external_load
 from ballast.wiring.journal import this_process
 from ballast.wiring.loads import HistoryPolicy, loads_from_history
@@ -79,6 +80,7 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
                 holder=describe_self(settings),
                 settings_changed=settings_reader(config, environment, settings),
                 credentials_changed=credentials.look if credentials else None,
+                start_anew=lambda: start_anew(sys.argv[1:]),
             )
         )
         retries.told = scene.retried

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from ballast.daemon import service
-from ballast.daemon.health import PLANNING, STUCK_AFTER_S, STUCK_IN_PLAN_AFTER_S, alive, ready
+from ballast.daemon.health import PLANNING, STUCK_AFTER_S, STUCK_IN_PLAN_AFTER_S, alive, healthy, ready
 from ballast.daemon.loop import MAX_BACKOFF_S, Beat, Loop, Tick
 from ballast.daemon.view import Role, TickReport, View
 from ballast.errors import Unavailable
@@ -161,8 +161,9 @@ def test_the_ticks_that_may_plan_for_long_are_ticks_of_the_service() -> None:
     assert all(f'Tick(name="{name}"' in source for name in PLANNING)
 
 
-def test_ready_wants_a_reading() -> None:
-    """Before the first reading, with its reason; a process that stops is not ready either."""
+def test_healthy_wants_a_reading() -> None:
+    """Before the first reading, with its reason; a process that stops is neither healthy nor ready."""
     view = View(figures_error="No broker answers.")
-    assert ready(view, now_ms=0, observe_s=15).sentence == "No broker answers."
-    assert not ready(View(role=Role.STOPPING), now_ms=0, observe_s=15).ok
+    assert healthy(view, now_ms=0, observe_s=15).sentence == "No broker answers."
+    assert not healthy(View(role=Role.STOPPING), now_ms=0, observe_s=15).ok
+    assert not ready(View(role=Role.STOPPING)).ok

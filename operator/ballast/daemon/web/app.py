@@ -59,14 +59,24 @@ class WebParts:
     desk: Desk
     alive: Callable[[], Health]
     ready: Callable[[], Health]
+    healthy: Callable[[], Health]
     closing: Callable[[], bool] = lambda: False
     """True while the daemon stops: whoever waits for news is answered at once."""
 
 
 def build(parts: WebParts) -> Starlette:
-    """The application."""
+    """Everything."""
+    return _app([*_probes(parts), *_reading(parts), *_acting(parts), *_page()])
+
+
+def build_probes(parts: WebParts) -> Starlette:
+    """Probes and metrics, for a port of their own."""
+    return _app(_probes(parts))
+
+
+def _app(routes: list[BaseRoute]) -> Starlette:
     return Starlette(
-        routes=[*_probes(parts), *_reading(parts), *_acting(parts), *_page()],
+        routes=routes,
         middleware=[Middleware(GZipMiddleware, minimum_size=2_000)],
         exception_handlers={HTTPException: _refused},
     )
@@ -79,6 +89,9 @@ def _probes(parts: WebParts) -> list[BaseRoute]:
     async def readyz(_: Request) -> Response:
         return _probe(parts.ready())
 
+    async def healthz(_: Request) -> Response:
+        return _probe(parts.healthy())
+
     async def metrics(request: Request) -> Response:
         try:
             encode, content_type = choose_encoder(request.headers.get("accept", ""))
@@ -87,7 +100,12 @@ def _probes(parts: WebParts) -> list[BaseRoute]:
         body = await run_in_threadpool(encode, parts.metrics.registry)
         return Response(body, media_type=content_type)
 
-    return [Route("/livez", livez), Route("/readyz", readyz), Route("/metrics", metrics)]
+    return [
+        Route("/livez", livez),
+        Route("/readyz", readyz),
+        Route("/healthz", healthz),
+        Route("/metrics", metrics),
+    ]
 
 
 def _reading(parts: WebParts) -> list[BaseRoute]:

@@ -1,4 +1,7 @@
-"""The web server's thread: starts, tells its port, stops within a second."""
+"""The web server's thread: starts, tells its ports, stops within a second.
+
+The page's port serves everything; the probes' own port, where one is set, serves probes and metrics beside it.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,54 @@ import uvicorn
 from starlette.applications import Starlette
 
 from ballast.daemon.policy import WebPolicy
+from ballast.daemon.web.connections import BoundedConnection
 from ballast.errors import UsageError
 
 _STOP_S: Final = 2.0
 
 
 class WebServer:
-    """Serves one application on one port until it is stopped."""
+    """Serves the page, and probes beside it, until it is stopped."""
 
-    def __init__(self, app: Starlette, policy: WebPolicy) -> None:
-        self._socket = _listen(policy)
-        config = uvicorn.Config(
+    def __init__(self, page: Starlette, probes: Starlette, policy: WebPolicy) -> None:
+        self._sockets = [_listen(policy.host, policy.port, "web.port")]
+        self._servers = [_server(page)]
+        self.probes_port: int | None = None
+        if policy.probes_port is not None:
+            self._sockets.append(_listen(policy.host, policy.probes_port, "web.probes_port"))
+            self._servers.append(_server(probes))
+            self.probes_port = self._sockets[1].getsockname()[1]
+        # A thread each: what keeps the page busy keeps no probe waiting.
+        self._threads = [
+            threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name=name, daemon=True)
+            for server, listener, name in zip(self._servers, self._sockets, ("web", "probes"), strict=False)
+        ]
+        self.host, self.port = self._sockets[0].getsockname()[:2]
+
+    def start(self) -> None:
+        """Begin to answer; the sockets have been listening since construction."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Answer what has been asked, then close."""
+        for server in self._servers:
+            server.should_exit = True
+        for thread in self._threads:
+            thread.join(_STOP_S)
+        self.close()
+
+    def close(self) -> None:
+        """Let the ports go; for a server that was never started."""
+        for listener in self._sockets:
+            listener.close()
+
+
+def _server(app: Starlette) -> uvicorn.Server:
+    return uvicorn.Server(
+        uvicorn.Config(
             app,
+            http=BoundedConnection,
             log_config=None,
             access_log=False,
             # A scanner's broken requests are its own affair: a line for each would drown the log.
@@ -29,42 +68,21 @@ class WebServer:
             lifespan="off",
             timeout_graceful_shutdown=1,
             server_header=False,
-            # A page that is open on many wall screens must not starve the probes.
-            limit_concurrency=200,
         )
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._serve, name="web", daemon=True)
-        self.host, self.port = self._socket.getsockname()[:2]
-
-    def start(self) -> None:
-        """Begin to answer; the socket has been listening since construction."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Answer what has been asked, then close."""
-        self._server.should_exit = True
-        self._thread.join(_STOP_S)
-        self.close()
-
-    def close(self) -> None:
-        """Let the port go; for a server that was never started."""
-        self._socket.close()
-
-    def _serve(self) -> None:
-        self._server.run(sockets=[self._socket])
+    )
 
 
-def _listen(policy: WebPolicy) -> socket.socket:
-    family = socket.AF_INET6 if ":" in policy.host else socket.AF_INET
+def _listen(host: str, port: int, setting: str) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((policy.host, policy.port))
+        listener.bind((host, port))
     except OSError as error:
         listener.close()
         raise UsageError(
-            f"Cannot listen on {policy.host}:{policy.port}: {error.strerror}.",
-            hint="Change web.host or web.port, or stop what listens there.",
+            f"Cannot listen on {host}:{port}: {error.strerror}.",
+            hint=f"Change web.host or {setting}, or stop what listens there.",
         ) from error
     listener.listen(128)
     return listener
