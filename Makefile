@@ -5,13 +5,14 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 BIN := .venv/bin
 TEST ?= tests
 
-.PHONY: help setup demo test check bench lock changelog format clean
+.PHONY: help setup demo test check bench fresh fresh-user lock changelog format clean
 
 help:
 	@echo "make demo     a five-broker Kafka on this machine, pulled out of level and levelled by Ballast"
 	@echo "make test     every test (as root on Debian it installs system packages; NO_SYSTEM_INSTALL=1 forbids it)"
 	@echo "make check    format, lint, types, layers and unit tests, in under a minute"
 	@echo "make bench    the measurements behind the figures in docs/"
+	@echo "make fresh    both commands in a pristine Debian 12 (fresh-user: as an ordinary user; FRESH=demo, FRESH_TEST=tests/unit)"
 	@echo "make setup    only the environment: .venv/bin/ballast works afterwards"
 	@echo "make lock     resolve the locks afresh (UPGRADE=1 moves the pins)"
 
@@ -38,8 +39,15 @@ bench: setup
 	@set -e; for b in $(sort $(wildcard bench/*.py)); do \
 		grep -q '__main__' $$b || continue; echo "== $$b"; $(BIN)/python $$b; done
 
+fresh: python
+	@$(PYTHON) tools/fresh.py root
+
+fresh-user: python
+	@$(PYTHON) tools/fresh.py person
+
 lock: python
 	@$(PYTHON) bootstrap lock
+	@$(PYTHON) bootstrap setup
 	@$(BIN)/python tools/lock_jars.py
 
 changelog: setup
@@ -50,7 +58,7 @@ format: setup
 	@$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 .PHONY: python
 python:

@@ -10,49 +10,35 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from programs import missing
 from story import say
-
-WANTED = {
-    "docker.io": ("dockerd", "tests that freeze and cut off brokers in containers"),
-    "iptables": ("iptables", "Docker's networks"),
-    "chromium": ("chromium", "tests of the status page in a browser"),
-    "prometheus": ("promtool", "tests of metrics, rules and alerts"),
-    "openjdk-17-jre-headless": ("java", "Kafka and Spark"),
-}
-"""Package, the program it brings, and what needs it."""
 
 POLICY = Path("/usr/sbin/policy-rc.d")
 """Debian asks this program before it starts a service on installation; 101 means no."""
-SERVICES = ("docker.service", "docker.socket", "containerd.service", "prometheus.service")
+SERVICES = (
+    "docker.service",
+    "docker.socket",
+    "containerd.service",
+    "prometheus.service",
+    "prometheus-alertmanager.service",
+)
 
 
 def install_missing() -> None:
     """Install the missing packages, or say why not; a test run without them still runs what it can."""
-    missing = {package: why for package, (program, why) in WANTED.items() if not _has(program)}
-    if not missing:
+    lacking = {outside.package: outside.why for outside in missing()}
+    if not lacking:
         return
-    names = " ".join(missing)
+    names = " ".join(lacking)
     if os.environ.get("NO_SYSTEM_INSTALL") == "1":
         say(f"NO_SYSTEM_INSTALL=1: not installing {names}")
     elif os.geteuid() != 0 or not _is_debian():
         say(f"not root on Debian or Ubuntu: doing without {names}")
     else:
         say("installing these system packages (NO_SYSTEM_INSTALL=1 forbids it):")
-        for package, why in missing.items():
+        for package, why in lacking.items():
             say(f"  {package:26} for {why}")
-        _install(list(missing))
-
-
-def _has(program: str) -> bool:
-    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    if program != "java":
-        return shutil.which(program, path=path) is not None
-    found = shutil.which("java")
-    if found is None:
-        return False
-    shown = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stderr
-    version = re.search(r'version "(\d+)', shown)
-    return version is not None and int(version.group(1)) >= 17
+        _install(list(lacking))
 
 
 def _is_debian() -> bool:

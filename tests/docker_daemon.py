@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
+
+from bootstrap.programs import missing, path_of
 
 
 def docker_answers() -> bool:
     """Whether a Docker daemon answers this user."""
-    program = shutil.which("docker")
-    if program is None:
+    try:
+        asked = subprocess.run([path_of("docker"), "info"], capture_output=True, timeout=30, check=False)
+    except FileNotFoundError:
         return False
-    asked = subprocess.run([program, "info"], capture_output=True, timeout=30, check=False)
     return asked.returncode == 0
 
 
 def may_start_one() -> bool:
     """Whether the suite may start a daemon itself: as root, with the programs there, and not forbidden."""
-    return os.geteuid() == 0 and shutil.which("dockerd") is not None and os.environ.get("NO_DOCKER_START") != "1"
+    return os.geteuid() == 0 and not missing("containers") and os.environ.get("NO_DOCKER_START") != "1"
 
 
 def why_no_docker() -> str | None:
     """Why tests with containers cannot run here; None when they can."""
     if docker_answers() or may_start_one():
         return None
-    if shutil.which("dockerd") is None:
-        return "no Docker answers, and none is installed"
+    if lacking := missing("containers"):
+        return f"no Docker answers, and {', '.join(outside.name for outside in lacking)} not installed"
     return "no Docker answers, and only root may start one (NO_DOCKER_START=1 forbids it)"

@@ -7,13 +7,13 @@ missing parts are a mistake of the machine's.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 import pytest
+from bootstrap.programs import missing
 
 from ballast.errors import BallastError
 
@@ -37,26 +37,19 @@ def _containers() -> str | None:
     return why_no_docker()
 
 
-def chromium() -> str | None:
-    """The path of a Chromium, when there is one."""
-    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-
-def _chromium() -> str | None:
-    return None if chromium() else "Chromium is not installed"
-
-
-def _prometheus() -> str | None:
-    missing = [program for program in ("prometheus", "promtool") if not shutil.which(program)]
-    return f"{' and '.join(missing)} not installed" if missing else None
+def _programs(marker: str) -> str | None:
+    """Why tests of a marker whose needs are programs and libraries cannot run."""
+    if not (lacking := missing(marker)):
+        return None
+    packages = " ".join(dict.fromkeys(outside.package for outside in lacking))
+    return f"{', '.join(outside.name for outside in lacking)} not installed (apt-get install {packages})"
 
 
 NEEDS: Final[dict[str, Callable[[], str | None]]] = {
     "kafka": cache(_kafka),
     "spark": cache(_spark),
     "containers": cache(_containers),
-    "chromium": cache(_chromium),
-    "prometheus": cache(_prometheus),
+    **{marker: cache(partial(_programs, marker)) for marker in ("chromium", "openssl", "prometheus", "systemd")},
 }
 """Marker, and a function that says why it cannot be had (None when it can)."""
 

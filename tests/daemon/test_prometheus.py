@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import urllib.error
 import urllib.parse
@@ -18,6 +17,7 @@ from typing import Any
 
 import pytest
 import yaml
+from bootstrap.programs import path_of
 from tests.daemon.conftest import Running
 from tests.leash import leashed
 from tests.waiting import until
@@ -60,12 +60,7 @@ class Monitoring:
         (folder / "alertmanager.yaml").write_text(
             yaml.safe_dump({"route": {"receiver": "nobody"}, "receivers": [{"name": "nobody"}]})
         )
-        prometheus, manager = (
-            shutil.which("prometheus"),
-            shutil.which("prometheus-alertmanager") or shutil.which("alertmanager"),
-        )
-        assert prometheus, "Prometheus is missing: apt-get install prometheus"
-        assert manager, "Alertmanager is missing: apt-get install prometheus-alertmanager"
+        prometheus, manager = path_of("prometheus"), path_of("prometheus-alertmanager")
         self._log = (folder / "log").open("w")
         self._processes = [
             subprocess.Popen(leashed(*command), stdout=self._log, stderr=self._log)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.server
-import shutil
 import subprocess
 import threading
 import time
@@ -18,6 +17,7 @@ from urllib.parse import urlencode
 import pyarrow as pa
 import pytest
 import yaml
+from bootstrap.programs import path_of
 from deltalake import DeltaTable, write_deltalake
 from tests.daemon.test_prometheus import ask
 from tests.leash import leashed
@@ -122,8 +122,7 @@ class Scraping:
 def scraping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scraping]:
     """Three brokers with the JMX exporter's names, three with the Metrics Reporter's, one real Prometheus."""
     folder = tmp_path_factory.mktemp("prometheus")
-    program = shutil.which("prometheus")
-    assert program, "Prometheus is missing: apt-get install prometheus"
+    program = path_of("prometheus")
     with ExitStack() as stack:
         jmx = {b: stack.enter_context(broker_page(b, JMX + SHARED)) for b in READ_PER_S}
         reporter = {b: stack.enter_context(broker_page(b, REPORTER + SHARED)) for b in READ_PER_S}

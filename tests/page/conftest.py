@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from bootstrap.programs import path_of
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 from tests.daemon.conftest import WallClock, serve
 
@@ -33,10 +33,8 @@ TOKEN = "a token nobody guesses"  # noqa: S105 — of this test
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """One Chromium for all tests."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert found, "Chromium is missing: apt-get install chromium"
     with sync_playwright() as tools:
-        chromium = tools.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        chromium = tools.chromium.launch(executable_path=path_of("chromium"), args=["--no-sandbox"])
         yield chromium
         chromium.close()
 

@@ -26,7 +26,7 @@ from ballast.ports.cluster import Offsets
 from ballast.ports.journal import Holder, Record
 from ballast.sandbox import Sandbox, SandboxSpec
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.openssl]
 
 SHORT_S = 12.0
 """A token's life in the test of renewal: Kafka counts it in whole seconds, and the last fifth of it must do for a slow login."""

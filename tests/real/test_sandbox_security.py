@@ -13,7 +13,7 @@ from ballast.errors import AuthenticationFailed, UsageError
 from ballast.sandbox import Sandbox, SandboxSpec
 from ballast.sandbox.security import ALICE, KINDS
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.openssl]
 
 QUIET = {"log_level": 0, "socket.connection.setup.timeout.ms": 2000}
 

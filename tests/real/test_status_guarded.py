@@ -21,7 +21,7 @@ from ballast.core.cluster import TopicPartition
 from ballast.ports.cluster import Offsets
 from ballast.sandbox import Sandbox
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.openssl]
 Secured = Callable[[str], Sandbox]
 WRONG = "certainly-not-it"
 

@@ -106,7 +106,7 @@ def apt(monkeypatch: pytest.MonkeyPatch) -> Apt:
     """A Debian where nothing is installed and root asks."""
     packages = module("system_packages")
     apt = Apt()
-    monkeypatch.setattr(packages, "_has", lambda _program: False)
+    monkeypatch.setattr(packages, "missing", lambda: list(module("programs").TABLE))
     monkeypatch.setattr(packages, "_is_debian", lambda: True)
     monkeypatch.setattr(packages, "_install", apt)
     monkeypatch.setattr(packages.os, "geteuid", lambda: 0)

@@ -12,6 +12,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ import pytest
 from ballast.errors import Unavailable, UsageError
 from ballast.sandbox import SandboxSpec, jars, layout, persons
 from ballast.sandbox.folders import has_keeper
-from ballast.sandbox.jars import Jar
 from ballast.sandbox.keeper import SOCKET, listening
 from ballast.sandbox.keeper_client import KeeperClient, start_keeper
 from ballast.sandbox.ports import HIGH, LOW, free_ports
@@ -40,16 +40,16 @@ def locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def serve(content: bytes, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Stand in for Ivy: every asked-for jar has this content; returns the names asked for, as they come."""
+    """Stand in for the repository: every asked-for jar has this content; returns the paths asked for, as they come."""
     asked: list[str] = []
 
-    def ivy(wanted: list[Jar], landing: Path, _scratch: Path) -> list[str]:
-        for jar in wanted:
-            asked.append(jar.file_name)
-            (landing / jar.file_name).write_bytes(content)
-        return ["true"]
+    def download(files: Mapping[str, Path], _every_s: float) -> Iterator[list[str]]:
+        for path, into in files.items():
+            asked.append(path)
+            into.write_bytes(content)
+            yield [path]
 
-    monkeypatch.setattr(jars, "_ivy", ivy)
+    monkeypatch.setattr(jars, "download", download)
     return asked
 
 
@@ -58,7 +58,7 @@ def test_a_jar_is_fetched_once(locked: Path, monkeypatch: pytest.MonkeyPatch) ->
     asked = serve(CONTENT, monkeypatch)
     assert jars.ensure_jars("kafka-0.1") == (locked,)
     assert jars.ensure_jars("kafka-0.1") == (locked,)
-    assert asked == ["thing-1.0.jar"]
+    assert asked == ["org/example/thing/1.0/thing-1.0.jar"]
 
 
 def test_a_damaged_jar_is_fetched_again(locked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,21 +76,6 @@ def test_a_foreign_file_is_refused(locked: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(UsageError, match="not the file that the lock names"):
         jars.ensure_jars("kafka-0.1")
     assert not locked.exists()
-
-
-def test_a_failed_fetch_can_be_tried_again(locked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No network is a failure to retry, not a bug."""
-    monkeypatch.setattr(jars, "_ivy", lambda *_: ["false"])
-    with pytest.raises(Unavailable, match="failed"):
-        jars.ensure_jars("kafka-0.1")
-
-
-def test_without_a_fetcher_the_sentence_says_what_to_install(locked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installed Ballast without PySpark on a machine without Maven."""
-    monkeypatch.setattr(jars, "_ivy", lambda *_: None)
-    monkeypatch.setattr(shutil, "which", lambda _: None)
-    with pytest.raises(UsageError, match=r"kafka-ballast\[spark\]"):
-        jars.ensure_jars("kafka-0.1")
 
 
 def test_every_lock_can_be_read() -> None:
