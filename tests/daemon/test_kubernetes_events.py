@@ -22,6 +22,8 @@ from ballast.sim.clock import SimClock
 from ballast.sim.journal import JournalStore
 from ballast.sim.world import SimWorld
 
+pytestmark = pytest.mark.openssl
+
 
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[EventsApi]:

@@ -17,6 +17,8 @@ from tests.waiting import until
 
 from ballast.adapters.http_exchange import Exchange
 
+pytestmark = pytest.mark.openssl
+
 
 class Server:
     """Answers ``/`` and drips for ever on every other path."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -55,7 +56,10 @@ def test_no_module_names_a_program_that_is_not_in_the_table() -> None:
     found: dict[str, str] = {}
     for folder in ("tests", "operator", "bench"):
         for path in (ROOT / folder).rglob("*.py"):
-            for name in () if path == Path(__file__) else named(ast.parse(path.read_text())):
+            text = path.read_text()
+            if path == Path(__file__) or not re.search(r"subprocess|leashed|which|path_of", text):
+                continue
+            for name in named(ast.parse(text)):
                 found.setdefault(name, str(path.relative_to(ROOT)))
     assert {"docker", "dockerd", "openssl", "promtool"} <= set(found), "the search itself has gone blind"
     assert {name: path for name, path in found.items() if name not in known() | {PYTHON}} == {}
