@@ -15,7 +15,7 @@ from tests.page.conftest import a_plan, a_run, a_view, figures, now_ms
 from ballast.core.cluster import UNKNOWN
 from ballast.daemon.health import Health
 from ballast.daemon.metrics import Metrics
-from ballast.daemon.view import Board, Other, Pause, Role, View
+from ballast.daemon.view import Board, Other, Outage, Pause, Role, View
 from ballast.daemon.web import api
 from ballast.daemon.web.actions import Desk
 from ballast.daemon.web.app import WebParts, build
@@ -53,7 +53,13 @@ def a_full_view() -> View:
 
 
 @pytest.mark.parametrize(
-    "view", [a_full_view(), a_view(), View(), a_view(figures=None, figures_error="No answer.", role=Role.STANDBY)]
+    "view",
+    [
+        a_full_view(),
+        a_view(),
+        View(),
+        a_view(figures=None, outage=Outage(code="unreachable", sentence="No answer.", since_ms=0), role=Role.STANDBY),
+    ],
 )
 def test_every_answer_is_as_described(view: View) -> None:
     """From the first moment to the fullest page; an unknown figure is null."""

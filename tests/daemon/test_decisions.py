@@ -357,7 +357,10 @@ def test_another_cluster_at_the_same_address_is_refused(leader: Scene) -> None:
     leader.pinned_cluster_id = "another"
     with pytest.raises(Refused, match="keeps cluster another"):
         observe(leader)
-    assert "keeps cluster another" in leader.board.view.figures_error
+    outage = leader.board.view.outage
+    assert outage is not None
+    assert outage.code == "refused"
+    assert "keeps cluster another" in outage.sentence
 
 
 def test_nothing_is_decided_from_an_old_reading(leader: Scene, clock: SimClock) -> None:

@@ -117,7 +117,7 @@ def test_an_outage_of_the_cluster_leaves_the_process_alive_and_its_page_served(
 
     monkeypatch.setattr(LiveCluster, "snapshot", down)
     daemon = serve()
-    daemon.until(lambda v: bool(v.figures_error))
+    daemon.until(lambda v: v.outage is not None)
     assert [daemon.get(path)[0] for path in ("/livez", "/readyz", "/healthz")] == [200, 200, 503]
     assert "Connection refused." in daemon.get("/healthz")[1]
 

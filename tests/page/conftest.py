@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from ballast.daemon.figures import Figures, measure
 from ballast.daemon.health import Health
 from ballast.daemon.metrics import Metrics
 from ballast.daemon.policy import WebPolicy
-from ballast.daemon.view import Board, LevelView, MoveView, PlanView, Role, RunView, Standing, TickReport, View
+from ballast.daemon.view import Board, LevelView, MoveView, Outage, PlanView, Role, RunView, Standing, TickReport, View
 from ballast.daemon.web.actions import Desk
 from ballast.daemon.web.app import WebParts, build_probes
 from ballast.daemon.web.app import build as build_app
@@ -122,6 +123,12 @@ def figures(*, brokers: int = 6, displaced: bool = False, down: int | None = Non
         taken_at_ms=now_ms() - int(age_s * 1000), kafka_version="4.3",
     )  # fmt: skip
     return measure(state, threshold_percent=10)
+
+
+def an_outage() -> Outage:
+    """No broker answers since noon."""
+    noon = datetime(2026, 11, 21, 12, 0).astimezone()
+    return Outage(code="unreachable", sentence="No broker answers.", since_ms=int(noon.timestamp() * 1000))
 
 
 def standing(

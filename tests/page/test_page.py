@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.page.conftest import TOKEN, a_plan, a_run, a_view, figures, move, now_ms, standing
+from tests.page.conftest import TOKEN, a_plan, a_run, a_view, an_outage, figures, move, now_ms, standing
 
 from ballast.daemon.policy import DaemonPolicy, WebPolicy
 from ballast.daemon.view import Board, LevelView, LockView, Other, Pause, Role, View
@@ -36,7 +36,8 @@ def headline(page: Page) -> str:
         ({"figures": figures(down=3)}, "Broker 3 is down", "bad"),
         ({"level": LevelView(verdict="uneven", sentence="A plan would level it.")}, "The load is not level", "warn"),
         ({"run": a_run()}, "Moving 3 partitions", "none"),
-        ({"figures": None, "figures_error": "No broker answers."}, "The cluster cannot be reached", "bad"),
+        ({"figures": None, "outage": an_outage()}, "Cluster unreachable since 21 Nov 2026, 12:00", "bad"),
+        ({"outage": an_outage()}, "Cluster unreachable since 21 Nov 2026, 12:00", "bad"),
     ],
 )
 def test_the_headline_says_what_matters_most(
@@ -93,10 +94,12 @@ def test_a_broker_is_seen_draining_drained_and_gone(show: Show, open_page: Open)
 
 def test_an_old_reading_is_shown_as_old(show: Show, open_page: Open) -> None:
     """Stale figures stay on the page with the reason why they are old."""
-    url, _, _ = show(a_view(figures=figures(age_s=300), figures_error="No broker answers."))
+    url, board, _ = show(a_view(figures=figures(age_s=300)))
     page = open_page(url)
     expect(page.locator("body")).to_have_attribute("data-state", "stale")
-    expect(page.locator("#banners")).to_contain_text("The newest reading failed: No broker answers.")
+    board.publish(outage=an_outage())
+    expect(page.locator("body")).to_have_attribute("data-state", "unreachable")
+    expect(page.locator("#verdict .detail")).to_contain_text("No broker answers.")
     expect(page.locator("#fresh")).to_contain_text("read 5 min")
 
 
@@ -324,7 +327,7 @@ def test_a_daemon_that_is_gone_is_told(serve: Callable[..., Any], open_page: Ope
     page = open_page(daemon.url + "/")
     headline(page)
     page.evaluate("heardAt = nowMs() - 60000; tickAges()")
-    expect(page.locator("#banners")).to_contain_text("has lost the daemon")
+    expect(page.locator("#banners")).to_contain_text("Connection to Ballast lost")
     deadline = time.monotonic() + 10
     while page.locator("#banners").inner_text() and time.monotonic() < deadline:
         page.wait_for_timeout(200)

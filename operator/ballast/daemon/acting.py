@@ -30,6 +30,9 @@ def propose(scene: Scene, kind: ActionKind, plan: Plan) -> str:
     """Show the plan; start it if its kind may act by itself now; say what came of it."""
     if notice_end(scene):
         return "A run has just ended: the cluster is read again before anything is decided."
+    if run := scene.run_in_flight():
+        withdraw(scene, kind)
+        return f"Nothing is planned from a half-moved cluster: run {run} is in progress."
     verdict = standing(kind, scene.policy, scene.situation())
     before, name = scene.memory.proposals.get(kind), name_of(kind, plan)
     if before is not None and before.id == name:
@@ -68,6 +71,13 @@ def act(scene: Scene) -> str:
     return f"Waiting for approval: {', '.join(waiting)}." if waiting else "Nothing is due."
 
 
+def drop_plans(scene: Scene) -> None:
+    """Forget every plan: the cluster that they were made for cannot be seen, or is being changed."""
+    if scene.memory.proposals:
+        scene.memory.proposals.clear()
+        publish_proposals(scene)
+
+
 def withdraw(scene: Scene, kind: ActionKind) -> None:
     """There is nothing to do of this kind any more."""
     if scene.memory.proposals.pop(kind, None) is not None:
@@ -84,7 +94,8 @@ def start(scene: Scene, proposal: Proposal) -> str:
         raise Refused("This process has no hands: it was started to observe.")
     kind = proposal.kind
     run = scene.hands.start(proposal.plan)
-    scene.memory.proposals.pop(kind, None)
+    # The others were made from what is being changed now.
+    scene.memory.proposals.clear()
     scene.memory.running = kind
     scene.hold_run()
     remember(scene, kind, scene.memory.acts.get(kind, Acts()).started(scene.clock.now_ms()))
@@ -97,18 +108,23 @@ def start(scene: Scene, proposal: Proposal) -> str:
 
 
 def notice_end(scene: Scene) -> bool:
-    """Has the run that this process started just ended?  Then the cool-down begins, and what was seen before is old.
+    """Has the run in flight just ended?  Then the cool-down begins, and what was seen before is old.
 
     Proposals and the reading under them are dropped: they may want what the run has done already.
     """
-    kind = scene.memory.running
-    if kind is None or scene.hands is None or scene.hands.current() is not None:
+    memory = scene.memory
+    if scene.run_in_flight():
+        memory.saw_run = True
+        drop_plans(scene)
         return False
-    scene.memory.running = None
-    scene.memory.proposals.clear()
-    scene.memory.read_at_s = None
-    publish_proposals(scene)
+    kind = memory.running
+    if kind is None and not memory.saw_run:
+        return False
+    memory.running, memory.saw_run, memory.read_at_s = None, False, None
+    drop_plans(scene)
     scene.look_again()
+    if kind is None:
+        return True
     remember(scene, kind, scene.memory.acts.get(kind, Acts()).ended(scene.clock.now_ms()))
     return True
 

@@ -18,6 +18,8 @@ from ballast.daemon.scene import Scene
 def check_leaders(scene: Scene) -> str:
     """Measure leader imbalance and, where permitted, bring leaders home."""
     state = scene.fresh_state()
+    if run := scene.run_in_flight():
+        return f"Leaders are not judged while run {run} is in progress."
     policy, now_s = scene.policy.leaders, scene.clock.monotonic_s()
     leaders = imbalance(state, policy.imbalance_percentage)
     scene.memory.hysteresis = scene.memory.hysteresis.see(leaders, policy.leave, now_s)

@@ -92,7 +92,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     Spec(
         name="ballast_cluster_reachable",
         help="1 when the newest attempt to read the cluster succeeded.",
-        samples=_one(lambda v: float(v.figures is not None and not v.figures_error)),
+        samples=_one(lambda v: float(v.figures is not None and v.outage is None)),
     ),
     Spec(
         name="ballast_reading_timestamp_seconds",

@@ -11,10 +11,11 @@ from ballast.core.planner import Loads
 from ballast.core.planner.loads import DISK
 from ballast.core.wording import human_brokers, human_many
 from ballast.daemon import others
+from ballast.daemon.acting import drop_plans
 from ballast.daemon.figures import Figures, measure
 from ballast.daemon.scene import Scene
-from ballast.daemon.view import Role
-from ballast.errors import BallastError, Refused, Unavailable
+from ballast.daemon.view import Absence, Outage, Role
+from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Refused, Unavailable
 
 
 def observe(scene: Scene) -> str:
@@ -25,7 +26,7 @@ def observe(scene: Scene) -> str:
         state = scene.cluster.snapshot(log_dirs=full, configs=full)
         _check_identity(scene, state)
     except BallastError as failure:
-        scene.board.publish(figures_error=failure.message)
+        _lost(scene, failure)
         raise
     memory = scene.memory
     if full:
@@ -43,11 +44,37 @@ def observe(scene: Scene) -> str:
     )
     ours = frozenset(scene.hands.ours() if scene.hands else ())
     found = others.find(state, ours | memory.journaled, ignore=scene.policy.caution.ignore_others)
-    scene.board.publish(figures=figures, figures_error="", others=found)
+    returned = scene.board.view.outage is not None
+    scene.board.publish(figures=figures, outage=None, others=found, absences=_absences(scene))
     scene.publish_standings()
+    if returned:
+        # What was planned before says nothing about the cluster that came back.
+        scene.look_again()
     if full and scene.on_state is not None and scene.board.view.role is not Role.STANDBY:
         scene.on_state(state)
     return sentence(figures)
+
+
+def _lost(scene: Scene, failure: BallastError) -> None:
+    """The cluster cannot be read: say since when, and offer nothing that was planned from what it was."""
+    denied = isinstance(failure, AuthenticationFailed | AuthorizationFailed)
+    code = "access-denied" if denied else "unreachable" if isinstance(failure, Unavailable) else "refused"
+    before = scene.board.view.outage
+    since_ms = before.since_ms if before else scene.clock.now_ms()
+    scene.board.publish(outage=Outage(code=code, sentence=failure.message, since_ms=since_ms))
+    drop_plans(scene)
+    scene.publish_standings()
+
+
+def _absences(scene: Scene) -> tuple[Absence, ...]:
+    """Brokers that are missed, with the end of their grace; monotonic times told by the wall clock of now."""
+    now_s, now_ms = scene.clock.monotonic_s(), scene.clock.now_ms()
+    grace_s = scene.policy.caution.dead_broker_grace_s
+    found = []
+    for broker, gone_s in sorted(scene.memory.presence.gone_since_s.items()):
+        since_ms = now_ms - round((now_s - gone_s) * 1000)
+        found.append(Absence(broker=broker, since_ms=since_ms, repair_at_ms=since_ms + round(grace_s * 1000)))
+    return tuple(found)
 
 
 def current_loads(known: tuple[ClusterState, Loads] | None, state: ClusterState) -> Loads | None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ballast.core.wording import human_many
 from ballast.daemon.policy import ActionKind, DaemonPolicy, Mode
-from ballast.daemon.view import Other, Pause, Role, Standing
+from ballast.daemon.view import Other, Outage, Pause, Role, Standing
 from ballast.daemon.windows import is_open, next_opening
 
 CODES: Final = (
@@ -78,6 +78,8 @@ class Situation:
     role: Role
     reading_age_s: float | None
     """Age of the newest reading; None when there is none."""
+    outage: Outage | None = None
+    """Why the newest attempt to read the cluster failed."""
     pause: Pause | None = None
     run: str | None = None
     """The run in flight."""
@@ -107,6 +109,8 @@ def _objections(kind: ActionKind, mode: Mode, policy: DaemonPolicy, at: Situatio
         yield "stopping", "The daemon is stopping."
     if mode is Mode.OBSERVE:
         yield "observe-only", f"The mode for {kind.value} is observe: nothing is ever written."
+    if at.outage is not None:
+        yield "no-reading", f"The cluster cannot be read since {_clock(at.outage.since_ms)}: {at.outage.sentence}"
     if at.reading_age_s is None:
         yield "no-reading", "There is no reading of the cluster yet."
     elif at.reading_age_s > policy.caution.max_snapshot_age_s:

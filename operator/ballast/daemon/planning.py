@@ -23,6 +23,8 @@ _NAMED = 4
 def check_level(scene: Scene) -> str:
     """Is the load within its bands?  If not: reorders, which are free, and only when they do not suffice, moves."""
     state = scene.fresh_state()
+    if run := scene.run_in_flight():
+        return f"Nothing is planned from a half-moved cluster: run {run} is in progress."
     down = sorted(state.missing)
     if down:
         withdraw(scene, ActionKind.REORDERS)

@@ -83,6 +83,8 @@ def _resume(scene: Scene, request: Request) -> str:
 
 def _approve(scene: Scene, request: Request) -> str:
     wanted = str(request.body.get("plan", ""))
+    if run := scene.run_in_flight():
+        raise Refused(f"Run {run} is in progress.", hint="Plans are made anew when it has ended.")
     for kind, proposal in scene.memory.proposals.items():
         if proposal.id == wanted:
             approved = replace(proposal, approved_by=request.by)

@@ -62,6 +62,8 @@ class Memory:
     proposals: dict[ActionKind, Proposal] = field(default_factory=dict)
     running: ActionKind | None = None
     """The kind of action that the current run is."""
+    saw_run: bool = False
+    """A run was in flight when this was last looked at, whoever started it."""
     journaled: frozenset[TopicPartition] = frozenset()
     """Partitions that open runs of the journal move, whichever replica carries them out."""
     reserved: Reserved | None = None
@@ -106,7 +108,8 @@ class Scene:
     def fresh_state(self) -> ClusterState:
         """The newest reading; raises ``Unavailable`` when it is too old to decide from."""
         state, age = self.memory.state, self.reading_age_s()
-        if state is None or age is None or age > self.policy.caution.max_snapshot_age_s:
+        too_old = age is None or age > self.policy.caution.max_snapshot_age_s
+        if state is None or too_old or self.board.view.outage is not None:
             raise Unavailable(
                 "There is no fresh reading of the cluster.",
                 hint="See the observe tick for what keeps it from being read.",
@@ -122,6 +125,11 @@ class Scene:
         """Age of the newest reading in seconds."""
         read = self.memory.read_at_s
         return None if read is None else self.clock.monotonic_s() - read
+
+    def run_in_flight(self) -> str:
+        """The run that this process or, as far as the journal tells, another one carries out; empty for none."""
+        run = (self.hands.current() if self.hands else None) or self.board.view.run_elsewhere
+        return run.id if run else ""
 
     def quiet_reason(self) -> str:
         """Why the cluster is to be left in peace now; empty when it is not."""
@@ -142,6 +150,7 @@ class Scene:
             now_ms=self.clock.now_ms(),
             role=view.role,
             reading_age_s=self.reading_age_s(),
+            outage=view.outage,
             pause=view.pause,
             run=run.id if run else None,
             give_way=self.give_way,

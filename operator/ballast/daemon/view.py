@@ -136,6 +136,28 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Outage:
+    """The cluster cannot be read now; every figure is as old as the newest reading before."""
+
+    code: str
+    """``unreachable``, ``access-denied`` or ``refused``."""
+    sentence: str
+    since_ms: int
+    """When reading it first failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absence:
+    """A broker that is down and holds replicas."""
+
+    broker: int
+    since_ms: int
+    """When it was first missed."""
+    repair_at_ms: int
+    """When its replicas are to be rebuilt on other brokers, unless it returns before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LevelView:
     """What the newest level check concluded."""
 
@@ -168,8 +190,9 @@ class View:
     role: Role = Role.STARTING
     mode: str = "observe"
     figures: Figures | None = None
-    figures_error: str = ""
-    """Why the newest reading failed; empty when it did not."""
+    outage: Outage | None = None
+    """Why the cluster cannot be read now, and since when; None when the newest reading succeeded."""
+    absences: tuple[Absence, ...] = ()
     ticks: Mapping[str, TickReport] = field(default_factory=dict)
     standings: tuple[Standing, ...] = ()
     others: tuple[Other, ...] = ()

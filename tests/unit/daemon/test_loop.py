@@ -11,7 +11,7 @@ import pytest
 from ballast.daemon import service
 from ballast.daemon.health import PLANNING, STUCK_AFTER_S, STUCK_IN_PLAN_AFTER_S, alive, healthy, ready
 from ballast.daemon.loop import MAX_BACKOFF_S, Beat, Loop, Tick
-from ballast.daemon.view import Role, TickReport, View
+from ballast.daemon.view import Outage, Role, TickReport, View
 from ballast.errors import Unavailable
 from ballast.sim.clock import SimClock
 
@@ -163,7 +163,7 @@ def test_the_ticks_that_may_plan_for_long_are_ticks_of_the_service() -> None:
 
 def test_healthy_wants_a_reading() -> None:
     """Before the first reading, with its reason; a process that stops is neither healthy nor ready."""
-    view = View(figures_error="No broker answers.")
+    view = View(outage=Outage(code="unreachable", sentence="No broker answers.", since_ms=0))
     assert healthy(view, now_ms=0, observe_s=15).sentence == "No broker answers."
     assert not healthy(View(role=Role.STOPPING), now_ms=0, observe_s=15).ok
     assert not ready(View(role=Role.STOPPING)).ok

@@ -13,7 +13,19 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ballast.core.planner.ranges import Share
 from ballast.daemon.figures import BrokerFigures
-from ballast.daemon.view import LevelView, LockView, MoveView, Other, Pause, PlanView, RunView, Standing, TickReport
+from ballast.daemon.view import (
+    Absence,
+    LevelView,
+    LockView,
+    MoveView,
+    Other,
+    Outage,
+    Pause,
+    PlanView,
+    RunView,
+    Standing,
+    TickReport,
+)
 
 Schema = dict[str, Any]
 
@@ -23,11 +35,13 @@ NUMBER: Schema = {"type": "number"}
 FLAG: Schema = {"type": "boolean"}
 _PLAIN: Mapping[Any, Schema] = {str: TEXT, int: COUNT, float: NUMBER, bool: FLAG, NoneType: {"type": "null"}, Any: {}}
 NAMES: Mapping[type, str] = {
+    Absence: "Absence",
     BrokerFigures: "Broker",
     LevelView: "Verdict",
     LockView: "Lock",
     MoveView: "Move",
     Other: "Other",
+    Outage: "Outage",
     Pause: "Pause",
     PlanView: "Plan",
     RunView: "Run",
@@ -142,7 +156,8 @@ _STATUS = closed(
         "mode": {"enum": ["observe", "approve", "auto"]},
         "actions_enabled": {**FLAG, "description": "False: the page is read-only."},
         "cluster": or_null(ref("Cluster")),
-        "cluster_error": or_null(TEXT),
+        "outage": or_null(ref("Outage")),
+        "absences": {**array(ref("Absence")), "description": "Brokers that are down and hold replicas."},
         "standings": array(ref("Standing")),
         "others": array(ref("Other")),
         "pause": or_null(ref("Pause")),

@@ -59,12 +59,13 @@ const shown = (unit, value) => (unit === "bytes" ? bytes(value) : count(Math.rou
 /** An age that counts on by itself. */
 const ago = (ms) => h("small", { "data-since": ms }, `${span((nowMs() - ms) / 1000)} ago`);
 
+/** `disconnected` is about this page and the daemon, `unreachable` about the daemon and the cluster. */
 function state() {
   if (!status) return "loading";
-  if (nowMs() - heardAt > 45000) return "broken";
-  if (!status.cluster) return status.cluster_error ? "broken" : "loading";
-  const age = nowMs() - status.cluster.taken_at_ms;
-  return status.cluster_error || age > 120000 ? "stale" : "fresh";
+  if (nowMs() - heardAt > 45000) return "disconnected";
+  if (status.outage) return "unreachable";
+  if (!status.cluster) return "loading";
+  return nowMs() - status.cluster.taken_at_ms > 120000 ? "stale" : "fresh";
 }
 
 /** Down, and it holds replicas. A broker that was emptied and stopped is remembered by KRaft and missed by nobody. */
@@ -73,9 +74,11 @@ const missing = (b) => !b.alive && b.replicas > 0;
 /** The most important thing in one line, and how worried to be. */
 function verdict(s) {
   const c = s.cluster;
-  if (!c) return s.cluster_error
-    ? ["bad", "The cluster cannot be reached", s.cluster_error]
-    : ["none", "Reading the cluster…", "The first reading takes a few seconds."];
+  if (s.outage) {
+    const what = { unreachable: "Cluster unreachable", "access-denied": "Cluster refuses access" }[s.outage.code] || "Cluster cannot be read";
+    return ["bad", `${what} since ${when(s.outage.since_ms)}`, `${s.outage.sentence} ${c ? "All figures below are from before." : "It has not been read yet."}`];
+  }
+  if (!c) return ["none", "Reading the cluster…", "The first reading takes a few seconds."];
   const down = c.brokers.filter(missing);
   const over = c.brokers.filter((b) => b.over);
   if (c.offline) return ["bad", `${plural(c.offline, "partition")} offline`, "They have no living leader: producers and consumers wait."];
@@ -108,8 +111,7 @@ function drawTop(s) {
 
 function drawBanners(s) {
   const list = [];
-  if (state() === "broken" && status) list.push(["bad", "This page has lost the daemon. What it shows is old; it keeps trying."]);
-  if (s.cluster_error) list.push([s.cluster ? "warn" : "bad", `The newest reading failed: ${s.cluster_error}`]);
+  if (state() === "disconnected") list.push(["bad", "Connection to Ballast lost. What is shown is old; this page keeps trying."]);
   if (s.pause) list.push(["warn", `Paused by ${s.pause.by} since ${when(s.pause.since_ms)}${s.pause.reason ? `: ${s.pause.reason}` : ""}. Nothing new starts.`]);
   if (s.settings_problem) list.push(["bad", `The newest settings are not in force: ${s.settings_problem}`]);
   for (const other of s.others) if (other.blocking) list.push(["warn", `Standing back: ${other.sentence}`]);

@@ -1,0 +1,143 @@
+"""What the daemon shows while the cluster cannot be read, a broker is missed, or a run changes it: nothing that is not so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.daemon.conftest import Running, bounce, give_hands, holder, make_world
+
+from ballast.daemon.acting import act
+from ballast.daemon.leaders import check_leaders
+from ballast.daemon.lock import keep_lock
+from ballast.daemon.observe import observe
+from ballast.daemon.planning import check_level, check_repair
+from ballast.daemon.policy import DaemonPolicy, Intervals, Mode
+from ballast.daemon.requests import answer
+from ballast.daemon.scene import Scene
+from ballast.daemon.view import Role
+from ballast.errors import Unavailable
+from ballast.ports.journal import Request
+from ballast.sim.clock import SimClock
+from ballast.sim.journal import JournalStore
+from ballast.sim.world import SimWorld
+
+APPROVE = DaemonPolicy(mode=Mode.APPROVE)
+
+
+@pytest.fixture
+def leader(scene: Scene, world: SimWorld) -> Scene:
+    """A daemon in approve mode that holds the lock, with a plan that waits for a person."""
+    scene.policy = APPROVE
+    give_hands(scene, JournalStore())
+    scene.set_role(Role.STARTING)
+    keep_lock(scene, holder())
+    bounce(world, 1)
+    observe(scene)
+    check_leaders(scene)
+    assert [p.waiting for p in scene.board.view.plans] == [True]
+    return scene
+
+
+def test_while_no_broker_answers_there_is_nothing_to_approve(leader: Scene, world: SimWorld, clock: SimClock) -> None:
+    """The view says since when, keeps the old figures with their age, and offers and allows nothing, from the first failure on."""
+    looks: list[int] = []
+    leader.look_again = lambda: looks.append(1)
+    figures = leader.board.view.figures
+    for broker in (1, 2, 3):
+        world.kill(broker)
+    with pytest.raises(Unavailable):
+        observe(leader)
+    view = leader.board.view
+    assert view.outage is not None
+    assert view.outage.code == "unreachable"
+    since_ms = view.outage.since_ms
+    assert view.plans == ()
+    assert view.figures is figures
+    assert {s.code for s in view.standings} == {"no-reading"}
+    for check in (check_leaders, check_level, check_repair):
+        with pytest.raises(Unavailable):
+            check(leader)
+    clock.sleep(180)
+    with pytest.raises(Unavailable):
+        observe(leader)
+    outage = leader.board.view.outage
+    assert outage is not None
+    assert outage.since_ms == since_ms
+    for broker in (1, 2, 3):
+        world.start(broker)
+    clock.sleep(30)
+    assert looks == []
+    observe(leader)
+    assert leader.board.view.outage is None
+    assert looks == [1]
+
+
+def test_a_daemon_that_starts_while_the_cluster_is_down_says_so(serve: Callable[..., Running]) -> None:
+    """It is alive, knows no figures, and tells that the cluster is unreachable; it finds the cluster by itself."""
+    world = make_world(SimClock())
+    for broker in (1, 2, 3):
+        world.kill(broker)
+    daemon = serve(DaemonPolicy(intervals=Intervals(observe_s=0.2)), world=world)
+    view = daemon.until(lambda v: v.outage is not None)
+    assert view.figures is None
+    assert daemon.get("/livez")[0] == 200
+    for broker in (1, 2, 3):
+        world.start(broker)
+    assert daemon.until(lambda v: v.figures is not None).outage is None
+
+
+def test_a_broker_that_is_missed_is_shown_with_the_end_of_its_grace(
+    leader: Scene, world: SimWorld, clock: SimClock
+) -> None:
+    """From the first reading that misses it, the same moment each time, until it returns."""
+    leader.policy = replace(APPROVE, caution=replace(APPROVE.caution, dead_broker_grace_s=600))
+    world.kill(3)
+    clock.sleep(20)
+    observe(leader)
+    (absence,) = leader.board.view.absences
+    assert absence.broker == 3
+    assert 0 <= clock.now_ms() - absence.since_ms < 1000
+    assert absence.repair_at_ms == absence.since_ms + 600_000
+    clock.sleep(100)
+    observe(leader)
+    assert [a.broker for a in leader.board.view.absences] == [3]
+    assert abs(leader.board.view.absences[0].since_ms - absence.since_ms) < 1000
+    world.start(3)
+    clock.sleep(30)
+    observe(leader)
+    assert not leader.board.view.absences
+
+
+def test_while_a_run_moves_no_plan_is_made_shown_or_approved(leader: Scene, world: SimWorld, clock: SimClock) -> None:
+    """What would be planned from the half-moved cluster is not; after the end everything is read and planned anew."""
+    bodies: list[Callable[[], None]] = []
+    parts: Any = leader.hands
+    parts._parts.spawn = bodies.append
+    (plan,) = leader.board.view.plans
+    said = answer(leader, Request(id="r", kind="approve", by="Ada", at_ms=clock.now_ms(), body={"plan": plan.id}))
+    assert "started" in said
+    assert leader.run_in_flight()
+    for check in (check_leaders, check_level, check_repair):
+        check(leader)
+        act(leader)
+        assert leader.board.view.plans == ()
+    refused = answer(leader, Request(id="r2", kind="approve", by="Ada", at_ms=clock.now_ms(), body={"plan": plan.id}))
+    assert refused.startswith("Refused:")
+    looks: list[int] = []
+    leader.look_again = lambda: looks.append(1)
+    bodies.pop()()
+    act(leader)
+    assert looks == [1]
+
+
+def test_an_empty_cluster_needs_nothing(scene: Scene, world: SimWorld) -> None:
+    """Without a topic every check ends well, and nothing is proposed."""
+    world.topics.clear()
+    observe(scene)
+    for check in (check_leaders, check_level, check_repair):
+        check(scene)
+    assert scene.board.view.plans == ()
+    assert scene.board.view.level.verdict == "level"
