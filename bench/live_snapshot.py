@@ -23,6 +23,7 @@ from unittest import mock
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from ballast.adapters.confluent import Admin, MetadataReader
 from ballast.adapters.kafka_python import _Link
 from ballast.core.cluster import ClusterState
 from ballast.ports.cluster import Cluster
@@ -72,18 +73,34 @@ def wait_until_on_disk(cluster: Cluster, partitions: int) -> None:
 
 @contextmanager
 def outstanding() -> Iterator[list[tuple[float, float]]]:
-    """When each request left and when its answer had been read."""
+    """When each request of either client left and when its answer had been read."""
     spans: list[tuple[float, float]] = []
-    real = _Link.send
+    send = _Link.send
 
-    async def timed(self: Any, *args: Any) -> Any:
+    async def timed_send(self: Any, *args: Any) -> Any:
         begin = time.perf_counter()
         try:
-            return await real(self, *args)
+            return await send(self, *args)
         finally:
             spans.append((begin, time.perf_counter()))
 
-    with mock.patch.object(_Link, "send", timed):
+    def timed(owner: type, name: str) -> Any:
+        method = getattr(owner, name)
+
+        def call(*args: Any) -> Any:
+            begin = time.perf_counter()
+            try:
+                return method(*args)
+            finally:
+                spans.append((begin, time.perf_counter()))
+
+        return mock.patch.object(owner, name, call)
+
+    with (
+        mock.patch.object(_Link, "send", timed_send),
+        timed(MetadataReader, "_ask"),
+        timed(Admin, "_wait"),
+    ):
         yield spans
 
 

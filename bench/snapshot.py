@@ -1,7 +1,8 @@
 """How long it takes to turn a large cluster's responses into a ``ClusterState``, and how much memory.
 
-The responses are made by the protocol library's own encoder and decoded like those of real brokers: one metadata response,
-and one log-dir response per broker.  Only the network and the brokers' own work are missing.
+The responses are made by the protocol library's own encoder and decoded like those of real brokers: one metadata response
+for ``list_topics`` (which a process beside this one serves) and the same for topic ids, and one log-dir response per broker.
+Only the brokers' own work is missing.
 
     python bench/snapshot.py [--brokers 1000] [--partitions 200000] [--replicas 3] [--output json]
 """
@@ -11,15 +12,25 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from uuid import UUID
 
 import numpy as np
 from kafka.protocol.admin import DescribeLogDirsResponse
 from kafka.protocol.metadata import MetadataResponse
 
-from ballast.adapters.responses import read_log_columns, read_metadata
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.recorded_broker import recorded_broker
+
+from ballast.adapters.confluent import MetadataReader
+from ballast.adapters.diagnosis import parse_servers
+from ballast.adapters.responses import read_log_columns, read_metadata, read_topic_facts
+from ballast.adapters.retry import RetryPolicy
+from ballast.adapters.security import Security
 from ballast.core.assemble import Facts, LogColumns, assemble
 from ballast.core.cluster import ClusterState
 from ballast.core.status import cluster_status
@@ -38,7 +49,7 @@ def placement(brokers: int, partitions: int, replicas: int, seed: int) -> np.nda
     return np.column_stack((first, (first[:, None] + steps) % brokers)) + 1
 
 
-def metadata_bytes(lists: np.ndarray, brokers: int) -> bytes:
+def metadata_bytes(lists: np.ndarray, brokers: int, port: int = 9092) -> bytes:
     """A metadata response for these replica lists."""
     topic_type = MetadataResponse.MetadataResponseTopic
     partition_type = topic_type.MetadataResponsePartition
@@ -59,7 +70,9 @@ def metadata_bytes(lists: np.ndarray, brokers: int) -> bytes:
         name, topic_id = f"topic-{at // PARTITIONS_PER_TOPIC:06}", UUID(int=at + 1)
         topics.append(topic_type(error_code=0, name=name, topic_id=topic_id, is_internal=False, partitions=partitions))
     nodes = [
-        MetadataResponse.MetadataResponseBroker(node_id=b, host=f"broker-{b}", port=9092, rack=f"rack-{b % 3}")
+        MetadataResponse.MetadataResponseBroker(
+            node_id=b, host="127.0.0.1", port=port if b == 1 else b, rack=f"rack-{b % 3}"
+        )
         for b in range(1, brokers + 1)
     ]
     response = MetadataResponse(
@@ -101,11 +114,15 @@ def log_dir_bytes(lists: np.ndarray, brokers: int, seed: int) -> Iterator[tuple[
         yield broker, bytes(response.encode(version=LOG_DIRS_VERSION))
 
 
-def read(metadata: bytes, log_dirs: dict[int, bytes], laps: dict[str, float]) -> ClusterState:
+def read(reader: MetadataReader, metadata: bytes, log_dirs: dict[int, bytes], laps: dict[str, float]) -> ClusterState:
     """What a snapshot does with the answers, timed part by part; CPU seconds, as the machine may be shared."""
     wall, begin = time.perf_counter(), time.process_time()
-    told = read_metadata(MetadataResponse.decode(metadata, version=METADATA_VERSION))
-    laps["metadata_cpu_s"] = (lap := time.process_time()) - begin
+    answer = reader.read()
+    laps["list_topics_cpu_s"] = (lap := time.process_time()) - begin
+    facts = read_topic_facts(MetadataResponse.decode(metadata, version=METADATA_VERSION))
+    laps["topic_ids_cpu_s"] = (now := time.process_time()) - lap
+    told = read_metadata(answer, {b: f"rack-{b % 3}" for b in answer.brokers}, facts)
+    laps["columns_cpu_s"] = (lap := time.process_time()) - now
     logs: dict[int, LogColumns] = {
         b: read_log_columns(DescribeLogDirsResponse.decode(raw, version=LOG_DIRS_VERSION))
         for b, raw in log_dirs.items()
@@ -136,7 +153,10 @@ def main() -> None:
     metadata = metadata_bytes(lists, options.brokers)
     log_dirs = dict(log_dir_bytes(lists, options.brokers, options.seed))
     laps: dict[str, float] = {}
-    state = read(metadata, log_dirs, laps)
+    with recorded_broker(lambda port: metadata_bytes(lists, options.brokers, port), METADATA_VERSION) as where:
+        retry = RetryPolicy(total_s=0)
+        reader = MetadataReader(parse_servers(where), Security(), wait_s=60.0, retry=retry)
+        state = read(reader, metadata, log_dirs, laps)
     begin = time.process_time()
     status = cluster_status(state)
     laps["status_cpu_s"] = time.process_time() - begin
@@ -155,7 +175,7 @@ def main() -> None:
         print(json.dumps(figures))
     else:
         for name, figure in figures.items():
-            print(f"{name:14} {figure:,.2f}" if isinstance(figure, float) else f"{name:14} {figure:,}")
+            print(f"{name:18} {figure:,.2f}" if isinstance(figure, float) else f"{name:14} {figure:,}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 import pytest
@@ -12,10 +12,16 @@ from tests.contract.sim_form import simulated
 OPENERS = {"sim": simulated, **FORMS}
 
 
-@pytest.fixture(
-    scope="package",
-    params=[pytest.param(name, marks=pytest.mark.kafka) if name in NEEDS_KAFKA else name for name in OPENERS],
-)
+def forms(without: Collection[str] = ()) -> list[object]:
+    """The forms as parameters of ``opened_form``."""
+    return [
+        pytest.param(name, marks=pytest.mark.kafka) if name in NEEDS_KAFKA else name
+        for name in OPENERS
+        if name not in without
+    ]
+
+
+@pytest.fixture(scope="package", params=forms())
 def opened_form(request: pytest.FixtureRequest) -> Iterator[ClusterForm]:
     """A cluster for the whole suite."""
     with OPENERS[request.param]() as form:

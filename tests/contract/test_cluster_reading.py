@@ -17,9 +17,34 @@ def test_brokers_have_ids_racks_and_log_dirs(form: ClusterForm) -> None:
     assert [b.id for b in state.brokers] == list(form.brokers)
     assert len({b.rack for b in state.brokers}) == 3
     assert all(b.alive and b.log_dirs_known and len(b.log_dirs) == 2 for b in state.brokers)
-    assert all(b.capacity_bytes > 0 and b.usable_bytes >= 0 for b in state.brokers)
     assert not state.gaps
-    assert "reassign" in state.api
+    assert ("reassign" in state.api) != form.old
+    if form.old:
+        # KIP-827 (Kafka 3.3) tells the space.
+        assert all(b.capacity_bytes == b.usable_bytes == UNKNOWN for b in state.brokers)
+    else:
+        assert all(b.capacity_bytes > 0 and b.usable_bytes >= 0 for b in state.brokers)
+
+
+def test_cluster_and_topics_have_their_ids(form: ClusterForm) -> None:
+    """The cluster's id is always told, a topic's from Kafka 2.8 on; of the same cluster both stay the same."""
+    topic = form.topic({0: (1, 2)})
+    first, second = form.cluster.snapshot(log_dirs=False), form.cluster.snapshot(log_dirs=False)
+    assert first.cluster_id
+    assert first.cluster_id == second.cluster_id
+    ids = {s.topics[s.topic_index[topic]].topic_id for s in (first, second)}
+    assert len(ids) == 1
+    assert (None in ids) == form.old
+
+
+def test_asking_never_creates_a_topic(form: ClusterForm) -> None:
+    """Neither a partition's state, nor its offsets, nor its topic's configs make a topic that is not there."""
+    missing = TopicPartition(f"{form.prefix}-no", 0)
+    assert form.cluster.partitions([missing]) == {}
+    assert form.cluster.offsets([missing])[missing].high_watermark == UNKNOWN
+    assert form.cluster.configs([ConfigResource("topic", missing.topic)]) == {}
+    assert form.cluster.partitions([missing]) == {}
+    assert missing.topic not in form.cluster.snapshot().topic_index
 
 
 def test_partitions_come_in_order_with_their_replicas(form: ClusterForm) -> None:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import BrokerMetadata, ClusterMetadata, PartitionMetadata, TopicMetadata
 from kafka.protocol.admin import DescribeLogDirsResponse
 from kafka.protocol.metadata import MetadataResponse
 
 from ballast.adapters.responses import (
+    TopicFacts,
     own_topic_entries,
     read_broker_logs,
     read_log_columns,
     read_metadata,
     read_partition_states,
+    read_topic_facts,
     set_entries,
 )
 from ballast.core.cluster import NO_LEADER, NO_LEADERSHIP_RECORD, UNKNOWN, ConfigValue, TopicPartition
@@ -24,27 +28,15 @@ RESULT = DescribeLogDirsResponse.DescribeLogDirsResult
 NO_ID = UUID(int=0)
 
 
-def partition(number: int, leader: int, *, error: int = 0, offline: tuple[int, ...] = ()) -> object:
-    """A partition on brokers 1 and 2, of which 1 is in sync."""
-    return PARTITION(
-        error_code=error,
-        partition_index=number,
-        leader_id=leader,
-        leader_epoch=0,
-        replica_nodes=[1, 2],
-        isr_nodes=[1],
-        offline_replicas=list(offline),
-    )
-
-
-def metadata(*topics: object, version: int = 12) -> MetadataResponse:
-    """A response as it comes off the wire in this version of the protocol."""
+def wire_metadata(*topics: tuple[str, int, UUID, tuple[int, ...]], version: int = 12) -> MetadataResponse:
+    """kafka-python's answer as it comes off the wire: topics with an error or a partition, an id and offline replicas."""
+    names = list(dict.fromkeys(t[0] for t in topics))
     sent = MetadataResponse(
         throttle_time_ms=0,
         brokers=[MetadataResponse.MetadataResponseBroker(node_id=1, host="h", port=9092, rack=None)],
         cluster_id="c",
         controller_id=1,
-        topics=list(topics),
+        topics=[_wire_topic(name, [t for t in topics if t[0] == name]) for name in names],
         version=version,
     )
     received = MetadataResponse.decode(sent.encode(version=version), version=version)
@@ -52,56 +44,112 @@ def metadata(*topics: object, version: int = 12) -> MetadataResponse:
     return received
 
 
-def topic(name: str, *partitions: object, error: int = 0, topic_id: UUID = NO_ID, internal: bool = False) -> object:
-    """A topic of the response."""
-    return TOPIC(error_code=error, name=name, topic_id=topic_id, is_internal=internal, partitions=list(partitions))
+def _wire_topic(name: str, rows: list[tuple[str, int, UUID, tuple[int, ...]]]) -> object:
+    missing = rows[0][1] == 3
+    partitions = [
+        PARTITION(
+            error_code=0,
+            partition_index=row[1],
+            leader_id=1,
+            leader_epoch=0,
+            replica_nodes=[1, 2],
+            isr_nodes=[1],
+            offline_replicas=list(row[3]),
+        )
+        for row in rows
+    ]
+    return TOPIC(
+        error_code=3 if missing else 0,
+        name=name,
+        topic_id=rows[0][2],
+        is_internal=False,
+        partitions=[] if missing else partitions,
+    )
 
 
-@pytest.mark.parametrize("version", [5, 8, 12])
-def test_leadership_has_three_kinds_of_nobody(version: int) -> None:
+def partition(number: int, leader: int, *, error: int = 0) -> PartitionMetadata:
+    """A partition on brokers 1 and 2, of which 1 is in sync."""
+    told = PartitionMetadata()
+    told.id, told.leader, told.replicas, told.isrs = number, leader, [1, 2], [1]
+    told.error = KafkaError(error) if error else None
+    return told
+
+
+def topic(name: str, *partitions: PartitionMetadata, error: int = 0) -> TopicMetadata:
+    """A topic of the answer."""
+    told = TopicMetadata()
+    told.topic, told.partitions = name, {p.id: p for p in partitions}
+    told.error = KafkaError(error) if error else None
+    return told
+
+
+def metadata(*topics: TopicMetadata) -> ClusterMetadata:
+    """What ``list_topics`` answers."""
+    told = ClusterMetadata()
+    told.cluster_id, told.controller_id = "c", 1
+    told.topics = {t.topic: t for t in topics}
+    for broker in (1, 2):
+        b = BrokerMetadata()
+        b.id, b.host, b.port = broker, "h", 9092
+        told.brokers[broker] = b
+    return told
+
+
+def test_leadership_has_three_kinds_of_nobody() -> None:
     """No leader now, no record of leadership at all, and a topic being deleted (the controller's -2) are told apart."""
     read = read_metadata(
         metadata(
             topic("live", partition(0, 1), partition(1, -1, error=5), partition(2, -1, error=-1)),
             topic("dying", partition(0, -2, error=5)),
-            version=version,
-        )
+        ),
+        {},
     )
     assert read.columns.leader.tolist() == [1, NO_LEADER, NO_LEADERSHIP_RECORD, NO_LEADER]
     assert [(t.name, t.deleting) for t in read.columns.topics] == [("live", False), ("dying", True)]
 
 
 def test_replicas_in_sync_and_offline_are_marked() -> None:
-    """One mark per replica, in assignment order."""
-    read = read_metadata(metadata(topic("t", partition(0, 1, offline=(2,)))))
-    assert read.columns.replica.tolist() == [1, 2]
-    assert read.columns.in_sync.tolist() == [True, False]
-    assert read.columns.offline.tolist() == [False, True]
+    """One mark per replica, in assignment order; what is offline comes from the second answer."""
+    facts = TopicFacts({}, {TopicPartition("t", 1): (2,)})
+    read = read_metadata(metadata(topic("t", partition(0, 1), partition(1, 1))), {}, facts)
+    assert read.columns.replica.tolist() == [1, 2, 1, 2]
+    assert read.columns.in_sync.tolist() == [True, False, True, False]
+    assert read.columns.offline.tolist() == [False, False, False, True]
 
 
 def test_a_topic_that_cannot_be_described_leaves_a_gap() -> None:
     """Its error is named and no partition is invented."""
-    read = read_metadata(metadata(topic("lost", error=3), topic("t", partition(0, 1))))
+    read = read_metadata(metadata(topic("lost", error=3), topic("t", partition(0, 1))), {})
     assert [(g.subject, g.missing, g.reason) for g in read.gaps] == [
         ("topic lost", "partitions", "UNKNOWN_TOPIC_OR_PARTITION")
     ]
     assert read.columns.number.tolist() == [0]
 
 
-def test_topic_ids_are_written_as_kafka_writes_them() -> None:
-    """Base 64 without padding; the zero id of old brokers is none."""
+def test_racks_come_from_another_answer() -> None:
+    """A broker that it does not name has none here; whoever asks for both says that it is not known."""
+    read = read_metadata(metadata(topic("t", partition(0, 1))), {1: "a"})
+    assert [(b.id, b.rack, b.controller) for b in read.brokers] == [(1, "a", True), (2, None, False)]
+
+
+@pytest.mark.parametrize("version", [8, 12])
+def test_topic_ids_are_written_as_kafka_writes_them(version: int) -> None:
+    """Base 64 without padding; the zero id of old brokers is none; only what is offline is kept of the partitions."""
     known = UUID("4270c2d4-2ce1-46da-9aa4-7118d45596c8")
-    read = read_metadata(
-        metadata(topic("a", partition(0, 1), topic_id=known, internal=True), topic("b", partition(0, 1)))
+    facts = read_topic_facts(
+        wire_metadata(("a", 0, known, (2,)), ("b", 0, UUID(int=0), ()), version=version),
     )
-    assert [(t.topic_id, t.internal) for t in read.columns.topics] == [("QnDC1CzhRtqapHEY1FWWyA", True), (None, False)]
+    assert facts.ids == {"a": None if version < 10 else "QnDC1CzhRtqapHEY1FWWyA", "b": None}
+    assert facts.offline == {TopicPartition("a", 0): (2,)}
+    read = read_metadata(metadata(topic("a", partition(0, 1)), topic("__consumer_offsets")), {}, facts)
+    assert [(t.topic_id, t.internal) for t in read.columns.topics] == [(facts.ids["a"], False), (None, True)]
 
 
 def test_only_the_partitions_asked_for_are_given() -> None:
     """Others of the same topic, and those of a topic in error, are left out."""
     wanted = [TopicPartition("t", 1), TopicPartition("lost", 0)]
     states = read_partition_states(
-        metadata(topic("t", partition(0, 1), partition(1, 1)), topic("lost", error=3)), wanted
+        wire_metadata(("t", 0, NO_ID, ()), ("t", 1, NO_ID, ()), ("lost", 3, NO_ID, ())), wanted
     )
     assert set(states) == {TopicPartition("t", 1)}
 

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
+from ballast.adapters.confluent import Entries
 from ballast.adapters.kafka_python import Wire, code_name, raise_for
 from ballast.adapters.reassignments import WRITE_ONCE
 from ballast.adapters.responses import read_config_entries
 from ballast.adapters.rights import explained
-from ballast.core.cluster import ConfigValue
 from ballast.errors import BallastError
 from ballast.ports.cluster import OK, ConfigChange, ConfigResource, Outcome
 
@@ -62,8 +62,6 @@ RESOURCES_PER_REQUEST: Final = 1_000
 _KINDS: Final = {"topic": 2, "broker": 4}
 _NAMES: Final = {number: kind for kind, number in _KINDS.items()}
 _OPERATIONS: Final = {"set": 0, "delete": 1, "append": 2, "subtract": 3}
-
-Entries = dict[ConfigResource, dict[str, ConfigValue]]
 
 
 def describe(

@@ -1,30 +1,31 @@
-"""confluent-kafka's admin client, for what it does well: offsets, new topics and partitions.
+"""confluent-kafka's admin client, the main one: metadata, racks, configs, elections, offsets, new topics and partitions.
 
-It has no call for reassignments and log dirs, it cannot name the cluster-wide broker default, its elections take no time
-limit, and its metadata leaves out topic ids, internal topics and offline replicas: those go through
-``adapters.kafka_python``.
+What librdkafka has no call for goes through ``adapters.kafka_python``; ARCHITECTURE.md has the table of calls.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import ElectionType, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, ClusterMetadata, NewPartitions, NewTopic, OffsetSpec, ResourceType
+from confluent_kafka.admin import ConfigResource as AdminResource
 
 from ballast.adapters import librdkafka
+from ballast.adapters.diagnosis import knock, parse_servers
 from ballast.adapters.retry import RetryPolicy
 from ballast.adapters.rights import forbidden
 from ballast.adapters.security import Security
-from ballast.core.cluster import UNKNOWN, TopicPartition
+from ballast.core.cluster import UNKNOWN, ConfigValue, TopicPartition
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Refused, Unavailable
-from ballast.ports.cluster import Offsets
+from ballast.ports.cluster import ConfigResource, Offsets
 
 _SPARE_S: Final = 5.0
 """How much longer than the client itself we wait for its future."""
@@ -44,28 +45,138 @@ _NOT_LET_IN: Final = (
 _FORBIDDEN: Final = (KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
 
 
+SAME_BROKER_TRIES: Final = 4
+"""How often metadata is asked for again when another broker answered than the last time."""
+CATCH_UP_S: Final = 1.0
+"""A broker fetches metadata at least twice in this time: after it, it knows what another one told us before."""
+
+CONFIG_SOURCES: Final[Mapping[int, str]] = {
+    1: "DYNAMIC_TOPIC_CONFIG",
+    2: "DYNAMIC_BROKER_CONFIG",
+    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    4: "STATIC_BROKER_CONFIG",
+    5: "DEFAULT_CONFIG",
+    6: "DYNAMIC_BROKER_LOGGER_CONFIG",
+    7: "DYNAMIC_CLIENT_METRICS_CONFIG",
+    8: "DYNAMIC_GROUP_CONFIG",
+}
+"""``ConfigSource`` by its number in the protocol."""
+
+Entries = dict[ConfigResource, dict[str, ConfigValue]]
+
+
 class _ControllerMoved(Unavailable):
     """The broker that was asked is no longer the controller."""
+
+
+class _Missing(Refused):
+    """There is no such topic."""
+
+
+def new_client(servers: str, security: Security, *, timeout_s: float) -> AdminClient:
+    """An admin client, silent; every one that reads or changes a cluster is made here."""
+    with translated("a connection", security):
+        return AdminClient(
+            librdkafka.silent(security.for_confluent())
+            | {
+                "bootstrap.servers": servers,
+                "client.id": "ballast",
+                "socket.timeout.ms": max(1000, round(timeout_s * 1000)),
+                "topic.metadata.refresh.interval.ms": 30_000,
+            }
+        )
 
 
 class Admin:
     """One admin client, made on first use; safe to use from several threads."""
 
     def __init__(
-        self, bootstrap_servers: str, security: Security, *, timeout_s: float = 30.0, retry: RetryPolicy | None = None
+        self,
+        bootstrap_servers: str,
+        security: Security,
+        *,
+        timeout_s: float = 30.0,
+        broker_wait_s: float = 8.0,
+        retry: RetryPolicy | None = None,
     ) -> None:
         self._bootstrap_servers = bootstrap_servers
         self._security = security
         self._timeout_s = timeout_s
+        self.broker_wait_s = min(broker_wait_s, timeout_s)
+        """Longest wait for one broker's answer to one request."""
         # A request that may have been begun is not sent again from here; one that met no controller was not.
         self._retry = replace(retry or RetryPolicy(total_s=timeout_s), only=_ControllerMoved)
         self._lock = threading.Lock()
         self._client: AdminClient | None = None
+        self.metadata = MetadataReader(
+            parse_servers(bootstrap_servers),
+            security,
+            wait_s=self.broker_wait_s,
+            retry=retry or RetryPolicy(total_s=timeout_s),
+        )
+        """Reads ``list_topics``, on a client of its own."""
 
     def close(self) -> None:
-        """Let the client go; librdkafka ends its threads with it."""
+        """Let the clients go; librdkafka ends its threads with them."""
+        self.metadata.forget()
+        self._forget()
+
+    def _forget(self) -> None:
         with self._lock:
             self._client = None
+
+    def racks(self) -> dict[int, str | None]:
+        """The rack of each broker that is alive (DescribeCluster); waits for a controller, a bounded time."""
+        future = self._admin().describe_cluster(request_timeout=self.broker_wait_s)
+        return {int(n.id): n.rack for n in self._wait("the brokers' racks", future).nodes}
+
+    def entries(self, resources: Collection[ConfigResource]) -> tuple[Entries, dict[ConfigResource, BallastError]]:
+        """Every config entry of each resource, defaults included, and why a resource has none; each broker is asked itself.
+
+        A resource that does not exist is in neither.  The cluster-wide default of brokers cannot be asked for: librdkafka
+        takes no empty name.
+        """
+        kinds = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}
+        topics = [r for r in resources if r.kind == "topic"]
+        calls = [topics] if topics else []
+        # At most one broker in a call; the calls are out side by side.
+        calls += [[r] for r in resources if r.kind == "broker"]
+        waiting: dict[ConfigResource, concurrent.futures.Future[Any]] = {}
+        for call in calls:
+            asked = {AdminResource(kinds[r.kind], r.name): r for r in call}
+            futures = self._admin().describe_configs(list(asked), request_timeout=self.broker_wait_s)
+            waiting |= {asked[r]: future for r, future in futures.items()}
+        entries: Entries = {}
+        failures: dict[ConfigResource, BallastError] = {}
+        for resource, future in waiting.items():
+            try:
+                answer = self._wait(f"configs of {resource.kind} {resource.name}", future)
+            except _Missing:
+                continue
+            except BallastError as failure:
+                failures[resource] = failure
+            else:
+                entries[resource] = {e.name: _config_value(e) for e in answer.values()}
+        return entries, failures
+
+    def elect_leaders(
+        self, names: Collection[TopicPartition], *, unclean: bool
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Hold elections; what the controller said about each partition.
+
+        The call fails with any time limit (2.16.1), and an election must not be sent late: a client of its own bounds it
+        by its socket timeout.
+        """
+        kind = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
+        wanted = [KafkaPartition(n.topic, n.partition) for n in names]
+
+        def once() -> dict[Any, Any]:
+            client = new_client(self._bootstrap_servers, self._security, timeout_s=self.broker_wait_s)
+            answer: dict[Any, Any] = self._wait("leader elections", client.elect_leaders(kind, wanted))
+            return answer
+
+        answered = self._retry.call("leader elections", once)
+        return {TopicPartition(p.topic, p.partition): error for p, error in answered.items()}
 
     def offsets(self, names: Collection[TopicPartition]) -> dict[TopicPartition, Offsets]:
         """Earliest offset and high watermark; ``UNKNOWN`` for a partition whose leader did not say."""
@@ -118,52 +229,116 @@ class Admin:
     ) -> None:
         """Ask again, with a client that looks for the controller anew, while it is another; ``kind`` names no topic, for metrics."""
         limits = {"operation_timeout": self._timeout_s, "request_timeout": self._timeout_s}
-        self._retry.call(kind, lambda: self._wait(what, ask(self._admin(), limits)), recover=self.close)
+        self._retry.call(kind, lambda: self._wait(what, ask(self._admin(), limits)), recover=self._forget)
 
     def _admin(self) -> AdminClient:
-        with self._lock, self._translated("a connection"):
+        with self._lock:
             if self._client is None:
-                self._client = AdminClient(
-                    librdkafka.silent(self._security.for_confluent())
-                    | {
-                        "bootstrap.servers": self._bootstrap_servers,
-                        "client.id": "ballast",
-                        "socket.timeout.ms": max(1000, round(self._timeout_s * 1000)),
-                        "topic.metadata.refresh.interval.ms": 30_000,
-                    }
-                )
+                self._client = new_client(self._bootstrap_servers, self._security, timeout_s=self._timeout_s)
             self._client.poll(0)  # Error events that nobody takes would pile up in it.
             return self._client
 
     def _wait(self, what: str, future: concurrent.futures.Future[Any]) -> Any:
-        with self._translated(what):
+        with translated(what, self._security):
             return future.result(self._timeout_s + _SPARE_S)
 
-    @contextmanager
-    def _translated(self, what: str) -> Iterator[None]:
-        """Turn confluent-kafka's exceptions into Ballast's."""
-        try:
-            yield
-        except concurrent.futures.TimeoutError:
-            raise Unavailable(f"Asked for {what}, the cluster did not answer in time.") from None
-        except KafkaException as failure:
-            raise self._translate(what, failure.args[0]) from None
 
-    def _translate(self, what: str, error: KafkaError) -> BallastError:
-        if error.code() in _SILENT:
-            return Unavailable(
-                f"Asked for {what}, the cluster did not answer in time.",
-                hint="See whether brokers are down or overloaded, or give a longer --timeout.",
-            )
-        if error.code() in _NOT_LET_IN:
-            return AuthenticationFailed(
-                f"The cluster did not let us in: {self._security.redact(error.str())}.",
-                hint="Check the client properties (--command-config).",
-            )
-        if error.code() in _FORBIDDEN:
-            sentence, hint = forbidden(what)
-            return AuthorizationFailed(sentence, hint=hint)
-        if error.code() == KafkaError.NOT_CONTROLLER:
-            return _ControllerMoved(f"Asked for {what}, the cluster is electing a controller.")
-        sentence = f"Asked for {what}, the cluster answered {error.name()}: {self._security.redact(error.str())}"
-        return Unavailable(sentence) if error.retriable() else Refused(sentence)
+def _config_value(entry: Any) -> ConfigValue:
+    return ConfigValue(
+        None if entry.is_sensitive else entry.value, CONFIG_SOURCES.get(int(entry.source), "UNKNOWN_CONFIG")
+    )
+
+
+@contextmanager
+def translated(what: str, security: Security) -> Iterator[None]:
+    """Turn confluent-kafka's exceptions into Ballast's."""
+    try:
+        yield
+    except concurrent.futures.TimeoutError:
+        raise Unavailable(f"Asked for {what}, the cluster did not answer in time.") from None
+    except KafkaException as failure:
+        raise _translate(what, failure.args[0], security) from None
+
+
+def _translate(what: str, error: KafkaError, security: Security) -> BallastError:
+    if error.code() in _SILENT:
+        return Unavailable(
+            f"Asked for {what}, the cluster did not answer in time.",
+            hint="See whether brokers are down or overloaded, or give a longer --timeout.",
+        )
+    if error.code() in _NOT_LET_IN:
+        return AuthenticationFailed(
+            f"The cluster did not let us in: {security.redact(error.str())}.",
+            hint="Check the client properties (--command-config).",
+        )
+    if error.code() in _FORBIDDEN:
+        sentence, hint = forbidden(what)
+        return AuthorizationFailed(sentence, hint=hint)
+    if error.code() == KafkaError.NOT_CONTROLLER:
+        return _ControllerMoved(f"Asked for {what}, the cluster is electing a controller.")
+    sentence = f"Asked for {what}, the cluster answered {error.name()}: {security.redact(error.str())}"
+    if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+        return _Missing(sentence)
+    return Unavailable(sentence) if error.retriable() else Refused(sentence)
+
+
+class MetadataReader:
+    """``list_topics`` of all topics, always from the same broker while that one answers.
+
+    Brokers learn of changes one after another, so that another broker's answer may be older than the one before it.
+    librdkafka asks any broker that it is connected to: this client is told of one broker and is used for nothing else, which
+    keeps it there; ``orig_broker_id`` tells when it went elsewhere all the same.  ``list_topics`` is never asked for one topic
+    by name, since that may create it.
+    """
+
+    def __init__(
+        self, servers: Sequence[tuple[str, int]], security: Security, *, wait_s: float, retry: RetryPolicy
+    ) -> None:
+        self._servers = list(servers)
+        self._security = security
+        self._wait_s = wait_s
+        self._retry = retry
+        self._lock = threading.Lock()
+        self._client: AdminClient | None = None
+        self._source = UNKNOWN
+
+    def forget(self) -> None:
+        """Let the client go; the next reading begins at the next server."""
+        with self._lock:
+            if self._client is not None:
+                self._client = None
+                self._servers = [*self._servers[1:], self._servers[0]]
+
+    def read(self) -> ClusterMetadata:
+        """Brokers, controller, topics, partitions, leaders, replicas and ISRs in one answer; needs no controller."""
+        return self._retry.call("metadata", self._read, recover=self.forget)
+
+    def _read(self) -> ClusterMetadata:
+        for attempt in range(SAME_BROKER_TRIES):
+            answer = self._ask()
+            before = self._source
+            if answer.orig_broker_id in {before, UNKNOWN} or before == UNKNOWN:
+                break
+            if before not in answer.brokers or attempt == SAME_BROKER_TRIES - 2:
+                # It has left: by the next answer the other broker knows what it knew.
+                self._source = answer.orig_broker_id
+                time.sleep(CATCH_UP_S)
+        if answer.orig_broker_id != UNKNOWN:
+            self._source = answer.orig_broker_id
+        return answer
+
+    def _ask(self) -> ClusterMetadata:
+        client = self._connected()
+        with translated("metadata", self._security):
+            return client.list_topics(timeout=self._wait_s)
+
+    def _connected(self) -> AdminClient:
+        with self._lock:
+            if self._client is None:
+                host, port = server = knock(self._servers, self._security, timeout_s=min(5.0, self._wait_s))
+                at = self._servers.index(server)
+                self._servers = [*self._servers[at:], *self._servers[:at]]
+                where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+                self._client = new_client(where, self._security, timeout_s=self._wait_s)
+            self._client.poll(0)
+            return self._client

@@ -37,6 +37,7 @@ from ballast.adapters.responses import (
     read_log_columns,
     read_metadata,
     read_partition_states,
+    read_topic_facts,
     set_entries,
 )
 from ballast.core.assemble import Change, Facts, LogColumns, assemble, reconcile
@@ -61,6 +62,9 @@ TORN_PAUSE_S: Final = 0.1
 """Pause before the first repetition; it doubles."""
 AFTERGLOW_S: Final = 20.0
 """How long a move that is no longer listed may still explain a union in the metadata, which can lag behind."""
+
+RACKS_AGAIN_S: Final = 30.0
+"""Pause before racks are asked for again after nobody told them."""
 
 _API_KEYS: Final = {"incremental-configs": 44, "elections": 43, "transactions": 22}
 _QUORUM: Final = 55
@@ -99,7 +103,9 @@ class KafkaCluster:
         self._admin = admin
         self._zookeeper = zookeeper
         self._ended: dict[TopicPartition, tuple[Change, float]] = {}
-        self._pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="ballast-read")
+        self._racks: dict[int, str | None] = {}
+        self._racks_wanted_from_s = 0.0
+        self._pool = ThreadPoolExecutor(max_workers=6, thread_name_prefix="ballast-read")
 
     def close(self) -> None:
         """Let go of every connection and thread."""
@@ -192,7 +198,12 @@ class KafkaCluster:
 
     def configs(self, resources: Collection[ConfigResource]) -> Mapping[ConfigResource, Mapping[str, ConfigValue]]:
         """The entries that are set on some resources; those that do not exist or do not answer are absent."""
-        entries, failures = config_requests.describe(self._wire, resources)
+        default = [r for r in resources if r.kind == "broker" and not r.name]
+        entries, failures = self._admin.entries([r for r in resources if r not in default])
+        if default:
+            told, refused = config_requests.describe(self._wire, default)
+            entries |= told
+            failures |= refused
         for resource, failure in failures.items():
             log.warning("no configs of %s %s: %s", resource.kind, resource.name, failure.message)
         keep = {"topic": own_topic_entries, "broker": set_entries}
@@ -215,7 +226,7 @@ class KafkaCluster:
         self, names: Collection[TopicPartition], *, unclean: bool = False
     ) -> Mapping[TopicPartition, Outcome]:
         """Hold elections; ``ELECTION_NOT_NEEDED`` counts as ok."""
-        return election_requests.elect_leaders(self._wire, names, unclean=unclean)
+        return election_requests.elect_leaders(self._admin, self._wire.versions(), names, unclean=unclean)
 
     def alter_configs(self, changes: Collection[ConfigChange]) -> Mapping[ConfigResource, Outcome]:
         """Apply incremental changes, all of one resource together."""
@@ -276,14 +287,37 @@ class KafkaCluster:
         return metadata, moves, gaps
 
     def _metadata(self) -> Metadata:
-        metadata = read_metadata(self._wire.ask("metadata", lambda: MetadataRequest(topics=None)))
+        # Three questions side by side; only the first one is the picture.
+        facts = self._pool.submit(self._wire.ask, "metadata", lambda: MetadataRequest(topics=None))
+        racks = self._pool.submit(self._known_racks)
+        answer = self._admin.metadata.read()
+        metadata = read_metadata(answer, racks.result(), read_topic_facts(facts.result()))
         if not metadata.brokers:
             # A broker that has just started answers before the controller has told it of the cluster.
             self._wire.reconnect()
+            self._admin.metadata.forget()
             raise Unavailable("The broker that was asked does not know its cluster yet.", hint="Try again in a moment.")
+        gaps = [
+            Gap(f"broker {b.id}", "rack", "there is no controller that tells it")
+            for b in metadata.brokers
+            if b.id not in racks.result()
+        ]
         if all(t.name.startswith(OWN_PREFIX) for t in metadata.columns.topics):
-            metadata = replace(metadata, gaps=(*metadata.gaps, *self._hidden_topics()))
-        return metadata
+            gaps += self._hidden_topics()
+        return replace(metadata, gaps=(*metadata.gaps, *gaps))
+
+    def _known_racks(self) -> Mapping[int, str | None]:
+        """Racks as DescribeCluster tells them, or told them last: it waits for a controller, and metadata needs none."""
+        now = time.monotonic()
+        if now >= self._racks_wanted_from_s:
+            try:
+                self._racks = self._admin.racks()
+            except AuthenticationFailed:
+                raise
+            except BallastError as failure:
+                self._racks_wanted_from_s = now + RACKS_AGAIN_S
+                log.warning("racks are those of an earlier reading: %s", failure.message)
+        return self._racks
 
     def _hidden_topics(self) -> tuple[Gap, ...]:
         """Is the cluster empty, or may we see none of its topics?

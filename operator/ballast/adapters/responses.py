@@ -13,7 +13,9 @@ from typing import Any, Final
 from uuid import UUID
 
 import numpy as np
+from confluent_kafka.admin import ClusterMetadata
 
+from ballast.adapters.confluent import CONFIG_SOURCES
 from ballast.adapters.kafka_python import code_name
 from ballast.core.assemble import Change, LogColumns, PartitionColumns
 from ballast.core.cluster import (
@@ -35,24 +37,15 @@ _LEADER_KNOWN_CODES: Final = frozenset({0, 5, 9, 72})
 _LEADER_DURING_DELETE: Final = -2
 """What ZooKeeper controllers write while a topic is being deleted."""
 
-CONFIG_SOURCES: Final[Mapping[int, str]] = {
-    1: "DYNAMIC_TOPIC_CONFIG",
-    2: "DYNAMIC_BROKER_CONFIG",
-    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
-    4: "STATIC_BROKER_CONFIG",
-    5: "DEFAULT_CONFIG",
-    6: "DYNAMIC_BROKER_LOGGER_CONFIG",
-    7: "DYNAMIC_CLIENT_METRICS_CONFIG",
-    8: "DYNAMIC_GROUP_CONFIG",
-}
-"""``ConfigSource`` by the number it has in DescribeConfigsResponse."""
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""Kafka's own, as its ``Topic.isInternal`` names them; ``list_topics`` does not tell."""
 TOPIC_SOURCE: Final = "DYNAMIC_TOPIC_CONFIG"
 DEFAULT_SOURCE: Final = "DEFAULT_CONFIG"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Metadata:
-    """A metadata response, in columns."""
+    """What ``list_topics`` answered, in columns."""
 
     cluster_id: str
     controller_id: int
@@ -62,8 +55,20 @@ class Metadata:
     gaps: tuple[Gap, ...]
 
 
-def read_metadata(response: Any) -> Metadata:
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """What librdkafka leaves out of metadata, by topic name."""
+
+    ids: Mapping[str, str | None]
+    offline: Mapping[TopicPartition, Sequence[int]]
+    """The replicas that cannot serve, of the partitions that have any."""
+
+
+def read_metadata(
+    answer: ClusterMetadata, racks: Mapping[int, str | None], facts: TopicFacts | None = None
+) -> Metadata:
     """Linear in replicas; topics that the broker could not describe leave a gap."""
+    facts = facts or TopicFacts({}, {})
     topics: list[Topic] = []
     gaps: list[Gap] = []
     topic: list[int] = []
@@ -72,48 +77,75 @@ def read_metadata(response: Any) -> Metadata:
     counts: list[int] = []
     replica: list[int] = []
     in_sync: list[bool] = []
-    offline: list[bool] = []
-    for t in response.topics:
-        deleting = t.error_code == _UNKNOWN_TOPIC
-        if t.error_code:
-            gaps.append(Gap(f"topic {t.name}", "partitions", code_name(t.error_code)))
-        for p in t.partitions:
-            replicas, isr, down = p.replica_nodes, p.isr_nodes, p.offline_replicas
+    for name, t in answer.topics.items():
+        error = 0 if t.error is None else t.error.code()
+        deleting = error == _UNKNOWN_TOPIC
+        if error:
+            gaps.append(Gap(f"topic {name}", "partitions", code_name(error)))
+        for p in t.partitions.values():
+            replicas, isr = p.replicas, p.isrs
             topic.append(len(topics))
-            number.append(p.partition_index)
-            deleting = deleting or p.leader_id == _LEADER_DURING_DELETE
-            leader.append(_leader(p))
+            number.append(p.id)
+            deleting = deleting or p.leader == _LEADER_DURING_DELETE
+            leader.append(_leader(p.leader, 0 if p.error is None else p.error.code()))
             counts.append(len(replicas))
             replica.extend(replicas)
             in_sync.extend([True] * len(replicas) if len(isr) == len(replicas) else [r in isr for r in replicas])
-            offline.extend([r in down for r in replicas] if down else [False] * len(replicas))
-        topics.append(Topic(t.name, topic_id=topic_id(t.topic_id), internal=t.is_internal, deleting=deleting))
-    controller = response.controller_id
+        topics.append(Topic(name, topic_id=facts.ids.get(name), internal=name in INTERNAL_TOPICS, deleting=deleting))
+    controller = answer.controller_id
+    columns = PartitionColumns(
+        topics=topics,
+        topic=np.array(topic, np.int32),
+        number=np.array(number, np.int32),
+        leader=np.array(leader, np.int32),
+        replicas=np.array(counts, np.int32),
+        replica=np.array(replica, np.int32),
+        in_sync=np.array(in_sync, np.bool_),
+        offline=np.zeros(len(replica), np.bool_),
+    )
+    _mark_offline(columns, facts.offline)
     return Metadata(
-        cluster_id=response.cluster_id or "",
+        cluster_id=answer.cluster_id or "",
         controller_id=controller,
         brokers=tuple(
-            Broker(b.node_id, rack=b.rack, host=b.host, port=b.port, controller=b.node_id == controller)
-            for b in response.brokers
+            Broker(b.id, rack=racks.get(b.id), host=b.host, port=b.port, controller=b.id == controller)
+            for b in answer.brokers.values()
         ),
-        columns=PartitionColumns(
-            topics=topics,
-            topic=np.array(topic, np.int32),
-            number=np.array(number, np.int32),
-            leader=np.array(leader, np.int32),
-            replicas=np.array(counts, np.int32),
-            replica=np.array(replica, np.int32),
-            in_sync=np.array(in_sync, np.bool_),
-            offline=np.array(offline, np.bool_),
-        ),
+        columns=columns,
         gaps=tuple(gaps),
     )
 
 
-def _leader(partition: Any) -> int:
-    if partition.error_code not in _LEADER_KNOWN_CODES:
+def _mark_offline(columns: PartitionColumns, offline: Mapping[TopicPartition, Sequence[int]]) -> None:
+    """Few partitions have any, except where a broker is down."""
+    if not offline:
+        return
+    names = [t.name for t in columns.topics]
+    ends = columns.replicas.cumsum()
+    for row, (t, n) in enumerate(zip(columns.topic.tolist(), columns.number.tolist(), strict=True)):
+        down = offline.get(TopicPartition(names[t], n))
+        if down:
+            run = slice(int(ends[row] - columns.replicas[row]), int(ends[row]))
+            columns.offline[run] = np.isin(columns.replica[run], down)
+
+
+def read_topic_facts(response: Any) -> TopicFacts:
+    """Out of kafka-python's metadata answer: what librdkafka's has not."""
+    return TopicFacts(
+        ids={t.name: topic_id(t.topic_id) for t in response.topics},
+        offline={
+            TopicPartition(t.name, p.partition_index): tuple(p.offline_replicas)
+            for t in response.topics
+            for p in t.partitions
+            if p.offline_replicas
+        },
+    )
+
+
+def _leader(leader_id: int, error_code: int) -> int:
+    if error_code not in _LEADER_KNOWN_CODES:
         return NO_LEADERSHIP_RECORD
-    return partition.leader_id if partition.leader_id >= 0 else NO_LEADER
+    return leader_id if leader_id >= 0 else NO_LEADER
 
 
 def topic_id(value: UUID | None) -> str | None:
@@ -127,7 +159,7 @@ def read_partition_states(response: Any, wanted: Iterable[TopicPartition]) -> di
     """The partitions asked for that exist."""
     names = set(wanted)
     return {
-        name: PartitionState(_leader(p), tuple(p.replica_nodes), tuple(p.isr_nodes))
+        name: PartitionState(_leader(p.leader_id, p.error_code), tuple(p.replica_nodes), tuple(p.isr_nodes))
         for t in response.topics
         if not t.error_code
         for p in t.partitions

@@ -138,7 +138,7 @@ class ClusterWriter(Protocol):
     ) -> Mapping[TopicPartition, Outcome]:
         """Start moves, or cancel where the target is None; answers per partition.
 
-        Going back while a move is in flight is a *cancel*, never a new target: KRaft (seen on 4.3) takes the old list as a
+        Going back while a move is in flight is a *cancel*, never a new target: KRaft (seen on 4.3, not on 3.9) takes the old list as a
         target and then never ends the move, with the same broker both adding and removing, until it is cancelled.
         """
         ...
