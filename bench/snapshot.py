@@ -28,7 +28,7 @@ from bench.recorded_broker import recorded_broker
 
 from ballast.adapters.confluent import MetadataReader
 from ballast.adapters.diagnosis import parse_servers
-from ballast.adapters.responses import read_log_columns, read_metadata, read_topic_facts
+from ballast.adapters.responses import read_log_columns, read_metadata, read_metadata_facts
 from ballast.adapters.retry import RetryPolicy
 from ballast.adapters.security import Security
 from ballast.core.assemble import Facts, LogColumns, assemble
@@ -119,7 +119,7 @@ def read(reader: MetadataReader, metadata: bytes, log_dirs: dict[int, bytes], la
     wall, begin = time.perf_counter(), time.process_time()
     answer = reader.read()
     laps["list_topics_cpu_s"] = (lap := time.process_time()) - begin
-    facts = read_topic_facts(MetadataResponse.decode(metadata, version=METADATA_VERSION))
+    facts = read_metadata_facts(MetadataResponse.decode(metadata, version=METADATA_VERSION))
     laps["topic_ids_cpu_s"] = (now := time.process_time()) - lap
     told = read_metadata(answer, {b: f"rack-{b % 3}" for b in answer.brokers}, facts)
     laps["columns_cpu_s"] = (lap := time.process_time()) - now

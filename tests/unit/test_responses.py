@@ -11,13 +11,13 @@ from kafka.protocol.admin import DescribeLogDirsResponse
 from kafka.protocol.metadata import MetadataResponse
 
 from ballast.adapters.responses import (
-    TopicFacts,
+    MetadataFacts,
     own_topic_entries,
     read_broker_logs,
     read_log_columns,
     read_metadata,
+    read_metadata_facts,
     read_partition_states,
-    read_topic_facts,
     set_entries,
 )
 from ballast.core.cluster import NO_LEADER, NO_LEADERSHIP_RECORD, UNKNOWN, ConfigValue, TopicPartition
@@ -26,6 +26,7 @@ TOPIC = MetadataResponse.MetadataResponseTopic
 PARTITION = TOPIC.MetadataResponsePartition
 RESULT = DescribeLogDirsResponse.DescribeLogDirsResult
 NO_ID = UUID(int=0)
+NO_FACTS = MetadataFacts({}, {}, {1: None, 2: None})
 
 
 def wire_metadata(*topics: tuple[str, int, UUID, tuple[int, ...]], version: int = 12) -> MetadataResponse:
@@ -103,6 +104,7 @@ def test_leadership_has_three_kinds_of_nobody() -> None:
             topic("dying", partition(0, -2, error=5)),
         ),
         {},
+        NO_FACTS,
     )
     assert read.columns.leader.tolist() == [1, NO_LEADER, NO_LEADERSHIP_RECORD, NO_LEADER]
     assert [(t.name, t.deleting) for t in read.columns.topics] == [("live", False), ("dying", True)]
@@ -110,7 +112,7 @@ def test_leadership_has_three_kinds_of_nobody() -> None:
 
 def test_replicas_in_sync_and_offline_are_marked() -> None:
     """One mark per replica, in assignment order; what is offline comes from the second answer."""
-    facts = TopicFacts({}, {TopicPartition("t", 1): (2,)})
+    facts = MetadataFacts({}, {TopicPartition("t", 1): (2,)}, NO_FACTS.racks)
     read = read_metadata(metadata(topic("t", partition(0, 1), partition(1, 1))), {}, facts)
     assert read.columns.replica.tolist() == [1, 2, 1, 2]
     assert read.columns.in_sync.tolist() == [True, False, True, False]
@@ -119,7 +121,7 @@ def test_replicas_in_sync_and_offline_are_marked() -> None:
 
 def test_a_topic_that_cannot_be_described_leaves_a_gap() -> None:
     """Its error is named and no partition is invented."""
-    read = read_metadata(metadata(topic("lost", error=3), topic("t", partition(0, 1))), {})
+    read = read_metadata(metadata(topic("lost", error=3), topic("t", partition(0, 1))), {}, NO_FACTS)
     assert [(g.subject, g.missing, g.reason) for g in read.gaps] == [
         ("topic lost", "partitions", "UNKNOWN_TOPIC_OR_PARTITION")
     ]
@@ -127,16 +129,17 @@ def test_a_topic_that_cannot_be_described_leaves_a_gap() -> None:
 
 
 def test_racks_come_from_another_answer() -> None:
-    """A broker that it does not name has none here; whoever asks for both says that it is not known."""
-    read = read_metadata(metadata(topic("t", partition(0, 1))), {1: "a"})
+    """Or, while nobody gives it, from the second answer; a broker that neither names has a gap."""
+    read = read_metadata(metadata(topic("t", partition(0, 1))), {1: "a"}, MetadataFacts({}, {}, {1: "b"}))
     assert [(b.id, b.rack, b.controller) for b in read.brokers] == [(1, "a", True), (2, None, False)]
+    assert [(g.subject, g.missing) for g in read.gaps] == [("broker 2", "rack")]
 
 
 @pytest.mark.parametrize("version", [8, 12])
 def test_topic_ids_are_written_as_kafka_writes_them(version: int) -> None:
     """Base 64 without padding; the zero id of old brokers is none; only what is offline is kept of the partitions."""
     known = UUID("4270c2d4-2ce1-46da-9aa4-7118d45596c8")
-    facts = read_topic_facts(
+    facts = read_metadata_facts(
         wire_metadata(("a", 0, known, (2,)), ("b", 0, UUID(int=0), ()), version=version),
     )
     assert facts.ids == {"a": None if version < 10 else "QnDC1CzhRtqapHEY1FWWyA", "b": None}

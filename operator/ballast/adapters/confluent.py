@@ -62,6 +62,8 @@ CONFIG_SOURCES: Final[Mapping[int, str]] = {
 }
 """``ConfigSource`` by its number in the protocol."""
 
+_KINDS: Final = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}
+
 Entries = dict[ConfigResource, dict[str, ConfigValue]]
 
 
@@ -104,15 +106,16 @@ class Admin:
         self._timeout_s = timeout_s
         self.broker_wait_s = min(broker_wait_s, timeout_s)
         """Longest wait for one broker's answer to one request."""
+        self._patience = retry or RetryPolicy(total_s=timeout_s)
         # A request that may have been begun is not sent again from here; one that met no controller was not.
-        self._retry = replace(retry or RetryPolicy(total_s=timeout_s), only=_ControllerMoved)
+        self._retry = replace(self._patience, only=_ControllerMoved)
         self._lock = threading.Lock()
         self._client: AdminClient | None = None
         self.metadata = MetadataReader(
             parse_servers(bootstrap_servers),
             security,
             wait_s=self.broker_wait_s,
-            retry=retry or RetryPolicy(total_s=timeout_s),
+            retry=self._patience,
         )
         """Reads ``list_topics``, on a client of its own."""
 
@@ -136,28 +139,46 @@ class Admin:
         A resource that does not exist is in neither.  The cluster-wide default of brokers cannot be asked for: librdkafka
         takes no empty name.
         """
-        kinds = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}
         topics = [r for r in resources if r.kind == "topic"]
-        calls = [topics] if topics else []
         # At most one broker in a call; the calls are out side by side.
-        calls += [[r] for r in resources if r.kind == "broker"]
-        waiting: dict[ConfigResource, concurrent.futures.Future[Any]] = {}
-        for call in calls:
-            asked = {AdminResource(kinds[r.kind], r.name): r for r in call}
-            futures = self._admin().describe_configs(list(asked), request_timeout=self.broker_wait_s)
-            waiting |= {asked[r]: future for r, future in futures.items()}
+        waiting = [self._describe([r]) for r in resources if r.kind == "broker"]
         entries: Entries = {}
         failures: dict[ConfigResource, BallastError] = {}
-        for resource, future in waiting.items():
+        if topics:
+            # Any broker can tell; librdkafka picks one by itself, and a new client another one.
+            self._patience.call(
+                "configs", lambda: self._collect(self._describe(topics), entries, failures), recover=self._forget
+            )
+        for futures in waiting:
+            try:
+                self._collect(futures, entries, failures)
+            except Unavailable as silence:
+                failures |= dict.fromkeys(futures, silence)
+        return entries, failures
+
+    def _describe(self, resources: Sequence[ConfigResource]) -> dict[ConfigResource, concurrent.futures.Future[Any]]:
+        asked = {AdminResource(_KINDS[r.kind], r.name): r for r in resources}
+        futures = self._admin().describe_configs(list(asked), request_timeout=self.broker_wait_s)
+        return {asked[r]: future for r, future in futures.items()}
+
+    def _collect(
+        self,
+        futures: Mapping[ConfigResource, concurrent.futures.Future[Any]],
+        entries: Entries,
+        failures: dict[ConfigResource, BallastError],
+    ) -> None:
+        """Take what was answered; raises ``Unavailable`` where nobody answers."""
+        for resource, future in futures.items():
             try:
                 answer = self._wait(f"configs of {resource.kind} {resource.name}", future)
             except _Missing:
                 continue
+            except Unavailable:
+                raise
             except BallastError as failure:
                 failures[resource] = failure
             else:
                 entries[resource] = {e.name: _config_value(e) for e in answer.values()}
-        return entries, failures
 
     def elect_leaders(
         self, names: Collection[TopicPartition], *, unclean: bool

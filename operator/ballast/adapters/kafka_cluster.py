@@ -36,8 +36,8 @@ from ballast.adapters.responses import (
     read_broker_logs,
     read_log_columns,
     read_metadata,
+    read_metadata_facts,
     read_partition_states,
-    read_topic_facts,
     set_entries,
 )
 from ballast.core.assemble import Change, Facts, LogColumns, assemble, reconcile
@@ -291,20 +291,15 @@ class KafkaCluster:
         facts = self._pool.submit(self._wire.ask, "metadata", lambda: MetadataRequest(topics=None))
         racks = self._pool.submit(self._known_racks)
         answer = self._admin.metadata.read()
-        metadata = read_metadata(answer, racks.result(), read_topic_facts(facts.result()))
+        metadata = read_metadata(answer, racks.result(), read_metadata_facts(facts.result()))
         if not metadata.brokers:
             # A broker that has just started answers before the controller has told it of the cluster.
             self._wire.reconnect()
             self._admin.metadata.forget()
             raise Unavailable("The broker that was asked does not know its cluster yet.", hint="Try again in a moment.")
-        gaps = [
-            Gap(f"broker {b.id}", "rack", "there is no controller that tells it")
-            for b in metadata.brokers
-            if b.id not in racks.result()
-        ]
         if all(t.name.startswith(OWN_PREFIX) for t in metadata.columns.topics):
-            gaps += self._hidden_topics()
-        return replace(metadata, gaps=(*metadata.gaps, *gaps))
+            metadata = replace(metadata, gaps=(*metadata.gaps, *self._hidden_topics()))
+        return metadata
 
     def _known_racks(self) -> Mapping[int, str | None]:
         """Racks as DescribeCluster tells them, or told them last: it waits for a controller, and metadata needs none."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
@@ -56,19 +56,19 @@ class Metadata:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicFacts:
-    """What librdkafka leaves out of metadata, by topic name."""
+class MetadataFacts:
+    """What librdkafka leaves out of metadata."""
 
     ids: Mapping[str, str | None]
+    """By topic name."""
     offline: Mapping[TopicPartition, Sequence[int]]
     """The replicas that cannot serve, of the partitions that have any."""
+    racks: Mapping[int, str | None] = field(default_factory=dict)
 
 
-def read_metadata(
-    answer: ClusterMetadata, racks: Mapping[int, str | None], facts: TopicFacts | None = None
-) -> Metadata:
-    """Linear in replicas; topics that the broker could not describe leave a gap."""
-    facts = facts or TopicFacts({}, {})
+def read_metadata(answer: ClusterMetadata, racks: Mapping[int, str | None], facts: MetadataFacts) -> Metadata:
+    """Linear in replicas; topics that the broker could not describe leave a gap, and so does a broker without its rack."""
+    racks = {**facts.racks, **racks}
     topics: list[Topic] = []
     gaps: list[Gap] = []
     topic: list[int] = []
@@ -92,6 +92,7 @@ def read_metadata(
             replica.extend(replicas)
             in_sync.extend([True] * len(replicas) if len(isr) == len(replicas) else [r in isr for r in replicas])
         topics.append(Topic(name, topic_id=facts.ids.get(name), internal=name in INTERNAL_TOPICS, deleting=deleting))
+    gaps += [Gap(f"broker {b}", "rack", "no broker tells it") for b in answer.brokers if b not in racks]
     controller = answer.controller_id
     columns = PartitionColumns(
         topics=topics,
@@ -129,9 +130,9 @@ def _mark_offline(columns: PartitionColumns, offline: Mapping[TopicPartition, Se
             columns.offline[run] = np.isin(columns.replica[run], down)
 
 
-def read_topic_facts(response: Any) -> TopicFacts:
+def read_metadata_facts(response: Any) -> MetadataFacts:
     """Out of kafka-python's metadata answer: what librdkafka's has not."""
-    return TopicFacts(
+    return MetadataFacts(
         ids={t.name: topic_id(t.topic_id) for t in response.topics},
         offline={
             TopicPartition(t.name, p.partition_index): tuple(p.offline_replicas)
@@ -139,6 +140,7 @@ def read_topic_facts(response: Any) -> TopicFacts:
             for p in t.partitions
             if p.offline_replicas
         },
+        racks={b.node_id: b.rack for b in response.brokers},
     )
 
 
