@@ -249,7 +249,13 @@ def _obstacles(repair: Plan) -> list[str]:
 
 def _broker_rows(loss: Loss, repair: Plan) -> list[dict[str, Any]]:
     led_before, led_after = _led(loss.before), _led(loss.after)
+    sizes = loss.before.partitions.size_bytes
     held = {b["broker"]: b for b in repair.summary.get("brokers", [])}
+    replicas = {
+        b.id: int(sizes[(loss.before.partitions.replica == b.id) & (sizes >= 0)].sum()) for b in loss.before.brokers
+    }
+    # What else lies on the disk, Kafka's or not, is there before and after.
+    other = {b.id: max(b.used_bytes - replicas[b.id], 0) if b.used_bytes >= 0 else 0 for b in loss.before.brokers}
     return [
         {
             "id": b.id,
@@ -257,12 +263,16 @@ def _broker_rows(loss: Loss, repair: Plan) -> list[dict[str, Any]]:
             "lost": b.id in loss.brokers,
             "leadersBefore": led_before[b.id],
             "leadersAfter": led_after[b.id],
-            "diskBytesBefore": held[b.id]["before"].get("disk"),
-            "diskBytesAfterRepair": held[b.id]["after"].get("disk"),
+            "diskBytesBefore": _with(other[b.id], held[b.id]["before"].get("disk")),
+            "diskBytesAfterRepair": _with(other[b.id], held[b.id]["after"].get("disk")),
             "diskTotalBytes": b.capacity_bytes if b.capacity_bytes > 0 else None,
         }
         for b in loss.before.brokers
     ]
+
+
+def _with(other: int, replicas: int | None) -> int | None:
+    return None if replicas is None else other + replicas
 
 
 def _led(state: ClusterState) -> Counter[int]:

@@ -92,6 +92,12 @@ class Broker:
         free = [d.usable_bytes for d in self.log_dirs]
         return sum(free) if free and min(free) >= 0 else UNKNOWN
 
+    @property
+    def used_bytes(self) -> int:
+        """Capacity less free space, whoever uses it; ``UNKNOWN`` unless it told both."""
+        total, free = self.capacity_bytes, self.usable_bytes
+        return total - free if total >= 0 and free >= 0 else UNKNOWN
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigValue:

@@ -46,9 +46,8 @@ class BrokerStatus:
 
     @property
     def disk_used_bytes(self) -> int:
-        """Capacity less free space, whoever uses it; ``UNKNOWN`` unless the broker told both."""
-        total, free = self.broker.capacity_bytes, self.broker.usable_bytes
-        return total - free if total >= 0 and free >= 0 else UNKNOWN
+        """Capacity less free space, whoever uses it."""
+        return self.broker.used_bytes
 
 
 @dataclass(frozen=True, slots=True)
