@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from environment import VENV, Environment
+from environment import DEV, RUNTIME, VENV, Environment
 from story import Trouble, say
 from system_packages import install_missing
 
@@ -32,7 +32,7 @@ def main(argv: list[str]) -> int:
         return 2
     goal = argv[0]
     try:
-        environment = Environment()
+        environment = Environment(RUNTIME if goal == "demo" else DEV)
         if goal == "lock":
             environment.relock()
             return 0

@@ -1,7 +1,8 @@
-"""The checkout's own ``.venv``: exactly what ``locks/dev.txt`` names, every file checked, nothing fetched twice.
+"""The checkout's own ``.venv``: exactly what a lock names, every file checked, nothing fetched twice.
 
-uv installs; it comes from the index that pip is configured with, pinned by hash, into an environment of its own in the
-user's cache.  A stamp in ``.venv`` says which lock it holds, so that a second run takes a fraction of a second.
+The demo needs ``locks/runtime.txt`` alone; whatever else is done needs ``locks/dev.txt``, which replaces it in the same
+place and stays.  uv installs; it comes from the index that pip is configured with, pinned by hash, into an environment of
+its own in the user's cache.  A stamp in ``.venv`` says which lock it holds, so that a second run takes a fraction of a second.
 """
 
 from __future__ import annotations
@@ -33,25 +34,35 @@ TARGETS = {
     "uv.txt": ["locks/uv.in"],
     "build.txt": ["locks/build.in"],
     "runtime.txt": ["pyproject.toml"],
+    "history.txt": ["pyproject.toml", "--extra", "history"],
     "spark.txt": ["pyproject.toml", "--extra", "spark"],
     "dev.txt": ["pyproject.toml", "--extra", "spark", "--group", "dev"],
+}
+
+
+DEV, RUNTIME = "dev.txt", "runtime.txt"
+FETCHED = {
+    DEV: "about 600 MB the first time; PySpark takes a while",
+    RUNTIME: "about 100 MB the first time",
 }
 
 
 class Environment:
     """Builds ``.venv``, repairs it, and leaves it alone when it is right."""
 
-    def __init__(self) -> None:
+    def __init__(self, lock: str = DEV) -> None:
         CACHE.mkdir(parents=True, exist_ok=True)
+        # What has been set up for development is not taken away again by a demo.
+        self.lock = DEV if STAMP.exists() and STAMP.read_text().startswith(DEV) else lock
 
     def ensure(self) -> None:
         """Make ``.venv`` hold the lock; one process at a time."""
         with (CACHE / ".setup.lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if STAMP.exists() and STAMP.read_text() == stamp() and _runs(VENV / "bin" / "python"):
+            if STAMP.exists() and STAMP.read_text() == stamp(self.lock) and _runs(VENV / "bin" / "python"):
                 return
             self._build()
-            STAMP.write_text(stamp())
+            STAMP.write_text(stamp(self.lock))
             say(f"ready: {VENV.relative_to(ROOT)}/bin/ballast")
 
     def _build(self) -> None:
@@ -75,14 +86,13 @@ class Environment:
 
     def _sync(self, uv: Path, *options: str) -> None:
         """From the cache alone when it has everything, so that no network is needed; else from the index."""
-        lock = str(LOCKS / "dev.txt")
-        wanted = ["pip", "sync", "--require-hashes", "--build-constraints", str(LOCKS / "build.txt"), *options, lock]
+        build = str(LOCKS / "build.txt")
+        locks = [str(LOCKS / self.lock), *([build] if self.lock == RUNTIME else [])]
+        wanted = ["pip", "sync", "--require-hashes", "--build-constraints", build, *options, *locks]
         if not options and self._run(uv, *wanted, "--quiet", "--offline", check=False) == 0:
             say("installed from the cache")
             return
-        say(
-            "fetching and installing the packages of locks/dev.txt (about 600 MB the first time; PySpark takes a while)"
-        )
+        say(f"fetching and installing the packages of locks/{self.lock} ({FETCHED[self.lock]})")
         if self._run(uv, *wanted, check=False) == 0:
             return
         say("that failed; trying once more without what is in the cache")
@@ -121,12 +131,12 @@ class Environment:
         return code
 
 
-def stamp() -> str:
-    """What the environment depends on: the locks, this package's metadata, the Python and the place."""
+def stamp(lock: str) -> str:
+    """What the environment depends on: the lock, by name and content, this package's metadata, the Python and the place."""
     digest = hashlib.sha256(f"{sys.version_info[:3]} {VENV}".encode())
-    for path in (LOCKS / "dev.txt", LOCKS / "build.txt", ROOT / "pyproject.toml"):
+    for path in (LOCKS / lock, LOCKS / "build.txt", ROOT / "pyproject.toml"):
         digest.update(path.read_bytes())
-    return digest.hexdigest()
+    return f"{lock} {digest.hexdigest()}"
 
 
 def damaged_packages(folder: Path) -> Iterator[str]:

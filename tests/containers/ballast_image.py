@@ -32,7 +32,7 @@ def build(client: Any, folder: Path) -> str:
     """The image's name; dependencies are taken from the package index that pip is set up for, hashes checked twice."""
     base = os.environ.get(BASE_NAMED) or _own_base(client)
     context = folder / "context"
-    for part in ("operator/ballast", "locks/runtime.txt", "deploy/Dockerfile"):
+    for part in ("operator/ballast", "locks/history.txt", "deploy/Dockerfile"):
         source, target = ROOT / part, context / part
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
@@ -44,7 +44,7 @@ def build(client: Any, folder: Path) -> str:
     venv.EnvBuilder(with_pip=True, symlinks=True).create(folder / "pip")
     subprocess.run(
         [str(folder / "pip" / "bin" / "python"), "-m", "pip", "download", "--quiet", "--require-hashes", "--only-binary", ":all:",
-         "--requirement", str(ROOT / "locks" / "runtime.txt"), "--dest", str(wheels)],
+         "--requirement", str(ROOT / "locks" / "history.txt"), "--dest", str(wheels)],
         check=True,
     )  # fmt: skip
     image, _ = client.images.build(

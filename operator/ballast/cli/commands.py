@@ -53,4 +53,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     ),
     "fleet": Entry("ballast.cli.fleet:fleet", "History and load", "Collect, plan and rank many clusters in one job."),
     "sandbox": Entry("ballast.cli.sandbox:sandbox", "Try it", "A real Kafka on this machine to play with."),
+    "version": Entry(
+        "ballast.cli.version:version", "Try it", "Show the versions of Ballast, Python and the libraries."
+    ),
 }

@@ -38,6 +38,9 @@ def collect(*, list_: Path, store: str | None, timeout: float, tidy: bool, confi
 
     The list is YAML: `clusters:` with a `name` and a `config` (a settings file) or a `bootstrap_server` each.
     """
+    from ballast.adapters.extras import require
+
+    require("history", "Collecting a fleet")
     from ballast.pipeline.fleet_store import tidy_readings
     from ballast.pipeline.table_log import TableLog
     from ballast.settings.load import load_settings
@@ -71,6 +74,9 @@ def collect(*, list_: Path, store: str | None, timeout: float, tidy: bool, confi
 )
 def plan(*, store: str | None, config: Path | None, spark: SparkPolicy, what_if: tuple[str, ...]) -> int:
     """Plan the newest reading of every cluster under every scenario."""
+    from ballast.adapters.extras import require
+
+    require("spark", "Planning a fleet")
     from ballast.wiring.fleet import plan_fleet
 
     rows = plan_fleet(the_store(store, config), what_if, spark=spark, jars=delta_jars, say=say)
@@ -85,6 +91,9 @@ def plan(*, store: str | None, config: Path | None, spark: SparkPolicy, what_if:
 @output_option
 def report(*, store: str | None, config: Path | None, html: Path | None, output: str) -> int:
     """Rank the clusters: risk, imbalance, days to full, and what a plan would cost and gain."""
+    from ballast.adapters.extras import require
+
+    require("history", "The fleet's report")
     from ballast.cli.tables import Column, console, human_bytes, human_count, print_json, render_table
     from ballast.pipeline.fleet_report import page, risk
     from ballast.pipeline.fleet_store import read_plans

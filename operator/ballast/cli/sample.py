@@ -24,6 +24,9 @@ def sample(*, store: str | None, output: str, cluster: ClusterOptions) -> int:
     as it is.  Where the settings name a Prometheus (load.prometheus), what consumers read and what brokers use joins it.
     """
     from ballast.adapters.clock import SystemClock
+    from ballast.adapters.extras import require
+
+    require("history", "Recording samples")
     from ballast.adapters.sampler import take
     from ballast.adapters.samples_delta import SampleStore
     from ballast.cli.tables import print_json

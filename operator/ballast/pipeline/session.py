@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ballast.errors import Unavailable, UsageError
+from ballast.adapters.extras import require
+from ballast.errors import Unavailable
 from ballast.pipeline.policy import LOCAL, shown_master, unsigned
 
 DELTA_LOCK: Final = "delta-4.4.0"
@@ -34,12 +35,9 @@ class SparkPolicy:
 
 def require_pyspark() -> Any:
     """The ``pyspark`` module; raises ``UsageError`` where it is not installed."""
-    try:
-        import pyspark  # noqa: PLC0415 — the whole point is not to import it before
-    except ImportError:
-        raise UsageError(
-            "The pipeline runs on Spark, and PySpark is not installed.", hint="pip install 'kafka-ballast[spark]'"
-        ) from None
+    require("spark", "The pipeline")
+    import pyspark  # noqa: PLC0415 — the whole point is not to import it before
+
     return pyspark
 
 

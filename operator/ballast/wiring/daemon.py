@@ -13,10 +13,10 @@ from pathlib import Path
 from types import FrameType
 
 from ballast.adapters.clock import SystemClock
+from ballast.adapters.extras import require
 from ballast.adapters.kubernetes_events import KubernetesEvents, Pod
 from ballast.adapters.retry import RetryPolicy
 from ballast.adapters.sampler import Sampler, SampleReport
-from ballast.adapters.samples_delta import SampleStore
 from ballast.core.cluster import ClusterState
 from ballast.core.planner import Loads
 from ballast.daemon import logs
@@ -133,6 +133,9 @@ def give_hands(scene: Scene, opened: OpenCluster, settings: Settings) -> None:
 
 def keep_history(scene: Scene, settings: Settings, store: str) -> None:
     """Record a sample each minute, and plan by the load model once there is one."""
+    require("history", "samples.store")
+    from ballast.adapters.samples_delta import SampleStore  # noqa: PLC0415 — it needs the extra
+
     gaps: tuple[str, ...] = ()
 
     def recorded(report: SampleReport) -> None:

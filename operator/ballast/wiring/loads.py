@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from ballast.adapters.load_model import ModelColumns, read_load_model
+from ballast.adapters.extras import require
 from ballast.core.cluster import ClusterState, Ints
 from ballast.core.planner import Loads
 from ballast.core.wording import human_percent
+
+if TYPE_CHECKING:
+    from ballast.adapters.load_model import ModelColumns
 
 Figures = npt.NDArray[np.float64]
 Measure = Literal["mean", "p95", "peak"]
@@ -37,6 +40,9 @@ def loads_from_history(state: ClusterState, policy: HistoryPolicy, *, now: datet
 
     Raises ``UsageError`` when the store has no model of this cluster.
     """
+    require("history", "Planning by history")
+    from ballast.adapters.load_model import read_load_model  # noqa: PLC0415 — it needs the extra
+
     model = read_load_model(policy.store, state.cluster_id, topic_ids={t.name: t.topic_id or "" for t in state.topics})
     rows = model_rows(state, model)
     rates = _measured(model, policy.measure)

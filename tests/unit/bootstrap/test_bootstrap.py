@@ -59,10 +59,23 @@ def test_the_stamp_follows_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (tmp_path / name).write_text(name)
     monkeypatch.setattr(environment, "LOCKS", tmp_path)
     monkeypatch.setattr(environment, "ROOT", tmp_path)
-    before = environment.stamp()
-    assert environment.stamp() == before
+    before = environment.stamp("dev.txt")
+    assert environment.stamp("dev.txt") == before
     (tmp_path / "dev.txt").write_text("something newer")
-    assert environment.stamp() != before
+    assert environment.stamp("dev.txt") != before
+
+
+def test_a_demo_needs_the_runtime_alone_and_takes_nothing_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a fresh machine it is light; where the development environment stands, it stays."""
+    environment = module("environment")
+    monkeypatch.setattr(environment, "STAMP", tmp_path / "stamp")
+    monkeypatch.setattr(environment, "CACHE", tmp_path)
+    assert environment.Environment("runtime.txt").lock == "runtime.txt"
+    (tmp_path / "stamp").write_text("runtime.txt 0123")
+    assert environment.Environment("runtime.txt").lock == "runtime.txt"
+    assert environment.Environment().lock == "dev.txt"
+    (tmp_path / "stamp").write_text("dev.txt 0123")
+    assert environment.Environment("runtime.txt").lock == "dev.txt"
 
 
 @pytest.mark.parametrize(
