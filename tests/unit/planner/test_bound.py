@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from bench.cases import make
 from bench.forms import written
 from hypothesis import given, settings
@@ -119,6 +120,17 @@ def test_broker_by_broker_sees_what_disk_alone_does_not() -> None:
     by_broker, whole = bound(world, pairs=0), bound(world, pairs=1 << 40)
     assert (crude.method, by_broker.method, whole.method) == ("disk alone", BY_BROKER, WHOLE)
     assert crude.bytes < by_broker.bytes <= whole.bytes <= world.copied / world.problem.byte_unit
+
+
+def test_the_proof_takes_no_more_than_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prices found by steps alone are a bound as well, not far below that of the whole program."""
+    case = written("drifted", *make(brokers=10, racks=5, topics=30, partitions=400, seed=8))
+    policy = PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities)
+    world = searched(case.state, Level(), policy, case.loads)
+    whole = bound(world, pairs=1 << 40)
+    monkeypatch.setattr("ballast.core.planner.bound.WORK", 0)
+    short = bound(world, pairs=1 << 40)
+    assert 0.85 * whole.bytes <= short.bytes <= whole.bytes
 
 
 def test_filling_an_empty_broker_says_that_it_is_what_decides() -> None:

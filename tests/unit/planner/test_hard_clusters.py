@@ -7,7 +7,7 @@ import pytest
 from tests.unit.planner.clusters import cluster, snapshot
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
-from ballast.core.planner import Expand, Level, PlannerPolicy, plan
+from ballast.core.planner import Evacuate, Expand, Level, PlannerPolicy, Swap, plan
 
 FIVE = PlannerPolicy(band=0.05, trigger=0.05)
 
@@ -53,3 +53,33 @@ def test_sums_are_exact_where_floats_are_not() -> None:
     p = state.partitions
     told = {b["broker"]: b["before"]["disk"] for b in made.summary["brokers"]}
     assert told == {b: int(p.size_bytes[p.replica == b].sum()) for b in range(1, 5)}
+
+
+def test_replicas_without_room_are_tried_again_once_others_have_moved() -> None:
+    """Every replica of the rack finds a broker at once, where little room is left elsewhere."""
+    seen = snapshot("evacuate_room")
+    made = plan(seen.state, Evacuate(racks=frozenset({"r1"})), loads=seen.loads)
+    assert (made.status, made.obstacles) == ("complete", ())
+    assert made.bytes_moved == made.bound_bytes
+
+
+@pytest.mark.parametrize(
+    ("name", "broker", "band"), [("expand_lopsided_5", 74, 0.05), ("expand_lopsided_7", 157, 0.08)]
+)
+def test_a_new_broker_is_not_filled_beyond_its_range(name: str, broker: int, band: float) -> None:
+    """However many leaders and bytes out the others have too much; the old way gave up to 1.8 times its share."""
+    seen = snapshot(name)
+    policy = PlannerPolicy(band=band, trigger=max(band, 0.1))
+    made = plan(seen.state, Expand(brokers=frozenset({broker})), loads=seen.loads, policy=policy)
+    told = next(b for b in made.summary["brokers"] if b["broker"] == broker)
+    assert made.status == "complete"
+    assert made.bytes_moved <= 1.06 * (made.bound_bytes or 0)
+    for resource, share in told["share"].items():
+        assert told["after"][resource] <= share * (1 + band) + 1, resource
+
+
+def test_who_takes_a_brokers_place_takes_each_place_in_the_lists() -> None:
+    """The newcomer stands where the old broker stood, first, in the middle or last."""
+    state = cluster((3, 1, 2), (1, 2, 3), (2, 3, 1), brokers=7)
+    made = plan(state, Swap(old=1, new=7))
+    assert [m.new for m in sorted(made.moves, key=lambda m: m.partition)] == [(3, 7, 2), (7, 2, 3), (2, 3, 7)]

@@ -20,10 +20,11 @@ import highspy
 import numpy as np
 import numpy.typing as npt
 
+from ballast.core.planner.bound_ascent import prices_by_ascent
 from ballast.core.planner.bound_brokers import prices_by_broker
 from ballast.core.planner.bound_kernels import ANYWHERE, CLOSED, SCALE
 from ballast.core.planner.bound_value import Relaxation, relaxation_of, value
-from ballast.core.planner.linear import program, solve
+from ballast.core.planner.linear import ANSWERED, program, solve
 from ballast.core.planner.problem import SHARE, Problem
 
 PAIRS: Final = 120_000
@@ -32,6 +33,10 @@ WHOLE: Final = "linear program over all bands, with racks"
 DISK_ALONE: Final = "disk alone"
 FILLING: Final = "disk alone, what brokers lack of it"
 BY_BROKER: Final = "linear programs over all bands, each broker by itself"
+ASCENT: Final = "prices on all bands, by steps uphill"
+LIMIT: Final = highspy.HighsModelStatus.kIterationLimit
+WORK: Final = 80_000_000
+"""Rows times simplex steps that one bound may take: some CPU seconds."""
 ROUNDS: Final = 60
 CLOSE: Final = 5e-4
 """Relative gap between the program and the bound at which more rounds are not worth their time."""
@@ -58,7 +63,11 @@ def bound_of(problem: Problem, reached: Ints, placement: Slots, *, prove: bool, 
     best, method = crude(relaxed)
     if prove:
         whole = len(problem.size) * len(problem.ids) <= pairs
-        proven = value(relaxed, _prices(relaxed, placement) if whole else prices_by_broker(relaxed))
+        hoped = _copied(relaxed.problem, placement)
+        rising, proven = prices_by_ascent(relaxed, hoped)
+        if proven > best:
+            best, method = proven, ASCENT
+        proven = value(relaxed, _prices(relaxed, placement, rising) if whole else prices_by_broker(relaxed))
         if proven > best:
             best, method = proven, WHOLE if whole else BY_BROKER
     found = max((best << relaxed.shift) // problem.byte_unit, 0)
@@ -78,16 +87,31 @@ def crude(r: Relaxation) -> tuple[int, str]:
     return max(above, below) - len(r.problem.home), FILLING if below > above else DISK_ALONE
 
 
-def _prices(r: Relaxation, placement: Slots) -> Ints:
-    """The dual prices of the bands, from column generation."""
+def _copied(p: Problem, placement: Slots) -> int:
+    """Scaled bytes that the plan copies."""
+    homes = np.zeros(len(placement), np.bool_)
+    row = np.repeat(np.arange(len(p.start) - 1), np.diff(p.start))
+    counts = np.diff(p.old_start)
+    for j in range(int(counts.max(initial=0))):
+        at = np.where(counts > j, p.old[np.minimum(p.old_start[:-1] + j, len(p.old) - 1)], -2)
+        homes |= placement == at[row]
+    return int(p.size[row[~homes & (placement >= 0)]].sum())
+
+
+def _prices(r: Relaxation, placement: Slots, start: Ints) -> Ints:
+    """The dual prices of the bands, from column generation that begins at the prices ``start``."""
     whole = _Program(r)
     whole.add(_may_stay(r), r.problem.home)
     whole.add(_differing(r.problem, placement), placement)
-    best = np.zeros(r.low.shape, np.int64)
-    best_value, _ = r.evaluate(best)
+    best = start
+    best_value, cheapest = r.evaluate(best)
+    whole.add(np.arange(len(r.problem.size)), cheapest)
     weight = 0.5
     for _ in range(ROUNDS):
-        optimum, own, prices = whole.solve()
+        solved = whole.solve()
+        if solved is None:
+            break
+        optimum, own, prices = solved
         # Pricing between the best prices so far and the program's own keeps the search from swinging.
         mixed = np.rint((weight * best / SCALE + (1 - weight) * prices) * SCALE).astype(np.int64)
         worth, cheapest = r.evaluate(mixed)
@@ -131,6 +155,7 @@ class _Program:
         lower = np.concatenate((np.ones(self.partitions), (r.low / SHARE).ravel()))
         upper = np.concatenate((np.ones(self.partitions), (r.high / SHARE).ravel()))
         self.solver = program()
+        self.steps = 0
         empty = np.zeros(len(lower), np.int32)
         self.solver.addRows(len(lower), lower, upper, 0, empty, np.zeros(0, np.int32), np.zeros(0))
 
@@ -172,9 +197,18 @@ class _Program:
             copies -= (members == home[:, None]).any(axis=1)
         return self.size[rows] * copies
 
-    def solve(self) -> tuple[float, Floats, Floats]:
-        """The optimum so far, the price of each partition and the prices of the bands (positive at the upper end)."""
-        solve(self.solver, "the bound")
+    def solve(self) -> tuple[float, Floats, Floats] | None:
+        """The optimum so far, the price of each partition and the prices of the bands (positive at the upper end).
+
+        None once the work that all rounds may take is done.
+        """
+        left = WORK // self.solver.getNumRow() - self.steps
+        if left <= 0:
+            return None
+        self.solver.setOptionValue("simplex_iteration_limit", left)
+        if solve(self.solver, "the bound", ends=ANSWERED | {LIMIT}) == LIMIT:
+            return None
+        self.steps += int(self.solver.getInfo().simplex_iteration_count)
         dual = np.array(self.solver.getSolution().row_dual)
         optimum = float(self.solver.getInfo().objective_function_value)
         return optimum, dual[: self.partitions], -dual[self.partitions :].reshape(self.shape)

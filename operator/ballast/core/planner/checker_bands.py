@@ -99,7 +99,7 @@ class Members:
         draining = each(lambda b: b.id in policy.draining)
         alive = each(lambda b: b.alive)
         closed = each(lambda b: b.cordoned or b.id in policy.cordoned or (filled is not None and b.id not in filled))
-        barred = each(lambda b: b.id in policy.demoted or (filled is not None and b.id not in filled))
+        barred = each(lambda b: b.id in policy.demoted)
         shares = alive & chosen & ~draining
         takes = shares & ~closed if not isinstance(intent, Leaders) else np.zeros(len(shares), np.bool_)
         leaves = (~alive | draining) & chosen if isinstance(intent, Level) else np.zeros(len(shares), np.bool_)
@@ -117,6 +117,8 @@ def judge_figures(
     found += _claims(state, plan, columns, before, after)
     if isinstance(intent, Level | Leaders):
         found += _bands(state, plan, intent, policy, columns, before, after, topics)
+    if isinstance(intent, Expand):
+        found += _overfilled(state, intent, policy, columns, before, after, topics)
     return found
 
 
@@ -202,6 +204,29 @@ def _bands(
         found.append(
             Finding("regression", "the plan", f"leaves brokers {worse:.3f} shares further outside their bands")
         )
+    return found
+
+
+def _overfilled(
+    state: ClusterState,
+    intent: Expand,
+    policy: PlannerPolicy,
+    columns: Sequence[Resource],
+    before: Lists,
+    after: Lists,
+    topics: TopicJudge,
+) -> list[Finding]:
+    """Brokers that are filled beyond the upper end of a range."""
+    members = Members.of(state, intent, policy)
+    found = []
+    for r in columns:
+        share = fair_shares(state, intent, r, members, before, topics)
+        _, high = limits(r, share, policy.band_of(r.name), policy, members)
+        past, sums = before.sums(r, len(share)), after.sums(r, len(share))
+        for i, b in enumerate(state.brokers):
+            if b.id in intent.brokers and sums[i] > max(high[i], past[i]) + ROUNDING * share[i] + 1e-9:
+                text = f"is filled with {sums[i]} of {r.label}, and its range ends at {high[i]:.0f}"
+                found.append(Finding("band", f"broker {b.id}", text))
     return found
 
 

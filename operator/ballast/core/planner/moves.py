@@ -38,7 +38,7 @@ def moves_of(
 
     Reorders come first, since they are free; then repairs; then what relieves the worst brokers most.
     """
-    changes = _changes(problem, cur)
+    changes = _changes(problem, cur, in_place=isinstance(intent, Swap))
     reasons = _reasons(state, intent, problem, before, changes)
     ids = problem.ids.tolist()
     sizes = loads.size_bytes.tolist() if DISK in loads.known else [UNKNOWN] * len(loads)
@@ -60,14 +60,15 @@ def moves_of(
     return tuple(move for _, move in ranked), _carried(problem, before, changes, cur)
 
 
-def _changes(problem: Problem, cur: SmallInts) -> list[Change]:
+def _changes(problem: Problem, cur: SmallInts, *, in_place: bool) -> list[Change]:
+    """Rows whose list differs; ``in_place`` leaves each place of the list to whoever takes it over."""
     out = []
     rows = _changed(problem, cur)
     runs = [a[i].tolist() for a in (problem.old_start, problem.start) for i in (rows, rows + 1)]
     before, after = problem.old.tolist(), cur.tolist()
     for row, old_from, old_to, new_from, new_to in zip(rows.tolist(), *runs, strict=True):
         old = before[old_from:old_to]
-        new = _in_order(old, after[new_from:new_to])
+        new = after[new_from:new_to] if in_place else _in_order(old, after[new_from:new_to])
         if new != old:
             out.append((row, old, new))
     return out

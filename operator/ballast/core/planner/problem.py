@@ -23,6 +23,9 @@ from ballast.core.planner.scope import Scope
 
 SHARE: Final = 1 << 36
 """The least that the share of an average broker counts; more only where a resource has more of its own units."""
+UPPER: Final = 1
+LOWER: Final = 2
+"""Ends of a range that are hard limits: no step of the search crosses them, whatever it repairs elsewhere."""
 FREE: Final = 1 << 60
 """A limit that no load reaches."""
 INSIDE: Final = 2e-5
@@ -55,6 +58,8 @@ class Problem:
     low: Ints
     high: Ints
     """B x K: the band."""
+    hard: npt.NDArray[np.int8]
+    """B x K: the ends of ranges that no step may cross (``UPPER``, ``LOWER``)."""
     share: Floats
     """B x K: the fair share, in the resource's own unit."""
     unit: Ints
@@ -109,6 +114,7 @@ def problem_of(state: ClusterState, loads: Loads, policy: PlannerPolicy, scope: 
         follow=follow,
         low=low,
         high=high,
+        hard=_hard(scope, shape),
         share=share,
         unit=unit,
         average=average,
@@ -119,6 +125,13 @@ def problem_of(state: ClusterState, loads: Loads, policy: PlannerPolicy, scope: 
         resources=columns,
         scope=scope,
     )
+
+
+def _hard(scope: Scope, shape: tuple[int, int]) -> npt.NDArray[np.int8]:
+    """Brokers that are filled get no more than their share, however much the others have too much."""
+    hard = np.zeros(shape, np.int8)
+    hard[scope.filled] = UPPER
+    return hard
 
 
 def _mean(fair: Floats, scope: Scope) -> float:

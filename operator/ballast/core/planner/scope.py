@@ -47,6 +47,8 @@ class Scope:
     """Must give preferred leadership up."""
     shares: Flags
     """Takes part in sharing the load: the fair share is computed over these."""
+    filled: Flags
+    """Is to be filled, up to its share."""
     open_rows: Flags
     """May change at all."""
     factor: SmallInts
@@ -85,6 +87,7 @@ def scope_of(state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Scop
         shares=alive & chosen & ~draining,
         open_rows=_open_rows(state, intent.selection, policy),
         factor=_counts(state),
+        filled=np.zeros(len(brokers), np.bool_),
         classes=classes_of(state, policy),
     )
     for i, b in enumerate(brokers):
@@ -125,6 +128,7 @@ def _apply(scope: Scope, state: ClusterState, intent: Intent, ids: Ints, alive: 
             for i in np.flatnonzero(scope.takes & ~mask).tolist():
                 scope.why_closed[i] = f"broker {ids[i]} is not one of the brokers being filled"
             scope.takes &= mask
+            scope.filled = mask
             # Old brokers keep their share of leadership: a new one is filled up to its own.
             scope.leads = scope.leads & mask
             scope.unlead[:] = False

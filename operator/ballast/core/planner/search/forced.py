@@ -90,7 +90,7 @@ def best_place(world: Any, load: Any, lead: Any, follow: Any, low: Any, high: An
 def thin_out(world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, near: Any) -> int:
     """Move replicas, the smallest first, off brokers that hold more of a topic than its rule allows."""
     cur, row, size = world[1], world[2], world[10]
-    gives, movable, budget, _, counted, tally = world[14:]
+    gives, movable, budget, _, counted, tally = world[14:20]
     most = tally[:, tally.shape[1] - 1]
     placed = 0
     for slot in range(len(cur) - 1, -1, -1):

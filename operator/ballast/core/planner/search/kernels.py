@@ -17,6 +17,8 @@ from typing import Any, Final
 import numpy as np
 from numba import njit
 
+from ballast.core.planner.problem import LOWER, UPPER
+
 UNIT: Final = 1024
 """``price`` is in units of 1/1024."""
 HALF_BITS: Final = 5
@@ -127,6 +129,24 @@ def fits(world: Any, p: int, slot: int, broker: int) -> bool:
 
 
 @njit(cache=True)
+def breaks(world: Any, load: Any, low: Any, high: Any, broker: int, cost: Any, p: int, sign: int) -> bool:
+    """Does this change of the broker's load cross the end of a range that is a hard limit?"""
+    hard = world[20]
+    for k in range(load.shape[1]):
+        if hard[broker, k] and crosses(hard[broker, k], load[broker, k], sign * cost[p, k], low, high, broker, k):
+            return True
+    return False
+
+
+@njit(cache=True)
+def crosses(ends: int, x: int, change: int, low: Any, high: Any, broker: int, k: int) -> bool:
+    """Does x leave the range by this change, at one of the ``ends`` that are hard?"""
+    if change > 0:
+        return ends & UPPER != 0 and x + change > high[broker, k]
+    return change < 0 and ends & LOWER != 0 and x + change < low[broker, k]
+
+
+@njit(cache=True)
 def is_full(counted: Any, tally: Any, p: int, broker: int) -> bool:
     """Does the broker hold as many replicas of p's topic as the topic's rules allow?  They stand in the last column."""
     topic = counted[p]
@@ -149,7 +169,7 @@ def copy_cost(world: Any, p: int, source: int, target: int) -> int:
 @njit(cache=True)
 def put(world: Any, load: Any, lead: Any, follow: Any, slot: int, target: int) -> None:
     """Move the slot's replica and keep every sum."""
-    start, cur, row, old_start, old, _, _, _, _, _, size, _, held, _, _, _, budget, _, counted, tally = world
+    start, cur, row, old_start, old, _, _, _, _, _, size, _, held, _, _, _, budget, _, counted, tally = world[:20]
     p = row[slot]
     source = cur[slot]
     topic = counted[p]
@@ -191,6 +211,8 @@ def best_target(
     cost = lead if slot == start[p] else follow
     given = 0
     if source >= 0:
+        if breaks(world, load, low, high, source, cost, p, -1):
+            return -1, 0
         given = add_gain(load, low, high, source, cost, p, -1)
     best, best_score = -1, 0 if source >= 0 else NONE
     count = window[1]
@@ -209,7 +231,9 @@ def best_target(
         added = copy_cost(world, p, source, target)
         gain = given + add_gain(load, low, high, target, cost, p, 1)
         score = gain - worth(price, added)
-        if score > best_score and fits(world, p, slot, target):
+        if score <= best_score or not fits(world, p, slot, target):
+            continue
+        if not breaks(world, load, low, high, target, cost, p, 1):
             best, best_score = target, score
     return best, best_score
 
@@ -321,6 +345,8 @@ def shift_leaders(world: Any, load: Any, lead: Any, follow: Any, low: Any, high:
             b = cur[slot]
             if b < 0 or not may_lead(world, p, b):
                 continue
+            if best_score > NONE and breaks_order(world, load, low, high, leader, b, lead, follow, p):
+                continue
             score = given
             for k in range(load.shape[1]):
                 x = load[b, k]
@@ -337,6 +363,21 @@ def shift_leaders(world: Any, load: Any, lead: Any, follow: Any, low: Any, high:
                 out[b, 1] = is_over(load, high, b)
             changed += 1
     return changed
+
+
+@njit(cache=True)
+def breaks_order(
+    world: Any, load: Any, low: Any, high: Any, leader: int, heir: int, lead: Any, follow: Any, p: int
+) -> bool:
+    """Does handing p's leadership over cross a hard limit at either end?"""
+    hard = world[20]
+    for k in range(load.shape[1]):
+        d = lead[p, k] - follow[p, k]
+        if hard[leader, k] and crosses(hard[leader, k], load[leader, k], -d, low, high, leader, k):
+            return True
+        if hard[heir, k] and crosses(hard[heir, k], load[heir, k], d, low, high, heir, k):
+            return True
+    return False
 
 
 @njit(cache=True)
@@ -364,6 +405,21 @@ def pair_gain(load: Any, low: Any, high: Any, a: int, b: int, cost_a: Any, p: in
         x = load[b, k]
         gain += excess(x, low[b, k], high[b, k]) - excess(x - d, low[b, k], high[b, k])
     return gain
+
+
+@njit(cache=True)
+def breaks_pair(
+    world: Any, load: Any, low: Any, high: Any, a: int, b: int, cost_a: Any, p: int, cost_b: Any, q: int
+) -> bool:
+    """Does the exchange of ``pair_gain`` cross a hard limit?"""
+    hard = world[20]
+    for k in range(load.shape[1]):
+        d = cost_b[q, k] - cost_a[p, k]
+        if hard[a, k] and crosses(hard[a, k], load[a, k], d, low, high, a, k):
+            return True
+        if hard[b, k] and crosses(hard[b, k], load[b, k], -d, low, high, b, k):
+            return True
+    return False
 
 
 @njit(cache=True)
@@ -405,7 +461,7 @@ def best_mate(
             continue
         if not (roam and gives[b]) and contains(old, old_start[q], old_start[q + 1], b):
             continue
-        if fits(world, q, other, a):
+        if fits(world, q, other, a) and not breaks_pair(world, load, low, high, a, b, cost_a, p, cost_b, q):
             best, best_score = other, score
     return best, best_score
 

@@ -51,6 +51,9 @@ POLISH_SAMPLES: Final = 12
 """Replicas tried at the home of one that left it; four times as many on small clusters."""
 POLISH_PARTNERS: Final = 1
 
+REPAIRS: Final = 8
+"""Times that replicas without a broker are tried again, once others have made room."""
+
 SCAN: Final = 20_000_000
 """Most exchanges that one scan tries: where nearly every broker is an offender, fewer replicas of each."""
 TRIES: Final = 200_000_000
@@ -70,7 +73,13 @@ def search(world: World, *, seed: int) -> Flags:
             run.settle()
         run.polish()
     else:
-        run.descend((0, 0, 0))
+        for _ in range(REPAIRS):
+            run.descend((0, 0, 0))
+            left = run.force()
+            if not left.any() or bool((left == homeless).all()):
+                break
+            homeless = left
+        homeless = left
     return ordered.give_back(world, homeless)
 
 

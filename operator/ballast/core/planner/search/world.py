@@ -76,6 +76,7 @@ class World:
             c.of * np.int32(len(p.ids)),
             c.counted,
             self.tally,
+            p.hard,
         )
 
     @property
