@@ -35,6 +35,28 @@ def test_a_list_is_set_added_to_taken_from_and_deleted(form: ClusterForm) -> Non
     change("delete", None, leaves=set())
 
 
+def test_a_list_begins_with_an_append_and_is_there_when_it_is_empty(form: ClusterForm) -> None:
+    """Nothing has to be read before entries are added; without entries the topic still has a list of its own."""
+    resource = ConfigResource("topic", form.topic({0: (1, 2)}))
+
+    def change(operation: str, entries: str) -> None:
+        asked = [ConfigChange(resource, key, operation, entries) for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)]
+        assert form.cluster.alter_configs(asked) == {resource: OK}
+
+    def own() -> tuple[str | None, str]:
+        entry = form.cluster.configs([resource])[resource].get(FOLLOWER_REPLICAS)
+        return (None, "") if entry is None else (entry.value, entry.source)
+
+    change("append", "0:1")
+    form.until(lambda: own() == ("0:1", "DYNAMIC_TOPIC_CONFIG"), "the entry stands")
+    change("append", "0:1,0:2")
+    form.until(lambda: own()[0] == "0:1,0:2", "no entry stands twice")
+    change("subtract", "0:1,0:2,0:7")
+    form.until(lambda: own() == ("", "DYNAMIC_TOPIC_CONFIG"), "an empty list is left")
+    change("append", "*")
+    form.until(lambda: own()[0] == "*", "every replica is listed")
+
+
 def test_all_changes_of_a_resource_come_together(form: ClusterForm) -> None:
     """Several keys of several topics in one call, and a topic that does not exist refuses only its own."""
     first, second = (ConfigResource("topic", form.topic({0: (1, 2)}, name=n)) for n in ("a", "b"))

@@ -58,14 +58,23 @@ Aim = Mapping[Setting, frozenset[str]]
 Ledger = Mapping[Setting, Held]
 
 
+class Op(NamedTuple):
+    """One change of one setting, as KIP-339 has it: ``set``, ``delete``, or for lists ``append`` and ``subtract``."""
+
+    operation: str
+    value: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Settlement:
     """How to get from what stands to what is wanted."""
 
     intent: dict[Setting, Held] = field(default_factory=dict)
     """Ledger lines to write before acting; each covers both what stands and what will."""
-    changes: dict[Setting, str | None] = field(default_factory=dict)
-    """Values to set; None deletes the resource's own value."""
+    changes: dict[Setting, list[Op]] = field(default_factory=dict)
+    """What to send, in order; a request takes one change of each setting."""
+    unsettled: set[Setting] = field(default_factory=set)
+    """Lists that these changes may leave empty: they are to be read and settled once more, and stay in the ledger until then."""
     after: dict[Setting, Held | None] = field(default_factory=dict)
     """Ledger lines once the change has succeeded; None means that nothing of ours is left there."""
     taken_over: dict[Setting, str | None] = field(default_factory=dict)
@@ -120,32 +129,75 @@ def settle(
 
 
 def _settle_list(out: Settlement, setting: Setting, wanted: frozenset[str], held: Held | None, now: str | None) -> None:
+    """Append what is missing and subtract what is over: an entry that somebody adds between reading and writing stays.
+
+    A list that is empty afterwards is deleted only when a reading after the subtraction shows it empty.
+    """
     standing = parse_list(now)
     mine = held.ours if held else frozenset()
     prior = held.prior if held else now
-    if EVERYTHING in standing:
-        # Every replica is throttled already, by somebody's wish: nothing to add, and nothing of ours is in there.
-        if held:
-            out.after[setting] = None
+    if EVERYTHING in wanted or EVERYTHING in mine:
+        _settle_everything(out, setting, wanted, held, now)
         return
     base = [e for e in standing if e not in mine]
-    ours = wanted - set(base)
-    if not ours:
-        if held is None:
-            return
-        text = prior if set(base) == set(parse_list(prior)) else (",".join(base) or None)
-        if text != now:
+    # Where every replica is throttled already, by somebody's wish, there is nothing to add.
+    ours = frozenset() if EVERYTHING in standing else wanted - set(base)
+    ops = [Op("append", _text(missing))] if (missing := ours - set(standing)) else []
+    ops += [Op("subtract", _text(over))] if (over := (mine & set(standing)) - ours) else []
+    if ours:
+        if ops:
+            out.intent[setting] = Held(prior, mine | ours)
+        if held != (line := Held(prior, ours)):
+            out.after[setting] = line
+    elif held is not None:
+        ops = _emptied(out, setting, prior, ops, now if not base else None)
+        if ops:
             out.intent[setting] = held
-            out.changes[setting] = text
-        out.after[setting] = None
+        if setting not in out.unsettled:
+            out.after[setting] = None
+    if ops:
+        out.changes[setting] = ops
+
+
+def _settle_everything(
+    out: Settlement, setting: Setting, wanted: frozenset[str], held: Held | None, now: str | None
+) -> None:
+    """The list ``*``, which stands alone or first: what was there before it comes back by appending it again."""
+    standing = parse_list(now)
+    if EVERYTHING in wanted:
+        if EVERYTHING not in standing:
+            out.intent[setting] = Held(held.prior if held else now, frozenset({EVERYTHING}))
+            out.changes[setting] = [Op("set" if standing else "append", EVERYTHING)]
+            out.after[setting] = out.intent[setting]
         return
-    lines = Held(prior, ours)
-    text = ",".join([*base, *sorted(ours, key=_sort_key)])
-    if set(parse_list(text)) != set(standing):
-        out.intent[setting] = Held(prior, mine | ours)
-        out.changes[setting] = text
-    if held != lines:
-        out.after[setting] = lines
+    assert held is not None, "nobody wants it, so it stands in the ledger"
+    ops = []
+    others = [e for e in standing if e != EVERYTHING]
+    if EVERYTHING in standing:
+        back = [e for e in parse_list(held.prior) if e not in others]
+        ops = [*([Op("append", ",".join(back))] if back else []), Op("subtract", EVERYTHING)]
+        others += back
+    ops = _emptied(out, setting, held.prior, ops, now if not others else None)
+    if ops:
+        out.intent[setting] = held
+        out.changes[setting] = ops
+    if setting not in out.unsettled:
+        out.after[setting] = None
+
+
+def _emptied(out: Settlement, setting: Setting, prior: str | None, ops: list[Op], now: str | None) -> list[Op]:
+    """What takes the last of ours away; ``now`` is None where entries of others stand in the list, or no list stands."""
+    was_empty = prior is not None and not parse_list(prior)
+    if now is None or was_empty:
+        return ops
+    if ops:
+        out.unsettled.add(setting)
+        return ops
+    return [Op("delete", None)] if not parse_list(now) else []
+
+
+def _text(entries_: Iterable[str]) -> str:
+    return ",".join(sorted(entries_, key=_sort_key))
 
 
 def _settle_rate(
@@ -155,7 +207,7 @@ def _settle_rate(
         if wanted is None or now == wanted or (keep and now is not None):
             return
         out.intent[setting] = Held(now, frozenset({wanted}))
-        out.changes[setting] = wanted
+        out.changes[setting] = [Op("set", wanted)]
         out.after[setting] = out.intent[setting]
         return
     if _is_theirs(now, held):
@@ -172,7 +224,7 @@ def _settle_rate(
     text = held.prior if wanted is None else wanted
     if text != now:
         out.intent[setting] = held if wanted is None else Held(held.prior, held.ours | {wanted})
-        out.changes[setting] = text
+        out.changes[setting] = [Op("delete" if text is None else "set", text)]
     after = None if wanted is None else Held(held.prior, frozenset({wanted}))
     if after != held:
         out.after[setting] = after

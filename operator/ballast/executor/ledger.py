@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ballast.core.cluster import ConfigValue, TopicPartition
-from ballast.core.throttles import LISTS, Aim, Held, Setting, Settlement, settle
+from ballast.core.throttles import LISTS, Aim, Held, Op, Setting, Settlement, parse_list, settle
 from ballast.errors import Refused
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource, Outcome
 from ballast.ports.journal import Record
@@ -25,14 +25,27 @@ OWN_SOURCES: Final = {
 BELIEVED_S: Final = 10.0
 """A reading that contradicts what this process has set is somebody else's wish only when that was set this long ago."""
 REREAD_S: Final = 0.25
+EMPTYING_TRIES: Final = 3
+"""Readings after which a list that is not seen empty stays in the ledger until the next occasion."""
 
 
 class Sent(NamedTuple):
-    """What this process last set, and was told that it stands."""
+    """What this process last changed, and was told that it stands."""
 
-    value: str | None
+    op: Op
     at_s: float
     """On the monotonic clock."""
+
+    def shows(self, value: str | None) -> bool:
+        """Does a reading show it?  Of a list only our own entries are looked for."""
+        entries = set(parse_list(self.op.value))
+        match self.op.operation:
+            case "append":
+                return entries <= set(parse_list(value))
+            case "subtract":
+                return entries.isdisjoint(parse_list(value))
+            case _:
+                return value == self.op.value
 
 
 def ledger_key(setting: Setting) -> str:
@@ -115,12 +128,30 @@ class Throttler:
         ``write`` journals records durably and checks the lock; it is called before the first change is sent.
         """
         touched = {*aim, *self.ledger}
+        failed, unsettled = self._settle_once(aim, touched, alive, write, note)
+        # A list that somebody was adding to is left to them; one that is seen to be empty is deleted.
+        for _ in range(EMPTYING_TRIES):
+            if not unsettled:
+                break
+            late, unsettled = self._settle_once(aim, unsettled, alive, write, note)
+            failed |= late
+        return failed
+
+    def _settle_once(
+        self,
+        aim: Aim,
+        touched: Collection[Setting],
+        alive: Collection[int],
+        write: Callable[[list[Record]], None],
+        note: Callable[[str], None],
+    ) -> tuple[dict[Setting, Outcome], set[Setting]]:
+        """One reading and what follows from it: what could not be changed, and lists that are to be looked at again."""
         unreachable = {s for s in touched if s.kind == "broker" and s.name and int(s.name) not in alive}
         failed = {
             s: Outcome(ok=False, code="BROKER_NOT_AVAILABLE", message=f"broker {s.name} is not alive")
             for s in unreachable
         }
-        asked = touched - unreachable
+        asked = set(touched) - unreachable
         entries = self._read(asked)
         current: dict[Setting, str | None] = {}
         for setting in asked:
@@ -146,7 +177,7 @@ class Throttler:
         for setting, value in settlement.taken_over.items():
             note(f"{setting} was changed by somebody else to {value}; it is left as it is.")
         failed |= self._send(settlement, write)
-        return failed
+        return failed, settlement.unsettled - failed.keys()
 
     def _read(self, asked: Collection[Setting]) -> Mapping[ConfigResource, Mapping[str, ConfigValue]]:
         """What stands, read until it shows what this process has set itself.
@@ -163,7 +194,7 @@ class Throttler:
 
     def _is_late(self, setting: Setting, entries: Mapping[ConfigResource, Mapping[str, ConfigValue]]) -> bool:
         sent, found = self.sent.get(setting), entries.get(resource_of(setting))
-        if sent is None or found is None or own_value(setting, found) == sent.value:
+        if sent is None or found is None or sent.shows(own_value(setting, found)):
             return False
         return self.clock.monotonic_s() - sent.at_s < BELIEVED_S
 
@@ -176,24 +207,9 @@ class Throttler:
         write([dump_held(s, h) for s, h in settlement.intent.items()])
         self.ledger.update(settlement.intent)
         failed: dict[Setting, Outcome] = {}
-        if settlement.changes:
-            for setting in settlement.changes:
-                self.sent.pop(setting, None)
-            outcomes = self.cluster.alter_configs(
-                [
-                    ConfigChange(resource_of(s), s.key, "delete" if value is None else "set", value)
-                    for s, value in settlement.changes.items()
-                ]
-            )
-            answered_s = self.clock.monotonic_s()
-            for setting, value in settlement.changes.items():
-                outcome = outcomes.get(
-                    resource_of(setting), Outcome(ok=False, code="NO_ANSWER", message="the broker did not answer")
-                )
-                if outcome.ok:
-                    self.sent[setting] = Sent(value, answered_s)
-                else:
-                    failed[setting] = outcome
+        for nth in range(max(map(len, settlement.changes.values()), default=0)):
+            ops = {s: ops[nth] for s, ops in settlement.changes.items() if len(ops) > nth and s not in failed}
+            failed |= self._alter(ops)
         after = {s: h for s, h in settlement.after.items() if s not in failed}
         for setting, held in after.items():
             if held is None:
@@ -202,6 +218,25 @@ class Throttler:
                 self.ledger[setting] = held
         if after:
             write([dump_held(s, h) for s, h in after.items()])
+        return failed
+
+    def _alter(self, ops: Mapping[Setting, Op]) -> dict[Setting, Outcome]:
+        """Send one change of each of these settings; what failed."""
+        for setting in ops:
+            self.sent.pop(setting, None)
+        outcomes = self.cluster.alter_configs(
+            [ConfigChange(resource_of(s), s.key, op.operation, op.value) for s, op in ops.items()]
+        )
+        answered_s = self.clock.monotonic_s()
+        failed = {}
+        for setting, op in ops.items():
+            outcome = outcomes.get(
+                resource_of(setting), Outcome(ok=False, code="NO_ANSWER", message="the broker did not answer")
+            )
+            if outcome.ok:
+                self.sent[setting] = Sent(op, answered_s)
+            else:
+                failed[setting] = outcome
         return failed
 
 

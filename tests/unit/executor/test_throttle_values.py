@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from ballast.core.throttles import (
     FOLLOWER_REPLICAS,
     LEADER_REPLICAS,
     Held,
+    Op,
     Setting,
     brokers_involved,
     entries,
@@ -24,6 +27,33 @@ from ballast.core.throttles import (
 LIST = Setting("topic", "t", FOLLOWER_REPLICAS)
 RATE = Setting("broker", "1", FOLLOWER_RATE)
 MB = 1_000_000
+
+
+def applied(ops: Sequence[Op], current: str | None) -> str | None:
+    """The value after these changes, as a broker keeps it: a list that lost its last entry is empty and still there."""
+    for operation, value in ops:
+        standing = parse_list(current)
+        match operation:
+            case "append":
+                current = ",".join([*standing, *(e for e in parse_list(value) if e not in standing)])
+            case "subtract":
+                current = ",".join(e for e in standing if e not in parse_list(value))
+            case _:
+                current = value
+    return current
+
+
+def settled(
+    aim: Mapping[Setting, frozenset[str]], ledger: dict[Setting, Held], current: str | None
+) -> tuple[str | None, dict[Setting, Held]]:
+    """The list and the ledger once nothing is left to settle."""
+    while True:
+        out = settle(aim, ledger, {LIST: current})
+        current = applied(out.changes.get(LIST, ()), current)
+        ledger = {s: h for s, h in {**ledger, **out.intent, **out.after}.items() if h is not None}
+        if not out.unsettled:
+            return current, ledger
+
 
 entry = st.builds(lambda p, b: f"{p}:{b}", st.integers(0, 5), st.integers(0, 5))
 entry_sets = st.frozensets(entry, max_size=6)
@@ -45,14 +75,12 @@ def test_list_comes_back_exactly(prior: str | None, wanted: list[frozenset[str]]
     current = prior
     ledger: dict[Setting, Held] = {}
     for want in [*wanted, frozenset[str]()]:
-        out = settle({LIST: want} if want else {}, ledger, {LIST: current})
-        current = out.changes.get(LIST, current)
-        ledger = {s: h for s, h in {**ledger, **out.intent, **out.after}.items() if h is not None}
+        current, ledger = settled({LIST: want} if want else {}, ledger, current)
         if prior != "*":
             assert want <= set(parse_list(current))
         again = settle({LIST: want} if want else {}, ledger, {LIST: current})
         assert not again.changes, "settling twice changes nothing"
-    assert (current or None) == (prior or None)
+    assert current == prior
     assert ledger == {}
 
 
@@ -66,17 +94,41 @@ def test_what_others_add_meanwhile_stays(
     prior: str | None, first: frozenset[str], theirs: frozenset[str], second: frozenset[str]
 ) -> None:
     """Entries that somebody else adds while ours stand are theirs and survive the taking back."""
-    out = settle({LIST: first}, {}, {LIST: prior})
-    current = out.changes.get(LIST, prior)
-    ledger = {s: h for s, h in {**out.intent, **out.after}.items() if h is not None}
+    current, ledger = settled({LIST: first}, {}, prior)
     added = theirs - set(parse_list(current))
     current = ",".join([*parse_list(current), *sorted(added)]) or None
-    out = settle({LIST: second}, ledger, {LIST: current})
-    current = out.changes.get(LIST, current)
-    ledger = {s: h for s, h in {**ledger, **out.intent, **out.after}.items() if h is not None}
-    out = settle({}, ledger, {LIST: current})
-    current = out.changes.get(LIST, current)
+    current, ledger = settled({LIST: second}, ledger, current)
+    current, _ = settled({}, ledger, current)
     assert set(parse_list(current)) == set(parse_list(prior)) | added
+
+
+@given(prior=priors, theirs=entry_sets)
+def test_a_list_of_everything_comes_and_goes(prior: str | None, theirs: frozenset[str]) -> None:
+    """``*`` set by hand and taken away again leaves what was there before, and what somebody has appended meanwhile."""
+    everything = {LIST: frozenset({"*"})}
+    current, ledger = settled(everything, {}, prior)
+    assert parse_list(current) == ["*"]
+    assert settled(everything, ledger, current) == (current, ledger)
+    current = applied([Op("append", ",".join(sorted(theirs)))], current) if theirs else current
+    current, ledger = settled({}, ledger, current)
+    assert ledger == {}
+    assert set(parse_list(current)) == set(parse_list(prior)) | theirs
+    if not theirs:
+        assert current == prior
+
+
+def test_an_entry_that_comes_between_reading_and_writing_stays() -> None:
+    """What is sent names our entries alone, so that what stands by then does not matter; empty lists are seen before they go."""
+    ours = Held(None, frozenset({"0:3", "0:4"}))
+    out = settle({LIST: frozenset({"0:4", "0:5"})}, {LIST: ours}, {LIST: "0:3,0:4"})
+    assert out.changes == {LIST: [Op("append", "0:5"), Op("subtract", "0:3")]}
+    gone = settle({}, {LIST: ours}, {LIST: "0:3,0:4"})
+    assert gone.changes == {LIST: [Op("subtract", "0:3,0:4")]}
+    assert gone.unsettled == {LIST}, "it stays in the ledger until it has been read again"
+    assert LIST not in gone.after
+    assert settle({}, {LIST: ours}, {LIST: ""}).changes == {LIST: [Op("delete", None)]}
+    joined = settle({}, {LIST: ours}, {LIST: "7:7"})
+    assert (joined.changes, joined.after) == ({}, {LIST: None})
 
 
 def test_crash_between_journal_and_change_is_harmless() -> None:
@@ -87,15 +139,15 @@ def test_crash_between_journal_and_change_is_harmless() -> None:
     assert back.changes == {}
     assert back.after == {LIST: None, RATE: None}
     on = settle({LIST: frozenset({"0:3"}), RATE: frozenset({"5"})}, ledger, {LIST: "1:1", RATE: "9"})
-    assert on.changes == {LIST: "1:1,0:3", RATE: "5"}
+    assert on.changes == {LIST: [Op("append", "0:3")], RATE: [Op("set", "5")]}
     assert on.intent[RATE].prior == "9"
 
 
 def test_rate_of_a_cluster_default_comes_back_by_deleting_ours() -> None:
     """A broker that only inherits a rate gets its own for the run and loses it afterwards."""
     out = settle({RATE: frozenset({"5"})}, {}, {RATE: None})
-    assert out.changes == {RATE: "5"}
-    assert settle({}, {RATE: Held(None, frozenset({"5"}))}, {RATE: "5"}).changes == {RATE: None}
+    assert out.changes == {RATE: [Op("set", "5")]}
+    assert settle({}, {RATE: Held(None, frozenset({"5"}))}, {RATE: "5"}).changes == {RATE: [Op("delete", None)]}
 
 
 def test_rate_that_somebody_changed_is_left() -> None:
@@ -119,7 +171,7 @@ def test_rate_that_somebody_took_over_is_theirs_for_the_rest_of_the_run() -> Non
     ended = settle({}, {RATE: left}, {RATE: "7"})
     assert (ended.changes, ended.after) == ({}, {RATE: None})
     gone = settle(wanted, {RATE: left}, {RATE: None})
-    assert (gone.changes, gone.intent) == ({RATE: "5"}, {RATE: Held(None, frozenset({"5"}))})
+    assert (gone.changes, gone.intent) == ({RATE: [Op("set", "5")]}, {RATE: Held(None, frozenset({"5"}))})
     assert settle({}, {RATE: left}, {RATE: None}).changes == {}
 
 
@@ -127,7 +179,7 @@ def test_existing_rates_can_be_kept() -> None:
     """With ``keep_existing_rates`` a broker that has a rate keeps it, and one that has none gets ours."""
     other = Setting("broker", "2", FOLLOWER_RATE)
     aim = {RATE: frozenset({"5"}), other: frozenset({"5"})}
-    assert settle(aim, {}, {RATE: "9", other: None}, keep_existing_rates=True).changes == {other: "5"}
+    assert settle(aim, {}, {RATE: "9", other: None}, keep_existing_rates=True).changes == {other: [Op("set", "5")]}
 
 
 def test_shortfall_shows_the_arithmetic() -> None:
