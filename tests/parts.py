@@ -41,6 +41,7 @@ TOGETHER: Final[dict[str, tuple[str, ...]]] = {
     "old": (
         "real/test_sandbox_kinds.py",
         "real/test_status_kinds.py",
+        "real/test_throttles.py",
         "real/test_two_clusters.py",
         "real/test_zk_admin.py",
         "real/test_zk_journal.py",

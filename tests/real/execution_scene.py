@@ -126,6 +126,12 @@ class Scene:
         assert process.returncode == code, f"{arguments}: exit {process.returncode}\n{out}\n{story}"
         return out
 
+    def told(self, *arguments: str) -> str:
+        """Run Ballast to its end; returns stderr."""
+        process = self.ballast(*arguments)
+        _, story = process.communicate(timeout=240)
+        return story
+
     def runs(self) -> dict[str, Run]:
         """Every run in the cluster's journal."""
         with open_cluster(bootstrap_server=self.sandbox.bootstrap_server) as opened:
@@ -163,6 +169,16 @@ class Scene:
             return entry.value if entry is not None and entry.source.startswith("DYNAMIC") else None
 
         until(lambda: read() == change.value)
+
+    def own_list(self, topic: str, key: str) -> list[str]:
+        """The entries of the topic's own throttle list."""
+        return [e for e in self.throttles(topic).get(f"topic {topic} {key}", "").split(",") if e]
+
+    def change_list(self, topic: str, key: str, operation: str, entries: str) -> None:
+        """Change a throttle list as a person would, and wait until it shows."""
+        outcomes = self.cluster.alter_configs([ConfigChange(ConfigResource("topic", topic), key, operation, entries)])
+        assert all(o.ok for o in outcomes.values()), outcomes
+        until(lambda: set(entries.split(",")) <= set(self.own_list(topic, key)))
 
     def throttles(self, topic: str) -> dict[str, str]:
         """Throttle settings that stand: the topic's lists and the brokers' own rates."""

@@ -8,6 +8,7 @@ broker have to wait for it.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
@@ -106,6 +107,8 @@ def _describe_request(resources: Sequence[ConfigResource], keys: Sequence[str] |
 
 
 _MISSING: Final = 3
+UNTOLD: Final = "UNKNOWN"
+"""A broker's own failure, of which it says nothing."""
 
 
 def _take(response: Any, entries: Entries, failures: dict[ConfigResource, BallastError]) -> None:
@@ -150,12 +153,36 @@ def alter(wire: Wire, changes: Collection[ConfigChange]) -> dict[ConfigResource,
 def _alter_anywhere(
     wire: Wire, changes: Mapping[ConfigResource, Sequence[ConfigChange]]
 ) -> dict[ConfigResource, Outcome]:
+    def send(asked: Mapping[ConfigResource, Sequence[ConfigChange]]) -> dict[ConfigResource, Outcome]:
+        return _outcomes(wire.ask("a config change", lambda: _alter_request(asked), retry=WRITE_ONCE))
+
     try:
-        return _outcomes(wire.ask("a config change", lambda: _alter_request(changes), retry=WRITE_ONCE))
+        outcomes = send(changes)
+        begun = _lists_begun(wire, {r: changes[r] for r, o in outcomes.items() if o.code == UNTOLD})
+        return outcomes | (send(begun) if begun else {})
     except BallastError as failure:
         if failure.retryable:
             return dict.fromkeys(changes, _no_answer(failure))
         raise
+
+
+def _lists_begun(
+    wire: Wire, failed: Mapping[ConfigResource, Sequence[ConfigChange]]
+) -> dict[ConfigResource, list[ConfigChange]]:
+    """The same changes for brokers before 2.4, which fail over an append to a list that is not set: there it is set.
+
+    What somebody sets in this very moment is lost on those brokers; a list that stands is still appended to.
+    """
+    appending = {r: changes for r, changes in failed.items() if any(c.operation == "append" for c in changes)}
+    entries, _ = describe(wire, list(appending)) if appending else ({}, {})
+
+    def begun(change: ConfigChange) -> ConfigChange:
+        entry = entries[change.resource].get(change.key)
+        unset = entry is None or entry.source != "DYNAMIC_TOPIC_CONFIG"
+        return replace(change, operation="set") if change.operation == "append" and unset else change
+
+    again = {r: [begun(c) for c in changes] for r, changes in appending.items() if r in entries}
+    return {r: changes for r, changes in again.items() if changes != list(appending[r])}
 
 
 def _outcomes(response: Any) -> dict[ConfigResource, Outcome]:

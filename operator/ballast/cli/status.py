@@ -13,8 +13,8 @@ from ballast.errors import BallastError, Unavailable
 
 if TYPE_CHECKING:
     from ballast.core.status import ClusterStatus
-    from ballast.core.throttles import Setting
     from ballast.wiring.cluster import OpenCluster
+    from ballast.wiring.throttles import HeldSettings
 
 EXIT_NEEDS_ATTENTION = 3
 JOURNAL_WAIT_S = 10.0
@@ -62,7 +62,7 @@ def status(
         def read() -> ClusterStatus:
             found = cluster_status(opened.cluster.snapshot(), percent)
             # The journal is worth asking only where it can make a difference.
-            return found.holding(_held(opened)) if found.stale_throttles else found
+            return found.holding(*_held(opened)) if found.stale_throttles else found
 
         if watch:
             _watch(read, output=output, interval_s=interval, show_all=show_all)
@@ -72,15 +72,15 @@ def status(
     return EXIT_NEEDS_ATTENTION if check and result.needs_attention else 0
 
 
-def _held(opened: OpenCluster) -> frozenset[Setting]:
+def _held(opened: OpenCluster) -> HeldSettings:
     """Throttles that Ballast's journal answers for; none where it does not tell, which must not keep a status from anybody."""
-    from ballast.wiring.throttles import held_settings
+    from ballast.wiring.throttles import HeldSettings, held_settings
 
     try:
         return held_settings(opened, timeout_s=JOURNAL_WAIT_S)
     except BallastError as failure:
         click.echo(f"ballast: whether a run holds throttles is not known: {failure.message}", err=True)
-        return frozenset()
+        return HeldSettings(frozenset(), frozenset())
 
 
 def _show(result: ClusterStatus, *, output: str, show_all: bool) -> None:

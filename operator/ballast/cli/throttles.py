@@ -1,15 +1,14 @@
-"""``ballast throttles``: what is set, who needs it, what was left behind; clean it up, or set one by hand."""
+"""``ballast throttles``: what is set, who needs it, what was left behind; clean it up (``set`` and ``remove``: ``throttles_by_hand``)."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.default_command import GroupWithDefault
-from ballast.cli.run_options import Rate, confirm, lock_options, taking_over
+from ballast.cli.run_options import confirm, lock_options, taking_over
 from ballast.cli.run_screen import say
 from ballast.cli.tables import Column, console, human_many, output_option, print_json, render_table
 
@@ -22,25 +21,29 @@ if TYPE_CHECKING:
 
 @click.group(cls=GroupWithDefault, default="list")
 def throttles() -> None:
-    """List replication throttles (list, meant when nothing is named), clean up with --clean, or set one by hand."""
+    """List replication throttles (the default), clean up with --clean, or set and remove them by hand."""
 
 
 def judged(opened: OpenCluster, journal: str | None) -> Sequence[Standing]:
     """Every throttle setting with who needs it, empty lists too; an unreadable journal counts as empty and is said."""
     from ballast.core.leftovers import all_settings
     from ballast.errors import Unavailable
-    from ballast.wiring.throttles import held_settings
+    from ballast.wiring.throttles import HeldSettings, held_settings
 
     try:
         held = held_settings(opened, journal)
     except Unavailable as silence:
         say(f"The journal does not answer ({silence.message}); what Ballast itself has set cannot be told apart.")
-        held = frozenset()
-    return all_settings(opened.cluster.snapshot(), held)
+        held = HeldSettings(frozenset(), frozenset())
+    return all_settings(opened.cluster.snapshot(), *held)
 
 
 @throttles.command("list")
-@click.option("--clean", is_flag=True, help="Take away what was left behind, and what Ballast itself still owes.")
+@click.option(
+    "--clean",
+    is_flag=True,
+    help="Take away what was left behind, what Ballast itself still owes, and what was set by hand.",
+)
 @click.option("--topic", "topics", multiple=True, help="With --clean: only this topic's lists; may be repeated.")
 @click.option(
     "--broker", "brokers", type=int, multiple=True, help="With --clean: this broker's rates as well; may be repeated."
@@ -63,7 +66,8 @@ def list_throttles(
     """List every throttle setting that stands, and who needs it; with --clean take away those that nobody needs.
 
     Each is shown with the proof that nobody needs it, and judged once more right before it goes. A rate on a broker may be a
-    person's own: it goes when a list that was left behind names its broker, or when --broker does.
+    person's own: it goes when a list that was left behind names its broker, or when --broker does. What ballast throttles set
+    has put there goes too, and what was there before it comes back.
     """
     if not clean and (topics or brokers or yes):
         raise click.UsageError("--topic, --broker and --yes go with --clean.")
@@ -94,6 +98,7 @@ def _json(s: Standing) -> dict[str, object]:
         "value": s.value,
         "stale": s.stale,
         "held_by_ballast": s.held,
+        "set_by_hand": s.by_hand,
         "why": s.why,
     }
 
@@ -117,11 +122,17 @@ def _clean(
     from ballast.errors import Incomplete
     from ballast.executor.ledger import still_owed
     from ballast.wiring.runs import hand, is_settled
-    from ballast.wiring.throttles import change, removable
+    from ballast.wiring.throttles import as_left_behind, named, removable, set_so_far, take_back
+
+    ids = [str(b) for b in brokers]
+
+    def going(found: Sequence[Standing]) -> list[Standing]:
+        by_hand = named([s.setting for s in found if s.by_hand], topics, ids)
+        return [*removable(found, topics=topics, brokers=brokers), *(s for s in found if s.setting in by_hand)]
 
     if is_settled(opened, journal):
         found = judged(opened, journal)
-        if not removable(found, topics=topics, brokers=brokers):
+        if not going(found):
             # Nothing is written, so no lock is wanted: it would make a journal on a cluster that has none.
             _tell_what_stays(found, ())
             return _tell_what_went((), output)
@@ -134,19 +145,21 @@ def _clean(
             for debt in still_owed(own.driver.pay_debts()):
                 say(f"Still owed: {debt}")
         found = judged(opened, journal)
-        gone = removable(found, topics=topics, brokers=brokers)
+        gone = going(found)
         _tell_what_stays(found, gone)
         for s in gone:
             say(f"{s.setting} = {_short(s.value)}: {s.why}.")
         if gone:
             confirm(f"Remove {human_many(len(gone), 'setting')}?", yes=yes)
             # A person may have thought about it for minutes, and somebody else may have begun a move.
-            again = removable(judged(opened, journal), topics=topics, brokers=brokers)
+            again = going(judged(opened, journal))
             for s in gone:
                 if s not in again:
                     say(f"{s.setting} stays: it is not what it was a moment ago.")
             gone = [s for s in gone if s in again]
-        failures = change(own, dict.fromkeys((s.setting for s in gone), None)) if gone else []
+        by_hand = set_so_far(own)
+        lines = as_left_behind(gone) | {s.setting: by_hand[s.setting] for s in gone if s.setting in by_hand}
+        failures = take_back(own, lines) if lines else []
     if failures:
         raise Incomplete(f"{human_many(len(failures), 'setting')} could not be removed: {failures[0]}.")
     return _tell_what_went(gone, output)
@@ -165,68 +178,7 @@ def _tell_what_went(gone: Sequence[Standing], output: str) -> int:
     return 0
 
 
-@throttles.command("set")
-@click.option("--rate", type=Rate(), required=True, help="Bytes per second, as 50MB.")
-@click.option("--broker", "brokers", type=int, multiple=True, help="On this broker; all alive ones without it.")
-@click.option("--topic", "topics", multiple=True, help="Throttle the replicas of this topic; may be repeated.")
-@click.option(
-    "--moves-of",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Throttle the moves of this reassignment JSON instead of whole topics.",
-)
-@lock_options
-@cluster_options
-def set_throttle(
-    *,
-    rate: int,
-    brokers: tuple[int, ...],
-    topics: tuple[str, ...],
-    moves_of: Path | None,
-    journal: str | None,
-    lock_wait: float,
-    cluster: ClusterOptions,
-) -> int:
-    """Set a throttle by hand, in the same four settings; it stays until it is taken away by hand."""
-    from ballast.core.stock_json import parse_reassignment
-    from ballast.core.stock_plan import plan_of_entries
-    from ballast.core.throttles import (
-        EVERYTHING,
-        FOLLOWER_RATE,
-        LEADER_RATE,
-        LISTS,
-        Setting,
-        brokers_involved,
-        entries,
-    )
-    from ballast.errors import Incomplete, UsageError
-    from ballast.wiring.runs import hand
-    from ballast.wiring.throttles import change
+from ballast.cli.throttles_by_hand import remove_throttle, set_throttle  # noqa: E402 — they join the group above
 
-    if not topics and moves_of is None:
-        raise UsageError("A rate alone throttles nothing.", hint="Give --topic NAME or --moves-of FILE as well.")
-    with (
-        cluster.open() as opened,
-        hand(
-            opened, command="ballast throttles set", journal=journal, lock_wait_s=lock_wait, take_over=taking_over()
-        ) as own,
-    ):
-        state = opened.cluster.snapshot()
-        missing = [t for t in topics if t not in state.topic_index]
-        if missing:
-            raise UsageError(f"Topic {missing[0]} does not exist.")
-        values: dict[Setting, str | None] = {Setting("topic", t, k): EVERYTHING for t in topics for k in LISTS}
-        on = set(brokers) or set(state.alive)
-        if moves_of is not None:
-            text = moves_of.read_text(encoding="utf-8")
-            moves = plan_of_entries(parse_reassignment(text, source=str(moves_of)), state).moves
-            values |= {s: ",".join(sorted(e)) for s, e in entries(moves).items()}
-            on = set(brokers) or set(brokers_involved(moves))
-        for broker in sorted(on):
-            values |= {Setting("broker", str(broker), key): str(rate) for key in (LEADER_RATE, FOLLOWER_RATE)}
-        failures = change(own, values)
-    if failures:
-        raise Incomplete(f"{human_many(len(failures), 'setting')} could not be set: {failures[0]}.")
-    say(
-        f"Set {human_many(len(values), 'setting')}. Take them away with: ballast throttles --clean, or in the same settings by hand."
-    )
-    return 0
+throttles.add_command(set_throttle)
+throttles.add_command(remove_throttle)

@@ -9,7 +9,7 @@ is told apart so that it can be cleaned up.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,11 +32,15 @@ class Standing:
     """What still needs it, as a sentence; empty when nothing does."""
     meant: str = ""
     """Why it is a person's, put there to stay; empty where a tool may have left it."""
+    by_hand: bool = False
+    """``ballast throttles set`` has put it there."""
+    static: bool = False
+    """It stands in the broker's own file, where no request changes it."""
 
     @property
     def stale(self) -> bool:
         """Nothing needs it and no person meant it to stay."""
-        return not (self.held or self.needed_by or self.meant)
+        return not (self.held or self.needed_by or self.meant or self.by_hand)
 
     @property
     def resource(self) -> str:
@@ -48,6 +52,8 @@ class Standing:
         """Who needs it, or why nobody does."""
         if self.held:
             return "Ballast's, for a run or as a debt; it takes it back itself"
+        if self.by_hand:
+            return "set by hand with ballast throttles set; ballast throttles remove takes it back"
         if self.needed_by or self.meant:
             return self.needed_by or self.meant
         if self.setting.kind == "broker":
@@ -66,13 +72,17 @@ def standing_throttles(state: ClusterState, held: Collection[Setting] = ()) -> t
     return tuple(s for s in all_settings(state, held) if s.value)
 
 
-def all_settings(state: ClusterState, held: Collection[Setting] = ()) -> tuple[Standing, ...]:
+def all_settings(
+    state: ClusterState, held: Collection[Setting] = (), by_hand: Collection[Setting] = ()
+) -> tuple[Standing, ...]:
     """The same, and among them the lists that stand on their topic and name no replica: their value is empty.
 
-    An empty list that was there before a run of ours stays with its ledger.
+    An empty list that was there before a run of ours stays with its ledger.  ``by_hand`` are the settings that a person has
+    put there with Ballast.
     """
     replicating = _replicating(state)
-    return (*_lists(state, held, replicating), *_rates(state, held, replicating))
+    found = (*_lists(state, held, replicating), *_rates(state, held, replicating))
+    return tuple(replace(s, by_hand=True) if s.setting in by_hand else s for s in found) if by_hand else found
 
 
 def _lists(state: ClusterState, held: Collection[Setting], replicating: Flags) -> Iterator[Standing]:
@@ -125,7 +135,7 @@ def _rates(state: ClusterState, held: Collection[Setting], replicating: Flags) -
                 continue  # It was told above.
             setting = Setting("broker", str(broker), key)
             if entry.source == STATIC:
-                yield Standing(setting, value, meant="in the broker's own file")
+                yield Standing(setting, value, meant="in the broker's own file", static=True)
             elif key == LOG_DIR_RATE:
                 needed = f"a replica on broker {broker} is moving or changes its log dir" if broker in copying else ""
                 yield Standing(setting, value, setting in held, needed)

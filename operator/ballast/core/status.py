@@ -136,9 +136,13 @@ class ClusterStatus:
         broken = self.sickness.any or self.dead_brokers or self.unreachable_brokers or self.bad_log_dirs
         return bool(broken or self.over_threshold or self.stale_throttles)
 
-    def holding(self, held: Collection[Setting]) -> ClusterStatus:
-        """The same, where Ballast's own ledger is known by now: what stands in it was not left behind."""
-        return replace(self, throttles=tuple(replace(t, held=t.held or t.setting in held) for t in self.throttles))
+    def holding(self, held: Collection[Setting], by_hand: Collection[Setting] = ()) -> ClusterStatus:
+        """The same, where Ballast's own ledgers are known by now: what stands in them was not left behind."""
+        known = [
+            replace(t, held=t.held or t.setting in held, by_hand=t.by_hand or t.setting in by_hand)
+            for t in self.throttles
+        ]
+        return replace(self, throttles=tuple(known))
 
     @property
     def stale_throttles(self) -> tuple[Standing, ...]:

@@ -162,7 +162,7 @@ def _settle_list(out: Settlement, setting: Setting, wanted: frozenset[str], held
 def _settle_everything(
     out: Settlement, setting: Setting, wanted: frozenset[str], held: Held | None, now: str | None
 ) -> None:
-    """The list ``*``, which stands alone or first: what was there before it comes back by appending it again."""
+    """The list ``*``, which stands alone: what was there before it comes back by appending it again."""
     standing = parse_list(now)
     if EVERYTHING in wanted:
         if EVERYTHING not in standing:
@@ -175,7 +175,8 @@ def _settle_everything(
     others = [e for e in standing if e != EVERYTHING]
     if EVERYTHING in standing:
         back = [e for e in parse_list(held.prior) if e not in others]
-        ops = [*([Op("append", ",".join(back))] if back else []), Op("subtract", EVERYTHING)]
+        # Brokers take ``*`` alone, so it goes first.
+        ops = [Op("subtract", EVERYTHING), *([Op("append", ",".join(back))] if back else [])]
         others += back
     ops = _emptied(out, setting, held.prior, ops, now if not others else None)
     if ops:
@@ -210,7 +211,7 @@ def _settle_rate(
         out.changes[setting] = [Op("set", wanted)]
         out.after[setting] = out.intent[setting]
         return
-    if _is_theirs(now, held):
+    if is_theirs(now, held):
         if held.ours:
             out.taken_over[setting] = now
         # A line without values of ours remembers whose it is, so that it is not set over at the next occasion.
@@ -230,7 +231,7 @@ def _settle_rate(
         out.after[setting] = after
 
 
-def _is_theirs(now: str | None, held: Held) -> bool:
+def is_theirs(now: str | None, held: Held) -> bool:
     """Has somebody changed a rate of ours, or does one stand that was left to them?"""
     if not held.ours:
         return now is not None

@@ -48,17 +48,23 @@ class Sent(NamedTuple):
                 return value == self.op.value
 
 
-def ledger_key(setting: Setting) -> str:
+RUNS: Final = "throttle"
+"""The ledger of what runs have set: taken back when they end, or by the next start."""
+BY_HAND: Final = "hand-throttle"
+"""The ledger of what ``ballast throttles set`` has set: it stays until a person takes it back."""
+
+
+def ledger_key(setting: Setting, ledger: str = RUNS) -> str:
     """The journal key of a setting."""
-    return f"throttle/{setting.kind}/{setting.name}/{setting.key}"
+    return f"{ledger}/{setting.kind}/{setting.name}/{setting.key}"
 
 
-def dump_held(setting: Setting, held: Held | None) -> Record:
+def dump_held(setting: Setting, held: Held | None, ledger: str = RUNS) -> Record:
     """A ledger line; None strikes it out."""
     if held is None:
-        return Record(ledger_key(setting), None)
+        return Record(ledger_key(setting, ledger), None)
     return Record(
-        ledger_key(setting),
+        ledger_key(setting, ledger),
         {
             "version": LEDGER_VERSION,
             "kind": setting.kind,
@@ -70,11 +76,11 @@ def dump_held(setting: Setting, held: Held | None) -> Record:
     )
 
 
-def load_ledger(records: Iterable[Record]) -> dict[Setting, Held]:
+def load_ledger(records: Iterable[Record], ledger: str = RUNS) -> dict[Setting, Held]:
     """Every line of the ledger."""
     out = {}
     for record in records:
-        if not record.key.startswith("throttle/") or record.value is None:
+        if not record.key.startswith(f"{ledger}/") or record.value is None:
             continue
         value = record.value
         if value.get("version") != LEDGER_VERSION:
@@ -115,6 +121,8 @@ class Throttler:
     ledger: dict[Setting, Held] = field(default_factory=dict)
     keep_existing_rates: bool = False
     sent: dict[Setting, Sent] = field(default_factory=dict)
+    kind: str = RUNS
+    """Which of the journal's two ledgers it keeps."""
 
     def settle(
         self,
@@ -200,11 +208,11 @@ class Throttler:
 
     def _strike(self, setting: Setting, write: Callable[[list[Record]], None]) -> None:
         if self.ledger.pop(setting, None) is not None:
-            write([dump_held(setting, None)])
+            write([dump_held(setting, None, self.kind)])
 
     def _send(self, settlement: Settlement, write: Callable[[list[Record]], None]) -> dict[Setting, Outcome]:
         # Written even when nothing changes: the caller's own intents travel with it.
-        write([dump_held(s, h) for s, h in settlement.intent.items()])
+        write([dump_held(s, h, self.kind) for s, h in settlement.intent.items()])
         self.ledger.update(settlement.intent)
         failed: dict[Setting, Outcome] = {}
         for nth in range(max(map(len, settlement.changes.values()), default=0)):
@@ -217,7 +225,7 @@ class Throttler:
             else:
                 self.ledger[setting] = held
         if after:
-            write([dump_held(s, h) for s, h in after.items()])
+            write([dump_held(s, h, self.kind) for s, h in after.items()])
         return failed
 
     def _alter(self, ops: Mapping[Setting, Op]) -> dict[Setting, Outcome]:

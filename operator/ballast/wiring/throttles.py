@@ -1,39 +1,103 @@
-"""Throttles on a cluster outside of a run: find them, judge them, clear what was left, set them by hand."""
+"""Throttles on a cluster outside of a run: find them, judge them, clear what was left, set them and take them back by hand.
+
+What a person sets is kept in a ledger of its own, so that it can be taken back exactly: with what was there before, and without
+what others have added since.
+"""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 from ballast.core.leftovers import Standing, all_settings
-from ballast.core.throttles import Setting, parse_list
-from ballast.executor.ledger import load_ledger, resource_of
-from ballast.ports.cluster import ConfigChange
+from ballast.core.throttles import EVERYTHING, LISTS, Aim, Held, Setting, is_theirs, parse_list
+from ballast.executor.ledger import BY_HAND, Throttler, load_ledger, own_value, resource_of, still_owed
+from ballast.ports.cluster import Outcome
 from ballast.ports.journal import Record
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.runs import Hand, journal_of
 
 
-def held_settings(opened: OpenCluster, journal: str | None = None, *, timeout_s: float = 30.0) -> frozenset[Setting]:
-    """What stands in the journal's ledger: set by Ballast, and taken back by it."""
+class HeldSettings(NamedTuple):
+    """What the journal answers for."""
+
+    runs: frozenset[Setting]
+    """Set by runs, and taken back by Ballast."""
+    by_hand: frozenset[Setting]
+    """Set by a person with ``ballast throttles set``."""
+
+
+def held_settings(opened: OpenCluster, journal: str | None = None, *, timeout_s: float = 30.0) -> HeldSettings:
+    """The settings in both of the journal's ledgers."""
     log = journal_of(opened, journal, timeout_s=timeout_s)
     try:
-        return frozenset(load_ledger(log.read()))
+        records = log.read()
+        return HeldSettings(frozenset(load_ledger(records)), frozenset(load_ledger(records, BY_HAND)))
     finally:
         log.close()
 
 
-def change(own: Hand, values: Mapping[Setting, str | None]) -> list[str]:
-    """Set or delete settings, the intent journaled first; answers what went wrong, as sentences."""
-    key = f"hand/{secrets.token_hex(4)}"
-    intent = {"version": 1, "settings": [[*s, v] for s, v in values.items()]}
-    own.journal.append([Record(key, intent)])
-    own.journal.check()
-    outcomes = own.opened.cluster.alter_configs(
-        [ConfigChange(resource_of(s), s.key, "delete" if v is None else "set", v) for s, v in values.items()]
+def set_by_hand(own: Hand, aim: Aim) -> list[str]:
+    """Make these settings stand, the ledger first; answers what went wrong, as sentences.
+
+    A rate that somebody has changed since it was set by hand is what is there before, now.
+    """
+    ledger = load_ledger(own.journal.read(), BY_HAND)
+    entries = own.opened.cluster.configs({resource_of(s) for s in aim})
+    taken_over = [
+        s
+        for s, held in ledger.items()
+        if s in aim and s.key not in LISTS and is_theirs(own_value(s, entries.get(resource_of(s), {})), held)
+    ]
+    for setting in taken_over:
+        del ledger[setting]
+    other_kind = {s: h for s, h in ledger.items() if s in aim and (EVERYTHING in h.ours) != (EVERYTHING in aim[s])}
+    failures = take_back(own, other_kind) if other_kind else []
+    mine = {s: h for s, h in ledger.items() if s in aim and s not in other_kind}
+    return failures + _settle(own, aim, mine)
+
+
+def take_back(own: Hand, ledger: Mapping[Setting, Held]) -> list[str]:
+    """Take away what these lines say was put there, and nothing else; answers what went wrong, as sentences."""
+    return _settle(own, {}, ledger)
+
+
+def set_so_far(own: Hand) -> dict[Setting, Held]:
+    """Everything that ``set_by_hand`` has put there and that still has to be taken back."""
+    return load_ledger(own.journal.read(), BY_HAND)
+
+
+def _settle(own: Hand, aim: Aim, ledger: Mapping[Setting, Held]) -> list[str]:
+    def write(records: list[Record]) -> None:
+        own.journal.append(records)
+        own.journal.check()
+
+    held_by_runs = load_ledger(own.journal.read())
+    busy = {s: BUSY for s in (*aim, *ledger) if s in held_by_runs}
+    cluster = own.opened.cluster
+    throttler = Throttler(
+        cluster,
+        own.clock,
+        own.journal.renew,
+        {s: h for s, h in ledger.items() if s not in busy},
+        kind=BY_HAND,
     )
-    own.journal.append([Record(key, None)])
-    return [f"{r.kind} {r.name}: {o.code} {o.message}".rstrip() for r, o in outcomes.items() if not o.ok]
+    alive = cluster.snapshot(log_dirs=False, configs=False).alive
+    notes: list[str] = []
+    free = {s: v for s, v in aim.items() if s not in busy}
+    failed = throttler.settle(free, alive, write, notes.append)
+    return [*still_owed({**busy, **failed}), *notes]
+
+
+BUSY = Outcome(ok=False, code="HELD_BY_RUN", message="a run of Ballast holds it; try again when that has ended")
+
+
+def as_left_behind(found: Iterable[Standing]) -> dict[Setting, Held]:
+    """Settings that nobody needs, as if we had put there what was judged, and nothing been there before."""
+    return {
+        s.setting: Held(None, frozenset(parse_list(s.value)) if s.setting.key in LISTS else frozenset({s.value}))
+        for s in found
+    }
 
 
 def removable(
@@ -52,12 +116,20 @@ def removable(
     return [*lists, *(s for s in stale if s.setting.kind == "broker" and s.setting.name in named)]
 
 
+def named(settings: Iterable[Setting], topics: Collection[str], brokers: Collection[str]) -> set[Setting]:
+    """The settings of these topics and brokers, ``default`` for the cluster-wide one; all where none is named."""
+    if not topics and not brokers:
+        return set(settings)
+    ids = {"" if b == "default" else b for b in brokers}
+    return {s for s in settings if s.name in (topics if s.kind == "topic" else ids)}
+
+
 def clear_left_behind(own: Hand, topics: Collection[str]) -> list[str]:
     """Remove what a tool left on these topics, as ``removable`` judges it; ``*`` and all that is still needed stays."""
     state = own.opened.cluster.snapshot()
-    held = set(load_ledger(own.journal.read()))
-    gone = removable(all_settings(state, held), topics=topics)
+    records = own.journal.read()
+    gone = removable(all_settings(state, load_ledger(records), load_ledger(records, BY_HAND)), topics=topics)
     if not gone:
         return []
-    failures = change(own, dict.fromkeys((s.setting for s in gone), None))
+    failures = take_back(own, as_left_behind(gone))
     return [f"removed {s.setting} = {s.value or '(empty)'}" for s in gone] + failures
