@@ -149,6 +149,7 @@ def start(
     *,
     client: Path | None = None,
     zookeeper: str | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Daemon:
     """Start a daemon with these settings over the impatient ones."""
     (port,) = free_ports(1)
@@ -161,13 +162,13 @@ def start(
     file = folder / f"{name}.yaml"
     file.write_text(yaml.safe_dump(tree))
     log = folder / f"{name}.log"
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("BALLAST")} | {"BALLAST_INSTANCE": name}
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("BALLAST")}
     with log.open("wb") as out:
         process = subprocess.Popen(
             leashed(sys.executable, "-m", "ballast", "run", "--config", str(file)),
             stdout=out,
             stderr=out,
-            env=environment,
+            env=inherited | {"BALLAST_INSTANCE": name} | dict(environment or {}),
         )
     return Daemon(name, port, process, log, file)
 

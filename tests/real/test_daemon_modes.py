@@ -81,7 +81,7 @@ def test_a_mode_changed_in_the_file_holds_within_seconds_both_ways(
     """Observers get the lock and act; back in observe mode the run in flight is left, and not one record is written."""
     sandbox = own_cluster(brokers=4, racks=1)
     crowd(sandbox)
-    settings = {"mode": "observe", "execution": {"throttle_bytes_per_s": 500_000}}
+    settings = {"mode": "observe", "execution": {"throttle": 500_000}}
     daemons += [start(name, tmp_path, sandbox.bootstrap_server, settings) for name in ("pod-0", "pod-1")]
     until("observers", lambda: roles(daemons) == ["observer", "observer"], daemons)
     until("a plan", lambda: all(d.status.get("plans") for d in daemons), daemons)

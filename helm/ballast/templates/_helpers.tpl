@@ -101,10 +101,7 @@ capabilities:
 - name: BALLAST_KAFKA_SASL_MECHANISM
   value: SCRAM-SHA-512
 - name: BALLAST_KAFKA_SASL_JAAS_CONFIG
-  valueFrom:
-    secretKeyRef:
-      name: {{ .userSecret }}
-      key: sasl.jaas.config
+  value: ${directory:/etc/ballast/strimzi-user:sasl.jaas.config}
 {{- end }}
 {{- if .clusterCaSecret }}
 - name: BALLAST_KAFKA_SSL_CA_LOCATION
@@ -134,7 +131,7 @@ capabilities:
   readOnly: true
 {{- end }}
 {{- with .Values.auth.strimzi }}
-{{- if and .userSecret (eq .authentication "tls") }}
+{{- if .userSecret }}
 - name: strimzi-user
   mountPath: /etc/ballast/strimzi-user
   readOnly: true
@@ -172,7 +169,7 @@ capabilities:
     defaultMode: 0440
 {{- end }}
 {{- with .Values.auth.strimzi }}
-{{- if and .userSecret (eq .authentication "tls") }}
+{{- if .userSecret }}
 - name: strimzi-user
   secret:
     secretName: {{ .userSecret }}

@@ -5,12 +5,14 @@ It knows comments, continued lines, the three separators and the escapes.  It kn
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from ballast.errors import UsageError
 
+_REFERENCE: Final = re.compile(r"\$\{(?P<kind>directory|file):(?P<place>[^:}]+):(?P<name>[^:}]+)\}")
 _BLANK: Final = " \t\f"
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
@@ -34,6 +36,40 @@ def read_properties(path: Path) -> dict[str, str]:
             f"The properties file {path} is malformed: {mistake}.",
             hint="An escape is a backslash, a u and four hex digits.",
         ) from None
+
+
+def follow_references(entries: Mapping[str, str]) -> tuple[dict[str, str], frozenset[Path]]:
+    """Values with what they refer to in place, and the files that were read for it.
+
+    In the form of Kafka's own config providers, which need not be named: ``${directory:PATH:FILE}`` is a file's whole content,
+    as a Secret is mounted, and ``${file:PATH:KEY}`` an entry of another properties file.
+    """
+    files: set[Path] = set()
+
+    def content(found: re.Match[str]) -> str:
+        kind, place, name = found["kind"], Path(found["place"]).expanduser(), found["name"]
+        if kind == "file":
+            files.add(place)
+            other = read_properties(place)
+            if name not in other:
+                raise UsageError(f"The properties file {place} has no entry {name}.", hint=f"{found[0]} refers to it.")
+            return other[name]
+        files.add(place / name)
+        return _content(place / name, found[0])
+
+    return {key: _REFERENCE.sub(content, value) for key, value in entries.items()}, frozenset(files)
+
+
+def _content(path: Path, reference: str) -> str:
+    try:
+        # Whoever writes a password into a file ends the line; no password ends with one.
+        return path.read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
+    except OSError as failure:
+        raise UsageError(
+            f"The file {path} cannot be read: {failure.strerror or failure}.", hint=f"{reference} refers to it."
+        ) from None
+    except UnicodeDecodeError:
+        raise UsageError(f"The file {path} is not UTF-8 text.", hint=f"{reference} refers to it.") from None
 
 
 def parse_properties(text: str) -> dict[str, str]:

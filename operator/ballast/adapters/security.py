@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 from ballast.adapters.jaas import JaasEntry, parse_jaas
 from ballast.adapters.oauth import ClientCredentials, Token, TokenSource, token_from_file, unsecured_token
 from ballast.adapters.pem import Pem, client_context
-from ballast.adapters.properties import read_properties
+from ballast.adapters.properties import follow_references, read_properties
 from ballast.errors import UsageError
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -53,6 +53,8 @@ class Security:
     """False when ``ssl.endpoint.identification.algorithm`` is set to nothing."""
     zookeeper: ZooKeeperSecurity | None = None
     """None: ZooKeeper is spoken to in plain text and without a name."""
+    files: frozenset[Path] = field(default=frozenset(), compare=False)
+    """Every file that the properties name: what is renewed in them is to be used."""
 
     @classmethod
     def from_file(cls, path: Path) -> Security:
@@ -70,6 +72,7 @@ class Security:
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> Security:
         """Read Kafka client properties; what has nothing to do with security is left alone."""
+        properties, referred = follow_references(properties)
         protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
         if protocol not in PROTOCOLS:
             raise UsageError(
@@ -78,7 +81,13 @@ class Security:
             )
         sasl = _sasl(properties) if protocol.startswith("SASL") else {}
         tls = _tls(properties) if protocol.endswith("SSL") else {}
-        return cls(protocol=protocol, zookeeper=_zookeeper(properties), **sasl, **tls)
+        return cls(
+            protocol=protocol,
+            zookeeper=_zookeeper(properties),
+            files=referred | _locations(properties),
+            **sasl,
+            **tls,
+        )
 
     @property
     def uses_tls(self) -> bool:
@@ -223,6 +232,13 @@ def _token_fetcher(properties: Mapping[str, str], jaas: JaasEntry | None) -> Cal
         else None
     )
     return ClientCredentials(endpoint, client_id, secret, scope, url_encoded=url_encoded, tls=tls).fetch
+
+
+def _locations(properties: Mapping[str, str]) -> frozenset[Path]:
+    """The files that stand in the properties: stores, certificates, keys."""
+    return frozenset(
+        Path(value).expanduser() for name, value in properties.items() if name.endswith(".location") and value
+    )
 
 
 def _first(properties: Mapping[str, str], newest: str, of_jaas: str | None, of_librdkafka: str) -> str | None:

@@ -79,7 +79,7 @@ def open_cluster(
         )
     if not 0 < timeout_s <= LONGEST_TIMEOUT_S:
         raise UsageError(f"--timeout must be more than 0 seconds, and {LONGEST_TIMEOUT_S} at most.")
-    security = _security(command_config or settings.command_config, properties)
+    security = client_security(command_config or settings.command_config, properties)
     keeper = None if hosts is None else ZooKeeper(hosts, security, timeout_s=min(10.0, timeout_s))
     bootstrap_server = bootstrap_server or _registered(keeper, security)
     parse_servers(bootstrap_server)
@@ -107,7 +107,7 @@ def _registered(keeper: ZooKeeper | None, security: Security) -> str:
         raise
 
 
-def _security(command_config: Path | None, properties: dict[str, str] | None) -> Security:
+def client_security(command_config: Path | None, properties: dict[str, str] | None = None) -> Security:
     """From the file, the properties at hand, or the environment: the first that is there."""
     if command_config is not None:
         return Security.from_file(command_config)

@@ -1,39 +1,74 @@
-"""Follows the file of client properties: a password that was changed in it is used without anybody restarting the daemon.
+"""Follows every file that credentials come from: what is renewed in one is used without anybody restarting the daemon.
 
-Clients take their credentials when they are made, and three libraries hold clients here.  So the whole process is started
-anew in its own place: it leaves as on SIGTERM (lock released, moves in flight left to whoever comes next) and comes back
-with every connection made from the new file.  A file with a mistake changes nothing.
+These are the client properties, the files that they name (authorities, certificates, keys) and those that they refer to
+(a mounted password).  Clients take their credentials when they are made, and three libraries hold clients here.  So the whole
+process is started anew in its own place: it leaves as on SIGTERM (lock released, moves in flight left to whoever comes next)
+and comes back with every connection made from the new files.  New credentials are tried first: while they have a mistake, or a
+broker refuses them, nothing changes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from ballast.adapters.security import Security
-from ballast.settings.watch import FileWatch
+from ballast.errors import AuthenticationFailed, Unavailable
 
 
 class CredentialsWatch:
-    """Looks whether the client properties changed, and asks for a new start when they did and can be read."""
+    """Looks whether a file changed, and asks for a new start when one did and brokers take what it holds."""
 
-    def __init__(self, path: Path, stop: Callable[[], None]) -> None:
-        self._path = path
-        self._watch = FileWatch(path)
+    def __init__(
+        self,
+        load: Callable[[], Security],
+        try_them: Callable[[Security], None],
+        stop: Callable[[], None],
+        *,
+        properties: Path | None = None,
+    ) -> None:
+        self._load = load
+        self._try = try_them
         self._stop = stop
+        self._properties = frozenset() if properties is None else frozenset({properties})
+        self._files = self._properties | load().files
+        self._digest = _digest(self._files)
         self.renew = False
         """The process is to be started anew once it has left."""
 
     def look(self) -> str:
-        """One tick; raises ``UsageError`` where the new file has a mistake, which changes nothing."""
-        if not self._watch.changed():
-            return "The client properties are the same."
-        Security.from_file(self._path)
+        """One tick; raises where the new files have a mistake or brokers refuse them, which changes nothing."""
+        if _digest(self._files) == self._digest:
+            return "The credentials are the same."
+        security = self._load()
+        security.tls_context()
+        try:
+            self._try(security)
+        except AuthenticationFailed:
+            raise
+        except Unavailable as away:
+            return f"The credentials changed and cannot be tried now: {away.message}"
+        if security.files != self._files - self._properties:
+            self._files = self._properties | security.files
+        self._digest = _digest(self._files)
         self.renew = True
         self._stop()
-        return "The client properties changed: every connection is made anew with them."
+        return "The credentials changed: every connection is made anew with them."
+
+
+def _digest(files: Collection[Path]) -> str:
+    """Of contents and not of times: a Secret's swap keeps odd times, and a touched file is no news."""
+    whole = hashlib.sha256()
+    for path in sorted(files):
+        try:
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+        except OSError:
+            content = "missing"
+        whole.update(f"{path}\0{content}\0".encode())
+    return whole.hexdigest()
 
 
 def start_anew(arguments: Sequence[str]) -> None:

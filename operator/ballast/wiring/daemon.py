@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -32,7 +33,7 @@ from ballast.settings.load import load_settings
 from ballast.settings.model import Settings
 from ballast.settings.show import differences, flat, need_restart
 from ballast.settings.watch import FileWatch
-from ballast.wiring.cluster import OpenCluster, open_cluster
+from ballast.wiring.cluster import OpenCluster, client_security, open_cluster
 from ballast.wiring.credentials import CredentialsWatch, start_anew
 from ballast.wiring.external import external_load
 from ballast.wiring.journal import this_process
@@ -73,7 +74,7 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
             scene.take_tools()
         if settings.samples.store:
             keep_history(scene, settings, settings.samples.store)
-        credentials = follow_credentials(settings, lambda: service.stop())  # noqa: PLW0108 — it is made below
+        credentials = follow_credentials(settings, opened, lambda: service.stop())  # noqa: PLW0108 — it is made below
         service = Service(
             ServiceParts(
                 scene=scene,
@@ -89,10 +90,17 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
         return credentials is not None and credentials.renew
 
 
-def follow_credentials(settings: Settings, stop: Callable[[], None]) -> CredentialsWatch | None:
-    """The watch over the client properties, where they come from a file."""
+def follow_credentials(settings: Settings, opened: OpenCluster, stop: Callable[[], None]) -> CredentialsWatch | None:
+    """The watch over the files that credentials come from, where they come from any."""
     path = settings.cluster.command_config
-    return None if path is None else CredentialsWatch(path, stop)
+    if path is None and not opened.security.files:
+        return None
+    return CredentialsWatch(
+        lambda: client_security(path),
+        lambda security: replace(opened, security=security).knock(),
+        stop,
+        properties=path,
+    )
 
 
 class Retries:

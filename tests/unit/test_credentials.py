@@ -1,0 +1,81 @@
+"""Credentials in files: where they are referred to, and what a renewed one changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ballast.adapters.security import Security
+from ballast.errors import AuthenticationFailed, Unavailable, UsageError
+from ballast.wiring.credentials import CredentialsWatch
+
+LOGIN = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="ada" password="{}";'
+
+
+def scram(config: str) -> Security:
+    """A SCRAM login in one property."""
+    return Security.from_properties(
+        {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config": config}
+    )
+
+
+def test_a_property_refers_to_a_mounted_file_as_kafkas_config_providers_do(tmp_path: Path) -> None:
+    """A whole property or a part of one, from a file's content or an entry of a properties file."""
+    (tmp_path / "sasl.jaas.config").write_text(LOGIN.format("one") + "\n")
+    (tmp_path / "password").write_text("two")
+    (tmp_path / "more.properties").write_text("secret=three\n")
+    found = {
+        scram(f"${{directory:{tmp_path}:sasl.jaas.config}}"): "sasl.jaas.config",
+        scram(LOGIN.format(f"${{directory:{tmp_path}:password}}")): "password",
+        scram(LOGIN.format(f"${{file:{tmp_path}/more.properties:secret}}")): "more.properties",
+    }
+    assert [security.password for security in found] == ["one", "two", "three"]
+    assert [security.files for security in found] == [{tmp_path / name} for name in found.values()]
+    assert "two" not in repr(found)
+
+
+@pytest.mark.parametrize("reference", ["directory:/nowhere:password", "file:/nowhere.properties:secret"])
+def test_a_reference_to_nothing_is_refused(reference: str) -> None:
+    """With the file's name; the text of the reference is never taken for a password."""
+    with pytest.raises(UsageError, match="nowhere"):
+        scram(LOGIN.format(f"${{{reference}}}"))
+
+
+def test_every_file_that_properties_name_is_followed(tmp_path: Path) -> None:
+    """Stores, certificates and keys, towards brokers and towards ZooKeeper."""
+    names = ("ssl.truststore.location", "ssl.certificate.location", "ssl.key.location", "zookeeper.ssl.truststore.location")
+    properties = {name: str(tmp_path / name) for name in names}
+    assert Security.from_properties({"security.protocol": "SSL", **properties}).files == {tmp_path / n for n in names}
+
+
+def test_renewed_credentials_are_used_once_they_work(tmp_path: Path) -> None:
+    """A mistake, a refusal and brokers that are away change nothing, and each is tried again at the next look."""
+    password = tmp_path / "password"
+    password.write_text("old")
+    stopped: list[str] = []
+    outcomes: list[Exception] = []
+
+    def try_them(security: Security) -> None:
+        assert security.password == "new"  # noqa: S105 — of this test
+        if outcomes:
+            raise outcomes.pop(0)
+
+    watch = CredentialsWatch(
+        lambda: scram(LOGIN.format(f"${{directory:{tmp_path}:password}}")), try_them, lambda: stopped.append("stop")
+    )
+    watch.look()
+    password.touch()
+    watch.look()
+    assert stopped == []
+    password.unlink()
+    with pytest.raises(UsageError):
+        watch.look()
+    password.write_text("new")
+    outcomes += [AuthenticationFailed("No."), Unavailable("Nobody is there.")]
+    with pytest.raises(AuthenticationFailed):
+        watch.look()
+    watch.look()
+    assert (stopped, watch.renew) == ([], False)
+    watch.look()
+    assert (stopped, watch.renew) == (["stop"], True)
