@@ -112,7 +112,16 @@ def test_authority_certificate_key_and_password_are_renewed_in_mid_run(
         "pod-0",
         tmp_path,
         sandbox.bootstrap_server,
-        {"mode": "auto", "execution": {"throttle": 300_000}},
+        # Moves alone, in a run that is under way all the while.
+        {
+            "mode": "auto",
+            "execution": {"throttle": 300_000},
+            "actions": {
+                "elections": {"mode": "observe"},
+                "reorders": {"mode": "observe"},
+                "moves": {"cool_down_s": 1, "per_day": 50},
+            },
+        },
         environment={
             "BALLAST_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
             "BALLAST_KAFKA_SSL_CERTIFICATE_LOCATION": f"{user}/user.crt",
@@ -133,6 +142,7 @@ def test_authority_certificate_key_and_password_are_renewed_in_mid_run(
     both = old.certificate + new.certificate
     mount(ca, {"ca.crt": both})
     until("both authorities", lambda: renewals() == 1, daemons)
+    until("the lock again", lambda: daemon.role == "leader", daemons)
     guard_brokers(sandbox, new, both)
     until("the lock again", lambda: daemon.role == "leader", daemons)
 
@@ -144,15 +154,17 @@ def test_authority_certificate_key_and_password_are_renewed_in_mid_run(
     assert daemon.process.poll() is None
     mount(user, secret)
     until("new credentials", lambda: renewals() == 2, daemons)
+    # Whatever is mounted before the process is back is what it comes back with.
+    until("the lock again", lambda: daemon.role == "leader", daemons)
     mount(ca, {"ca.crt": new.certificate})
     until("the new authority alone", lambda: renewals() == 3, daemons)
     guard_brokers(sandbox, new, new.certificate)
 
     until("the lock again", lambda: daemon.role == "leader", daemons)
-    daemon.reconfigure(execution={"throttle": 50_000_000})
+    assert (daemon.status.get("run") or {}).get("id") == run, "it was to be under way all the while"
     until(
         "the end of the run",
-        lambda: any(m.startswith(f"Run {run} ended: done") for m in daemon.messages()),
+        lambda: any(m == f"Run {run} ended: done." for m in daemon.messages()),
         daemons,
         400,
     )
@@ -170,7 +182,7 @@ def fill(bootstrap_server: str) -> None:
     crowded = [[1 + (p + k) % 3 for k in range(2)] for p in range(PARTITIONS)]
     admin.create_topics([NewTopic("orders", PARTITIONS, replica_assignment=crowded)])["orders"].result()
     producer = Producer({"bootstrap.servers": bootstrap_server, "linger.ms": 50})
-    for n in range(PARTITIONS * 60):
+    for n in range(PARTITIONS * 150):
         producer.produce("orders", b"x" * 50_000, partition=n % PARTITIONS)
         producer.poll(0)
     assert producer.flush(120) == 0

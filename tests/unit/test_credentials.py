@@ -44,7 +44,12 @@ def test_a_reference_to_nothing_is_refused(reference: str) -> None:
 
 def test_every_file_that_properties_name_is_followed(tmp_path: Path) -> None:
     """Stores, certificates and keys, towards brokers and towards ZooKeeper."""
-    names = ("ssl.truststore.location", "ssl.certificate.location", "ssl.key.location", "zookeeper.ssl.truststore.location")
+    names = (
+        "ssl.truststore.location",
+        "ssl.certificate.location",
+        "ssl.key.location",
+        "zookeeper.ssl.truststore.location",
+    )
     properties = {name: str(tmp_path / name) for name in names}
     assert Security.from_properties({"security.protocol": "SSL", **properties}).files == {tmp_path / n for n in names}
 

@@ -26,7 +26,7 @@ SHOWN_MOVES = 50
 """Moves of a waiting plan that the page lists; the rest it counts."""
 
 
-def propose(scene: Scene, kind: ActionKind, plan: Plan) -> str:
+def propose(scene: Scene, kind: ActionKind, plan: Plan, beyond: tuple[str, ...] = ()) -> str:
     """Show the plan; start it if its kind may act by itself now; say what came of it."""
     if notice_end(scene):
         return "A run has just ended: the cluster is read again before anything is decided."
@@ -37,19 +37,19 @@ def propose(scene: Scene, kind: ActionKind, plan: Plan) -> str:
     before, name = scene.memory.proposals.get(kind), name_of(kind, plan)
     if before is not None and before.id == name:
         # What a person approved stays approved, and what has waited since yesterday is not new because it was made again.
-        proposal = replace(before, plan=replace(plan, created_at_ms=before.plan.created_at_ms))
+        proposal = replace(before, plan=replace(plan, created_at_ms=before.plan.created_at_ms), beyond=beyond)
     else:
-        proposal = Proposal(id=name, kind=kind, plan=plan)
+        proposal = Proposal(id=name, kind=kind, plan=plan, beyond=beyond)
         say(log, f"Planned: {outline(plan)}", plan=proposal.id, action=kind.value)
         if verdict.allowed and _wants_approval(scene, proposal):
-            scene.herald(News(reason="ApprovalWanted", sentence=f"{proposal.id} waits for approval: {outline(plan)}."))
+            scene.herald(News(reason="ApprovalWanted", sentence=_waits(proposal)))
     scene.memory.proposals[kind] = proposal
     publish_proposals(scene)
     if not verdict.allowed:
         scene.refused(kind.value, verdict.code)
         return f"Would {outline(plan)}. {verdict.sentence}"
     if _wants_approval(scene, proposal):
-        return f"Waiting for approval of {proposal.id}: {outline(plan)}."
+        return _waits(proposal)
     return start(scene, proposal)
 
 
@@ -85,7 +85,13 @@ def withdraw(scene: Scene, kind: ActionKind) -> None:
 
 
 def _wants_approval(scene: Scene, proposal: Proposal) -> bool:
-    return scene.policy.mode_of(proposal.kind) is Mode.APPROVE and proposal.approved_by is None
+    asked = scene.policy.mode_of(proposal.kind) is Mode.APPROVE or bool(proposal.beyond)
+    return asked and proposal.approved_by is None
+
+
+def _waits(proposal: Proposal) -> str:
+    why = f", since {'; '.join(proposal.beyond)}" if proposal.beyond else ""
+    return f"Waiting for approval of {proposal.id}{why}: {outline(proposal.plan)}."
 
 
 def start(scene: Scene, proposal: Proposal) -> str:
@@ -183,7 +189,8 @@ def plan_view(proposal: Proposal, *, waiting: bool) -> PlanView:
         reasons=tuple(reasons.most_common()),
         resources=tuple(plan.summary.get("resources", ())),
         examples=tuple(_move_view(m) for m in plan.moves[:SHOWN_MOVES]),
-        obstacles=tuple(f"{o.subject}: {o.detail}. {o.remedy}".strip() for o in plan.obstacles),
+        obstacles=tuple(f"Waits for approval: {why}." for why in proposal.beyond if waiting)
+        + tuple(f"{o.subject}: {o.detail}. {o.remedy}".strip() for o in plan.obstacles),
     )
 
 

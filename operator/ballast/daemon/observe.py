@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -33,6 +34,7 @@ def observe(scene: Scene) -> str:
         memory.full_read_at_s = now_s
     elif memory.state is not None:
         state = carry_over(memory.state, state)
+    state, memory.racks = with_racks(state, memory.racks)
     memory.state, memory.read_at_s = state, scene.clock.monotonic_s()
     memory.presence = memory.presence.see(state.alive, state.missing, now_s)
     figures = measure(
@@ -88,6 +90,17 @@ def current_loads(known: tuple[ClusterState, Loads] | None, state: ClusterState)
         return None
     sizes = Loads.from_state(state)
     return replace(loads, size_bytes=sizes.size_bytes, known=(loads.known - {DISK}) | sizes.known)
+
+
+def with_racks(state: ClusterState, known: Mapping[int, str]) -> tuple[ClusterState, Mapping[int, str]]:
+    """Give brokers that are down the racks that they named before; and remember those that are named now."""
+    remembered = dict(known) | {b.id: b.rack for b in state.brokers if b.rack is not None}
+    if all(b.rack is not None or b.alive or b.id not in remembered for b in state.brokers):
+        return state, remembered
+    brokers = tuple(
+        replace(b, rack=remembered.get(b.id)) if b.rack is None and not b.alive else b for b in state.brokers
+    )
+    return replace(state, brokers=brokers), remembered
 
 
 def sentence(figures: Figures) -> str:

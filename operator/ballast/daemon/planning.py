@@ -9,6 +9,7 @@ from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
 from ballast.core.planner import Evacuate, Intent, Leaders, Level, Racks, plan
 from ballast.core.wording import human_brokers
+from ballast.daemon import bounds
 from ballast.daemon.acting import outline, propose, withdraw
 from ballast.daemon.policy import ActionKind
 from ballast.daemon.scene import Scene
@@ -95,14 +96,14 @@ def repair(scene: Scene, state: ClusterState) -> str:
     gone = scene.memory.presence.gone_since_s
     dead = scene.memory.presence.dead(grace_s, now_s)
     if dead:
-        made = make(scene, state, Evacuate(brokers=dead))
+        made = make(scene, state, Evacuate(brokers=dead, keep_racks=True))
         have = "has" if len(dead) == 1 else "have"
         headline = f"{human_brokers(sorted(dead)).capitalize()} {have} been gone for longer than {grace_s:.0f} s."
         if made.is_empty:
             withdraw(scene, ActionKind.REPAIR)
             worst = next((f"{o.subject}: {o.detail}." for o in made.obstacles), "There is nothing to rebuild.")
             return f"{headline} {worst}"
-        return f"{headline} {propose(scene, ActionKind.REPAIR, made)}"
+        return f"{headline} {propose(scene, ActionKind.REPAIR, made, _beyond(scene, state, made))}{_kept(made)}"
     if gone:
         withdraw(scene, ActionKind.REPAIR)
         broker, since = max(gone.items(), key=lambda item: item[1])
@@ -112,9 +113,21 @@ def repair(scene: Scene, state: ClusterState) -> str:
     if len(racks) >= _RACKLESS:
         made = make(scene, state, Racks())
         if made.moves:
-            return f"Racks are not respected. {propose(scene, ActionKind.REPAIR, made)}"
+            beyond = _beyond(scene, state, made)
+            return f"Racks are not respected. {propose(scene, ActionKind.REPAIR, made, beyond)}"
     withdraw(scene, ActionKind.REPAIR)
     return "Nothing needs repair: every broker is up and racks are respected."
+
+
+def _beyond(scene: Scene, state: ClusterState, made: Plan) -> tuple[str, ...]:
+    """Why this repair is not begun without a person's word."""
+    gone = scene.memory.presence.gone_since_s
+    return tuple(o.sentence for o in bounds.beyond(scene.policy.repair, state, gone, made))
+
+
+def _kept(made: Plan) -> str:
+    """What the repair leaves as it is, and why."""
+    return f" Not rebuilt: {made.obstacles[0].subject}: {made.obstacles[0].detail}." if made.obstacles else ""
 
 
 def _be(brokers: Sequence[int]) -> str:

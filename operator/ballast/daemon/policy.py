@@ -182,6 +182,21 @@ class Caution:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RepairPolicy:
+    """How far repair goes by itself. Beyond any of these bounds a plan waits for approval, also in mode `auto`."""
+
+    whole_racks: bool = False
+    """True lets repair begin by itself also while no broker of a rack of several is up: most often a rack returns as a whole. Replicas of one
+    partition never share a rack for it where each had its own: those wait for the rack, or for `ballast plan evacuate`."""
+    max_racks: Annotated[int, Ge(0)] = 1
+    """In how many racks brokers may be down."""
+    max_brokers_share: Annotated[float, Interval(gt=0, le=1)] = 0.1
+    """Which share of the brokers may be down, as a fraction, those within their grace counted; one broker always may."""
+    max_bytes: Annotated[int, Gt(0)] | None = 1 << 40
+    """Most bytes that one repair copies (1 TiB). Empty sets no bound."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class StopPolicy:
     """What SIGTERM does."""
 
@@ -251,6 +266,8 @@ class DaemonPolicy:
     """How often to look."""
     caution: Caution = Caution()
     """When to hold still."""
+    repair: RepairPolicy = RepairPolicy()
+    """How far repair goes by itself."""
     stop: StopPolicy = StopPolicy()
     """What SIGTERM does."""
     level: PlannerPolicy = field(default_factory=PlannerPolicy)

@@ -32,6 +32,8 @@ class Proposal:
     kind: ActionKind
     plan: Plan
     approved_by: str | None = None
+    beyond: tuple[str, ...] = ()
+    """Why it waits for approval whatever the mode; empty where it need not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class Memory:
     full_read_at_s: float | None = None
     loads: tuple[ClusterState, Loads] | None = None
     """What history told of traffic when a plan was last made, and the reading it belongs to."""
+    racks: Mapping[int, str] = field(default_factory=dict)
+    """The rack that each broker last named: older clusters forget it with the broker."""
     cluster_id: str | None = None
     """Pinned at the first reading, or by the settings."""
     presence: Presence = field(default_factory=Presence)

@@ -23,6 +23,7 @@ from ballast.daemon.policy import (
     LeaderPolicy,
     LogPolicy,
     Mode,
+    RepairPolicy,
     StopPolicy,
     WebPolicy,
 )
@@ -119,6 +120,8 @@ class Settings:
     """How often the daemon looks."""
     caution: Caution = field(default_factory=Caution)
     """When to hold still."""
+    repair: RepairPolicy = field(default_factory=RepairPolicy)
+    """How far repair goes by itself."""
     level: PlannerPolicy = field(default_factory=PlannerPolicy)
     """How level is level enough, and what plans may do."""
     execution: ExecutionPolicy = field(default_factory=ExecutionPolicy)
@@ -149,6 +152,7 @@ class Settings:
             actions=self.actions,
             intervals=self.intervals,
             caution=self.caution,
+            repair=self.repair,
             stop=self.stop,
             level=self.level,
             execution=self.execution,

@@ -97,7 +97,8 @@ class _Judge:
         gone = self.emptied | policy.draining
         staying = [b for b in state.brokers if b.alive and b.id not in gone and intent.selection.broker(b.id)]
         # Racks that can hold a replica for good: what must leave, or takes no part, makes no rack suffice.
-        self.racks = max(len({b.rack for b in staying}), 1)
+        kept = [b for b in state.brokers if b.id in self.emptied] if _keeps_racks(intent) else []
+        self.racks = max(len({b.rack for b in [*staying, *kept]}), 1)
         self.topics = TopicJudge(
             state, plan, intent, policy, emptied=self.emptied, is_open=self._open, heir=self._last_heir
         )
@@ -377,6 +378,10 @@ class _Judge:
         sums = np.zeros(len(ids), np.int64)
         np.add.at(sums, inverse, self.loads.size_bytes[rows])
         return dict(zip(ids.tolist(), sums.tolist(), strict=True))
+
+
+def _keeps_racks(intent: Intent) -> bool:
+    return isinstance(intent, Evacuate) and intent.keep_racks
 
 
 def _emptied(state: ClusterState, intent: Intent) -> set[int]:

@@ -112,6 +112,8 @@ class Evacuate(Intent):
 
     brokers: frozenset[int] = frozenset()
     racks: frozenset[str] = frozenset()
+    keep_racks: bool = False
+    """Count the racks of what is evacuated as racks: no two replicas of a partition share one for want of it."""
 
     @property
     def words(self) -> str:

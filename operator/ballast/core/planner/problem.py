@@ -232,7 +232,7 @@ def _racks(state: ClusterState, scope: Scope) -> tuple[SmallInts, SmallInts]:
         return rack, np.ones(len(scope.factor), np.int32)
     order = {name: i for i, name in enumerate(sorted({r or "" for r in names}))}
     rack = np.array([order[r or ""] for r in names], np.int32)
-    usable = scope.takes | (scope.shares & ~scope.leave)
+    usable = scope.takes | (scope.shares & ~scope.leave) | (scope.leave & scope.keep_racks)
     classes, factor = scope.classes, scope.factor.astype(np.int64)
     racks = np.array([max(len(np.unique(rack[usable & ~barred])), 1) for barred in classes.barred])
     limit = np.where(classes.loose[classes.of], factor, -(-factor // racks[classes.of]))

@@ -134,6 +134,8 @@ def rack_free(setup: Setup, row: int, broker: int) -> Verdict | None:
         return None
     closed = scope.leave | classes.barred[c]
     open_racks = {b.rack for b in state.brokers if b.alive and not closed[state.broker_index[b.id]]}
+    if scope.keep_racks:
+        open_racks |= {b.rack for b in state.brokers if scope.leave[state.broker_index[b.id]]}
     limit = -(-len(racks) // max(len(open_racks), 1))
     if others < limit:
         return None

@@ -63,6 +63,8 @@ class Scope:
     """Must replicas that share a rack be parted?"""
     repair_rules: bool = False
     """Must replicas go where the rules of their topics want them?"""
+    keep_racks: bool = False
+    """Do the racks of brokers that are emptied count among those that replicas are spread over?"""
     why_closed: dict[int, str] = field(default_factory=dict)
     """By broker index: why it takes no replica."""
 
@@ -122,6 +124,7 @@ def _apply(scope: Scope, state: ClusterState, intent: Intent, ids: Ints, alive: 
             _empty(scope, _named(ids, intent.brokers), ids, "is being decommissioned")
         case Evacuate():
             _empty(scope, _evacuated(state, intent, ids), ids, "is being evacuated")
+            scope.keep_racks = intent.keep_racks
         case Expand():
             mask = _named(ids, intent.brokers)
             _require_alive(ids, mask & ~alive)
