@@ -9,7 +9,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
 from typing import Any, get_type_hints
 
@@ -56,18 +56,25 @@ def types(cls: type) -> dict[str, Any]:
     return get_type_hints(cls, include_extras=True)
 
 
-def walk(cls: type, path: tuple[str, ...] = ()) -> Iterator[FieldDoc]:
-    """Every setting below a dataclass, sections before what they hold."""
+def walk(cls: type, path: tuple[str, ...] = (), within: Any = None) -> Iterator[FieldDoc]:
+    """Every setting below a dataclass, sections before what they hold.
+
+    ``within`` is the section as its own parent makes it: ``actions.moves`` has another cap than an action has by itself.
+    """
     for f in fields(cls):
         kind = types(cls)[f.name]
-        default = (
-            f.default if f.default is not MISSING else (f.default_factory() if callable(f.default_factory) else MISSING)
-        )
+        default = _default(f) if within is None else getattr(within, f.name)
         here = (*path, f.name)
         section = isinstance(kind, type) and is_dataclass(kind)
         yield FieldDoc(here, kind, default, docstrings(cls).get(f.name, ""), section)
         if section:
-            yield from walk(kind, here)
+            yield from walk(kind, here, None if default is MISSING else default)
+
+
+def _default(f: Field[Any]) -> Any:
+    if f.default is not MISSING:
+        return f.default
+    return f.default_factory() if callable(f.default_factory) else MISSING
 
 
 def under(cls: type, path: tuple[str, ...]) -> type | None:

@@ -17,6 +17,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from ballast.errors import UsageError
+from ballast.settings.agreement import contradictions
 from ballast.settings.fields import types, under
 from ballast.settings.kafka_names import KAFKA_NAMES
 from ballast.settings.model import Settings
@@ -97,7 +98,7 @@ def validate(tree: Mapping[str, Any]) -> Settings:
     """Check types and bounds."""
     _check_agreement(tree)
     try:
-        return TypeAdapter(Settings).validate_python(_over_defaults(Settings(), tree))
+        settings = TypeAdapter(Settings).validate_python(_over_defaults(Settings(), tree))
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         # A member of a union is named like ``literal['auto','none']``, which is no part of the setting's name.
@@ -110,6 +111,9 @@ def validate(tree: Mapping[str, Any]) -> Settings:
             f"{where}: {message}{shown}.{more}",
             hint=f"`ballast config explain {_named(first['loc'])}` says what it means.",
         ) from error
+    for one, other, why in contradictions(settings):
+        raise UsageError(f"{one} and {other} contradict each other: {why}.", hint="Change one of the two.")
+    return settings
 
 
 def _over_defaults(section: Any, tree: Mapping[str, Any]) -> dict[str, Any]:

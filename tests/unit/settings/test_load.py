@@ -46,6 +46,26 @@ def test_kafkas_own_names_are_accepted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "one", "other"),
+    [
+        ("intervals: {lock_s: 60}\n", "intervals.lock_s", "journal.lease_s"),
+        ("journal: {lease_s: 3}\n", "intervals.lock_s", "journal.lease_s"),
+        ("intervals: {observe_s: 300}\n", "caution.max_snapshot_age_s", "intervals.observe_s"),
+        ("stop: {drain: true, grace_s: 10}\n", "stop.drain", "stop.grace_s"),
+        ("web: {port: 8080, probes_port: 8080}\n", "web.probes_port", "web.port"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused_with_both_names(
+    tmp_path: Path, text: str, one: str, other: str
+) -> None:
+    """Each is fine by itself; together they would never act, lose the lock or never start."""
+    with pytest.raises(UsageError) as refused:
+        load(tmp_path, text)
+    assert one in refused.value.message
+    assert other in refused.value.message
+
+
+@pytest.mark.parametrize(
     ("text", "sentence", "hint"),
     [
         ("leeders: {}\n", "'leeders'", "Did you mean leaders?"),
