@@ -105,6 +105,11 @@ class ClusterForm:
         """Its Kafka is older than 2.4."""
         return self.name in MOVES_ONE_BATCH_AT_A_TIME
 
+    @property
+    def has_zookeeper(self) -> bool:
+        """Its controller works through ZooKeeper."""
+        return self.name.startswith("zookeeper")
+
     def topic(
         self, assignment: dict[int, tuple[int, ...]], configs: dict[str, str] | None = None, name: str = "t"
     ) -> str:

@@ -78,6 +78,22 @@ def test_a_move_shows_the_union_until_it_ends(form: ClusterForm) -> None:
     assert not after.moving[row]
 
 
+def test_a_copy_in_the_making_is_behind_and_log_dirs_do_not_say_so(form: ClusterForm) -> None:
+    """DescribeLogDirs answers 0 for a new replica that crawls; its own log end tells how far it is."""
+    name = filled(form, (1, 2))
+    start(form, name, (3, 1))
+    form.until(lambda: name in form.cluster.log_dirs([3])[3].replicas, "broker 3 has begun")
+    (copy,) = form.cluster.log_dirs([3])[3].replicas[name]
+    ends = form.cluster.log_ends({1: [name], 3: [name]})
+    assert copy.offset_lag == 0
+    assert ends[3][name] < ends[1][name]
+    finish(form, name, (3, 1))
+    form.until(
+        lambda: len({e[name] for e in form.cluster.log_ends({1: [name], 3: [name]}).values()}) == 1,
+        "both ends are the same",
+    )
+
+
 def test_a_leader_outside_the_target_hands_over(form: ClusterForm) -> None:
     """When the move ends, the leader is one of the new replicas."""
     name = TopicPartition(form.topic({0: (1, 2)}), 0)

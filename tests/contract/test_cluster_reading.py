@@ -71,7 +71,9 @@ def test_sizes_follow_what_was_produced(form: ClusterForm) -> None:
         p = state.partitions
         run = slice(p.start[row := state.index[TopicPartition(topic, 0)]], p.start[row + 1])
         return bool(
-            (p.size_bytes[run] >= MEBIBYTE * 0.9).all() and (p.log_dir[run] >= 0).all() and (p.lag[run] == 0).all()
+            (p.size_bytes[run] >= MEBIBYTE * 0.9).all()
+            and (p.log_dir[run] >= 0).all()
+            and (p.lag[run] == UNKNOWN).all()
         )
 
     form.until(told, "both replicas tell their size")
@@ -170,6 +172,58 @@ def test_a_dead_broker_leaves_a_gap_and_no_zeros(broken: ClusterForm) -> None:
     assert dead is not None
     assert not dead.alive
     assert any(g.subject == "broker 3" and g.missing == "log dirs" for g in state.gaps)
+
+
+def test_log_ends_are_each_replicas_own(form: ClusterForm) -> None:
+    """Every holder tells its own; a broker without the replica, and one that does not exist, tell nothing."""
+    name = TopicPartition(form.topic({0: (1, 2)}), 0)
+    form.hands.produce(name, MEBIBYTE)
+    high = form.cluster.offsets([name])[name].high_watermark
+    asked = {b: [name] for b in (1, 2, 3, 77)}
+    form.until(
+        lambda: [form.cluster.log_ends(asked).get(b, {}).get(name) for b in (1, 2)] == [high, high],
+        "both replicas hold everything",
+    )
+    assert name not in form.cluster.log_ends(asked).get(3, {})
+    assert 77 not in form.cluster.log_ends(asked)
+
+
+def test_leader_epochs_go_up_with_each_leader(broken: ClusterForm) -> None:
+    """A partition whose leader dies is in a later epoch; one that does not exist has none."""
+    name = TopicPartition(broken.topic({0: (3, 1)}), 0)
+    missing = TopicPartition(name.topic, 9)
+    before = broken.cluster.epochs([name, missing])
+    assert set(before) == {name}
+    broken.hands.kill(3)
+    broken.until(lambda: broken.cluster.partitions([name])[name].leader == 1, "broker 1 leads")
+    broken.until(
+        lambda: broken.cluster.epochs([name])[name].leader > before[name].leader, "the leader epoch has gone up"
+    )
+    assert (before[name].controller != UNKNOWN) == broken.has_zookeeper
+
+
+def test_a_frozen_follower_has_no_log_end_until_it_answers(broken: ClusterForm) -> None:
+    """Frozen until it leaves the ISR, its end is unknown and not what log dirs said; back, it tells the truth."""
+    name = TopicPartition(broken.topic({0: (1, 3)}), 0)
+    broken.hands.produce(name, MEBIBYTE)
+    asked = {1: [name], 3: [name]}
+    broken.hands.pause(3)
+    broken.until(lambda: broken.cluster.partitions([name])[name].isr == (1,), "broker 3 has left the ISR")
+    broken.hands.produce(name, MEBIBYTE)
+    ends = broken.cluster.log_ends(asked)
+    assert 3 not in ends
+    assert ends[1][name] > 0
+    broken.hands.start(3)
+
+    def caught_up() -> bool:
+        told = broken.cluster.log_ends(asked)
+        behind = told.get(1, {}).get(name, 0) - told.get(3, {}).get(name, 0)
+        logs = broken.cluster.log_dirs([3])
+        lies = 3 not in logs or name not in logs[3].replicas or logs[3].replicas[name][0].offset_lag == 0
+        assert lies, "log dirs never tell that a current replica is behind"
+        return 1 in told and 3 in told and behind == 0
+
+    broken.until(caught_up, "broker 3 has fetched what it missed")
 
 
 def test_a_frozen_broker_costs_a_bounded_wait(broken: ClusterForm) -> None:

@@ -185,6 +185,9 @@ def record(world_: World, store: str, minute: int, external: Any) -> SampleRepor
         def offsets(self, names: Any) -> dict[Any, Offsets]:
             return {n: Offsets(world_.logs[n].earliest, world_.logs[n].high) for n in names}
 
+        def log_ends(self, replicas: Any) -> dict[int, Any]:
+            return {}
+
     return take(Reader(), state, SampleStore(store), clock, writer="w", external=external)  # type: ignore[arg-type]
 
 

@@ -49,7 +49,6 @@ def clusters(draw: st.DrawFn) -> tuple[list[Topic], list[PartitionRow], set[int]
                     adding=adding,
                     removing=removing,
                     sizes=tuple(draw(st.integers(0, 10**12)) if t else UNKNOWN for t in told),
-                    lags=tuple(draw(st.integers(0, 1000)) if t else UNKNOWN for t in told),
                     log_dirs=tuple(draw(st.integers(0, 1)) if t else UNKNOWN for t in told),
                     future_sizes=tuple(
                         draw(st.integers(0, 10**9)) if t and draw(st.booleans()) else UNKNOWN for t in told
@@ -100,17 +99,16 @@ def from_columns(topics: list[Topic], rows: list[PartitionRow], telling: set[int
 
 def logs_of(broker: int, rows: list[PartitionRow], shuffled: random.Random) -> LogColumns:
     """What a broker answers: its copies, copies in the making, and one that metadata does not know."""
-    copies = [("zz-unknown", 0, 7, 0, 0, False), ("a", 99, 7, 0, 0, False)]
+    copies = [("zz-unknown", 0, 7, 0, False), ("a", 99, 7, 0, False)]
     for r in rows:
         assert r.sizes is not None
-        assert r.lags is not None
         assert r.log_dirs is not None
         assert r.future_sizes is not None
         for k, b in enumerate(r.replicas):
             if b == broker and r.sizes[k] >= 0:
-                copies.append((r.topic, r.number, r.sizes[k], r.lags[k], r.log_dirs[k], False))
+                copies.append((r.topic, r.number, r.sizes[k], r.log_dirs[k], False))
             if b == broker and r.future_sizes[k] >= 0:
-                copies.append((r.topic, r.number, r.future_sizes[k], 0, 1, True))
+                copies.append((r.topic, r.number, r.future_sizes[k], 1, True))
     shuffled.shuffle(copies)
     names = sorted({c[0] for c in copies})
     return LogColumns(
@@ -119,9 +117,8 @@ def logs_of(broker: int, rows: list[PartitionRow], shuffled: random.Random) -> L
         topic=np.array([names.index(c[0]) for c in copies], np.int32),
         number=np.array([c[1] for c in copies], np.int32),
         size_bytes=np.array([c[2] for c in copies], np.int64),
-        lag=np.array([c[3] for c in copies], np.int64),
-        log_dir=np.array([c[4] for c in copies], np.int32),
-        future=np.array([c[5] for c in copies], np.bool_),
+        log_dir=np.array([c[3] for c in copies], np.int32),
+        future=np.array([c[4] for c in copies], np.bool_),
     )
 
 

@@ -12,7 +12,7 @@ from ballast.cli import status_view, topic_describe
 from ballast.core.balancers import OtherBalancer
 from ballast.core.cluster import Broker, ClusterState, ConfigValue, Gap, LogDir, PartitionRow, Topic, build
 from ballast.core.status import cluster_status
-from ballast.core.topic_description import describe_topic
+from ballast.core.topic_description import Depth, describe_topic
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "json.md"
 
@@ -57,7 +57,7 @@ def test_the_document_shows_the_real_shape(kind: str) -> None:
     """Every key that is printed is documented, and every documented key is printed."""
     state = picture()
     assert isinstance(cluster_status(state).others[-1], OtherBalancer)
-    topic = describe_topic(state, "t", {})
+    topic = describe_topic(state, "t", Depth())
     assert topic is not None
     printed = {
         "ballast.status": status_view.as_json(cluster_status(state)),

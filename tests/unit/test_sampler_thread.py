@@ -39,6 +39,10 @@ class Reader:
         """None known."""
         return {}
 
+    def log_ends(self, replicas: Mapping[Any, Any]) -> Mapping[Any, Any]:
+        """None known."""
+        return {}
+
 
 @dataclass
 class SetClock:

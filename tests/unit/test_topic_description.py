@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 from rich.console import Console
 
 from ballast.cli.topic_describe import as_json, draw
-from ballast.core.cluster import UNKNOWN, Broker, ClusterState, ConfigValue, LogDir, PartitionRow, Topic, build
-from ballast.core.topic_description import TopicDescription, describe_topic
+from ballast.core.cluster import (
+    UNKNOWN,
+    Broker,
+    ClusterState,
+    ConfigValue,
+    LogDir,
+    PartitionRow,
+    Topic,
+    TopicPartition,
+    build,
+)
+from ballast.core.topic_description import Depth, TopicDescription, describe_topic, leaves_isr_after_s
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+ENDS = {1: {T0: 105, T1: 50}, 2: {T0: 95}}
+LAG_TIME = "replica.lag.time.max.ms"
 
 
 def picture() -> ClusterState:
@@ -29,46 +44,58 @@ def picture() -> ClusterState:
             adding=(3,),
             removing=(2,),
             sizes=(UNKNOWN, 1000, 900),
-            lags=(UNKNOWN, 0, 5),
             log_dirs=(UNKNOWN, 0, 1),
             future_sizes=(UNKNOWN, UNKNOWN, 300),
         ),
-        PartitionRow("t", 1, 2, (1, 2), (2,), sizes=(1, 2), lags=(7, 0), log_dirs=(0, 0)),
+        PartitionRow("t", 1, 2, (1, 2), (2,), sizes=(1, 2), log_dirs=(0, 0)),
         PartitionRow("u", 0, 1, (1,), (1,)),
     ]
     entries = {"min.insync.replicas": ConfigValue("2", "DYNAMIC_TOPIC_CONFIG")}
     topics = (Topic("t", topic_id="abc", min_isr=2, configs=entries), Topic("u"))
-    return build("c", brokers, topics, rows)
+    return build("c", brokers, topics, rows, broker_configs={1: {}}, kafka_version="4.3")
 
 
 def described() -> TopicDescription:
     """The topic with offsets of partition 0 only."""
-    found = describe_topic(picture(), "t", {0: (10, 100)})
+    found = describe_topic(picture(), "t", Depth({0: (10, 100)}, ENDS, {0: (7, 3)}))
     assert found is not None
     return found
 
 
 def test_a_topic_that_is_not_there_is_none() -> None:
     """The caller says so; nothing is made up."""
-    assert describe_topic(picture(), "v", {}) is None
+    assert describe_topic(picture(), "v", Depth()) is None
 
 
 def test_replicas_have_log_ends_lags_and_places() -> None:
-    """Log end is the high watermark less the lag; what the dead broker would know is unknown."""
+    """Each replica's own broker tells its log end, the lag is against the leader's; the dead broker's are unknown."""
     first = described().partitions[0]
     assert (first.assigned, first.in_sync, first.out_of_sync) == ((3, 1, 2), (1, 2), (3,))
     assert (first.moving, first.preferred, first.size_bytes) == (True, 3, 1000)
     three, one, two = first.replicas
-    assert (one.log_end, one.lag, one.log_dir, one.future_size_bytes) == (100, 0, "/a", UNKNOWN)
-    assert (two.log_end, two.lag, two.log_dir, two.future_size_bytes) == (95, 5, "/b", 300)
+    assert (one.log_end, one.lag, one.log_dir, one.future_size_bytes) == (105, 0, "/a", UNKNOWN)
+    assert (two.log_end, two.lag, two.log_dir, two.future_size_bytes) == (95, 10, "/b", 300)
     assert (three.log_end, three.lag, three.size_bytes, three.log_dir) == (UNKNOWN, UNKNOWN, UNKNOWN, None)
     assert (three.adding, two.removing, three.alive) == (True, True, False)
 
 
-def test_without_offsets_there_is_no_log_end() -> None:
-    """A lag alone does not make one."""
+def test_without_the_leaders_log_end_there_is_no_lag() -> None:
+    """A replica's own end alone does not make one; a follower read a moment later is not ahead."""
     second = described().partitions[1]
-    assert (second.high_watermark, second.replicas[0].log_end, second.replicas[0].lag) == (UNKNOWN, UNKNOWN, 7)
+    assert (second.high_watermark, second.replicas[0].log_end, second.replicas[0].lag) == (UNKNOWN, 50, UNKNOWN)
+    first = describe_topic(picture(), "t", Depth(ends={1: {T0: 10}, 2: {T0: 12}}))
+    assert first is not None
+    assert [r.lag for r in first.partitions[0].replicas] == [UNKNOWN, 0, 0]
+
+
+def test_epochs_and_the_time_to_leave_the_isr() -> None:
+    """The epochs as they were told; 1.5 times the leader's replica.lag.time.max.ms, which a leader without configs hides."""
+    first, second = described().partitions
+    assert (first.leader_epoch, first.controller_epoch) == (7, 3)
+    assert (second.leader_epoch, second.controller_epoch) == (UNKNOWN, UNKNOWN)
+    assert (first.leaves_isr_after_s, second.leaves_isr_after_s) == (45.0, UNKNOWN)
+    old = replace(picture(), kafka_version="2.3", broker_configs={1: {}, 2: {LAG_TIME: ConfigValue("4000", "STATIC")}})
+    assert (leaves_isr_after_s(old, 1), leaves_isr_after_s(old, 2)) == (15.0, 6.0)
 
 
 def test_unknown_figures_are_null_in_json_and_question_marks_for_people() -> None:

@@ -26,6 +26,7 @@ from kafka.protocol.metadata import MetadataRequest
 from ballast.adapters import configs as config_requests
 from ballast.adapters import elections as election_requests
 from ballast.adapters import log_dirs as log_dir_requests
+from ballast.adapters import log_ends as log_end_requests
 from ballast.adapters import reassignments as reassignment_requests
 from ballast.adapters.confluent import Admin
 from ballast.adapters.kafka_python import Wire, denied, raise_for
@@ -34,6 +35,7 @@ from ballast.adapters.responses import (
     changes,
     own_topic_entries,
     read_broker_logs,
+    read_epochs,
     read_log_columns,
     read_metadata,
     read_metadata_facts,
@@ -42,11 +44,13 @@ from ballast.adapters.responses import (
 )
 from ballast.core.assemble import Change, Facts, LogColumns, assemble, reconcile
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, ConfigValue, Gap, Topic, TopicPartition
+from ballast.core.log_ends import LogEnds
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Refused, Unavailable
 from ballast.ports.cluster import (
     BrokerLogs,
     ConfigChange,
     ConfigResource,
+    Epochs,
     Offsets,
     Outcome,
     PartitionState,
@@ -175,21 +179,34 @@ class KafkaCluster:
 
     def partitions(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, PartitionState]:
         """The present state of some partitions; those that do not exist are absent."""
-        if not names:
-            return {}
+        return read_partition_states(self._some_metadata(names), names) if names else {}
+
+    def epochs(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, Epochs]:
+        """Leader epochs of some partitions."""
+        return read_epochs(self._some_metadata(names), names) if names else {}
+
+    def _some_metadata(self, names: Collection[TopicPartition]) -> Any:
+        """Metadata of their topics, none of which is created by asking."""
         topics = sorted({n.topic for n in names})
 
         def make() -> Any:
             wanted = [MetadataRequest.MetadataRequestTopic(name=t) for t in topics]
             return MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
 
-        return read_partition_states(self._wire.ask("partitions", make), names)
+        return self._wire.ask("partitions", make)
 
     def log_dirs(self, brokers: Collection[int]) -> Mapping[int, BrokerLogs]:
         """Log dirs of some brokers, asked side by side; those that do not answer are absent."""
         answers, failures = log_dir_requests.describe(self._wire, brokers, read_broker_logs)
         for broker, failure in failures.items():
             log.warning("broker %d gave no log dirs: %s", broker, failure.message)
+        return answers
+
+    def log_ends(self, replicas: Mapping[int, Collection[TopicPartition]]) -> LogEnds:
+        """The log end of replicas, each told by its own broker; what is not told is absent."""
+        answers, failures = log_end_requests.describe(self._wire, replicas)
+        for broker, failure in failures.items():
+            log.warning("broker %d gave no log ends: %s", broker, failure.message)
         return answers
 
     def offsets(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, Offsets]:

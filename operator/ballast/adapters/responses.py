@@ -29,7 +29,7 @@ from ballast.core.cluster import (
     Topic,
     TopicPartition,
 )
-from ballast.ports.cluster import BrokerLogs, PartitionState, Reassignment, ReplicaLog
+from ballast.ports.cluster import BrokerLogs, Epochs, PartitionState, Reassignment, ReplicaLog
 
 _UNKNOWN_TOPIC: Final = 3
 _LEADER_KNOWN_CODES: Final = frozenset({0, 5, 9, 72})
@@ -169,6 +169,18 @@ def read_partition_states(response: Any, wanted: Iterable[TopicPartition]) -> di
     }
 
 
+def read_epochs(response: Any, wanted: Iterable[TopicPartition]) -> dict[TopicPartition, Epochs]:
+    """Leader epochs of the partitions asked for that exist."""
+    names = set(wanted)
+    return {
+        name: Epochs(p.leader_epoch)
+        for t in response.topics
+        if not t.error_code
+        for p in t.partitions
+        if (name := TopicPartition(t.name, p.partition_index)) in names
+    }
+
+
 def read_reassignments(response: Any) -> dict[TopicPartition, Reassignment]:
     """Every move in a ListPartitionReassignments response."""
     return {
@@ -191,7 +203,6 @@ def read_log_columns(response: Any) -> LogColumns:
     topic: list[int] = []
     number: list[int] = []
     size: list[int] = []
-    lag: list[int] = []
     log_dir: list[int] = []
     future: list[bool] = []
     for d, result in enumerate(response.results):
@@ -203,7 +214,6 @@ def read_log_columns(response: Any) -> LogColumns:
             for p in t.partitions:
                 number.append(p.partition_index)
                 size.append(p.partition_size)
-                lag.append(p.offset_lag)
                 future.append(p.is_future_key)
     return LogColumns(
         dirs=read_dirs(response),
@@ -211,7 +221,6 @@ def read_log_columns(response: Any) -> LogColumns:
         topic=np.array(topic, np.int32),
         number=np.array(number, np.int32),
         size_bytes=np.array(size, np.int64),
-        lag=np.array(lag, np.int64),
         log_dir=np.array(log_dir, np.int32),
         future=np.array(future, np.bool_),
     )

@@ -10,11 +10,12 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from ballast.core.cluster import ClusterState
 from ballast.core.external_load import ExternalLoad
+from ballast.core.log_ends import holders, lags
 from ballast.core.samples import MinuteSample, offset_columns, sample
 from ballast.errors import BallastError, Unavailable
 from ballast.ports.cluster import ClusterReader
@@ -68,6 +69,8 @@ def take(
     """
     begun = clock.monotonic_s()
     earliest, high = offset_columns(state, reader.offsets(list(state.index)))
+    behind = lags(state, reader.log_ends(holders(state, range(len(state.partitions)))))
+    state = replace(state, partitions=replace(state.partitions, lag=behind))
     at_ms = clock.now_ms()
     try:
         joined = external(state)

@@ -17,7 +17,7 @@ from ballast.adapters.clock import SystemClock
 from ballast.adapters.zk_lock import ZooKeeperLock, wait_until_gone
 from ballast.adapters.zookeeper import ELECTION, REASSIGN, LeaderAndIsr, ZooKeeper, _translated
 from ballast.core.cluster import TopicPartition
-from ballast.ports.cluster import OK, Outcome, PartitionState
+from ballast.ports.cluster import OK, Epochs, Outcome, PartitionState
 
 ZNODE_BYTES: Final = 900_000
 """Longest value written; ZooKeeper's ``jute.maxbuffer`` is 1 MiB for the whole request unless somebody lowered it."""
@@ -161,6 +161,11 @@ class ZooKeeperWrites:
         lists = self._keeper.assignments({name.topic for name in names})
         states = self._keeper.partition_states([name for name in names if name in lists])
         return {name: PartitionState(state.leader, lists[name], state.isr) for name, state in states.items()}
+
+    def epochs(self, names: Collection[TopicPartition]) -> dict[TopicPartition, Epochs]:
+        """The epochs in the partitions' state znodes."""
+        states = self._keeper.partition_states(names)
+        return {name: Epochs(s.leader_epoch, s.controller_epoch) for name, s in states.items()}
 
     def broker_entries(self, names: Collection[str]) -> dict[str, dict[str, str]]:
         """The dynamic entries of brokers (an empty name is the cluster-wide default), as their znodes hold them."""

@@ -19,6 +19,7 @@ import numpy as np
 from ballast.adapters.zk_admin import ZooKeeperWrites
 from ballast.adapters.zk_isr import IsrWatch
 from ballast.core.cluster import ClusterState, ConfigValue, TopicPartition
+from ballast.core.log_ends import LogEnds
 from ballast.core.throttles import RATES
 from ballast.errors import BallastError
 from ballast.ports.cluster import (
@@ -26,6 +27,7 @@ from ballast.ports.cluster import (
     Cluster,
     ConfigChange,
     ConfigResource,
+    Epochs,
     Offsets,
     Outcome,
     PartitionState,
@@ -82,6 +84,14 @@ class ZooKeeperCluster:
     def log_dirs(self, brokers: Collection[int]) -> Mapping[int, BrokerLogs]:
         """Log dirs of some brokers."""
         return self._inner.log_dirs(brokers)
+
+    def epochs(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, Epochs]:
+        """Leader and controller epochs, as the state znodes hold them."""
+        return self._writes.epochs(names)
+
+    def log_ends(self, replicas: Mapping[int, Collection[TopicPartition]]) -> LogEnds:
+        """The log end of replicas, each told by its own broker."""
+        return self._inner.log_ends(replicas)
 
     def offsets(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, Offsets]:
         """Earliest offset and high watermark."""

@@ -37,6 +37,7 @@ _PARTITION_COLUMNS: Final = (
     Column("OSR", "left", rank=2),
     Column("EARLIEST", rank=4),
     Column("HIGH WATERMARK", rank=1),
+    Column("EPOCH", rank=4),
     Column("SIZE", rank=1),
     Column("NOTE", "left", rank=3),
 )
@@ -60,14 +61,19 @@ def describe(topic: str, *, output: str, cluster: ClusterOptions) -> None:
 
     A figure that a broker did not give is shown as ? and never as zero.
     """
-    from ballast.core.cluster import TopicPartition
-    from ballast.core.topic_description import describe_topic
+    from ballast.core.log_ends import holders
+    from ballast.core.topic_description import Depth, describe_topic
 
     with cluster.open() as opened:
         state = opened.cluster.snapshot()
-        rows = [name for name in state.index if name.topic == topic]
-        offsets = opened.cluster.offsets([TopicPartition(topic, name.partition) for name in rows])
-    described = describe_topic(state, topic, {n.partition: (o.earliest, o.high_watermark) for n, o in offsets.items()})
+        names = [name for name in state.index if name.topic == topic]
+        epochs = opened.cluster.epochs(names)
+        depth = Depth(
+            {n.partition: (o.earliest, o.high_watermark) for n, o in opened.cluster.offsets(names).items()},
+            opened.cluster.log_ends(holders(state, (state.index[n] for n in names))),
+            {n.partition: (e.leader, e.controller) for n, e in epochs.items()},
+        )
+    described = describe_topic(state, topic, depth)
     if described is None:
         raise UsageError(
             f"There is no topic {topic} on this cluster, or we may not describe it.",
@@ -113,6 +119,9 @@ def _partition_json(p: PartitionDescription) -> dict[str, Any]:
         "moving": p.moving,
         "earliestOffset": known(p.earliest),
         "highWatermark": known(p.high_watermark),
+        "leaderEpoch": known(p.leader_epoch),
+        "controllerEpoch": known(p.controller_epoch),
+        "leavesIsrAfterMs": None if p.leaves_isr_after_s < 0 else round(p.leaves_isr_after_s * 1000),
         "sizeBytes": known(p.size_bytes),
         "replicas": [
             {
@@ -149,6 +158,14 @@ def draw(described: TopicDescription, screen: Any) -> None:
     screen.print()
     rows = [_replica_row(p, r) for p in described.partitions for r in p.replicas]
     screen.print(render_table(_REPLICA_COLUMNS, rows, screen.width))
+    waits = {p.leaves_isr_after_s for p in described.partitions} - {-1}
+    if waits:
+        screen.print()
+        screen.print(
+            f"A follower that stops fetching leaves the ISR after at most {max(waits):g} s (1.5 times replica.lag.time.max.ms).",
+            markup=False,
+            soft_wrap=True,
+        )
 
 
 def _partition_row(p: PartitionDescription) -> Row:
@@ -160,9 +177,15 @@ def _partition_row(p: PartitionDescription) -> Row:
         Cell(_ids(p.out_of_sync), "red" if p.out_of_sync else ""),
         human_count(p.earliest),
         human_count(p.high_watermark),
+        _epoch(p),
         human_bytes(p.size_bytes),
         _note(p),
     )
+
+
+def _epoch(p: PartitionDescription) -> str:
+    """The leader epoch and, with ZooKeeper, the controller epoch."""
+    return human_count(p.leader_epoch) + (f" / {human_count(p.controller_epoch)}" if p.controller_epoch >= 0 else "")
 
 
 def _note(p: PartitionDescription) -> Cell:

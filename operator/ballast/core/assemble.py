@@ -65,7 +65,6 @@ class LogColumns:
     """Index into ``names``."""
     number: SmallInts
     size_bytes: Ints
-    lag: Ints
     log_dir: SmallInts
     future: Flags
 
@@ -99,7 +98,7 @@ def assemble(
     start = np.zeros(len(columns.number) + 1, np.int64)
     np.cumsum(columns.replicas, out=start[1:])
     adding, removing = _colour(columns, start, moves or {})
-    size, lag, log_dir, future = _join_logs(columns, logs)
+    size, log_dir, future = _join_logs(columns, logs)
     return ClusterState(
         cluster_id=facts.cluster_id,
         taken_at_ms=facts.taken_at_ms,
@@ -115,7 +114,7 @@ def assemble(
             adding=adding,
             removing=removing,
             size_bytes=size,
-            lag=lag,
+            lag=np.full(len(columns.replica), UNKNOWN, np.int64),
             log_dir=log_dir,
             future_size_bytes=future,
             offline=columns.offline,
@@ -190,15 +189,14 @@ def row_key(topic: SmallInts, number: SmallInts) -> Ints:
     return (topic.astype(np.int64) << 32) + number
 
 
-def _join_logs(columns: PartitionColumns, logs: Mapping[int, LogColumns]) -> tuple[Ints, Ints, SmallInts, Ints]:
+def _join_logs(columns: PartitionColumns, logs: Mapping[int, LogColumns]) -> tuple[Ints, SmallInts, Ints]:
     """Look up every reported copy among the replicas; a copy that metadata does not list is left out."""
     total = len(columns.replica)
     size = np.full(total, UNKNOWN, np.int64)
-    lag = np.full(total, UNKNOWN, np.int64)
     log_dir = np.full(total, UNKNOWN, np.int32)
     future = np.full(total, UNKNOWN, np.int64)
     if not logs or not total:
-        return size, lag, log_dir, future
+        return size, log_dir, future
     topic_at = {t.name: i for i, t in enumerate(columns.topics)}
     key = np.repeat(row_key(columns.topic, columns.number), columns.replicas)
     by_broker = np.argsort(columns.replica, kind="stable")
@@ -214,11 +212,10 @@ def _join_logs(columns: PartitionColumns, logs: Mapping[int, LogColumns]) -> tup
         present = hit & ~answer.future
         rows = here[at[present]]
         size[rows] = answer.size_bytes[present]
-        lag[rows] = answer.lag[present]
         log_dir[rows] = answer.log_dir[present]
         coming = hit & answer.future
         future[here[at[coming]]] = answer.size_bytes[coming]
-    return size, lag, log_dir, future
+    return size, log_dir, future
 
 
 def reconcile(

@@ -151,7 +151,7 @@ class Partitions:
     size_bytes: Ints
     """Size on disk or ``UNKNOWN``."""
     lag: Ints
-    """Messages behind the leader or ``UNKNOWN``."""
+    """Messages behind the leader or ``UNKNOWN``; a snapshot does not ask for it (``core.log_ends``)."""
     log_dir: SmallInts
     """Index into the broker's ``log_dirs`` or ``UNKNOWN``."""
     future_size_bytes: Ints

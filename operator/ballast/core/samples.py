@@ -75,7 +75,7 @@ MINUTE_COLUMNS: Final = (
     Column("in_sync", "binary", "bool per replica: in the ISR"),
     Column("removing", "binary", "bool per replica: on its way out, so not part of the target assignment"),
     Column("size_bytes", "binary", "int64 per replica: bytes on disk, -1 unknown"),
-    Column("lag", "binary", "int64 per replica: messages from its log end to the high watermark, -1 unknown"),
+    Column("lag", "binary", "int64 per replica: messages from its log end to the leader's, -1 unknown"),
     Column("log_dir", "binary", "int32 per replica: position in its broker's `dirs`, -1 unknown"),
     Column(
         "brokers",

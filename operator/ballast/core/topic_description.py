@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
-from ballast.core.cluster import UNKNOWN, ClusterState, Topic
+from ballast.core.cluster import UNKNOWN, ClusterState, Topic, TopicPartition
+from ballast.core.log_ends import LogEnds, lag, log_end
+
+REPLICA_LAG_TIME: Final = "replica.lag.time.max.ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +27,9 @@ class ReplicaDescription:
     adding: bool
     removing: bool
     log_end: int
-    """High watermark less lag; ``UNKNOWN`` where either is."""
+    """The offset after its last record, as its own broker tells it."""
     lag: int
+    """Messages that its log end is behind the leader's; ``UNKNOWN`` where either is."""
     size_bytes: int
     log_dir: str | None
     future_size_bytes: int
@@ -43,6 +48,11 @@ class PartitionDescription:
     earliest: int
     high_watermark: int
     moving: bool
+    leader_epoch: int = UNKNOWN
+    controller_epoch: int = UNKNOWN
+    """Of the controller that wrote the state znode; only with ZooKeeper."""
+    leaves_isr_after_s: float = UNKNOWN
+    """A follower that stops fetching leaves the ISR after this long at most: 1.5 times ``replica.lag.time.max.ms`` of the leader."""
 
     @property
     def assigned(self) -> tuple[int, ...]:
@@ -73,36 +83,70 @@ class TopicDescription:
     partitions: tuple[PartitionDescription, ...]
 
 
-def describe_topic(state: ClusterState, name: str, offsets: Mapping[int, tuple[int, int]]) -> TopicDescription | None:
-    """Describe a topic, None when there is none of this name; ``offsets`` are (earliest, high watermark) by partition."""
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """What was asked about the topic beside the snapshot; what is absent is unknown."""
+
+    offsets: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """(earliest, high watermark) by partition."""
+    ends: LogEnds = field(default_factory=dict)
+    epochs: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """(leader epoch, controller epoch) by partition."""
+
+
+def describe_topic(state: ClusterState, name: str, depth: Depth) -> TopicDescription | None:
+    """Describe a topic, None when there is none of this name."""
     at = state.topic_index.get(name)
     if at is None:
         return None
     rows = np.flatnonzero(state.partitions.topic == at).tolist()
-    return TopicDescription(state.topics[at], tuple(_partition(state, row, offsets) for row in rows))
+    return TopicDescription(state.topics[at], tuple(_partition(state, row, depth) for row in rows))
 
 
-def _partition(state: ClusterState, row: int, offsets: Mapping[int, tuple[int, int]]) -> PartitionDescription:
+def _partition(state: ClusterState, row: int, depth: Depth) -> PartitionDescription:
     p = state.partitions
-    number = int(p.number[row])
-    earliest, high = offsets.get(number, (UNKNOWN, UNKNOWN))
+    number, leader = int(p.number[row]), int(p.leader[row])
+    earliest, high = depth.offsets.get(number, (UNKNOWN, UNKNOWN))
+    leader_epoch, controller_epoch = depth.epochs.get(number, (UNKNOWN, UNKNOWN))
     flat = range(int(p.start[row]), int(p.start[row + 1]))
     return PartitionDescription(
         number=number,
-        leader=int(p.leader[row]),
+        leader=leader,
         preferred=int(state.preferred[row]),
-        replicas=tuple(_replica(state, i, high) for i in flat),
+        replicas=tuple(_replica(state, i, leader, state.name(row), depth.ends) for i in flat),
         earliest=earliest,
         high_watermark=high,
         moving=bool(state.moving[row]),
+        leader_epoch=leader_epoch,
+        controller_epoch=controller_epoch,
+        leaves_isr_after_s=leaves_isr_after_s(state, leader),
     )
 
 
-def _replica(state: ClusterState, i: int, high_watermark: int) -> ReplicaDescription:
+def leaves_isr_after_s(state: ClusterState, leader: int) -> float:
+    """How long a follower that stops fetching stays in the ISR at most; ``UNKNOWN`` without a leader that told its configs.
+
+    The leader looks every half of ``replica.lag.time.max.ms`` for followers that have not caught up for that long.
+    """
+    configs = state.broker_configs.get(leader)
+    if configs is None:
+        return UNKNOWN
+    entry = configs.get(REPLICA_LAG_TIME)
+    lag_ms = float(entry.value) if entry is not None and entry.value else _default_lag_ms(state.kafka_version)
+    return 1.5 * lag_ms / 1000
+
+
+def _default_lag_ms(kafka_version: str | None) -> float:
+    """KIP-537 tripled the default in Kafka 2.5."""
+    release = tuple(int(part) for part in (kafka_version or "").split(".")[:2] if part.isdecimal())
+    return 10_000.0 if (0,) < release < (2, 5) else 30_000.0
+
+
+def _replica(state: ClusterState, i: int, leader: int, name: TopicPartition, ends: LogEnds) -> ReplicaDescription:
     p = state.partitions
     broker = state.broker(int(p.replica[i]))
     assert broker is not None
-    lag, where = int(p.lag[i]), int(p.log_dir[i])
+    where = int(p.log_dir[i])
     return ReplicaDescription(
         broker=broker.id,
         in_sync=bool(p.in_sync[i]),
@@ -110,8 +154,8 @@ def _replica(state: ClusterState, i: int, high_watermark: int) -> ReplicaDescrip
         offline=bool(p.offline[i]),
         adding=bool(p.adding[i]),
         removing=bool(p.removing[i]),
-        log_end=high_watermark - lag if lag >= 0 and high_watermark >= 0 else UNKNOWN,
-        lag=lag,
+        log_end=log_end(ends, broker.id, name),
+        lag=lag(ends, leader, broker.id, name),
         size_bytes=int(p.size_bytes[i]),
         log_dir=broker.log_dirs[where].path if 0 <= where < len(broker.log_dirs) else None,
         future_size_bytes=int(p.future_size_bytes[i]),

@@ -8,11 +8,13 @@ the rates halve at once; while a broker's copies use most of their rate it grows
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from ballast.core.cluster import TopicPartition
+from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.guards import sickness
+from ballast.core.log_ends import Replica, lag
 from ballast.core.throttles import follow
 from ballast.executor.observation import Picture
 from ballast.executor.run import IN_FLIGHT, AutoReading, Now, Run
@@ -31,11 +33,11 @@ def follow_cluster(run: Run, picture: Picture, now: Now) -> Run:
         run = replace(run, needed=needed_now(run, picture.state))
     if picture.logs is None:
         return run
-    reading = AutoReading(now.s, _arrived(run), _lag(run, picture), len(_sick(run, picture)))
     last = run.auto
+    reading = AutoReading(now.s, _arrived(run), _lags(run, picture), len(_sick(run, picture)))
     if last is None or reading.at_s <= last.at_s:
         return replace(run, auto=reading)
-    suffer = reading.sick > last.sick or reading.lag > 2 * last.lag + LAG_GROWTH
+    suffer = reading.sick > last.sick or falls_behind(last.lags, reading.lags)
     rates = {**run.rates, **_destinations(run, last, reading, suffer=suffer)}
     return replace(run, rates={**rates, **_sources(run, rates, reading)}, auto=reading)
 
@@ -76,17 +78,27 @@ def _arrived(run: Run) -> dict[int, int]:
     return {b: n for b, n in out.items() if b in busy}
 
 
-def _lag(run: Run, picture: Picture) -> int:
-    """Messages that followers of other partitions are behind, on the brokers that were read."""
+def _lags(run: Run, picture: Picture) -> dict[Replica, int]:
+    """Messages that each follower of other partitions is behind its leader, where both told their log end."""
+    if picture.ends is None or picture.state is None:
+        return {}
     ours = {n for n, m in run.moves.items() if m.stage in IN_FLIGHT}
-    return sum(
-        max(r.offset_lag, 0)
-        for logs in (picture.logs or {}).values()
-        for name, replicas in logs.replicas.items()
-        if name not in ours
-        for r in replicas
-        if not r.is_future
-    )
+    state = picture.state
+    leader = state.partitions.leader
+    out = {}
+    for broker, told in picture.ends.items():
+        for name in told.keys() - ours:
+            row = state.index.get(name)
+            behind = UNKNOWN if row is None else lag(picture.ends, int(leader[row]), broker, name)
+            if behind != UNKNOWN:
+                out[name, broker] = behind
+    return out
+
+
+def falls_behind(before: Mapping[Replica, int], after: Mapping[Replica, int]) -> bool:
+    """Is the sum of those that were read both times more than twice what it was, and more by ``LAG_GROWTH``?"""
+    both = before.keys() & after.keys()
+    return sum(after[r] for r in both) > 2 * sum(before[r] for r in both) + LAG_GROWTH
 
 
 def _sick(run: Run, picture: Picture) -> list[TopicPartition]:

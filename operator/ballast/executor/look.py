@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, TopicPartition
+from ballast.core.log_ends import LogEnds, holders
 from ballast.core.throttles import Ledger
 from ballast.executor.observation import Needs, Picture
 from ballast.executor.policy import ExecutionPolicy
@@ -61,6 +62,7 @@ class Looker:
         self._cluster = cluster
         self._clock = clock
         self._ledger = ledger if policy.throttled else None
+        self._bystanders = policy.auto
         self._others = _Cadence(policy.guard_s)
         self._foreign: frozenset[TopicPartition] = frozenset()
         self._rates_of_others: Mapping[int, int] = {}
@@ -110,12 +112,14 @@ class Looker:
         partitions = self._cluster.partitions(needs.names) if needs.names else {}
         listed = self._cluster.reassignments()
         grown, self._growth = self._growth, None
+        logs = self._read_logs(needs.logs & state.alive)
         return Picture(
             reassignments=listed,
             partitions=partitions,
             names=needs.names,
             alive=state.alive,
-            logs=self._read_logs(needs.logs & state.alive),
+            logs=logs,
+            ends=self._read_ends(state, logs, needs.names),
             state=state,
             rates_of_others=self._read_others({n: r for n, r in listed.items() if n not in needs.names}),
             growth=grown,
@@ -142,6 +146,18 @@ class Looker:
         self._logs.took(now_s, self._clock.monotonic_s())
         self._disks.update(logs)
         return logs
+
+    def _read_ends(
+        self, state: ClusterState, logs: Mapping[int, BrokerLogs] | None, names: Collection[TopicPartition]
+    ) -> LogEnds | None:
+        """Beside the log dirs, which do not tell how far a replica is behind."""
+        if logs is None:
+            return None
+        wanted = set(names)
+        if self._bystanders:
+            wanted.update(*(answer.replicas for answer in logs.values()))
+        index = state.index
+        return self._cluster.log_ends(holders(state, (index[n] for n in wanted if n in index)))
 
 
 def partition_sizes(state: ClusterState) -> dict[TopicPartition, int]:

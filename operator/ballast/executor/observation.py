@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.log_ends import LogEnds
 from ballast.ports.cluster import BrokerLogs, PartitionState, Reassignment
 
 
@@ -34,6 +35,8 @@ class Picture:
     alive: frozenset[int]
     logs: Mapping[int, BrokerLogs] | None = None
     """None when not read this time."""
+    ends: LogEnds | None = None
+    """Log ends of the partitions asked for and, in an ``auto`` run, of whatever else lies on the brokers read; as ``logs``."""
     state: ClusterState | None = None
     """A whole-cluster reading fresh enough for guards; None when there is none."""
     rates_of_others: Mapping[int, int] = field(default_factory=dict)

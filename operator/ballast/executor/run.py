@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.guards import Verdict
+from ballast.core.log_ends import Replica
 from ballast.core.pace import bytes_by_broker
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import Aim
@@ -178,8 +179,8 @@ class AutoReading:
     at_s: float
     arrived: Mapping[int, int]
     """Bytes at each destination broker."""
-    lag: int
-    """Messages that replicas of others are behind."""
+    lags: Mapping[Replica, int]
+    """Messages that replicas of others are behind, as far as known."""
     sick: int
     """Under-replicated partitions of others."""
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from ballast.core.cluster import UNKNOWN
+from ballast.core.log_ends import lag
 from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, Setting, mb, shortfall
 from ballast.executor.observation import Picture
 from ballast.executor.run import MoveRun, Run, Stage
@@ -49,6 +50,10 @@ class _Case(NamedTuple):
     @property
     def state(self) -> PartitionState:
         return self.picture.partitions.get(self.m.move.name) or PartitionState(UNKNOWN, (), ())
+
+    def behind(self, broker: int) -> int:
+        """Messages that its replica is behind the leader, or ``UNKNOWN``."""
+        return lag(self.picture.ends or {}, self.state.leader, broker, self.m.move.name)
 
     def copies(self, broker: int) -> tuple[ReplicaLog, ...] | None:
         """The replica's logs on a destination; None when the broker did not say."""
@@ -178,6 +183,8 @@ def _not_admitted(case: _Case) -> Cause | None:
     outside = [b for b in m.move.adding if b not in case.state.isr]
     if m.left_bytes or not outside or not all(case.copies(b) for b in m.move.adding):
         return None
+    if any(case.behind(b) > 0 for b in outside):
+        return None  # As large as the others, and records are still missing.
     return Cause(
         "not-admitted",
         f"Every byte has arrived on broker {outside[0]}, and broker {case.state.leader}, the leader, does not take it into "
@@ -193,7 +200,9 @@ def _fetch_errors(case: _Case) -> Cause:
     m, leader = case.m, case.state.leader
     where = ", ".join(str(b) for b in m.move.adding) or "its replicas"
     inbound = case.run.inbound.get(m.move.name, 0.0)
-    behind = f", and falls behind by {mb(inbound)} more each second" if inbound >= 1 else ""
+    records = max((case.behind(b) for b in m.move.adding), default=UNKNOWN)
+    behind = f" ({records:,} records)" if records > 0 else ""
+    behind += f", and falls behind by {mb(inbound)} more each second" if inbound >= 1 else ""
     return Cause(
         "fetch-errors",
         f"Nothing arrives on broker {where} from broker {leader}, the leader, although it is alive, has room and no throttle "

@@ -11,7 +11,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from ballast.core.cluster import ClusterState, ConfigValue, LogDir, TopicPartition
+from ballast.core.cluster import UNKNOWN, ClusterState, ConfigValue, LogDir, TopicPartition
+from ballast.core.log_ends import LogEnds
 from ballast.ports.time import Clock
 
 
@@ -48,12 +49,23 @@ class PartitionState:
 
 
 @dataclass(frozen=True, slots=True)
+class Epochs:
+    """Which leadership a partition is in."""
+
+    leader: int
+    """Goes up with each new leader; ``UNKNOWN`` where the brokers do not tell it."""
+    controller: int = UNKNOWN
+    """The epoch of the controller that wrote the partition's state znode; only clusters with ZooKeeper have it."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReplicaLog:
     """One replica in one log dir of one broker."""
 
     log_dir: str
     size_bytes: int
     offset_lag: int
+    """What DescribeLogDirs says. Of a current replica it is always 0, whatever the truth: see ``log_ends``."""
     is_future: bool = False
 
 
@@ -112,6 +124,17 @@ class ClusterReader(Protocol):
 
     def log_dirs(self, brokers: Collection[int]) -> Mapping[int, BrokerLogs]:
         """Log dirs of some brokers, asked side by side; those that do not answer are absent."""
+        ...
+
+    def epochs(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, Epochs]:
+        """Leader and controller epochs of some partitions; those that do not exist are absent."""
+        ...
+
+    def log_ends(self, replicas: Mapping[int, Collection[TopicPartition]]) -> LogEnds:
+        """The log end of replicas, by the brokers that hold them, each told by that broker itself, side by side.
+
+        A broker that does not answer is absent, and so is a replica of which a broker has none or which we may not describe.
+        """
         ...
 
     def offsets(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, Offsets]:

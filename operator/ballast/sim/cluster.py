@@ -25,12 +25,14 @@ from ballast.core.cluster import (
     TopicPartition,
     build,
 )
+from ballast.core.log_ends import LogEnds
 from ballast.errors import Refused, Unavailable
 from ballast.ports.cluster import (
     OK,
     BrokerLogs,
     ConfigChange,
     ConfigResource,
+    Epochs,
     Offsets,
     Outcome,
     PartitionState,
@@ -150,6 +152,26 @@ class SimCluster:
         asked = [self.world.brokers[b] for b in brokers if b in self.world.brokers]
         self._spend(waiting=any(b.health is BrokerHealth.FROZEN for b in asked))
         return {b.id: self._logs(b) for b in asked if b.up}
+
+    def epochs(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, Epochs]:
+        """Leader epochs."""
+        self._ask_anyone()
+        found = ((name, self._find(name)) for name in names)
+        return {name: Epochs(partition.leader_epoch) for name, partition in found if partition is not None}
+
+    def log_ends(self, replicas: Mapping[int, Collection[TopicPartition]]) -> LogEnds:
+        """The true log ends, from the brokers that answer."""
+        asked = [self.world.brokers[b] for b in replicas if b in self.world.brokers]
+        self._spend(waiting=any(b.health is BrokerHealth.FROZEN for b in asked))
+        return {b.id: self._ends(b, replicas[b.id]) for b in asked if b.up}
+
+    def _ends(self, broker: SimBroker, names: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        found = {name: self._find(name) for name in names}
+        return {
+            name: int(partition.copies[broker.id].size_bytes) // MESSAGE_BYTES
+            for name, partition in found.items()
+            if partition is not None and broker.id in partition.copies
+        }
 
     def offsets(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, Offsets]:
         """Offsets from the leaders that answer."""
@@ -284,7 +306,7 @@ class SimCluster:
             used[copy.log_dir] += copy.size_bytes
             if copy.future_dir is not None:
                 used[copy.future_dir] += copy.future_bytes
-            replicas[partition.name] = _replica_logs(broker, partition, copy)
+            replicas[partition.name] = _replica_logs(broker, copy)
         dirs = tuple(
             LogDir(
                 broker.dir_path(i),
@@ -386,9 +408,9 @@ def _apply(values: dict[str, str], change: ConfigChange) -> Outcome | None:
     return None
 
 
-def _replica_logs(broker: SimBroker, partition: SimPartition, copy: Copy) -> tuple[ReplicaLog, ...]:
-    lag = int(max(partition.end_bytes - copy.size_bytes, 0.0)) // MESSAGE_BYTES
-    logs = [ReplicaLog(broker.dir_path(copy.log_dir), int(copy.size_bytes), lag)]
+def _replica_logs(broker: SimBroker, copy: Copy) -> tuple[ReplicaLog, ...]:
+    # A broker measures a current replica against that replica's own high watermark: never behind, whatever the truth.
+    logs = [ReplicaLog(broker.dir_path(copy.log_dir), int(copy.size_bytes), offset_lag=0)]
     if copy.future_dir is not None:
         behind = int(copy.size_bytes - copy.future_bytes) // MESSAGE_BYTES
         logs.append(ReplicaLog(broker.dir_path(copy.future_dir), int(copy.future_bytes), behind, is_future=True))
@@ -399,7 +421,7 @@ def _row(
     name: TopicPartition, state: PartitionState, move: Change | None, logs: Mapping[int, BrokerLogs]
 ) -> PartitionRow:
     """One partition as metadata, the controller's list and the log dirs together tell it."""
-    sizes, lags, places, futures = [], [], [], []
+    sizes, places, futures = [], [], []
     for broker in state.replicas:
         answered = logs.get(broker)
         found = answered.replicas.get(name, ()) if answered else ()
@@ -407,7 +429,6 @@ def _row(
         future = next((r for r in found if r.is_future), None)
         paths = [d.path for d in answered.dirs] if answered else []
         sizes.append(current.size_bytes if current else UNKNOWN)
-        lags.append(current.offset_lag if current else UNKNOWN)
         places.append(paths.index(current.log_dir) if current else UNKNOWN)
         futures.append(future.size_bytes if future else UNKNOWN)
     return PartitionRow(
@@ -419,7 +440,6 @@ def _row(
         adding=move.adding if move else (),
         removing=move.removing if move else (),
         sizes=tuple(sizes),
-        lags=tuple(lags),
         log_dirs=tuple(places),
         future_sizes=tuple(futures),
     )

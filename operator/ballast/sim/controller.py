@@ -168,6 +168,7 @@ class SimController:
 
     def _lead(self, partition: SimPartition, leader: int) -> None:
         """Make this broker the leader; the log is then what it holds, and what it lacks of the acked is lost."""
+        partition.leader_epoch += partition.leader != leader
         partition.leader = leader
         if leader == NO_LEADER:
             return

@@ -114,6 +114,7 @@ class SimPartition:
     isr: list[int]
     leader: int
     copies: dict[int, Copy]
+    leader_epoch: int = 0
     adding: list[int] = field(default_factory=list)
     removing: list[int] = field(default_factory=list)
     end_bytes: float = 0.0
