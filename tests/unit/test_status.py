@@ -165,6 +165,19 @@ def test_a_broker_that_was_emptied_and_stopped_needs_no_attention() -> None:
     assert lost.needs_attention
 
 
+def test_an_empty_broker_beside_level_leaders_is_named() -> None:
+    """Nothing is sick and every preferred leader leads, and broker 3 has nothing of it all."""
+    rows = [row(n, 1 + n % 2, (1 + n % 2, 2 - n % 2), (1, 2)) for n in range(40)]
+    status = cluster_status(build("c", (broker(1), broker(2), broker(3)), (Topic("t"),), rows))
+    assert not status.sickness.any
+    assert status.over_threshold == ()
+    skewed = {r.resource: r.outside for r in status.skew}
+    assert {"replicas", "leaders"} <= set(skewed)
+    assert all(3 in outside for outside in skewed.values())
+    assert status.needs_attention
+    assert as_json(status)["skew"] == [{"resource": r, "brokersOutOfRange": list(b)} for r, b in skewed.items()]
+
+
 def drawn(picture: ClusterState, width: int) -> str:
     """The status as printed on a terminal of this width."""
     screen = Console(width=width, record=True, file=io.StringIO())

@@ -61,8 +61,8 @@ class ClusterOptions:
 
         return load_settings(self.config, os.environ)
 
-    def imbalance_percentage(self) -> float:
-        """The leader imbalance that the settings tolerate."""
+    def imbalance_percentage(self) -> float | None:
+        """The leader imbalance that the settings tolerate; None where they say nothing."""
         return self.settings().leaders.imbalance_percentage
 
 

@@ -32,7 +32,7 @@ JOURNAL_WAIT_S = 10.0
     type=click.FloatRange(0, 100),
     default=None,
     metavar="PERCENT",
-    help="Leader imbalance above which a broker counts as imbalanced.  [default: as in the settings, else 10]",
+    help="Leader imbalance above which a broker counts as imbalanced.  [default: as in the settings, else the cluster's own with ZooKeeper, else 10]",
 )
 @click.option("--all", "show_all", is_flag=True, help="Name every sick or moving partition, not the first few.")
 @click.option("--check", is_flag=True, help="Exit with 3 when something needs attention.")
@@ -51,16 +51,19 @@ def status(
 
     A figure that a broker did not give is shown as ? and never as zero; what is missing is listed at the end.
     """
+    from ballast.core.leader_limits import imbalance_percentage
     from ballast.core.status import cluster_status
 
     if interval <= 0:
         raise click.BadParameter("must be more than 0", param_hint="--interval")
-    percent = threshold if threshold is not None else cluster.imbalance_percentage()
+    settings = cluster.settings()
+    given = threshold if threshold is not None else settings.leaders.imbalance_percentage
 
     with cluster.open() as opened:
 
         def read() -> ClusterStatus:
-            found = cluster_status(opened.cluster.snapshot(), percent)
+            state = opened.cluster.snapshot()
+            found = cluster_status(state, imbalance_percentage(state, given), settings.level)
             # The journal is worth asking only where it can make a difference.
             return found.holding(*_held(opened)) if found.stale_throttles else found
 

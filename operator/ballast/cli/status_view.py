@@ -62,10 +62,12 @@ def as_json(status: ClusterStatus) -> dict[str, Any]:
         },
         "needsAttention": status.needs_attention,
         "leaderImbalance": {
-            "thresholdPercent": status.threshold_percent,
+            "thresholdPercent": status.threshold.value,
+            "thresholdOrigin": status.threshold.origin,
             "ratio": status.imbalance_ratio,
             "brokersOverThreshold": list(status.over_threshold),
         },
+        "skew": [{"resource": r.resource, "brokersOutOfRange": list(r.outside)} for r in status.skew],
         "brokers": [_broker_json(b) for b in status.brokers],
         "partitionsWithProblems": {
             "offline": _names(status.sickness.offline),
@@ -228,7 +230,7 @@ def _findings(status: ClusterStatus, limit: int | None) -> Iterator[Cell]:
             yield Cell(f"{len(names):,} partition{_s(names)} {what}: {human_names(names, few)}", "red")
     yield from _broker_findings(status, few)
     over = status.over_threshold
-    figure = f"{status.threshold_percent:g} %"
+    figure = f"{status.threshold.value:g} %" + _ORIGINS[status.threshold.origin]
     overall = f"{human_percent(status.imbalance_ratio)} of all partitions are not led by their preferred replica"
     if over:
         yield Cell(
@@ -236,6 +238,9 @@ def _findings(status: ClusterStatus, limit: int | None) -> Iterator[Cell]:
         )
     else:
         yield Cell(f"Leader imbalance is within {figure} on every broker; {overall}.")
+    if status.skew:
+        parts = ", ".join(f"{r.label} on {human_names(r.outside, few)}" for r in status.skew)
+        yield Cell(f"Out of range: {parts}; see what would move: ballast plan level", "yellow")
     if status.deleting_topics:
         yield Cell(f"Being deleted: {human_names(status.deleting_topics, few)}")
     if status.moving:
@@ -270,6 +275,9 @@ def _broker_findings(status: ClusterStatus, few: int) -> Iterator[Cell]:
         yield Cell(
             f"Broker{_s(status.departed_brokers)} {gone} down without any replica: unregister what is gone for good."
         )
+
+
+_ORIGINS: Final = {"settings": " (as given)", "cluster": " (the cluster's own setting)", "default": ""}
 
 
 def _s(items: Sequence[object]) -> str:

@@ -14,8 +14,12 @@ import numpy as np
 
 from ballast.core.balancers import OtherBalancer, other_balancers
 from ballast.core.cluster import NO_LEADER, UNKNOWN, Broker, ClusterState, Flags, Gap, Ints, LogDir, TopicPartition
-from ballast.core.leadership import DEFAULT_THRESHOLD_PERCENT, LeaderImbalance, imbalance
+from ballast.core.leader_limits import Limit, imbalance_percentage
+from ballast.core.leadership import LeaderImbalance, imbalance
 from ballast.core.leftovers import Standing, standing_throttles
+from ballast.core.planner.loads import Loads
+from ballast.core.planner.policy import PlannerPolicy
+from ballast.core.planner.ranges import Range, ranges_of
 from ballast.core.throttles import Setting
 
 
@@ -96,7 +100,9 @@ class ClusterStatus:
     partitions: int
     replicas: int
     brokers: tuple[BrokerStatus, ...]
-    threshold_percent: float
+    threshold: Limit
+    skew: tuple[Range, ...]
+    """The resources of which some broker has more or less than its range: those that a plan would level."""
     imbalance_ratio: float
     """Over the whole cluster."""
     sickness: Sickness
@@ -132,9 +138,9 @@ class ClusterStatus:
 
     @property
     def needs_attention(self) -> bool:
-        """Partitions, brokers or log dirs that are not well, an imbalance over the threshold, or a stale throttle."""
+        """Partitions, brokers or log dirs that are not well, brokers out of range, imbalance over the threshold, stale throttles."""
         broken = self.sickness.any or self.dead_brokers or self.unreachable_brokers or self.bad_log_dirs
-        return bool(broken or self.over_threshold or self.stale_throttles)
+        return bool(broken or self.over_threshold or self.skew or self.stale_throttles)
 
     def holding(self, held: Collection[Setting], by_hand: Collection[Setting] = ()) -> ClusterStatus:
         """The same, where Ballast's own ledgers are known by now: what stands in them was not left behind."""
@@ -150,9 +156,12 @@ class ClusterStatus:
         return tuple(t for t in self.throttles if t.stale)
 
 
-def cluster_status(state: ClusterState, threshold_percent: float = DEFAULT_THRESHOLD_PERCENT) -> ClusterStatus:
+def cluster_status(
+    state: ClusterState, threshold: Limit | None = None, policy: PlannerPolicy | None = None
+) -> ClusterStatus:
     """Compute it; linear in replicas.  What Ballast's own ledger holds is told to the result: ``holding``."""
-    measured = imbalance(state, threshold_percent)
+    threshold = threshold or imbalance_percentage(state, None)
+    measured = imbalance(state, threshold.value)
     return ClusterStatus(
         cluster_id=state.cluster_id,
         taken_at_ms=state.taken_at_ms,
@@ -165,7 +174,8 @@ def cluster_status(state: ClusterState, threshold_percent: float = DEFAULT_THRES
         partitions=len(state.partitions),
         replicas=len(state.partitions.replica),
         brokers=_brokers(state, measured),
-        threshold_percent=threshold_percent,
+        threshold=threshold,
+        skew=skew(state, policy or PlannerPolicy()),
         imbalance_ratio=measured.total_ratio,
         sickness=sickness(state),
         moving=tuple(_moving(state, row) for row in np.flatnonzero(state.moving).tolist()),
@@ -173,6 +183,16 @@ def cluster_status(state: ClusterState, threshold_percent: float = DEFAULT_THRES
         others=other_balancers(state),
         gaps=state.gaps,
     )
+
+
+def skew(state: ClusterState, policy: PlannerPolicy) -> tuple[Range, ...]:
+    """The resources that are out of range on some broker; a broker that did not tell its sizes is not judged by bytes."""
+    silent = {b.id for b in state.brokers if not b.log_dirs_known}
+    judged = (
+        replace(r, shares={b: s for b, s in r.shares.items() if r.unit != "bytes" or b not in silent})
+        for r in ranges_of(state, Loads.from_state(state), policy)
+    )
+    return tuple(r for r in judged if r.outside)
 
 
 def replica_counts(state: ClusterState, which: Flags) -> Ints:

@@ -7,6 +7,7 @@ import numpy as np
 from ballast.core.balancers import controller_interval_s, controller_rebalances
 from ballast.core.cluster import ClusterState
 from ballast.core.fingerprint import fingerprint
+from ballast.core.leader_limits import CLUSTER, check_interval_s, imbalance_percentage
 from ballast.core.leadership import electable, imbalance
 from ballast.core.plan import Plan
 from ballast.core.wording import human_percent
@@ -21,14 +22,16 @@ def check_leaders(scene: Scene) -> str:
     if run := scene.run_in_flight():
         return f"Leaders are not judged while run {run} is in progress."
     policy, now_s = scene.policy.leaders, scene.clock.monotonic_s()
-    leaders = imbalance(state, policy.imbalance_percentage)
-    scene.memory.hysteresis = scene.memory.hysteresis.see(leaders, policy.leave, now_s)
+    limit = imbalance_percentage(state, policy.imbalance_percentage)
+    leaders = imbalance(state, limit.value)
+    scene.memory.hysteresis = scene.memory.hysteresis.see(leaders, policy.leave(limit.value), now_s)
     imbalanced = sorted(scene.memory.hysteresis.since_s)
     if not imbalanced:
         withdraw(scene, ActionKind.ELECTIONS)
         return f"Leaders are level: the worst broker misses {human_percent(leaders.worst_ratio)} of its own."
     named = ", ".join(f"{b} ({human_percent(leaders[b].ratio)})" for b in imbalanced if _known(leaders.broker, b))
-    headline = f"Leader imbalance over {policy.imbalance_percentage:g} % at broker {named}."
+    whose = " (the cluster's own setting)" if limit.origin == CLUSTER else ""
+    headline = f"Leader imbalance over {limit.value:g} %{whose} at broker {named}."
     wait_s = controller_wait_s(scene, state)
     if wait_s is None:
         return f"{headline} Left to the controller, which holds elections itself."
@@ -40,6 +43,11 @@ def check_leaders(scene: Scene) -> str:
         withdraw(scene, ActionKind.ELECTIONS)
         return f"{headline} None can be elected now: their preferred replicas are down, out of sync or moving."
     return f"{headline} {propose(scene, ActionKind.ELECTIONS, plan)}"
+
+
+def interval_s(scene: Scene) -> float:
+    """Seconds until the next check."""
+    return check_interval_s(scene.memory.state, scene.policy.leaders.check_interval_s).value
 
 
 def controller_wait_s(scene: Scene, state: ClusterState) -> float | None:

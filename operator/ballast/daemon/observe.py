@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ballast.core.cluster import ClusterState, Flags, Ints, Partitions, SmallInts
+from ballast.core.leader_limits import imbalance_percentage
 from ballast.core.planner import Loads
 from ballast.core.planner.loads import DISK
 from ballast.core.wording import human_brokers, human_many
@@ -39,7 +40,7 @@ def observe(scene: Scene) -> str:
     memory.presence = memory.presence.see(state.alive, state.missing, now_s)
     figures = measure(
         state,
-        threshold_percent=scene.policy.leaders.imbalance_percentage,
+        threshold_percent=imbalance_percentage(state, scene.policy.leaders.imbalance_percentage).value,
         policy=scene.policy.level,
         loads=current_loads(memory.loads, state),
         per_topic=scene.web.topic_metrics,

@@ -112,11 +112,13 @@ class Actions:
 class LeaderPolicy:
     """Leader imbalance: when a broker counts as imbalanced, and how soon it is put right."""
 
-    imbalance_percentage: Percent = 10.0
+    imbalance_percentage: Percent | None = None
     """Kafka's `leader.imbalance.per.broker.percentage`: of the partitions that prefer a broker, the share in
-    percent that it does not lead, above which (strictly) the broker is imbalanced."""
-    check_interval_s: Seconds = 300.0
-    """Kafka's `leader.imbalance.check.interval.seconds`: time between two checks, in seconds."""
+    percent that it does not lead, above which (strictly) the broker is imbalanced. Empty means the cluster's own value
+    where ZooKeeper's controller has one, else 10."""
+    check_interval_s: Seconds | None = None
+    """Kafka's `leader.imbalance.check.interval.seconds`: time between two checks, in seconds. Empty means the cluster's
+    own value where ZooKeeper's controller has one, else 300."""
     auto: bool = False
     """Kafka's `auto.leader.rebalance.enable`, here for Ballast itself: true lets it hold elections by itself
     (`actions.elections.mode: auto`). Kafka's default is true, Ballast's is false."""
@@ -129,13 +131,13 @@ class LeaderPolicy:
     `stand-back` leaves elections to it."""
 
     def __post_init__(self) -> None:
-        if self.leave_percentage is not None and self.leave_percentage > self.imbalance_percentage:
+        given = self.imbalance_percentage
+        if self.leave_percentage is not None and given is not None and self.leave_percentage > given:
             raise ValueError("leave_percentage must not be above imbalance_percentage")
 
-    @property
-    def leave(self) -> float:
+    def leave(self, imbalance_percentage: float) -> float:
         """The level at or below which an imbalanced broker is well again, in percent."""
-        return self.imbalance_percentage / 2 if self.leave_percentage is None else self.leave_percentage
+        return imbalance_percentage / 2 if self.leave_percentage is None else self.leave_percentage
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,7 +17,7 @@ from ballast.core.wording import human_many
 from ballast.daemon import health
 from ballast.daemon.acting import act
 from ballast.daemon.books import read_books, show_run
-from ballast.daemon.leaders import check_leaders
+from ballast.daemon.leaders import check_leaders, interval_s
 from ballast.daemon.lock import keep_lock
 from ballast.daemon.logs import say
 from ballast.daemon.loop import Beat, Loop, Tick
@@ -71,9 +71,7 @@ class Service:
         scene = self.scene
         self.work = self._loop(
             Tick(name="observe", every_s=lambda: scene.policy.intervals.observe_s, run=lambda: observe(scene)),
-            Tick(
-                name="leaders", every_s=lambda: scene.policy.leaders.check_interval_s, run=lambda: check_leaders(scene)
-            ),
+            Tick(name="leaders", every_s=lambda: interval_s(scene), run=lambda: check_leaders(scene)),
             Tick(name="repair", every_s=lambda: scene.policy.intervals.repair_s, run=lambda: check_repair(scene)),
             Tick(name="level", every_s=lambda: scene.policy.intervals.level_s, run=lambda: check_level(scene)),
             Tick(name="act", every_s=lambda: scene.policy.intervals.act_s, run=lambda: act(scene)),

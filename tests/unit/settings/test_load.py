@@ -25,7 +25,7 @@ def test_defaults_observe_and_never_write() -> None:
     settings = load_settings(None, {})
     assert settings.mode is Mode.OBSERVE
     assert not settings.daemon.writes
-    assert (settings.leaders.imbalance_percentage, settings.leaders.check_interval_s) == (10, 300)
+    assert (settings.leaders.imbalance_percentage, settings.leaders.check_interval_s) == (None, None)
     assert not settings.leaders.auto
 
 

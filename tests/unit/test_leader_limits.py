@@ -1,0 +1,60 @@
+"""The cluster's own percentage and interval count where its controller works by them, and ours win."""
+
+from __future__ import annotations
+
+import pytest
+
+from ballast.cli.elect import over_threshold
+from ballast.core.cluster import Broker, ClusterState, ConfigValue, PartitionRow, Topic, TopicPartition, build
+from ballast.core.leader_limits import (
+    CLUSTER,
+    DEFAULT,
+    INTERVAL,
+    PERCENTAGE,
+    SETTINGS,
+    Limit,
+    check_interval_s,
+    imbalance_percentage,
+)
+
+
+def cluster(mode: str = "zookeeper", **own: str) -> ClusterState:
+    """Broker 1 does not lead two of its five partitions; broker 2 is the controller and has these configs."""
+    rows = [PartitionRow("t", n, 1 if n < 3 else 2, (1, 2), (1, 2)) for n in range(5)]
+    rows += [PartitionRow("t", 5 + n, 2, (2, 1), (1, 2)) for n in range(5)]
+    keys = {"percentage": PERCENTAGE, "interval": INTERVAL}
+    entries = {keys[k]: ConfigValue(v, "STATIC_BROKER_CONFIG") for k, v in own.items()}
+    state = build(
+        "c",
+        (Broker(1), Broker(2, controller=True)),
+        (Topic("t"),),
+        rows,
+        broker_configs={1: {}, 2: entries},
+        api=frozenset({mode}),
+    )
+    object.__setattr__(state, "controller_id", 2)
+    return state
+
+
+def test_the_controllers_own_values_are_the_default() -> None:
+    """Where nobody set them, Kafka's defaults are."""
+    state = cluster(percentage="50", interval="60")
+    assert imbalance_percentage(state, None) == Limit(50, CLUSTER)
+    assert check_interval_s(state, None) == Limit(60, CLUSTER)
+    assert imbalance_percentage(cluster(), None) == Limit(10, DEFAULT)
+    assert check_interval_s(None, None) == Limit(300, DEFAULT)
+
+
+def test_ours_win_and_kraft_has_none() -> None:
+    """A setting is a setting, 0 included; a KRaft controller does not go by the percentage, whatever brokers say."""
+    assert imbalance_percentage(cluster(percentage="50"), 0.0) == Limit(0, SETTINGS)
+    assert imbalance_percentage(cluster("kraft", percentage="50"), None) == Limit(10, DEFAULT)
+
+
+@pytest.mark.parametrize(
+    ("given", "percentage", "elected"), [(None, "50", 0), (None, "30", 2), (40.0, "1", 0), (39.0, "50", 2)]
+)
+def test_elect_takes_the_brokers_over_the_percentage(given: float | None, percentage: str, elected: int) -> None:
+    """40 % of broker 1's partitions are led by another: strictly more than the percentage, or nothing."""
+    names = over_threshold(cluster(percentage=percentage), given)
+    assert names == [TopicPartition("t", 3), TopicPartition("t", 4)][:elected]
