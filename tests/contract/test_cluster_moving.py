@@ -94,6 +94,18 @@ def test_a_copy_in_the_making_is_behind_and_log_dirs_do_not_say_so(form: Cluster
     )
 
 
+def test_the_leader_epoch_goes_up_although_the_leader_stays(form: ClusterForm) -> None:
+    """ZooKeeper's controller counts up when the move begins, all of them when replicas go."""
+    name = filled(form, (1, 2))
+    before = form.cluster.epochs([name])[name].leader
+    start(form, name, (1, 3))
+    form.until(lambda: len(form.cluster.partitions([name])[name].replicas) == 3, "the union shows")
+    assert (form.cluster.epochs([name])[name].leader > before) == form.has_zookeeper
+    finish(form, name, (1, 3))
+    assert form.cluster.partitions([name])[name].leader == 1
+    form.until(lambda: form.cluster.epochs([name])[name].leader > before, "the epoch has gone up")
+
+
 def test_a_leader_outside_the_target_hands_over(form: ClusterForm) -> None:
     """When the move ends, the leader is one of the new replicas."""
     name = TopicPartition(form.topic({0: (1, 2)}), 0)
