@@ -8,6 +8,7 @@
     ├── Infeasible              no plan can satisfy the request      exit 4
     ├── Refused                 a guard said no                      exit 5
     │   ├── WrongCluster        two sources name different clusters
+    │   ├── JournalLost         the journal is not what was written to it
     │   ├── LockHeld            somebody else is the writer
     │   └── Fenced              we were the writer and no longer are
     ├── Unavailable             the cluster cannot be reached        exit 6 (retryable)
@@ -73,6 +74,17 @@ class WrongCluster(Refused):
     """Brokers, ZooKeeper or the settings name different clusters; nothing was sent."""
 
     id = "wrong-cluster"
+
+
+class JournalLost(Refused):
+    """The journal was deleted, made again or cut off: it is no longer what this process wrote to it or read from it."""
+
+    id = "journal-lost"
+
+    def __init__(self, how: str, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.how = how
+        """``deleted``, ``remade`` or ``truncated``."""
 
 
 class LockHeld(Refused):

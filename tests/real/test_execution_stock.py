@@ -78,7 +78,12 @@ def test_verify_finishes_what_the_stock_tool_started(at: Scene) -> None:
     assert "is still in progress" in ours(at, "--verify", "--reassignment-json-file", path).out
     until(lambda: at.replicas(TopicPartition(topic, 0)) == (3, 2))
     assert at.throttles(topic), "the stock tool leaves its throttle behind"
-    answer = ours(at, "--verify", "--reassignment-json-file", path)
+    standing = at.throttles(topic)
+    kept = ours(at, "--verify", "--reassignment-json-file", path)
+    assert (kept.code, "Clearing" in kept.out, at.throttles(topic)) == (0, False, standing), (
+        "nothing of it is Ballast's"
+    )
+    answer = ours(at, "--verify", "--reassignment-json-file", path, "--clear-throttles")
     assert answer.code == 0
     assert "Clearing broker-level throttles on brokers 1,2,3" in answer.out
     becomes(lambda: at.throttles(topic), {})
@@ -93,7 +98,7 @@ def test_cancel_of_a_stock_move_puts_it_back(at: Scene) -> None:
     at.topic(topic, {0: (1, 2)}, mib=20)
     path = moves_file(at, topic, {0: (3, 2)})
     assert stock(at, "--execute", "--reassignment-json-file", path, "--throttle", "500000").code == 0
-    answer = ours(at, "--cancel", "--reassignment-json-file", path)
+    answer = ours(at, "--cancel", "--reassignment-json-file", path, "--clear-throttles")
     assert answer.code == 0
     assert f"Successfully cancelled partition reassignment for: {topic}-0" in answer.out
     until(lambda: sorted(at.replicas(TopicPartition(topic, 0))) == [1, 2])
@@ -112,7 +117,7 @@ def test_existing_moves_stop_execute_with_the_stock_words(at: Scene) -> None:
     theirs = stock(at, "--execute", "--reassignment-json-file", first)
     assert theirs.code == 1
     assert ours(at, "--execute", "--reassignment-json-file", first) == theirs
-    answer = ours(at, "--cancel", "--reassignment-json-file", first)
+    answer = ours(at, "--cancel", "--reassignment-json-file", first, "--clear-throttles")
     assert answer.code == 0
     becomes(lambda: at.throttles(topic), {})
 
@@ -155,6 +160,29 @@ def test_our_own_move_is_cancelled_while_its_keeper_follows_it(at: Scene) -> Non
     assert f"Successfully cancelled partition reassignment for: {topic}-0" in answer.out
     until(lambda: at.replicas(TopicPartition(topic, 0)) == (1, 2))
     becomes(lambda: at.throttles(topic), {})
+
+
+@pytest.mark.parametrize("action", ["--verify", "--cancel"])
+def test_what_a_person_had_set_outlives_our_own_execute(at: Scene, action: str) -> None:
+    """Their rates, and their list on the very topic: given back when the move ends, and left by whoever looks afterwards."""
+    topic = f"stocktheirs{action.strip('-')}"
+    at.topic(topic, {0: (1, 2), 1: (1, 2)}, mib=2)
+    theirs = [ConfigChange(ConfigResource("broker", b), key, "set", "77000000") for b in "12" for key in RATES]
+    theirs += [ConfigChange(ConfigResource("topic", topic), key, "set", "1:1,1:2") for key in LISTS]
+    for change in theirs:
+        at.change(change)
+    before = at.throttles(topic)
+    path = moves_file(at, topic, {0: (3, 2)})
+    assert ours(at, "--execute", "--reassignment-json-file", path, "--throttle", "2000000").code == 0
+    if action == "--verify":
+        until(lambda: at.replicas(TopicPartition(topic, 0)) == (3, 2))
+    for _ in range(2):
+        answer = ours(at, action, "--reassignment-json-file", path)
+        assert answer.code == 0, answer.out
+    until(at.rests, "the keeper to let go")
+    becomes(lambda: at.throttles(topic), before)
+    for change in theirs:
+        at.change(ConfigChange(change.resource, change.key, "delete"))
 
 
 def test_clean_takes_what_the_stock_tool_left_and_nothing_else(at: Scene) -> None:

@@ -10,7 +10,8 @@ import pytest
 from tests.real.execution_scene import Scene, events, scene
 from tests.waiting import becomes, until
 
-from ballast.adapters.journal_topic import JOURNAL_CONFIGS, REQUESTS_CONFIGS, TopicJournal
+from ballast.adapters.journal_requests import CONFIGS as REQUESTS_CONFIGS
+from ballast.adapters.journal_topic import JOURNAL_CONFIGS, TopicJournal
 from ballast.core.cluster import TopicPartition
 from ballast.core.fingerprint import fingerprint
 from ballast.core.plan import Plan

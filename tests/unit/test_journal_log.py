@@ -105,6 +105,9 @@ class Log(TopicLog):
             self._consumer = Consumer(self._of, self._at)
         return self._consumer
 
+    def look(self, *, now: bool = False) -> None:
+        """There are no brokers who could say that the topic is another one."""
+
     def keys(self) -> list[str]:
         """The keys that one call hands over."""
         return [key for key, _ in self.new_entries(whole=False)]

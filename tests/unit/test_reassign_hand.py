@@ -23,7 +23,7 @@ from ballast.ports.journal import Holder
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.runs import hand
 
-OPENED = cast("OpenCluster", SimpleNamespace(cluster=None))
+OPENED = cast("OpenCluster", SimpleNamespace(cluster=None, bootstrap_server="a:1"))
 WITHIN_S = 30.0
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from ballast.adapters.clock import SystemClock
-from ballast.errors import Fenced, Refused, Unavailable, UsageError
+from ballast.errors import Fenced, JournalLost, Refused, Unavailable, UsageError
 from ballast.ports.journal import Holder, Record, Request, always
 from ballast.ports.journal_codec import (
     LEASE_KEY,
@@ -51,6 +51,8 @@ class FileJournal:
         self._view = JournalView()
         self._read_to: tuple[int, int] = (0, 0)
         """Inode and length of what the view holds."""
+        self._lost: JournalView | None = None
+        """What stood in the file that another one has replaced under the holder, for ``remake``."""
         self._epoch: int | None = None
         self._holder: Holder | None = None
         self._beat = 0
@@ -117,6 +119,23 @@ class FileJournal:
         with self._shared():
             return self._view.records()
 
+    def remake(self) -> None:
+        """Write the file again, with all that this handle remembers; raises ``Fenced`` where another process holds it."""
+        holder = self._require_holder()
+        kept, self._lost = self._lost or self._view, None
+        began = self._clock.monotonic_s()
+        with self._locked() as file:
+            lease = self._view.lease()
+            if lease is not None and lease[0].id != holder.id:
+                self._holder = None
+                raise Fenced("Another process has taken this cluster's lock.", hint="This process stops.")
+            known = dict(kept.entries())
+            stale = [(key, None) for key, _ in self._view.entries() if key not in known]
+            known |= {_EPOCH: str(self._epoch).encode(), LEASE_KEY: encode_lease(holder, self._beat + 1)}
+            self._append(file, [*stale, *known.items()])
+            self._beat += 1
+        self._held.written(began)
+
     def request(self, request: Request) -> None:
         """Leave a request for the holder; one with a known id is not written again."""
         with self._locked() as file:
@@ -156,6 +175,12 @@ class FileJournal:
         holder = self._require_holder()
         began = self._clock.monotonic_s()
         with self._locked() as file:
+            if self._stored_epoch() < (self._epoch or 0):
+                raise JournalLost(
+                    "remade",
+                    f"The journal file {self._path} was deleted or replaced.",
+                    hint="What stands in it now was not written by this process.",
+                )
             if self._stored_epoch() != self._epoch:
                 self._holder = None
                 raise Fenced(
@@ -237,6 +262,8 @@ class FileJournal:
     def _refresh(self, file: IO[bytes]) -> None:
         inode = os.fstat(file.fileno()).st_ino
         if inode != self._read_to[0]:
+            if self._holder is not None and self._lost is None:
+                self._lost = self._view
             self._view, self._read_to = JournalView(), (inode, 0)
         position = self._read_to[1]
         file.seek(position)

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewT
 
 from ballast.adapters import librdkafka
 from ballast.adapters.identity import ClusterIdentity
+from ballast.adapters.journal_loss import TopicMark
 from ballast.adapters.rights import PAGE
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Fenced, Refused, Unavailable
 from ballast.ports.journal_codec import Entry
@@ -59,6 +60,15 @@ _STUCK: Final = frozenset(
 )
 """A client that asks with what it knew before an election, that finds no leader or no topic where there is one, that gave up
 the connection which its question went through."""
+_MISSING: Final = frozenset(
+    {
+        ck.KafkaError.UNKNOWN_TOPIC_OR_PART,
+        ck.KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
+        ck.KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
+        ck.KafkaError._NOENT,  # noqa: SLF001
+    }
+)
+"""The topic may be gone."""
 _PASSING: Final = {
     *_STUCK,
     ck.KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -136,6 +146,7 @@ class TopicLog:
         self._admin_client: AdminClient | None = None
         self._turned_away: ck.KafkaError | None = None
         """What brokers said last of our login or certificate, since the question that is being asked."""
+        self._mark = TopicMark(topic)
         self._known = False
         """It is certain that the topic exists, whatever a broker that has not heard of it yet may say."""
         self._at = 0
@@ -161,6 +172,7 @@ class TopicLog:
         """
         if not self._known and not self.exists():
             return ()
+        self.look()
         with self._translated(f"read {self.topic}"):
             try:
                 taken = self._read_up_to(self._readable_end(whole=whole))
@@ -169,7 +181,26 @@ class TopicLog:
                 self._at = self._handed_to
                 raise
             self._handed_to = self._at
+            self._mark.saw(self._at)
             return taken
+
+    def look(self, *, now: bool = False) -> None:
+        """Raise ``JournalLost`` where the topic is no longer the one that was read and written; at once, or now and then.
+
+        Where no broker answers nothing is known: what is asked next tells that.
+        """
+        with contextlib.suppress(ck.KafkaException):
+            self._mark.look(self._admin(), now=now)
+
+    def wrote(self, offset: int) -> None:
+        """Take note of where a record of ours stands; raises ``JournalLost`` where another record stood there before."""
+        self._mark.wrote(offset)
+
+    def forget(self) -> None:
+        """Read what stands there now from its beginning, whatever it is."""
+        self.close()
+        self._mark.forget()
+        self._known = False
 
     def _read_up_to(self, end: int) -> list[Entry]:
         taken: list[Entry] = []
@@ -275,6 +306,8 @@ class TopicLog:
                     raise
                 if late or code in _STUCK:
                     self._begin_again()
+                if code in _MISSING:
+                    self.look()
                 try_s = try_s * 2 if late else try_s
             time.sleep(0.25)
 
@@ -325,6 +358,31 @@ class TopicLog:
             )
         minimum = described.get("min.insync.replicas")
         self._await_writable(1 if minimum is None else int(minimum.value))
+
+    def rebuild(self, configs: Mapping[str, str]) -> None:
+        """``ensure`` after a loss: a topic in the way that no journal can be, made by a broker for some client, is deleted.
+
+        Brokers with ``auto.create.topics.enable`` make a topic for whoever asks for it, with as many partitions and with the
+        retention that they give to any.  Every journal of Ballast's is compacted, so such a one holds nobody's records.
+        """
+        self.forget()
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                self.ensure(configs)
+            except Refused:
+                if time.monotonic() > deadline:
+                    raise
+                with self._translated(f"delete {self.topic}"), contextlib.suppress(ck.KafkaException):
+                    self._admin().delete_topics([self.topic], request_timeout=self._timeout_s)[self.topic].result()
+            except Unavailable:
+                # Its deletion may still be on its way.
+                if time.monotonic() > deadline:
+                    raise
+            else:
+                return
+            self.forget()
+            time.sleep(0.5)
 
     def _await_writable(self, min_isr: int) -> None:
         """Wait a bounded time for a leader and enough replicas in sync; without them a commit would hang, and not say why."""

@@ -25,13 +25,13 @@ from ballast.adapters import librdkafka
 from ballast.adapters.clock import SystemClock
 from ballast.adapters.identity import ClusterIdentity
 from ballast.adapters.journal_log import FILE_HINT, TRANSACTIONAL_ID, TopicLog, lock_lost, translate, translated
-from ballast.errors import BallastError, Fenced, LockHeld, Refused, Unavailable
+from ballast.adapters.journal_requests import RequestsTopic
+from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Refused, Unavailable
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Holder, Record, Request, always
 from ballast.ports.journal_codec import (
     LEASE_KEY,
     Entry,
     JournalView,
-    decode_request,
     encode_lease,
     encode_record,
     encode_request,
@@ -46,11 +46,8 @@ JOURNAL_CONFIGS: Final = {
     "segment.ms": str(6 * 3600 * 1000),
     "min.cleanable.dirty.ratio": "0.2",
     "compression.type": "producer",
-}
-REQUESTS_CONFIGS: Final = {
-    "cleanup.policy": "compact,delete",
-    "retention.ms": str(30 * 24 * 3600 * 1000),
-    "segment.bytes": str(8 * 1024 * 1024),
+    # A replica without the newest records must not lead: they say what is owed.
+    "unclean.leader.election.enable": "false",
 }
 POLL_S: Final = 0.5
 RIVAL_S: Final = 5.0
@@ -84,12 +81,13 @@ class TopicJournal:
         # Two topics under other names are another journal with another lock.
         self._transactional_id = TRANSACTIONAL_ID if journal_topic == JOURNAL_TOPIC else journal_topic
         self._log = TopicLog(self._client, journal_topic, timeout_s=timeout_s, identity=identity)
-        self._requests_log = TopicLog(self._client, requests_topic, timeout_s=timeout_s, identity=identity)
+        self._requests = RequestsTopic(self._client, requests_topic, timeout_s=timeout_s, identity=identity)
         self._view = JournalView()
-        self._requests: dict[str, Request] = {}
         self._producer: ck.Producer | None = None
         self._unsettled: _Transaction | None = None
         """The transaction whose commit timed out: whether it is in the journal is not known yet."""
+        self._placed: list[int] = []
+        """Offsets of what the open transaction has written to the journal."""
         self._abort_due = False
         """A transaction was begun and could not be aborted yet."""
         self._holder: Holder | None = None
@@ -105,7 +103,7 @@ class TopicJournal:
             raise lock_unwanted()
         with self._turn:
             self._log.ensure(JOURNAL_CONFIGS)
-            self._requests_log.ensure(REQUESTS_CONFIGS)
+            self._requests.ensure()
         began = self._clock.monotonic_s()
         watch, deadline = LeaseWatch(began), began + wait_s
         while True:
@@ -243,35 +241,20 @@ class TopicJournal:
     def request(self, request: Request) -> None:
         """Leave a request for the holder; one with a known id is not sent again."""
         with self._turn:
-            self._requests_log.ensure(REQUESTS_CONFIGS)
-            if request.id in self._refreshed_requests():
-                return
-            failures: list[ck.KafkaError] = []
-            with translated("take the request"):
-                producer = ck.Producer(librdkafka.speaking(self._client) | {"enable.idempotence": True, "linger.ms": 0})
-                producer.produce(
-                    self._requests_log.topic,
-                    key=request.id.encode(),
-                    value=encode_request(request),
-                    partition=0,
-                    on_delivery=lambda error, _: failures.append(error) if error else None,
-                )
-                left = producer.flush(self._timeout_s)
-            if failures:
-                raise translate(failures[0], "take the request")
-            if left:
-                raise Unavailable("The cluster did not take the request in time.")
+            self._requests.send(request)
 
     def requests(self) -> Sequence[Request]:
         """Requests and their answers, oldest first."""
         with self._turn:
-            return sorted(self._refreshed_requests().values(), key=lambda r: (r.at_ms, r.id))
+            return sorted(
+                self._requests.read(holds_lock=self._holder is not None).values(), key=lambda r: (r.at_ms, r.id)
+            )
 
     def answer(self, request_id: str, answer: str) -> None:
         """Acknowledge a request, in the same transaction as the beat that proves us to be the holder."""
         with self._turn:
             self._require_holder()
-            request = self._refreshed_requests().get(request_id)
+            request = self._requests.read(holds_lock=True).get(request_id)
             if request is None:
                 raise Refused(f"There is no request {request_id}.")
             self._transact([], answered=replace(request, answer=answer))
@@ -281,8 +264,8 @@ class TopicJournal:
         with self._turn:
             self._forget()
             self._log.close()
-            self._requests_log.close()
-            self._view, self._requests = JournalView(), {}
+            self._requests.close()
+            self._view = JournalView()
 
     # Transactions
 
@@ -302,9 +285,39 @@ class TopicJournal:
         except Fenced:
             self._forget()
             raise
+        except Unavailable:
+            # A topic that is gone or another one fails like one whose brokers are busy.
+            self._log.look(now=True)
+            raise
+
+    def remake(self) -> None:
+        """Make the topics again and write all that this process remembers; the lock stays its holder's.
+
+        Raises ``Fenced`` where another process holds the lock in what stands there now.
+        """
+        with self._turn:
+            holder = self._require_holder()
+            kept = self._view
+            self._drop_producer()
+            self._log.rebuild(JOURNAL_CONFIGS)
+            self._requests.remake()
+            self._fence_others()
+            found = JournalView(self._log.new_entries(whole=True))
+            lease = found.lease()
+            if lease is not None and lease[0].id != holder.id:
+                self._forget()
+                raise lock_lost()
+            known = dict(kept.entries())
+            stale = [(key, None) for key, _ in found.entries() if key not in known]
+            beat = (LEASE_KEY, encode_lease(holder, self._beat + 1))
+            entries = [*stale, *((k, data) for k, data in known.items() if k != LEASE_KEY), beat]
+            began = self._clock.monotonic_s()
+            self._send(entries, None)
+            self._commit(_Transaction(began, tuple(entries)))
 
     def _write(self, records: Sequence[Record], lease: str | None, answered: Request | None) -> None:
         self._settle()
+        self._log.look()
         began = self._clock.monotonic_s()
         entries = [e for r in records for e in encode_record(r, pieces_before=self._view.pieces(r.key))]
         beat = encode_lease(self._require_holder(), self._beat + 1)
@@ -342,16 +355,25 @@ class TopicJournal:
             raise self._failed(failure.args[0], f"write to {self._log.topic}") from failure
         try:
             for key, data in entries:
-                self._produce(producer, self._log.topic, key, data)
+                self._produce(producer, self._log.topic, key, data, placed=self._placed)
             if answered is not None:
-                self._produce(producer, self._requests_log.topic, answered.id, encode_request(answered))
+                self._produce(producer, self._requests.topic, answered.id, encode_request(answered))
         except ck.KafkaException as failure:
             raise self._taken_back(failure.args[0], f"write to {self._log.topic}") from failure
 
-    def _produce(self, producer: ck.Producer, topic: str, key: str, data: bytes | None) -> None:
+    def _produce(
+        self, producer: ck.Producer, topic: str, key: str, data: bytes | None, *, placed: list[int] | None = None
+    ) -> None:
+        """Hand a record to the client; its offset is put into ``placed`` once the broker has told it."""
+
+        def delivered(error: ck.KafkaError | None, message: ck.Message) -> None:
+            offset = message.offset()
+            if error is None and placed is not None and offset is not None:
+                placed.append(offset)
+
         while True:
             try:
-                producer.produce(topic, key=key.encode(), value=data, partition=0)
+                producer.produce(topic, key=key.encode(), value=data, partition=0, on_delivery=delivered)
             except BufferError:
                 # The local queue is full; serving it makes room.
                 producer.poll(0.1)
@@ -377,6 +399,9 @@ class TopicJournal:
         # The only writer knows what the journal says without reading its own words back.
         for key, data in transaction.entries:
             self._view.apply(key, data)
+        placed, self._placed = self._placed, []
+        for offset in placed:
+            self._log.wrote(offset)
 
     def _settle(self) -> None:
         """Find out what became of a commit that timed out; librdkafka wants the same call again."""
@@ -420,21 +445,17 @@ class TopicJournal:
     def _refreshed(self) -> JournalView:
         # A transaction of our own that is still open would be waited for in vain.
         open_ours = self._unsettled is not None or self._abort_due
-        for key, data in self._log.new_entries(whole=self._producer is not None and not open_ours):
+        try:
+            entries = self._log.new_entries(whole=self._producer is not None and not open_ours)
+        except JournalLost:
+            if self._holder is None:
+                # Told once; a reader has nothing to make it again from, and reads what stands there from now on.
+                self._view = JournalView()
+                self._log.forget()
+            raise
+        for key, data in entries:
             self._view.apply(key, data)
         return self._view
-
-    def _refreshed_requests(self) -> dict[str, Request]:
-        for key, data in self._requests_log.new_entries(whole=False):
-            if data is None:
-                self._requests.pop(key, None)
-                continue
-            request, known = decode_request(key, data), self._requests.get(key)
-            if request is None:
-                continue
-            if known is None or known.answer is None or request.answer is not None:
-                self._requests[key] = request
-        return self._requests
 
     # Small things
 

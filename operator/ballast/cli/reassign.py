@@ -28,8 +28,8 @@ REQUIRED: Final[dict[str, tuple[str, ...]]] = {
 PERMITTED: Final[dict[str, tuple[str, ...]]] = {
     "generate": ("disable_rack_aware", "placement", "seed"),
     "execute": ("throttle", "replica_alter_log_dirs_throttle", "timeout", "additional"),
-    "verify": ("preserve_throttles",),
-    "cancel": ("preserve_throttles", "timeout"),
+    "verify": ("preserve_throttles", "clear_throttles"),
+    "cancel": ("preserve_throttles", "clear_throttles", "timeout"),
     "list": (),
 }
 """What may be given with each action, besides what it needs and the connection; as in the stock tool."""
@@ -116,6 +116,12 @@ def _file(**about: Any) -> Any:
 )
 @click.option("--additional", is_flag=True, help="Let --execute add to moves in flight.")
 @click.option("--preserve-throttles", is_flag=True, help="Let --verify and --cancel leave throttles alone.")
+@click.option(
+    "--clear-throttles",
+    is_flag=True,
+    help="Let --verify and --cancel remove throttles of the file's topics that nobody needs, whoever set them, as the stock "
+    "tool does. Without it only Ballast's own go.",
+)
 @click.pass_context
 def reassign(ctx: click.Context, /, **given: Any) -> int:
     """Do what kafka-reassign-partitions does, with the same options, answers and exit codes.
@@ -136,6 +142,8 @@ def reassign(ctx: click.Context, /, **given: Any) -> int:
         return _list(cluster)
     from ballast.cli import reassign_cancel, reassign_execute
 
+    if given["preserve_throttles"] and given["clear_throttles"]:
+        raise click.UsageError("--preserve-throttles and --clear-throttles contradict each other.")
     options = ReassignOptions(
         cluster=cluster,
         reassignment_json_file=given["reassignment_json_file"],
@@ -144,6 +152,7 @@ def reassign(ctx: click.Context, /, **given: Any) -> int:
         timeout_ms=given["timeout"],
         additional=given["additional"],
         preserve_throttles=given["preserve_throttles"],
+        clear_throttles=given["clear_throttles"],
     )
     act = {
         "execute": reassign_execute.execute,

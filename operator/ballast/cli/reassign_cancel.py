@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ballast.cli.reassign_execute import clear, dir_moves, entries_of, keep_following
+from ballast.cli.reassign_execute import dir_moves, entries_of, keep_following, take_back
 from ballast.cli.reassign_hand import hand_from_keeper
 from ballast.cli.reassign_options import ReassignOptions
 from ballast.core import stock_report as report
@@ -53,7 +53,7 @@ def cancel(options: ReassignOptions) -> int:
             keep_following(opened, options)
         code = _report(active, copies, told)
         if code == 0 and not options.preserve_throttles and not told.open_runs:
-            clear(opened, entries)
+            take_back(opened, entries, everybodys=options.clear_throttles)
     return code
 
 

@@ -181,26 +181,36 @@ def verify(options: ReassignOptions) -> int:
         dirs = dir_moves(opened, entries)
         click.echo(report.dir_status(dirs))
         if not moving and not any(d.active for d in dirs) and not options.preserve_throttles:
-            clear(opened, entries)
+            take_back(opened, entries, everybodys=options.clear_throttles)
     return 0
 
 
-def clear(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]) -> None:
-    """Finish what Ballast left open, then remove what another tool left for these topics."""
+def take_back(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...], *, everybodys: bool) -> None:
+    """Finish what Ballast left open, which takes its throttles back; what others have set goes only where that was asked for.
+
+    A rate that stands when the ledger is empty may be the very one that the ledger has just given back to a person.
+    """
     from ballast.errors import LockHeld
     from ballast.wiring.runs import hand
-    from ballast.wiring.throttles import clear_left_behind
+    from ballast.wiring.throttles import clear_left_behind, left_behind
 
-    brokers = {b.id for b in opened.cluster.snapshot(log_dirs=False, configs=False).brokers}
     topics = {e.topic for e in entries}
-    click.echo(report.clearing(brokers | {b for e in entries for b in e.replicas}, topics))
+    if everybodys:
+        brokers = {b.id for b in opened.cluster.snapshot(log_dirs=False, configs=False).brokers}
+        click.echo(report.clearing(brokers | {b for e in entries for b in e.replicas}, topics))
     try:
         with hand(opened, command=f"{COMMAND} --verify", lock_wait_s=0) as own:
             for run in own.driver.open_runs():
                 own.resume(run)
             own.driver.pay_debts()
-            for line in clear_left_behind(own, topics):
-                say(line)
+            if everybodys:
+                for line in clear_left_behind(own, topics):
+                    say(line)
+            else:
+                for found in left_behind(own, topics):
+                    say(
+                        f"{found.setting} = {found.value or '(empty)'} stays: it is not Ballast's; --clear-throttles removes it."
+                    )
     except LockHeld as held:
         say(f"{held.message} It takes its throttles back itself.")
 

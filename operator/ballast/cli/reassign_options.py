@@ -33,6 +33,8 @@ class ReassignOptions:
     """Longest wait for moves between log dirs to begin."""
     additional: bool = False
     preserve_throttles: bool = False
+    clear_throttles: bool = False
+    """Take away what other tools, or a person, have set on the topics of the file as well."""
 
 
 def read_text(path: Path) -> str:

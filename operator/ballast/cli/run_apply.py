@@ -130,7 +130,11 @@ def tell(result: RunResult, *, output: str) -> None:
     counts += [f"{result.left} still open"] if result.left else []
     figures = f"{human_bytes(result.bytes_moved)} in {human_time(result.seconds)}"
     say(f"Run {result.run_id} {result.status}: {', '.join(counts)}; {figures}.")
-    if result.debts:
+    if result.by_hand:
+        say("  The journal does not hold these throttle settings; put them back with:")
+        for command in result.by_hand:
+            say(f"    {command}")
+    elif result.debts:
         say(
             f"  Still to be taken back: {human_many(len(result.debts), 'throttle setting')}. The next start of Ballast does it."
         )

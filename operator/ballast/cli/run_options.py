@@ -116,6 +116,7 @@ def execution_options(command: F) -> F:
         "one_batch",
         "cancel_stalled_after",
         "patience",
+        "journal_lost",
     )
 
     def decorated(*args: Any, **kwargs: Any) -> Any:
@@ -127,6 +128,13 @@ def execution_options(command: F) -> F:
     if hasattr(command, "__click_params__"):
         wrapped.__click_params__ = command.__click_params__
     for option in (
+        click.option(
+            "--journal-lost",
+            type=click.Choice(["finish", "leave"]),
+            default="finish",
+            show_default=True,
+            help="When the journal is deleted or cut off meanwhile: make it again from memory and finish, or leave the run.",
+        ),
         click.option(
             "--patience",
             type=click.FloatRange(0),
@@ -189,6 +197,7 @@ def policy_from(options: Mapping[str, Any]) -> ExecutionPolicy:
         "bytes_in_flight": options["bytes_at_once"],
         "cancel_stalled_after_s": options["cancel_stalled_after"],
         "refusal_patience_s": options["patience"],
+        "journal_lost": options["journal_lost"],
     }
     return ExecutionPolicy(
         throttle_per_broker=throttle.brokers,

@@ -12,9 +12,11 @@ import select
 import signal
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from ballast.executor.progress import Progress
 
 MOVES_SHOWN: Final = 8
+LEAVES_WITHIN_S: Final = 20.0
+"""How long leaving may take before the process ends without it: a journal that does not answer must not hold a person."""
 
 
 class Screen(Protocol):
@@ -301,17 +305,40 @@ def carry_out(act: Callable[[], RunResult], driver: Driver, screen: Screen) -> R
 
     signals: deque[int] = deque()
     thread = threading.Thread(target=work, name="ballast-run", daemon=True)
+    left_s: float | None = None
     with _counted(signals), screen.shown():
         thread.start()
         while thread.is_alive():
             thread.join(0.2)
             screen.draw()
             if signals:
-                _interrupted(signals, driver, screen)
+                again = left_s is not None
+                left_s = _interrupted(signals, driver, screen) or left_s
                 signals.clear()
+                if again:
+                    break
+            if left_s is not None and time.monotonic() - left_s > LEAVES_WITHIN_S:
+                break
+    if thread.is_alive():
+        return _cut_short(driver, screen)
     if failures:
         raise failures[0]
     return results[0]
+
+
+def _cut_short(driver: Driver, screen: Screen) -> RunResult:
+    """End without waiting for whoever does not answer: the run as it is known here, and all that is owed."""
+    from ballast.errors import Interrupted
+    from ballast.executor.endings import summary
+    from ballast.executor.events import RunEnded
+
+    if driver.run is None:
+        raise Interrupted("Left at once; nothing was sent.")
+    say("Left at once: the cluster or the journal does not answer.")
+    left = replace(summary(driver.run, "left", 0.0), debts=driver.owed(), by_hand=tuple(driver.by_hand()))
+    screen.hear(RunEnded(left))
+    screen.draw()
+    return left
 
 
 @contextmanager
@@ -336,14 +363,15 @@ QUESTION: Final = (
 )
 
 
-def _interrupted(signals: deque[int], driver: Driver, screen: Screen) -> None:
+def _interrupted(signals: deque[int], driver: Driver, screen: Screen) -> float | None:
+    """Do what the person says; when leaving began, where that is it."""
     from ballast.executor.machine import Wish
 
     if signal.SIGTERM in signals or not sys.stdin.isatty():
         stays = ": moves in flight go on by themselves, and a later start of Ballast takes the run up"
         say(f"Leaving{stays if driver.run is not None else ''}.")
         driver.leave()
-        return
+        return time.monotonic()
     with screen.aside():
         answer = _ask(signals)
     if answer == "c":
@@ -352,6 +380,8 @@ def _interrupted(signals: deque[int], driver: Driver, screen: Screen) -> None:
         driver.ask(Wish.ROLLBACK)
     elif answer != "g":
         driver.leave()
+        return time.monotonic()
+    return None
 
 
 def _ask(signals: deque[int]) -> str:

@@ -5,16 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ballast.core.wording import human_many
-from ballast.daemon.lock import open_moves
+from ballast.daemon.lock import open_moves, tell_loss
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import Role
+from ballast.errors import JournalLost
 
 
 def read_books(scene: Scene) -> str:
     """History, debts, and which partitions somebody with our journal is moving."""
     if scene.hands is None or scene.letters is None:
         return "There is no journal: nothing is ever written."
-    scene.hands.refresh()
+    try:
+        scene.hands.refresh()
+    except JournalLost as lost:
+        if scene.board.view.role is not Role.LEADER:
+            tell_loss(scene, lost)
+            raise
+        # The holder of the lock makes it again and tells that; this handle reads what stands there from now on.
+        scene.hands.refresh()
+    if scene.board.view.lock.journal_readable is False:
+        scene.board.publish(lock=replace(scene.board.view.lock, journal_readable=True))
     history, debts = tuple(scene.hands.history()), len(scene.hands.debts())
     scene.memory.journaled = open_moves(scene, scene.letters.read())
     scene.board.publish(history=history, throttle_debts=debts)

@@ -55,6 +55,8 @@ class HandParts:
     refused: Callable[[str], None] = lambda _code: None
     """Told the code of each guard that holds moves of a run back, when what they refuse has changed."""
     spawn: Spawn = in_a_thread
+    server: str = "HOST:PORT"
+    """How a person reaches the cluster."""
 
 
 class DriverHands:
@@ -235,6 +237,7 @@ class DriverHands:
             self,
             # The daemon's own loop answers people, whatever they ask for: two who listen would answer twice.
             answers_requests=False,
+            server=self._parts.server,
         )
 
     def _resume_all(self, driver: Driver) -> None:

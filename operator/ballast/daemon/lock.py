@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ballast.core.cluster import TopicPartition
 from ballast.daemon.acting import acts_key
@@ -16,7 +17,7 @@ from ballast.daemon.permission import Acts
 from ballast.daemon.policy import ActionKind
 from ballast.daemon.scene import Reserved, Scene
 from ballast.daemon.view import LockView, Pause, Role
-from ballast.errors import BallastError, Fenced, LockHeld
+from ballast.errors import BallastError, Fenced, JournalLost, LockHeld
 from ballast.executor.records import load_runs
 from ballast.executor.run import FINAL, Now
 from ballast.ports.journal import Holder, Journal, Record
@@ -128,7 +129,30 @@ def _renew(scene: Scene, journal: Journal) -> str:
     except Fenced as failure:
         _step_down(scene, failure.message)
         return f"Lost the lock: {failure.message}"
+    except JournalLost as lost:
+        return _remake(scene, journal, lost)
     return "Holds the lock" + (f" and carries out run {run.id}." if run else " and has nothing in flight.")
+
+
+def tell_loss(scene: Scene, lost: JournalLost) -> None:
+    """Say once, where people look, that the journal is not what was written to it."""
+    say(log, f"The journal is gone ({lost.how}): {lost}", level=logging.WARNING, failure=lost.id, how=lost.how)
+    scene.herald(News(reason="JournalLost", sentence=lost.message, warning=True))
+    scene.board.publish(lock=replace(scene.board.view.lock, journal_readable=False))
+
+
+def _remake(scene: Scene, journal: Journal, lost: JournalLost) -> str:
+    """Make the journal again from what this holder remembers."""
+    tell_loss(scene, lost)
+    try:
+        journal.remake()
+    except Fenced as failure:
+        _step_down(scene, failure.message)
+        return f"Lost the lock: {failure.message}"
+    scene.board.publish(lock=replace(scene.board.view.lock, journal_readable=True))
+    sentence = f"The journal was {lost.how} and was made again from what this process knew of it."
+    scene.herald(News(reason="JournalRemade", sentence=sentence))
+    return sentence
 
 
 def _acquire(scene: Scene, journal: Journal, holder: Holder, waiting: Callable[[], None]) -> str:

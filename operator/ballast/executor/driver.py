@@ -17,10 +17,11 @@ from dataclasses import replace
 from typing import Final
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.plan import Move, Plan, Reason
+from ballast.core.plan import Move, Plan
+from ballast.core.repayment import repay_commands
 from ballast.core.throttles import Aim, Ledger, Setting, brokers_involved
 from ballast.core.wording import human_many
-from ballast.errors import Fenced, Refused, Unavailable
+from ballast.errors import BallastError, Fenced, JournalLost, Refused, Unavailable
 from ballast.executor.decide import wanted_throttle
 from ballast.executor.endings import summary
 from ballast.executor.events import (
@@ -37,21 +38,23 @@ from ballast.executor.events import (
     Silence,
 )
 from ballast.executor.inbound import Gauge
+from ballast.executor.journal_keeping import JournalKeeping, repay_from_memory
 from ballast.executor.ledger import Throttler, load_ledger, merged, still_owed
 from ballast.executor.look import Looker
 from ballast.executor.machine import Asked, Event, Observed, Performed, Unanswered, Wish, needs, step
-from ballast.executor.observation import target
 from ballast.executor.pace import measurable, pace_of, with_growth
 from ballast.executor.pauses import pause_until_next_s, wait
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.progress import Speedometer
+from ballast.executor.recheck import first_failures, recheck
 from ballast.executor.records import changes, dump_run, expired, load_runs
-from ballast.executor.rollback import owed_rollback
+from ballast.executor.requests import take_requests
+from ballast.executor.rollback import cancel_plan, owed_rollback
 from ballast.executor.run import Now, Phase, Run, Stage, new_run, resumed
 from ballast.executor.transitions import Effect, EffectKind
 from ballast.executor.upkeep import keep_replicated
-from ballast.ports.cluster import OK, Cluster, Outcome, Reassignment
-from ballast.ports.journal import FORGOTTEN, Journal, Record, is_forgotten
+from ballast.ports.cluster import Cluster, Outcome, Reassignment
+from ballast.ports.journal import Journal, Record
 from ballast.ports.time import Clock
 
 REQUESTS_EVERY_S: Final = 2.0
@@ -75,8 +78,13 @@ class Driver:
         listener: Listener | None = None,
         *,
         answers_requests: bool = True,
+        server: str = "HOST:PORT",
     ) -> None:
-        """``answers_requests`` is False where whoever runs this answers them: each request has one who hears it."""
+        """``answers_requests`` is False where whoever runs this answers them: each request has one who hears it.
+
+        ``server`` is how a person reaches the cluster; it stands in commands that are told.
+        """
+        self._server = server
         self._answers_requests = answers_requests
         self._cluster = cluster
         self._journal = journal
@@ -94,6 +102,7 @@ class Driver:
         self._run: Run | None = None
         self._written: Run | None = None
         self._looker: Looker | None = None
+        self._keeping = JournalKeeping(journal, clock, self._note, self.by_hand)
 
     # --- what others may call, from any thread
 
@@ -126,6 +135,14 @@ class Driver:
     def give_up_after(self, seconds: float) -> None:
         """End with ``Unavailable`` when nobody has answered for this long; the run stays open in the journal."""
         self._endures_s = seconds
+
+    def by_hand(self) -> list[str]:
+        """The commands that put back every throttle setting that this process still owes, from memory."""
+        return repay_commands(dict(self._throttler.ledger), self._server)
+
+    def owed(self) -> tuple[Setting, ...]:
+        """The throttle settings that this process has set and not yet put back."""
+        return tuple(setting for setting, held in dict(self._throttler.ledger).items() if held.ours)
 
     @property
     def run(self) -> Run | None:
@@ -192,18 +209,7 @@ class Driver:
         self._at_hand = run_id
         # Only our own journal remembers the order before; the union has lost it.
         before = {n: m.move.old for r in self.open_runs() for n, m in r.moves.items()}
-        moves = tuple(
-            Move(
-                name.topic,
-                name.partition,
-                before.get(name, tuple(b for b in r.replicas if b not in r.adding)),
-                tuple(b for b in r.replicas if b not in r.removing),
-                reason=Reason("cancel", "a person asked to cancel it"),
-            )
-            for name, r in active.items()
-        )
-        cluster_id = self._cluster.snapshot(log_dirs=False, configs=False).cluster_id
-        plan = Plan(intent="cancel moves in flight", cluster_id=cluster_id, fingerprint="", moves=moves)
+        plan = cancel_plan(active, before, self._cluster.snapshot(log_dirs=False, configs=False).cluster_id)
         run = new_run(run_id, plan, ExecutionPolicy(throttle="none"), self._now())
         run = replace(
             run,
@@ -211,7 +217,7 @@ class Driver:
             moves={n: replace(m, stage=Stage.MOVING) for n, m in run.moves.items()},
         )
         self._journal.append(dump_run(run))
-        self._look_ahead(run.policy, moves)
+        self._look_ahead(run.policy, plan.moves)
         return self._carry(run, resumed=True)
 
     def open_runs(self) -> list[Run]:
@@ -273,8 +279,7 @@ class Driver:
             try:
                 if wait(self._cluster, self._clock, pause_s, look_s):
                     looker.changed()
-                self._journal.renew(self._doing())
-                if self._clock.monotonic_s() - asked_s >= REQUESTS_EVERY_S:
+                if self._keeping.renew(self._doing()) and self._clock.monotonic_s() - asked_s >= REQUESTS_EVERY_S:
                     self._take_requests()
                     asked_s = self._clock.monotonic_s()
                 self._hear_wishes()
@@ -287,6 +292,8 @@ class Driver:
                     looker.hurry()
                 self._write([])
                 pause_s, heard_s = pause_until_next_s(self._current, look_s, self._now()), self._clock.monotonic_s()
+            except JournalLost as lost:
+                self._mend(lost)
             except Unavailable as silence:
                 if not silence.retryable or self._clock.monotonic_s() - heard_s > self._endures_s:
                     raise
@@ -296,6 +303,11 @@ class Driver:
         result = self._result(began_s)
         self._listener.hear(RunEnded(result))
         return result
+
+    def _mend(self, lost: JournalLost) -> None:
+        """Make the journal again, or leave the run, as its policy says."""
+        if not self._keeping.mend(lost, finish=self._current.policy.journal_lost == "finish"):
+            self.leave()
 
     def _hear_wishes(self) -> None:
         """Those that are meant for this run; of one that has ended, a wish is too late."""
@@ -350,6 +362,10 @@ class Driver:
         self._listener.hear(Performing(effect))
         try:
             return self._send(effect)
+        except JournalLost as lost:
+            # Nothing was sent: the intent is written first.
+            self._mend(lost)
+            return Unanswered(effect, lost.message)
         except (Fenced, Refused):
             raise
         except Unavailable as silence:
@@ -369,7 +385,8 @@ class Driver:
                 failed = self._throttler.settle(aim, state.alive, self._write_and_check, self._note)
                 return Performed(effect, failed=failed)
             case EffectKind.SUBMIT | EffectKind.CANCEL | EffectKind.RESTORE:
-                targets, refused = self._recheck(effect)
+                seen = self._looker.last_state if self._looker is not None else None
+                targets, refused = recheck(self._cluster, effect, self._current.moves, seen)
                 self._write_and_check([])
                 outcomes = (
                     self._cluster.alter_reassignments(
@@ -382,32 +399,10 @@ class Driver:
             case EffectKind.PLACE:
                 self._write_and_check([])
                 placed = self._cluster.alter_log_dirs(effect.log_dirs)
-                return Performed(effect, _first_failures(placed))
+                return Performed(effect, first_failures(placed))
             case EffectKind.ELECT:
                 self._write_and_check([])
                 return Performed(effect, self._cluster.elect_leaders(effect.names, unclean=effect.unclean))
-
-    def _recheck(
-        self, effect: Effect
-    ) -> tuple[Mapping[TopicPartition, tuple[int, ...] | None], dict[TopicPartition, Outcome]]:
-        """Ask the controller once more right before lists are sent: judging lies seconds back where throttles were set since.
-
-        A move that somebody has started meanwhile would be overridden.  Where the cluster cannot guard the replica count for
-        us (KIP-860), the replicas are looked at again as well.
-        """
-        if effect.kind is EffectKind.CANCEL:
-            return effect.targets, {}
-        listed = self._cluster.reassignments()
-        refused = {
-            n: _changed(f"somebody is moving it to {list(target(listed[n]))}") for n in effect.targets if n in listed
-        }
-        state = self._looker.last_state if self._looker is not None else None
-        if effect.kind is EffectKind.SUBMIT and state is not None and "reassign-v1" not in state.api:
-            for name, seen in self._cluster.partitions(list(effect.targets)).items():
-                move = self._current.moves[name].move
-                if set(seen.replicas) not in (set(move.old), set(move.new)):
-                    refused.setdefault(name, _changed(f"its replicas are {list(seen.replicas)} now"))
-        return {n: t for n, t in effect.targets.items() if n not in refused}, refused
 
     def _write(self, records: Sequence[Record]) -> None:
         """Journal these, and whatever of the run is not written yet, in one atomic append."""
@@ -432,20 +427,12 @@ class Driver:
         """Requests of others that concern a run in progress; the rest is left to whoever else holds this journal."""
         if not self._answers_requests:
             return
-        for request in self._journal.requests():
-            run = request.body.get("run")
-            if request.answer is not None or (run is not None and run != self._current.id):
-                continue
-            if request.kind == "take-over" and is_forgotten(request, self._clock.now_ms()):
-                self._journal.answer(request.id, FORGOTTEN)
-            elif request.kind == "take-over":
-                self._journal.answer(request.id, f"run {self._current.id} is left for you")
-                self._note(f"{request.by} takes over.")
+        for wish, sentence in take_requests(self._journal, self._current.id, self._clock.now_ms()):
+            self._note(sentence)
+            if wish is None:
                 self.leave()
-            elif run is not None and request.kind in _WISHES:
-                self.ask(Wish(request.kind), run=run)
-                self._journal.answer(request.id, f"run {self._current.id}: {request.kind}")
-                self._note(f"{request.by} asks to {request.kind}.")
+            else:
+                self.ask(wish, run=self._current.id)
 
     def _measure_once(self) -> None:
         """Before the first throttled move: what do producers write, and at which rates does that let the run begin?"""
@@ -458,10 +445,33 @@ class Driver:
         self._listener.hear(Paced(pace_of(self._run, self._looker.state())))
 
     def _result(self, began_s: float) -> RunResult:
+        try:
+            return self._journaled_result(began_s)
+        except JournalLost as lost:
+            self._mend(lost)
+            if self._keeping.gone is None:
+                return self._journaled_result(began_s)
+            repay_from_memory(self._cluster, self._throttler, self._current, self._others, self._note)
+            failure: BallastError = lost
+        except Unavailable as silence:
+            if not silence.retryable or not self._leave.is_set():
+                raise
+            failure = silence
+        run = self._current
+        self._note(f"How run {run.id} stands is not in the journal: {failure.message}")
+        self._keeping.tell_by_hand()
+        return self._left(run, began_s, by_hand=tuple(self.by_hand()))
+
+    def _left(self, run: Run, began_s: float, *, by_hand: tuple[str, ...] = ()) -> RunResult:
+        """The result of a run that this process leaves, with every throttle setting that is owed."""
+        left = summary(run, run.status.value if run.ended else "left", self._clock.monotonic_s() - began_s)
+        return replace(left, debts=self.owed(), by_hand=by_hand)
+
+    def _journaled_result(self, began_s: float) -> RunResult:
         run = self._current
         self._write([])
         if not run.ended:
-            return summary(run, "left", self._clock.monotonic_s() - began_s)
+            return self._left(run, began_s)
         old = expired(load_runs(self._journal.read(), self._now()), KEEP_RUNS)
         if old:
             self._journal.append(old)
@@ -479,19 +489,4 @@ class Driver:
         return replace(summary(run, run.status.value, self._clock.monotonic_s() - began_s), debts=tuple(owed))
 
 
-_WISHES: Final = frozenset(w.value for w in Wish)
 _DENIED: Final = "CLUSTER_AUTHORIZATION_FAILED"
-
-
-def _changed(how: str) -> Outcome:
-    """The answer for a partition that is no longer as it was judged; nothing is sent for it."""
-    return Outcome(ok=False, code="CHANGED_MEANWHILE", message=how)
-
-
-def _first_failures(placed: Mapping[tuple[TopicPartition, int], Outcome]) -> dict[TopicPartition, Outcome]:
-    out: dict[TopicPartition, Outcome] = {}
-    for (name, _), outcome in placed.items():
-        # A replica that is not there yet is created in the dir asked for: the broker remembers (REPLICA_NOT_AVAILABLE).
-        if not outcome.ok and outcome.code != "REPLICA_NOT_AVAILABLE":
-            out.setdefault(name, outcome)
-    return out or dict.fromkeys((name for name, _ in placed), OK)

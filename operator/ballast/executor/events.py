@@ -119,7 +119,9 @@ class RunResult:
     seconds: float = 0.0
     endings: tuple[Ending, ...] = ()
     debts: tuple[Setting, ...] = ()
-    """Throttle settings that could not be taken back yet; they are in the journal and are paid at the next start."""
+    """Throttle settings that could not be taken back yet; unless ``by_hand`` tells how, the next start takes them back."""
+    by_hand: tuple[str, ...] = ()
+    """Where the journal does not hold the debts: the commands with which a person puts the settings back."""
     rollback_wanted: bool = False
 
     @property
@@ -143,4 +145,5 @@ class RunResult:
             "seconds": round(self.seconds, 1),
             "endings": [{"subject": e.subject, "outcome": e.outcome, "detail": e.detail} for e in self.endings],
             "throttle_debts": [str(s) for s in self.debts],
+            "by_hand": list(self.by_hand),
         }

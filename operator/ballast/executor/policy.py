@@ -93,6 +93,10 @@ class ExecutionPolicy:
     guard_sick_neighbours: bool = True
     """Hold moves while another partition on a broker they touch is under-replicated."""
 
+    journal_lost: Literal["finish", "leave"] = "finish"
+    """When the journal is deleted, made again or cut off while a run goes on: `finish` makes it again from memory and goes on;
+    `leave` begins nothing more, puts throttles back that no move in flight needs, and prints commands for the others."""
+
     def __post_init__(self) -> None:
         """Refuse values that could only be a slip."""
         rates = [r for r in (self.throttle, self.log_dir_throttle_bytes_per_s) if isinstance(r, int)]

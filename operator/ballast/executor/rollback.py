@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
+from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan, Reason
 from ballast.executor.run import MoveRun, Now, Run, Stage, new_run
+from ballast.ports.cluster import Reassignment
 
 ARRIVED_ALL_THE_SAME: Final = frozenset({"out-of-sync", "log-dir"})
 """Outcomes of moves that did not end well and have changed the partition's replicas, or may have."""
@@ -53,3 +56,20 @@ def owed_rollback(before: Run, after: Run, now: Now) -> Run | None:
         return None
     plan = rollback_plan(after)
     return new_run(f"{after.id}-back", plan, after.policy, now, undoes=after.id) if plan.moves else None
+
+
+def cancel_plan(
+    active: Mapping[TopicPartition, Reassignment], before: Mapping[TopicPartition, tuple[int, ...]], cluster_id: str
+) -> Plan:
+    """These moves in flight as a plan, to be cancelled; ``before`` are the lists that the journal remembers."""
+    moves = tuple(
+        Move(
+            name.topic,
+            name.partition,
+            before.get(name, tuple(b for b in r.replicas if b not in r.adding)),
+            tuple(b for b in r.replicas if b not in r.removing),
+            reason=Reason("cancel", "a person asked to cancel it"),
+        )
+        for name, r in active.items()
+    )
+    return Plan(intent="cancel moves in flight", cluster_id=cluster_id, fingerprint="", moves=moves)

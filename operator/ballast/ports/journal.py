@@ -1,7 +1,8 @@
 """The journal: where intents are written before they are carried out, and the lock that goes with it.
 
 One writer at a time.  ``acquire`` makes this process the writer or raises ``LockHeld``; ``append`` is atomic and durable
-and raises ``Fenced`` once somebody else has become the writer.  Records are compacted by key: the newest value of each key
+and raises ``Fenced`` once somebody else has become the writer.  Every call may raise ``JournalLost``: what was written is
+no longer there.  Records are compacted by key: the newest value of each key
 is what ``read`` returns, in the order in which the keys were last written.  Requests of others are a stream of their own.
 """
 
@@ -107,6 +108,13 @@ class Journal(Protocol):
 
     def read(self) -> Sequence[Record]:
         """The newest value of every key that is not a tombstone; needs no lock."""
+        ...
+
+    def remake(self) -> None:
+        """After ``JournalLost``: make the journal again and write into it all that this handle remembers; holder only.
+
+        Raises ``Fenced`` where another process holds the lock in what stands there now.
+        """
         ...
 
     def request(self, request: Request) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from ballast.errors import Fenced, Refused, Unavailable
+from ballast.errors import Fenced, JournalLost, Refused, Unavailable
 from ballast.ports.journal import Holder, Record, Request, always
 from ballast.ports.journal_codec import (
     LEASE_KEY,
@@ -35,6 +35,15 @@ class JournalStore:
     """Raised by every writer that begins; an older one is fenced."""
     available: bool = True
     """While false, every call raises ``Unavailable``."""
+    generation: int = 0
+    """Raised whenever somebody deletes the journal."""
+    lost: JournalView = field(default_factory=JournalView)
+    """What stood in the one before."""
+
+    def lose(self) -> None:
+        """Somebody deletes the journal, its lease with it."""
+        self.lost, self.view = self.view, JournalView()
+        self.generation += 1
 
 
 class MemoryJournal:
@@ -48,9 +57,11 @@ class MemoryJournal:
         self._holder: Holder | None = None
         self._beat = 0
         self._held = HeldLease(0.0)
+        self._generation = store.generation
 
     def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> None:
         """Become the writer or raise ``LockHeld``."""
+        self._generation = self._store.generation
         self._spend()
         deadline = self._clock.monotonic_s() + wait_s
         watch = LeaseWatch(self._clock.monotonic_s())
@@ -109,6 +120,19 @@ class MemoryJournal:
         self._spend()
         return self._store.view.records()
 
+    def remake(self) -> None:
+        """Make the journal again from what this handle remembers."""
+        holder = self._require_holder()
+        self._generation = self._store.generation
+        self._spend()
+        lease = self._store.view.lease()
+        if lease is not None and lease[0].id != holder.id:
+            self._holder = None
+            raise Fenced("Another process has taken this cluster's lock.", hint="This process stops.")
+        for key, data in self._store.lost.entries():
+            self._store.view.apply(key, data)
+        self._write([])
+
     def request(self, request: Request) -> None:
         """Leave a request for the holder."""
         self._spend()
@@ -159,3 +183,7 @@ class MemoryJournal:
         self._clock.sleep(self._call_s)
         if not self._store.available:
             raise Unavailable("The journal does not answer.", hint="Check the brokers that hold it.")
+        if self._generation != self._store.generation:
+            if self._holder is None:
+                self._generation = self._store.generation
+            raise JournalLost("deleted", "The journal was deleted.")

@@ -135,6 +135,7 @@ def give_hands(scene: Scene, opened: OpenCluster, settings: Settings) -> None:
             new_id=new_run_id,
             ended=lambda result: scene.run_ended(result),  # noqa: PLW0108 — it is set later
             refused=lambda code: scene.refused("run", code),
+            server=opened.bootstrap_server,
         )
     )
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import secrets
+import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from ballast.adapters.clock import SystemClock
 from ballast.core.cluster import ClusterState, TopicPartition
@@ -27,6 +29,9 @@ from ballast.ports.journal import Journal, Request
 from ballast.ports.time import Clock
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import open_journal, this_process
+
+LEAVES_WITHIN_S: Final = 15.0
+"""How long giving the lock back may hold whoever wants to leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +100,13 @@ def hand(
         log.acquire(me, wait_s=lock_wait_s)
         if letter is not None:
             _answer_own(log, letter)
-        try:
-            yield Hand(opened, log, Driver(opened.cluster, log, clock, listener), clock)
-        finally:
-            _let_go(log)
-    finally:
+    except BaseException:
         log.close()
+        raise
+    try:
+        yield Hand(opened, log, Driver(opened.cluster, log, clock, listener, server=opened.bootstrap_server), clock)
+    finally:
+        _let_go(log)
 
 
 def ask_to_let_go(log: Journal, by: str, *, wait_s: float) -> str | None:
@@ -119,11 +125,20 @@ def _answer_own(log: Journal, letter: str) -> None:
 
 
 def _let_go(log: Journal) -> None:
-    """Give the lock up; a journal that cannot be reached loses it by itself after the lease."""
-    try:
-        log.release()
-    except BallastError:
-        return
+    """Give the lock up and let the connections go, in bounded time: a journal that cannot be reached ends the lease by itself."""
+
+    def leave() -> None:
+        try:
+            log.release()
+        except BallastError:
+            pass
+        finally:
+            log.close()
+
+    # In a thread that ends with the process: a client that waits for its time-out must not hold whoever wants to leave.
+    leaving = threading.Thread(target=leave, name="ballast-leave", daemon=True)
+    leaving.start()
+    leaving.join(LEAVES_WITHIN_S)
 
 
 def foreseen_pace(cluster: ClusterReader, state: ClusterState, plan: Plan, policy: ExecutionPolicy) -> Pace:

@@ -124,11 +124,16 @@ def named(settings: Iterable[Setting], topics: Collection[str], brokers: Collect
     return {s for s in settings if s.name in (topics if s.kind == "topic" else ids)}
 
 
+def left_behind(own: Hand, topics: Collection[str]) -> list[Standing]:
+    """What stands on these topics, and the rates of the brokers that they name, that neither a run nor the ledger needs."""
+    records = own.journal.read()
+    state = own.opened.cluster.snapshot()
+    return removable(all_settings(state, load_ledger(records), load_ledger(records, BY_HAND)), topics=topics)
+
+
 def clear_left_behind(own: Hand, topics: Collection[str]) -> list[str]:
     """Remove what a tool left on these topics, as ``removable`` judges it; ``*`` and all that is still needed stays."""
-    state = own.opened.cluster.snapshot()
-    records = own.journal.read()
-    gone = removable(all_settings(state, load_ledger(records), load_ledger(records, BY_HAND)), topics=topics)
+    gone = left_behind(own, topics)
     if not gone:
         return []
     failures = take_back(own, as_left_behind(gone))

@@ -1,0 +1,112 @@
+"""Is the journal's topic still the one that this process has read and written?
+
+A topic that is deleted and made again has another id (from Kafka 2.8 on).  One that lost its newest records, by the unclean
+election of a replica without them, ends before what was seen of it.  Nothing here repairs anything.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+import confluent_kafka as ck
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from ballast.errors import JournalLost
+
+LOOK_EVERY_S: Final = 2.0
+"""How old the last look at the topic may be."""
+BELIEVED_S: Final = 4.0
+"""A loss is believed when it shows for this long: a broker that has just started may not have heard of the topic yet."""
+ASK_S: Final = 3.0
+"""Longest wait for one answer."""
+NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+"""The id of topics on brokers that have none."""
+_ABSENT: Final = (ck.KafkaError.UNKNOWN_TOPIC_OR_PART, ck.KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001
+
+
+class TopicMark:
+    """What is remembered of a topic between two looks at it."""
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+        self._id: str | None = None
+        self._end = 0
+        """The topic has held a record right before this offset."""
+        self._looked_s = float("-inf")
+        self._lost_since_s: float | None = None
+
+    def forget(self) -> None:
+        """Whatever stands there at the next look is the topic."""
+        self._id, self._end, self._lost_since_s, self._looked_s = None, 0, None, float("-inf")
+
+    def saw(self, end: int) -> None:
+        """Every offset below this one has been seen."""
+        self._end = max(self._end, end)
+
+    def wrote(self, offset: int) -> None:
+        """A record of ours was given this offset; raises ``JournalLost`` where another record had it before."""
+        if offset < self._end:
+            raise self._truncated(offset)
+        self._end = offset + 1
+
+    def look(self, admin: AdminClient, *, now: bool = False) -> None:
+        """Compare, if the last look is old enough (or ``now``); raises ``JournalLost`` once it is certain.
+
+        ``KafkaException`` when no broker answers: nothing is known then.
+        """
+        while now or time.monotonic() - self._looked_s >= LOOK_EVERY_S:
+            loss = self._compare(admin)
+            self._looked_s = time.monotonic()
+            if loss is None:
+                self._lost_since_s = None
+                return
+            since = self._lost_since_s = self._lost_since_s or self._looked_s
+            if self._looked_s - since >= BELIEVED_S:
+                raise loss
+            now = True
+            time.sleep(0.5)
+
+    def _compare(self, admin: AdminClient) -> JournalLost | None:
+        found = self._found(admin)
+        if found is None:
+            return JournalLost(
+                "deleted", f"{self._topic} was deleted.", hint="Runs, pauses and throttle values stood in it."
+            )
+        if found != NO_ID:
+            before, self._id = self._id, self._id or found
+            if before is not None and found != before:
+                return JournalLost(
+                    "remade",
+                    f"{self._topic} was deleted and made again: its topic id was {before} and is {found}.",
+                    hint="What stands in it now was not written by this process.",
+                )
+        end = self._high_watermark(admin)
+        return self._truncated(end) if end is not None and end < self._end else None
+
+    def _truncated(self, end: int) -> JournalLost:
+        return JournalLost(
+            "truncated",
+            f"{self._topic} lost its newest records: it ended at offset {self._end} and then at {end}.",
+            hint="See whether an unclean leader election was held for it, or whether it was made again.",
+        )
+
+    def _found(self, admin: AdminClient) -> str | None:
+        """The topic's id as the controller's cluster knows it; None where there is no such topic."""
+        asked = admin.describe_topics(ck.TopicCollection([self._topic]), request_timeout=ASK_S)[self._topic]
+        try:
+            described: Any = asked.result()
+        except ck.KafkaException as failure:
+            if failure.args[0].code() in _ABSENT:
+                return None
+            raise
+        return str(described.topic_id)
+
+    def _high_watermark(self, admin: AdminClient) -> int | None:
+        """Where the topic ends; None while its leader does not say."""
+        place = ck.TopicPartition(self._topic, 0)
+        asked = admin.list_offsets({place: OffsetSpec.latest()}, request_timeout=ASK_S)[place]
+        try:
+            return int(asked.result().offset)
+        except ck.KafkaException:
+            return None

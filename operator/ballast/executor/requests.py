@@ -1,0 +1,27 @@
+"""What other processes and people ask of the run in progress, through the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ballast.executor.machine import Wish
+from ballast.ports.journal import FORGOTTEN, Journal, is_forgotten
+
+_WISHES: Final = frozenset(w.value for w in Wish)
+
+
+def take_requests(journal: Journal, run_id: str, now_ms: int) -> Iterator[tuple[Wish | None, str]]:
+    """Answer what concerns this run: the wish (None: leave it to another process) and a sentence on who asks."""
+    for request in journal.requests():
+        run = request.body.get("run")
+        if request.answer is not None or (run is not None and run != run_id):
+            continue
+        if request.kind == "take-over" and is_forgotten(request, now_ms):
+            journal.answer(request.id, FORGOTTEN)
+        elif request.kind == "take-over":
+            journal.answer(request.id, f"run {run_id} is left for you")
+            yield None, f"{request.by} takes over."
+        elif run is not None and request.kind in _WISHES:
+            journal.answer(request.id, f"run {run_id}: {request.kind}")
+            yield Wish(request.kind), f"{request.by} asks to {request.kind}."

@@ -1,0 +1,291 @@
+"""The journal's topic is deleted, made again, cut off or not writable while Ballast relies on it."""
+
+from __future__ import annotations
+
+import signal
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.clusters import ClusterFactory
+from tests.real.execution_scene import RATES, Scene, events, scene
+from tests.waiting import until
+
+from ballast.adapters.journal_topic import TopicJournal
+from ballast.errors import BallastError, JournalLost
+from ballast.ports.cluster import ConfigChange, ConfigResource
+from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Record, Request
+from ballast.sandbox import Sandbox
+from ballast.wiring.journal import this_process
+
+pytestmark = pytest.mark.kafka
+LEASE_S = 6.0
+THEIRS = "40000000"
+LEAVES_S = 90.0
+
+
+@pytest.fixture(params=["kraft", "zk23"])
+def cluster(request: pytest.FixtureRequest) -> Sandbox:
+    """One with topic ids, and one without."""
+    sandbox: Sandbox = request.getfixturevalue(request.param)
+    return sandbox
+
+
+@pytest.fixture
+def journal(cluster: Sandbox) -> Iterator[TopicJournal]:
+    """A journal of the test's own, held, with something in it."""
+    name = uuid.uuid4().hex[:8]
+    own = handle(cluster, name)
+    own.acquire(this_process("the test", lease_s=LEASE_S), wait_s=60)
+    own.append([Record("run/1", {"moves": 3}), Record("throttle/broker/1", {"prior": THEIRS})])
+    own.append([Record("throttle/broker/2", {"prior": None}), Record("pause", {"by": "Ada"})])
+    own.append([Record("pause", None)])
+    yield own
+    own.release()
+    own.close()
+
+
+def handle(cluster: Sandbox, name: str) -> TopicJournal:
+    """A process's handle on the journal of this name."""
+    config = {"bootstrap.servers": cluster.bootstrap_server}
+    return TopicJournal(config, timeout_s=20, journal_topic=f"journal-{name}", requests_topic=f"requests-{name}")
+
+
+def written(journal: TopicJournal) -> dict[str, Any]:
+    """What it says."""
+    return {r.key: r.value for r in journal.read()}
+
+
+def delete(cluster: Sandbox, topic: str) -> AdminClient:
+    """Somebody deletes a topic."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_server})
+    admin.delete_topics([topic])[topic].result(30)
+    return admin
+
+
+def make_again(admin: AdminClient, topic: str, **configs: str) -> None:
+    """And makes another one of the same name, as soon as the old one is gone."""
+
+    def made() -> bool:
+        with suppress(KafkaException):
+            new = NewTopic(topic, num_partitions=1, replication_factor=1, config=configs)
+            admin.create_topics([new])[topic].result(30)
+            return True
+        return False
+
+    until(made, "it is made again")
+
+
+def lost(journal: TopicJournal) -> JournalLost:
+    """How the holder finds out: by going on."""
+
+    def found() -> JournalLost | None:
+        try:
+            journal.append([Record("beat", {})])
+        except JournalLost as loss:
+            return loss
+        except BallastError:
+            return None
+        return None
+
+    return until(found, "the holder finds out")
+
+
+WHOLE = {"run/1": {"moves": 3}, "throttle/broker/1": {"prior": THEIRS}, "throttle/broker/2": {"prior": None}}
+
+
+def test_a_deleted_journal_is_named_and_made_again(journal: TopicJournal, cluster: Sandbox) -> None:
+    """With all that its holder knows, and with the lock still theirs; whoever reads it is told once, and reads on."""
+    reader = handle(cluster, journal._log.topic.removeprefix("journal-"))
+    assert written(reader).items() >= WHOLE.items()
+    delete(cluster, journal._log.topic)
+    with pytest.raises(JournalLost) as told:
+        until(lambda: written(reader) and None, "the reader finds out")
+    assert told.value.how == "deleted"
+    assert lost(journal).how == "deleted"
+    journal.remake()
+    journal.append([Record("run/1", {"moves": 4})])
+    until(lambda: written(reader).items() >= (WHOLE | {"run/1": {"moves": 4}}).items(), "another process reads it")
+    assert "pause" not in written(reader)
+    holder = reader.holder()
+    assert holder is not None
+    assert holder.lease_s == LEASE_S
+    reader.close()
+
+
+@pytest.mark.parametrize("policy", ["compact", "delete"])
+def test_a_journal_that_somebody_has_made_again_is_not_taken_for_the_old_one(
+    journal: TopicJournal, cluster: Sandbox, policy: str
+) -> None:
+    """By its id, or by its end; one that no journal can be is replaced."""
+    make_again(delete(cluster, journal._log.topic), journal._log.topic, **{"cleanup.policy": policy})
+    assert lost(journal).how in {"deleted", "remade", "truncated"}
+    journal.remake()
+    journal.append([Record("run/1", {"moves": 4})])
+    assert written(journal).items() >= (WHOLE | {"run/1": {"moves": 4}}).items()
+    fresh = handle(cluster, journal._log.topic.removeprefix("journal-"))
+    assert written(fresh) == written(journal)
+    fresh.close()
+
+
+def test_requests_are_heard_again_after_their_topic_was_deleted(journal: TopicJournal, cluster: Sandbox) -> None:
+    """Made again with the journal; a person asks again."""
+    assert journal.requests() == []
+    delete(cluster, journal._requests.topic)
+
+    def heard() -> bool:
+        try:
+            journal.requests()
+        except JournalLost:
+            return True
+        except BallastError:
+            return False
+        return False
+
+    until(heard, "the holder finds out")
+    journal.remake()
+    other = handle(cluster, journal._log.topic.removeprefix("journal-"))
+    other.request(Request("a", "pause", "Ada", 1, {}))
+    until(lambda: [r.id for r in journal.requests()] == ["a"], "it is heard")
+    other.close()
+
+
+def test_an_unclean_election_that_loses_records_is_noticed(own_cluster: ClusterFactory) -> None:
+    """A replica without the newest records leads: they are written again, and what they had struck out stays so."""
+    sandbox = own_cluster(brokers=4)
+    admin = AdminClient({"bootstrap.servers": sandbox.bootstrap_server})
+    configs = {
+        "cleanup.policy": "compact",
+        "min.insync.replicas": "1",
+        "unclean.leader.election.enable": "true",
+    }
+    for topic in ("journal-cut", "requests-cut"):
+        new = NewTopic(topic, num_partitions=1, replica_assignment=[[1, 2]], config=configs)
+        admin.create_topics([new])[topic].result(30)
+    journal = handle(sandbox, "cut")
+    journal.acquire(this_process("the test", lease_s=LEASE_S), wait_s=60)
+    journal.append([Record("run/1", {"moves": 3}), Record("pause", {"by": "Ada"})])
+    sandbox.kill_broker(2)
+
+    def append(*records: Record) -> bool:
+        try:
+            journal.append(records)
+        except JournalLost:
+            raise
+        except BallastError:
+            return False
+        return True
+
+    until(lambda: append(Record("throttle/broker/1", {"prior": THEIRS})), "the leader takes it alone")
+    until(lambda: append(Record("pause", None)), "and that the pause is over")
+    for number in range(20):
+        assert append(Record("run/1", {"moves": number}))
+    sandbox.kill_broker(1)
+    sandbox.start_broker(2)
+    until(lambda: admin.list_topics(timeout=10).topics["journal-cut"].partitions[0].leader == 2, "the other leads")
+    with pytest.raises(JournalLost) as told:
+        until(lambda: append(Record("run/1", {"moves": 99})) and None, "it is noticed")
+    assert told.value.how == "truncated"
+    until(lambda: remade(journal), "it is written again")
+    journal.append([Record("run/1", {"moves": 100})])
+    fresh = handle(sandbox, "cut")
+    assert written(fresh).items() >= {"run/1": {"moves": 100}, "throttle/broker/1": {"prior": THEIRS}}.items()
+    assert "pause" not in written(fresh)
+    fresh.close()
+    journal.close()
+
+
+def remade(journal: TopicJournal) -> bool:
+    """Whether it could be made again now."""
+    try:
+        journal.remake()
+    except BallastError:
+        return False
+    return True
+
+
+@pytest.fixture
+def sandbox(own_cluster: ClusterFactory) -> Sandbox:
+    """Five brokers of the test's own."""
+    return own_cluster(brokers=5)
+
+
+@pytest.fixture
+def s(sandbox: Sandbox, tmp_path: Path) -> Iterator[Scene]:
+    """A topic of 32 MB on two of them, and rates that a person had set on each broker."""
+    with scene(sandbox, tmp_path) as found:
+        found.topic("t", {0: (1, 2), 1: (2, 1)}, mib=16)
+        for broker in sandbox.broker_ids:
+            for rate in RATES:
+                found.change(ConfigChange(ConfigResource("broker", str(broker)), rate, "set", THEIRS))
+        yield found
+
+
+def ending(out: str) -> dict[str, Any]:
+    """How the run ended, in the words of its last event."""
+    return [e for e in events(out) if e["event"] == "ended"][-1]
+
+
+APPLY = ("--yes", "--throttle", "2MB", "--moves-at-once", "1", "--output", "json")
+"""Sixteen seconds at least: 2 MB/s for two times 16 MiB."""
+
+
+def own(s: Scene) -> dict[str, str]:
+    """What the person had set, and nothing else."""
+    return {f"broker {b} {rate}": THEIRS for b in s.sandbox.broker_ids for rate in RATES}
+
+
+def test_a_run_outlives_its_journal(s: Scene) -> None:
+    """Deleted in mid-move: the run ends well, the rates are the person's again, and the new journal holds all of it."""
+    process = s.ballast("apply", *APPLY, str(s.plan("t", {0: (3, 2), 1: (4, 1)})))
+    until(lambda: bool(s.cluster.reassignments()), "the first move is in flight")
+    delete(s.sandbox, JOURNAL_TOPIC)  # type: ignore[arg-type]
+    out, story = process.communicate(timeout=240)
+    assert process.returncode == 0, (out, story)
+    assert s.throttles("t") == own(s)
+    run = s.run_of("t")
+    assert run is not None, story
+    assert run.ended
+    assert len(run.moves) == 2
+    assert "(deleted)" in out
+
+
+def test_whoever_leaves_while_the_journal_takes_nothing_is_told_what_is_owed(s: Scene, sandbox: Sandbox) -> None:
+    """Ctrl-C ends the command in bounded time, with every setting and the commands that put the person's rates back."""
+    admin = AdminClient({"bootstrap.servers": sandbox.bootstrap_server})
+    for topic in (JOURNAL_TOPIC, REQUESTS_TOPIC):
+        configs = {"cleanup.policy": "compact", "min.insync.replicas": "2"}
+        new = NewTopic(topic, num_partitions=1, replica_assignment=[[3, 4, 5]], config=configs)
+        admin.create_topics([new])[topic].result(30)
+    process = s.ballast("apply", *APPLY, str(s.plan("t", {0: (3, 2), 1: (3, 1)})))
+    until(lambda: bool(s.cluster.reassignments()), "the first move is in flight")
+    for broker in (4, 5):
+        sandbox.kill_broker(broker)
+    until(lambda: not s.cluster.reassignments(), "the first move has ended, and the next may not begin")
+    process.send_signal(signal.SIGINT)
+    out, story = process.communicate(timeout=LEAVES_S)
+    assert process.returncode == 130, (out, story)
+    result = ending(out)
+    assert result["throttle_debts"], out
+    assert any(f"--add-config {RATES[0]}={THEIRS}" in command for command in result["by_hand"]), out
+    for broker in (4, 5):
+        sandbox.start_broker(broker)
+    s.finish("runs", "resume", "--lock-wait", "60")
+    assert s.throttles("t") == own(s)
+
+
+def test_a_run_is_left_by_hand_where_the_person_said_so(s: Scene) -> None:
+    """``--journal-lost leave``: nothing more begins; the printed commands are all that is needed."""
+    process = s.ballast("apply", *APPLY, "--journal-lost", "leave", str(s.plan("t", {0: (3, 2), 1: (4, 1)})))
+    until(lambda: bool(s.cluster.reassignments()), "the first move is in flight")
+    delete(s.sandbox, JOURNAL_TOPIC)  # type: ignore[arg-type]
+    out, story = process.communicate(timeout=240)
+    assert process.returncode == 130, (out, story)
+    result = ending(out)
+    assert result["moves"]["left"] == 2
+    assert len(result["by_hand"]) == len(result["throttle_debts"]) > 0

@@ -1,0 +1,102 @@
+"""When a topic counts as lost: by its id, by its end, and only when it stays so."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+import confluent_kafka as ck
+import pytest
+
+from ballast.adapters import journal_loss
+from ballast.adapters.journal_loss import NO_ID, TopicMark
+from ballast.errors import JournalLost
+
+
+class Brokers:
+    """Answer for one topic: its id (None: there is none) and its end."""
+
+    def __init__(self, *answers: tuple[str | None, int]) -> None:
+        self._answers = list(answers)
+
+    def describe_topics(self, topics: Any, **_: object) -> dict[str, Future[Any]]:
+        """The next id; the last one is told for ever."""
+        answer: Future[Any] = Future()
+        found = self._answers[0][0]
+        if found is None:
+            answer.set_exception(ck.KafkaException(ck.KafkaError(ck.KafkaError.UNKNOWN_TOPIC_OR_PART)))
+            self._next()
+        else:
+            answer.set_result(SimpleNamespace(topic_id=found))
+        return {"t": answer}
+
+    def list_offsets(self, places: dict[Any, Any], **_: object) -> dict[Any, Future[Any]]:
+        """The next end."""
+        answer: Future[Any] = Future()
+        answer.set_result(SimpleNamespace(offset=self._answers[0][1]))
+        self._next()
+        return dict.fromkeys(places, answer)
+
+    def _next(self) -> None:
+        if len(self._answers) > 1:
+            self._answers.pop(0)
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second look follows at once."""
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    monkeypatch.setattr(journal_loss, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+
+
+def looked(mark: TopicMark, *answers: tuple[str | None, int]) -> str | None:
+    """How it is lost; None where it is not."""
+    try:
+        mark.look(Brokers(*answers), now=True)
+    except JournalLost as lost:
+        return lost.how
+    return None
+
+
+def known(id_: str, end: int) -> TopicMark:
+    """A topic that was seen so."""
+    mark = TopicMark("t")
+    assert looked(mark, (id_, end)) is None
+    mark.saw(end)
+    return mark
+
+
+@pytest.mark.parametrize(
+    ("answers", "how"),
+    [
+        ([("a", 9)], None),
+        ([("a", 12)], None),
+        ([(None, 0)], "deleted"),
+        ([("b", 50)], "remade"),
+        ([("a", 8)], "truncated"),
+        ([(None, 0), ("a", 9)], None),
+        ([("a", 3), ("a", 3), ("a", 9)], None),
+    ],
+)
+def test_a_loss_is_believed_when_it_stays(answers: list[tuple[str | None, int]], how: str | None) -> None:
+    """A broker that has just started may not know the topic, or not its end."""
+    assert looked(known("a", 9), *answers) == how
+
+
+def test_without_topic_ids_the_end_tells() -> None:
+    """On brokers before 2.8."""
+    assert looked(known(NO_ID, 9), (NO_ID, 2)) == "truncated"
+    assert looked(known(NO_ID, 9), (NO_ID, 9)) is None
+
+
+def test_a_record_of_ours_where_another_one_stood_tells_too() -> None:
+    """The broker gives its offset with the acknowledgement."""
+    mark = known("a", 9)
+    mark.wrote(9)
+    with pytest.raises(JournalLost):
+        mark.wrote(5)
