@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 BIN := .venv/bin
 TEST ?= tests
 
-.PHONY: help setup demo test check bench fresh fresh-user lock changelog format clean
+.PHONY: help setup demo test check bench docs fresh fresh-user lock changelog format clean
 
 help:
 	@echo "make demo     a five-broker Kafka on this machine, pulled out of level and levelled by Ballast"
@@ -14,6 +14,7 @@ help:
 	@echo "make bench    the measurements behind the figures in docs/"
 	@echo "make fresh    both commands in a pristine Debian 12 (fresh-user: as an ordinary user; FRESH=demo, FRESH_TEST=tests/unit)"
 	@echo "make setup    only the environment: .venv/bin/ballast works afterwards"
+	@echo "make docs     docs/ as a site in build/site"
 	@echo "make lock     resolve the locks afresh (UPGRADE=1 moves the pins)"
 
 setup: python
@@ -49,6 +50,10 @@ lock: python
 	@$(PYTHON) bootstrap lock
 	@$(PYTHON) bootstrap setup
 	@$(BIN)/python tools/lock_jars.py
+
+docs: setup
+	@$(BIN)/mkdocs build --quiet --strict
+	@echo "build/site/index.html"
 
 changelog: setup
 	@$(BIN)/python tools/changelog.py
