@@ -4,6 +4,8 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 TEST ?= tests
+# Processes that share the tests; most of them wait for brokers most of the time.
+PROCESSES ?= 3
 
 .PHONY: help setup demo test check bench docs fresh fresh-user lock changelog format clean
 
@@ -26,7 +28,7 @@ demo: python
 
 test: python
 	@$(PYTHON) bootstrap test
-	@$(BIN)/python -m pytest -n 3 --no-loadscope-reorder --durations=20 --durations-min=10 $(TEST)
+	@$(BIN)/python -m pytest -n $(PROCESSES) --no-loadscope-reorder --durations=20 --durations-min=10 $(TEST)
 
 check: python
 	@$(PYTHON) bootstrap check
@@ -34,7 +36,7 @@ check: python
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo
-	@$(BIN)/python -m pytest -q -n 3 tests/unit
+	@$(BIN)/python -m pytest -q -n $(PROCESSES) tests/unit
 
 bench: setup
 	@set -e; for b in $(sort $(wildcard bench/*.py)); do \
