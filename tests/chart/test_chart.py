@@ -15,6 +15,8 @@ import pytest
 import yaml
 from tests.chart.conftest import CHART, EVERYTHING, LEAST, ROOT, Render, merged, one
 
+from ballast.settings import load_settings
+
 OLDEST, NEWEST = "1.27", "1.37"
 CRD_BACKED = {"ServiceMonitor", "PodMonitor", "PrometheusRule", "HTTPRoute", "SparkApplication"}
 
@@ -154,8 +156,6 @@ def test_the_selector_is_what_it_always_was(render: Render) -> None:
 
 def test_the_settings_in_the_configmap_are_settings(render: Render, tmp_path: Path) -> None:
     """What the chart writes is what Ballast reads, together with the environment that the chart sets."""
-    from ballast.settings import load_settings
-
     objects = render(EVERYTHING)
     file = tmp_path / "ballast.yaml"
     file.write_text(_config(objects))
@@ -276,3 +276,12 @@ def test_every_series_names_its_cluster(render: Render) -> None:
         for endpoint in (service, pod):
             assert endpoint["port"] == "probes"
             assert endpoint["relabelings"] == [{"targetLabel": "kafka_cluster", "replacement": name}]
+
+
+def test_the_page_answers_under_every_name_that_the_chart_gives_it(render: Render) -> None:
+    """The Ingress's and the HTTPRoute's; TLS brings its Secret with it."""
+    objects = render(merged(EVERYTHING, {"web": {"hosts": ["more.example"], "tls": {"secret": "page-tls"}}}))
+    env = {e["name"]: e.get("value") for e in pod_specs(objects)["Deployment"]["containers"][0]["env"]}
+    settings = load_settings(None, {n: v for n, v in env.items() if n.startswith("BALLAST__WEB") and v})
+    assert {"ballast.example", "more.example"} == set(settings.web.hosts)
+    assert str(settings.web.tls_certificate) == "/etc/ballast/tls/tls.crt"

@@ -15,7 +15,7 @@ from tests.waiting import becomes
 from ballast.sandbox import Sandbox
 from ballast.sandbox.security import ADMIN, EC_KEY, create_scram_users
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kafka, pytest.mark.openssl, pytest.mark.timeout(900)]
 
 PARTITIONS = 12
 NEW_PASSWORD = "renewed-by-the-operator"  # noqa: S105 — of this test

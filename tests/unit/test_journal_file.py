@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from ballast.adapters.journal_file import FileJournal
-from ballast.errors import Refused, UsageError
+from ballast.errors import Refused, Unavailable, UsageError
 from ballast.ports.journal import Holder, Record
 from ballast.ports.journal_codec import Corrupt, JournalView, decode_value, encode_record, encode_value
 from ballast.wiring.journal import open_journal, this_process
@@ -79,3 +81,34 @@ def test_a_process_names_itself_so_that_a_person_finds_it() -> None:
     assert one.id != two.id
     assert one.description.endswith("(ballast apply)")
     assert "@" in one.description
+
+
+def test_the_file_is_its_owners_alone(tmp_path: Path) -> None:
+    """Whatever the umask allows: plans name topics."""
+    before = os.umask(0)
+    try:
+        journal = FileJournal(tmp_path / "journal", compact_from_bytes=1_000)
+        journal.acquire(holder("ana"))
+        for i in range(60):
+            journal.append([Record("k", {"n": i, "filler": "x" * 100})])
+    finally:
+        os.umask(before)
+    assert {p.stat().st_mode & 0o777 for p in tmp_path.iterdir()} == {0o600}
+
+
+def test_a_full_disk_is_a_sentence_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was written before is whole, and what is written after there is room again follows it."""
+    journal = FileJournal(tmp_path / "journal")
+    journal.acquire(holder("ana"))
+    journal.append([Record("k", {"n": 1})])
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(Unavailable, match="No space left"):
+            journal.append([Record("k", {"n": 2})])
+    assert [r.value for r in FileJournal(tmp_path / "journal").read()] == [{"n": 1}]
+    journal.append([Record("k", {"n": 3})])
+    assert [r.value for r in FileJournal(tmp_path / "journal").read()] == [{"n": 3}]

@@ -6,7 +6,7 @@ import base64
 import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from urllib.parse import quote_plus
 
 import pytest
@@ -16,6 +16,7 @@ from tests.waiting import eventually
 from ballast.adapters.oauth import ClientCredentials, Token, TokenSource
 from ballast.adapters.security import Security
 from ballast.errors import AuthenticationFailed, BallastError, Unavailable, UsageError
+from ballast.sandbox.ports import free_ports
 
 
 @pytest.fixture
@@ -273,3 +274,31 @@ def test_nobody_waits_for_a_renewal_while_the_token_lives() -> None:
         answer.set()
         renewing.join()
     assert source.token().value == "token-2"
+
+
+@pytest.mark.parametrize("url", ["http://login.example/token", "http://10.0.0.1/token"])
+def test_a_secret_is_not_sent_in_the_clear(url: str) -> None:
+    """Plain http is for the loopback; elsewhere the address is refused before anything is sent."""
+    with pytest.raises(UsageError, match="in the clear"):
+        ClientCredentials(url, "id", "secret")
+
+
+def test_a_proxy_of_the_environment_is_not_shown_the_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever ``http_proxy`` says, the endpoint itself is asked."""
+    told: list[str] = []
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            told.append(self.path)
+            self.send_error(502)
+
+    proxy = HTTPServer(("127.0.0.1", 0), Proxy)
+    threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.server_address[1]}")
+    monkeypatch.setenv("no_proxy", "")
+    (port,) = free_ports(1)
+    with pytest.raises(Unavailable):
+        ClientCredentials(f"http://127.0.0.1:{port}/token", "id", "secret").fetch()
+    proxy.shutdown()
+    proxy.server_close()
+    assert told == []

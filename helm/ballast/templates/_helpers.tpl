@@ -37,6 +37,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- .Values.settings.cluster.name | default (include "ballast.fullname" .) -}}
 {{- end -}}
 
+{{/* Names under which the page is asked for, beside those of the Service, which need no mention. */}}
+{{- define "ballast.hosts" -}}
+{{- $names := list -}}
+{{- if .Values.ingress.enabled }}{{ $names = concat $names .Values.ingress.hosts }}{{ end -}}
+{{- if .Values.httpRoute.enabled }}{{ $names = concat $names .Values.httpRoute.hostnames }}{{ end -}}
+{{- with concat $names .Values.web.hosts }}{{ toJson . }}{{ end -}}
+{{- end -}}
+
 {{- define "ballast.image" -}}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}
@@ -73,6 +81,16 @@ capabilities:
   value: 0.0.0.0
 - name: BALLAST__WEB__PORT
   value: {{ .Values.web.port | quote }}
+{{- with include "ballast.hosts" . }}
+- name: BALLAST__WEB__HOSTS
+  value: {{ . | quote }}
+{{- end }}
+{{- if .Values.web.tls.secret }}
+- name: BALLAST__WEB__TLS_CERTIFICATE
+  value: /etc/ballast/tls/tls.crt
+- name: BALLAST__WEB__TLS_KEY
+  value: /etc/ballast/tls/tls.key
+{{- end }}
 - name: BALLAST__LOG__FORMAT
   value: json
 - name: HOME
@@ -120,6 +138,11 @@ capabilities:
   readOnly: true
 - name: tmp
   mountPath: /tmp
+{{- if .Values.web.tls.secret }}
+- name: tls
+  mountPath: /etc/ballast/tls
+  readOnly: true
+{{- end }}
 {{- if .Values.web.token.secret }}
 - name: token
   mountPath: /etc/ballast/token
@@ -156,6 +179,12 @@ capabilities:
 - name: tmp
   emptyDir:
     sizeLimit: 256Mi
+{{- if .Values.web.tls.secret }}
+- name: tls
+  secret:
+    secretName: {{ .Values.web.tls.secret }}
+    defaultMode: 0440
+{{- end }}
 {{- if .Values.web.token.secret }}
 - name: token
   secret:

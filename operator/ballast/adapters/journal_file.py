@@ -214,10 +214,15 @@ class FileJournal:
         if len(line) * 2 > self._read_to[1]:
             return
         fresh = self._path.with_name(self._path.name + ".new")
-        with fresh.open("wb") as file:
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with open(fresh, "wb", opener=_private) as file:
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            # It only saves room, and a full disk has none for a second copy: what is there is whole.
+            fresh.unlink(missing_ok=True)
+            return
         fresh.replace(self._path)
         _sync_folder(self._path.parent)
         self._read_to = (self._path.stat().st_ino, len(line))
@@ -229,7 +234,7 @@ class FileJournal:
         """Alone with the file, and up to date with it."""
         with self._flock(fcntl.LOCK_EX):
             created = not self._path.exists()
-            with self._path.open("r+b" if not created else "x+b") as file:
+            with open(self._path, "r+b" if not created else "x+b", opener=_private) as file:
                 if created:
                     _sync_folder(self._path.parent)
                 self._refresh(file)
@@ -250,7 +255,7 @@ class FileJournal:
         # The lock lies beside the journal, because compaction puts another file in the journal's place.
         lock = self._path.with_name(self._path.name + ".lock")
         try:
-            with lock.open("ab") as handle:
+            with open(lock, "ab", opener=_private) as handle:
                 fcntl.flock(handle, kind)
                 yield
         except (FileNotFoundError, PermissionError, IsADirectoryError, FileExistsError) as failure:
@@ -258,6 +263,8 @@ class FileJournal:
                 f"The journal file {self._path} cannot be used: {failure.strerror}.",
                 hint="Name a file in a folder that exists and that this user may write.",
             ) from failure
+        except OSError as failure:
+            raise Unavailable(f"The journal file {self._path} cannot be used: {failure.strerror}.") from failure
 
     def _refresh(self, file: IO[bytes]) -> None:
         inode = os.fstat(file.fileno()).st_ino
@@ -312,6 +319,11 @@ def _parse(line: bytes) -> list[Entry] | None:
     if not line.endswith(b"\n") or hashlib.sha256(text).hexdigest()[:16].encode() != checksum:
         return None
     return [(key, None if value is None else value.encode()) for key, value in json.loads(text)]
+
+
+def _private(path: str, flags: int) -> int:
+    """Plans and names of topics are for its owner alone."""
+    return os.open(path, flags, 0o600)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import http.client
+import ipaddress
 import json
 import logging
 import math
@@ -157,6 +158,11 @@ class ClientCredentials:
             usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
         except ValueError:
             usable = False
+        if usable and parts.scheme == "http" and not _is_here(str(parts.hostname)):
+            raise UsageError(
+                "sasl.oauthbearer.token.endpoint.url is a plain http address: the client secret would be sent in the clear.",
+                hint="Give its https address. Plain http is taken on the loopback only.",
+            )
         if not usable or any(c.isspace() or not c.isprintable() for c in self.endpoint):
             raise UsageError(
                 "sasl.oauthbearer.token.endpoint.url is neither an http(s) address nor a file.",
@@ -191,7 +197,8 @@ class ClientCredentials:
             exchange.end()
 
     def _ask(self, exchange: Exchange) -> Token:
-        handlers = [_NoOtherPlace(), *exchange.handlers(self.tls)]
+        # The environment's proxies are not asked: one that http_proxy names would be handed the secret.
+        handlers = [_NoOtherPlace(), urllib.request.ProxyHandler({}), *exchange.handlers(self.tls)]
         try:
             with urllib.request.build_opener(*handlers).open(self._request(), timeout=self.timeout_s) as response:
                 answer = response.read(_MOST_BYTES)
@@ -267,6 +274,15 @@ class ClientCredentials:
             f"The token endpoint {self.place} did not answer {how}.",
             hint="Check sasl.oauthbearer.token.endpoint.url and the network.",
         )
+
+
+def _is_here(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _document(answer: bytes) -> dict[str, Any]:

@@ -9,10 +9,11 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Final
 
 from ballast.adapters.security import Security
+from ballast.errors import AuthenticationFailed
 
 Dialogue = Generator[bytes, bytes, None]
 """Yields what to send; is sent what the server answered; ends when it has nothing more to say."""
@@ -44,11 +45,33 @@ def _oauth(token: str) -> Dialogue:
         yield b"\x01"
 
 
+def _check_challenge(given: Mapping[str, str], nonce: str) -> None:
+    """Who answers with another nonce has heard another login; who asks for few iterations wants to guess the password."""
+    fresh = given.get("r", "")
+    iterations = given.get("i", "")
+    if not fresh.startswith(nonce) or fresh == nonce or "s" not in given:
+        raise AuthenticationFailed(
+            "The server's part of the SCRAM login does not answer ours.",
+            hint="Somebody may stand between us and the broker: check the address, and use TLS.",
+        )
+    if not iterations.isdecimal() or not LEAST_ITERATIONS <= int(iterations) <= MOST_ITERATIONS:
+        raise AuthenticationFailed(
+            f"The server asks for {iterations[:20] or 'no'} SCRAM iterations.",
+            hint=f"Kafka takes {LEAST_ITERATIONS} at least. Set the user's password again, or check who answers.",
+        )
+
+
+LEAST_ITERATIONS: Final = 4096
+MOST_ITERATIONS: Final = 1_000_000
+"""Beyond, the login itself would keep us busy."""
+
+
 def _scram(mechanism: str, username: str, password: str, nonce: str) -> Dialogue:
     name = username.replace("=", "=3D").replace(",", "=2C")
     opening = f"n={name},r={nonce}"
     challenge = (yield f"n,,{opening}".encode()).decode()
-    given = dict(part.split("=", 1) for part in challenge.split(","))
+    given = dict(part.split("=", 1) for part in challenge.split(",") if "=" in part)
+    _check_challenge(given, nonce)
     closing = f"c=biws,r={given['r']}"
     signed = f"{opening},{challenge},{closing}".encode()
     algorithm = "sha256" if mechanism == "SCRAM-SHA-256" else "sha512"

@@ -36,7 +36,14 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str, ensure_ascii=False)
+        text = json.dumps(line, default=str, ensure_ascii=False)
+        # A lone surrogate cannot be written; as an escape it can.
+        return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _plain(text: str) -> str:
+    """On one line and without a character that would command a terminal: what others named may hold any."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 class Readable(logging.Formatter):
@@ -47,7 +54,7 @@ class Readable(logging.Formatter):
         at = datetime.fromtimestamp(record.created, UTC).astimezone().strftime("%H:%M:%S")
         fields = getattr(record, _FIELDS, {})
         tail = "".join(f"  {k}={v}" for k, v in fields.items())
-        line = f"{at} {record.levelname:<7} {record.getMessage()}{tail}"
+        line = f"{at} {record.levelname:<7} {_plain(record.getMessage())}{_plain(tail)}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 

@@ -221,11 +221,22 @@ class WebPolicy:
     probes_port: Annotated[int, Interval(ge=0, le=65535)] | None = None
     """A port of their own for probes and metrics, so that nothing that happens to the page holds them up; the chart sets it.
     Empty serves them on `port` alone."""
+    hosts: tuple[str, ...] = ()
+    """Names under which the page may be asked for, as browsers and proxies give them in the Host header. Addresses, `localhost`,
+    names without a dot and of Kubernetes Services (`….svc`) always are; another name is refused, so that no foreign site can read the page through a browser."""
+    tls_certificate: Path | None = None
+    """A PEM file with the certificate chain of the page; with `tls_key` the page speaks TLS. A renewed one is used without a restart."""
+    tls_key: Path | None = None
+    """The PEM file with its private key."""
     token_file: Path | None = None
-    """A file with the token that allows pause, resume, approve and cancel. It is read at each use, so it may be rotated.
-    Empty makes the page read-only."""
+    """A file with the token that allows pause, resume, approve and cancel, or with a line `NAME ROLE TOKEN` for each person, where
+    the role is `operator` or `viewer` (may not act). It is read at each use, so it may be rotated. Empty makes the page read-only."""
     topic_metrics: bool = False
     """True adds metrics per topic (size, under-replicated partitions). Never per partition."""
+
+    def __post_init__(self) -> None:
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError("tls_certificate and tls_key need each other")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -92,6 +92,7 @@ class Service:
             Tick(name="settings", every_s=lambda: scene.policy.intervals.settings_s, run=self._settings),
             Tick(name="health", every_s=lambda: scene.policy.intervals.settings_s, run=self._heal),
             *self._credentials(parts.credentials_changed),
+            *self._certificate(),
         )
         scene.look_again, scene.run_ended = self.look_now, self.run_ended
         scene.refused = lambda kind, code: self.metrics.refusals.labels(kind, code).inc()
@@ -101,7 +102,12 @@ class Service:
     def run(self) -> None:
         """Serve and tick until ``stop``; then leave within the grace period."""
         self.web.start()
-        say(log, f"Listening on http://{self.web.host}:{self.web.port}/", host=self.web.host, port=self.web.port)
+        say(
+            log,
+            f"Listening on {self.web.scheme}://{self.web.host}:{self.web.port}/",
+            host=self.web.host,
+            port=self.web.port,
+        )
         threads = [
             threading.Thread(target=loop.run, args=(self._stop.is_set,), name=name, daemon=True)
             for name, loop in (("work", self.work), ("lock", self.lock), ("books", self.books))
@@ -190,6 +196,17 @@ class Service:
             return ()
         return (Tick(name="credentials", every_s=lambda: self.scene.policy.intervals.settings_s, run=look),)
 
+    def _certificate(self) -> tuple[Tick, ...]:
+        if self.scene.web.tls_certificate is None:
+            return ()
+        return (
+            Tick(
+                name="certificate",
+                every_s=lambda: self.scene.policy.intervals.settings_s,
+                run=lambda: self.web.renew(),  # noqa: PLW0108 — it is made after the loops
+            ),
+        )
+
     def _report(self, name: str, report: TickReport) -> None:
         before = self.scene.board.view.ticks.get(name)
         self.scene.board.publish(ticks={**self.scene.board.view.ticks, name: report})
@@ -206,6 +223,7 @@ class Service:
             metrics=self.metrics,
             clock=scene.clock,
             closing=self._stop.is_set,
+            hosts=scene.web.hosts,
             desk=Desk(scene.web.token_file, self._submit, scene.clock),
             alive=lambda: health.alive(self.beats, scene.clock.monotonic_s()),
             ready=lambda: health.ready(scene.board.view),

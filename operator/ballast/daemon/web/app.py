@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any, Final
@@ -25,6 +25,7 @@ from ballast.daemon.metrics import Metrics
 from ballast.daemon.view import Board, View
 from ballast.daemon.web import api
 from ballast.daemon.web.actions import Desk
+from ballast.daemon.web.hosts import KnownHosts
 from ballast.daemon.web.openapi import document
 from ballast.ports.time import Clock
 
@@ -60,24 +61,26 @@ class WebParts:
     alive: Callable[[], Health]
     ready: Callable[[], Health]
     healthy: Callable[[], Health]
+    hosts: Collection[str] = ()
+    """Names under which the page answers, beside addresses and names without a dot."""
     closing: Callable[[], bool] = lambda: False
     """True while the daemon stops: whoever waits for news is answered at once."""
 
 
 def build(parts: WebParts) -> Starlette:
     """Everything."""
-    return _app([*_probes(parts), *_reading(parts), *_acting(parts), *_page()])
+    return _app([*_probes(parts), *_reading(parts), *_acting(parts), *_page()], parts.hosts)
 
 
 def build_probes(parts: WebParts) -> Starlette:
     """Probes and metrics, for a port of their own."""
-    return _app(_probes(parts))
+    return _app(_probes(parts), parts.hosts)
 
 
-def _app(routes: list[BaseRoute]) -> Starlette:
+def _app(routes: list[BaseRoute], hosts: Collection[str]) -> Starlette:
     return Starlette(
         routes=routes,
-        middleware=[Middleware(GZipMiddleware, minimum_size=2_000)],
+        middleware=[Middleware(KnownHosts, hosts=hosts), Middleware(GZipMiddleware, minimum_size=2_000)],
         exception_handlers={HTTPException: _refused},
     )
 
@@ -151,9 +154,9 @@ def _acting(parts: WebParts) -> list[BaseRoute]:
 
     def action(kind: str) -> Answer:
         async def answer(request: Request) -> Response:
-            desk.admit(request.headers)
+            who = desk.admit(request.headers, kind)
             body = await _body(request)
-            receipt = await run_in_threadpool(desk.take, kind, body)
+            receipt = await run_in_threadpool(desk.take, kind, body, who)
             return _json({"request": receipt, "accepted": True}, status_code=202)
 
         return answer

@@ -5,7 +5,9 @@ The page's port serves everything; the probes' own port, where one is set, serve
 
 from __future__ import annotations
 
+import hashlib
 import socket
+import ssl
 import threading
 from typing import Final
 
@@ -24,7 +26,9 @@ class WebServer:
 
     def __init__(self, page: Starlette, probes: Starlette, policy: WebPolicy) -> None:
         self._sockets = [_listen(policy.host, policy.port, "web.port")]
-        self._servers = [_server(page)]
+        self._servers = [_server(page, policy)]
+        self._policy = policy
+        self._certificate = self._load_certificate()
         self.probes_port: int | None = None
         if policy.probes_port is not None:
             self._sockets.append(_listen(policy.host, policy.probes_port, "web.probes_port"))
@@ -36,6 +40,30 @@ class WebServer:
             for server, listener, name in zip(self._servers, self._sockets, ("web", "probes"), strict=False)
         ]
         self.host, self.port = self._sockets[0].getsockname()[:2]
+
+    @property
+    def scheme(self) -> str:
+        """``http``, or ``https`` where the page has a certificate."""
+        return "http" if self._policy.tls_certificate is None else "https"
+
+    def renew(self) -> str:
+        """Use the certificate that is in its files now, for connections to come."""
+        found = _digest(self._policy)
+        if found == self._certificate:
+            return "The page's certificate is the same."
+        context = self._servers[0].config.ssl
+        assert context is not None
+        _load(self._policy, context)
+        self._certificate = found
+        return "The page's certificate was renewed."
+
+    def _load_certificate(self) -> bytes:
+        found = _digest(self._policy)
+        if self._policy.tls_certificate is not None:
+            _load(self._policy, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        # Here and not in the thread, where a mistake would be seen by nobody.
+        self._servers[0].config.load()
+        return found
 
     def start(self) -> None:
         """Begin to answer; the sockets have been listening since construction."""
@@ -56,10 +84,12 @@ class WebServer:
             listener.close()
 
 
-def _server(app: Starlette) -> uvicorn.Server:
+def _server(app: Starlette, tls: WebPolicy | None = None) -> uvicorn.Server:
     return uvicorn.Server(
         uvicorn.Config(
             app,
+            ssl_certfile=tls.tls_certificate if tls else None,
+            ssl_keyfile=tls.tls_key if tls else None,
             http=BoundedConnection,
             log_config=None,
             access_log=False,
@@ -70,6 +100,30 @@ def _server(app: Starlette) -> uvicorn.Server:
             server_header=False,
         )
     )
+
+
+def _digest(policy: WebPolicy) -> bytes:
+    whole = hashlib.sha256()
+    for path in (policy.tls_certificate, policy.tls_key):
+        if path is not None:
+            try:
+                whole.update(path.read_bytes())
+            except OSError as failure:
+                raise UsageError(f"The page's certificate {path} cannot be read: {failure.strerror}.") from failure
+    return whole.digest()
+
+
+def _load(policy: WebPolicy, context: ssl.SSLContext) -> None:
+    """Into a context that is in use already, too; a chain and a key that do not fit change nothing."""
+    assert policy.tls_certificate is not None
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(policy.tls_certificate, policy.tls_key)
+        context.load_cert_chain(policy.tls_certificate, policy.tls_key)
+    except (OSError, ssl.SSLError) as failure:
+        raise UsageError(
+            f"The page's certificate {policy.tls_certificate} and its key {policy.tls_key} cannot be loaded.",
+            hint="Both are PEM, the key without a password, and belong to each other.",
+        ) from failure
 
 
 def _listen(host: str, port: int, setting: str) -> socket.socket:

@@ -1,0 +1,57 @@
+"""Under which names the page answers: another name in the Host header means that a foreign site's name was led here.
+
+A browser tells it in the header, whatever address the name leads to, so a site that has its own name resolve to our address
+(DNS rebinding) is told nothing.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Collection
+from typing import Final
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+MISDIRECTED: Final = 421
+_SERVICES: Final = (".svc", ".svc.cluster.local")
+
+
+class KnownHosts:
+    """Middleware that refuses a request under a name that is not ours."""
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
+        self._app = app
+        self._hosts = frozenset(h.lower() for h in hosts) | {"localhost", socket.gethostname().lower()}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on, or refuse."""
+        if scope["type"] != "http" or self._is_known(dict(scope["headers"]).get(b"host", b"").decode("latin-1")):
+            await self._app(scope, receive, send)
+            return
+        refusal = JSONResponse(
+            {"error": "The page does not answer under this name. Add it to web.hosts."}, status_code=MISDIRECTED
+        )
+        await refusal(scope, receive, send)
+
+    def _is_known(self, header: str) -> bool:
+        """An address is no name that anybody could lead elsewhere; names without a dot and of Services are none of the public DNS."""
+        name = host_of(header)
+        return not name or "." not in name or name.endswith(_SERVICES) or name in self._hosts or _is_address(name)
+
+
+def host_of(header: str) -> str:
+    """The name in a Host header, without the port."""
+    bare = header.strip().lower()
+    if bare.startswith("["):
+        return bare[1:].partition("]")[0]
+    return bare.partition(":")[0].removesuffix(".")
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

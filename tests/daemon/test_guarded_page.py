@@ -1,0 +1,151 @@
+"""Who may read the page and act on it: names, certificates, tokens, and what is written of each attempt."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+import ssl
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.daemon.conftest import Running
+from tests.waiting import until
+
+from ballast.daemon.logs import JsonLines, Readable
+from ballast.daemon.policy import DaemonPolicy, Intervals, WebPolicy
+from ballast.daemon.web.hosts import host_of
+from ballast.errors import UsageError
+
+Serve = Callable[..., Running]
+OPERATOR, VIEWER = "o" * 20, "v" * 20
+
+
+def ask(port: int, path: str, host: str | None = None) -> int:
+    """The status of a GET under a name."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request("GET", path, headers={} if host is None else {"Host": host})
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def act(port: int, kind: str, body: dict[str, object], token: str | None) -> int:
+    """The status of a POST with a token."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+    try:
+        connection.request("POST", f"/api/v1/actions/{kind}", json.dumps(body), headers)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def test_a_foreign_name_that_leads_here_is_told_nothing(serve: Serve) -> None:
+    """A site that has its own name resolve to our address reads neither the API nor the metrics, on either port."""
+    web = serve(web=WebPolicy(port=0, probes_port=0, hosts=("ballast.example",))).service.web
+    assert web.probes_port is not None
+    for port, path in ((web.port, "/api/v1/status"), (web.port, "/"), (web.probes_port, "/metrics")):
+        assert ask(port, path, "evil.example") == 421
+        assert ask(port, path, "evil.example:8080") == 421
+        for host in (
+            "ballast.example",
+            "BALLAST.example:443",
+            "localhost:8080",
+            "[::1]:8080",
+            "10.1.2.3",
+            "shop-ballast",
+        ):
+            assert ask(port, path, host) == 200
+
+
+@pytest.mark.parametrize(
+    ("header", "name"), [("[::1]:80", "::1"), ("A.example.:80", "a.example"), ("", ""), (" b:1 ", "b")]
+)
+def test_the_name_in_a_host_header(header: str, name: str) -> None:
+    """Without its port, in small letters."""
+    assert host_of(header) == name
+
+
+def test_a_viewer_may_not_act_and_an_operator_signs_with_their_own_name(
+    serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever name the request gives; every attempt is a line of the audit log, and no token is in it."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"ada operator {OPERATOR}\nbob viewer {VIEWER}\n")
+    caplog.set_level(logging.INFO, "ballast.audit")
+    daemon = serve(web=WebPolicy(port=0, token_file=tokens))
+    port = daemon.service.web.port
+    assert act(port, "pause", {"by": "somebody"}, None) == 401
+    assert act(port, "pause", {"by": "somebody"}, "w" * 20) == 401
+    assert act(port, "pause", {"by": "somebody"}, VIEWER) == 403
+    assert daemon.scene.board.view.pause is None
+    assert act(port, "pause", {"by": "somebody"}, OPERATOR) == 202
+    view = daemon.until(lambda v: v.pause is not None)
+    assert view.pause is not None
+    assert view.pause.by == "ada"
+    attempts = [r for r in caplog.records if r.name == "ballast.audit" and "pause" in r.getMessage()]
+    assert [r.levelno for r in attempts][:4] == [logging.WARNING] * 3 + [logging.INFO]
+    assert not any(t in r.getMessage() + str(r.__dict__) for r in attempts for t in (OPERATOR, VIEWER))
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\nb", "\x1b[2J", "\u202e"])
+def test_text_that_cannot_be_shown_is_refused(serve: Serve, tmp_path: Path, text: str) -> None:
+    """A lone surrogate once taken would make every answer of the page fail."""
+    token = tmp_path / "token"
+    token.write_text(OPERATOR)
+    daemon = serve(web=WebPolicy(port=0, token_file=token))
+    port = daemon.service.web.port
+    assert act(port, "pause", {"by": text}, OPERATOR) == 400
+    assert act(port, "pause", {"by": "ada", "reason": text}, OPERATOR) == 400
+    assert ask(port, "/api/v1/status") == 200
+
+
+def test_a_line_of_the_log_is_one_line_whatever_others_named() -> None:
+    """A topic, a broker's answer or a person's name cannot forge a line, nor command a terminal."""
+    record = logging.LogRecord("ballast", logging.INFO, "", 0, "%s", ("a\nINFO forged \x1b[31m\ud800",), None)
+    record.ballast_fields = {"by": "x\ny"}
+    for formatter in (Readable(), JsonLines()):
+        line = formatter.format(record)
+        assert len(line.splitlines()) == 1
+        assert line.encode()
+        assert "\x1b" not in line
+
+
+def issue(folder: Path, name: str) -> None:
+    """A certificate of the page that signs itself."""
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+         "-keyout", "tls.key", "-out", "tls.crt", "-subj", f"/CN={name}", "-days", "2"],
+        cwd=folder, capture_output=True, timeout=60, check=True,
+    )  # fmt: skip
+
+
+@pytest.mark.openssl
+def test_the_page_speaks_tls_and_renews_its_certificate(serve: Serve, tmp_path: Path) -> None:
+    """By the files in the settings; the probes stay plain on their own port, for the kubelet."""
+    issue(tmp_path, "first")
+    policy = WebPolicy(port=0, probes_port=0, tls_certificate=tmp_path / "tls.crt", tls_key=tmp_path / "tls.key")
+    web = serve(DaemonPolicy(intervals=Intervals(settings_s=0.1)), web=policy).service.web
+
+    def shown() -> str:
+        return ssl.get_server_certificate(("127.0.0.1", web.port), timeout=30)
+
+    first = (tmp_path / "tls.crt").read_text()
+    until(lambda: shown().split() == first.split(), "the certificate")
+    assert web.probes_port is not None
+    assert ask(web.probes_port, "/livez") == 200
+    issue(tmp_path, "second")
+    until(lambda: shown().split() == (tmp_path / "tls.crt").read_text().split(), "the renewed one")
+
+
+@pytest.mark.openssl
+def test_a_certificate_that_cannot_be_used_keeps_it_from_starting(serve: Serve, tmp_path: Path) -> None:
+    """Rather than a page that nobody reaches."""
+    issue(tmp_path, "page")
+    (tmp_path / "tls.key").write_text("no key")
+    with pytest.raises(UsageError):
+        serve(web=WebPolicy(port=0, tls_certificate=tmp_path / "tls.crt", tls_key=tmp_path / "tls.key"))
