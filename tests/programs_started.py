@@ -16,6 +16,8 @@ from bootstrap.programs import TABLE, known
 
 SYSTEM: Final = ("/usr/", "/bin/", "/sbin/", "/opt/", "/snap/")
 """Where programs from outside lie."""
+OWN: Final = (f"{Path(__file__).parents[1]}/", f"{Path.home() / '.cache'}/")
+"""Where our own lie, also for a checkout in /opt."""
 ALWAYS_MET: Final = frozenset({"java"})
 """What is brought as a wheel where the machine has none."""
 MARKERS: Final = {name: outside.marker for outside in TABLE for name in (outside.name, *outside.also)}
@@ -30,7 +32,7 @@ def objection(words: Sequence[str], markers: frozenset[str]) -> str | None:
     """What speaks against a test of these markers starting this command line; None when nothing does."""
     program = started(words)
     name = Path(program).name
-    if name.startswith("python") or ("/" in program and not program.startswith(SYSTEM)):
+    if name.startswith("python") or program.startswith(OWN) or ("/" in program and not program.startswith(SYSTEM)):
         return None
     if name not in known():
         return f"{program} is not in bootstrap/programs.py; a fresh machine may not have it"
