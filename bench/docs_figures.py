@@ -13,6 +13,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
+from itertools import permutations
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -20,6 +21,7 @@ from typing import Final
 import numpy as np
 
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
+from ballast.core.colocation import colocation
 from ballast.core.java_random import JavaRandom
 from ballast.core.leadership import imbalance
 from ballast.core.naive import naive_layout
@@ -107,6 +109,30 @@ def naive_sets() -> str:
         heirs = Counter(r[1] for r in placed.values() if r[0] == 0)
         who = f"{len(heirs)} broker{'s' if len(heirs) > 1 else ''}, at most {max(heirs.values())} each"
         lines.append(f"{name:<8}{lists:<18}{sets:<17}{who}")
+    return "\n".join(lines)
+
+
+def kafkas_72() -> Assignment:
+    """72 partitions of three on twelve brokers by Kafka's classic algorithm."""
+    return assign_replicas(plain(12), 72, 3, start_index=0, replica_shift=0)
+
+
+def naive_72() -> Assignment:
+    """The same in the naive layout."""
+    return naive_layout(plain(12), 72, 3)
+
+
+def losses() -> str:
+    """What the loss of one broker and of two does to both."""
+    lines = [
+        "72 partitions on 12 brokers",
+        "        one broker lost: its leaders go to     two lost: partitions that lose two replicas",
+    ]
+    for name, placed in (("Kafka", kafkas_72()), ("naive", naive_72())):
+        found = colocation(list(placed.values()), range(12))
+        heirs = f"{found.heirs_least} brokers or more" if found.heirs_least > 1 else "1 broker"
+        one = f"{heirs}, at most {found.inherited_most} each"
+        lines.append(f"{name:<8}{one:<39}{found.pair_most} for the worst two, {found.pair_mean:g} on average")
     return "\n".join(lines)
 
 
@@ -233,6 +259,7 @@ FIGURES: Final[dict[str, Callable[[], str]]] = {
     "striped": striped_sample,
     "seeds": neighbouring_seeds,
     "ratio": ratio_example,
+    "losses": losses,
     "reorder": reorder_example,
     "bytes": bytes_example,
 }
@@ -334,9 +361,33 @@ def reorder_picture() -> str:
     return svg(560, 196, body)
 
 
+def pairs_picture() -> str:
+    """How many partitions each two brokers share: Kafka's placement beside the naive layout."""
+    body = []
+    for column, (title, placed) in enumerate((("Kafka: start 0, shift 0", kafkas_72()), ("naive", naive_72()))):
+        x = 16 + 310 * column
+        shared = Counter(pair for r in placed.values() for pair in permutations(r, 2))
+        most = max(shared.values())
+        body.append(text(x, 20, title, bold=True))
+        for a in range(12):
+            body += [text(x + 24 + 22 * a, 42, str(a)), text(x, 65 + 22 * a, str(a))]
+            for b in range(12):
+                count = shared[a, b]
+                fill = "#dddddd" if a == b else INK[0] if count == most else INK[1] if count > 1 else INK[2]
+                label = "" if a == b else str(count)
+                fill = "#f2f2f2" if a != b and not count else fill
+                ink = "#ffffff" if fill in INK[:2] else "#222222"
+                body.append(box(x + 20 + 22 * a, 50 + 22 * b, 20, 20, fill, label, ink=ink))
+    body.append(
+        text(16, 340, "Each cell: partitions that lose two of their three replicas when these two brokers are lost.")
+    )
+    return svg(630, 352, body)
+
+
 PICTURES: Final[dict[str, Callable[[], str]]] = {
     "placement-walk.svg": walk_picture,
     "placement-racks.svg": racks_picture,
+    "placement-pairs.svg": pairs_picture,
     "leadership-reorder.svg": reorder_picture,
 }
 

@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 from tests.daemon.conftest import bounce, give_hands, holder, not_led, pass_time
 
+from ballast.core.cluster import TopicPartition
 from ballast.core.guards import Verdict
+from ballast.core.planner import Place, Selection, TopicRule, plan
 from ballast.core.throttles import FOLLOWER_RATE, Held, Setting
 from ballast.daemon.acting import act
 from ballast.daemon.books import read_books
@@ -233,6 +235,27 @@ def test_what_cannot_be_rebuilt_is_named(leader: Scene) -> None:
     wait(leader, leader.policy.actions.repair.cool_down_s + 60)
     said = check_repair(leader)
     assert re.fullmatch(r"Broker 1 has been gone for longer than \d+ s\. orders-\d+: .+\.", said), said
+
+
+def test_a_topic_that_is_to_follow_kafkas_placement_is_repaired(leader: Scene) -> None:
+    """A list that somebody changed goes back, as a repair and once; topics without the rule stay."""
+    cluster = leader.cluster
+    assert isinstance(cluster, SimCluster)
+    assert "Nothing needs repair" in check_repair(leader)
+    placed = {p.name: tuple(p.replicas) for p in cluster.world.partitions()}
+    moved = TopicPartition("orders", 4)
+    turned = tuple(reversed(placed[moved]))
+    cluster.alter_reassignments({moved: turned})
+    wait(leader, leader.policy.caution.quiet_after_return_s + 1)
+    assert "Nothing needs repair" in check_repair(leader), "no rule says so"
+    rule = TopicRule(topics="orders", kafka_placement=True)
+    leader.policy = replace(leader.policy, level=replace(leader.policy.level, topic_rules=(rule,)))
+    assert "do not follow Kafka's placement" in check_repair(leader)
+    wait(leader, 30)
+    state = cluster.snapshot()
+    made = plan(state, Place(selection=Selection(topics="orders"), as_partition_0=True))
+    assert made.is_empty
+    assert "Nothing needs repair" in check_repair(leader)
 
 
 def test_a_new_broker_is_filled(leader: Scene) -> None:

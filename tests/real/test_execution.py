@@ -11,6 +11,7 @@ from tests.real.execution_scene import LISTS, Scene, events, scene
 from tests.waiting import becomes, until
 
 from ballast.core.cluster import TopicPartition
+from ballast.core.placement import BrokerMetadata, assign_replicas
 from ballast.executor.run import Stage
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.sandbox import Sandbox
@@ -177,3 +178,18 @@ def test_a_run_without_a_word_about_throttles_is_throttled(at: Scene) -> None:
     heard = events(at.finish("apply", back, "--yes", "--no-throttle", "--output", "json"))
     assert not [e for e in heard if e["event"] == "throttle" or e.get("to") == "throttled"]
     becomes(lambda: at.replicas(TopicPartition(topic, 0)), (1, 2))
+
+
+def test_kafkas_own_placement_is_planned_and_carried_out(at: Scene, tmp_path: Path) -> None:
+    """``plan place`` gives the lists of the classic algorithm, ``apply`` makes them so, and asked again nothing is left to do."""
+    topic = "placed"
+    at.topic(topic, dict.fromkeys(range(4), (1, 2)), mib=1)
+    file = tmp_path / "place.json"
+    asked = ("plan", "place", topic, "--start", "1", "--shift", "0")
+    at.finish(*asked, "--save", str(file))
+    at.finish("apply", str(file), "--yes")
+    racks = {b.id: b.rack for b in at.cluster.snapshot().brokers}
+    members = [BrokerMetadata(b, racks[b]) for b in sorted(racks)]
+    wanted = assign_replicas(members, 4, 2, start_index=1, replica_shift=0)
+    becomes(lambda: {p: at.replicas(TopicPartition(topic, p)) for p in wanted}, wanted)
+    assert at.finish(*asked, "--check", "--output", "json")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from ballast.core.planner import (
     Intent,
     Leaders,
     Level,
+    Place,
     Racks,
     Swap,
 )
@@ -137,10 +139,53 @@ def swap(*, old: int, new: int, options: PlanOptions, cluster: ClusterOptions) -
     return _run(Swap(old=old, new=new, selection=options.selection()), options, cluster)
 
 
-def _run(intent: Intent, options: PlanOptions, cluster: ClusterOptions) -> int:
+@plan.command()
+@click.argument("topics_", nargs=-1, required=True, metavar="TOPIC…")
+@click.option(
+    "--algorithm",
+    type=click.Choice(["classic", "striped", "naive"]),
+    help="Kafka's classic or striped placement, or the naive layout that is often taken for it.  [default: what this cluster's "
+    "controller uses; classic with --start]",
+)
+@click.option("--rf", "factor", type=click.IntRange(1), help="Replicas of each partition.  [default: as many as now]")
+@click.option("--start", type=click.IntRange(0), help="Position of partition 0's first replica; classic alone.")
+@click.option("--shift", type=click.IntRange(0), help="Distance of its followers.  [default: the start]")
+@plan_options
+@cluster_options
+def place(
+    *,
+    topics_: tuple[str, ...],
+    algorithm: str | None,
+    factor: int | None,
+    start: int | None,
+    shift: int | None,
+    options: PlanOptions,
+    cluster: ClusterOptions,
+) -> int:
+    """Give topics the replica lists that Kafka's own algorithm gives them, on --brokers (1,2,3) or on all.
+
+    Topics are regular expressions on the whole name. What is not fixed by --start and --shift is drawn from --seed. Shown beside it:
+    what balancing the same topics would move instead, and what the loss of one broker and of two does to the lists.
+    """
+    if options.topics:
+        raise UsageError("Name the topics as arguments.")
+    pattern = topics_[0] if len(topics_) == 1 else "|".join(f"(?:{t})" for t in topics_)
+
+    def intent(state: ClusterState) -> Intent:
+        from ballast.core.placer import controllers_algorithm
+
+        chosen = algorithm or ("classic" if start is not None else controllers_algorithm(state))
+        selection = replace(options.selection(), topics=pattern)
+        return Place(selection=selection, algorithm=chosen, replication_factor=factor, start=start, shift=shift)
+
+    return _run(intent, options, cluster)
+
+
+def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions, cluster: ClusterOptions) -> int:
     policy = options.policy(cluster.settings().level)
     wanted = partition_of(options.why) if options.why else None
     state, loads = read_cluster(options, cluster)
+    intent = intent if isinstance(intent, Intent) else intent(state)
     from ballast.core.planner import plan as make_plan
 
     made = make_plan(state, intent, loads=loads, policy=policy, seed=options.seed)

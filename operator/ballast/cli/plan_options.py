@@ -20,6 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _SIZE: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]+)?)\s*([KMGTP]?)(i?)B?(?:/s)?", re.IGNORECASE)
 _TIME: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]+)?)\s*(s|m|h|d)", re.IGNORECASE)
 _PARTITION: Final = re.compile(r"(.+)-([0-9]{1,10})", re.DOTALL)
+_LIST: Final = re.compile(r"[0-9]+(?:,[0-9]+)+")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -88,8 +89,8 @@ class PlanOptions:
         return Selection(
             topics=self.topics,
             exclude_topics=self.exclude_topics,
-            brokers=self.brokers,
-            exclude_brokers=self.exclude_brokers,
+            brokers=_ids(self.brokers),
+            exclude_brokers=_ids(self.exclude_brokers),
         )
 
     @property
@@ -137,6 +138,11 @@ class PlanOptions:
         if self.deadline is not None:
             limits.append(int(seconds_of(self.deadline, "--deadline") * self.rate_bytes_per_s))
         return min(limits) if limits else None
+
+
+def _ids(text: str | None) -> str | None:
+    """``1,2,3``, which no id matches as an expression, as ``1|2|3``."""
+    return text.replace(",", "|") if text is not None and _LIST.fullmatch(text) else text
 
 
 def _pair(text: str, option: str, read: Callable[[str], Any]) -> tuple[str, Any]:

@@ -22,6 +22,10 @@ def show(plan: Plan, *, rate_bytes_per_s: int) -> None:
     out.print(headline(plan), style=_STYLE.get(plan.status, ""))
     for line in cost_lines(plan, rate_bytes_per_s):
         out.print(f"  {line}")
+    if "placement" in summary:
+        out.print()
+        out.print(_placement(summary["placement"], out.width))
+        out.print(f"  {_instead(summary['instead'])}")
     if summary.get("resources"):
         out.print()
         out.print(_resources(summary["resources"], out.width))
@@ -91,6 +95,38 @@ def cost_lines(plan: Plan, rate_bytes_per_s: int) -> list[str]:
             f"{human_time(longest / rate_bytes_per_s)}; one after another {human_time(plan.bytes_moved / rate_bytes_per_s)}."
         )
     return lines
+
+
+_COLOCATION: Final = (
+    ("different_sets", "DIFFERENT SETS"),
+    ("leaders_most", "LEADERS, MOST"),
+    ("leaders_least", "LEAST"),
+    ("inherited_most", "ONE LOST: ONE BROKER INHERITS"),
+    ("heirs_least", "ON BROKERS"),
+    ("pair_most", "TWO LOST: PARTITIONS LOSE TWO"),
+    ("pair_mean", "ON AVERAGE"),
+)
+
+
+def _placement(figures: dict[str, Any], width: int) -> Any:
+    """Losses of one broker and of two: the lists of now, the planned ones, and the naive layout."""
+    columns = [Column("LISTS", "left"), *(Column(head) for _, head in _COLOCATION)]
+    rows: list[Row] = [
+        [name, *(f"{figures[side][key]:g}" for key, _ in _COLOCATION)]
+        for side, name in (("now", "now"), ("placed", figures["algorithm"]), ("naive", "naive"))
+        if not (side == "naive" and figures["algorithm"] == "naive")
+    ]
+    return render_table(columns, rows, width)
+
+
+def _instead(level: dict[str, Any]) -> str:
+    """What balancing the same topics would do."""
+    if not level["moves"] and not level["elections"]:
+        return "Balancing these topics instead would move nothing."
+    return (
+        f"Balancing these topics instead would move {human_bytes(level['bytes_moved'])} "
+        f"({human_many(level['moves'], 'move')}, {human_many(level['elections'], 'election')})."
+    )
 
 
 def _exact(size: int) -> str:

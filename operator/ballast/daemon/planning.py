@@ -8,12 +8,14 @@ from dataclasses import replace
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
 from ballast.core.planner import Evacuate, Intent, Leaders, Level, Racks, plan
+from ballast.core.planner.place import following
 from ballast.core.wording import human_brokers
 from ballast.daemon import bounds
 from ballast.daemon.acting import outline, propose, withdraw
 from ballast.daemon.policy import ActionKind
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import LevelView, Role
+from ballast.errors import Infeasible, UsageError
 
 _RACKLESS = 2
 """Fewer racks than this cannot be spread over."""
@@ -109,14 +111,29 @@ def repair(scene: Scene, state: ClusterState) -> str:
         broker, since = max(gone.items(), key=lambda item: item[1])
         left_s = grace_s - (now_s - since)
         return f"Broker {broker} is down; it has {left_s:.0f} s to return before its replicas are rebuilt elsewhere."
+    return _replace_lists(scene, state)
+
+
+def _replace_lists(scene: Scene, state: ClusterState) -> str:
+    """Lists that are not as racks, or the rule of a topic to follow Kafka's placement, want them."""
     racks = {b.rack for b in state.brokers if b.rack is not None}
     if len(racks) >= _RACKLESS:
         made = make(scene, state, Racks())
         if made.moves:
             beyond = _beyond(scene, state, made)
             return f"Racks are not respected. {propose(scene, ActionKind.REPAIR, made, beyond)}"
+    refused = ""
+    if (wanted := following(state, scene.policy.level)) is not None:
+        try:
+            made = make(scene, state, wanted)
+            if made.moves:
+                beyond = _beyond(scene, state, made)
+                said = propose(scene, ActionKind.REPAIR, made, beyond)
+                return f"Topics do not follow Kafka's placement. {said}"
+        except (Infeasible, UsageError) as refusal:
+            refused = f" Topics that are to follow Kafka's placement stay as they are: {refusal.message}"
     withdraw(scene, ActionKind.REPAIR)
-    return "Nothing needs repair: every broker is up and racks are respected."
+    return f"Nothing needs repair: every broker is up and racks are respected.{refused}"
 
 
 def _beyond(scene: Scene, state: ClusterState, made: Plan) -> tuple[str, ...]:

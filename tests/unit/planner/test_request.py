@@ -22,6 +22,7 @@ from ballast.core.planner import (
     Intent,
     Leaders,
     Level,
+    Place,
     PlannerPolicy,
     Racks,
     Selection,
@@ -41,6 +42,7 @@ ASKED: tuple[Intent, ...] = (
     Evacuate(racks=frozenset({"r1", "r2"})),
     ChangeReplicationFactor(to=3, selection=Selection(topics=".*")),
     Racks(),
+    Place(selection=Selection(topics="a", brokers="1|2"), start=3, shift=0, replication_factor=2),
     Swap(old=1, new=4),
 )
 POLICY = PlannerPolicy(

@@ -18,6 +18,7 @@ from ballast.core.planner.intents import (
     Intent,
     Leaders,
     Level,
+    Place,
     Racks,
     Selection,
     Swap,
@@ -42,6 +43,10 @@ def plan(
     ``nothing-to-do`` and empty.
     """
     # The compiled search takes a second to import, which commands that make no plan must not pay.
+    if isinstance(intent, Place):
+        from ballast.core.planner.place import make_place  # noqa: PLC0415
+
+        return make_place(state, intent, loads=loads, policy=policy, seed=seed)
     from ballast.core.planner.make import make  # noqa: PLC0415
 
     return make(state, intent, loads=loads, policy=policy, seed=seed)
@@ -59,6 +64,7 @@ __all__ = [
     "Leaders",
     "Level",
     "Loads",
+    "Place",
     "PlannerPolicy",
     "Racks",
     "Selection",

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from ballast.core.cluster import ClusterState
+from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Move, Plan
 from ballast.core.planner.checker_bands import judge_figures
 from ballast.core.planner.checker_topics import TopicJudge
@@ -27,12 +27,14 @@ from ballast.core.planner.intents import (
     Intent,
     Leaders,
     Level,
+    Place,
     Racks,
     Swap,
 )
 from ballast.core.planner.loads import Loads
+from ballast.core.planner.place import BALANCING, kafkas_lists
 from ballast.core.planner.policy import PlannerPolicy
-from ballast.errors import PlanRejected
+from ballast.errors import Infeasible, PlanRejected
 
 RULES: Final = (
     "stale",
@@ -81,6 +83,19 @@ def demand_sound(state: ClusterState, plan: Plan, intent: Intent, *, loads: Load
         )
 
 
+POSSIBLE: Final = frozenset({"disk", "rack", "topic-rule", "leader", "dead", "closed"})
+"""Rules that lists which nobody searched for may break: then they cannot be had, which is no bug."""
+
+
+def demand_possible(state: ClusterState, plan: Plan, intent: Intent, *, loads: Loads, policy: PlannerPolicy) -> None:
+    """The same for lists that are given: one that breaks a rule is ``Infeasible``, with the rule."""
+    found = _Judge(state, plan, intent, loads, policy).findings()
+    if found and all(f.code in POSSIBLE for f in found):
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        raise Infeasible(f"{plan.intent} cannot be carried out: {found[0]}{more}.")
+    demand_sound(state, plan, intent, loads=loads, policy=policy)
+
+
 class _Judge:
     def __init__(self, state: ClusterState, plan: Plan, intent: Intent, loads: Loads, policy: PlannerPolicy) -> None:
         self.state = state
@@ -102,6 +117,7 @@ class _Judge:
         self.topics = TopicJudge(
             state, plan, intent, policy, emptied=self.emptied, is_open=self._open, heir=self._last_heir
         )
+        self.placed = self._placed()
         self.found: list[Finding] = []
         self.told = {o.subject for o in plan.obstacles if o.code == "sole-leader"}
         self.counted = sum(int(said.split()[0]) for said in self.told if said.endswith(" more partitions"))
@@ -140,6 +156,12 @@ class _Judge:
             out |= set(self.brokers) - {self.intent.new}
         return out
 
+    def _placed(self) -> dict[TopicPartition, tuple[int, ...]]:
+        """What the algorithm says, asked once more."""
+        if not isinstance(self.intent, Place):
+            return {}
+        return kafkas_lists(self.state, self.intent, self.policy, self.plan.seed)
+
     def _move(self, move: Move) -> None:
         row = self.rows.get(move.name)
         if row is None:
@@ -171,13 +193,16 @@ class _Judge:
             self.policy.pinned_topics is not None and re.fullmatch(self.policy.pinned_topics, topic.name) is not None
         )
         chosen = self.intent.selection.topic(topic.name)
+        if isinstance(self.intent, BALANCING):
+            chosen = chosen and not any(r.kafka_placement and r.matches(topic.name) for r in self.policy.topic_rules)
         return chosen and not pinned and not topic.deleting and not bool(self.state.moving[row])
 
     def _sources(self, move: Move) -> None:
         """Brokers that the selection leaves out stay as they are, unless they are dead or to be emptied."""
         select = self.intent.selection
         for b in move.removing:
-            if not select.broker(b) and b not in self.emptied and self.brokers[b].alive:
+            placed = isinstance(self.intent, Place)
+            if not select.broker(b) and b not in self.emptied and self.brokers[b].alive and not placed:
                 self._report("selection", move, f"would leave broker {b}, which the selection leaves out")
 
     def _destinations(self, move: Move) -> None:
@@ -212,6 +237,8 @@ class _Judge:
 
     def _factor(self, move: Move) -> None:
         wanted = self.intent.to if isinstance(self.intent, ChangeReplicationFactor) else len(move.old)
+        if isinstance(self.intent, Place):
+            wanted = len(self.placed.get(move.name, ()))
         short = len(move.new) != wanted
         # A plan that cannot find every replica a broker must leave that partition as it is.
         if short:
@@ -273,6 +300,9 @@ class _Judge:
                 crowding = [self._crowding(move.topic, members) for members in (move.new, move.old)]
                 if crowding[0] >= crowding[1] and not self.topics.repairs(move):
                     wrong = "moves, though that repairs no rack and no rule"
+            case Place():
+                if self.placed.get(move.name) != move.new:
+                    wrong = f"is not where the {intent.algorithm} placement wants it"
             case ChangeReplicationFactor() | Level():
                 pass
             case _:
@@ -312,6 +342,9 @@ class _Judge:
             wrong = self._broken_promise(name.topic, members)
             if wrong and self._open(row) and members:
                 self._report("promise", name, f"{wrong}, and the plan does not admit it")
+        for name, wanted_list in self.placed.items():
+            if (new.get(name) or self.state.target(self.rows[name])) != wanted_list:
+                self._report("promise", name, "is not placed as was asked, and the plan does not admit it")
         self.found += self.topics.unkept()
 
     def _concerned(self) -> list[int]:

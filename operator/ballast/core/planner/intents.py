@@ -161,6 +161,43 @@ class Swap(Intent):
         return f"swap {self.old} {self.new}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place(Intent):
+    """The replica lists that an algorithm gives the selection's topics on its brokers, whatever they have now."""
+
+    algorithm: str = "classic"
+    """``classic`` or ``striped``, Kafka's two, or ``naive``, which is neither and shows why it is wrong."""
+    replication_factor: int | None = None
+    """None: as many replicas as partition 0 has."""
+    start: int | None = None
+    """Position of partition 0's first replica; None draws it from the seed."""
+    shift: int | None = None
+    """Distance of its followers; None: the start, where that is given, else drawn."""
+    as_partition_0: bool = False
+    """Start and shift are those that partition 0 has, so that lists which Kafka has made stay."""
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ("classic", "striped", "naive"):
+            raise UsageError(f"{self.algorithm!r} is no placement.", hint="It is classic, striped or naive.")
+        if (self.start is not None or self.shift is not None) and self.algorithm != "classic":
+            raise UsageError(f"The {self.algorithm} placement has no start and no shift.", hint="Give --seed instead.")
+        if self.start is None and self.shift is not None:
+            raise UsageError("A shift alone fixes nothing.", hint="Give --start as well.")
+        if self.replication_factor is not None and self.replication_factor < 1:
+            raise UsageError(
+                f"A replication factor of {self.replication_factor} is not possible.", hint="Give 1 or more."
+            )
+
+    @property
+    def words(self) -> str:
+        """For example ``place orders classic start 3 shift 1``."""
+        parts = ["place", self.selection.topics or ".*", self.algorithm]
+        parts += [f"start {self.start}"] if self.start is not None else []
+        parts += [f"shift {self.shift}"] if self.shift is not None else []
+        parts += [f"rf {self.replication_factor}"] if self.replication_factor is not None else []
+        return " ".join(parts)
+
+
 def _selected(name: str, include: str | None, exclude: str | None) -> bool:
     if include is not None and re.fullmatch(include, name) is None:
         return False

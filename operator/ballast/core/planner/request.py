@@ -21,6 +21,7 @@ from ballast.core.planner.intents import (
     Intent,
     Leaders,
     Level,
+    Place,
     Racks,
     Swap,
 )
@@ -31,7 +32,7 @@ T = TypeVar("T")
 
 INTENTS: Final[Mapping[str, type[Intent]]] = {
     cls.__name__: cls
-    for cls in (Level, Leaders, Demote, Decommission, Expand, Evacuate, ChangeReplicationFactor, Racks, Swap)
+    for cls in (Level, Leaders, Demote, Decommission, Expand, Evacuate, ChangeReplicationFactor, Place, Racks, Swap)
 }
 """Every intent by the name it is written with."""
 

@@ -21,6 +21,7 @@ from ballast.core.planner.intents import (
     Intent,
     Leaders,
     Level,
+    Place,
     Racks,
     Selection,
     Swap,
@@ -87,7 +88,7 @@ def scope_of(state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Scop
         gives=chosen.copy(),
         unlead=(draining | demoted) & chosen,
         shares=alive & chosen & ~draining,
-        open_rows=_open_rows(state, intent.selection, policy),
+        open_rows=_open_rows(state, intent, policy),
         factor=_counts(state),
         filled=np.zeros(len(brokers), np.bool_),
         classes=classes_of(state, policy),
@@ -141,6 +142,13 @@ def _apply(scope: Scope, state: ClusterState, intent: Intent, ids: Ints, alive: 
             may = scope.open_rows & (_fixed(state, ids, alive & ~scope.gives) <= intent.to)
             scope.factor = np.where(may, np.int32(intent.to), scope.factor).astype(np.int32)
             scope.unlead[:] = False
+        case Place():
+            wanted = intent.replication_factor
+            scope.factor = (
+                scope.factor if wanted is None else np.where(scope.open_rows, wanted, scope.factor).astype(np.int32)
+            )
+            scope.gives[:] = True
+            scope.unlead[:] = False
         case Racks():
             # What a demoted broker leads is another intent's affair: nothing moves but what shares a rack.
             scope.repair_racks = scope.repair_rules = True
@@ -190,13 +198,16 @@ def _evacuated(state: ClusterState, intent: Evacuate, ids: Ints) -> Flags:
     return _named(ids, frozenset(wanted))
 
 
-def _open_rows(state: ClusterState, selection: Selection, policy: PlannerPolicy) -> Flags:
-    pinned = Selection(topics=policy.pinned_topics)
+def _open_rows(state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Flags:
+    pinned, selection = Selection(topics=policy.pinned_topics), intent.selection
+    balancing = isinstance(intent, Level | Leaders | Expand)
+    kafkas = [r for r in policy.topic_rules if r.kafka_placement and balancing]
     topics = np.array(
         [
             selection.topic(t.name)
             and not t.deleting
             and not (policy.pinned_topics is not None and pinned.topic(t.name))
+            and not any(r.matches(t.name) for r in kafkas)
             for t in state.topics
         ],
         np.bool_,

@@ -31,6 +31,8 @@ class TopicRule:
     """No broker holds more replicas of a topic than an even spread over the brokers that may hold it takes, rounded up."""
     ignore_racks: bool = False
     """Their replicas may share racks though there are enough of them."""
+    kafka_placement: bool = False
+    """Their lists follow Kafka's classic algorithm from where partition 0 is: the daemon repairs them, and no balancing moves them."""
 
     def __post_init__(self) -> None:
         try:
@@ -67,6 +69,12 @@ class TopicRule:
     def allows(self, broker: int) -> bool:
         """May the broker hold replicas?"""
         return broker not in self.not_brokers and (self.brokers is None or broker in self.brokers)
+
+    @property
+    def beyond_kafka(self) -> bool:
+        """Does it ask for what Kafka's own placement knows nothing of?"""
+        named = self.leader_brokers is not None or self.leader_racks is not None or self.most_per_broker is not None
+        return named or self.spread_evenly or self.ignore_racks
 
     def allows_leader(self, broker: int, rack: str | None) -> bool:
         """May the broker be preferred leader?"""
