@@ -15,13 +15,16 @@ from ballast.daemon.logs import say
 from ballast.daemon.permission import Acts, standing
 from ballast.daemon.policy import ActionKind, Mode
 from ballast.daemon.scene import Proposal, Scene
-from ballast.daemon.view import MoveView, PlanView, Role
+from ballast.daemon.view import MoveView, PlanView, Role, Standing
 from ballast.errors import Refused
+from ballast.executor.policy import ExecutionPolicy
 from ballast.ports.journal import Record
 from ballast.ports.news import News
 
 log = logging.getLogger("ballast.daemon")
 
+SHOWN_BROKERS = 200
+"""Brokers of a plan whose loads the page draws before and after."""
 SHOWN_MOVES = 50
 """Moves of a waiting plan that the page lists; the rest it counts."""
 
@@ -35,6 +38,9 @@ def propose(scene: Scene, kind: ActionKind, plan: Plan, beyond: tuple[str, ...] 
         return f"Nothing is planned from a half-moved cluster: run {run} is in progress."
     verdict = standing(kind, scene.policy, scene.situation())
     before, name = scene.memory.proposals.get(kind), name_of(kind, plan)
+    if scene.memory.rejected.get(kind) == name:
+        withdraw(scene, kind)
+        return f"{name} was rejected; another plan is proposed when the cluster has changed."
     if before is not None and before.id == name:
         # What a person approved stays approved, and what has waited since yesterday is not new because it was made again.
         proposal = replace(before, plan=replace(plan, created_at_ms=before.plan.created_at_ms), beyond=beyond)
@@ -57,25 +63,52 @@ def act(scene: Scene) -> str:
     """Start the weightiest proposal that may start by now; drop those whose cluster has changed under them."""
     if notice_end(scene):
         return "A run has ended; the cluster is read again before anything is decided."
-    for kind in (ActionKind.REPAIR, ActionKind.ELECTIONS, ActionKind.REORDERS, ActionKind.MOVES):
-        proposal = scene.memory.proposals.get(kind)
-        if proposal is None or not standing(kind, scene.policy, scene.situation()).allowed:
+    order = (ActionKind.REPAIR, ActionKind.ELECTIONS, ActionKind.REORDERS, ActionKind.MOVES)
+    for proposal in (scene.memory.asked, *(scene.memory.proposals.get(kind) for kind in order)):
+        if proposal is None or not standing(proposal.kind, scene.policy, scene.situation()).allowed:
             continue
         if proposal.plan.fingerprint != fingerprint(scene.fresh_state()):
-            withdraw(scene, kind)
+            if proposal.request is not None:
+                scene.memory.wanted = proposal.request
+            discard(scene, proposal)
             scene.look_again()
             return f"The assignment changed since {proposal.id} was planned; it is planned anew."
         if not _wants_approval(scene, proposal):
             return start(scene, proposal)
-    waiting = [p.id for p in scene.memory.proposals.values() if _wants_approval(scene, p)]
+    waiting = [p.id for p in shown_proposals(scene) if _wants_approval(scene, p)]
     return f"Waiting for approval: {', '.join(waiting)}." if waiting else "Nothing is due."
 
 
 def drop_plans(scene: Scene) -> None:
     """Forget every plan: the cluster that they were made for cannot be seen, or is being changed."""
-    if scene.memory.proposals:
+    if shown_proposals(scene):
         scene.memory.proposals.clear()
+        scene.memory.asked = None
         publish_proposals(scene)
+
+
+def discard(scene: Scene, proposal: Proposal) -> None:
+    """Drop one plan."""
+    if scene.memory.asked is proposal:
+        scene.memory.asked = None
+    else:
+        scene.memory.proposals.pop(proposal.kind, None)
+    publish_proposals(scene)
+
+
+def reject(scene: Scene, proposal: Proposal) -> None:
+    """A person does not want it: it is not proposed again, not by another process either, until the cluster wants another."""
+    if proposal.request is None:
+        scene.memory.rejected[proposal.kind] = proposal.id
+        if scene.journal is not None and scene.board.view.role is Role.LEADER:
+            scene.journal.append([Record(rejected_key(proposal.kind), {"plan": proposal.id})])
+    discard(scene, proposal)
+
+
+def shown_proposals(scene: Scene) -> list[Proposal]:
+    """Every plan that exists, the one that a person asked for first."""
+    asked = [scene.memory.asked] if scene.memory.asked else []
+    return [*asked, *scene.memory.proposals.values()]
 
 
 def withdraw(scene: Scene, kind: ActionKind) -> None:
@@ -85,7 +118,9 @@ def withdraw(scene: Scene, kind: ActionKind) -> None:
 
 
 def _wants_approval(scene: Scene, proposal: Proposal) -> bool:
-    asked = scene.policy.mode_of(proposal.kind) is Mode.APPROVE or bool(proposal.beyond)
+    mode = scene.policy.mode_of(proposal.kind)
+    by_person = mode is Mode.AUTO and proposal.request is not None
+    asked = mode is Mode.APPROVE or by_person or bool(proposal.beyond)
     return asked and proposal.approved_by is None
 
 
@@ -102,6 +137,7 @@ def start(scene: Scene, proposal: Proposal) -> str:
     run = scene.hands.start(proposal.plan)
     # The others were made from what is being changed now.
     scene.memory.proposals.clear()
+    scene.memory.asked = None
     scene.memory.running = kind
     scene.hold_run()
     remember(scene, kind, scene.memory.acts.get(kind, Acts()).started(scene.clock.now_ms()))
@@ -147,6 +183,11 @@ def acts_key(kind: ActionKind) -> str:
     return f"daemon/acts/{kind.value}"
 
 
+def rejected_key(kind: ActionKind) -> str:
+    """The journal key of the plan of this kind that was rejected last."""
+    return f"daemon/rejected/{kind.value}"
+
+
 def outline(plan: Plan) -> str:
     """A plan in half a sentence."""
     parts = []
@@ -164,16 +205,25 @@ def outline(plan: Plan) -> str:
 def publish_proposals(scene: Scene) -> None:
     """Show every plan that exists and whether a person's word would start it."""
     scene.board.publish(
-        plans=tuple(plan_view(p, waiting=_wants_approval(scene, p)) for p in scene.memory.proposals.values())
+        plans=tuple(
+            plan_view(
+                p,
+                waiting=_wants_approval(scene, p),
+                policy=scene.execution(),
+                verdict=standing(p.kind, scene.policy, scene.situation()),
+            )
+            for p in shown_proposals(scene)
+        )
     )
 
 
-def plan_view(proposal: Proposal, *, waiting: bool) -> PlanView:
+def plan_view(proposal: Proposal, *, waiting: bool, policy: ExecutionPolicy, verdict: Standing) -> PlanView:
     """A plan as the page shows it."""
     plan = proposal.plan
     reasons = Counter(m.reason.code for m in plan.moves)
     if plan.elections:
         reasons["preferred leader elections"] = len(plan.elections)
+    rate, seconds = copying_time(plan, policy)
     return PlanView(
         id=proposal.id,
         kind=proposal.kind.value,
@@ -188,10 +238,36 @@ def plan_view(proposal: Proposal, *, waiting: bool) -> PlanView:
         waiting=waiting,
         reasons=tuple(reasons.most_common()),
         resources=tuple(plan.summary.get("resources", ())),
+        brokers=tuple(plan.summary.get("brokers", ()))[:SHOWN_BROKERS],
+        reorders=sum(m.is_reorder for m in plan.moves),
+        throttle=policy.throttle if isinstance(policy.throttle, str) else "fixed",
+        throttle_bytes_per_s=rate,
+        seconds=seconds,
+        asked_by=proposal.request.by if proposal.request else "",
+        blocked="" if verdict.allowed else verdict.sentence,
         examples=tuple(_move_view(m) for m in plan.moves[:SHOWN_MOVES]),
         obstacles=tuple(f"Waits for approval: {why}." for why in proposal.beyond if waiting)
         + tuple(f"{o.subject}: {o.detail}. {o.remedy}".strip() for o in plan.obstacles),
     )
+
+
+def copying_time(plan: Plan, policy: ExecutionPolicy) -> tuple[int | None, float | None]:
+    """The rate that the busiest broker copies at under this policy, and about how long that takes.
+
+    ``auto`` follows the cluster; what is told is the rate at which it starts.
+    """
+    busiest: tuple[int | None, float | None] = (None, None)
+    if any(m.adding and m.size_bytes == UNKNOWN for m in plan.moves):
+        return busiest
+    for broker in plan.summary.get("brokers", ()):
+        size = max(broker["bytes_in"], broker["bytes_out"])
+        rate = policy.rate(broker["broker"])
+        if rate is None and policy.follows(broker["broker"]):
+            start = max(policy.auto_start_bytes_per_s, (policy.link_bytes_per_s or 0) // 2)
+            rate = max(start, policy.auto_small_bytes_per_s) if size <= policy.small_bytes else start
+        if size and rate and size / rate > (busiest[1] or 0.0):
+            busiest = (rate, size / rate)
+    return busiest
 
 
 def _move_view(move: Move) -> MoveView:

@@ -16,7 +16,7 @@ from ballast.daemon.view import Role, View
 
 STUCK_AFTER_S: Final = 180.0
 """A loop that has not beaten for this long is stuck: longer than any timeout of a client, with room to spare."""
-PLANNING: Final = frozenset({"level", "repair"})
+PLANNING: Final = frozenset({"asked", "level", "repair"})
 STUCK_IN_PLAN_AFTER_S: Final = 1800.0
 """The same for ticks that plan: millions of replicas take minutes of a busy processor, and a pod that is killed over its
 plan would be killed over it for ever."""

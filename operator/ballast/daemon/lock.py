@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ballast.core.cluster import TopicPartition
-from ballast.daemon.acting import acts_key
+from ballast.daemon.acting import acts_key, rejected_key
 from ballast.daemon.logs import say
 from ballast.daemon.permission import Acts
 from ballast.daemon.policy import ActionKind
@@ -64,6 +64,7 @@ def recall(scene: Scene, journal: Journal) -> None:
     """Read what earlier processes left: the pause switch and the counts behind the caps."""
     pause, acts = None, {}
     kinds = {acts_key(kind): kind for kind in ActionKind}
+    rejections = {rejected_key(kind): kind for kind in ActionKind}
     records = journal.read()
     scene.memory.journaled = open_moves(scene, records)
     for record in records:
@@ -79,6 +80,8 @@ def recall(scene: Scene, journal: Journal) -> None:
             )
         elif record.key in kinds and record.value is not None:
             acts[kinds[record.key]] = Acts.from_json(record.value)
+        elif record.key in rejections and record.value is not None:
+            scene.memory.rejected[rejections[record.key]] = str(record.value.get("plan", ""))
     scene.memory.acts = acts
     scene.set_pause(pause)
 

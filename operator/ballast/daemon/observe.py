@@ -47,6 +47,8 @@ def observe(scene: Scene) -> str:
     )
     ours = frozenset(scene.hands.ours() if scene.hands else ())
     found = others.find(state, ours | memory.journaled, ignore=scene.policy.caution.ignore_others)
+    if memory.series.add(state, figures):
+        scene.board.publish(series=tuple(memory.series.points))
     returned = scene.board.view.outage is not None
     scene.board.publish(figures=figures, outage=None, others=found, absences=_absences(scene))
     scene.publish_standings()

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ballast.core.wording import human_many
-from ballast.daemon.acting import propose, publish_proposals
+from ballast.daemon.acting import act, propose, publish_proposals, reject, shown_proposals
+from ballast.daemon.asking import want
 from ballast.daemon.lock import PAUSE_KEY
 from ballast.daemon.logs import say
 from ballast.daemon.scene import Scene
@@ -25,7 +26,7 @@ def submit(scene: Scene, inbox: Inbox, request: Request) -> None:
     """Take a request from the page: into the journal, so that the one that acts finds it, whichever replica was asked."""
     if scene.letters is not None and scene.policy.writes:
         scene.letters.request(request)
-    elif request.kind in {"pause", "resume"}:
+    elif request.kind in {"pause", "resume", "plan", "reject"}:
         inbox.put(request)
     else:
         raise Refused("This process only observes: there is nothing to approve or to cancel.")
@@ -61,9 +62,13 @@ def _answers(scene: Scene) -> bool:
 def answer(scene: Scene, request: Request) -> str:
     """Carry one request out and say what came of it; a refusal is an answer, too."""
     try:
-        return ANSWERS[request.kind](scene, request)
+        sentence, ok = ANSWERS[request.kind](scene, request), True
     except BallastError as failure:
-        return f"Refused: {failure}"
+        sentence, ok = f"Refused: {failure}", False
+    if request.kind != "plan" or not ok:
+        # A plan's answer is told when it has been made.
+        scene.tell(request.id, sentence, ok=ok)
+    return sentence
 
 
 def _pause(scene: Scene, request: Request) -> str:
@@ -85,6 +90,10 @@ def _approve(scene: Scene, request: Request) -> str:
     wanted = str(request.body.get("plan", ""))
     if run := scene.run_in_flight():
         raise Refused(f"Run {run} is in progress.", hint="Plans are made anew when it has ended.")
+    if scene.memory.asked is not None and scene.memory.asked.id == wanted:
+        scene.memory.asked = replace(scene.memory.asked, approved_by=request.by)
+        publish_proposals(scene)
+        return f"{request.by} approved {wanted}. {act(scene)}"
     for kind, proposal in scene.memory.proposals.items():
         if proposal.id == wanted:
             approved = replace(proposal, approved_by=request.by)
@@ -93,6 +102,16 @@ def _approve(scene: Scene, request: Request) -> str:
             publish_proposals(scene)
             return f"{request.by} approved {wanted}. {sentence}"
     raise Refused(f"There is no plan {wanted} any more.", hint="The cluster changed; look at the plan that waits now.")
+
+
+def _reject(scene: Scene, request: Request) -> str:
+    wanted = str(request.body.get("plan", ""))
+    for proposal in shown_proposals(scene):
+        if proposal.id == wanted:
+            reject(scene, proposal)
+            why = f": {request.body['reason']}" if request.body.get("reason") else ""
+            return f"{request.by} rejected {wanted}{why}."
+    raise Refused(f"There is no plan {wanted} any more.", hint="The cluster changed; look at the plans there are now.")
 
 
 def _cancel(scene: Scene, request: Request) -> str:
@@ -120,6 +139,8 @@ ANSWERS: dict[str, Callable[[Scene, Request], str]] = {
     "pause": _pause,
     "resume": _resume,
     "approve": _approve,
+    "reject": _reject,
+    "plan": want,
     "cancel": _cancel,
     "rollback": _cancel,
     "take-over": _take_over,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Plan
@@ -13,15 +14,18 @@ from ballast.daemon.hands import Hands
 from ballast.daemon.patience import Hysteresis, Presence
 from ballast.daemon.permission import Acts, Situation, standings
 from ballast.daemon.policy import ActionKind, DaemonPolicy, Mode, WebPolicy
-from ballast.daemon.view import Board, Pause, Role
+from ballast.daemon.series import Series
+from ballast.daemon.view import Answer, Board, Pause, Role
 from ballast.errors import Unavailable
 from ballast.executor.events import RunResult
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.suited import suited
 from ballast.ports.cluster import ClusterReader
-from ballast.ports.journal import Journal
+from ballast.ports.journal import Journal, Request
 from ballast.ports.news import Herald, nobody
 from ballast.ports.time import Clock
+
+ANSWERS_KEPT: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +38,8 @@ class Proposal:
     approved_by: str | None = None
     beyond: tuple[str, ...] = ()
     """Why it waits for approval whatever the mode; empty where it need not."""
+    request: Request | None = None
+    """Of the person who asked for it; None where Ballast made it by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,13 @@ class Memory:
     hysteresis: Hysteresis = field(default_factory=Hysteresis)
     acts: Mapping[ActionKind, Acts] = field(default_factory=dict)
     proposals: dict[ActionKind, Proposal] = field(default_factory=dict)
+    wanted: Request | None = None
+    """A plan that a person asked for and that is still to be made."""
+    asked: Proposal | None = None
+    """The plan that was made for a person."""
+    rejected: dict[ActionKind, str] = field(default_factory=dict)
+    """By kind, the name of the plan that a person rejected last: it is not proposed again."""
+    series: Series = field(default_factory=Series)
     running: ActionKind | None = None
     """The kind of action that the current run is."""
     saw_run: bool = False
@@ -134,6 +147,11 @@ class Scene:
         """The run that this process or, as far as the journal tells, another one carries out; empty for none."""
         run = (self.hands.current() if self.hands else None) or self.board.view.run_elsewhere
         return run.id if run else ""
+
+    def tell(self, request: str, sentence: str, *, ok: bool) -> None:
+        """Show what came of a request to whoever made it."""
+        answer = Answer(request=request, sentence=sentence, ok=ok, at_ms=self.clock.now_ms())
+        self.board.publish(answers=(*self.board.view.answers, answer)[-ANSWERS_KEPT:])
 
     def quiet_reason(self) -> str:
         """Why the cluster is to be left in peace now; empty when it is not."""

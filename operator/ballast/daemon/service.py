@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from ballast.core.wording import human_many
 from ballast.daemon import health
 from ballast.daemon.acting import act
+from ballast.daemon.asking import make_wanted
 from ballast.daemon.books import read_books, show_run
 from ballast.daemon.leaders import check_leaders, interval_s
 from ballast.daemon.lock import keep_lock
@@ -52,6 +53,8 @@ class ServiceParts:
     holder: Holder
     settings_changed: Callable[[], SettingsChange | None] = lambda: None
     """Asked every few seconds; raises ``UsageError`` when the new file has a mistake."""
+    settings_defaults: Mapping[str, str] = field(default_factory=dict)
+    """By name, so that the page can mark what was changed."""
     credentials_changed: Callable[[], str] | None = None
     """Asked as often; stops the service where it is to be started anew with them."""
     start_anew: Callable[[], None] | None = None
@@ -66,11 +69,13 @@ class Service:
         self.scene = parts.scene
         self.metrics = Metrics(self.scene.board)
         self.inbox: Inbox = Inbox()
+        self._mark_changed(parts.scene.board.view.settings)
         self._stop = threading.Event()
         self._wake = threading.Event()
         scene = self.scene
         self.work = self._loop(
             Tick(name="observe", every_s=lambda: scene.policy.intervals.observe_s, run=lambda: observe(scene)),
+            Tick(name="asked", every_s=lambda: scene.policy.intervals.act_s, run=lambda: make_wanted(scene)),
             Tick(name="leaders", every_s=lambda: interval_s(scene), run=lambda: check_leaders(scene)),
             Tick(name="repair", every_s=lambda: scene.policy.intervals.repair_s, run=lambda: check_repair(scene)),
             Tick(name="level", every_s=lambda: scene.policy.intervals.level_s, run=lambda: check_level(scene)),
@@ -182,7 +187,8 @@ class Service:
         if change is None:
             return "The settings are the same."
         self.scene.policy, shown, sentence = change
-        self.scene.board.publish(settings=shown, settings_problem="")
+        self._mark_changed(shown)
+        self.scene.board.publish(settings_problem="")
         self.scene.publish_standings()
         self.scene.hold_run()
         # A change of mode wants the lock, or gives it back.
@@ -190,6 +196,11 @@ class Service:
         # What the new settings ask for need not wait for the next check.
         self.look_now()
         return sentence
+
+    def _mark_changed(self, shown: Sequence[tuple[str, str]]) -> None:
+        defaults = self.parts.settings_defaults
+        changed = frozenset(name for name, value in shown if defaults.get(name, value) != value)
+        self.scene.board.publish(settings=tuple(shown), settings_changed=changed)
 
     def _credentials(self, look: Callable[[], str] | None) -> tuple[Tick, ...]:
         if look is None:
@@ -220,6 +231,7 @@ class Service:
         scene = self.scene
         return WebParts(
             board=scene.board,
+            state=lambda: scene.memory.state,
             metrics=self.metrics,
             clock=scene.clock,
             closing=self._stop.is_set,

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from ballast.daemon.figures import Figures
+from ballast.daemon.series import Point
 
 
 class Role(StrEnum):
@@ -122,8 +123,33 @@ class PlanView:
     reasons: tuple[tuple[str, int], ...] = ()
     resources: tuple[Mapping[str, Any], ...] = ()
     """Per resource: name, label, unit, band, and least, most and outside before and after, as shares of the fair one."""
+    brokers: tuple[Mapping[str, Any], ...] = ()
+    """Per broker: its loads before and after, and the range of each resource."""
+    reorders: int = 0
+    """Replica lists whose order alone changes."""
+    throttle: str = ""
+    """``auto``, ``none``, or ``fixed``: how copies are throttled when this plan runs."""
+    throttle_bytes_per_s: int | None = None
+    """The rate that ``seconds`` was computed with; None where there is none."""
+    seconds: float | None = None
+    """About how long its copies take at that rate; None where no rate or no size is known."""
+    asked_by: str = ""
+    """Who asked for it; empty for plans that Ballast made by itself."""
+    blocked: str = ""
+    """Why it may not start now even when it is approved; empty where nothing keeps it."""
     examples: tuple[MoveView, ...] = ()
     obstacles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came of something that a person asked of this process."""
+
+    request: str
+    """The id that the API gave for it."""
+    sentence: str
+    ok: bool
+    at_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,8 +234,13 @@ class View:
     """When the newest minute was recorded for the load model; None where none is kept."""
     throttle_debts: int = 0
     """Throttles that Ballast set and has not yet taken back."""
+    answers: tuple[Answer, ...] = ()
+    """The newest ones, oldest first."""
+    series: tuple[Point, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     """The settings in force, as (name, value); no secret is ever among them."""
+    settings_changed: frozenset[str] = frozenset()
+    """Names of those that differ from the defaults."""
     settings_problem: str = ""
     """Why the newest settings file is not in force; empty when it is."""
 

@@ -79,6 +79,7 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
             ServiceParts(
                 scene=scene,
                 holder=describe_self(settings),
+                settings_defaults=dict(flat(Settings())),
                 settings_changed=settings_reader(config, environment, settings),
                 credentials_changed=credentials.look if credentials else None,
                 start_anew=lambda: start_anew(sys.argv[1:]),

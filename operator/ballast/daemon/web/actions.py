@@ -25,7 +25,15 @@ log = logging.getLogger("ballast.audit")
 
 LEAST_TOKEN: Final = 16
 """Fewer characters than this are refused as a token: they can be guessed."""
-_KEPT: Final = {"pause": ("reason",), "resume": (), "approve": ("plan",), "cancel": ("run",), "rollback": ("run",)}
+_KEPT: Final = {
+    "pause": ("reason",),
+    "resume": (),
+    "approve": ("plan",),
+    "reject": ("plan", "reason"),
+    "plan": ("intent", "broker"),
+    "cancel": ("run",),
+    "rollback": ("run",),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ def status(view: View, *, now_ms: int, can_act: bool) -> dict[str, Any]:
         "run_elsewhere": None if view.run_elsewhere is None else asdict(view.run_elsewhere),
         "plans": [asdict(p) for p in view.plans],
         "ticks": {name: asdict(t) for name, t in view.ticks.items()},
+        "answers": [asdict(a) for a in view.answers],
         "throttle_debts": view.throttle_debts,
         "settings_problem": view.settings_problem or None,
     }
@@ -71,7 +72,8 @@ def history(view: View) -> list[dict[str, Any]]:
 
 def settings(view: View) -> dict[str, Any]:
     """The settings in force; secrets are never among them."""
-    return {"settings": [{"name": name, "value": value} for name, value in view.settings]}
+    changed = view.settings_changed
+    return {"settings": [{"name": name, "value": value, "changed": name in changed} for name, value in view.settings]}
 
 
 def _broker(broker: BrokerFigures) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import resources
 from typing import Any, Final
 
@@ -20,10 +20,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from ballast.core.cluster import ClusterState
 from ballast.daemon.health import Health
 from ballast.daemon.metrics import Metrics
 from ballast.daemon.view import Board, View
-from ballast.daemon.web import api
+from ballast.daemon.web import api, details
 from ballast.daemon.web.actions import Desk
 from ballast.daemon.web.hosts import KnownHosts
 from ballast.daemon.web.openapi import document
@@ -55,6 +56,8 @@ class WebParts:
     """What the routes need from the daemon."""
 
     board: Board
+    state: Callable[[], ClusterState | None] = lambda: None
+    """The newest reading, for what is asked of one broker, topic or kind of partition."""
     metrics: Metrics
     clock: Clock
     desk: Desk
@@ -128,6 +131,21 @@ def _reading(parts: WebParts) -> list[BaseRoute]:
     async def settings(_: Request) -> Response:
         return _json(api.settings(board.view))
 
+    async def series(_: Request) -> Response:
+        return _json({"points": [asdict(p) for p in board.view.series]})
+
+    def detail(find: Callable[[ClusterState, str], dict[str, Any] | None]) -> Answer:
+        async def answer(request: Request) -> Response:
+            state = parts.state()
+            if state is None:
+                raise HTTPException(503, "The cluster has not been read yet.")
+            found = await run_in_threadpool(find, state, request.path_params["name"])
+            if found is None:
+                raise HTTPException(404, "The cluster has nothing of this name.")
+            return _json(found)
+
+        return answer
+
     async def openapi(_: Request) -> Response:
         return _json(document())
 
@@ -135,6 +153,10 @@ def _reading(parts: WebParts) -> list[BaseRoute]:
         Route("/api/v1/status", status),
         Route("/api/v1/history", history),
         Route("/api/v1/settings", settings),
+        Route("/api/v1/series", series),
+        Route("/api/v1/brokers/{name}", detail(details.broker)),
+        Route("/api/v1/topics/{name}", detail(details.topic)),
+        Route("/api/v1/partitions/{name}", detail(details.partitions)),
         Route("/api/v1/openapi.json", openapi),
     ]
 
@@ -163,7 +185,7 @@ def _acting(parts: WebParts) -> list[BaseRoute]:
 
     return [
         Route(f"/api/v1/actions/{kind}", action(kind), methods=["POST"])
-        for kind in ("pause", "resume", "approve", "cancel")
+        for kind in ("pause", "resume", "plan", "approve", "reject", "cancel")
     ]
 
 

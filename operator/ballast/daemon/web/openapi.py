@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ballast import __version__
-from ballast.daemon.web.shapes import COUNT, FLAG, TEXT, array, closed, components, ref
+from ballast.daemon.web.details import STATES
+from ballast.daemon.web.shapes import BROKER, COUNT, FLAG, PARTITIONS, TEXT, TOPIC, array, closed, components, ref
 
 
 def document() -> dict[str, Any]:
@@ -15,7 +16,7 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "Ballast",
             "version": __version__,
-            "description": "What one Ballast process knows about its cluster, and the four things a person may ask of it.",
+            "description": "What one Ballast process knows about its cluster, and what a person may ask of it.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": {
@@ -39,10 +40,26 @@ def document() -> dict[str, Any]:
                     closed("Fifty at most.", {"runs": array(ref("Run"))}),
                 )
             },
+            "/api/v1/series": {
+                "get": _get(
+                    "The last hours, a point a minute.", closed("Oldest first.", {"points": array(ref("Point"))})
+                )
+            },
+            **{
+                f"/api/v1/{what}/{{name}}": {"get": _get(summary, shape, parameters=[_NAME | {"description": means}])}
+                for what, summary, shape, means in (
+                    ("brokers", "One broker: disks, throttles, replicas.", BROKER, "The broker's id."),
+                    ("topics", "One topic and its partitions.", TOPIC, "The topic's name."),
+                    ("partitions", "The partitions in one state.", PARTITIONS, f"One of {', '.join(STATES)}."),
+                )
+            },
             "/api/v1/settings": {
                 "get": _get(
                     "The settings in force; secrets are never among them.",
-                    closed("By their names.", {"settings": array(closed("One.", {"name": TEXT, "value": TEXT}))}),
+                    closed(
+                        "By their names.",
+                        {"settings": array(closed("One.", {"name": TEXT, "value": TEXT, "changed": FLAG}))},
+                    ),
                 )
             },
             "/api/v1/openapi.json": {"get": _get("This description.", {"type": "object"})},
@@ -61,9 +78,18 @@ def document() -> dict[str, Any]:
     }
 
 
+_NAME: dict[str, Any] = {"name": "name", "in": "path", "required": True, "schema": TEXT}
 _ACTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "pause": ("Start nothing new until somebody resumes; it survives restarts.", {"reason": TEXT}),
     "resume": ("Switch the pause off.", {}),
+    "plan": (
+        "Have a plan made; it waits for approval.",
+        {
+            "intent": {"enum": ["balance", "drain", "elect"]},
+            "broker": {**TEXT, "description": "The id of the broker to drain."},
+        },
+    ),
+    "reject": ("Do not propose this plan again.", {"plan": TEXT, "reason": TEXT}),
     "approve": ("Let a waiting plan start.", {"plan": {**TEXT, "description": "The plan's id, as status shows it."}}),
     "cancel": (
         "Take the moves in flight back.",

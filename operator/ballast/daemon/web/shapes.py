@@ -13,8 +13,10 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ballast.core.planner.ranges import Share
 from ballast.daemon.figures import BrokerFigures
+from ballast.daemon.series import Point
 from ballast.daemon.view import (
     Absence,
+    Answer,
     LevelView,
     LockView,
     MoveView,
@@ -36,12 +38,14 @@ FLAG: Schema = {"type": "boolean"}
 _PLAIN: Mapping[Any, Schema] = {str: TEXT, int: COUNT, float: NUMBER, bool: FLAG, NoneType: {"type": "null"}, Any: {}}
 NAMES: Mapping[type, str] = {
     Absence: "Absence",
+    Answer: "Answer",
     BrokerFigures: "Broker",
     LevelView: "Verdict",
     LockView: "Lock",
     MoveView: "Move",
     Other: "Other",
     Outage: "Outage",
+    Point: "Point",
     Pause: "Pause",
     PlanView: "Plan",
     RunView: "Run",
@@ -83,7 +87,7 @@ def components() -> dict[str, Schema]:
     shapes = {name: _of_view(view) for view, name in NAMES.items()}
     broker = shapes["Broker"]["properties"]
     broker |= {name: or_null(COUNT) for name in broker if name.endswith("_bytes")}
-    return {**shapes, "Range": _RANGE, "Cluster": _CLUSTER, "Status": _STATUS}
+    return {**shapes, "Partition": _PARTITION, "Range": _RANGE, "Cluster": _CLUSTER, "Status": _STATUS}
 
 
 def _of_view(view: type) -> Schema:
@@ -170,7 +174,69 @@ _STATUS = closed(
         },
         "plans": array(ref("Plan")),
         "ticks": {"type": "object", "additionalProperties": ref("Tick"), "description": "By the tick's name."},
+        "answers": {**array(ref("Answer")), "description": "What came of the newest requests to this process."},
         "throttle_debts": {**COUNT, "description": "Throttles that Ballast set and has not yet taken back."},
         "settings_problem": or_null(TEXT),
     },
+)
+_PARTITION = closed(
+    "One partition; mid-move, `replicas` is the union of old and new.",
+    {
+        "topic": TEXT,
+        "partition": COUNT,
+        "leader": or_null(COUNT),
+        "preferred": COUNT,
+        **{name: array(COUNT) for name in ("replicas", "in_sync", "adding", "removing")},
+        "size_bytes": {**or_null(COUNT), "description": "Of the leader's log."},
+        "lag": {**or_null(COUNT), "description": "Messages that the slowest replica reports to be behind."},
+    },
+)
+BROKER = closed(
+    "One broker; the largest replicas first.",
+    {
+        "id": COUNT,
+        "rack": or_null(TEXT),
+        "host": or_null(TEXT),
+        **dict.fromkeys(("alive", "reachable", "controller"), FLAG),
+        "log_dirs": array(
+            closed(
+                "One log directory.",
+                {
+                    "path": TEXT,
+                    "total_bytes": or_null(COUNT),
+                    "usable_bytes": or_null(COUNT),
+                    "cordoned": FLAG,
+                    "error": or_null(TEXT),
+                },
+            )
+        ),
+        "throttles": array(closed("One rate that is set.", {"name": TEXT, "value": TEXT})),
+        "total": {**COUNT, "description": "Replicas; at most 1000 of them are listed."},
+        "replicas": array(
+            closed(
+                "One replica.",
+                {
+                    "topic": TEXT,
+                    "partition": COUNT,
+                    **dict.fromkeys(("leader", "preferred", "in_sync", "adding", "removing"), FLAG),
+                    "size_bytes": or_null(COUNT),
+                },
+            )
+        ),
+    },
+)
+TOPIC = closed(
+    "One topic.",
+    {
+        "name": TEXT,
+        "internal": FLAG,
+        "min_isr": or_null(COUNT),
+        "size_bytes": {**or_null(COUNT), "description": "Of all replicas."},
+        "throttled": FLAG,
+        "total": {**COUNT, "description": "Partitions; at most 1000 of them are listed."},
+        "partitions": array(ref("Partition")),
+    },
+)
+PARTITIONS = closed(
+    "The partitions in one state.", {"state": TEXT, "total": COUNT, "partitions": array(ref("Partition"))}
 )

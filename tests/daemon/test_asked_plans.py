@@ -1,0 +1,195 @@
+"""Plans that a person asks for, approves or rejects; and what the page shows of one broker, topic or kind of partition."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.daemon.conftest import Running, bounce, give_hands, holder, not_led
+from tests.daemon.test_api import validator
+
+from ballast.daemon.acting import act, copying_time
+from ballast.daemon.asking import make_wanted
+from ballast.daemon.leaders import check_leaders
+from ballast.daemon.lock import keep_lock
+from ballast.daemon.observe import observe
+from ballast.daemon.policy import DaemonPolicy, Mode, WebPolicy
+from ballast.daemon.requests import answer
+from ballast.daemon.scene import Scene
+from ballast.daemon.series import POINTS, Series
+from ballast.daemon.view import PlanView, Role
+from ballast.ports.journal import Request
+from ballast.sim.clock import SimClock
+from ballast.sim.journal import JournalStore
+from ballast.sim.model import SimBroker
+from ballast.sim.world import SimWorld
+
+
+@pytest.fixture(params=[Mode.APPROVE, Mode.AUTO])
+def leader(scene: Scene, world: SimWorld, request: pytest.FixtureRequest) -> Scene:
+    """A daemon that holds the lock and has read a cluster of four brokers, the fourth of them empty."""
+    world.add_broker(SimBroker(id=4, rack="a"))
+    scene.policy = DaemonPolicy(mode=request.param)
+    give_hands(scene, JournalStore())
+    scene.set_role(Role.STARTING)
+    keep_lock(scene, holder())
+    observe(scene)
+    return scene
+
+
+def ask(scene: Scene, kind: str, **body: str) -> tuple[str, bool]:
+    """Ask as the page does, let the work loop make what is wanted, and return what the page is told."""
+    request = Request(id=f"r{scene.clock.now_ms()}", kind=kind, by="Ada", at_ms=scene.clock.now_ms(), body=body)
+    answer(scene, request)
+    make_wanted(scene)
+    told = scene.board.view.answers[-1]
+    assert told.request == request.id
+    return told.sentence, told.ok
+
+
+def only_plan(scene: Scene) -> PlanView:
+    """The one that is shown."""
+    (plan,) = scene.board.view.plans
+    return plan
+
+
+@pytest.mark.parametrize("intent", ["balance", "drain", "elect"])
+def test_a_plan_that_was_asked_for_is_shown_and_waits(leader: Scene, world: SimWorld, intent: str) -> None:
+    """In auto mode, too: nothing moves before a person has approved what is shown; then exactly that is done."""
+    bounce(world, 1)
+    observe(leader)
+    before = {p.name: (tuple(p.replicas), p.leader) for p in world.partitions()}
+    _, ok = ask(leader, "plan", intent=intent, broker="2")
+    assert ok
+    plan = only_plan(leader)
+    assert plan.waiting
+    assert plan.asked_by == "Ada"
+    act(leader)
+    assert {p.name: (tuple(p.replicas), p.leader) for p in world.partitions()} == before
+    # A broker came back a moment ago: the wait for it is what keeps the plan from starting.
+    leader.memory.presence = replace(leader.memory.presence, changed_at_s=None)
+    assert ask(leader, "approve", plan=plan.id)[1]
+    if intent == "drain":
+        assert not any(2 in p.replicas for p in world.partitions())
+    elif intent == "elect":
+        assert not_led(world, 1) == 0
+    else:
+        assert any(4 in p.replicas for p in world.partitions())
+
+
+def test_what_cannot_be_planned_is_told_to_the_one_who_asked(leader: Scene) -> None:
+    """An unknown broker, an unknown intent, and a cluster where nothing is to be done: words, and no plan."""
+    assert not ask(leader, "plan", intent="drain", broker="99")[1]
+    assert not ask(leader, "plan", intent="explode")[1]
+    assert ask(leader, "plan", intent="elect")[1]
+    assert leader.board.view.plans == ()
+
+
+def test_a_plan_that_was_asked_for_goes_by_the_cluster_of_now(leader: Scene, world: SimWorld) -> None:
+    """Where the assignment changed meanwhile it is made anew, and waits again."""
+    ask(leader, "plan", intent="balance")
+    plan = only_plan(leader)
+    world.add_topic("late", {0: (1, 2)}, size_bytes=1.0)
+    observe(leader)
+    word = Request(id="word", kind="approve", by="Ada", at_ms=leader.clock.now_ms(), body={"plan": plan.id})
+    answer(leader, word)
+    assert leader.memory.running is None
+    assert leader.board.view.plans == ()
+    make_wanted(leader)
+    assert only_plan(leader).waiting
+    assert only_plan(leader).id != plan.id
+
+
+def test_a_rejected_plan_is_not_proposed_again(scene: Scene, world: SimWorld) -> None:
+    """Not by the next check, not by the next process; another plan is."""
+    scene.policy = DaemonPolicy(mode=Mode.APPROVE)
+    store = JournalStore()
+    give_hands(scene, store)
+    scene.set_role(Role.STARTING)
+    keep_lock(scene, holder())
+    bounce(world, 1)
+    observe(scene)
+    check_leaders(scene)
+    plan = only_plan(scene)
+    assert ask(scene, "reject", plan=plan.id, reason="not today")[1]
+    assert scene.board.view.plans == ()
+    check_leaders(scene)
+    assert scene.board.view.plans == ()
+    assert not ask(scene, "reject", plan=plan.id)[1]
+    scene.memory.rejected.clear()
+    scene.set_role(Role.STANDBY)
+    assert scene.journal is not None
+    scene.journal.release()
+    keep_lock(scene, holder())
+    check_leaders(scene)
+    assert scene.board.view.plans == ()
+    bounce(world, 2)
+    observe(scene)
+    check_leaders(scene)
+    assert only_plan(scene).id != plan.id
+
+
+def test_a_plan_says_how_long_it_takes_at_the_throttle_that_will_be_used(leader: Scene) -> None:
+    """A fixed rate, the rate at which auto starts, and none."""
+    ask(leader, "plan", intent="balance")
+    assert leader.memory.asked is not None
+    plan, execution = leader.memory.asked.plan, leader.policy.execution
+    busiest = max(max(b["bytes_in"], b["bytes_out"]) for b in plan.summary["brokers"])
+    assert copying_time(plan, replace(execution, throttle=1_000_000)) == (1_000_000, busiest / 1e6)
+    rate, seconds = copying_time(plan, execution)
+    assert rate == execution.auto_start_bytes_per_s
+    assert seconds == busiest / rate
+    assert copying_time(plan, replace(execution, throttle="none")) == (None, None)
+    assert only_plan(leader).seconds == seconds
+    assert [b["broker"] for b in only_plan(leader).brokers] == [1, 2, 3, 4]
+
+
+def test_the_series_is_bounded_and_its_points_a_minute_apart(scene: Scene, clock: SimClock) -> None:
+    """A point a minute, however often the cluster is read; the oldest go first; growth is known from the second on."""
+    for _ in range(9):
+        observe(scene)
+        clock.sleep(15)
+    points = scene.board.view.series
+    assert len(points) == 3
+    assert points[0].bytes_in_per_s is None
+    assert points[-1].bytes_in_per_s is not None
+    state, figures = scene.memory.state, scene.board.view.figures
+    assert state is not None
+    assert figures is not None
+    series = Series()
+    for minute in range(POINTS + 5):
+        series.add(state, replace(figures, taken_at_ms=minute * 60_000))
+    assert len(series.points) == POINTS
+    assert series.points[0].at_ms == 5 * 60_000
+
+
+def test_one_broker_one_topic_and_the_partitions_in_one_state(serve: Callable[..., Running], tmp_path: Path) -> None:
+    """Each answer is as described; what is not there is 404 with a sentence."""
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef")
+    daemon = serve(web=WebPolicy(port=0, token_file=token))
+    daemon.until(lambda v: v.figures is not None and bool(v.series))
+
+    def read(path: str, described: str) -> dict[str, Any]:
+        code, body = daemon.get(f"/api/v1/{path}")
+        assert code == 200
+        found: dict[str, Any] = json.loads(body)
+        validator(described).validate(found)
+        return found
+
+    broker = read("brokers/1", "brokers/{name}")
+    assert broker["total"] == len(broker["replicas"]) == 12
+    assert sum(r["leader"] for r in broker["replicas"]) == 4
+    topic = read("topics/orders", "topics/{name}")
+    assert [p["partition"] for p in topic["partitions"]] == list(range(12))
+    assert read("partitions/under-replicated", "partitions/{name}")["total"] == 0
+    assert read("series", "series")["points"]
+    for missing in ("brokers/9", "brokers/x", "topics/none", "partitions/odd"):
+        assert daemon.get(f"/api/v1/{missing}")[0] == 404
+    daemon.world.kill(3)
+    daemon.until(lambda v: v.figures is not None and v.figures.under_replicated == 12)
+    assert read("partitions/under-replicated", "partitions/{name}")["total"] == 12
