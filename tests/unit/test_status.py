@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -126,6 +127,9 @@ def test_a_broker_that_does_not_answer_needs_attention_at_once() -> None:
     assert (status.dead_brokers, status.unreachable_brokers) == ((), (2,))
     assert status.needs_attention
     assert [b["reachable"] for b in as_json(status)["brokers"]] == [True, False]
+    assert as_json(status)["leavesIsrAfterMs"] is None
+    lag_time = {"replica.lag.time.max.ms": ConfigValue("4000", "STATIC_BROKER_CONFIG")}
+    assert cluster_status(replace(killed, broker_configs={1: lag_time})).leaves_isr_after_s == 6.0
     text = drawn(killed, width=200)
     assert "unreachable" in text
     assert "No offline or under-replicated partitions." not in text

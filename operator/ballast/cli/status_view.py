@@ -74,6 +74,7 @@ def as_json(status: ClusterStatus) -> dict[str, Any]:
             "underMinIsr": _names(status.sickness.under_min_isr),
             "underReplicated": _names(status.sickness.under_replicated),
         },
+        "leavesIsrAfterMs": None if status.leaves_isr_after_s < 0 else round(status.leaves_isr_after_s * 1000),
         "moving": [_moving_json(m) for m in status.moving],
         "throttles": [
             {"resource": t.resource, "key": t.setting.key, "value": t.value, "leftBehind": t.stale, "reason": t.why}
@@ -262,7 +263,12 @@ def _broker_findings(status: ClusterStatus, few: int) -> Iterator[Cell]:
         named = human_names(status.unreachable_brokers, few)
         do = "does" if len(status.unreachable_brokers) == 1 else "do"
         yield Cell(
-            f"Broker{_s(status.unreachable_brokers)} {named} {do} not answer; the cluster still lists it as alive.",
+            f"Broker{_s(status.unreachable_brokers)} {named} {do} not answer; the cluster still lists it as alive."
+            + (
+                f" Once it fetches no longer it leaves every ISR after at most {status.leaves_isr_after_s:g} s."
+                if status.leaves_isr_after_s >= 0
+                else ""
+            ),
             "red",
         )
     for broker, log_dir in status.bad_log_dirs[:few]:

@@ -21,6 +21,7 @@ from ballast.core.planner.loads import Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.ranges import Range, ranges_of
 from ballast.core.throttles import Setting
+from ballast.core.topic_description import leaves_isr_after_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,8 @@ class ClusterStatus:
     throttles: tuple[Standing, ...]
     others: tuple[OtherBalancer, ...]
     gaps: tuple[Gap, ...]
+    leaves_isr_after_s: float
+    """A follower that has stopped fetching is out of every ISR after this long at most; ``UNKNOWN`` where no leader told."""
 
     @property
     def dead_brokers(self) -> tuple[int, ...]:
@@ -182,6 +185,7 @@ def cluster_status(
         throttles=standing_throttles(state),
         others=other_balancers(state),
         gaps=state.gaps,
+        leaves_isr_after_s=max((leaves_isr_after_s(state, b) for b in state.broker_configs), default=UNKNOWN),
     )
 
 
