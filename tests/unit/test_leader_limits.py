@@ -16,6 +16,7 @@ from ballast.core.leader_limits import (
     check_interval_s,
     imbalance_percentage,
 )
+from ballast.daemon.policy import LeaderPolicy
 
 
 def cluster(mode: str = "zookeeper", **own: str) -> ClusterState:
@@ -58,3 +59,10 @@ def test_elect_takes_the_brokers_over_the_percentage(given: float | None, percen
     """40 % of broker 1's partitions are led by another: strictly more than the percentage, or nothing."""
     names = over_threshold(cluster(percentage=percentage), given)
     assert names == [TopicPartition("t", 3), TopicPartition("t", 4)][:elected]
+
+
+def test_a_broker_is_never_well_above_the_percentage_in_force() -> None:
+    """The cluster's own percentage may be below the level that the settings give."""
+    assert LeaderPolicy().leave(30) == 15
+    assert LeaderPolicy(leave_percentage=20).leave(30) == 20
+    assert LeaderPolicy(leave_percentage=20).leave(10) == 10

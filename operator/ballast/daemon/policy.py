@@ -124,7 +124,7 @@ class LeaderPolicy:
     (`actions.elections.mode: auto`). Kafka's default is true, Ballast's is false."""
     leave_percentage: Percent | None = None
     """Once imbalanced, a broker counts as imbalanced until its share is at or below this, in percent.
-    Empty means half of `imbalance_percentage`."""
+    Empty means half of the percentage above; never more than that percentage."""
     beside_controller: BesideController = BesideController.WAIT
     """While the controller holds elections by itself (`auto.leader.rebalance.enable` on the brokers, Kafka's default):
     `wait` leaves it one of its own check intervals and elects only what it left over, `act` does not care,
@@ -137,7 +137,9 @@ class LeaderPolicy:
 
     def leave(self, imbalance_percentage: float) -> float:
         """The level at or below which an imbalanced broker is well again, in percent."""
-        return imbalance_percentage / 2 if self.leave_percentage is None else self.leave_percentage
+        if self.leave_percentage is None:
+            return imbalance_percentage / 2
+        return min(self.leave_percentage, imbalance_percentage)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
