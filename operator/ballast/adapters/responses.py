@@ -161,7 +161,9 @@ def read_partition_states(response: Any, wanted: Iterable[TopicPartition]) -> di
     """The partitions asked for that exist."""
     names = set(wanted)
     return {
-        name: PartitionState(_leader(p.leader_id, p.error_code), tuple(p.replica_nodes), tuple(p.isr_nodes))
+        name: PartitionState(
+            _leader(p.leader_id, p.error_code), tuple(p.replica_nodes), tuple(p.isr_nodes), topic_id(t.topic_id)
+        )
         for t in response.topics
         if not t.error_code
         for p in t.partitions

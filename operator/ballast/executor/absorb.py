@@ -50,6 +50,11 @@ def _absorb_move(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     state = picture.partitions.get(name)
     if state is None and name not in picture.reassignments:
         return _gone(run, m, now)
+    if state is not None and state.topic_id is not None:
+        if m.topic_id is None:
+            m = replace(m, topic_id=state.topic_id)
+        elif m.topic_id != state.topic_id:
+            return _recreated(m, state.topic_id, now)
     judge = _JUDGES.get(m.stage)
     if judge is None:
         return m
@@ -70,6 +75,12 @@ def _gone(run: Run, m: MoveRun, now: Now) -> MoveRun:
     if now.s - m.absent_since_s < min(run.policy.submit_grace_s, 5.0):
         return m
     return move_to(m, Stage.FAILED, now, outcome="deleted", detail=f"{m.move.name} no longer exists.")
+
+
+def _recreated(m: MoveRun, topic_id: str, now: Now) -> MoveRun:
+    """Another topic has the name: its replicas and its moves are somebody else's."""
+    detail = f"Topic {m.move.topic} was deleted and made again: its id was {m.topic_id} and is {topic_id}."
+    return move_to(m, Stage.FAILED, now, outcome="topic-recreated", detail=detail)
 
 
 def _listed(m: MoveRun, picture: Picture) -> bool | None:

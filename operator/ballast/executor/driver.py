@@ -39,7 +39,7 @@ from ballast.executor.events import (
 )
 from ballast.executor.inbound import Gauge
 from ballast.executor.journal_keeping import JournalKeeping, repay_from_memory
-from ballast.executor.ledger import Throttler, load_ledger, merged, still_owed
+from ballast.executor.ledger import Throttler, load_ledger, load_topic_ids, merged, still_owed
 from ballast.executor.look import Looker
 from ballast.executor.machine import Asked, Event, Observed, Performed, Unanswered, Wish, needs, step
 from ballast.executor.pace import measurable, pace_of, with_growth
@@ -242,7 +242,8 @@ class Driver:
 
     def pay_debts(self) -> dict[Setting, Outcome]:
         """Take back every throttle setting of runs that have ended; answers what is still owed, and why."""
-        self._throttler.ledger = load_ledger(self._journal.read())
+        records = self._journal.read()
+        self._throttler.ledger, self._throttler.topic_ids = load_ledger(records), load_topic_ids(records)
         if not self._throttler.ledger:
             return {}
         alive = self._cluster.snapshot(log_dirs=False, configs=False).alive
@@ -262,9 +263,11 @@ class Driver:
 
     def _carry(self, run: Run, *, resumed: bool) -> RunResult:
         began_s = self._clock.monotonic_s()
+        records = self._journal.read()
         self._throttler = replace(
             self._throttler,
-            ledger=load_ledger(self._journal.read()),
+            ledger=load_ledger(records),
+            topic_ids=load_topic_ids(records),
             keep_existing_rates=run.policy.keep_existing_rates,
         )
         self._others = self._needed_by_others(run.id, self._throttler.ledger)

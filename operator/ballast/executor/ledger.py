@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ballast.core.cluster import ConfigValue, TopicPartition
 from ballast.core.throttles import LISTS, Aim, Held, Op, Setting, Settlement, parse_list, settle
@@ -59,21 +59,27 @@ def ledger_key(setting: Setting, ledger: str = RUNS) -> str:
     return f"{ledger}/{setting.kind}/{setting.name}/{setting.key}"
 
 
-def dump_held(setting: Setting, held: Held | None, ledger: str = RUNS) -> Record:
-    """A ledger line; None strikes it out."""
+def dump_held(setting: Setting, held: Held | None, ledger: str = RUNS, *, topic_id: str | None = None) -> Record:
+    """A ledger line; None strikes it out.  ``topic_id`` is the topic that the setting was changed on."""
     if held is None:
         return Record(ledger_key(setting, ledger), None)
-    return Record(
-        ledger_key(setting, ledger),
-        {
-            "version": LEDGER_VERSION,
-            "kind": setting.kind,
-            "name": setting.name,
-            "key": setting.key,
-            "prior": held.prior,
-            "ours": sorted(held.ours),
-        },
-    )
+    line: dict[str, Any] = {
+        "version": LEDGER_VERSION,
+        "kind": setting.kind,
+        "name": setting.name,
+        "key": setting.key,
+        "prior": held.prior,
+        "ours": sorted(held.ours),
+    }
+    if topic_id is not None:
+        line["topic_id"] = topic_id
+    return Record(ledger_key(setting, ledger), line)
+
+
+def load_topic_ids(records: Iterable[Record], ledger: str = RUNS) -> dict[str, str]:
+    """The ids of the topics whose settings stand in the ledger, where the cluster has ids."""
+    lines = [r.value for r in records if r.key.startswith(f"{ledger}/topic/") and r.value is not None]
+    return {line["name"]: line["topic_id"] for line in lines if "topic_id" in line}
 
 
 def load_ledger(records: Iterable[Record], ledger: str = RUNS) -> dict[Setting, Held]:
@@ -123,6 +129,8 @@ class Throttler:
     sent: dict[Setting, Sent] = field(default_factory=dict)
     kind: str = RUNS
     """Which of the journal's two ledgers it keeps."""
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    """The ids of the topics whose settings were changed: another topic of the same name owes nothing."""
 
     def settle(
         self,
@@ -135,6 +143,7 @@ class Throttler:
 
         ``write`` journals records durably and checks the lock; it is called before the first change is sent.
         """
+        aim = self._on_same_topics(aim, write, note)
         touched = {*aim, *self.ledger}
         failed, unsettled = self._settle_once(aim, touched, alive, write, note)
         # A list that somebody was adding to is left to them; one that is seen to be empty is deleted.
@@ -187,6 +196,26 @@ class Throttler:
         failed |= self._send(settlement, write)
         return failed, settlement.unsettled - failed.keys()
 
+    def _on_same_topics(self, aim: Aim, write: Callable[[list[Record]], None], note: Callable[[str], None]) -> Aim:
+        """The aim without topics that are other ones by now; what was owed on the old ones went with them."""
+        named = sorted({s.name for s in (*aim, *self.ledger) if s.kind == "topic"})
+        seen = self.cluster.partitions([TopicPartition(name, 0) for name in named]) if named else {}
+        ids = {n.topic: state.topic_id for n, state in seen.items() if state.topic_id is not None}
+        others = {t for t, id_ in ids.items() if self.topic_ids.get(t, id_) != id_}
+        for topic in sorted(others):
+            note(f"Topic {topic} was deleted and made again; what was set on the old one went with it.")
+            for setting in [s for s in self.ledger if s.kind == "topic" and s.name == topic]:
+                self._strike(setting, write)
+        if self.kind == BY_HAND:
+            # A person who sets a throttle now means the topic that is there now.
+            others = set()
+        self.topic_ids |= {t: id_ for t, id_ in ids.items() if t not in others}
+        return {s: v for s, v in aim.items() if s.kind != "topic" or s.name not in others}
+
+    def _line(self, setting: Setting, held: Held | None) -> Record:
+        id_ = self.topic_ids.get(setting.name) if setting.kind == "topic" else None
+        return dump_held(setting, held, self.kind, topic_id=id_)
+
     def _read(self, asked: Collection[Setting]) -> Mapping[ConfigResource, Mapping[str, ConfigValue]]:
         """What stands, read until it shows what this process has set itself.
 
@@ -212,7 +241,7 @@ class Throttler:
 
     def _send(self, settlement: Settlement, write: Callable[[list[Record]], None]) -> dict[Setting, Outcome]:
         # Written even when nothing changes: the caller's own intents travel with it.
-        write([dump_held(s, h, self.kind) for s, h in settlement.intent.items()])
+        write([self._line(s, h) for s, h in settlement.intent.items()])
         self.ledger.update(settlement.intent)
         failed: dict[Setting, Outcome] = {}
         for nth in range(max(map(len, settlement.changes.values()), default=0)):
@@ -225,7 +254,7 @@ class Throttler:
             else:
                 self.ledger[setting] = held
         if after:
-            write([dump_held(s, h, self.kind) for s, h in after.items()])
+            write([self._line(s, h) for s, h in after.items()])
         return failed
 
     def _alter(self, ops: Mapping[Setting, Op]) -> dict[Setting, Outcome]:

@@ -81,6 +81,8 @@ def dump_move(run: Run, order: int, m: MoveRun) -> Record:
         value["detail"] = m.detail
     if m.astray:
         value["astray"] = True
+    if m.topic_id is not None:
+        value["topic_id"] = m.topic_id
     return Record(move_key(run.id, m.move.name), value)
 
 
@@ -203,6 +205,7 @@ def _move(r: Reader, now: Now) -> MoveRun:
         detail=r.text("detail") if r.has("detail") else "",
         since_ms=r.integer("since_ms"),
         astray=r.flag("astray") if r.has("astray") else False,
+        topic_id=r.text("topic_id") if r.has("topic_id") else None,
     ).taken_up(now)
 
 

@@ -107,6 +107,8 @@ class MoveRun:
     """Wall time at which it entered its stage."""
     astray: bool = False
     """Our submission met another list than the one that was planned for, and is taken back."""
+    topic_id: str | None = None
+    """The topic's id when the run first saw it; None where the cluster has none, or before that."""
     # Transient: seen again after a restart.
     entered_s: float = 0.0
     """Monotonic time at which it entered its stage (or the process started)."""
@@ -153,12 +155,13 @@ class MoveRun:
 
     def persists_like(self, other: MoveRun) -> bool:
         """Would both write the same record?"""
-        return (self.stage, self.attempts, self.outcome, self.detail, self.astray) == (
+        return (self.stage, self.attempts, self.outcome, self.detail, self.astray, self.topic_id) == (
             other.stage,
             other.attempts,
             other.outcome,
             other.detail,
             other.astray,
+            other.topic_id,
         )
 
 

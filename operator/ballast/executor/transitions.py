@@ -113,6 +113,7 @@ OUTCOMES: Final[Mapping[str, str]] = {
     "not-started": "the run ended before this move began",
     "refused": "a guard refused it for longer than the run was willing to wait",
     "deleted": "the topic or partition was deleted",
+    "topic-recreated": "the topic was deleted and another one of its name was made; nothing of that is the run's",
     "changed-by-somebody": "somebody else had changed the assignment before the move began (or while it was sent, and it was taken back)",
     "overridden": "somebody else gave the partition another target in mid-move",
     "cancelled-by-somebody": "somebody else cancelled the move",

@@ -46,6 +46,8 @@ class PartitionState:
     leader: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+    topic_id: str | None = None
+    """The topic's id as Kafka writes it; None where the cluster has none (before 2.8)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ class SimWorld:
                 inbound_bytes_per_s=inbound_bytes_per_s,
             )
             self.topics[name].partitions[number] = partition
-            self._show(partition.name, _state(partition), lag_s=lag_s)
+            self._show(partition.name, self._state(partition), lag_s=lag_s)
         self.controller.topics_changed()
 
     def adopt(self, name: str, partitions: Iterable[SimPartition], *, configs: Mapping[str, str]) -> None:
@@ -110,7 +110,7 @@ class SimWorld:
         self.topics[name] = topic
         for partition in partitions:
             topic.partitions[partition.number] = partition
-            self._show(partition.name, _state(partition), lag_s=0.0)
+            self._show(partition.name, self._state(partition), lag_s=0.0)
         self.controller.topics_changed()
 
     def delete_topic(self, name: str) -> None:
@@ -296,7 +296,7 @@ class SimWorld:
         return history[0][1] if history[0][0] <= now else None
 
     def _publish(self, partition: SimPartition) -> None:
-        self._show(partition.name, _state(partition), lag_s=self.physics.metadata_lag_s)
+        self._show(partition.name, self._state(partition), lag_s=self.physics.metadata_lag_s)
 
     def _show(self, name: TopicPartition, state: PartitionState | None, *, lag_s: float) -> None:
         visible = self._now_s() + lag_s
@@ -322,6 +322,6 @@ class SimWorld:
 
         self.clock.after(period_s, turn)
 
-
-def _state(partition: SimPartition) -> PartitionState:
-    return PartitionState(partition.leader, tuple(partition.replicas), tuple(partition.isr))
+    def _state(self, partition: SimPartition) -> PartitionState:
+        id_ = self.topics[partition.topic].topic_id
+        return PartitionState(partition.leader, tuple(partition.replicas), tuple(partition.isr), id_)

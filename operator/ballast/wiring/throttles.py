@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ballast.core.leftovers import Standing, all_settings
 from ballast.core.throttles import EVERYTHING, LISTS, Aim, Held, Setting, is_theirs, parse_list
-from ballast.executor.ledger import BY_HAND, Throttler, load_ledger, own_value, resource_of, still_owed
+from ballast.executor.ledger import BY_HAND, Throttler, load_ledger, load_topic_ids, own_value, resource_of, still_owed
 from ballast.ports.cluster import Outcome
 from ballast.ports.journal import Record
 from ballast.wiring.cluster import OpenCluster
@@ -72,7 +72,8 @@ def _settle(own: Hand, aim: Aim, ledger: Mapping[Setting, Held]) -> list[str]:
         own.journal.append(records)
         own.journal.check()
 
-    held_by_runs = load_ledger(own.journal.read())
+    records = own.journal.read()
+    held_by_runs = load_ledger(records)
     busy = {s: BUSY for s in (*aim, *ledger) if s in held_by_runs}
     cluster = own.opened.cluster
     throttler = Throttler(
@@ -81,6 +82,7 @@ def _settle(own: Hand, aim: Aim, ledger: Mapping[Setting, Held]) -> list[str]:
         own.journal.renew,
         {s: h for s, h in ledger.items() if s not in busy},
         kind=BY_HAND,
+        topic_ids=load_topic_ids(records, BY_HAND),
     )
     alive = cluster.snapshot(log_dirs=False, configs=False).alive
     notes: list[str] = []

@@ -1,0 +1,56 @@
+"""A topic is deleted and made again under a run, on real brokers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.real.execution_scene import LISTS, Scene, scene
+from tests.waiting import until
+
+from ballast.core.cluster import TopicPartition
+from ballast.sandbox import Sandbox
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def s(kraft: Sandbox, tmp_path: Path) -> Iterator[Scene]:
+    """The shared cluster."""
+    with scene(kraft, tmp_path) as found:
+        yield found
+
+
+def test_a_run_leaves_the_new_topic_alone(s: Scene) -> None:
+    """The move ends by name; replicas and throttle lists of the new topic are as they were made."""
+    topic, theirs = "made-again", "0:1,0:3"
+    s.topic(topic, {0: (1, 2)}, mib=8)
+    admin = AdminClient({"bootstrap.servers": s.sandbox.bootstrap_server})
+    process = s.ballast("apply", "--yes", "--throttle", "200KB", "--output", "json", str(s.plan(topic, {0: (3, 2)})))
+    until(lambda: bool(s.cluster.reassignments()), "the move is in flight")
+    until(lambda: bool([k for k in s.throttles(topic) if k.startswith("topic")]), "its throttle stands")
+    admin.delete_topics([topic])[topic].result(30)
+    new = NewTopic(topic, num_partitions=1, replica_assignment=[[1, 2]], config=dict.fromkeys(LISTS, theirs))
+
+    def made() -> bool:
+        try:
+            admin.create_topics([new])[topic].result(30)
+        except KafkaException:
+            return False
+        return True
+
+    until(made, "another topic of its name is made")
+    out, story = process.communicate(timeout=120)
+    assert process.returncode == 7, (out, story)
+    result = json.loads(out.splitlines()[-1])
+    assert [e["outcome"] for e in result["endings"]] in (["topic-recreated"], ["deleted"]), out
+    assert result["throttle_debts"] == []
+    assert s.replicas(TopicPartition(topic, 0)) == (1, 2)
+    assert {k: v for k, v in s.throttles(topic).items() if k.startswith("topic")} == {
+        f"topic {topic} {key}": theirs for key in LISTS
+    }
+    admin.delete_topics([topic])[topic].result(30)
