@@ -106,12 +106,12 @@ def _limits(options: ReassignOptions) -> list[str]:
 
 def _refusals(plan: Plan, state: ClusterState) -> dict[TopicPartition, str]:
     """What the guards have against the plan now; the stock tool starts all or nothing."""
-    from ballast.core.guards import judge, rooms
+    from ballast.core.guards import judge, rooms, unknown_rooms
     from ballast.executor.policy import ExecutionPolicy
 
     moves = {m.name: m for m in plan.moves}
     reserve = ExecutionPolicy().disk_reserve_share
-    verdicts = judge(plan.moves, state, ours=moves, room=rooms(state, {}, reserve))
+    verdicts = judge(plan.moves, state, ours=moves, room=rooms(state, {}, reserve), unknown=unknown_rooms(state))
     return {name: str(v) for name, v in verdicts.items() if v.code != "already-there"}
 
 

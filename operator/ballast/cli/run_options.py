@@ -117,6 +117,7 @@ def execution_options(command: F) -> F:
         "cancel_stalled_after",
         "patience",
         "journal_lost",
+        "unknown_room",
     )
 
     def decorated(*args: Any, **kwargs: Any) -> Any:
@@ -128,6 +129,13 @@ def execution_options(command: F) -> F:
     if hasattr(command, "__click_params__"):
         wrapped.__click_params__ = command.__click_params__
     for option in (
+        click.option(
+            "--unknown-room",
+            type=click.Choice(["refuse", "allow"]),
+            default="refuse",
+            show_default=True,
+            help="Whether a broker may get replicas when its free disk space is not known.",
+        ),
         click.option(
             "--journal-lost",
             type=click.Choice(["finish", "leave"]),
@@ -198,6 +206,7 @@ def policy_from(options: Mapping[str, Any]) -> ExecutionPolicy:
         "cancel_stalled_after_s": options["cancel_stalled_after"],
         "refusal_patience_s": options["patience"],
         "journal_lost": options["journal_lost"],
+        "unknown_room": options["unknown_room"],
     }
     return ExecutionPolicy(
         throttle_per_broker=throttle.brokers,

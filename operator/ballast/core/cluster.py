@@ -82,14 +82,14 @@ class Broker:
 
     @property
     def capacity_bytes(self) -> int:
-        """Total size of its log dirs, ``UNKNOWN`` unless every one is known."""
-        totals = [d.total_bytes for d in self.log_dirs]
+        """Total size of its log dirs that have not failed, ``UNKNOWN`` unless every one of these is known."""
+        totals = [d.total_bytes for d in self.log_dirs if not d.failed]
         return sum(totals) if totals and min(totals) >= 0 else UNKNOWN
 
     @property
     def usable_bytes(self) -> int:
-        """Free space over its log dirs, ``UNKNOWN`` unless every one is known."""
-        free = [d.usable_bytes for d in self.log_dirs]
+        """Free space over its log dirs that have not failed, ``UNKNOWN`` unless every one of these is known."""
+        free = [d.usable_bytes for d in self.log_dirs if not d.failed]
         return sum(free) if free and min(free) >= 0 else UNKNOWN
 
     @property

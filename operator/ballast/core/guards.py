@@ -101,6 +101,15 @@ def rooms(state: ClusterState, incoming: Mapping[Place, int], reserve_share: flo
     return out
 
 
+def unknown_rooms(state: ClusterState) -> frozenset[int]:
+    """Living brokers whose free space nobody knows, in a cluster whose brokers tell it (Kafka 3.3 and newer).
+
+    One that did not answer, or whose every log dir has failed.  Where no broker tells, a plan goes by stated capacities.
+    """
+    tells = any(d.usable_bytes != UNKNOWN for b in state.brokers for d in b.log_dirs)
+    return frozenset(b.id for b in state.brokers if tells and b.alive and b.usable_bytes == UNKNOWN)
+
+
 def judge(
     waiting: Iterable[Move],
     state: ClusterState,
@@ -109,8 +118,11 @@ def judge(
     room: Mapping[Place, int],
     sizes: Mapping[TopicPartition, int] | None = None,
     sick_neighbours: bool = True,
+    unknown: Collection[int] = (),
 ) -> dict[TopicPartition, Verdict]:
     """Judge every waiting move on this picture; a move without a verdict may start.
+
+    ``unknown`` are brokers that get nothing because their free space is not known.
 
     ``ours`` are all moves of the run that have not ended, waiting or in flight; ``room`` is what ``rooms`` said,
     ``sizes`` what the last reading that asked for sizes said (a light one does not).
@@ -119,7 +131,7 @@ def judge(
     verdicts: dict[TopicPartition, Verdict] = {}
     for move in waiting:
         size = (sizes or {}).get(move.name, UNKNOWN)
-        verdict = _partition(move, state) or _destinations(move, state, room, size) or _in_sync(move, state)
+        verdict = _partition(move, state) or _destinations(move, state, room, size, unknown) or _in_sync(move, state)
         if verdict is None and move.adding and not _repairs(move, state):
             verdict = _health(move, sick, sick_neighbours=sick_neighbours)
         if verdict is not None:
@@ -177,7 +189,9 @@ def _at_rest(move: Move, replicas: tuple[int, ...], leader: int) -> Verdict | No
     return None
 
 
-def _destinations(move: Move, state: ClusterState, room: Mapping[Place, int], known: int) -> Verdict | None:
+def _destinations(
+    move: Move, state: ClusterState, room: Mapping[Place, int], known: int, unknown: Collection[int]
+) -> Verdict | None:
     # A plan may be older than what producers have written since.
     size = max(move.size_bytes, known, _present_size(state, move.name))
     for broker_id in move.adding:
@@ -196,6 +210,8 @@ def _destinations(move: Move, state: ClusterState, room: Mapping[Place, int], kn
                 f"Broker {broker_id}, where {move.name} is to go, is cordoned.",
                 "Remove its log dirs from cordoned.log.dirs, or make a new plan without it.",
             )
+        if broker_id in unknown:
+            return _room_unknown(move, broker)
         full = _full(move, broker, size, room)
         if full is not None:
             return full
@@ -230,6 +246,22 @@ def _present_size(state: ClusterState, name: TopicPartition) -> int:
     return int(p.size_bytes[p.start[row] : p.start[row + 1]].max())
 
 
+def _room_unknown(move: Move, broker: Broker) -> Verdict:
+    why = _failed_dirs(broker) if broker.log_dirs else " It did not tell its log dirs."
+    return Verdict(
+        "destination-room-unknown",
+        f"broker {broker.id}",
+        f"How much room broker {broker.id} has for {move.name} is not known.{why}",
+        "See to that broker, or say --unknown-room allow.",
+    )
+
+
+def _failed_dirs(broker: Broker) -> str:
+    """A sentence on its failed log dirs; empty where there are none."""
+    failed = [d.path for d in broker.log_dirs if d.failed]
+    return f" Failed there: {', '.join(failed)}." if failed else ""
+
+
 def _full(move: Move, broker: Broker, size: int, room: Mapping[Place, int]) -> Verdict | None:
     """Does the replica not fit: on the broker's disks together, or in the log dir that the move asks for?"""
     for place in move.places(broker.id):
@@ -239,7 +271,7 @@ def _full(move: Move, broker: Broker, size: int, room: Mapping[Place, int]) -> V
             return Verdict(
                 "destination-full",
                 f"broker {broker.id}",
-                f"{where} has {mb(max(free, 0))} to spare and {move.name} needs {mb(size)}.",
+                f"{where} has {mb(max(free, 0))} to spare and {move.name} needs {mb(size)}.{_failed_dirs(broker)}",
                 "Free disk space there, or make a new plan.",
             )
     return None

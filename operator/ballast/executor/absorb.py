@@ -37,12 +37,25 @@ def absorb(run: Run, picture: Picture, now: Now) -> Run:
         run = replace(run, rates_of_others=picture.rates_of_others)
     changed: dict[TopicPartition, MoveRun] = {}
     for name, m in run.moves.items():
-        if m.stage in FINAL or name not in picture.names:
+        if m.stage in FINAL:
             continue
-        seen = _absorb_move(run, m, picture, now)
+        looked_at = name in picture.names
+        seen = _absorb_move(run, m, picture, now) if looked_at else _absorb_waiting(m, picture, now)
         if seen is not m:
             changed[name] = seen
     return _absorb_elections(with_moves(run, changed), now)
+
+
+def _absorb_waiting(m: MoveRun, picture: Picture, now: Now) -> MoveRun:
+    """A move that waits is looked at with the whole cluster only: is its topic still the same?"""
+    state = picture.state
+    row = None if state is None else state.index.get(m.move.name)
+    if state is None or row is None:
+        return m
+    found = state.topics[int(state.partitions.topic[row])].topic_id
+    if found is None or found == m.topic_id:
+        return m
+    return replace(m, topic_id=found) if m.topic_id is None else _recreated(m, found, now)
 
 
 def _absorb_move(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:

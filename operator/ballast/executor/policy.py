@@ -93,6 +93,8 @@ class ExecutionPolicy:
     guard_sick_neighbours: bool = True
     """Hold moves while another partition on a broker they touch is under-replicated."""
 
+    unknown_room: Literal["refuse", "allow"] = "refuse"
+    """A broker whose free space is not known, though the cluster's brokers tell it: gets no replicas, or is trusted to have room."""
     journal_lost: Literal["finish", "leave"] = "finish"
     """When the journal is deleted, made again or cut off while a run goes on: `finish` makes it again from memory and goes on;
     `leave` begins nothing more, puts throttles back that no move in flight needs, and prints commands for the others."""

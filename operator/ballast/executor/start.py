@@ -113,6 +113,7 @@ def _judge(
         room=room,
         sizes=picture.sizes,
         sick_neighbours=run.policy.guard_sick_neighbours,
+        unknown=guards.unknown_rooms(state) if run.policy.unknown_room == "refuse" else (),
     )
     for m in moves:
         listed = picture.reassignments.get(m.move.name)

@@ -8,7 +8,7 @@ import pytest
 
 from ballast.core.batches import Caps, Load, choose
 from ballast.core.cluster import Broker, LogDir, PartitionRow, Topic, TopicPartition, build
-from ballast.core.guards import judge, rooms
+from ballast.core.guards import judge, rooms, unknown_rooms
 from ballast.core.plan import Move
 from ballast.executor.absorb import absorb
 from ballast.executor.observation import Picture
@@ -96,6 +96,39 @@ def test_a_light_reading_does_not_make_room() -> None:
     assert judge([move], light, ours={NAME: move}, room=room) == {}
     (found,) = judge([move], light, ours={NAME: move}, room=room, sizes={NAME: 50 * MB}).values()
     assert found.code == "destination-full"
+
+
+FAILED = LogDir("/failed", error="KAFKA_STORAGE_ERROR")
+
+
+@pytest.mark.parametrize(
+    ("dirs", "code"),
+    [
+        pytest.param((LARGE, FAILED), "", id="fits-beside-a-failed-dir"),
+        pytest.param((SMALL, FAILED), "destination-full", id="too-much-for-the-healthy-dir"),
+        pytest.param((FAILED,), "destination-room-unknown", id="every-dir-failed"),
+        pytest.param((), "destination-room-unknown", id="did-not-answer"),
+        pytest.param((LogDir("/old"),), "destination-room-unknown", id="tells-no-sizes"),
+    ],
+)
+def test_a_failed_log_dir_does_not_switch_the_check_off(dirs: tuple[LogDir, ...], code: str) -> None:
+    """What the healthy ones have left counts; where nothing is known, nothing goes."""
+    brokers = (
+        Broker(1, host="h", log_dirs=(LARGE,), log_dirs_known=True),
+        Broker(2, host="h", log_dirs=dirs, log_dirs_known=bool(dirs)),
+    )
+    state = build("c", brokers, (Topic("t"),), [PartitionRow("t", 0, 1, (1,), (1,), sizes=(50 * MB,))])
+    move = Move("t", 0, (1,), (2,), 50 * MB)
+    found = judge([move], state, ours={NAME: move}, room=rooms(state, {}, 0.0), unknown=unknown_rooms(state))
+    assert [v.code for v in found.values()] == ([code] if code else [])
+
+
+def test_a_cluster_that_cannot_tell_room_is_not_held_back() -> None:
+    """Brokers before Kafka 3.3 tell no sizes of disks."""
+    old = (LogDir("/data"),)
+    brokers = tuple(Broker(b, host="h", log_dirs=old, log_dirs_known=True) for b in (1, 2))
+    state = build("c", brokers, (Topic("t"),), [PartitionRow("t", 0, 1, (1,), (1,), sizes=(50 * MB,))])
+    assert unknown_rooms(state) == frozenset()
 
 
 def coming(partition: int, log_dirs: tuple[str, ...] | None, *, copied: int = 0) -> MoveRun:

@@ -176,7 +176,14 @@ def test_policy_from_options() -> None:
         ("throttle", "link", "moves_in", "moves_out", "moves_at_once", "bytes_at_once", "cancel_stalled_after")
     )
     flags = {"no_throttle": False, "keep_rates": False, "one_batch": False}
-    given = {**options, **flags, "patience": 5.0, "journal_lost": "finish", "raise_throttle": True}
+    given = {
+        **options,
+        **flags,
+        "patience": 5.0,
+        "journal_lost": "finish",
+        "unknown_room": "refuse",
+        "raise_throttle": True,
+    }
     assert policy_from(given) == ExecutionPolicy(refusal_patience_s=5.0, raise_throttle=True)
     assert policy_from(given).throttle == "auto", "throttled unless somebody says otherwise"
     assert policy_from({**given, "no_throttle": True}).throttle == "none"
