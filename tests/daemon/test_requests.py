@@ -21,12 +21,12 @@ from ballast.daemon.policy import DaemonPolicy, Mode
 from ballast.daemon.requests import Inbox, answer, answer_requests, submit
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import Board, Role, RunView
-from ballast.errors import Unavailable
+from ballast.errors import Refused, Unavailable
 from ballast.executor.driver import Driver
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.records import dump_run, load_runs
 from ballast.executor.run import Now, new_run
-from ballast.ports.journal import Record, Request
+from ballast.ports.journal import CLOCKS_DIFFER_S, EXPIRES_S, Record, Request
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
 from ballast.sim.journal import JournalStore, MemoryJournal
@@ -253,13 +253,13 @@ def test_cancelling_one_run_does_not_hit_another(
     """A person who saw run-1 and asked too late does not stop the run that followed it."""
     scene = daemon(world, clock, store)
     hands = scene.hands
-    asked: list[tuple[str, bool]] = []
+    asked: list[tuple[str, bool, str]] = []
     assert hands is not None
     now = RunView(id="run-2", intent="level", phase="running", started_at_ms=clock.now_ms())
     monkeypatch.setattr(hands, "current", lambda: now)
 
-    def cancel(run_id: str, *, rollback: bool) -> bool:
-        asked.append((run_id, rollback))
+    def cancel(run_id: str, *, rollback: bool, by: str) -> bool:
+        asked.append((run_id, rollback, by))
         return True
 
     monkeypatch.setattr(hands, "cancel", cancel)
@@ -267,8 +267,41 @@ def test_cancelling_one_run_does_not_hit_another(
     assert answer(scene, late) == "Refused: Run run-1 is not being carried out; run run-2 is."
     assert asked == []
     assert answer(scene, replace(late, kind="rollback", body={"run": "run-2"})).startswith("Ada cancelled run run-2")
-    assert answer(scene, replace(late, body={})) == "Ada cancelled run run-2."
-    assert asked == [("run-2", True), ("run-2", False)]
+    assert answer(scene, replace(late, body={})).startswith("Refused"), "it names no run"
+    assert answer(scene, replace(late, body={"run": "run-2", "reason": "release"})) == "Ada cancelled run run-2."
+    assert asked == [("run-2", True, "Ada"), ("run-2", False, "Ada: release")]
+
+
+def test_a_cancel_from_the_page_means_the_run_that_the_page_shows(
+    world: SimWorld, clock: SimClock, store: JournalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Posted to a standby, it must not kill the run after that one when this replica acts."""
+    scene = daemon(world, clock, store)
+    assert scene.hands is not None
+    assert scene.letters is not None
+    monkeypatch.setattr(scene.hands, "current", lambda: None)
+    post = Request("r", "cancel", "Ada", clock.now_ms(), {})
+    with pytest.raises(Refused):
+        submit(scene, Inbox(), post)
+    elsewhere = RunView(id="run-1", intent="level", phase="running", started_at_ms=clock.now_ms())
+    scene.board.publish(run_elsewhere=elsewhere)
+    submit(scene, Inbox(), post)
+    (left,) = scene.letters.requests()
+    assert left.body == {"run": "run-1"}
+    monkeypatch.setattr(scene.hands, "current", lambda: replace(elsewhere, id="run-2"))
+    assert answer(scene, left).startswith("Refused")
+
+
+@pytest.mark.parametrize("kind", ["pause", "resume", "approve"])
+def test_an_order_that_names_nothing_lasting_expires(
+    world: SimWorld, clock: SimClock, store: JournalStore, kind: str
+) -> None:
+    """Left for a daemon that was away for the night, it is not obeyed in the morning."""
+    scene = daemon(world, clock, store)
+    old = Request("r", kind, "Ada", clock.now_ms(), {})
+    clock.sleep(EXPIRES_S + CLOCKS_DIFFER_S + 1)
+    assert answer(scene, old).startswith("Refused: Ada asked to")
+    assert scene.board.view.pause is None
 
 
 @pytest.mark.parametrize(("api", "one"), [(frozenset(), True), (frozenset({"reassign"}), False)])

@@ -15,7 +15,7 @@ import click
 
 from ballast.cli.reassign_execute import dir_moves, entries_of, keep_following, take_back
 from ballast.cli.reassign_hand import hand_from_keeper
-from ballast.cli.reassign_options import ReassignOptions
+from ballast.cli.reassign_options import COMMAND, ReassignOptions
 from ballast.core import stock_report as report
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ def _cancel(
 ) -> None:
     from ballast.executor.machine import Wish
     from ballast.executor.run import Stage
+    from ballast.wiring.journal import this_process
     from ballast.wiring.runs import new_run_id
 
     def note() -> None:
@@ -91,7 +92,7 @@ def _cancel(
     names = {e.name for e in entries}
     for run in own.driver.open_runs():
         if _open_names(run) <= names:
-            own.driver.ask(Wish.CANCEL, run=run.id)
+            own.driver.ask(Wish.CANCEL, run=run.id, by=this_process(f"{COMMAND} --cancel").description)
             own.driver.resume(run)
             note()
     still = {n: r for n, r in own.opened.cluster.reassignments().items() if n in active}

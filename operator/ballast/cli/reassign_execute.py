@@ -165,7 +165,7 @@ def _begin(
         # All or nothing, as the stock tool promises: take back what had begun.
         own.driver.stay()
         (*_, begun) = own.driver.open_runs()
-        own.driver.ask(Wish.CANCEL, run=begun.id)
+        own.driver.ask(Wish.CANCEL, run=begun.id, by=f"{COMMAND} --execute: all or nothing")
         own.resume(begun)
     return watch.refused
 

@@ -107,7 +107,9 @@ def resume_run(own: Hand, run: Run, *, output: str, wish: Wish | None = None) ->
     screen = screen_for(output)
     own.driver.listen(screen)
     if wish is not None:
-        own.driver.ask(wish, run=run.id)
+        from ballast.wiring.journal import this_process
+
+        own.driver.ask(wish, run=run.id, by=this_process(f"ballast {wish.value}").description)
     result = carry_out(lambda: own.resume(run), own.driver, screen)
     tell(result, output=output)
     return result.exit_code

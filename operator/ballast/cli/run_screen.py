@@ -375,9 +375,9 @@ def _interrupted(signals: deque[int], driver: Driver, screen: Screen) -> float |
     with screen.aside():
         answer = _ask(signals)
     if answer == "c":
-        driver.ask(Wish.CANCEL)
+        driver.ask(Wish.CANCEL, by="Ctrl-C in its terminal")
     elif answer == "r":
-        driver.ask(Wish.ROLLBACK)
+        driver.ask(Wish.ROLLBACK, by="Ctrl-C in its terminal")
     elif answer != "g":
         driver.leave()
         return time.monotonic()

@@ -99,6 +99,7 @@ def _json(run: Run) -> dict[str, object]:
         "started_ms": run.started_ms,
         "ended_ms": run.ended_ms or None,
         "undoes": run.undoes,
+        "stopped_by": run.stopped_by or None,
         "moves": dict(Counter(m.stage.value for m in run.moves.values())),
         "elections": dict(Counter(e.stage.value for e in run.elections.values())),
     }
@@ -154,6 +155,8 @@ def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptio
         )
         return 0
     say(f"Run {run.id}: {run.intent}; {_status(run)}; began {_when(run.started_ms)}.")
+    if run.stopped_by:
+        say(f"Cancelled by {run.stopped_by}.")
     columns = [
         Column("partition", "left"),
         Column("from", "left"),

@@ -151,9 +151,9 @@ class DriverHands:
         self._paused = paused
         self._ask(Wish.PAUSE if paused else Wish.RESUME)
 
-    def cancel(self, run_id: str, *, rollback: bool = False) -> bool:
+    def cancel(self, run_id: str, *, rollback: bool = False, by: str = "") -> bool:
         """Take back what this run has in flight; with ``rollback`` also what has arrived.  A later run does not hear of it."""
-        return self._ask(Wish.ROLLBACK if rollback else Wish.CANCEL, run_id)
+        return self._ask(Wish.ROLLBACK if rollback else Wish.CANCEL, run_id, by)
 
     def stop(self, *, drain_s: float) -> None:
         """Wait for the run's end at most so long, then leave it to a successor."""
@@ -212,11 +212,11 @@ class DriverHands:
             )
             self._parts.ended(result)
 
-    def _ask(self, wish: Wish, run_id: str | None = None) -> bool:
+    def _ask(self, wish: Wish, run_id: str | None = None, by: str = "") -> bool:
         driver = self._driver
         if driver is None or self._idle.is_set():
             return False
-        driver.ask(wish, run=run_id)
+        driver.ask(wish, run=run_id, by=by)
         return True
 
     def _settling(self) -> RunView:
@@ -274,8 +274,8 @@ class DriverHands:
         """A new one for another attempt; what a person asked for meanwhile holds for that as well."""
         assert self._driver is not None
         before, self._driver = self._driver, self._new_driver()
-        for wish, meant in before.unheard():
-            self._driver.ask(wish, run=meant)
+        for asked, meant in before.unheard():
+            self._driver.ask(asked.wish, run=meant, by=asked.by)
 
     def _carried(self, carry: Callable[[Driver], None]) -> bool:
         """Is there nothing more to do here?  False asks for another attempt."""

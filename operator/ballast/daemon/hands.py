@@ -58,7 +58,7 @@ class Hands(Protocol):
         """Hold the current run's next moves back, or let them go on."""
         ...
 
-    def cancel(self, run_id: str, *, rollback: bool = False) -> bool:
+    def cancel(self, run_id: str, *, rollback: bool = False, by: str = "") -> bool:
         """Take the moves that this run has in flight back; False when there is no run."""
         ...
 

@@ -6,6 +6,7 @@ import logging
 import queue
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from ballast.core.wording import human_many
 from ballast.daemon.acting import act, propose, publish_proposals, reject, shown_proposals
@@ -15,7 +16,7 @@ from ballast.daemon.logs import say
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import Pause, Role
 from ballast.errors import BallastError, Refused
-from ballast.ports.journal import FORGOTTEN, Record, Request, is_forgotten
+from ballast.ports.journal import FORGOTTEN, Record, Request, is_expired, is_forgotten, signed
 
 log = logging.getLogger("ballast.audit")
 
@@ -23,7 +24,16 @@ Inbox = queue.SimpleQueue[Request]
 
 
 def submit(scene: Scene, inbox: Inbox, request: Request) -> None:
-    """Take a request from the page: into the journal, so that the one that acts finds it, whichever replica was asked."""
+    """Take a request from the page: into the journal, so that the one that acts finds it, whichever replica was asked.
+
+    A cancel that names no run means the one that the page shows now, and no later one.
+    """
+    if request.kind in {"cancel", "rollback"} and scene.policy.writes and request.body.get("run") is None:
+        view = scene.board.view
+        shown = (scene.hands.current() if scene.hands else None) or view.run or view.run_elsewhere
+        if shown is None:
+            raise Refused("Nothing is being carried out.", hint="Name the run, if one is about to begin.")
+        request = replace(request, body={**request.body, "run": shown.id})
     if scene.letters is not None and scene.policy.writes:
         scene.letters.request(request)
     elif request.kind in {"pause", "resume", "plan", "reject"}:
@@ -62,6 +72,8 @@ def _answers(scene: Scene) -> bool:
 def answer(scene: Scene, request: Request) -> str:
     """Carry one request out and say what came of it; a refusal is an answer, too."""
     try:
+        if request.kind in EXPIRING and is_expired(request, scene.clock.now_ms()):
+            raise Refused(f"{request.by} asked to {request.kind} too long ago; whoever still means it asks again.")
         sentence, ok = ANSWERS[request.kind](scene, request), True
     except BallastError as failure:
         sentence, ok = f"Refused: {failure}", False
@@ -117,9 +129,11 @@ def _reject(scene: Scene, request: Request) -> str:
 def _cancel(scene: Scene, request: Request) -> str:
     rollback, wanted = request.kind == "rollback", request.body.get("run")
     run = scene.hands.current() if scene.hands else None
-    if run is not None and wanted not in {None, run.id}:
+    if wanted is None:
+        raise Refused(f"A {request.kind} names its run.", hint="Another one may have begun since it was asked for.")
+    if run is not None and wanted != run.id:
         raise Refused(f"Run {wanted} is not being carried out; run {run.id} is.")
-    if scene.hands is None or run is None or not scene.hands.cancel(run.id, rollback=rollback):
+    if scene.hands is None or run is None or not scene.hands.cancel(run.id, rollback=rollback, by=signed(request)):
         return "Nothing is being carried out."
     return f"{request.by} cancelled run {run.id}" + (" and asked to undo what had arrived." if rollback else ".")
 
@@ -145,6 +159,10 @@ ANSWERS: dict[str, Callable[[Scene, Request], str]] = {
     "rollback": _cancel,
     "take-over": _take_over,
 }
+
+
+EXPIRING: Final = frozenset({"pause", "resume", "approve", "reject", "plan"})
+"""Requests that a later process must not obey: they name no run, and plans are numbered anew by each."""
 
 
 def _journal(scene: Scene, value: dict[str, object] | None) -> None:

@@ -91,7 +91,7 @@ class Driver:
         self._clock = clock
         self._listener = listener or Silence()
         self._throttler = Throttler(cluster, clock, journal.renew)
-        self._wishes: deque[tuple[Wish, str | None]] = deque()
+        self._wishes: deque[tuple[Asked, str | None]] = deque()
         self._at_hand: str | None = None
         """The run that is carried out, or made ready: whom a wish without a name is meant for."""
         self._leave = threading.Event()
@@ -106,15 +106,15 @@ class Driver:
 
     # --- what others may call, from any thread
 
-    def ask(self, wish: Wish, *, run: str | None = None) -> None:
+    def ask(self, wish: Wish, *, run: str | None = None, by: str = "") -> None:
         """Cancel, roll back, pause or go on; taken up at the next look.
 
         ``run`` is whom it is meant for, else the run that is carried out or made ready now: one that comes when that has
         ended is not heard by the next.  Before the first run it is meant for that.
         """
-        self._wishes.append((wish, run or self._at_hand))
+        self._wishes.append((Asked(wish, by), run or self._at_hand))
 
-    def unheard(self) -> list[tuple[Wish, str | None]]:
+    def unheard(self) -> list[tuple[Asked, str | None]]:
         """Wishes that no look has taken up, for whoever goes on with the run; they are this driver's no longer."""
         taken = list(self._wishes)
         self._wishes.clear()
@@ -315,11 +315,11 @@ class Driver:
     def _hear_wishes(self) -> None:
         """Those that are meant for this run; of one that has ended, a wish is too late."""
         while self._wishes:
-            wish, meant = self._wishes.popleft()
+            asked, meant = self._wishes.popleft()
             if meant in {None, self._current.id}:
-                self._feed(Asked(wish))
+                self._feed(asked)
             else:
-                self._note(f"Too late to {wish}: run {meant} had ended.")
+                self._note(f"Too late to {asked.wish}: run {meant} had ended.")
 
     @property
     def _current(self) -> Run:
@@ -430,12 +430,12 @@ class Driver:
         """Requests of others that concern a run in progress; the rest is left to whoever else holds this journal."""
         if not self._answers_requests:
             return
-        for wish, sentence in take_requests(self._journal, self._current.id, self._clock.now_ms()):
+        for asked, sentence in take_requests(self._journal, self._current.id, self._clock.now_ms()):
             self._note(sentence)
-            if wish is None:
+            if asked is None:
                 self.leave()
             else:
-                self.ask(wish, run=self._current.id)
+                self.ask(asked.wish, run=self._current.id, by=asked.by)
 
     def _measure_once(self) -> None:
         """Before the first throttled move: what do producers write, and at which rates does that let the run begin?"""

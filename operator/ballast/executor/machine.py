@@ -104,6 +104,8 @@ class Asked:
     """A person, or the policy, wants something of the run."""
 
     wish: Wish
+    by: str = ""
+    """Who asked, and why where they said so."""
 
 
 Event = Observed | Performed | Unanswered | Asked
@@ -121,8 +123,8 @@ def step(run: Run, event: Event, now: Now) -> Step:
             return _performed(run, effect, outcomes, failed, now)
         case Unanswered(effect):
             return _unanswered(run, effect, now), ()
-        case Asked(wish):
-            return _asked(run, wish), ()
+        case Asked(wish, by):
+            return _asked(run, wish, by), ()
 
 
 def needs(run: Run) -> Needs:
@@ -153,7 +155,9 @@ _WATCHED: Final = frozenset(
 )
 
 
-def _asked(run: Run, wish: Wish) -> Run:
+def _asked(run: Run, wish: Wish, by: str) -> Run:
+    if wish in {Wish.CANCEL, Wish.ROLLBACK} and not run.stopped_by:
+        run = replace(run, stopped_by=by)
     if run.phase is Phase.CANCELLING:
         return replace(run, rollback_when_cancelled=run.rollback_when_cancelled or wish is Wish.ROLLBACK)
     match wish:

@@ -52,6 +52,7 @@ def dump_header(run: Run) -> Record:
             "ended_ms": run.ended_ms,
             "undoes": run.undoes,
             "rollback_when_cancelled": run.rollback_when_cancelled,
+            "stopped_by": run.stopped_by,
             "moves": len(run.moves),
             "elections": len(run.elections),
         },
@@ -164,6 +165,7 @@ def load_runs(records: Iterable[Record], now: Now) -> dict[str, Run]:
             ended_ms=r.integer("ended_ms"),
             undoes=r.optional_text("undoes"),
             rollback_when_cancelled=r.flag("rollback_when_cancelled"),
+            stopped_by=r.text("stopped_by"),
         )
 
     found = [_read(record, lambda r, i=run_id: run(i, r)) for run_id, record in headers.items()]  # type: ignore[misc]

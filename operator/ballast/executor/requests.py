@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ballast.executor.machine import Wish
-from ballast.ports.journal import FORGOTTEN, Journal, is_forgotten
+from ballast.executor.machine import Asked, Wish
+from ballast.ports.journal import FORGOTTEN, Journal, is_forgotten, signed
 
 _WISHES: Final = frozenset(w.value for w in Wish)
 
 
-def take_requests(journal: Journal, run_id: str, now_ms: int) -> Iterator[tuple[Wish | None, str]]:
-    """Answer what concerns this run: the wish (None: leave it to another process) and a sentence on who asks."""
+def take_requests(journal: Journal, run_id: str, now_ms: int) -> Iterator[tuple[Asked | None, str]]:
+    """Answer what concerns this run: what is asked (None: leave it to another process) and a sentence on who asks."""
     for request in journal.requests():
         run = request.body.get("run")
         if request.answer is not None or (run is not None and run != run_id):
@@ -24,4 +24,4 @@ def take_requests(journal: Journal, run_id: str, now_ms: int) -> Iterator[tuple[
             yield None, f"{request.by} takes over."
         elif run is not None and request.kind in _WISHES:
             journal.answer(request.id, f"run {run_id}: {request.kind}")
-            yield Wish(request.kind), f"{request.by} asks to {request.kind}."
+            yield Asked(Wish(request.kind), signed(request)), f"{request.by} asks to {request.kind}."

@@ -209,6 +209,8 @@ class Run:
     """The run that this one rolls back."""
     rollback_when_cancelled: bool = False
     """After the cancel a rollback run is to follow."""
+    stopped_by: str = ""
+    """Who asked for the cancel or the rollback, and why where they said so."""
     # Transient.
     applied: Aim | None = None
     """Throttle settings known to stand; None after a restart, when only the cluster knows."""

@@ -75,6 +75,21 @@ def always() -> bool:
     return True
 
 
+EXPIRES_S: Final = 300.0
+"""How long an order that names no run and no plan may wait for somebody to carry it out."""
+
+
+def is_expired(request: Request, now_ms: int) -> bool:
+    """Whether an order was given so long ago that whoever gave it may not mean what it would stop today."""
+    return now_ms - request.at_ms > (EXPIRES_S + CLOCKS_DIFFER_S) * 1000
+
+
+def signed(request: Request) -> str:
+    """Who asks, and why where they say so."""
+    reason = str(request.body.get("reason", "")).strip()[:200]
+    return f"{request.by}: {reason}" if reason else request.by
+
+
 class Journal(Protocol):
     """One cluster's journal and lock."""
 

@@ -31,8 +31,8 @@ _KEPT: Final = {
     "approve": ("plan",),
     "reject": ("plan", "reason"),
     "plan": ("intent", "broker"),
-    "cancel": ("run",),
-    "rollback": ("run",),
+    "cancel": ("run", "reason"),
+    "rollback": ("run", "reason"),
 }
 
 
