@@ -28,8 +28,19 @@ def read_books(scene: Scene) -> str:
     history, debts = tuple(scene.hands.history()), len(scene.hands.debts())
     scene.memory.journaled = open_moves(scene, scene.letters.read())
     scene.board.publish(history=history, throttle_debts=debts)
+    if adopted := _adopt(scene):
+        return f"Run {adopted} was open in the journal with nobody to carry it out; this process goes on with it."
     owed = f" {human_many(debts, 'throttle')} still to be taken back." if debts else ""
     return f"{human_many(len(history), 'run')} ended so far.{owed}"
+
+
+def _adopt(scene: Scene) -> str | None:
+    """An open run that nobody carries out is taken up by the one that acts, however it came to be left."""
+    hands = scene.hands
+    idle = scene.board.view.role is Role.LEADER and not scene.give_way
+    if hands is None or not idle or hands.current() is not None or hands.elsewhere() is None:
+        return None
+    return hands.adopt()
 
 
 def show_run(scene: Scene) -> str:

@@ -285,16 +285,22 @@ class DriverHands:
         except Fenced as lost:
             say(log, f"The run is left to whoever acts now: {lost.message}", level=logging.WARNING)
         except Refused as refusal:
+            if self._driver.run is not None or carry == self._resume_all:
+                return self._held_up(refusal)
             say(log, f"The run was not begun: {refusal}", level=logging.WARNING, failure=refusal.id)
         except BallastError as failure:
-            say(log, f"The run is held up: {failure}", level=logging.WARNING, failure=failure.id)
-            self._note = failure.message
-            return False
+            return self._held_up(failure)
         except Exception:
             log.exception("A bug in Ballast stopped the run; it is taken up again from the journal")
             self._note = "A bug in Ballast stopped the run; it is taken up again. See the log."
             return False
         return True
+
+    def _held_up(self, failure: BallastError) -> bool:
+        """The run stands in the journal: another attempt takes it up."""
+        say(log, f"The run is held up: {failure}", level=logging.WARNING, failure=failure.id)
+        self._note = failure.message
+        return False
 
     def _wait(self, seconds: float) -> None:
         end_s = self._clock.monotonic_s() + seconds

@@ -21,7 +21,7 @@ from ballast.core.plan import Move, Plan
 from ballast.core.repayment import repay_commands
 from ballast.core.throttles import Aim, Ledger, Setting, brokers_involved
 from ballast.core.wording import human_many
-from ballast.errors import BallastError, Fenced, JournalLost, Refused, Unavailable
+from ballast.errors import BallastError, JournalLost, Refused, Unavailable
 from ballast.executor.decide import wanted_throttle
 from ballast.executor.endings import summary
 from ballast.executor.events import (
@@ -43,7 +43,7 @@ from ballast.executor.ledger import Throttler, load_ledger, load_topic_ids, merg
 from ballast.executor.look import Looker
 from ballast.executor.machine import Asked, Event, Observed, Performed, Unanswered, Wish, needs, step
 from ballast.executor.pace import measurable, pace_of, with_growth
-from ballast.executor.pauses import pause_until_next_s, wait
+from ballast.executor.pauses import passes, pause_until_next_s, wait
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.progress import Speedometer
 from ballast.executor.recheck import first_failures, recheck
@@ -297,10 +297,10 @@ class Driver:
                 pause_s, heard_s = pause_until_next_s(self._current, look_s, self._now()), self._clock.monotonic_s()
             except JournalLost as lost:
                 self._mend(lost)
-            except Unavailable as silence:
-                if not silence.retryable or self._clock.monotonic_s() - heard_s > self._endures_s:
+            except (Unavailable, Refused) as failure:
+                if not passes(failure) or self._clock.monotonic_s() - heard_s > self._endures_s:
                     raise
-                self._note(f"{silence.message} It is tried again.")
+                self._note(f"{failure.message} It is tried again.")
                 pause_s = min(max(pause_s * 2, run.policy.poll_s), BACK_OFF_S)
             self._listener.hear(Progressed(speed.read(self._current, self._clock.monotonic_s())))
         result = self._result(began_s)
@@ -369,13 +369,13 @@ class Driver:
             # Nothing was sent: the intent is written first.
             self._mend(lost)
             return Unanswered(effect, lost.message)
-        except (Fenced, Refused):
-            raise
-        except Unavailable as silence:
-            if silence.retryable:
-                self._note(f"No answer to {effect.kind}: {silence.message} The next look tells what came of it.")
-                return Unanswered(effect, silence.message)
-            denied = Outcome(ok=False, code=_DENIED, message=silence.message)
+        except (Unavailable, Refused) as failure:
+            if passes(failure):
+                self._note(f"No answer to {effect.kind}: {failure.message} The next look tells what came of it.")
+                return Unanswered(effect, failure.message)
+            if isinstance(failure, Refused):
+                raise
+            denied = Outcome(ok=False, code=_DENIED, message=failure.message)
             names = [*effect.targets, *effect.names, *(name for name, _ in effect.log_dirs)]
             return Performed(effect, dict.fromkeys(names, denied), dict.fromkeys(effect.aim, denied))
 

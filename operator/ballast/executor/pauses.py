@@ -1,9 +1,10 @@
-"""How long a run rests between two looks at the cluster, and what ends the rest early."""
+"""How long a run rests between two looks at the cluster, what ends the rest early, and after which failures it looks again."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from ballast.errors import BallastError, Fenced, LockHeld, Refused, WrongCluster
 from ballast.executor.patience import next_end_s
 from ballast.executor.run import FINAL, Now, Run, Stage
 from ballast.ports.cluster import ClusterReader
@@ -40,3 +41,14 @@ def wait(cluster: ClusterReader, clock: Clock, pause_s: float, look_s: float) ->
     owed_s = min(pause_s, look_s * LOOKING_SHARE)
     clock.sleep(owed_s)
     return cluster.await_change(clock, pause_s - owed_s)
+
+
+def passes(failure: BallastError) -> bool:
+    """May the same question be answered later?
+
+    A broker that fails for a reason of its own (``UNKNOWN_SERVER_ERROR``, ``STALE_BROKER_EPOCH``) says no like one that will
+    never say yes.  A run that stands in the journal must not be left by its process for that.
+    """
+    return failure.retryable or (
+        isinstance(failure, Refused) and not isinstance(failure, Fenced | LockHeld | WrongCluster)
+    )

@@ -11,7 +11,7 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.daemon import driving
 from ballast.daemon.driving import DriverHands, HandParts
-from ballast.errors import AuthorizationFailed, Unavailable
+from ballast.errors import AuthorizationFailed, Refused, Unavailable, WrongCluster
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.records import load_runs
 from ballast.executor.run import Now, Run, Stage
@@ -89,11 +89,23 @@ def acting(monkeypatch: pytest.MonkeyPatch) -> Acting:
     return Acting()
 
 
-@pytest.mark.parametrize("failure", [AuthorizationFailed("not any more"), RuntimeError("a bug")])
+@pytest.mark.parametrize(
+    "failure", [AuthorizationFailed("not any more"), WrongCluster("another"), RuntimeError("a bug")]
+)
 def test_a_run_that_fails_is_taken_up_again(acting: Acting, failure: Exception) -> None:
     """Whatever failed, named or not: moves in flight and their throttles are not left until the next start."""
     acting.fail(10, failure)
     acting.fail(30, None)
+    acting.start()
+    assert acting.ended == [("r", "done")]
+    assert acting.scene.throttles() == {}
+
+
+@pytest.mark.parametrize("after_s", [3, 5, 10, 20])
+def test_a_brokers_own_failure_orphans_no_run(acting: Acting, after_s: float) -> None:
+    """UNKNOWN_SERVER_ERROR or STALE_BROKER_EPOCH looks like a refusal for good: the same run goes on when it is over."""
+    acting.fail(after_s, Refused("Asked for metadata, broker 1 answered UNKNOWN_SERVER_ERROR."))
+    acting.fail(after_s + 60, None)
     acting.start()
     assert acting.ended == [("r", "done")]
     assert acting.scene.throttles() == {}
