@@ -31,6 +31,7 @@ TOGETHER: Final[dict[str, tuple[str, ...]]] = {
         "real/test_history.py",
         "real/test_sandbox.py",
         "real/test_topic_changes.py",
+        "real/test_topic_recreated.py",
     ),
     "guarded": (
         "real/test_daemon_credentials.py",

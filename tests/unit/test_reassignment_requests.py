@@ -77,7 +77,7 @@ class FakeWire:
             SimpleNamespace(error_code=0, partition_index=n, leader_id=1, replica_nodes=r, isr_nodes=r)
             for n, r in lists.items()
         ]
-        return SimpleNamespace(topics=[SimpleNamespace(name="t", error_code=0, partitions=partitions)])
+        return SimpleNamespace(topics=[SimpleNamespace(name="t", topic_id=None, error_code=0, partitions=partitions)])
 
 
 def alter(
