@@ -56,7 +56,9 @@ EVERYTHING: dict[str, Any] = {
         "dashboard": {"enabled": True},
     },
     "oneShot": {"enabled": True},
-    "pipeline": {"enabled": True, "claim": "samples", "image": "ballast-spark:1"},
+    "jobs": [{"name": "apply", "plan": "tonight", "args": ["apply", "/etc/ballast/plan/plan.json", "--yes"]}],
+    "store": {"claim": "samples"},
+    "pipeline": {"enabled": True, "image": "ballast-spark:1"},
     "sparkApplication": {"enabled": True, "image": "spark:1", "jars": ["local:///opt/delta.jar"]},
 }
 
@@ -82,14 +84,14 @@ def render() -> Render:
             given = (values or {}) if exact else merged(LEAST, values or {})
             chart.validate_schema(given)
             texts = chart.render(given, name=name, namespace="kafka")
-        found = [yaml.safe_load(text) for path, text in texts.items() if path.endswith(".yaml")]
-        return [obj for obj in found if obj]
+        found = [yaml.safe_load_all(text) for path, text in texts.items() if path.endswith(".yaml")]
+        return [obj for documents in found for obj in documents if obj]
 
     return objects
 
 
-def one(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
-    """The single object of a kind."""
-    found = [obj for obj in objects if obj["kind"] == kind]
+def one(objects: list[dict[str, Any]], kind: str, end: str = "") -> dict[str, Any]:
+    """The single object of a kind, or of those of this kind the one whose name ends so."""
+    found = [obj for obj in objects if obj["kind"] == kind and obj["metadata"]["name"].endswith(end)]
     assert len(found) == 1, f"{len(found)} objects of kind {kind}"
     return found[0]

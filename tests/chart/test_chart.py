@@ -22,13 +22,14 @@ CRD_BACKED = {"ServiceMonitor", "PodMonitor", "PrometheusRule", "HTTPRoute", "Sp
 
 
 def pod_specs(objects: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The pod spec in every workload, by kind."""
+    """The pod spec in every workload, by kind; of the CronJobs the pipeline by its name."""
     out = {}
     for obj in objects:
         if obj["kind"] in {"Deployment", "Job"}:
             out[obj["kind"]] = obj["spec"]["template"]["spec"]
         elif obj["kind"] == "CronJob":
-            out["CronJob"] = obj["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+            kind = "Pipeline" if obj["metadata"]["name"].endswith("-pipeline") else "CronJob"
+            out[kind] = obj["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     return out
 
 
@@ -50,12 +51,13 @@ def test_every_builtin_object_is_valid(render: Render, version: str, values: dic
 
 
 def test_the_least_values_make_only_the_core(render: Render) -> None:
-    """Nothing optional is there unless asked for, and nothing ever has rights in the Kubernetes API."""
+    """Nothing optional is there unless asked for (the Pod is Helm's test), and nothing ever has rights in the Kubernetes API."""
     kinds = sorted(obj["kind"] for obj in render())
     assert kinds == [
         "ConfigMap",
         "Deployment",
         "NetworkPolicy",
+        "Pod",
         "PodDisruptionBudget",
         "Service",
         "ServiceAccount",
@@ -83,7 +85,7 @@ def test_events_bring_one_right_and_nothing_else(render: Render) -> None:
     ]
     specs = pod_specs(objects)
     assert {kind: spec["automountServiceAccountToken"] for kind, spec in specs.items()} == {
-        "Deployment": True, "Job": False, "CronJob": False,
+        "Deployment": True, "Job": False, "CronJob": False, "Pipeline": False,
     }  # fmt: skip
     env = {e["name"]: e for e in specs["Deployment"]["containers"][0]["env"]}
     assert env["BALLAST__EVENTS__KUBERNETES"]["value"] == "true"
@@ -95,7 +97,7 @@ def test_events_bring_one_right_and_nothing_else(render: Render) -> None:
     assert one(own, "RoleBinding")["subjects"][0]["name"] == "mine"
 
 
-@pytest.mark.parametrize("kind", ["Deployment", "Job", "CronJob"])
+@pytest.mark.parametrize("kind", ["Deployment", "Job", "CronJob", "Pipeline"])
 def test_pods_are_locked_down(render: Render, kind: str) -> None:
     """Not root, nothing writable but /tmp, no capability, no token, no links to services."""
     spec = pod_specs(render(EVERYTHING))[kind]
@@ -114,7 +116,7 @@ def test_pods_are_locked_down(render: Render, kind: str) -> None:
     assert container["resources"]["requests"]
     assert container["resources"]["limits"]["memory"]
     writable = [m["mountPath"] for m in container["volumeMounts"] if not m.get("readOnly")]
-    assert writable == (["/tmp", "/var/lib/ballast"] if kind == "Job" else ["/tmp"])  # noqa: S108
+    assert writable == ["/tmp", "/var/lib/ballast"]  # noqa: S108
     assert all("hostPath" not in volume for volume in spec["volumes"])
 
 
@@ -148,10 +150,18 @@ def test_the_selector_is_what_it_always_was(render: Render) -> None:
     assert one(objects, "Service")["spec"]["selector"] == selector
     labels = one(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
     assert selector.items() <= labels.items()
-    for kind, spec in (("Job", "template"), ("CronJob", "jobTemplate")):
-        body = one(objects, kind)["spec"][spec]
-        pod = body if kind == "Job" else body["spec"]["template"]
-        assert not selector.items() <= pod["metadata"]["labels"].items(), f"the Service would lead to a {kind}"
+    others = {
+        "Job": one(objects, "Job")["spec"]["template"],
+        "CronJob": one(objects, "CronJob", "-once")["spec"]["jobTemplate"]["spec"]["template"],
+        "pipeline": one(objects, "CronJob", "-pipeline")["spec"]["jobTemplate"]["spec"]["template"],
+        "test": one(objects, "Pod"),
+        # The operator gives its pods the labels of the object and of each role.
+        "SparkApplication": one(objects, "SparkApplication"),
+        "driver": {"metadata": one(objects, "SparkApplication")["spec"]["driver"]},
+        "executor": {"metadata": one(objects, "SparkApplication")["spec"]["executor"]},
+    }
+    for what, pod in others.items():
+        assert not selector.items() <= pod["metadata"]["labels"].items(), f"the Service would lead to a {what}"
 
 
 def test_the_settings_in_the_configmap_are_settings(render: Render, tmp_path: Path) -> None:
@@ -198,7 +208,7 @@ def leaves(tree: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
 def test_every_value_is_used() -> None:
     """A value that no template reads would be a promise that nobody keeps."""
     values = yaml.safe_load((CHART / "values.yaml").read_text())
-    templates = "\n".join(p.read_text() for p in (CHART / "templates").iterdir())
+    templates = "\n".join(p.read_text() for p in (CHART / "templates").rglob("*.*"))
     whole = {"settings", "resources", "pipeline.resources"}
     unused = []
     for leaf in leaves(values):
@@ -285,3 +295,107 @@ def test_the_page_answers_under_every_name_that_the_chart_gives_it(render: Rende
     settings = load_settings(None, {n: v for n, v in env.items() if n.startswith("BALLAST__WEB") and v})
     assert {"ballast.example", "more.example"} == set(settings.web.hosts)
     assert str(settings.web.tls_certificate) == "/etc/ballast/tls/tls.crt"
+
+
+def test_daemon_and_pipeline_have_one_store(render: Render) -> None:
+    """What the one writes the other reads: the same claim at the same place, in every pod, and in Spark's own."""
+    objects = render(EVERYTHING)
+    for spec in pod_specs(objects).values():
+        (volume,) = [v for v in spec["volumes"] if v["name"] == "store"]
+        assert volume["persistentVolumeClaim"] == {"claimName": "samples"}
+    spark = one(objects, "SparkApplication")["spec"]
+    assert spark["volumes"] == [{"name": "store", "persistentVolumeClaim": {"claimName": "samples"}}]
+    for who in ("driver", "executor"):
+        assert spark[who]["volumeMounts"] == [{"name": "store", "mountPath": "/var/lib/ballast"}]
+    assert one(objects, "CronJob", "-pipeline")["spec"]["concurrencyPolicy"] == "Forbid"
+
+
+def test_pods_are_spread_by_their_own_labels(render: Render) -> None:
+    """A constraint without a selector matches no pod; one that has its own keeps it."""
+    own = {"matchLabels": {"mine": "yes"}}
+    zone = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+    spread = {"topologySpreadConstraints": [zone, {**zone, "labelSelector": own}]}
+    objects = render(spread)
+    found = pod_specs(objects)["Deployment"]["topologySpreadConstraints"]
+    selector = one(objects, "Deployment")["spec"]["selector"]
+    assert found == [{**zone, "labelSelector": selector}, {**zone, "labelSelector": own}]
+
+
+def may_leave(policy: dict[str, Any], port: int) -> bool:
+    """Does a NetworkPolicy let its pods reach this TCP port anywhere?"""
+    return any(
+        not rule.get("ports") or {"port": port, "protocol": "TCP"} in rule["ports"] for rule in policy["spec"]["egress"]
+    )
+
+
+def may_enter(policy: dict[str, Any], pod: dict[str, Any], port: str, source: dict[str, str]) -> bool:
+    """Does a NetworkPolicy let a pod of this namespace with such labels reach a named port of a pod?"""
+    selected = policy["spec"]["podSelector"]["matchLabels"].items() <= pod.items()
+    if not selected:
+        return True
+    for rule in policy["spec"]["ingress"]:
+        if {"port": port, "protocol": "TCP"} in rule["ports"]:
+            peers = [p["podSelector"]["matchLabels"] for p in rule.get("from", ())]
+            return not rule.get("from") or any(labels.items() <= source.items() for labels in peers)
+    return False
+
+
+def test_the_network_policy_lets_through_what_the_settings_name(render: Render) -> None:
+    """Brokers, DNS, the Prometheus of the settings, the store, and what is added by hand; nothing else."""
+    values = {
+        "settings": {
+            "load": {"prometheus": {"url": "http://prometheus.monitoring:9090"}},
+            "samples": {"store": "s3://samples/ballast"},
+        },
+        "networkPolicy": {"brokerPorts": [9093], "extraPorts": [8443]},
+    }
+    policy = one(render(values), "NetworkPolicy")
+    assert {p: may_leave(policy, p) for p in (9093, 53, 9090, 443, 8443, 80, 22, 6443)} == {
+        9093: True, 53: True, 9090: True, 443: True, 8443: True, 80: False, 22: False, 6443: False,
+    }  # fmt: skip
+    assert may_leave(one(render(), "NetworkPolicy"), 22)
+
+
+def test_the_network_policy_tells_the_page_from_the_probes(render: Render) -> None:
+    """Each has its own guests; the pods of Spark, of Jobs and of Helm's test are not cut off by it."""
+    people, monitor = {"app": "ingress"}, {"app": "prometheus"}
+    rule = {
+        "from": [{"podSelector": {"matchLabels": people}}],
+        "metricsFrom": [{"podSelector": {"matchLabels": monitor}}],
+    }
+    objects = render(merged(EVERYTHING, {"networkPolicy": rule}))
+    policy, daemon = one(objects, "NetworkPolicy"), one(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert [may_enter(policy, daemon, port, who) for port in ("http", "probes") for who in (people, monitor)] == [
+        True, False, False, True,
+    ]  # fmt: skip
+    executor = one(objects, "SparkApplication")["spec"]["executor"]["labels"]
+    assert may_enter(policy, executor, "http", {})
+
+
+@pytest.mark.parametrize(
+    ("settings", "writes"),
+    [
+        ({}, False),
+        ({"mode": "approve"}, True),
+        ({"actions": {"moves": {"mode": "auto"}}}, True),
+        ({"auto.leader.rebalance.enable": True}, True),
+    ],
+)
+def test_the_notes_say_that_nothing_is_written_only_where_that_is_so(settings: dict[str, Any], *, writes: bool) -> None:
+    """One kind of action that acts is enough for it to be untrue."""
+    with helm_python.Chart.load(str(CHART)) as chart:
+        texts = chart.render(merged(LEAST, {"settings": settings}), name="shop", namespace="kafka")
+    (notes,) = [text for path, text in texts.items() if path.endswith("NOTES.txt")]
+    assert ("nothing is written" in notes) is not writes
+
+
+def test_two_clusters_share_a_namespace(render: Render) -> None:
+    """Two releases make no object of the same name, and neither selects the other's pods."""
+    one_release, other = render(EVERYTHING, name="shop"), render(EVERYTHING, name="payments")
+    names = [{(o["kind"], o["metadata"]["name"]) for o in objects} for objects in (one_release, other)]
+    assert names[0].isdisjoint(names[1])
+    labels = one(other, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    for kind in ("Service", "NetworkPolicy", "PodDisruptionBudget"):
+        spec = one(one_release, kind)["spec"]
+        selector = spec["selector"] if kind != "NetworkPolicy" else spec["podSelector"]
+        assert not selector.get("matchLabels", selector).items() <= labels.items()

@@ -49,7 +49,9 @@ RULE = {
 }  # fmt: skip
 SPARK_POD = exactly(
     ["cores", "memory"], cores={"type": "integer"}, memory={"pattern": r"^\d+g$"}, instances={"type": "integer"},
-    serviceAccount=TEXT, env={"type": "array", "items": exactly(["name", "value"], name=TEXT, value=TEXT)},
+    serviceAccount=TEXT, labels={"type": "object", "additionalProperties": TEXT}, securityContext={"type": "object"},
+    volumeMounts={"type": "array", "items": exactly(["name", "mountPath"], name=TEXT, mountPath=TEXT)},
+    env={"type": "array", "items": exactly(["name", "value"], name=TEXT, value=TEXT)},
 )  # fmt: skip
 SPECS: dict[str, tuple[str, dict[str, Any]]] = {
     "ServiceMonitor": ("monitoring.coreos.com/v1", exactly(["selector", "endpoints"], selector=SELECTOR, endpoints=ENDPOINTS)),
@@ -77,7 +79,13 @@ SPECS: dict[str, tuple[str, dict[str, Any]]] = {
             ["type", "mode", "image", "mainApplicationFile", "sparkVersion", "driver", "executor"],
             type={"const": "Python"}, pythonVersion={"const": "3"}, mode={"const": "cluster"}, image=TEXT, imagePullPolicy=TEXT,
             mainApplicationFile=TEXT, arguments={"type": "array", "items": TEXT}, sparkVersion=TEXT,
-            restartPolicy=exactly(["type"], type={"enum": ["Never", "OnFailure", "Always"]}, onFailureRetries={"type": "integer"}),
+            restartPolicy=exactly(
+                ["type", "onFailureRetries", "onFailureRetryInterval"], type={"enum": ["Never", "OnFailure", "Always"]},
+                onFailureRetries={"type": "integer"}, onFailureRetryInterval={"type": "integer", "minimum": 1},
+                onSubmissionFailureRetries={"type": "integer"}, onSubmissionFailureRetryInterval={"type": "integer", "minimum": 1},
+            ),
+            volumes={"type": "array", "items": exactly(["name", "persistentVolumeClaim"], name=TEXT,
+                persistentVolumeClaim=exactly(["claimName"], claimName=TEXT))},
             driver=SPARK_POD, executor=SPARK_POD, deps=exactly(["jars"], jars={"type": "array", "items": TEXT}),
         ),
     ),

@@ -113,7 +113,7 @@ def test_a_one_shot_command_runs_from_the_same_chart(
     """The CronJob's pod prints the cluster's status and ends with 0."""
     (port,) = free_ports(1)
     rendered = render(values(kraft, ballast_image, port))
-    spec = one(rendered, "CronJob")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    spec = one(rendered, "CronJob", "-once")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     arguments = as_container(spec, pod_name="shop-once", objects=objects_of(rendered), folder=tmp_path)
     container = run(**arguments)
     try:

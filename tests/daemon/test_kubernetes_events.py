@@ -215,4 +215,4 @@ def test_a_plan_that_waits_is_news_once(scene: Scene, world: SimWorld) -> None:
     check_leaders(scene)
     check_leaders(scene)
     assert [n.reason for n in heard] == ["TookLock", "ApprovalWanted"]
-    assert "waits for approval: hold 4 elections" in heard[1].sentence
+    assert "hold 4 elections" in heard[1].sentence

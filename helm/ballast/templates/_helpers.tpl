@@ -28,6 +28,76 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- end }}
 {{- end -}}
 
+{{/* Of pods beside the daemon's: never what the Service, the disruption budget and the NetworkPolicy of the daemon select. */}}
+{{- define "ballast.partLabels" -}}
+{{- $top := index . 0 -}}
+app.kubernetes.io/name: {{ printf "%s-%s" (include "ballast.name" $top) (index . 1) }}
+app.kubernetes.io/instance: {{ $top.Release.Name }}
+app.kubernetes.io/part-of: {{ include "ballast.name" $top }}
+{{- end -}}
+
+{{/* Not empty where any kind of action may write. */}}
+{{- define "ballast.writes" -}}
+{{- $s := .Values.settings -}}
+{{- if ne ($s.mode | default "observe") "observe" }}yes{{ end -}}
+{{- if or (index $s "auto.leader.rebalance.enable") (dig "auto" false ($s.leaders | default dict)) }}yes{{ end -}}
+{{- range $kind, $own := ($s.actions | default dict) }}{{ if ne (dig "mode" "observe" $own) "observe" }}yes{{ end }}{{ end -}}
+{{- end -}}
+
+{{/* What driver and executors share. */}}
+{{- define "ballast.sparkPod" -}}
+{{- with .Values.sparkApplication -}}
+labels:
+  {{- include "ballast.partLabels" (list $ "spark") | nindent 2 }}
+env:
+  # A script that Spark starts sees its own folder only; driver and executors import Ballast from here.
+  - name: PYTHONPATH
+    value: {{ .pythonPath }}
+  {{- with dig "samples" "store" "" $.Values.settings }}
+  - name: BALLAST__SAMPLES__STORE
+    value: {{ . | quote }}
+  {{- end }}
+  {{- with .env }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- if or .volumeMounts $.Values.store.claim }}
+volumeMounts:
+  {{- if $.Values.store.claim }}
+  - name: store
+    mountPath: {{ $.Values.store.path }}
+  {{- end }}
+  {{- with .volumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+securityContext:
+  {{- if .securityContext }}
+  {{- toYaml .securityContext | nindent 2 }}
+  {{- else }}
+  allowPrivilegeEscalation: false
+  capabilities:
+    drop: [ALL]
+  runAsNonRoot: true
+  runAsUser: {{ $.Values.runAs.user }}
+  seccompProfile:
+    type: RuntimeDefault
+  {{- end }}
+{{- end -}}
+{{- end -}}
+
+{{/* Ports that the settings name: a Prometheus, a store. */}}
+{{- define "ballast.settingsPorts" -}}
+{{- $ports := list -}}
+{{- range list (dig "load" "prometheus" "url" "" .Values.settings) (dig "samples" "store" "" .Values.settings) -}}
+{{- if contains "://" . -}}
+{{- $u := urlParse . -}}
+{{- $port := regexFind "[0-9]+$" (regexFind ":[0-9]+$" $u.host) -}}
+{{- if $port }}{{ $ports = append $ports (int $port) }}{{ else if eq $u.scheme "http" }}{{ $ports = append $ports 80 }}{{ else if ne $u.scheme "file" }}{{ $ports = append $ports 443 }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- concat $ports .Values.networkPolicy.extraPorts | uniq | toJson -}}
+{{- end -}}
+
 {{- define "ballast.serviceAccount" -}}
 {{- .Values.serviceAccount.name | default (include "ballast.fullname" .) -}}
 {{- end -}}
@@ -138,6 +208,10 @@ capabilities:
   readOnly: true
 - name: tmp
   mountPath: /tmp
+{{- if .Values.store.claim }}
+- name: store
+  mountPath: {{ .Values.store.path }}
+{{- end }}
 {{- if .Values.web.tls.secret }}
 - name: tls
   mountPath: /etc/ballast/tls
@@ -179,6 +253,11 @@ capabilities:
 - name: tmp
   emptyDir:
     sizeLimit: 256Mi
+{{- with .Values.store.claim }}
+- name: store
+  persistentVolumeClaim:
+    claimName: {{ . }}
+{{- end }}
 {{- if .Values.web.tls.secret }}
 - name: tls
   secret:

@@ -118,7 +118,7 @@ def _only_observe(scene: Scene) -> str:
 def _renew(scene: Scene, journal: Journal) -> str:
     if scene.give_way:
         who = scene.give_way
-        _step_down(scene, f"{who} asked to take over.")
+        _step_down(scene, f"{who} asked to take over.", asked=True)
         scene.give_way = ""
         reserved = Reserved(who, scene.clock.now_ms() + int(GIVE_WAY_S * 1000))
         journal.append([Record(GIVE_WAY_KEY, {"for": reserved.who, "until_ms": reserved.until_ms})])
@@ -207,11 +207,11 @@ def _reserved_for(scene: Scene) -> str:
     return reserved.who if 0 < left_ms <= GIVE_WAY_S * 1000 else ""
 
 
-def _step_down(scene: Scene, why: str) -> None:
+def _step_down(scene: Scene, why: str, *, asked: bool = False) -> None:
     if scene.board.view.role is Role.LEADER:
         sentence = f"No longer the one that acts: {why}"
-        say(log, sentence, level=logging.WARNING)
-        scene.herald(News(reason="LostLock", sentence=sentence, warning=True))
+        say(log, sentence, level=logging.INFO if asked else logging.WARNING)
+        scene.herald(News(reason="GaveLockUp" if asked else "LostLock", sentence=sentence, warning=not asked))
         # Before the run is left: nothing may be begun beside us.
         scene.set_role(Role.STANDBY)
         if scene.hands is not None:
