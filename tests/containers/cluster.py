@@ -1,4 +1,4 @@
-"""Brokers in containers on a network of their own, with the faults that only containers can have."""
+"""Brokers in containers on a network of their own, with KRaft or ZooKeeper, and the faults that only containers can have."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 from docker.types import DriverConfig, Mount
 from tests.containers.docker_host import DockerHost
-from tests.containers.image import JARS, JAVA, ensure_image
+from tests.containers.image import JARS, JAVA, ensure_image, java_of
 
 from ballast.sandbox import SandboxSpec, layout
 from ballast.sandbox.jars import ensure_jars, read_lock
@@ -22,6 +22,7 @@ CONTROLLER: Final = 9001
 CONTROLLER_PORT: Final = 9093
 INSIDE_PORT: Final = 9092
 OUTSIDE_PORT: Final = 19092
+ZOOKEEPER_PORT: Final = 2181
 FETCH_BYTES: Final = 128 * 1024
 """A throttled follower takes this much and then pauses until the rate allows more: small, so that slow copies are seen to grow."""
 READY_WITHIN_S: Final = 240.0
@@ -33,13 +34,15 @@ SMALL_MIB: Final = 12
 
 @dataclass(slots=True)
 class ContainerCluster:
-    """One controller and some brokers, each in a container."""
+    """One controller (or ZooKeeper) and some brokers, each in a container."""
 
     spec: SandboxSpec
     ports: dict[int, int]
     """Broker id to the port on the host's loopback under which clients reach it."""
     labels: dict[str, str]
     image: str
+    zookeeper_port: int = 0
+    """The port on the host's loopback under which clients reach ZooKeeper, where there is one."""
     cramped: int | None = None
     """The broker whose second log dir is the small memory disk."""
     containers: dict[int, Any] = field(default_factory=dict)
@@ -57,6 +60,8 @@ class ContainerCluster:
         client.close()
         ports = dict(zip(spec.broker_ids, free_ports(spec.brokers), strict=True))
         cluster = cls(spec, ports, host.labels, image)
+        if spec.mode == "zookeeper":
+            (cluster.zookeeper_port,) = free_ports(1)
         try:
             network = Network(docker_network_kw={"labels": host.labels})
             cluster.network = cluster.stack.enter_context(network)
@@ -81,14 +86,14 @@ class ContainerCluster:
 
         name = layout.node_name(node)
         version = self.spec.kafka_version
-        checkpoint = first_records(version, ensure_java(), ensure_jars(f"kafka-{version}"), say=lambda _: None)
         jars = tuple(Path(JARS) / jar.file_name for jar in read_lock(f"kafka-{version}"))
+        main = "org.apache.zookeeper.server.quorum.QuorumPeerMain" if self._keeps_znodes(node) else "kafka.Kafka"
         command = layout.java_command(
-            Java(Path(JAVA), 25),
+            Java(Path(JAVA), java_of(version)),
             jars,
             heap_mib=self.spec.heap_mib,
-            options=[],
-            main=["kafka.Kafka", "/data/server.properties"],
+            options=["-Dzookeeper.jmx.log4j.disable=true"] if self.spec.mode == "zookeeper" else [],
+            main=[main, "/data/server.properties"],
         )
         container = (
             DockerContainer(self.image, labels=self.labels, hostname=name, **self._small_disk(node))
@@ -96,17 +101,30 @@ class ContainerCluster:
             .with_network_aliases(name)
             .with_command(command)
             .with_copy_into_container(layout.as_properties(self.properties(node)).encode(), "data/server.properties")
-            .with_copy_into_container(checkpoint, "data/log/bootstrap.checkpoint")
         )
+        if self.spec.mode == "kraft":
+            self._format(container, node)
+        # Not with_bind_ports, which publishes on every address of the host.
+        if node in self.ports:
+            container.ports[f"{OUTSIDE_PORT}/tcp"] = (layout.LOOPBACK, self.ports[node])
+        elif self._keeps_znodes(node):
+            container.ports[f"{ZOOKEEPER_PORT}/tcp"] = (layout.LOOPBACK, self.zookeeper_port)
+        self.stack.enter_context(container)
+        self.containers[node] = container.get_wrapped_container()
+
+    def _format(self, container: Any, node: int) -> None:
+        """What Kafka's storage tool would write."""
+        version = self.spec.kafka_version
+        checkpoint = first_records(version, ensure_java(), ensure_jars(f"kafka-{version}"), say=lambda _: None)
+        container.with_copy_into_container(checkpoint, "data/log/bootstrap.checkpoint")
         for folder in self.log_dirs(node):
             identity = {"version": "1", "cluster.id": self.cluster_id, "node.id": str(node)}
             text = layout.as_properties(identity | {"directory.id": layout.new_id()})
             container.with_copy_into_container(text.encode(), f"{folder[1:]}/meta.properties")
-        if node in self.ports:
-            # Not with_bind_ports, which publishes on every address of the host.
-            container.ports[f"{OUTSIDE_PORT}/tcp"] = (layout.LOOPBACK, self.ports[node])
-        self.stack.enter_context(container)
-        self.containers[node] = container.get_wrapped_container()
+
+    def _keeps_znodes(self, node: int) -> bool:
+        """The node in the controller's place is ZooKeeper where brokers need one."""
+        return self.spec.mode == "zookeeper" and node == CONTROLLER
 
     def _small_disk(self, node: int) -> dict[str, Any]:
         """The disk exists while somebody has it mounted: the controller, so that it can be written to before its broker runs."""
@@ -122,6 +140,26 @@ class ContainerCluster:
 
     def properties(self, node: int) -> dict[str, str]:
         """A node's configuration: names on the network inside, the host's loopback outside."""
+        return self._with_zookeeper(node) if self.spec.mode == "zookeeper" else self._with_quorum(node)
+
+    def _with_zookeeper(self, node: int) -> dict[str, str]:
+        if node == CONTROLLER:
+            ports = layout.Ports(brokers={}, controllers={}, internals={}, zookeeper=ZOOKEEPER_PORT)
+            znodes = layout.zookeeper_properties(ports, Path("/data/znodes"))
+            # The brokers reach it from their own containers.
+            return {key: value for key, value in znodes.items() if key != "clientPortAddress"}
+        return {
+            **layout.common_configs(self.spec),
+            "broker.id": str(node),
+            "log.dirs": ",".join(self.log_dirs(node)),
+            "zookeeper.connect": f"{layout.node_name(CONTROLLER)}:{ZOOKEEPER_PORT}",
+            "zookeeper.session.timeout.ms": str(self.spec.session_timeout_ms),
+            "zookeeper.connection.timeout.ms": "30000",
+            "listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+            **self._listeners(node),
+        }
+
+    def _with_quorum(self, node: int) -> dict[str, str]:
         own = layout.node_name(node)
         shared = {
             **layout.common_configs(self.spec),
@@ -136,11 +174,13 @@ class ContainerCluster:
         }
         if node == CONTROLLER:
             return shared | {"process.roles": "controller", "listeners": f"CONTROLLER://{own}:{CONTROLLER_PORT}"}
-        outside = f"OUTSIDE://{layout.LOOPBACK}:{self.ports[node]}"
-        shared |= {"replica.fetch.max.bytes": str(FETCH_BYTES)}
+        return {**shared, "process.roles": "broker", **self._listeners(node)}
+
+    def _listeners(self, node: int) -> dict[str, str]:
+        own, outside = layout.node_name(node), f"OUTSIDE://{layout.LOOPBACK}:{self.ports[node]}"
         rack = self.spec.rack_of(node)
-        return shared | {
-            "process.roles": "broker",
+        return {
+            "replica.fetch.max.bytes": str(FETCH_BYTES),
             "listeners": f"INSIDE://0.0.0.0:{INSIDE_PORT},OUTSIDE://0.0.0.0:{OUTSIDE_PORT}",
             "advertised.listeners": f"INSIDE://{own}:{INSIDE_PORT},{outside}",
             "inter.broker.listener.name": "INSIDE",
@@ -151,6 +191,11 @@ class ContainerCluster:
     def broker_ids(self) -> tuple[int, ...]:
         """Every broker, those that were added among them."""
         return tuple(sorted(self.ports))
+
+    @property
+    def zookeeper(self) -> str | None:
+        """Where clients on the host reach ZooKeeper; None where there is none."""
+        return f"{layout.LOOPBACK}:{self.zookeeper_port}" if self.spec.mode == "zookeeper" else None
 
     @property
     def bootstrap_server(self) -> str:

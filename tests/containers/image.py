@@ -26,9 +26,15 @@ JAVA: Final = "/java"
 JARS: Final = "/kafka"
 
 
+def java_of(version: str) -> int:
+    """The Java that goes in: before 3.0 Kafka does not run on a newer one than 11."""
+    return 11 if version.startswith("2.") else 25
+
+
 def tag(version: str) -> str:
     """A name that changes with what goes in."""
-    digest = hashlib.sha256((LOCKS / f"kafka-{version}.lock").read_bytes() + (LOCKS / "java-25.txt").read_bytes())
+    java = LOCKS / f"java-{java_of(version)}.txt"
+    digest = hashlib.sha256((LOCKS / f"kafka-{version}.lock").read_bytes() + java.read_bytes())
     digest.update(Path(__file__).read_bytes())
     return f"ballast-test-kafka:{version}-{digest.hexdigest()[:12]}"
 
@@ -51,7 +57,7 @@ def ensure_image(client: Any, version: str) -> str:
 
 def build(client: Any, version: str, name: str) -> None:
     """Put the image together and hand it to the daemon."""
-    java = wheel_java(25)
+    java = wheel_java(java_of(version))
     jars = ensure_jars(f"kafka-{version}")
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "image.tar"
