@@ -7,7 +7,6 @@ import numpy as np
 from ballast.core.cluster import ClusterState, Ints, SmallInts, TopicPartition
 from ballast.core.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
-from ballast.core.planner.bound import Bound, bound_of
 from ballast.core.planner.checker import demand_sound
 from ballast.core.planner.dirs import with_dirs
 from ballast.core.planner.intents import Demote, Intent, Leaders, Level, Swap
@@ -18,7 +17,6 @@ from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem import Problem, loads_before, problem_of
 from ballast.core.planner.request import dump_request
 from ballast.core.planner.scope import Scope, scope_of
-from ballast.core.planner.search.run import search
 from ballast.core.planner.search.world import World
 from ballast.core.planner.summary import summary_of
 
@@ -34,6 +32,9 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
     homeless = np.zeros(len(world.cur), np.bool_)
     at_rest = _at_rest(state, intent, loads, policy, scope, world)
     if not at_rest:
+        # Compiled code takes more than a second to load, which a cluster that needs no plan must not pay.
+        from ballast.core.planner.search.run import search  # noqa: PLC0415
+
         homeless = search(world, seed=seed)
     before = loads_before(problem)
     moves, after = moves_of(state, intent, problem, loads, world.cur, before)
@@ -48,7 +49,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
     waiving, told = waived(state, problem), isinstance(intent, Level | Leaders)
     if told:
         obstacles = waiving + obstacles
-    bound = _bound(problem, policy, scope, moves, after, world.cur)
+    bound_bytes, bound_method = _bound(problem, policy, scope, moves, after, world.cur)
     made = Plan(
         intent=intent.words,
         cluster_id=state.cluster_id,
@@ -61,8 +62,8 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
         + problem.assumptions
         + tuple(f"{o.subject.replace('t', 'T', 1)}: {o.detail}." for o in waiving if not told),
         seed=seed,
-        bound_bytes=bound.bytes,
-        bound_method=bound.method,
+        bound_bytes=bound_bytes,
+        bound_method=bound_method,
         allow_replication_factor_change=any(m.changes_replication_factor for m in moves),
         request=dump_request(intent, policy, seed),
         summary=summary_of(state, intent, problem, policy, moves, before, after),
@@ -85,10 +86,14 @@ def _at_rest(
 
 def _bound(
     problem: Problem, policy: PlannerPolicy, scope: Scope, moves: tuple[Move, ...], after: Ints, placement: SmallInts
-) -> Bound:
+) -> tuple[int, str]:
+    """The least bytes that any plan could copy, and how that is known."""
     if not any(m.adding for m in moves):
-        return Bound(0, "no byte moves")
-    return bound_of(problem, after, placement, prove=policy.prove and scope.roam)
+        return 0, "no byte moves"
+    from ballast.core.planner.bound import bound_of  # noqa: PLC0415
+
+    found = bound_of(problem, after, placement, prove=policy.prove and scope.roam)
+    return found.bytes, found.method
 
 
 def _status(anything: bool, short: bool) -> str:  # noqa: FBT001

@@ -158,7 +158,7 @@ def make_place(
 ) -> Plan:
     """The plan to the lists that the algorithm gives."""
     # Compiled code, which the lists alone do not need.
-    from ballast.core.planner.bound import Bound, bound_of  # noqa: PLC0415
+    from ballast.core.planner.bound import bound_of  # noqa: PLC0415
     from ballast.core.planner.checker import demand_possible  # noqa: PLC0415
     from ballast.core.planner.make import make  # noqa: PLC0415
     from ballast.core.planner.problem import loads_before, problem_of  # noqa: PLC0415
@@ -175,7 +175,7 @@ def make_place(
     index = state.broker_index
     after, slots = _after(state, problem, before, moves)
     copies = any(m.adding for m in moves)
-    bound = bound_of(problem, after, slots, prove=False) if copies else Bound(0, "no byte moves")
+    bound = bound_of(problem, after, slots, prove=False) if copies else None
     made = Plan(
         intent=intent.words,
         cluster_id=state.cluster_id,
@@ -185,8 +185,8 @@ def make_place(
         status="complete",
         assumptions=loads.assumptions + problem.assumptions,
         seed=seed,
-        bound_bytes=bound.bytes,
-        bound_method=bound.method,
+        bound_bytes=bound.bytes if bound is not None else 0,
+        bound_method=bound.method if bound is not None else "no byte moves",
         allow_replication_factor_change=any(m.changes_replication_factor for m in moves),
         request=dump_request(intent, policy, seed),
         summary=summary_of(state, intent, problem, policy, moves, before, after),

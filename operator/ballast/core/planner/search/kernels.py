@@ -543,12 +543,6 @@ def swap_scan(
 
 
 @njit(cache=True)
-def total_excess(load: Any, low: Any, high: Any) -> int:
-    """Scaled excess over all brokers and resources: zero when everything is within its band."""
-    return int(excesses(load, low, high).sum())
-
-
-@njit(cache=True)
 def sum_loads(start: Any, cur: Any, lead: Any, follow: Any, load: Any) -> None:
     """Fill ``load`` from the assignment."""
     for p in range(len(start) - 1):

@@ -10,7 +10,6 @@ import numpy as np
 from ballast.core.cluster import Flags, Ints, SmallInts
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem import FREE, Problem
-from ballast.core.planner.search import kernels
 
 Saved = tuple[SmallInts, Ints, Ints, Ints, Ints]
 
@@ -34,8 +33,7 @@ class World:
     def of(cls, problem: Problem, policy: PlannerPolicy) -> World:
         """Everything at home."""
         cur = problem.home.copy()
-        load = np.zeros(problem.low.shape, np.int64)
-        kernels.sum_loads(problem.start, cur, problem.lead, problem.follow, load)
+        load = _sum_loads(problem, cur)
         old_row = np.repeat(np.arange(len(problem.old_start) - 1), np.diff(problem.old_start))
         held = np.zeros(len(problem.ids), np.int64)
         np.add.at(held, problem.old, problem.size[old_row])
@@ -88,7 +86,8 @@ class World:
     @property
     def excess(self) -> int:
         """How far the whole is from its bands."""
-        return int(kernels.total_excess(self.load, self.problem.low, self.problem.high))
+        low, high = self.problem.low, self.problem.high
+        return int((np.maximum(self.load - high, 0) + np.maximum(low - self.load, 0)).sum())
 
     def must_act(self) -> bool:
         """Is there anything that no band excuses: a replica that must go, is missing or shares a rack, a barred leader?"""
@@ -137,3 +136,17 @@ class World:
         """Be as when ``saved`` was made."""
         # In place: the kernels' tuple of arrays refers to these.
         self.cur[...], self.load[...], self.held[...], self.budget[...], self.tally[...] = saved
+
+
+def _sum_loads(problem: Problem, cur: SmallInts) -> Ints:
+    """Scaled loads by broker and resource of the assignment; slots without a broker carry nothing."""
+    counts = np.diff(problem.start)
+    row = np.repeat(np.arange(len(counts)), counts)
+    first = np.zeros(len(row), np.bool_)
+    first[problem.start[:-1][counts > 0]] = True
+    placed = cur >= 0
+    load = np.zeros(problem.low.shape, np.int64)
+    for k in range(len(problem.resources)):
+        carried = np.where(first, problem.lead[row, k], problem.follow[row, k])
+        np.add.at(load[:, k], cur[placed], carried[placed])
+    return load
