@@ -15,14 +15,14 @@ import click
 
 from ballast.cli.reassign_execute import dir_moves, entries_of, keep_following, take_back
 from ballast.cli.reassign_hand import hand_from_keeper
-from ballast.cli.reassign_options import COMMAND, ReassignOptions
+from ballast.cli.reassign_options import COMMAND, ReassignOptions, say
 from ballast.core import stock_report as report
 
 if TYPE_CHECKING:
     from ballast.core.cluster import TopicPartition
     from ballast.core.stock_json import ReassignmentEntry
     from ballast.executor.run import Run
-    from ballast.ports.cluster import Reassignment
+    from ballast.ports.cluster import ClusterReader, Reassignment
     from ballast.wiring.runs import Hand
 
 
@@ -31,6 +31,10 @@ class _Told:
     """What came of it."""
 
     cancelled: set[TopicPartition] = field(default_factory=set)
+    ended: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    """Moves that had ended before the cancel reached them, and where their partitions are."""
+    why: dict[TopicPartition, str] = field(default_factory=dict)
+    """What the cluster said of moves that go on."""
     stopped: list[report.DirMove] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     """Replicas whose copies go on, and why."""
@@ -58,11 +62,15 @@ def cancel(options: ReassignOptions) -> int:
 
 
 def _report(active: Mapping[TopicPartition, Reassignment], copies: Collection[report.DirMove], told: _Told) -> int:
-    missed = {n: "" for n in active if n not in told.cancelled}
+    missed = {
+        n: told.why.get(n, "it is still in flight") for n in active if n not in told.cancelled | told.ended.keys()
+    }
     if missed:
         click.echo(report.not_cancelled(missed))
         return 1
-    click.echo(report.cancelled(sorted(told.cancelled)) if active else report.NONE_ACTIVE)
+    click.echo(report.cancelled(sorted(told.cancelled)) if told.cancelled else report.NONE_ACTIVE)
+    for name, replicas in sorted(told.ended.items()):
+        say(f"{name} was moved already when the cancel came: its replicas are {list(replicas)}.")
     for replica, why in told.refused.items():
         click.echo(f"The copy of {replica} goes on: {why}")
     if told.stopped:
@@ -88,6 +96,7 @@ def _cancel(
         run = own.driver.run
         moves = {} if run is None else run.moves
         told.cancelled |= {n for n, m in moves.items() if n in active and m.stage is Stage.ROLLED_BACK}
+        told.why |= {n: m.detail for n, m in moves.items() if n in active and m.detail}
 
     names = {e.name for e in entries}
     for run in own.driver.open_runs():
@@ -99,7 +108,19 @@ def _cancel(
     if still:
         own.cancel_in_flight(still, run_id=new_run_id())
         note()
+    told.ended |= arrived(own.opened.cluster, {n for n in active if n not in told.cancelled})
     _stop_copies(own, entries, copies, told)
+
+
+def arrived(cluster: ClusterReader, names: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
+    """Of these the partitions that are in flight no more, with their replicas; a topic that is gone has none.
+
+    A move may end between the list that was asked for and the cancel: then there was nothing to cancel, and that is no error.
+    """
+    listed = cluster.reassignments() if names else {}
+    rest = [n for n in names if n not in listed]
+    seen = cluster.partitions(rest)
+    return {n: seen[n].replicas if n in seen else () for n in rest}
 
 
 def _stop_copies(
