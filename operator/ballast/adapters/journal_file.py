@@ -77,6 +77,11 @@ class FileJournal:
                 raise lock_held(lease[0], left_s=watch.left_s(lease, now))
             self._clock.sleep(min(POLL_S, max(watch.left_s(lease, now), 0.01), max(deadline - now, 0.01)))
 
+    @property
+    def term(self) -> int:
+        """The epoch of the last acquisition."""
+        return self._epoch or 0
+
     def renew(self, doing: str = "") -> None:
         """Write the next beat when it is due, or when what is being done has changed."""
         holder = self._require_holder()

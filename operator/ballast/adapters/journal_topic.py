@@ -91,6 +91,7 @@ class TopicJournal:
         self._abort_due = False
         """A transaction was begun and could not be aborted yet."""
         self._holder: Holder | None = None
+        self._term = 0
         self._beat = 0
         self._held = HeldLease(0.0)
         self._turn = threading.RLock()
@@ -126,6 +127,7 @@ class TopicJournal:
             self._await_lapse(watch, self._clock.monotonic_s() + (0.0 if late is None else late[0].lease_s + POLL_S))
             with self._turn:
                 self._holder, self._held, self._beat = holder, HeldLease(holder.lease_s), 0
+                self._term += 1
                 self._transact([])
         except (Fenced, LockHeld):
             self._forget()
@@ -143,6 +145,11 @@ class TopicJournal:
                 return False
             self._clock.sleep(0.1)
         return True
+
+    @property
+    def term(self) -> int:
+        """How often this handle has taken the lock."""
+        return self._term
 
     def renew(self, doing: str = "") -> None:
         """Write the next beat when it is due, or when what is being done has changed."""

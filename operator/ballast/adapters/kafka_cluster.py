@@ -12,6 +12,7 @@ or ``zookeeper``.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 import uuid
 from collections.abc import Collection, Mapping
@@ -107,6 +108,7 @@ class KafkaCluster:
         self._admin = admin
         self._zookeeper = zookeeper
         self._ended: dict[TopicPartition, tuple[Change, float]] = {}
+        self._ended_lock = threading.Lock()
         self._racks: dict[int, str | None] = {}
         self._racks_wanted_from_s = 0.0
         self._pool = ThreadPoolExecutor(max_workers=6, thread_name_prefix="ballast-read")
@@ -289,10 +291,7 @@ class KafkaCluster:
                     "cluster", "reassignments in flight", "Kafka before 2.4 keeps them in ZooKeeper; give --zookeeper"
                 )
                 return metadata, {}, (gap,)
-            now = time.monotonic()
-            self._ended = {n: e for n, e in self._ended.items() if e[1] > now and n not in listed}
-            ended = {n: change for n, (change, _) in self._ended.items()}
-            self._ended |= {n: (change, now + AFTERGLOW_S) for n, change in (before | listed).items()}
+            ended = self._ended_lately(before, listed)
             lists = _replica_lists(metadata, ended.keys() | before.keys() | listed.keys())
             moves, torn = reconcile(before, listed, lists, ended=ended)
             if not torn:
@@ -302,6 +301,17 @@ class KafkaCluster:
             Gap(f"partition {n}", "a settled replica list", "it changes faster than it can be read") for n in torn
         )
         return metadata, moves, gaps
+
+    def _ended_lately(
+        self, before: Mapping[TopicPartition, Change], listed: Mapping[TopicPartition, Change]
+    ) -> dict[TopicPartition, Change]:
+        """Moves that were listed a while ago and are not now; readings of several threads remember them together."""
+        now = time.monotonic()
+        with self._ended_lock:
+            self._ended = {n: e for n, e in self._ended.items() if e[1] > now and n not in listed}
+            ended = {n: change for n, (change, _) in self._ended.items()}
+            self._ended |= {n: (change, now + AFTERGLOW_S) for n, change in ({**before, **listed}).items()}
+        return ended
 
     def _metadata(self) -> Metadata:
         # Three questions side by side; only the first one is the picture.

@@ -42,6 +42,7 @@ from ballast.executor.journal_keeping import JournalKeeping, repay_from_memory
 from ballast.executor.ledger import Throttler, load_ledger, load_topic_ids, merged, still_owed
 from ballast.executor.look import Looker
 from ballast.executor.machine import Asked, Event, Observed, Performed, Unanswered, Wish, needs, step
+from ballast.executor.one_term import OneTerm
 from ballast.executor.pace import measurable, pace_of, with_growth
 from ballast.executor.pauses import passes, pause_until_next_s, wait
 from ballast.executor.policy import ExecutionPolicy
@@ -87,10 +88,10 @@ class Driver:
         self._server = server
         self._answers_requests = answers_requests
         self._cluster = cluster
-        self._journal = journal
+        self._journal = OneTerm(journal)
         self._clock = clock
         self._listener = listener or Silence()
-        self._throttler = Throttler(cluster, clock, journal.renew)
+        self._throttler = Throttler(cluster, clock, self._journal.renew)
         self._wishes: deque[tuple[Asked, str | None]] = deque()
         self._at_hand: str | None = None
         """The run that is carried out, or made ready: whom a wish without a name is meant for."""
@@ -102,7 +103,7 @@ class Driver:
         self._run: Run | None = None
         self._written: Run | None = None
         self._looker: Looker | None = None
-        self._keeping = JournalKeeping(journal, clock, self._note, self.by_hand)
+        self._keeping = JournalKeeping(self._journal, clock, self._note, self.by_hand)
 
     # --- what others may call, from any thread
 
@@ -161,6 +162,7 @@ class Driver:
         unclean: bool = False,
     ) -> RunResult:
         """Carry a plan out until it has ended, or until told to leave."""
+        self._journal.begin()
         self._at_hand = run_id
         self._look_ahead(policy, plan.moves)
         self.stand_still()
@@ -179,6 +181,7 @@ class Driver:
 
     def resume(self, run: Run) -> RunResult:
         """Go on with a run of the journal (``open_runs``)."""
+        self._journal.begin()
         self._at_hand = run.id
         self._look_ahead(run.policy, [m.move for m in run.open_moves])
         self.stand_still()
@@ -206,6 +209,7 @@ class Driver:
 
     def undo(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str) -> RunResult:
         """Cancel these moves in flight as a run of its own, with the guard and the journal of any other."""
+        self._journal.begin()
         self._at_hand = run_id
         # Only our own journal remembers the order before; the union has lost it.
         before = {n: m.move.old for r in self.open_runs() for n, m in r.moves.items()}

@@ -12,6 +12,7 @@ from ballast.core.throttles import Aim, Setting
 from ballast.errors import JournalLost, Refused, Unavailable
 from ballast.executor.decide import wanted_throttle
 from ballast.executor.ledger import Throttler, merged, still_owed
+from ballast.executor.one_term import OneTerm
 from ballast.executor.run import Run
 from ballast.ports.cluster import Cluster, Outcome
 from ballast.ports.journal import Journal
@@ -25,7 +26,7 @@ class JournalKeeping:
     """One run's dealings with a journal that fails."""
 
     def __init__(
-        self, journal: Journal, clock: Clock, note: Callable[[str], None], by_hand: Callable[[], list[str]]
+        self, journal: Journal | OneTerm, clock: Clock, note: Callable[[str], None], by_hand: Callable[[], list[str]]
     ) -> None:
         self._journal = journal
         self._clock = clock

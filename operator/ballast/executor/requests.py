@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from ballast.executor.machine import Asked, Wish
+from ballast.executor.one_term import OneTerm
 from ballast.ports.journal import FORGOTTEN, Journal, is_forgotten, signed
 
 _WISHES: Final = frozenset(w.value for w in Wish)
 
 
-def take_requests(journal: Journal, run_id: str, now_ms: int) -> Iterator[tuple[Asked | None, str]]:
+def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Iterator[tuple[Asked | None, str]]:
     """Answer what concerns this run: what is asked (None: leave it to another process) and a sentence on who asks."""
     for request in journal.requests():
         run = request.body.get("run")

@@ -15,6 +15,7 @@ import numpy as np
 from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
 from ballast.core.plan import Plan
 from ballast.errors import BallastError, Fenced
+from ballast.executor.one_term import OneTerm
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Journal, Record
 from ballast.ports.time import Clock
@@ -30,7 +31,7 @@ POLL_S: Final = 0.25
 
 def keep_replicated(
     cluster: Cluster,
-    journal: Journal,
+    journal: Journal | OneTerm,
     clock: Clock,
     *,
     plan: Plan,
@@ -102,7 +103,7 @@ def lacking(state: ClusterState, *, avoid: Collection[int] = ()) -> dict[TopicPa
     return out
 
 
-def _begun(journal: Journal) -> dict[str, int]:
+def _begun(journal: Journal | OneTerm) -> dict[str, int]:
     """Topics whose replicas an earlier process began to add, and how many they were to be."""
     for record in journal.read():
         if record.key == KEY and record.value is not None:
@@ -111,7 +112,7 @@ def _begun(journal: Journal) -> dict[str, int]:
 
 
 def _copied(
-    cluster: Cluster, journal: Journal, clock: Clock, counts: Mapping[str, int], leaving: Callable[[], bool]
+    cluster: Cluster, journal: Journal | OneTerm, clock: Clock, counts: Mapping[str, int], leaving: Callable[[], bool]
 ) -> bool:
     """Are all replicas in sync? The journal is small, so that it is worth a short wait."""
     names = [TopicPartition(topic, 0) for topic in counts]
@@ -127,7 +128,7 @@ def _copied(
         journal.renew()
 
 
-def _raise_min_isr(cluster: Cluster, journal: Journal, counts: Mapping[str, int]) -> None:
+def _raise_min_isr(cluster: Cluster, journal: Journal | OneTerm, counts: Mapping[str, int]) -> None:
     resources = {ConfigResource("topic", topic): str(max(count - 1, 1)) for topic, count in counts.items()}
     changes = []
     for resource, entries in cluster.configs(resources).items():

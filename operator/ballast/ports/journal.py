@@ -101,6 +101,11 @@ class Journal(Protocol):
         """
         ...
 
+    @property
+    def term(self) -> int:
+        """The number of this handle's last acquisition: another one where the lock was lost and taken again in between."""
+        ...
+
     def renew(self, doing: str = "") -> None:
         """Show that the holder lives; raises ``Fenced`` when it no longer is the holder."""
         ...

@@ -77,6 +77,11 @@ class MemoryJournal:
         self._held = HeldLease(holder.lease_s)
         self._write([])
 
+    @property
+    def term(self) -> int:
+        """The epoch of the last acquisition."""
+        return self._epoch or 0
+
     def renew(self, doing: str = "") -> None:
         """Write the next beat when it is due, or when what is being done has changed."""
         holder = self._require_holder()
