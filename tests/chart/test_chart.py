@@ -368,6 +368,8 @@ def test_the_network_policy_tells_the_page_from_the_probes(render: Render) -> No
     assert [may_enter(policy, daemon, port, who) for port in ("http", "probes") for who in (people, monitor)] == [
         True, False, False, True,
     ]  # fmt: skip
+    test = one(objects, "Pod")["metadata"]["labels"]
+    assert (may_enter(policy, daemon, "probes", test), may_enter(policy, daemon, "http", test)) == (True, False)
     executor = one(objects, "SparkApplication")["spec"]["executor"]["labels"]
     assert may_enter(policy, executor, "http", {})
 
