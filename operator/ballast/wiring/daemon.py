@@ -47,6 +47,11 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
     """Run until SIGTERM or SIGINT; True when it left in order to be started anew, with new credentials."""
     settings = load_settings(config, environment)
     logs.configure(settings.log)
+    if not settings.cluster.bootstrap_server and settings.cluster.zookeeper is None:
+        raise UsageError(
+            "No bootstrap server configured.",
+            hint="Set cluster.bootstrap_server in the settings file (--config), or BALLAST__CLUSTER__BOOTSTRAP_SERVER.",
+        )
     retries = Retries()
     opened = open_cluster(
         bootstrap_server=settings.cluster.bootstrap_server,
