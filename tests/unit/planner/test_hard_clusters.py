@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from tests.unit.planner.clusters import cluster, snapshot
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.planner.clusters import cluster, clusters, snapshot
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
-from ballast.core.planner import Evacuate, Expand, Level, PlannerPolicy, Swap, plan
+from ballast.core.plan import Plan
+from ballast.core.planner import Evacuate, Expand, Level, Loads, PlannerPolicy, Swap, plan
+from ballast.core.planner.moves import REPAIRS
+from ballast.core.planner.problem import problem_of
+from ballast.core.planner.scope import scope_of
 
 FIVE = PlannerPolicy(band=0.05, trigger=0.05)
+
+
+def moved(state: ClusterState, made: Plan) -> ClusterState:
+    """The cluster once every move is made and every new leader leads."""
+    p = state.partitions
+    replica, leader = p.replica.copy(), p.leader.copy()
+    for m in made.moves:
+        row = state.index[m.name]
+        replica[p.start[row] : p.start[row + 1]] = m.new
+    leader[:] = replica[p.start[:-1]]
+    return replace(state, partitions=replace(p, replica=replica, leader=leader))
 
 
 def lopsided(largest: float) -> ClusterState:
@@ -83,3 +102,48 @@ def test_who_takes_a_brokers_place_takes_each_place_in_the_lists() -> None:
     state = cluster((3, 1, 2), (1, 2, 3), (2, 3, 1), brokers=7)
     made = plan(state, Swap(old=1, new=7))
     assert [m.new for m in sorted(made.moves, key=lambda m: m.partition)] == [(3, 7, 2), (7, 2, 3), (2, 3, 7)]
+
+
+@pytest.mark.parametrize(("name", "over_bound"), [("little_room_whole", 1.001), ("little_room_leaders", 1.011)])
+def test_a_plan_is_found_where_steps_of_one_or_two_replicas_end_in_corners(name: str, over_bound: float) -> None:
+    """Complete, at the bytes of an exact solver (161 and 1,050 GB); a search without the program stops short."""
+    seen = snapshot(name)
+    made = plan(seen.state, Level(), loads=seen.loads, policy=FIVE)
+    assert (made.status, made.obstacles) == ("complete", ())
+    assert made.bytes_moved <= over_bound * (made.bound_bytes or 0)
+    after = moved(seen.state, made)
+    assert plan(after, Level(), loads=seen.loads, policy=FIVE).is_empty
+
+
+def test_unlike_brokers_that_are_nearly_full_get_a_plan_near_the_bound() -> None:
+    """At twice the least bytes before; one range is missed by a hair, since nothing on that broker can be exchanged."""
+    seen = snapshot("unlike_brokers_full")
+    made = plan(seen.state, Level(), loads=seen.loads, policy=FIVE)
+    assert made.bytes_moved <= 1.1 * (made.bound_bytes or 0)
+    assert [r["after"]["outside"] for r in made.summary["resources"]][2:] == [0, 0, 0, 0]
+
+
+def test_a_broker_that_is_meant_to_hold_more_than_a_replica_of_each_partition_gets_what_it_can() -> None:
+    """Shares follow what one broker can hold, every range is met, and the cause is named."""
+    seen = snapshot("one_large_broker")
+    made = plan(seen.state, Level(), loads=seen.loads, policy=FIVE)
+    assert [(o.code, o.subject) for o in made.obstacles] == [("racks-of-unlike-size", "broker 1")]
+    assert all(r["after"]["outside"] == 0 for r in made.summary["resources"])
+
+
+@settings(max_examples=60)
+@given(clusters(), st.sampled_from([0.05, 0.2]))
+def test_no_plan_breaks_a_range_that_is_met(state: ClusterState, band: float) -> None:
+    """Unless a repair forces it: what is within its range before is within it after, on each broker."""
+    policy = PlannerPolicy(band=band, trigger=band, slack_bytes=0, prove=False)
+    made = plan(state, Level(), policy=policy)
+    if any(m.reason is None or m.reason.code in REPAIRS for m in made.moves):
+        return
+    scope = scope_of(state, Level(), policy)
+    asked = problem_of(state, Loads.from_state(state), policy, scope, bands="target")
+    told = {b["broker"]: b for b in made.summary["brokers"]}
+    for i, b in enumerate(state.brokers):
+        for k, r in enumerate(asked.resources):
+            low, high = int(asked.low[i, k]), int(asked.high[i, k])
+            before, after = (told[b.id][side][r.name] * int(asked.unit[k]) for side in ("before", "after"))
+            assert not (low <= before <= high) or low <= after <= high

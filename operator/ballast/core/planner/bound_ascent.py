@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ballast.core.planner.bound_kernels import SCALE
 from ballast.core.planner.bound_value import Relaxation
-from ballast.core.planner.problem import SHARE
+from ballast.core.planner.problem import SHARE, is_uniform
 from ballast.core.planner.search.kernels import sum_loads
 
 STEPS: Final = 800
@@ -35,7 +35,12 @@ Ints = npt.NDArray[np.int64]
 
 
 def prices_by_ascent(r: Relaxation, hoped: int) -> tuple[Ints, int]:
-    """The best prices found and their bound, where no bound is above ``hoped`` scaled bytes."""
+    """The best prices found and their bound, where no bound is above ``hoped`` scaled bytes.
+
+    Where brokers are alike the linear programs are quick or disk decides, and no step is made.
+    """
+    if is_uniform(r.problem):
+        return np.zeros(r.low.shape, np.int64), 0
     steps = min(STEPS, WORK // max(len(r.problem.home), 1))
     price = np.zeros(r.low.shape)
     best, best_price, length, idle = -(1 << 62), price, 1.0, 0

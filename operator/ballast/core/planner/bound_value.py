@@ -105,8 +105,8 @@ class Relaxation:
 def relaxation_of(problem: Problem, reached: Ints, placement: npt.NDArray[np.int32]) -> Relaxation:
     """Bands that the plan met count in full; where it did not, only as far as it got."""
     shift = max(problem.average.bit_length() - SHARE.bit_length(), 0)
-    # The search's bands are a little narrower and end at whole units of the resource.
-    width = ((np.ceil(problem.share * 4e-5).astype(np.int64) + 1) * problem.unit) >> shift
+    # The search's bands end at whole units of the resource, and its shares are sums of fractions.
+    width = ((np.ceil(problem.share * 1e-6).astype(np.int64) + 1) * problem.unit) >> shift
     least, most = reached >> shift, -(-reached >> shift)
     problem = _coarser(problem, shift)
     s, classes = problem.scope, problem.scope.classes

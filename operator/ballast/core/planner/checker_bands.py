@@ -183,6 +183,7 @@ def _bands(
     idle = not plan.moves
     found = []
     worse = 0.0
+    broken = []
     for r in columns:
         if isinstance(intent, Leaders) and not bool((r.lead != r.follow).any()):
             continue
@@ -193,6 +194,8 @@ def _bands(
         mean = max(float(share[members.shares].mean()) if bool(members.shares.any()) else 0.0, 1.0)
         slack = ROUNDING * share + ALIKE * mean
         outside = np.flatnonzero((sums > high + slack) | (sums < low - slack))
+        met = (past <= high) & (past >= low)
+        broken += [(int(b), r.label) for b in np.flatnonzero(met & ((sums > high + slack) | (sums < low - slack)))]
         worse += float((_excess(sums, low, high) - _excess(past, low, high)).sum()) / mean
         if len(outside) and r.label not in admitted:
             b = int(outside[0])
@@ -200,7 +203,12 @@ def _bands(
             side = "over" if away > 0 else "under"
             text = f"ends {human_percent(abs(away))} {side} its share of {r.label}, and the plan does not admit it"
             found.append(Finding("band", f"broker {state.brokers[b].id}", text))
-    if not found and worse > WORSE and not _forced(state, plan, members, topics):
+    forced = bool(broken or worse > WORSE) and _forced(state, plan, members, topics)
+    if broken and not forced:
+        b, label = broken[0]
+        text = f"was within its range of {label} before the plan, and is not after it"
+        found.append(Finding("regression", f"broker {state.brokers[b].id}", text))
+    if not found and worse > WORSE and not forced:
         found.append(
             Finding("regression", "the plan", f"leaves brokers {worse:.3f} shares further outside their bands")
         )
@@ -282,16 +290,17 @@ def fair_shares(
     if r.leaders_only:
         return share
     names = [b.rack for b in state.brokers]
-    if any(b.rack is None for b in state.brokers if b.alive) or not any(b.alive for b in state.brokers):
+    if not any(b.alive for b in state.brokers):
         return share
-    racks = sorted({n or "" for n in names})
-    of = np.array([racks.index(n or "") for n in names], np.int64)
-    if len(racks) == brokers:
-        return share
+    alone = any(b.rack is None for b in state.brokers if b.alive)
+    racks = sorted({n or "" for n in names}) if not alone else [str(b.id) for b in state.brokers]
+    of = np.arange(brokers) if alone else np.array([racks.index(n or "") for n in names], np.int64)
     usable = len(np.unique(of[members.takes | (members.shares & ~members.leaves)]))
     factor = np.bincount(before.row, minlength=len(state.partitions))
     limit = np.maximum(-(-factor // max(usable, 1)), 1)
-    for topic, rows in topics.rows.items():
+    if alone:
+        limit = np.ones_like(limit)
+    for topic, rows in topics.rows.items() if not alone else ():
         racks_of = topics.racks(topic)
         limit[rows] = factor[rows] if racks_of == 0 else np.maximum(-(-factor[rows] // (racks_of or 1)), 1)
     whole = float((r.lead + (limit - 1) * r.follow).sum())

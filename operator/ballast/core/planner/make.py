@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from ballast.core.cluster import ClusterState, Ints, SmallInts, TopicPartition
+from ballast.core.cluster import ClusterState, Flags, Ints, SmallInts, TopicPartition
 from ballast.core.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.core.planner.checker import demand_sound
@@ -14,7 +16,7 @@ from ballast.core.planner.loads import Loads
 from ballast.core.planner.moves import moves_of
 from ballast.core.planner.obstacles import obstacles_of, waived
 from ballast.core.planner.policy import PlannerPolicy
-from ballast.core.planner.problem import Problem, loads_before, problem_of
+from ballast.core.planner.problem import LOWER, UPPER, Problem, loads_before, problem_of
 from ballast.core.planner.request import dump_request
 from ballast.core.planner.scope import Scope, scope_of
 from ballast.core.planner.search.world import World
@@ -27,24 +29,35 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
     loads = loads if loads is not None else Loads.from_state(state)
     assert len(loads) == len(state.partitions), "the loads belong to another reading of the cluster"
     scope = scope_of(state, intent, policy)
-    problem = problem_of(state, loads, policy, scope, bands="target")
-    world = World.of(problem, policy)
+    asked = problem_of(state, loads, policy, scope, bands="target")
+    problem, reach, world = asked, None, World.of(asked, policy)
     homeless = np.zeros(len(world.cur), np.bool_)
     at_rest = _at_rest(state, intent, loads, policy, scope, world)
-    if not at_rest:
+    before = loads_before(problem)
+    if not at_rest and isinstance(intent, Level):
         # Compiled code takes more than a second to load, which a cluster that needs no plan must not pay.
+        from ballast.core.planner.reach import reach_of  # noqa: PLC0415
+
+        reach = reach_of(asked)
+        if reach is not None:
+            problem = replace(asked, low=reach.low, high=reach.high)
+            world = World.of(problem, policy)
+            at_rest = _at_rest(state, intent, loads, policy, scope, world)
+    if not at_rest:
         from ballast.core.planner.search.run import search  # noqa: PLC0415
 
         homeless = search(world, seed=seed)
-    before = loads_before(problem)
-    moves, after = moves_of(state, intent, problem, loads, world.cur, before)
+        if isinstance(intent, Level | Leaders) and bool(_broken(asked, before, world.load).any()):
+            world = World.of(_kept(asked, problem, before), policy)
+            homeless = search(world, seed=seed)
+    moves, after = moves_of(state, intent, asked, loads, world.cur, before)
     elections = _elections(state, intent, scope, moves)
     moves, tight = with_dirs(state, moves)
     # At rest nothing was tried, so nothing stood in the way.
     obstacles = (
         ()
         if at_rest
-        else obstacles_of(state, intent, problem, policy, loads, homeless, world.cur, after, moves) + tight
+        else obstacles_of(state, intent, asked, policy, loads, homeless, world.cur, after, moves, reach) + tight
     )
     waiving, told = waived(state, problem), isinstance(intent, Level | Leaders)
     if told:
@@ -66,7 +79,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
         bound_method=bound_method,
         allow_replication_factor_change=any(m.changes_replication_factor for m in moves),
         request=dump_request(intent, policy, seed),
-        summary=summary_of(state, intent, problem, policy, moves, before, after),
+        summary=summary_of(state, intent, asked, policy, moves, before, after),
     )
     demand_sound(state, made, intent, loads=loads, policy=policy)
     return made
@@ -81,7 +94,26 @@ def _at_rest(
     if not isinstance(intent, Level | Leaders) or world.must_act():
         return False
     wide = problem_of(state, loads, policy, scope, bands="trigger")
+    p = world.problem
+    wide = replace(wide, low=np.minimum(wide.low, p.low), high=np.maximum(wide.high, p.high))
     return World.of(wide, policy).excess == 0
+
+
+def _broken(asked: Problem, before: Ints, after: Ints) -> Flags:
+    """B x K: ranges that were met and are no more."""
+    met = (before >= asked.low) & (before <= asked.high)
+    return met & ((after < asked.low) | (after > asked.high))
+
+
+def _kept(asked: Problem, problem: Problem, before: Ints) -> Problem:
+    """The problem with every range that is met as a hard limit at both ends."""
+    met = (before >= asked.low) & (before <= asked.high)
+    return replace(
+        problem,
+        low=np.where(met, asked.low, problem.low),
+        high=np.where(met, asked.high, problem.high),
+        hard=np.where(met, UPPER | LOWER, problem.hard).astype(np.int8),
+    )
 
 
 def _bound(

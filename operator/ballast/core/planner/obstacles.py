@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem import Problem
 from ballast.core.wording import human_many, human_percent
+
+if TYPE_CHECKING:  # it loads compiled code
+    from ballast.core.planner.reach import Reach
 
 NAMED: Final = 8
 """Brokers that a sentence names."""
@@ -30,8 +33,9 @@ def obstacles_of(
     cur: SmallInts,
     after: Ints,
     moves: tuple[Move, ...],
+    reach: Reach | None,
 ) -> tuple[Obstacle, ...]:
-    """Every obstacle, the hard ones first."""
+    """Every obstacle, the hard ones first; ``problem`` has the ranges that were asked for."""
     spent = _budget_spent(policy, moves, loads)
     out, hopeless = _impossible(state, problem)
     homeless = homeless & ~hopeless[np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))]
@@ -42,7 +46,7 @@ def obstacles_of(
     out += _heirs(state, problem, policy, moves)
     out += _crowded(state, problem, cur, hopeless, spent)
     if isinstance(intent, Level | Leaders):
-        out += _bands(state, intent, problem, policy, after, spent)
+        out += _bands(state, intent, problem, policy, after, spent, reach)
     return tuple(out)
 
 
@@ -233,6 +237,7 @@ def _bands(
     policy: PlannerPolicy,
     after: Ints,
     spent: str,
+    reach: Reach | None,
 ) -> list[Obstacle]:
     out: list[Obstacle] = []
     for k, r in enumerate(problem.resources):
@@ -255,7 +260,7 @@ def _bands(
                 f"{len(off)} of {int(problem.scope.shares.sum())} brokers stay outside ±{human_percent(policy.band_of(r.name), 0)} "
                 f"({names}); the furthest, broker {state.brokers[worst].id}, {how}"
             )
-            cause, remedy = _cause(state, intent, problem, policy, k, worst, spent)
+            cause, remedy = _cause(state, intent, problem, policy, k, worst, spent, reach)
             out.append(Obstacle("band", r.label, f"{detail}: {cause}", remedy))
         out += _uneven(state, problem, policy, k)
     return out
@@ -269,6 +274,7 @@ def _cause(  # noqa: PLR0911 — a table of causes, the likeliest first
     k: int,
     worst: int,
     spent: str,
+    reach: Reach | None,
 ) -> tuple[str, str]:
     if spent:
         return spent, "Allow more bytes, or plan again when this plan is done."
@@ -289,12 +295,26 @@ def _cause(  # noqa: PLR0911 — a table of causes, the likeliest first
         return "some partitions are pinned, moving or being deleted", "Plan again when they are free."
     if r.name == DISK and bool((problem.room[problem.scope.takes] < problem.high[problem.scope.takes, k]).any()):
         return "disks would be too full while the plan runs", "Add disk or brokers, or raise the disk limit."
+    if reach is not None and (reach.low < problem.low)[:, k].any() | (reach.high > problem.high)[:, k].any():
+        return _unreachable(problem, reach, k), f"Allow a wider band for {r.label}, or brokers that are more alike."
     if problem.scope.classes.any:
         return (
-            "racks, replica counts, the topics' own rules and the other bands leave no room",
+            "no plan was found within racks, replica counts, the topics' own rules and the other bands",
             f"Allow a wider band for {r.label}, or more brokers in level.topic_rules.",
         )
-    return "racks, replica counts and the other bands leave no room", f"Allow a wider band for {r.label}."
+    return "no plan was found within racks, replica counts and the other bands", f"Allow a wider band for {r.label}."
+
+
+def _unreachable(problem: Problem, reach: Reach, k: int) -> str:
+    """How far at least, for brokers as unlike as these; as a proof where there is one."""
+    past = np.maximum(reach.high - problem.high, problem.low - reach.low)[:, k] / np.maximum(
+        problem.share[:, k] * problem.unit[k], 1.0
+    )
+    figure = f"some broker stays about {human_percent(float(past.max()))} of its share outside"
+    if reach.proven > 0:
+        total = human_percent(reach.proven)
+        return f"brokers are too unlike: {figure}; it is proven that all ranges together are missed by {total} of an average share"
+    return f"brokers are too unlike, as far as is known: {figure}"
 
 
 def _uneven(state: ClusterState, problem: Problem, policy: PlannerPolicy, k: int) -> list[Obstacle]:
@@ -309,9 +329,20 @@ def _uneven(state: ClusterState, problem: Problem, policy: PlannerPolicy, k: int
     off &= s.shares & s.takes
     if not bool(off.any()):
         return []
-    worst = int(np.argmax(np.where(off, np.abs(problem.share[:, k] / np.maximum(even, 1) - 1), -1)))
+    alone = len(np.unique(problem.rack)) == len(problem.rack)
+    away = problem.share[:, k] / np.maximum(even, 1) - 1
+    worst = int(np.argmax(np.where(off, -away if alone else np.abs(away), -np.inf)))
     share = float(problem.share[worst, k] / even[worst])
     b = state.brokers[worst]
+    if alone:
+        return [
+            Obstacle(
+                "racks-of-unlike-size",
+                f"broker {b.id}",
+                f"it holds at most one replica of each partition, so broker {b.id} can carry {human_percent(share, 0)} of its part by capacity",
+                "Give the others more capacity, or add brokers.",
+            )
+        ]
     return [
         Obstacle(
             "racks-of-unlike-size",

@@ -28,8 +28,11 @@ LOWER: Final = 2
 """Ends of a range that are hard limits: no step of the search crosses them, whatever it repairs elsewhere."""
 FREE: Final = 1 << 60
 """A limit that no load reaches."""
-INSIDE: Final = 2e-5
-"""The part of a share by which a plan stays inside its band, so that no rounding of a reader's puts it outside."""
+ROUNDING: Final = 1e-12
+"""Part of a share by which the end of a band is another for whoever sums its fractions in another order."""
+
+ALIKE: Final = 2e-5
+"""Brokers whose ranges differ by less than this part of an average share are of one kind."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -95,10 +98,10 @@ def problem_of(state: ClusterState, loads: Loads, policy: PlannerPolicy, scope: 
             byte_unit = int(unit[k])
         lead[:, k], follow[:, k] = r.lead * unit[k], r.follow * unit[k]
         band = policy.band_of(r.name) if bands == "target" else policy.trigger_of(r.name)
-        below, above = limits(r, fair, band, policy, INSIDE if bands == "target" else 0.0)
+        below, above = limits(r, fair, band, policy)
         used = scope.shares & scope.leading if r.leaders_only else scope.shares
-        low[used, k] = np.ceil(below[used]).astype(np.int64) * unit[k]
-        high[used, k] = np.floor(above[used]).astype(np.int64) * unit[k]
+        low[used, k] = below[used].astype(np.int64) * unit[k]
+        high[used, k] = above[used].astype(np.int64) * unit[k]
         low[~(scope.takes | scope.leading) if r.leaders_only else ~scope.takes, k] = 0
         share[:, k] = fair
     return Problem(
@@ -147,6 +150,12 @@ def _units(means: list[float], mean_disk: float) -> tuple[int, Ints, int]:
         return max(round(average / mean), 1) if mean > 0 else 1
 
     return average, np.array([of(mean) for mean in means], np.int64), of(mean_disk)
+
+
+def is_uniform(problem: Problem) -> bool:
+    """Is every broker meant to carry the same of everything?"""
+    share = problem.share[problem.scope.shares] * problem.unit
+    return bool((np.abs(share - share.mean(axis=0)) <= ALIKE * problem.average).all()) if len(share) else True
 
 
 def loads_before(problem: Problem) -> Ints:
@@ -239,16 +248,17 @@ def _racks(state: ClusterState, scope: Scope) -> tuple[SmallInts, SmallInts]:
     return rack, np.maximum(limit, 1).astype(np.int32)
 
 
-def limits(r: Resource, fair: Floats, band: float, policy: PlannerPolicy, inside: float = 0.0) -> tuple[Floats, Floats]:
-    """The band around fair shares, in the resource's own unit."""
+def limits(r: Resource, fair: Floats, band: float, policy: PlannerPolicy) -> tuple[Floats, Floats]:
+    """The band around fair shares, in whole units of the resource's own."""
     if r.counted:
         # A count is whole: a band narrower than one replica still allows the two counts next to the share.
         above = np.maximum(np.floor(fair * (1 + band) + 1e-9), np.ceil(fair - 1e-9))
         below = np.minimum(np.ceil(fair * (1 - band) - 1e-9), np.floor(fair + 1e-9))
         return below, above
     slack = float(policy.slack_bytes) if r.name == DISK else 0.0
-    width = np.maximum(fair * (band - inside), slack)
-    return np.maximum(fair - width, 0), fair + width
+    width = np.maximum(fair * band, slack)
+    loose = fair * ROUNDING
+    return np.ceil(np.maximum(fair - width - loose, 0)), np.floor(fair + width + loose)
 
 
 def _fair_shares(
@@ -283,7 +293,7 @@ def _fair_shares(
     whole = float((r.lead + (rack_limit - 1) * r.follow).sum())
     racks = int(rack.max()) + 1
     by_rack = np.bincount(rack, weights=share, minlength=racks).astype(np.float64)
-    if bool((by_rack > whole * (1 + 1e-9)).any()) and len(np.unique(rack)) < brokers:
+    if bool((by_rack > whole * (1 + 1e-9)).any()):
         rack_weight = np.bincount(rack, weights=weight, minlength=racks).astype(np.float64)
         rack_most = np.where(rack_weight > 0, whole, 0.0)
         by_rack = _fill(total, rack_weight, rack_most, np.arange(racks))

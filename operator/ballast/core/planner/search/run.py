@@ -10,8 +10,10 @@ from typing import Final
 import numpy as np
 
 from ballast.core.cluster import Flags, Ints, SmallInts
+from ballast.core.planner.problem import is_uniform
 from ballast.core.planner.search import forced, kernels
 from ballast.core.planner.search.order import Sorted
+from ballast.core.planner.search.rounding import starts
 from ballast.core.planner.search.spread import Found, most_even
 from ballast.core.planner.search.world import World
 
@@ -63,6 +65,7 @@ TRIES: Final = 200_000_000
 def search(world: World, *, seed: int) -> Flags:
     """Improve the world in place; returns the slots for which no legal broker was found."""
     ordered = Sorted.of(world)
+    p = ordered.world.problem
     run = _Search(ordered.world, seed=seed)
     run.leaders(run.toll(COARSE_PRICES[0]))
     homeless = run.force()
@@ -72,6 +75,8 @@ def search(world: World, *, seed: int) -> Flags:
         if run.small:
             run.settle()
         run.polish()
+        if p.scope.repair_racks and not p.hard.any() and (run.world.excess or not is_uniform(p)):
+            run.begin_elsewhere()
     else:
         for _ in range(REPAIRS):
             run.descend((0, 0, 0))
@@ -269,6 +274,20 @@ class _Search:
         w.restore(most_even(w, w.problem.home, found))
         # What no longer helps goes back to the leader it had: a change nobody needs is a change too many.
         self.leaders(toll=1)
+
+    def begin_elsewhere(self) -> None:
+        """Search again from where a linear program would place everything, and keep what is best."""
+        w = self.world
+        best = (w.excess, w.copied, w.save())
+        for start in starts(w):
+            w.place(start)
+            self.tries = TRIES // 2
+            self.leaders()
+            self.settle()
+            self.polish()
+            found = (w.excess, w.copied, w.save())
+            best = min(best, found, key=lambda plan: plan[:2])
+            w.restore(best[2])
 
     def _polish_once(self, seed: int) -> None:
         samples = POLISH_SAMPLES * (4 if self.small else 1)

@@ -128,6 +128,23 @@ class World:
         """Scaled bytes that the present assignment copies."""
         return int(self.problem.size[self.row[self.away()]].sum())
 
+    def place(self, cur: SmallInts) -> None:
+        """Be as this placement says, with every sum afresh."""
+        p = self.problem
+        self.held -= self.arrived()
+        before = self.copied, int(self.away().sum())
+        self.cur[...] = cur
+        self.load[...] = _sum_loads(p, self.cur)
+        self.held += self.arrived()
+        self.budget += (before[0] - self.copied, before[1] - int(self.away().sum()))
+
+    def arrived(self) -> Ints:
+        """By broker the scaled bytes that were copied there."""
+        arrived = np.zeros(len(self.held), np.int64)
+        away = self.away()
+        np.add.at(arrived, self.cur[away], self.problem.size[self.row[away]])
+        return arrived
+
     def save(self) -> Saved:
         """A copy to come back to."""
         return self.cur.copy(), self.load.copy(), self.held.copy(), self.budget.copy(), self.tally.copy()
