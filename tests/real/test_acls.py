@@ -19,11 +19,14 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from tests import waiting
 from tests.real.daemon_process import Daemon, start, until
 
+from ballast.core.cluster import TopicPartition
 from ballast.sandbox import Sandbox
 from ballast.sandbox.layout import as_properties
 from ballast.sandbox.security import ALICE
+from ballast.wiring.cluster import open_cluster
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
@@ -118,6 +121,21 @@ def test_with_these_rights_it_acts(
     until("no debt", lambda: daemon.metrics["ballast_throttle_debts"] == 0, daemons)
     assert daemon.stop() == 0
     assert not [m for m in daemon.messages() if "AUTHORIZATION" in m.upper() or m.startswith("A bug")]
+
+
+def test_log_ends_take_describe_on_the_topic_alone(own_cluster: Callable[..., Sandbox], admin_of: AdminOf) -> None:
+    """Each replica's own end is told to whoever may describe its topic, and to nobody else."""
+    sandbox = own_cluster(security="acl", brokers=2, racks=0)
+    admin = admin_of(sandbox)
+    name = TopicPartition("orders", 0)
+    admin.create_topics([NewTopic("orders", 1, replica_assignment=[[1, 2]])])["orders"].result(timeout=30)
+    with open_cluster(
+        bootstrap_server=sandbox.bootstrap_server, properties=sandbox.client_properties_of(ALICE)
+    ) as opened:
+        asked = {1: [name], 2: [name]}
+        assert not any(opened.cluster.log_ends(asked).values())
+        admin.create_acls([binding((*TOPICS, "Describe"))])
+        waiting.until(lambda: opened.cluster.log_ends(asked) == {1: {name: 0}, 2: {name: 0}})
 
 
 CLUSTER, TOPICS = ("Cluster", "kafka-cluster", "LITERAL"), ("Topic", "*", "LITERAL")
