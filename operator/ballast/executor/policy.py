@@ -159,9 +159,11 @@ class ExecutionPolicy:
         return out
 
     @classmethod
-    def load(cls, value: Mapping[str, Any]) -> Self:
-        """Read ``dump``'s JSON; a knob of a newer version is refused rather than ignored."""
+    def load(cls, value: Mapping[str, Any], *, skips_unknown: bool = False) -> Self:
+        """Read ``dump``'s JSON; a knob of a newer version is refused rather than ignored, unless nothing acts by it any more."""
         known = {f.name for f in fields(cls)}
+        if skips_unknown:
+            value = {name: v for name, v in value.items() if name in known}
         strange = sorted(set(value) - known)
         if strange:
             raise UsageError(

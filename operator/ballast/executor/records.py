@@ -130,23 +130,39 @@ def changes(before: Run, after: Run) -> list[Record]:
 
 
 def load_runs(records: Iterable[Record], now: Now) -> dict[str, Run]:
-    """Every run in the journal, oldest first; what cannot be read is refused."""
-    headers: dict[str, Record] = {}
-    moves: dict[str, list[tuple[int, MoveRun]]] = {}
-    elections: dict[str, dict[TopicPartition, ElectionRun]] = {}
-    for record in records:
-        kind, _, rest = record.key.partition("/")
-        run_id = rest.split("/", 1)[0]
-        if kind == "run":
-            headers[rest] = record
-        elif kind == "move":
-            moves.setdefault(run_id, []).append(_read(record, lambda r: (r.integer("order"), _move(r, now))))
-        elif kind == "election":
-            name, election = _read(record, _election)
-            elections.setdefault(run_id, {})[name] = election
+    """Every run in the journal, oldest first.
 
-    def run(run_id: str, r: Reader) -> Run | None:
-        own, votes = moves.get(run_id, []), elections.get(run_id, {})
+    An open run that this version cannot read is refused by name.  One that has ended is no longer acted upon: settings that a
+    newer version gave it are skipped, and where that is not enough the run is, so that going back to this version is possible.
+    """
+    of_run: dict[str, list[Record]] = {}
+    for record in records:
+        if record.key.startswith(("run/", "move/", "election/")):
+            of_run.setdefault(record.key.split("/", 2)[1], []).append(record)
+    found = []
+    for run_id, own in of_run.items():
+        header = next((r for r in own if r.key == run_key(run_id)), None)
+        ended = header is not None and (header.value or {}).get("phase") == Phase.ENDED.value
+        try:
+            found.append(_load_run(run_id, header, own, now, ended=ended))
+        except Refused:
+            if not ended:
+                raise
+    return {r.id: r for r in sorted(filter(None, found), key=lambda r: (r.started_ms, r.id))}
+
+
+def _load_run(run_id: str, header: Record | None, records: Iterable[Record], now: Now, *, ended: bool) -> Run | None:
+    """One run out of its records; None where some of them are missing."""
+    own: list[tuple[int, MoveRun]] = []
+    votes: dict[TopicPartition, ElectionRun] = {}
+    for record in records:
+        if record.key.startswith("move/"):
+            own.append(_read(record, lambda r: (r.integer("order"), _move(r, now))))
+        elif record.key.startswith("election/"):
+            name, election = _read(record, _election)
+            votes[name] = election
+
+    def run(r: Reader) -> Run | None:
         # Journals are read in whole appends, so every record of a run is here with its header.  Should one be missing all
         # the same, somebody else took it away, and half a run is nothing to act upon.
         if (len(own), len(votes)) != (r.integer("moves"), r.integer("elections")):
@@ -155,7 +171,7 @@ def load_runs(records: Iterable[Record], now: Now) -> dict[str, Run]:
             id=run_id,
             intent=r.text("intent"),
             cluster_id=r.text("cluster_id"),
-            policy=ExecutionPolicy.load(r.mapping("policy")),
+            policy=ExecutionPolicy.load(r.mapping("policy"), skips_unknown=ended),
             moves={m.move.name: m for _, m in sorted(own, key=lambda pair: pair[0])},
             elections=votes,
             phase=Phase(r.text("phase")),
@@ -168,8 +184,7 @@ def load_runs(records: Iterable[Record], now: Now) -> dict[str, Run]:
             stopped_by=r.text("stopped_by"),
         )
 
-    found = [_read(record, lambda r, i=run_id: run(i, r)) for run_id, record in headers.items()]  # type: ignore[misc]
-    return {r.id: r for r in sorted(filter(None, found), key=lambda r: (r.started_ms, r.id))}
+    return None if header is None else _read(header, run)
 
 
 def _read(record: Record, read: Callable[[Reader], T]) -> T:
