@@ -28,7 +28,11 @@ STEPS: Final[tuple[tuple[str, Sequence[str]], ...]] = (
     ("Leaders have piled up, and broker 5 is new and empty:", ["status"]),
     ("The cheapest plan that levels it. Nothing has changed yet:", ["plan", "level", "--save", PLAN]),
     ("Carried out: journaled, throttled, verified:", ["apply", PLAN, "--yes"]),
-    ("Level. New are only the journal's two small topics, and two that Kafka itself keeps:", ["status", "--check"]),
+    ("The cluster is as the plan wanted it:", ["verify", PLAN]),
+    (
+        "New are only the journal's two small topics, and two that Kafka itself keeps and places as it likes:",
+        ["status"],
+    ),
 )
 """What the demo shows, in order: a sentence, and the command line behind ``ballast``."""
 
