@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from ballast.core.java_random import JavaRandom
 from ballast.core.planner import Decommission, Demote, Evacuate, Expand, Intent, Leaders, Level, PlannerPolicy, Racks
@@ -29,6 +29,17 @@ from ballast.sim.picture import world_of
 from ballast.sim.scenario_claims import Outcome, bound_s, judge, throttles
 from ballast.sim.scenario_text import Statement, brokers, parse, partition, quantity
 from ballast.sim.world import SimWorld
+
+
+def _throttle(s: Statement) -> Literal["auto", "none"] | int:
+    """``auto``, as a run has it where nobody says otherwise, ``none``, or a rate."""
+    match s.keys.get("throttle", "auto"):
+        case "auto":
+            return "auto"
+        case "none":
+            return "none"
+        case _:
+            return int(s.number("throttle"))
 
 
 def _die() -> None:
@@ -181,10 +192,10 @@ class Scenario:
     # Ballast
 
     def policy(self, s: Statement) -> None:
-        """``policy throttle=20MB/s in=5 out=10 cluster=200 one_batch=1 patience=60s``."""
+        """``policy throttle=20MB/s in=5 out=10 cluster=200 one_batch=1 patience=60s``; a throttle of ``auto`` where none is said."""
         s.only("throttle", "in", "out", "cluster", "one_batch", "patience", "band")
         self._policy = ExecutionPolicy(
-            throttle=int(s.number("throttle")) if "throttle" in s.keys else "none",
+            throttle=_throttle(s),
             moves_in_per_broker=s.count("in", 5),
             moves_out_per_broker=s.count("out", 10),
             moves_in_cluster=s.count("cluster", 200),
