@@ -1,32 +1,31 @@
-"""The pipeline's speed and cost on generated samples, with DuckDB and Polars beside it on the same files.
+"""The pipeline on a generated cluster: what a minute costs the sampler, and what the jobs cost Spark.
 
-    python bench/pipeline.py --partitions 200000 --minutes 60
-    python bench/pipeline.py --next-hour    # and one hour more, folded by `ballast pipeline run` as a user runs it
+    python bench/pipeline.py                # 200,000 partitions, an hour, then an hour more on top of it; each run as a user runs it
+    python bench/pipeline.py --partitions 10000 --days 13   # with a window of days before it
 
-Samples are generated with known rates; every engine answers the same question (per replica and hour: rated minutes, sum,
-maximum, 95th percentile, first and last size) from the same ``samples_hour`` table, and the answers must agree.
+DuckDB and Polars answer the question of ``load_hour`` (per partition: known seconds, bytes, highest rate, last size) from the same
+plain table, as a yardstick; the answers must agree.  CPU is that of all processes of a step.
 """
 
 from __future__ import annotations
 
 import argparse
-import functools
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from ballast.adapters.samples_delta import SampleStore, table_url
 from ballast.core.cluster import Broker, ClusterState, LogDir, Partitions, Topic
-from ballast.core.samples import sample
+from ballast.core.samples import SAMPLES, MinuteSample
 from meter import Meter, measured  # type: ignore[import-not-found]
 
 START_MS = 1_795_262_400_000
@@ -51,6 +50,7 @@ def generate(store: str, partitions: int, minutes: int, *, first: int = 0) -> di
         Broker(i, rack=f"r{i % 3}", log_dirs=(LogDir("/data", 10**14, 5 * 10**13),)) for i in range(BROKERS)
     )
     sink, slowest = SampleStore(store), 0.0
+    cpus: list[float] = []
     for minute in range(first + minutes):
         grown = (rate * 60 * rng.uniform(0.5, 1.5, partitions)).astype(np.int64)
         size = size + grown[:, None]
@@ -78,9 +78,9 @@ def generate(store: str, partitions: int, minutes: int, *, first: int = 0) -> di
                 future_size_bytes=np.full(rows, -1, np.int64),
             ),
         )
-        begun = time.monotonic()
+        begun, cpu = time.monotonic(), time.process_time()
         sink.write(
-            sample(
+            MinuteSample(
                 state,
                 earliest=np.zeros(partitions, np.int64),
                 high_watermark=high,
@@ -89,190 +89,110 @@ def generate(store: str, partitions: int, minutes: int, *, first: int = 0) -> di
                 writer="bench",
             )
         )
-        slowest = max(slowest, time.monotonic() - begun)
-    on_disk = sum(f.stat().st_size for f in Path(table_url(store, "samples_minute")).rglob("*.parquet"))
+        slowest, cpus = max(slowest, time.monotonic() - begun), [*cpus, time.process_time() - cpu]
     return {
-        "step": "sampling (laying out and writing a minute)",
+        "step": "sampling (measuring and writing a minute)",
         "slowest_s": round(slowest, 2),
-        "bytes_per_partition_day": round(on_disk / (first + minutes) / partitions * 1440),
+        "cpu_s": {"median": round(float(np.median(cpus)), 2), "most": round(max(cpus), 2)},
+        "bytes_per_partition_day": per_day(store, partitions, first + minutes),
     }
 
 
-def compacted(store: str, partitions: int) -> dict[str, Any]:
-    """Every hour compacted as ``--tidy`` does with closed ones: what the minutes take before and afterwards."""
-    from ballast.pipeline.schemas import SAMPLES_MINUTE
+def per_day(store: str, partitions: int, minutes: int) -> int:
+    """Bytes of the samples that a partition takes in a day."""
     from ballast.pipeline.table_log import TableLog
 
-    log = TableLog(store)
-    at = log.position(SAMPLES_MINUTE)
-    assert at is not None
-    minutes = len(log.new_minutes(SAMPLES_MINUTE, None, at).minute)
-
-    def per_day() -> int:
-        return round(log.bytes_of(SAMPLES_MINUTE) / minutes / partitions * 1440)
-
-    before, begun = per_day(), time.process_time()
-    log.compact(SAMPLES_MINUTE, "9")
-    return {
-        "step": "compacting",
-        "cpu_s": round(time.process_time() - begun, 1),
-        "bytes_per_partition_day": {"before": before, "after": per_day()},
-    }
+    return round(TableLog(store).bytes_of(SAMPLES) / minutes / partitions * 1440)
 
 
-DUCK = """
-SELECT topic, partition, broker,
-  len(r) AS n, coalesce(list_sum(r) * 60, 0) AS total, coalesce(list_max(r), -1) AS most,
-  coalesce(list_sort(r)[CAST(ceil(0.95 * len(r) - 1e-9) AS INT)], -1) AS p95,
-  s[1] AS first, s[len(s)] AS last
-FROM (SELECT topic, partition, broker, list_filter(bytes_in, lambda x: x >= 0) AS r, list_filter(size_bytes, lambda x: x >= 0) AS s
-      FROM read_parquet($files))
+def earlier_days(store: str, days: int) -> dict[str, Any]:
+    """So many days before the first, each a copy of the one that is there: a whole window for the model."""
+    import pyarrow as pa
+
+    table = DeltaTable(table_url(store, "load_day"))
+    rows = table.to_pyarrow_table()
+    (day,) = set(rows.column("date").to_pylist())
+    begun = time.monotonic()
+    for back in range(1, days + 1):
+        moved = {"date": pa.date32(), "first_hour": rows.schema.field("first_hour").type}
+        shifted = rows
+        for name, kind in (*moved.items(), ("last_hour", moved["first_hour"])):
+            value = (
+                pa.scalar(day - timedelta(days=back), kind)
+                if name == "date"
+                else pa.scalar(datetime(day.year, day.month, day.day, 12, tzinfo=UTC) - timedelta(days=back), kind)
+            )
+            column = pa.repeat(value, len(rows))
+            shifted = shifted.set_column(shifted.schema.get_field_index(name), shifted.schema.field(name), column)
+        write_deltalake(table, shifted, mode="append")
+    return {"step": "earlier days", "days": days, "wall_s": round(time.monotonic() - begun, 1)}
+
+
+QUESTION = """
+SELECT topic, partition, sum(seconds) AS seconds, sum(CAST(bytes_in AS DOUBLE) * seconds) AS bytes_in, max(bytes_in) AS most
+FROM samples WHERE hour = $hour GROUP BY topic, partition
 """
 
 
-def duckdb_answer(files: list[str]) -> Any:
-    """The question in SQL over list functions."""
+def duckdb_answer(samples: Any, hour: datetime) -> Any:
+    """In SQL, over the rows as they are."""
     import duckdb
 
     connection = duckdb.connect()
     connection.execute("SET threads = 2")
-    connection.execute("SET preserve_insertion_order = false")
-    return connection.execute(DUCK, {"files": files}).to_arrow_table()
+    connection.register("samples", samples)
+    return connection.execute(QUESTION, {"hour": hour}).to_arrow_table()
 
 
-def duckdb_flat_answer(files: list[str]) -> Any:
-    """The question over a row per sample, as a warehouse would hold it; the rows are made beforehand."""
-    import duckdb
-
-    connection = duckdb.connect()
-    connection.execute("SET threads = 2")
-    return connection.execute(
-        "SELECT topic, partition, broker, count(*) FILTER (b >= 0) AS n, "
-        "coalesce(sum(b) FILTER (b >= 0), 0) * 60 AS total, coalesce(max(b) FILTER (b >= 0), -1) AS most, "
-        "coalesce(quantile_disc(b, 0.95) FILTER (b >= 0), -1) AS p95, "
-        "arg_min(s, m) FILTER (s >= 0) AS first, arg_max(s, m) FILTER (s >= 0) AS last "
-        "FROM read_parquet($files) GROUP BY ALL",
-        {"files": files},
-    ).to_arrow_table()
-
-
-def flatten(files: list[str], target: Path) -> list[str]:
-    """A row per replica and minute, sorted as samples come: by minute."""
-    import duckdb
-
-    connection = duckdb.connect()
-    rows = connection.read_parquet(files).project(
-        "topic, partition, broker, unnest(range(60)) AS m, unnest(bytes_in) AS b, unnest(size_bytes) AS s"
-    )
-    rows.write_parquet(str(target), compression="zstd")
-    return [str(target)]
-
-
-def polars_answer(files: list[str]) -> Any:
-    """The question with Polars' list functions."""
+def polars_answer(samples: Any, hour: datetime) -> Any:
+    """Lazily, over the rows as they are."""
     import polars as pl
 
-    rate = pl.col("bytes_in").list.eval(pl.element().filter(pl.element() >= 0))
-    size = pl.col("size_bytes").list.eval(pl.element().filter(pl.element() >= 0))
+    amount = (pl.col("bytes_in").cast(pl.Float64) * pl.col("seconds")).sum()
     return (
-        pl.scan_parquet(files)
-        .select(
-            "topic",
-            "partition",
-            "broker",
-            n=rate.list.len(),
-            total=rate.list.eval(pl.element().cast(pl.Float64).sum() * 60).list.first(),
-            most=rate.list.max(),
-            p95=rate.list.eval(
-                pl.element().sort().get((pl.len() * 0.95 - 1e-9).ceil().cast(pl.Int64) - 1)
-            ).list.first(),
-            first=size.list.first(),
-            last=size.list.last(),
-        )
+        pl.scan_pyarrow_dataset(samples)
+        .filter(pl.col("hour") == hour)
+        .group_by("topic", "partition")
+        .agg(seconds=pl.col("seconds").cast(pl.Float64).sum(), bytes_in=amount, most=pl.col("bytes_in").max())
         .collect()
         .to_arrow()
     )
 
 
-def agree(ours: Any, theirs: Any) -> None:
-    """Every figure of every replica is the same."""
-    keys = [("topic", "ascending"), ("partition", "ascending"), ("broker", "ascending")]
+def engine(what: str, store: str) -> dict[str, Any]:
+    """One engine's answer, compared with Spark's ``load_hour``."""
+    hour = datetime.fromtimestamp(START_MS / 1000, UTC)
+    samples = DeltaTable(table_url(store, "samples")).to_pyarrow_dataset()
+    work = {"duckdb": duckdb_answer, "polars": polars_answer}[what]
+    theirs, figures = measured(Meter(), what, lambda: work(samples, hour))
+    ours = DeltaTable(table_url(store, "load_hour")).to_pyarrow_table(filters=[("hour", "=", hour)])
+    keys = [("topic", "ascending"), ("partition", "ascending")]
     ours, theirs = ours.sort_by(keys), theirs.sort_by(keys)
     assert len(ours) == len(theirs), (len(ours), len(theirs))
-    for name in ("n", "total", "most", "p95", "first", "last"):
-        left, right = (np.asarray(t.column(name).to_numpy(), np.float64) for t in (ours, theirs))
-        np.testing.assert_allclose(left, right, rtol=1e-5, err_msg=name)
-
-
-def ours_from(store: str) -> Any:
-    """Ballast's answer, read from its table."""
-    table = DeltaTable(table_url(store, "load_hour")).to_pyarrow_table()
-    import pyarrow.compute as pc
-
-    led = pc.greater(table["minutes_led"], 0)
-
-    def pick(name: str) -> Any:
-        return pc.if_else(led, table[f"{name}_led"], table[f"{name}_followed"])
-
-    named = {
-        "topic": table["topic"],
-        "partition": table["partition"],
-        "broker": table["broker"],
-        "n": pc.add(table["minutes_led"], table["minutes_followed"]),
-        "total": pc.add(table["bytes_in_led"], table["bytes_in_followed"]),
-        "most": pick("bytes_in_max"),
-        "p95": pick("bytes_in_p95"),
-        "first": table["size_first"],
-        "last": table["size_last"],
-    }
-    import pyarrow as pa
-
-    return pa.table(named)
+    for mine, other in (("seconds", "seconds"), ("bytes_in", "bytes_in"), ("bytes_in_max", "most")):
+        left, right = (np.asarray(c.to_numpy(), np.float64) for c in (ours.column(mine), theirs.column(other)))
+        np.testing.assert_allclose(left, right, rtol=1e-5, err_msg=mine)
+    return {**figures, "agrees": True}
 
 
 def in_a_process(what: str, asked: argparse.Namespace) -> Any:
     """Do one step in a process of its own, so that one step's memory is not another's."""
-    names = ("partitions", "minutes", "first", "jobs", "memory", "store", "scratch")
+    names = ("partitions", "minutes", "memory", "store", "days", "spark")
     options = [text for name in names for text in (f"--{name}", str(getattr(asked, name)))]
-    command = [sys.executable, __file__, "--engine", what, *options]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    done = subprocess.run([sys.executable, __file__, "--step", what, *options], check=True, stdout=subprocess.PIPE)
     return json.loads(done.stdout)
 
 
-def engine(what: str, store: str, scratch: Path) -> dict[str, Any]:
-    """One engine's answer, compared with Ballast's."""
-    files = DeltaTable(table_url(store, "samples_hour")).file_uris()
-    meter = Meter()
-    if what == "duckdb-rows":
-        files = flatten(files, scratch / "flat.parquet")
-    work = {"duckdb-arrays": duckdb_answer, "duckdb-rows": duckdb_flat_answer, "polars": polars_answer}[what]
-    answer, figures = measured(meter, what, lambda: work(files))
-    agree(ours_from(store), answer)
-    return {**figures, "agrees": True}
-
-
-def pipeline(store: str, memory: str, wanted: list[str]) -> list[dict[str, Any]]:
-    """The jobs, measured apart from the session's start."""
-    from ballast.pipeline import jobs
-    from ballast.pipeline.policy import PipelinePolicy
-    from ballast.pipeline.session import DELTA_LOCK, SparkPolicy, open_session
-    from ballast.pipeline.tables import SparkTables
-    from ballast.sandbox.jars import ensure_jars
-
-    meter, figures = Meter(), []
-    policy = SparkPolicy(master="local[2]", driver_memory=memory)
-    session, first = measured(meter, "session", lambda: open_session(policy, ensure_jars(DELTA_LOCK)))
-    figures.append(first)
-    tables = SparkTables(lambda: session, store)
-    _, warm = measured(meter, "first query (cold JVM)", lambda: session.range(1).count())
-    figures.append(warm)
-    scope = jobs.Scope(PipelinePolicy(), datetime.now(UTC))
-    for name in wanted:
-        work = functools.partial(jobs.JOBS[name], tables, scope, lambda _: None)
-        _, found = measured(meter, name, work)
-        figures.append(found)
-    session.stop()
-    return figures
+def pipeline(asked: argparse.Namespace, *more: str) -> dict[str, Any]:
+    """``ballast pipeline run`` as a user runs it, Spark's start included: every table is brought up to date."""
+    command = [str(Path(sys.executable).with_name("ballast")), "pipeline", "run", "--store", asked.store]
+    command += ["--spark", asked.spark, "--driver-memory", asked.memory, "--output", "json", *more]
+    done, found = measured(
+        Meter(),
+        " ".join(command[1:3] + list(more)),
+        lambda: subprocess.run(command, check=True, stdout=subprocess.PIPE),
+    )
+    return {**found, "jobs_s": {job["table"]: job["seconds"] for job in json.loads(done.stdout)["jobs"]}}
 
 
 def planner(store: str) -> dict[str, Any]:
@@ -286,46 +206,23 @@ def planner(store: str) -> dict[str, Any]:
     return {**found, "partitions": len(model)}
 
 
-def next_hour(store: str, memory: str) -> dict[str, Any]:
-    """``ballast pipeline run`` as a user runs it, Spark's start included: every table is brought up to date."""
-    from ballast.pipeline.schemas import SAMPLES_MINUTE
-    from ballast.pipeline.table_log import TableLog
-
-    command = [str(Path(sys.executable).with_name("ballast")), "pipeline", "run", "--store", store]
-    command += ["--spark", "local[2]", "--driver-memory", memory, "--output", "json"]
-    done, found = measured(
-        Meter(), "ballast pipeline run", lambda: subprocess.run(command, check=True, stdout=subprocess.PIPE)
-    )
-    told = json.loads(done.stdout)
-    assert told["newest_hour"] == TableLog(store).parts(SAMPLES_MINUTE)[-1]
-    return {**found, "jobs_s": {job["table"]: job["seconds"] for job in told["jobs"]}}
+STEPS = ("generate", "first-run", "duckdb", "polars", "planner", "days", "generate-next", "next-run", "tidy")
 
 
-ALL_JOBS = (
-    *("load_hour", "load_day", "load_model", "samples_hour"),
-    *("leadership_history", "broker_imbalance", "disk_hour", "disk_outlook"),
-)
-STEPS = ("spark", "planner", "duckdb-arrays", "duckdb-rows", "polars")
-"""In this order; the engines read ``samples_hour`` and are compared with ``load_hour``, so both jobs are among those run."""
-COMPACT = "compact"
-"""By itself and after ``generate``: the others read the files as the sampler wrote them."""
-NEXT_HOUR = ("generate-next", "next-hour")
-"""After all others, since the engines' answers are those of the first hour."""
-
-
-def step(asked: argparse.Namespace) -> Any:
+def step(what: str, asked: argparse.Namespace) -> Any:
     """One step, in this process."""
-    if asked.engine == "generate":
-        return generate(asked.store, asked.partitions, asked.minutes, first=asked.first)
-    if asked.engine == "generate-next":
-        return generate(asked.store, asked.partitions, 60, first=asked.minutes)
-    if asked.engine == "next-hour":
-        return next_hour(asked.store, asked.memory)
-    if asked.engine == COMPACT:
-        return compacted(asked.store, asked.partitions)
-    if asked.engine == "spark":
-        return pipeline(asked.store, asked.memory, asked.jobs.split(","))
-    return planner(asked.store) if asked.engine == "planner" else engine(asked.engine, asked.store, asked.scratch)
+    if what == "generate":
+        return generate(asked.store, asked.partitions, asked.minutes)
+    if what == "generate-next":
+        return generate(asked.store, asked.partitions, asked.minutes, first=asked.minutes)
+    if what in {"first-run", "next-run"}:
+        return pipeline(asked)
+    if what == "tidy":
+        found = pipeline(asked, "--tidy", "--conf", "spark.sql.shuffle.partitions=16")
+        return {**found, "bytes_per_partition_day": per_day(asked.store, asked.partitions, 2 * asked.minutes)}
+    if what == "days":
+        return earlier_days(asked.store, asked.days)
+    return planner(asked.store) if what == "planner" else engine(what, asked.store)
 
 
 def main() -> None:
@@ -333,28 +230,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--partitions", type=int, default=200_000)
     parser.add_argument("--minutes", type=int, default=60)
-    parser.add_argument("--first", type=int, default=0, help="generate from this minute on; 60 is the hour after")
-    parser.add_argument("--jobs", default=",".join(ALL_JOBS), help="which jobs, in this order")
+    parser.add_argument("--days", type=int, default=0, help="days of history before the first")
     parser.add_argument("--memory", default="2g")
-    parser.add_argument("--next-hour", action="store_true", help="then an hour more, by the command")
-    parser.add_argument("--engine", choices=("generate", COMPACT, *STEPS, *NEXT_HOUR), help="one step, in this process")
-    parser.add_argument("--store", help="keep the samples here, or take them from here")
-    parser.add_argument("--scratch", type=Path)
+    parser.add_argument("--spark", default="local[2]")
+    parser.add_argument("--step", choices=STEPS, help="one step, in this process")
+    parser.add_argument("--store", help="keep the tables here")
     asked = parser.parse_args()
-    if asked.engine:
-        print(json.dumps(step(asked)))
+    if asked.step:
+        print(json.dumps(step(asked.step, asked)))
         return
     with tempfile.TemporaryDirectory(prefix="ballast-bench-") as folder:
-        asked.scratch = asked.scratch or Path(folder)
-        asked.store = asked.store or str(asked.scratch / "store")
-        steps: tuple[str, ...] = (
-            STEPS if Path(table_url(asked.store, "samples_minute")).exists() else ("generate", *STEPS)
-        )
-        steps += NEXT_HOUR if asked.next_hour else ()
-        results: list[Any] = []
-        for what in steps:
-            found = in_a_process(what, asked)
-            results += found if isinstance(found, list) else [found]
+        asked.store = asked.store or str(Path(folder) / "store")
+        results = [in_a_process(what, asked) for what in STEPS if what != "days" or asked.days]
     report = {"partitions": asked.partitions, "minutes": asked.minutes, "load": os.getloadavg(), "steps": results}
     print(json.dumps(report, indent=2))
 

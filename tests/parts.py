@@ -49,7 +49,12 @@ TOGETHER: Final[dict[str, tuple[str, ...]]] = {
         "real/test_zk_run.py",
         "real/test_zk_sessions.py",
     ),
-    "session": ("spark/test_fleet_job.py", "spark/test_jobs.py", "spark/test_pipeline_kills.py"),
+    "session": (
+        "spark/test_fleet_job.py",
+        "spark/test_jobs.py",
+        "spark/test_pipeline_kills.py",
+        "spark/test_transforms.py",
+    ),
 }
 """Files that one process takes as a group: they use the same clusters of ``tests.clusters``, or the one Spark session."""
 GROUPS: Final = {name: group for group, names in TOGETHER.items() for name in names}

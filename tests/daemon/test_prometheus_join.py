@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -21,7 +21,6 @@ from bootstrap.programs import path_of
 from deltalake import DeltaTable, write_deltalake
 from tests.daemon.test_prometheus import ask
 from tests.leash import leashed
-from tests.spark.pure import HOUR, load_rows, model_rows
 from tests.spark.series import RECORD_BYTES, START_MS, Log, World
 from tests.waiting import until
 
@@ -230,23 +229,42 @@ def test_what_consumers_read_reaches_the_plan(family: str, scraping: Scraping, t
         for log in world_.logs.values():
             log.append(120)
         assert record(world_, store, minute, external).missing == ()
-    hours = load_rows([DeltaTable(table_url(store, "samples_minute")).to_pyarrow_table()])
-    model = pa.Table.from_pylist(model_rows([hours]), schema=arrow_schema(LOAD_MODEL.columns))
-    consumed = dict(zip(model["partition"].to_pylist(), model["bytes_out_mean"].to_pylist(), strict=True))
+    rows = DeltaTable(table_url(store, "samples")).to_pyarrow_table().to_pylist()
+    consumed = {n: rows_mean(rows, n) for n in range(4)}
     assert consumed[0] + consumed[1] == pytest.approx(READ_PER_S[1], rel=NEAR)
     assert consumed[0] / consumed[1] == pytest.approx(3, rel=NEAR)
     assert [consumed[2], consumed[3]] == pytest.approx([READ_PER_S[2], READ_PER_S[3]], rel=NEAR)
 
+    appended = 120 * RECORD_BYTES / 60
+    hour = datetime.fromtimestamp(START_MS / 1000, UTC)
+    model = [
+        {
+            **{name: rows[0][name] for name in ("cluster", "topic", "topic_id")},
+            "partition": number,
+            **dict.fromkeys(("as_of", "since"), hour),
+            "coverage": 1.0,
+            "bytes_in_mean": appended,
+            "bytes_out_mean": rate,
+        }
+        for number, rate in consumed.items()
+    ]
+    url, schema = table_url(store, "load_model"), arrow_schema(LOAD_MODEL.columns)
     write_deltalake(
-        table_url(store, "load_model"), model, partition_by=["cluster"], description=describe("load_model", 1)
+        url,
+        pa.Table.from_pylist(model, schema=schema),
+        partition_by=["cluster"],
+        description=describe("load_model", 1),
     )
     history = HistoryPolicy(store=store, measure="mean")
-    loads = loads_from_history(
-        world_.state(START_MS), history, now=datetime.fromisoformat(f"{HOUR}:30").replace(tzinfo=UTC)
-    )
-    appended = 120 * RECORD_BYTES / 60
+    loads = loads_from_history(world_.state(START_MS), history, now=hour + timedelta(minutes=30))
     assert loads.bytes_out_per_s.tolist() == pytest.approx([consumed[n] + 2 * appended for n in range(4)], abs=1)
     assert not [s for s in loads.assumptions if "consumers" in s]
+
+
+def rows_mean(rows: list[dict[str, Any]], partition: int) -> float:
+    """What consumers read of a partition, mean over its samples."""
+    found = [r["bytes_out"] for r in rows if r["partition"] == partition]
+    return float(sum(found) / len(found))
 
 
 def test_a_prometheus_that_is_away_leaves_a_gap_and_costs_no_sample(tmp_path: Path) -> None:
@@ -257,7 +275,7 @@ def test_a_prometheus_that_is_away_leaves_a_gap_and_costs_no_sample(tmp_path: Pa
     report = record(world_, store, 0, away)
     assert report.recorded
     assert "did not answer" in report.missing[0]
-    rows = DeltaTable(table_url(store, "samples_minute")).to_pyarrow_table().to_pylist()
-    assert [r["bytes_out"] for r in rows] == [None] * len(rows)
-    (brokers,) = [r["brokers"] for r in rows if r["brokers"]]
+    rows = DeltaTable(table_url(store, "samples")).to_pyarrow_table().to_pylist()
+    assert [r["bytes_out"] for r in rows] == [None] * 4
+    brokers = DeltaTable(table_url(store, "brokers")).to_pyarrow_table().to_pylist()
     assert {b["bytes_out"] for b in brokers} == {b["cpu"] for b in brokers} == {None}

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+import pyarrow as pa
+
+from ballast.adapters.sample_rows import rows_of
 from ballast.core.cluster import Broker, ClusterState, ConfigValue, LogDir, PartitionRow, Topic, build
-from ballast.core.samples import MinuteSample, offset_columns, sample
+from ballast.core.rates import measure
+from ballast.core.samples import MinuteSample, offset_columns
 from ballast.ports.cluster import Offsets
 
 HOUR_MS = 3_600_000
@@ -91,7 +96,7 @@ class World:
             {n: Offsets(self.logs[n].earliest, self.logs[n].high) for n in state.index} if offsets else {}
         )
         earliest, high = offset_columns(state, given)  # type: ignore[arg-type]
-        return sample(
+        return MinuteSample(
             state,
             earliest=earliest,
             high_watermark=high,
@@ -104,3 +109,13 @@ class World:
 def run(world: World, minutes: range, each: Callable[[int], bool | None]) -> list[MinuteSample]:
     """Let ``each(minute)`` change the world before each sample; where it says False, no sample is taken."""
     return [world.sample(minute) for minute in minutes if each(minute) is not False]
+
+
+def sample_rows(samples: Iterable[MinuteSample]) -> Any:
+    """The rows of ``samples``, each sample measured from the one before it, as a sampler that remembers it does."""
+    tables, before = [], None
+    for sample in samples:
+        measured = measure(sample, before)
+        before = measured.readings
+        tables.append(rows_of(sample, measured)["samples"])
+    return pa.concat_tables(tables)

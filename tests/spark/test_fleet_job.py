@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tests.spark.fleets import member
 
+from ballast.cli.fleet_page import page
 from ballast.core.planner import Level, plan
 from ballast.errors import UsageError
 from ballast.pipeline.fleet_job import parse_scenarios, plan_fleet
-from ballast.pipeline.fleet_report import page
 from ballast.pipeline.fleet_rows import Member
 from ballast.pipeline.fleet_store import append_snapshots, read_plans
 from ballast.pipeline.scenarios import POLICY, digest
@@ -32,6 +32,10 @@ def test_a_fleet_planned_in_spark_is_the_fleet_planned_one_by_one(spark: Any, st
     )
     found = read_plans(store)
     assert rows == len(found) == 5 * (1 + 6 + 3 + 1)
+    asked = [(r["scenario"], r["subject"]) for r in found if r["name"] == members[0].name]
+    lost = [("lose-broker", str(b)) for b in range(1, 7)] + [("lose-rack", f"r{n}") for n in range(3)]
+    assert sorted(asked) == sorted([("level", ""), ("add-brokers", "2"), *lost])
+    assert {r["taken_at_ms"] for r in found} == {5}, "the newest reading of each"
     level = {r["name"]: r["digest"] for r in found if r["scenario"] == "level"}
     assert level == {m.name: digest(plan(m.state, Level(), loads=m.loads, policy=POLICY)) for m in members}
     text = page(found, made_at="2026-11-21")

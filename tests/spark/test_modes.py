@@ -10,17 +10,16 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pytest
 from tests.leash import leashed
 from tests.spark import kill_rounds
 from tests.spark.fleets import member
 from tests.spark.kill_rounds import KILLED, Run
-from tests.spark.pure import load_rows, model_rows
-from tests.spark.series import HOUR_MS, START_MS, run
+from tests.spark.series import run
 from tests.spark.servers import QUICK, ROOT, connect_server, packed_environment, standalone
-from tests.spark.test_jobs import grow, table, world, write
+from tests.spark.test_jobs import RATE, grow, table, world, write
 from tests.spark.test_pipeline_kills import BALLAST, assert_each_minute_once, minutes, steady
 
 from ballast.core.planner import Level, plan
@@ -63,7 +62,7 @@ LIMIT_S: Final = 800
 """A busy machine must not be a defect: a command takes about half a minute on a quiet one."""
 
 
-SUITE: Final = ("test_jobs.py", "test_fleet_job.py")
+SUITE: Final = ("test_jobs.py", "test_fleet_job.py", "test_transforms.py")
 """Run again on each kind of Spark.  The kill tests are too, by ``BALLAST_TEST_SPARK``: every time it would take minutes."""
 
 
@@ -121,26 +120,25 @@ def mode(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_samples_become_the_same_model_and_fleets_the_same_plans(mode: Mode, tmp_path: Path) -> None:
-    """From minutes to the load model, and one fleet job: what the servers' workers make is what the folds make here."""
+    """From minutes to the load model, and one fleet job: the rates that went in come out, and the plans are those made here."""
     store = str(tmp_path / "store")
     world_ = world()
-    samples = run(world_, range(50, 75), grow(world_))
-    write(store, samples)
+    write(store, run(world_, range(50, 75), grow(world_)))
     fleet_member = member(1)
     append_snapshots(store, [fleet_member])
 
     figures = tmp_path / "ballast.prom"
     told = mode.ballast(
-        ("pipeline", "run", "--store", store, "--metrics-file", str(figures)),
+        ("pipeline", "run", "--store", store, "--metrics-file", str(figures), "--tidy"),
         ("fleet", "plan", "--store", store, "--what-if", "level"),
     )
     assert 'ballast_pipeline_rows{table="load_model"} 3.0' in figures.read_text()
     assert "ballast_pipeline_last_success_timestamp_seconds " in figures.read_text()
     assert "The load model knows everything up to 2026-11-21T14 UTC." in told
-    hours = [load_rows(samples, START_MS + n * HOUR_MS) for n in (0, 1)]
-    assert comparable(table(store, "load_model")) == comparable(model_rows(hours))
-    assert {r["minutes"] for r in table(store, "broker_imbalance")} == {10, 15}
-    assert len(table(store, "samples_hour")) == 2 * 3 * 3
+    rates = {(r["topic"], r["partition"]): r["bytes_in_mean"] for r in table(store, "load_model")}
+    assert rates == pytest.approx({("busy", 0): 10 * RATE, ("calm", 0): RATE, ("calm", 1): RATE})
+    assert {r["seconds"] for r in table(store, "load_model")} == {24 * 60}
+    assert {r["samples"] for r in table(store, "broker_imbalance")} == {10, 15}
     assert len(table(store, "disk_outlook")) == 3
 
     (row,) = read_plans(store)
@@ -178,7 +176,7 @@ def test_commands_killed_at_random_leave_every_minute_exactly_once(mode: Mode, t
         write(store, minutes(world_, 30 + rounds * A_ROUND, A_ROUND))
         rounds += 1
         run_ = Run.start(command, tmp_path)
-        run_.until_it_says("folding")
+        run_.until_it_says("making")
         begun = time.monotonic()
         code = run_.kill(dice.uniform(0, lasts_s), whole_group=True)
         if code == KILLED:
@@ -202,8 +200,3 @@ def finish(mode: Mode, store: str) -> str:
             if IN_THE_WAY not in str(refused):
                 raise
     pytest.fail("another run is always in the way")
-
-
-def comparable(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows in a fixed order, floats as they are."""
-    return sorted(rows, key=lambda r: (r["cluster"], r["topic"], r["partition"]))

@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 from tests.spark import kill_rounds
 from tests.spark.kill_rounds import KILLED, Run
 from tests.spark.series import RECORD_BYTES, Log, World
 from tests.spark.servers import QUICK
+from tests.spark.test_jobs import write
 
-from ballast.adapters.samples_delta import SampleStore, minute_table, table_url
+from ballast.adapters.samples_delta import table_url
 from ballast.core.samples import MinuteSample
 from ballast.errors import Refused
 from ballast.pipeline.jobs import JOBS, NOTHING, Scope, run_all
@@ -28,15 +28,15 @@ pytestmark = pytest.mark.spark
 BALLAST: Final = str(Path(sys.executable).parent / "ballast")
 RECORDS: Final = 120
 """Appended to each partition in each minute."""
-REPLICAS: Final = 3
 PARTITIONS: Final = 2
-TABLES: Final = ("samples_hour", "load_hour", "load_day", "load_model")
+BROKERS: Final = 3
+TABLES: Final = ("load_hour", "load_day", "load_model", "broker_imbalance", "disk_hour", "disk_outlook")
 KILLS: Final = 3
 SEED: Final = 4157
 """One kill before Spark is up, one after the first commit of a table, one in a later job; Ballast alone and with its JVM."""
 MINUTES_A_ROUND: Final = 25
 """The rounds cross two hours and leave each of them unfinished once."""
-MOMENTS: Final = ("starting Spark", *(f"{job}: folding" for job in JOBS))
+MOMENTS: Final = ("starting Spark", *(f"{job}: making" for job in JOBS))
 """What a run says in its course; a kill comes at most ``LATEST_S`` after one of these: what a small job takes."""
 LATEST_S: Final = 0.25
 
@@ -56,13 +56,6 @@ def steady() -> World:
     return World({("t", number): Log() for number in range(PARTITIONS)})
 
 
-def write(store: str, samples: list[MinuteSample]) -> None:
-    """The first minute as the sampler does, the others in one commit."""
-    SampleStore(store).write(samples[0])
-    rows = pa.concat_tables([minute_table(sample) for sample in samples[1:]])
-    write_deltalake(table_url(store, "samples_minute"), rows, mode="append")
-
-
 def rows_of(store: str, table: str) -> list[dict[str, Any]]:
     """A table's rows, read without Spark."""
     found: list[dict[str, Any]] = DeltaTable(table_url(store, table)).to_pyarrow_table().to_pylist()
@@ -73,18 +66,20 @@ def assert_each_minute_once(store: str, count: int) -> None:
     """Every minute is in every table, in one row of its key, and counted once."""
     for table in TABLES:
         keys = [
-            tuple(r.get(k) for k in ("cluster", "hour", "date", "topic", "partition", "broker"))
+            tuple(r.get(k) for k in ("cluster", "hour", "date", "topic", "partition", "broker", "path"))
             for r in rows_of(store, table)
         ]
+        assert keys, table
         assert len(keys) == len(set(keys)), table
-    sampled = sum(r["sampled"].bit_count() for r in rows_of(store, "samples_hour"))
-    assert sampled == sum(r["minutes_sampled"] for r in rows_of(store, "load_hour")) == count * PARTITIONS * REPLICAS
-    bytes_in = sum(r["bytes_in_led"] for r in rows_of(store, "load_hour"))
+    assert sum(r["samples"] for r in rows_of(store, "load_hour")) == count * PARTITIONS
+    assert {r["samples"] for r in rows_of(store, "broker_imbalance")} <= set(range(1, 61))
+    assert sum(r["samples"] for r in rows_of(store, "broker_imbalance")) == count * BROKERS
+    bytes_in = sum(r["bytes_in"] for r in rows_of(store, "load_hour"))
     # The first sample has none before it, so it makes no rate.
     assert bytes_in == pytest.approx((count - 1) * PARTITIONS * RECORDS * RECORD_BYTES)
-    assert sum(sum(r["minutes"]) for r in rows_of(store, "load_day")) == (count - 1) * PARTITIONS
+    assert sum(r["seconds"] for r in rows_of(store, "load_day")) == (count - 1) * 60 * PARTITIONS
     model = rows_of(store, "load_model")
-    assert [r["minutes"] for r in model] == [count - 1] * PARTITIONS
+    assert [r["seconds"] for r in model] == [(count - 1) * 60] * PARTITIONS
     assert [r["bytes_in_mean"] for r in model] == pytest.approx([RECORDS * RECORD_BYTES / 60] * PARTITIONS)
 
 
@@ -119,7 +114,7 @@ class Dying(SparkTables):
 
     when = "before"
 
-    def replace(self, *arguments: Any) -> None:
+    def replace(self, *arguments: Any) -> int | None:
         """Commit, or do not, and be gone."""
         if self.when == "after":
             super().replace(*arguments)
@@ -143,24 +138,25 @@ def test_every_job_may_end_on_either_side_of_its_commit(spark: Any, store: str) 
 class Overtaken(SparkTables):
     """Another run does the same job, and more, while this one is about to commit."""
 
-    def replace(self, *arguments: Any) -> None:
+    world: World
+
+    def replace(self, *arguments: Any) -> int | None:
         """Let the other one finish first."""
-        world = steady()
-        for log in world.logs.values():
-            log.append(RECORDS * MINUTES_A_ROUND)
-        write(self.store, minutes(world, 30 + MINUTES_A_ROUND, MINUTES_A_ROUND))
+        write(self.store, minutes(self.world, 30 + MINUTES_A_ROUND, MINUTES_A_ROUND))
         JOBS["load_hour"](
             SparkTables(lambda: self.session, self.store), Scope(PipelinePolicy(), datetime.now(UTC)), lambda _: None
         )
-        super().replace(*arguments)
+        return super().replace(*arguments)
 
 
 def test_a_run_that_was_overtaken_changes_nothing(spark: Any, store: str) -> None:
     """Its older rows do not replace the newer ones of the other run."""
-    write(store, minutes(steady(), 30, MINUTES_A_ROUND))
-    JOBS["load_hour"](Overtaken(lambda: spark, store), Scope(PipelinePolicy(), datetime.now(UTC)), lambda _: None)
-    sampled = sum(r["minutes_sampled"] for r in rows_of(store, "load_hour"))
-    assert sampled == 2 * MINUTES_A_ROUND * PARTITIONS * REPLICAS
+    overtaken = Overtaken(lambda: spark, store)
+    overtaken.world = steady()
+    write(store, minutes(overtaken.world, 30, MINUTES_A_ROUND))
+    done = JOBS["load_hour"](overtaken, Scope(PipelinePolicy(), datetime.now(UTC)), lambda _: None)
+    assert done == NOTHING
+    assert sum(r["samples"] for r in rows_of(store, "load_hour")) == 2 * MINUTES_A_ROUND * PARTITIONS
 
 
 def test_two_runs_at_once_leave_every_minute_exactly_once(spark: Any, store: str) -> None:

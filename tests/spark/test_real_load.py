@@ -1,4 +1,4 @@
-"""A real cluster under known producer rates: the sampler's minutes make a model that is within a few percent of the truth."""
+"""A real cluster under known producer rates: the sampler's rates are within a few percent of the truth."""
 
 from __future__ import annotations
 
@@ -8,21 +8,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
-from tests.spark.pure import HOUR, load_rows
+from tests.spark.series import sample_rows
 
 from ballast.adapters.clock import SystemClock
 from ballast.adapters.sampler import take
-from ballast.adapters.samples_delta import minute_table
 from ballast.core.samples import MinuteSample
 from ballast.wiring.cluster import open_cluster
 
 pytestmark = pytest.mark.kafka
 
 PERIOD_S = 4.0
-"""A sample every four seconds stands for a minute: the same arithmetic, and a test that ends."""
+"""A sample every four seconds: the same arithmetic as each minute, and a test that ends."""
 SAMPLES = 8
 RATES = {"busy": 400_000, "calm": 100_000}
 """Bytes of record values per second; batches of many records keep the log's own overhead near one percent."""
@@ -30,7 +28,7 @@ VALUE_BYTES = 1000
 
 
 class Kept:
-    """Keeps samples as if each were a minute after the one before."""
+    """Keeps samples."""
 
     def __init__(self) -> None:
         self.samples: list[MinuteSample] = []
@@ -96,30 +94,18 @@ def test_rates_are_within_a_few_percent_of_what_producers_sent(own_cluster: Any)
                 instants.append(time.monotonic())
                 take(opened.cluster, opened.cluster.snapshot(), kept, clock, writer="test")
                 clock.sleep(max(instants[-1] + PERIOD_S - time.monotonic(), 0))
-    rows = load_rows(as_minutes(kept.samples)).to_pylist()
+    rows = sample_rows(kept.samples).to_pylist()
     for topic in RATES:
-        led = next(r for r in rows if r["topic"] == topic and r["minutes_led"] > 0)
+        rated = [r for r in rows if r["topic"] == topic and r["seconds"] is not None]
+        seconds = sum(r["seconds"] for r in rated)
         true = (at(sent[topic], instants[-1]) - at(sent[topic], instants[0])) / (instants[-1] - instants[0])
-        measured = led["bytes_in_led"] / (led["minutes_led"] * 60)
+        measured = sum(r["bytes_in"] * r["seconds"] for r in rated) / seconds
         assert measured == pytest.approx(true, rel=0.08), topic
-        assert led["minutes_led"] == SAMPLES - 1
-        records = led["records_in"] / (led["minutes_led"] * 60)
+        assert len(rated) == SAMPLES - 1
+        records = sum(r["records_in"] * r["seconds"] for r in rated) / seconds
         assert records == pytest.approx(true / VALUE_BYTES, rel=0.08), topic
 
 
 def at(noted: list[tuple[float, int]], instant: float) -> int:
     """Bytes acknowledged up to an instant."""
     return max((total for when, total in noted if when <= instant), default=0)
-
-
-def as_minutes(samples: list[MinuteSample]) -> list[Any]:
-    """The samples' rows under consecutive minutes of one hour, their clocks untouched."""
-    tables = []
-    for minute, sample in enumerate(samples):
-        table = minute_table(sample)
-        for name, value in (("minute", minute), ("hour", HOUR)):
-            field = table.schema.field(name)
-            column = pa.repeat(pa.scalar(value, field.type), len(table))
-            table = table.set_column(table.schema.get_field_index(name), field, column)
-        tables.append(table)
-    return tables

@@ -13,7 +13,7 @@ from pathlib import Path
 from deltalake import DeltaTable
 from tests.leash import leashed
 from tests.spark import kill_rounds
-from tests.spark.series import Log, World
+from tests.spark.series import START_MS, Log, World
 
 from ballast.adapters.samples_delta import SampleStore, table_url
 
@@ -26,7 +26,7 @@ LATEST_S = 0.03
 CHILD = """
 import os, sys
 from ballast.adapters.samples_delta import SampleStore
-from tests.spark.series import Log, World
+from tests.spark.series import START_MS, Log, World
 world = World({("t", n): Log() for n in range(20)})
 
 def write(first, end):
@@ -49,10 +49,11 @@ else:
 """
 
 
-def minutes_in(store: Path) -> Counter[tuple[str, int, int]]:
-    """How often each row of each minute is there."""
-    table = DeltaTable(table_url(str(store), "samples_minute")).to_pyarrow_table(columns=["hour", "minute", "chunk"])
-    return Counter((r["hour"], r["minute"], r["chunk"]) for r in table.to_pylist())
+def minutes_in(store: Path, table: str = "samples") -> Counter[tuple[int, str, int]]:
+    """How often each row of each minute since the start is there."""
+    found = DeltaTable(table_url(str(store), table)).to_pyarrow_table().to_pylist()
+    key = ("topic", "partition") if table == "samples" else ("path", "broker")
+    return Counter((int(r["time"].timestamp() * 1000 - START_MS) // 60_000, r[key[0]], r[key[1]]) for r in found)
 
 
 def test_killed_writers_leave_every_minute_exactly_once(tmp_path: Path) -> None:
@@ -84,11 +85,18 @@ def test_killed_writers_leave_every_minute_exactly_once(tmp_path: Path) -> None:
                     killed += 1
         writers.stdin.close()
     found = minutes_in(store)
-    recorded = {60 * (int(hour[-2:]) - 13) + 24 * 60 * (int(hour[8:10]) - 21) + minute for hour, minute, _ in found}
+    recorded = {minute for minute, _, _ in found}
     assert killed == kills
     assert set(found.values()) == {1}
     # A minute that was told is there, and so is one that was committed and not told any more; none is left out between.
     assert recorded == said == set(range(max(said) + 1))
+    # What is committed before the samples is there at most once as well, and with every minute of them.
+    log_dirs = minutes_in(store, "log_dirs")
+    assert set(log_dirs.values()) == {1}
+    assert {minute for minute, _, _ in log_dirs} >= recorded
+    # Whoever was killed, the next writer measured from what is recorded: no interval is missing but the first.
+    rows = DeltaTable(table_url(str(store), "samples")).to_pyarrow_table(columns=["time", "seconds"]).to_pylist()
+    assert {r["seconds"] for r in rows if int(r["time"].timestamp() * 1000 - START_MS) // 60_000} == {60.0}
 
 
 def test_two_samplers_of_one_cluster_record_a_minute_once(tmp_path: Path) -> None:
@@ -118,7 +126,7 @@ def test_racing_samplers_record_a_minute_once(tmp_path: Path) -> None:
     assert [child.communicate(timeout=120) and child.returncode for child in children] == [0, 0]
     found = minutes_in(tmp_path)
     assert set(found.values()) == {1}
-    assert len({minute for _, minute, _ in found}) == 20
+    assert len({minute for minute, _, _ in found}) == 20
 
 
 def _environment() -> dict[str, str]:

@@ -17,6 +17,8 @@ _SIMPLE: Final[dict[str, Any]] = {
     "float": pa.float32(),
     "double": pa.float64(),
     "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import numpy as np
@@ -19,9 +20,9 @@ from ballast.errors import Unavailable, UsageError
 
 LOAD_MODEL: Final = "load_model"
 LOAD_MODEL_VERSION: Final = 1
-_TEXT: Final = ("topic", "topic_id", "as_of", "since")
+_KEYS: Final = ("topic", "topic_id", "partition", "as_of", "since")
 _FIGURES: Final = (
-    "minutes",
+    "seconds",
     "coverage",
     "confidence",
     "bytes_in_mean",
@@ -32,6 +33,7 @@ _FIGURES: Final = (
     "size_bytes",
     "growth_bytes_per_day",
 )
+_NEVER: Final = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,11 +45,12 @@ class ModelColumns:
     topics: list[str]
     topic_at: Ints
     partition: Ints
-    as_of: str
-    """Newest hour of the model, ``2026-11-21T14`` UTC."""
-    since: str
-    """Oldest hour behind it."""
-    figures: Mapping[str, npt.NDArray[Any]]
+    as_of: datetime
+    """When the newest hour of the model began."""
+    since: datetime
+    """When the oldest hour behind it began."""
+    figures: Mapping[str, npt.NDArray[np.float64]]
+    """NaN where unknown."""
 
     def __len__(self) -> int:
         return len(self.partition)
@@ -84,10 +87,16 @@ def read_load_model(
         topics=topics,
         topic_at=topic_at[keep],
         partition=kept.column("partition").to_numpy(),
-        as_of=pc.max(kept.column("as_of")).as_py() or "",
-        since=pc.min(kept.column("since")).as_py() or "",
-        figures={name: kept.column(name).to_numpy() for name in _FIGURES},
+        as_of=pc.max(kept.column("as_of")).as_py() or _NEVER,
+        since=pc.min(kept.column("since")).as_py() or _NEVER,
+        figures={name: _figures(kept.column(name)) for name in _FIGURES},
     )
+
+
+def _figures(column: Any) -> npt.NDArray[np.float64]:
+    """A column as numbers, NaN where it is null."""
+    found = pc.fill_null(column.cast(pa.float64()), np.nan).combine_chunks()
+    return np.asarray(found.to_numpy(zero_copy_only=False))
 
 
 def _newest(table: Any, topic_at: Ints, keep: Ints) -> Ints:
@@ -103,7 +112,7 @@ def _read(store: str, cluster_id: str, options: dict[str, str]) -> Any:
     try:
         table = DeltaTable(table_url(store, LOAD_MODEL), storage_options=options)
         check_layout(LOAD_MODEL, table.metadata().description, known=LOAD_MODEL_VERSION)
-        return table.to_pyarrow_table(filters=[("cluster", "=", cluster_id)], columns=[*_TEXT, "partition", *_FIGURES])
+        return table.to_pyarrow_table(filters=[("cluster", "=", cluster_id)], columns=[*_KEYS, *_FIGURES])
     except TableNotFoundError:
         raise UsageError(
             "The store has no load model yet.", hint="Run `ballast pipeline run` once there are samples."

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from ballast.core.cluster import ClusterState
 from ballast.core.external_load import ExternalLoad
 from ballast.core.log_ends import holders, lags
-from ballast.core.samples import MinuteSample, offset_columns, sample
+from ballast.core.samples import MinuteSample, offset_columns
 from ballast.errors import BallastError, Unavailable
 from ballast.ports.cluster import ClusterReader
 from ballast.ports.time import Clock
@@ -77,7 +77,7 @@ def take(
         missing = joined.missing if joined else ()
     except Unavailable as away:
         joined, missing = None, (str(away),)
-    taken = sample(
+    taken = MinuteSample(
         state,
         earliest=earliest,
         high_watermark=high,

@@ -1,53 +1,54 @@
-"""Writes minute samples to a Delta table with delta-rs: no JVM, one commit a minute, each minute once.
+"""Writes samples to Delta tables with delta-rs: no JVM, one commit a minute and table, each minute once.
 
-The commit carries a Delta transaction ``sampler/<cluster>/<day>`` whose version is the minute of the day.  A writer that was
+A commit carries a Delta transaction ``sampler/<cluster>/<day>`` whose version is the minute of the day.  A writer that was
 killed after its commit finds the minute recorded and skips it; killed before, it leaves files that no reader sees.  Two
 writers of one cluster (a pod and a person's laptop) cannot both record a minute: the later commit conflicts and counts as
 recorded.  The day in the name is there so that a clock that once jumped ahead blocks that day only.
+
+``samples`` is committed last: a minute that it has, the other tables have too.  The rates of a sample are over the time since
+the newest sample that the table has, whoever took it: remembered by whoever recorded it, and read back by anybody else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import ColumnProperties, CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from ballast.adapters.arrow_schema import arrow_schema, arrow_type
-from ballast.core.external_load import BrokerFigures, consumed_per_partition
-from ballast.core.samples import (
-    BROKER_CHUNK,
-    BROKER_TYPE,
-    CHUNKS_PER_ROW_GROUP,
-    MINUTE_COLUMNS,
-    PACKED,
-    SAMPLES_TABLE,
-    SAMPLES_VERSION,
-    MinuteSample,
-)
+from ballast.adapters.arrow_schema import arrow_schema
+from ballast.adapters.sample_rows import rows_of
+from ballast.core.cluster import UNKNOWN
+from ballast.core.rates import LONGEST_INTERVAL_MIN, WEIGHTS, Readings, matrix, measure
+from ballast.core.samples import BROKERS, LOG_DIRS, SAMPLES, MinuteSample, Table
 from ballast.errors import Unavailable, UsageError
 
-_CONFIGURATION: Final = {
-    # Appends need no change files: the feed is read from the log, which is how jobs find what is new.
+CONFIGURATION: Final[dict[str, str | None]] = {
+    # How jobs find what is new; appends need no files of their own for it.
     "delta.enableChangeDataFeed": "true",
     "delta.setTransactionRetentionDuration": "interval 7 days",
     "delta.logRetentionDuration": "interval 7 days",
 }
-_CELLS: Final = ColumnProperties(dictionary_enabled=False, statistics_enabled="NONE")
-MINUTE_FILES: Final = WriterProperties(
+_NUMBERS: Final = ColumnProperties(dictionary_enabled=False, encoding="DELTA_BINARY_PACKED")
+_RANDOM: Final = ColumnProperties(dictionary_enabled=False)
+_FILES: Final = WriterProperties(
     compression="ZSTD",
     compression_level=3,
-    max_row_group_size=CHUNKS_PER_ROW_GROUP,
-    # A packed cell is kilobytes: as its own minimum, maximum and dictionary it would be stored several times over.
-    column_properties=dict.fromkeys(PACKED, _CELLS),
+    column_properties={
+        **dict.fromkeys(("earliest_offset", "end_offset", "size_bytes.list.element"), _NUMBERS),
+        **dict.fromkeys(("bytes_in", "records_in"), _RANDOM),
+    },
 )
-"""How files of minutes are written, by the sampler and when they are compacted: the rows of a minute are in chunk order."""
-_SCHEMA: Final = arrow_schema(MINUTE_COLUMNS)
+_EARLIER: Final = (
+    *("topic", "topic_id", "partition", "leader", "earliest_offset", "end_offset"),
+    *("bytes_in", "records_in", "replicas", "size_bytes", "time"),
+)
 
 
 def describe(table: str, version: int) -> str:
@@ -81,185 +82,177 @@ def table_url(store: str, table: str) -> str:
     return f"{store.rstrip('/')}/{table}"
 
 
+def open_table(store: str, table: Table, options: Mapping[str, str] | None = None) -> Any:
+    """The table, its layout checked; None where there is none yet."""
+    try:
+        found = DeltaTable(table_url(store, table.name), storage_options=dict(options or {}))
+    except TableNotFoundError:
+        return None
+    check_layout(table.name, found.metadata().description, known=table.version)
+    return found
+
+
+def ensure_table(store: str, table: Table, options: Mapping[str, str] | None = None) -> Any:
+    """The table, made where there is none."""
+    found = open_table(store, table, options)
+    if found is not None:
+        return found
+    try:
+        return DeltaTable.create(
+            table_url(store, table.name),
+            schema=arrow_schema(table.columns),
+            mode="ignore",
+            partition_by=list(table.partition_by),
+            description=describe(table.name, table.version),
+            configuration=CONFIGURATION,
+            storage_options=dict(options or {}),
+        )
+    except DeltaError:
+        # Another process may have made it in the meantime; only a table that is still not there is a failure.
+        found = open_table(store, table, options)
+        if found is None:
+            raise
+        return found
+
+
 class SampleStore:
-    """The minute table of one store, as the daemon sees it."""
+    """The sample tables of one store, as the daemon sees them."""
 
     def __init__(self, store: str, *, storage_options: Mapping[str, str] | None = None) -> None:
-        self.url = table_url(store, SAMPLES_TABLE)
+        self.store = store
+        self.url = table_url(store, SAMPLES.name)
         self._options = dict(storage_options or {})
+        self._readings: dict[str, Readings] = {}
 
     def write(self, sample: MinuteSample) -> bool:
-        """Commit one minute; False when it is recorded already.
+        """Measure and commit one minute; False when it is recorded already.
 
         Raises ``UsageError`` for a table that is not ours or newer, ``Unavailable`` when the store does not answer.
         """
         with _translated(self.url):
-            table = self._open()
-            app, version = transaction(sample)
-            done = table.transaction_version(app)
-            if done is not None and done >= version:
+            tables = {table: ensure_table(self.store, table, self._options) for table in (LOG_DIRS, BROKERS, SAMPLES)}
+            if _is_recorded(tables[SAMPLES], sample.cluster, sample.epoch_minute):
                 return False
-            try:
-                write_deltalake(
-                    table,
-                    minute_table(sample),
-                    mode="append",
-                    writer_properties=MINUTE_FILES,
-                    commit_properties=CommitProperties(
-                        app_transactions=[Transaction(app, version)],
-                        custom_metadata={"ballast": f"sample {sample.cluster} {hour_name(sample.taken_at_ms)}"},
-                    ),
-                )
-            except CommitFailedError:
-                # Another writer's minute came first if its transaction is there now; anything else is a real failure.
-                table.update_incremental()
-                done = table.transaction_version(app)
-                if done is None or done < version:
-                    raise
-                return False
-            return True
+            measured = measure(sample, self._before(tables[SAMPLES], sample))
+            rows = rows_of(sample, measured)
+            recorded = False
+            for table, target in tables.items():
+                recorded = _append(target, rows[table.name], sample)
+            if recorded:
+                self._readings[sample.cluster] = measured.readings
+            return recorded
 
-    def _open(self) -> Any:
-        try:
-            table = DeltaTable(self.url, storage_options=self._options)
-        except TableNotFoundError:
-            table = DeltaTable.create(
-                self.url,
-                schema=_SCHEMA,
-                mode="ignore",
-                partition_by=["hour"],
-                description=describe(SAMPLES_TABLE, SAMPLES_VERSION),
-                configuration=_CONFIGURATION,
-                storage_options=self._options,
-            )
-        check_layout(SAMPLES_TABLE, table.metadata().description, known=SAMPLES_VERSION)
-        return table
+    def _before(self, table: Any, sample: MinuteSample) -> Readings | None:
+        """The readings of the newest sample; our own unless somebody else recorded one since."""
+        ours = self._readings.pop(sample.cluster, None)
+        if ours is not None and ours.epoch_minute == _newest_minute(table, sample):
+            return ours
+        return read_back(table, sample)
 
 
-def hour_name(taken_at_ms: int) -> str:
-    """The UTC hour as the tables name it; sorts as time does and needs no escaping in a path."""
-    return datetime.fromtimestamp(taken_at_ms / 1000, UTC).strftime("%Y-%m-%dT%H")
+def _append(table: Any, rows: Any, sample: MinuteSample) -> bool:
+    """Add the rows of a minute in one commit; False when they are there already."""
+    if _is_recorded(table, sample.cluster, sample.epoch_minute):
+        return False
+    app, version = transaction(sample.cluster, sample.epoch_minute)
+    try:
+        write_deltalake(
+            table,
+            rows,
+            mode="append",
+            writer_properties=_FILES if "end_offset" in rows.schema.names else None,
+            commit_properties=CommitProperties(app_transactions=[Transaction(app, version)]),
+        )
+    except CommitFailedError:
+        # Another writer's minute came first if its transaction is there now; anything else is a real failure.
+        table.update_incremental()
+        if not _is_recorded(table, sample.cluster, sample.epoch_minute):
+            raise
+        return False
+    return True
 
 
-def transaction(sample: MinuteSample) -> tuple[str, int]:
+def transaction(cluster: str, epoch_minute: int) -> tuple[str, int]:
     """The Delta transaction that makes the minute unique."""
-    day, minute = divmod(sample.epoch_minute, 1440)
-    return f"sampler/{sample.cluster}/{day}", minute
+    day, minute = divmod(epoch_minute, 1440)
+    return f"sampler/{cluster}/{day}", minute
 
 
-def minute_table(sample: MinuteSample) -> Any:
-    """The rows of one minute, in the order of ``MINUTE_COLUMNS``."""
-    s = sample
-    rows = s.chunks + 1
-    shared = {
-        "cluster": s.cluster,
-        "hour": hour_name(s.taken_at_ms),
-        "minute": s.epoch_minute % 60,
-        "chunks": s.chunks,
-        "taken_at_ms": s.taken_at_ms,
-        "monotonic_ms": s.monotonic_ms,
-        "writer": s.writer,
-    }
-    topics, starts, at = _chunk_topics(s)
-    names = [t.name for t in s.state.topics]
-    ids = [t.topic_id or "" for t in s.state.topics]
-    columns: dict[str, Any] = {
-        "chunk": np.append(np.arange(s.chunks), BROKER_CHUNK),
-        "topic": _lists(starts, pa.array([names[t] for t in topics.tolist()], pa.string())),
-        "topic_id": _lists(starts, pa.array([ids[t] for t in topics.tolist()], pa.string())),
-        "compacted": _lists(starts, s.compacted[topics]),
-        "deleting": _lists(starts, s.deleting[topics]),
-        "partition_topic": _packed("partition_topic", s.partition_start, at),
-        "partition": _packed("partition", s.partition_start, s.number),
-        "leader": _packed("leader", s.partition_start, s.leader),
-        "earliest": _packed("earliest", s.partition_start, s.earliest),
-        "high_watermark": _packed("high_watermark", s.partition_start, s.high_watermark),
-        "bytes_out": _bytes_out(s),
-        "replica_count": _packed("replica_count", s.partition_start, s.replica_count),
-        "replica": _packed("replica", s.replica_start, s.replica),
-        "in_sync": _packed("in_sync", s.replica_start, s.in_sync),
-        "removing": _packed("removing", s.replica_start, s.removing),
-        "size_bytes": _packed("size_bytes", s.replica_start, s.size_bytes),
-        "lag": _packed("lag", s.replica_start, s.lag),
-        "log_dir": _packed("log_dir", s.replica_start, s.log_dir),
-        "brokers": pa.array([None] * s.chunks + [_brokers(s)], arrow_type(BROKER_TYPE)),
-    }
-    columns |= {name: pa.repeat(pa.scalar(value, _SCHEMA.field(name).type), rows) for name, value in shared.items()}
-    return pa.table([_typed(columns[f.name], f.type) for f in _SCHEMA], schema=_SCHEMA)
+def _is_recorded(table: Any, cluster: str, epoch_minute: int) -> bool:
+    """Has the table this minute of the cluster, or a later one of its day?"""
+    app, version = transaction(cluster, epoch_minute)
+    done = table.transaction_version(app)
+    return done is not None and done >= version
 
 
-def _typed(column: Any, wanted: Any) -> Any:
-    array = column if isinstance(column, pa.Array) else pa.array(column)
-    return array if array.type == wanted else array.cast(wanted)
+def _newest_minute(table: Any, sample: MinuteSample) -> int | None:
+    """The newest minute of the cluster that the table has, of this day or the one before."""
+    today = sample.epoch_minute // 1440
+    for day in (today, today - 1):
+        done = table.transaction_version(transaction(sample.cluster, day * 1440)[0])
+        if done is not None:
+            return int(day * 1440 + done)
+    return None
 
 
-def _lists(starts: Any, values: Any) -> Any:
-    """One list for each chunk, and a null for the brokers' row."""
-    flat = values if isinstance(values, pa.Array) else pa.array(values)
-    lists = pa.ListArray.from_arrays(pa.array(starts, pa.int32()), flat)
-    return pa.concat_arrays([lists, pa.nulls(1, lists.type)])
-
-
-def _packed(name: str, starts: Any, values: Any) -> Any:
-    """The bytes of each chunk's entries, and a null for the brokers' row."""
-    kind = np.dtype(PACKED[name])
-    flat = np.ascontiguousarray(values, kind)
-    offsets = np.asarray(starts, np.int64) * kind.itemsize
-    chunks = pa.Array.from_buffers(
-        pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(flat.view(np.uint8))]
+def read_back(table: Any, sample: MinuteSample) -> Readings | None:
+    """The newest sample before this one, from the table; None where there is none that is near enough."""
+    taken = datetime.fromtimestamp(sample.taken_at_ms / 1000, UTC)
+    oldest = taken - timedelta(minutes=LONGEST_INTERVAL_MIN + 1)
+    wanted = (
+        pc.field("hour").isin([hour_of(oldest), hour_of(taken)])
+        & (pc.field("cluster") == sample.cluster)
+        & (pc.field("time") >= oldest)
+        & (pc.field("time") < taken)
     )
-    return pa.concat_arrays([chunks.cast(pa.binary()), pa.nulls(1, pa.binary())])
+    data = table.to_pyarrow_dataset()
+    newest = pc.max(data.to_table(columns=["time"], filter=wanted).column("time"))
+    if not newest.is_valid:
+        return None
+    rows = data.to_table(columns=list(_EARLIER), filter=wanted & (pc.field("time") == newest)).combine_chunks()
+    return _as_readings(rows, int(newest.cast(pa.int64()).as_py()) // 1000)
 
 
-def _chunk_topics(s: MinuteSample) -> tuple[Any, Any, Any]:
-    """The distinct topics of each chunk one after another, where each chunk's begin, and each partition's position."""
-    chunk = np.repeat(np.arange(s.chunks), np.diff(s.partition_start))
-    width = max(len(s.state.topics), 1)
-    keys, inverse = np.unique(chunk * width + s.topic, return_inverse=True)
-    starts = np.searchsorted(keys, np.arange(s.chunks + 1) * width)
-    return keys % width, starts, (inverse - starts[chunk]).astype(np.int32)
+def hour_of(time: datetime) -> datetime:
+    """When its hour began."""
+    return time.replace(minute=0, second=0, microsecond=0)
 
 
-def _bytes_out(s: MinuteSample) -> Any:
-    """What consumers read of each partition; a null where no metrics were at hand."""
-    if s.external is None or not s.external.topic_bytes_out:
-        return pa.nulls(s.chunks + 1, pa.binary())
-    row = np.repeat(np.arange(len(s.number)), s.replica_count)
-    led = s.replica == s.leader[row]
-    size = np.zeros(len(s.number), np.int64)
-    size[row[led]] = s.size_bytes[led]
-    names = [t.name for t in s.state.topics]
-    rates = consumed_per_partition(s.external, names, topic=s.topic, leader=s.leader, led_size=size)
-    return _packed("bytes_out", s.partition_start, rates)
+def _as_readings(rows: Any, taken_at_ms: int) -> Readings:
+    names = pa.StructArray.from_arrays(
+        [rows.column(n).combine_chunks().dictionary_encode() for n in ("topic", "topic_id")], ["name", "id"]
+    )
+    coded = [names.field(i) for i in (0, 1)]
+    pair = coded[0].indices.to_numpy().astype(np.int64) << 32 | coded[1].indices.to_numpy().astype(np.int64)
+    distinct, topic = np.unique(pair, return_inverse=True)
+    known_names, known_ids = (c.dictionary.to_pylist() for c in coded)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weight = _numbers(rows, "bytes_in", np.nan) / _numbers(rows, "records_in", np.nan)
+    weights = np.full((len(rows), WEIGHTS), np.nan)
+    weights[:, 0] = np.where(np.isfinite(weight) & (weight > 0), weight, np.nan)
+    replicas = rows.column("replicas").combine_chunks()
+    start = np.concatenate(([0], np.cumsum(pc.list_value_length(replicas).to_numpy(zero_copy_only=False))))
+    sizes = rows.column("size_bytes").combine_chunks().flatten()
+    return Readings(
+        topics=tuple((known_names[key >> 32], known_ids[key & 0xFFFFFFFF]) for key in distinct.tolist()),
+        topic=topic.astype(np.int64),
+        number=_numbers(rows, "partition", UNKNOWN),
+        leader=_numbers(rows, "leader", -2),
+        earliest=_numbers(rows, "earliest_offset", UNKNOWN),
+        high_watermark=_numbers(rows, "end_offset", UNKNOWN),
+        replica=matrix(start.astype(np.int64), replicas.flatten().to_numpy().astype(np.int64)),
+        size_bytes=matrix(start.astype(np.int64), pc.fill_null(sizes, UNKNOWN).to_numpy(zero_copy_only=False)),
+        taken_at_ms=np.full(len(rows), taken_at_ms, np.int64),
+        monotonic_ms=np.full(len(rows), np.nan),
+        weights=weights,
+        writer="",
+        epoch_minute=taken_at_ms // 60_000,
+    )
 
 
-def _brokers(s: MinuteSample) -> list[dict[str, Any]]:
-    rates = s.external.brokers if s.external else {}
-    return [
-        {
-            "id": b.id,
-            "rack": b.rack,
-            "alive": b.alive,
-            "controller": b.controller,
-            "dirs": [
-                {
-                    "path": d.path,
-                    "total_bytes": d.total_bytes,
-                    "usable_bytes": d.usable_bytes,
-                    "cordoned": d.cordoned,
-                    "error": d.error,
-                }
-                for d in b.log_dirs
-            ],
-            **_figures(rates.get(b.id)),
-        }
-        for b in s.state.brokers
-    ]
-
-
-def _figures(found: BrokerFigures | None) -> dict[str, float | None]:
-    f = found or BrokerFigures()
-    return {"bytes_in": f.bytes_in, "bytes_out": f.bytes_out, "requests": f.requests, "cpu": f.cpu}
+def _numbers(rows: Any, name: str, unknown: float) -> Any:
+    column = pc.fill_null(rows.column(name).combine_chunks(), unknown).to_numpy(zero_copy_only=False)
+    return column.astype(np.float64 if isinstance(unknown, float) else np.int64)
 
 
 @contextmanager

@@ -42,7 +42,6 @@ def collect(*, list_: Path, store: str | None, timeout: float, tidy: bool, confi
 
     require("history", "Collecting a fleet")
     from ballast.pipeline.fleet_store import tidy_readings
-    from ballast.pipeline.table_log import TableLog
     from ballast.settings.load import load_settings
     from ballast.wiring.fleet import collect as read_all
     from ballast.wiring.fleet import read_list
@@ -52,7 +51,7 @@ def collect(*, list_: Path, store: str | None, timeout: float, tidy: bool, confi
     click.echo(f"{human_many(len(members), 'cluster')} collected.")
     if tidy:
         history = load_settings(config, os.environ).pipeline.history
-        tidy_readings(TableLog(where), history, now=datetime.now(UTC), say=say)
+        tidy_readings(where, history, now=datetime.now(UTC), say=say)
     if failed:
         raise Incomplete(
             f"{human_many(len(failed), 'cluster')} did not answer: {', '.join(failed)}.",
@@ -94,8 +93,8 @@ def report(*, store: str | None, config: Path | None, html: Path | None, output:
     from ballast.adapters.extras import require
 
     require("history", "The fleet's report")
+    from ballast.cli.fleet_page import page, risk
     from ballast.cli.tables import Column, console, human_bytes, human_count, print_json, render_table
-    from ballast.pipeline.fleet_report import page, risk
     from ballast.pipeline.fleet_store import read_plans
 
     rows = read_plans(the_store(store, config))

@@ -117,6 +117,7 @@ def run(
     Only what is new is read.  It can be killed anywhere and run again; late samples fold their hour anew.
     """
     from ballast.cli.tables import Column, console, human_count, print_json, render_table
+    from ballast.pipeline.tables import name_of
     from ballast.settings.load import load_settings
     from ballast.wiring.pipeline import run_pipeline, write_metrics
 
@@ -124,13 +125,19 @@ def run(
     report = run_pipeline(the_store(store, config), history, spark=spark, jars=delta_jars, tidy=tidy, say=say)
     if metrics_file is not None:
         write_metrics(report, metrics_file)
+    newest = None if report.newest_hour is None else name_of(report.newest_hour)
     if output == "json":
         print_json(
             {
-                "newest_hour": report.newest_hour,
+                "newest_hour": newest,
                 "lag_seconds": report.lag_s,
                 "jobs": [
-                    {"table": j.job, "replaced": list(j.touched), "rows": j.rows, "seconds": round(j.seconds, 3)}
+                    {
+                        "table": j.job,
+                        "replaced": [name_of(part) for part in j.touched],
+                        "rows": j.rows,
+                        "seconds": round(j.seconds, 3),
+                    }
                     for j in report.jobs
                 ],
             }
@@ -143,6 +150,6 @@ def run(
     columns = [Column("table", "left"), Column("parts replaced"), Column("rows"), Column("time")]
     screen = console()
     screen.print(render_table(columns, rows, screen.width))
-    if report.newest_hour is not None:
-        click.echo(f"The load model knows everything up to {report.newest_hour} UTC.")
+    if newest is not None:
+        click.echo(f"The load model knows everything up to {newest} UTC.")
     return 0

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ballast.adapters.arrow_schema import arrow_schema
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, Ints, LogDir, Partitions, Topic
 from ballast.core.planner import Loads
 from ballast.pipeline import arrow
@@ -73,7 +74,6 @@ def to_batch(member: Member) -> Any:
         }
         for b in s.brokers
     ]
-    field = {c.name: c for c in FLEET_SNAPSHOT.columns}["brokers"]
     return arrow.batch(
         FLEET_SNAPSHOT,
         {
@@ -98,7 +98,7 @@ def to_batch(member: Member) -> Any:
             "removing": one(p.removing),
             "size_bytes": one(p.size_bytes),
             "log_dir": one(p.log_dir),
-            "brokers": pa.array([brokers], arrow.type_of(field)),
+            "brokers": pa.array([brokers], arrow_schema(FLEET_SNAPSHOT.columns).field("brokers").type),
         },
     )
 

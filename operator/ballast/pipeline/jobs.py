@@ -1,36 +1,20 @@
-"""The jobs in their order, and the only place that reads and writes tables.
+"""The jobs in their order: what each has to do, from which table, by which transform.
 
-Each job asks what its source gained since its own last commit, folds the hours, days or clusters that this touches as a
+Each job asks what its source gained since its own last commit, makes the hours, days or clusters that this touches anew as a
 whole, and replaces them in one commit.  Running again, late samples and repeated samples all lead to the same tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final, NamedTuple
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ballast.core.samples import BROKERS, LOG_DIRS, SAMPLES, Table
 from ballast.core.wording import human_many
 from ballast.errors import UsageError
-from ballast.pipeline import row_reader
-from ballast.pipeline.disk_fold import fold_disks, fold_outlooks
-from ballast.pipeline.hour_fold import fold_hours
-from ballast.pipeline.hours import HOUR_FORMAT, shifted, start_of
-from ballast.pipeline.leadership_fold import fold_imbalances, fold_leaderships
-from ballast.pipeline.load_fold import fold_minutes
-from ballast.pipeline.minute_reader import (
-    LEAD_IN_FROM_MINUTE,
-    Minutes,
-    read_disks,
-    read_leaders,
-    read_measured,
-    read_preferences,
-    shares_of,
-)
-from ballast.pipeline.model_fold import fold_days, fold_models
 from ballast.pipeline.policy import PipelinePolicy
-from ballast.pipeline.row_reader import Rows, RowShare, read_days, read_hours, read_log_dirs
 from ballast.pipeline.schemas import (
     BROKER_IMBALANCE,
     DISK_HOUR,
@@ -39,13 +23,15 @@ from ballast.pipeline.schemas import (
     LOAD_DAY,
     LOAD_HOUR,
     LOAD_MODEL,
-    SAMPLES_HOUR,
-    SAMPLES_MINUTE,
-    Table,
 )
-from ballast.pipeline.table_log import Note, Position, TableLog
-from ballast.pipeline.tables import SparkTables, translated
-from ballast.pipeline.workers import Fold, Read, made
+from ballast.pipeline.table_log import Task
+from ballast.pipeline.tables import Change, SparkTables, among, literal, shown, translated
+from ballast.pipeline.transforms.broker_imbalance import broker_imbalance
+from ballast.pipeline.transforms.disks import disk_hour, disk_outlook
+from ballast.pipeline.transforms.leadership_history import leadership_history
+from ballast.pipeline.transforms.load_day import load_day
+from ballast.pipeline.transforms.load_hour import load_hour
+from ballast.pipeline.transforms.load_model import load_model
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -56,7 +42,7 @@ class JobReport:
     """What one job did."""
 
     job: str
-    touched: tuple[str, ...]
+    touched: tuple[Any, ...]
     """Hours, days or clusters that were replaced; empty when nothing was new."""
     rows: int
     seconds: float
@@ -65,7 +51,7 @@ class JobReport:
 class Done(NamedTuple):
     """What a job replaced, and how many rows are there now."""
 
-    touched: tuple[str, ...]
+    touched: tuple[Any, ...]
     rows: int
 
 
@@ -83,16 +69,38 @@ class Scope(NamedTuple):
     policy: PipelinePolicy
     now: datetime
 
-    def newest(self, parts: Sequence[str]) -> str:
+    def newest(self, parts: tuple[Any, ...]) -> Any:
         """The last of these hours or days that can have been, from which windows are counted back.
 
         A sampler whose clock ran ahead once must not close them to everything until that date.
         """
-        latest = (self.now + CLOCKS_DIFFER).strftime(HOUR_FORMAT)
+        latest: datetime | date = self.now + CLOCKS_DIFFER
+        if not isinstance(parts[0], datetime):
+            latest = self.now.date() + CLOCKS_DIFFER
         return max((part for part in parts if part <= latest), default=max(parts))
 
 
-Job = Callable[[SparkTables, Scope, Say], Done]
+class Job(NamedTuple):
+    """One table, and what it is made of."""
+
+    source: Table
+    target: Table
+    parts: Callable[[SparkTables, Scope, Change], tuple[Any, ...]]
+    """The parts of the target that the new parts of the source touch."""
+    make: Callable[[SparkTables, Scope, Task, tuple[Any, ...]], DataFrame]
+    """The rows of these parts."""
+
+    def __call__(self, tables: SparkTables, scope: Scope, say: Say) -> Done:
+        """Bring the table up to date."""
+        task = tables.log.task(self.source, self.target)
+        if task is None:
+            return NOTHING
+        parts = self.parts(tables, scope, tables.gained(self.source, task))
+        if not parts:
+            return NOTHING
+        say(f"{self.target.name}: making {shown(parts)}")
+        rows = tables.replace(self.target, self.make(tables, scope, task, parts), parts, task)
+        return NOTHING if rows is None else Done(parts, rows)
 
 
 def run_all(
@@ -108,7 +116,7 @@ def run_all(
     Raises ``UsageError`` when there are no samples, ``Refused`` when another run is at work, ``Unavailable`` when Spark or
     the store failed.
     """
-    if tables.log.position(SAMPLES_MINUTE) is None:
+    if not tables.log.exists(SAMPLES):
         raise UsageError(
             f"There are no samples in {tables.store}.",
             hint="Let the daemon run with samples.store set, or take samples with `ballast sample`.",
@@ -128,173 +136,88 @@ def run_all(
 def _sentence(report: JobReport) -> str:
     if not report.touched:
         return f"{report.job}: nothing new"
-    first, last = report.touched[0], report.touched[-1]
-    what = first if first == last else f"{first} … {last}"
-    return f"{report.job}: {human_many(report.rows, 'row')} for {what} in {report.seconds:.1f} s"
+    return f"{report.job}: {human_many(report.rows, 'row')} for {shown(report.touched)} in {report.seconds:.1f} s"
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """What a job has to do: fold these parts of its target, from its source as it is at ``until``."""
+def _whole_hours(source: Table) -> Callable[[SparkTables, Scope, Change], tuple[Any, ...]]:
+    """The new hours whose samples are all still kept; making an older one anew would lose what is gone."""
 
-    until: Position
-    parts: tuple[str, ...]
-    clusters: tuple[str, ...]
+    def hours(tables: SparkTables, scope: Scope, gained: Change) -> tuple[Any, ...]:
+        if not gained.parts:
+            return ()
+        oldest = scope.newest(tables.log.parts(source)) - timedelta(hours=scope.policy.keep_minutes_hours)
+        return tuple(hour for hour in gained.parts if hour > oldest)
 
-
-def _gained(tables: SparkTables, source: Table, target: Table) -> tuple[Position | None, Position] | None:
-    """From where to where the source has moved since the job last ran; None when it did not."""
-    until = tables.log.position(source)
-    assert until is not None, f"{source.name} is made before it is read"
-    tables.log.ensure(target)
-    since = tables.log.progress(target)
-    return None if since == until else (since, until)
+    return hours
 
 
-def _from_minutes(target: Table, read: Read, fold: Fold, *, whole: bool = False) -> Job:
-    """A job that folds the hours that new samples touch, as workers ``read`` them; ``whole`` hours, or chunk by chunk."""
-
-    def job(tables: SparkTables, scope: Scope, say: Say) -> Done:
-        gained = _gained(tables, SAMPLES_MINUTE, target)
-        if gained is None:
-            return NOTHING
-        until = gained[1]
-        new = tables.log.new_minutes(SAMPLES_MINUTE, *gained)
-        there = tables.log.parts(SAMPLES_MINUTE, until)
-        hours = _still_whole(touched_hours(new.hour, new.minute, there), there, scope)
-        if not hours:
-            return NOTHING
-        say(f"{target.name}: folding {human_many(len(hours), 'hour')}")
-        wanted = {*hours, *(shifted(h, -1) for h in hours)}
-        held = tables.log.distinct(SAMPLES_MINUTE, until, wanted, ("cluster", "hour", "chunks"))
-        minutes = Minutes(tables.url(SAMPLES_MINUTE), until, shares_of(held, hours, whole=whole))
-        files = made(tables.session, tables.target(target), minutes, read, fold)
-        return _replace(tables, target, files, _Task(until, hours, new.clusters))
-
-    return job
+def _read(tables: SparkTables, source: Table, task: Task, hours: tuple[Any, ...]) -> DataFrame:
+    return tables.read(source, version=task.version, where=among("hour", hours))
 
 
-def touched_hours(hour: Sequence[str], minute: Sequence[int], there: Collection[str]) -> tuple[str, ...]:
-    """The hours that new samples change: their own, and the next one, where it has samples, when they lie in its lead-in."""
-    led_in = {shifted(h, 1) for h, m in zip(hour, minute, strict=True) if m >= LEAD_IN_FROM_MINUTE}
-    return tuple(sorted({*hour, *(led_in & set(there))}))
+def _load_hour(tables: SparkTables, _: Scope, task: Task, hours: tuple[Any, ...]) -> DataFrame:
+    consumers = tables.log.known(SAMPLES, "bytes_out", hours)
+    return load_hour(_read(tables, SAMPLES, task, hours), consumers=consumers)
 
 
-def _load_day(tables: SparkTables, _: Scope, say: Say) -> Done:
-    gained = _gained(tables, LOAD_HOUR, LOAD_DAY)
-    if gained is None:
-        return NOTHING
-    until, news = gained[1], tables.log.news(LOAD_HOUR, *gained)
-    dates = tuple(sorted({hour[:10] for hour in news.parts}))
-    if not dates:
-        return NOTHING
-    say(f"load_day: folding {human_many(len(dates), 'day')}")
-    shares: list[RowShare] = []
-    for date in dates:
-        shares += _shares(tables, LOAD_HOUR, until, [f"{date}T{hour:02d}" for hour in range(24)])
-    rows = Rows(tables.url(LOAD_HOUR), until, tuple(shares))
-    files = made(tables.session, tables.target(LOAD_DAY), rows, read_hours, fold_days)
-    return _replace(tables, LOAD_DAY, files, _Task(until, dates, news.clusters))
+def _imbalance(tables: SparkTables, _: Scope, task: Task, hours: tuple[Any, ...]) -> DataFrame:
+    # Brokers are committed before the samples of their minute, so these are at least as new.
+    brokers = tables.read(BROKERS, where=among("hour", hours))
+    return broker_imbalance(_read(tables, SAMPLES, task, hours), brokers)
 
 
-def _shares(
-    tables: SparkTables, source: Table, at: Position, parts: Sequence[str], only: Collection[str] | None = None
-) -> tuple[RowShare, ...]:
-    """The shares of these parts of a folded table, of all clusters that are in them or of some."""
-    files = tables.log.files(source, at, parts)
-    clusters = {file.cluster for file in files}
-    if None in clusters:
-        # Files of several clusters: the log has only the first and the last of their names.
-        clusters = {cluster for (cluster,) in tables.log.distinct(source, at, parts, ("cluster",))}
-    named = {cluster for cluster in clusters if cluster is not None and (only is None or cluster in only)}
-    return row_reader.shares_of(files, named, parts)
+def _load_day(tables: SparkTables, _: Scope, task: Task, dates: tuple[Any, ...]) -> DataFrame:
+    hours = tuple(
+        datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(hours=n) for day in dates for n in range(24)
+    )
+    return load_day(_read(tables, LOAD_HOUR, task, hours))
 
 
-def _load_model(tables: SparkTables, scope: Scope, say: Say) -> Done:
-    gained = _gained(tables, LOAD_DAY, LOAD_MODEL)
-    if gained is None:
-        return NOTHING
-    until, news = gained[1], tables.log.news(LOAD_DAY, *gained)
-    if not news.clusters:
-        return NOTHING
-    dates = tables.log.parts(LOAD_DAY, until)
-    newest = scope.newest(dates)
-    oldest = (start_of(newest) - timedelta(days=scope.policy.window_days - 1)).strftime("%Y-%m-%d")
-    say(f"load_model: folding {human_many(len(news.clusters), 'cluster')} from {oldest} to {newest}")
-    window = [date for date in dates if oldest <= date <= newest]
-    rows = Rows(tables.url(LOAD_DAY), until, _shares(tables, LOAD_DAY, until, window, news.clusters))
-    files = made(tables.session, tables.target(LOAD_MODEL), rows, read_days, fold_models)
-    return _replace(tables, LOAD_MODEL, files, _Task(until, news.clusters, news.clusters))
+def _window(tables: SparkTables, source: Table, scope: Scope, task: Task, clusters: tuple[str, ...]) -> DataFrame:
+    """The source's rows of these clusters within the days that the policy looks back."""
+    newest = scope.newest(tables.log.parts(source, task.version))
+    days = timedelta(days=scope.policy.window_days)
+    by = source.partition_by[0]
+    where = f"{by} > {literal(newest - days)} AND {by} <= {literal(newest)} AND {among('cluster', clusters)}"
+    return tables.read(source, version=task.version, where=where)
 
 
-def _disk_outlook(tables: SparkTables, scope: Scope, say: Say) -> Done:
-    gained = _gained(tables, DISK_HOUR, DISK_OUTLOOK)
-    if gained is None:
-        return NOTHING
-    until, news = gained[1], tables.log.news(DISK_HOUR, *gained)
-    if not news.clusters:
-        return NOTHING
-    say(f"disk_outlook: folding {human_many(len(news.clusters), 'cluster')}")
-    hours = tables.log.parts(DISK_HOUR, until)
-    newest = scope.newest(hours)
-    oldest = shifted(newest, -24 * scope.policy.window_days)
-    window = [hour for hour in hours if oldest < hour <= newest]
-    rows = Rows(tables.url(DISK_HOUR), until, _shares(tables, DISK_HOUR, until, window, news.clusters))
-    files = made(tables.session, tables.target(DISK_OUTLOOK), rows, read_log_dirs, fold_outlooks)
-    return _replace(tables, DISK_OUTLOOK, files, _Task(until, news.clusters, news.clusters))
+def _load_model(tables: SparkTables, scope: Scope, task: Task, clusters: tuple[str, ...]) -> DataFrame:
+    return load_model(_window(tables, LOAD_DAY, scope, task, clusters))
+
+
+def _disk_outlook(tables: SparkTables, scope: Scope, task: Task, clusters: tuple[str, ...]) -> DataFrame:
+    return disk_outlook(_window(tables, DISK_HOUR, scope, task, clusters))
+
+
+def _clusters(_: SparkTables, __: Scope, gained: Change) -> tuple[str, ...]:
+    return gained.clusters
+
+
+def _dates(_: SparkTables, __: Scope, gained: Change) -> tuple[Any, ...]:
+    return tuple(sorted({hour.date() for hour in gained.parts}))
 
 
 JOBS: Final[Mapping[str, Job]] = {
-    "load_hour": _from_minutes(LOAD_HOUR, read_measured, fold_minutes),
-    "load_day": _load_day,
-    "load_model": _load_model,
-    "samples_hour": _from_minutes(SAMPLES_HOUR, read_measured, fold_hours),
-    "leadership_history": _from_minutes(LEADERSHIP_HISTORY, read_leaders, fold_leaderships),
-    "broker_imbalance": _from_minutes(BROKER_IMBALANCE, read_preferences, fold_imbalances, whole=True),
-    "disk_hour": _from_minutes(DISK_HOUR, read_disks, fold_disks, whole=True),
-    "disk_outlook": _disk_outlook,
+    job.target.name: job
+    for job in (
+        Job(SAMPLES, LOAD_HOUR, _whole_hours(SAMPLES), _load_hour),
+        Job(LOAD_HOUR, LOAD_DAY, _dates, _load_day),
+        Job(LOAD_DAY, LOAD_MODEL, _clusters, _load_model),
+        Job(
+            SAMPLES,
+            LEADERSHIP_HISTORY,
+            _whole_hours(SAMPLES),
+            lambda tables, _, task, hours: leadership_history(_read(tables, SAMPLES, task, hours)),
+        ),
+        Job(SAMPLES, BROKER_IMBALANCE, _whole_hours(SAMPLES), _imbalance),
+        Job(
+            LOG_DIRS,
+            DISK_HOUR,
+            _whole_hours(LOG_DIRS),
+            lambda tables, _, task, hours: disk_hour(_read(tables, LOG_DIRS, task, hours)),
+        ),
+        Job(DISK_HOUR, DISK_OUTLOOK, _clusters, _disk_outlook),
+    )
 }
 """In the order in which they feed each other; the load model, which plans wait for, is made first."""
-
-
-def _replace(tables: SparkTables, target: Table, files: DataFrame, task: _Task) -> Done:
-    note = Note(target.name, task.until.table_id, task.until.version, task.parts, task.clusters)
-    rows = tables.replace(target, files, note)
-    return NOTHING if rows is None else Done(task.parts, rows)
-
-
-def _still_whole(hours: tuple[str, ...], there: Sequence[str], scope: Scope) -> tuple[str, ...]:
-    """Hours of which the raw samples are still kept; folding an older one again would lose what is gone."""
-    if not there:
-        return ()
-    oldest = shifted(scope.newest(there), -scope.policy.keep_minutes_hours)
-    return tuple(hour for hour in hours if hour > oldest)
-
-
-def maintain(log: TableLog, policy: PipelinePolicy, *, now: datetime, say: Say = lambda _: None) -> None:
-    """Compact the closed hours of raw samples, forget what is older than the policy keeps, and free the files."""
-    this_hour = now.strftime(HOUR_FORMAT)
-    oldest_minutes = shifted(this_hour, -policy.keep_minutes_hours)
-    keep_hours = (now - timedelta(days=policy.keep_hours_days)).strftime(HOUR_FORMAT)
-    keep_days = (now - timedelta(days=policy.keep_days_days)).strftime("%Y-%m-%d")
-    plan: tuple[tuple[Table, str | None], ...] = (
-        (SAMPLES_MINUTE, oldest_minutes),
-        (SAMPLES_HOUR, keep_hours),
-        (LOAD_HOUR, keep_hours),
-        (LOAD_DAY, keep_days),
-        (LEADERSHIP_HISTORY, keep_days + "T00"),
-        (BROKER_IMBALANCE, keep_days + "T00"),
-        (DISK_HOUR, keep_days + "T00"),
-        # Of these nothing is forgotten, but each run replaces them and leaves the files of before.
-        (LOAD_MODEL, None),
-        (DISK_OUTLOOK, None),
-    )
-    for table, oldest in plan:
-        if log.position(table) is None:
-            continue
-        if oldest is not None:
-            log.forget(table, oldest)
-            say(f"{table.name}: kept from {oldest}")
-        if table is SAMPLES_MINUTE:
-            log.compact(table, this_hour)
-        log.vacuum(table)

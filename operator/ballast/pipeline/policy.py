@@ -67,9 +67,9 @@ class PipelinePolicy:
     window_days: Annotated[int, Ge(1)] = 14
     """Days of history behind the load model."""
     keep_minutes_hours: Annotated[int, Ge(2)] = 72
-    """Hours of raw samples kept. Samples later than this are not folded: their hour is no longer whole."""
+    """Hours of samples kept. Samples later than this make no hour again: it would no longer be whole."""
     keep_hours_days: Annotated[int, Ge(1)] = 35
-    """Days of `samples_hour` and `load_hour` kept."""
+    """Days of `load_hour` kept."""
     keep_days_days: Annotated[int, Ge(1)] = 400
     """Days of every other table of days and hours kept: `load_day`, leaders, imbalance and disks."""
     keep_readings_days: Annotated[int, Ge(1)] = 35
@@ -79,7 +79,7 @@ class PipelinePolicy:
         """Refuse what would forget rows that a later fold of the same day or window still needs."""
         if self.keep_hours_days * 24 < self.keep_minutes_hours + 24:
             raise ValueError(
-                "keep_hours_days is too short: a day is folded again as long as keep_minutes_hours has samples"
+                "keep_hours_days is too short: a day is made again as long as keep_minutes_hours has samples"
             )
         if self.keep_days_days < self.window_days:
             raise ValueError("keep_days_days is shorter than window_days: the load model needs the days of its window")

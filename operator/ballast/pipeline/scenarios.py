@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -93,16 +92,6 @@ def scene(member: Member, kind: str, subject: str) -> tuple[ClusterState, Intent
         ahead = np.maximum(growth, 0) * days
         return state, Level(), replace(loads, size_bytes=loads.size_bytes + np.rint(ahead).astype(np.int64))
     raise UsageError(f"There is no scenario {kind!r}.", hint=f"Choose among {', '.join(KINDS)}.")
-
-
-def subjects(brokers: Iterable[Broker], kind: str, argument: str = "") -> list[str]:
-    """What a kind of scenario is asked for: each broker, each rack, or the one figure given."""
-    if kind == LOSE_BROKER:
-        return [str(b.id) for b in brokers if b.alive]
-    if kind == LOSE_RACK:
-        racks = {b.rack for b in brokers if b.rack is not None and b.alive}
-        return sorted(racks) if len(racks) > 1 else []
-    return [argument]
 
 
 def without(state: ClusterState, lost: frozenset[int]) -> ClusterState:

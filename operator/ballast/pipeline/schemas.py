@@ -1,225 +1,142 @@
 """Every table of the pipeline: its columns, its version, what it is partitioned by.
 
-This is the one place where a schema is written down.  Tables are created from it, jobs ``select`` by it, and a table whose
-layout is newer than ``Table.version`` is refused.  The minute table is the daemon's too and comes from ``core.samples``.
+This is the one place where a schema is written down.  Tables are created from it and transforms ``select`` by it.  The tables
+of samples are the daemon's too and come from ``core.samples``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
-from ballast.core.samples import MINUTE_COLUMNS, SAMPLES_TABLE, SAMPLES_VERSION, Column
+from ballast.core.samples import BROKERS, CLUSTER, HOUR, LOG_DIRS, SAMPLES, TOPIC_PARTITION, Column, Table
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """One Delta table of the store."""
-
-    name: str
-    version: int
-    columns: tuple[Column, ...]
-    partition_by: tuple[str, ...]
-    """Whole partitions are replaced when a job runs again, which is what makes every job idempotent."""
-    purpose: str
-
-    @property
-    def ddl(self) -> str:
-        """The columns as Spark writes them, for ``mapInArrow``."""
-        return ", ".join(f"{c.name} {c.type}" for c in self.columns)
-
-    @property
-    def names(self) -> list[str]:
-        """Column names in order."""
-        return [c.name for c in self.columns]
-
-
-_PARTITION: Final = (
-    Column("topic", "string", "topic name"),
-    Column(
-        "topic_id", "string", "topic id, empty where the cluster has none; tells a recreated topic from the old one"
-    ),
-    Column("partition", "int", "partition number"),
+_RATED: Final = (
+    Column("seconds", "double", "how long the rate of what is appended is known"),
+    Column("bytes_in", "double", "bytes appended in these seconds"),
+    Column("records_in", "double", "records appended in these seconds, by offsets"),
+    Column("bytes_in_max", "float", "highest rate of an interval between two samples, bytes/s"),
+    Column("bytes_in_sketch", "binary", "KLL sketch (Apache DataSketches, floats) of these rates"),
+    Column("seconds_out", "double", "how long the rate to consumers is known"),
+    Column("bytes_out", "double", "bytes to consumers in these seconds"),
+    Column("bytes_out_sketch", "binary", "KLL sketch of the rates to consumers; null where none is known"),
 )
-_CLUSTER: Final = Column("cluster", "string", "cluster id as Kafka gives it")
-_HOUR: Final = Column("hour", "string", "UTC hour, `2026-11-21T14`")
-_DATE: Final = Column("date", "string", "UTC day, `2026-11-21`")
 
-SAMPLES_MINUTE: Final = Table(
-    name=SAMPLES_TABLE,
-    version=SAMPLES_VERSION,
-    columns=MINUTE_COLUMNS,
-    partition_by=("hour",),
-    purpose="raw readings, a row for each chunk of a minute",
-)
-SAMPLES_HOUR: Final = Table(
-    name="samples_hour",
-    version=1,
-    partition_by=("hour",),
-    purpose="a row for each replica and hour; arrays have 60 entries, masks say which minutes are known",
-    columns=(
-        _CLUSTER,
-        _HOUR,
-        *_PARTITION,
-        Column("broker", "int", "broker id of the replica"),
-        Column("log_dir", "int", "position of its log dir when last seen, -1 unknown"),
-        Column("sampled", "bigint", "bit m: the replica was seen in minute m"),
-        Column("rated", "bigint", "bit m: the append rate of minute m is known"),
-        Column("led", "bigint", "bit m: the replica led in minute m"),
-        Column("in_sync", "bigint", "bit m: the replica was in the ISR in minute m"),
-        Column("size_bytes", "array<bigint>", "bytes on disk in each minute, -1 unknown"),
-        Column("bytes_in", "array<float>", "bytes/s appended to the partition in each minute, -1 unknown"),
-        Column("bytes_out", "array<float>", "bytes/s to consumers in each minute, -1 unknown; null without metrics"),
-        Column("records_in", "double", "records appended, by offsets, in the rated minutes in which it led"),
-        Column("lag_max", "bigint", "most messages behind in the hour, -1 unknown"),
-    ),
-)
-_ROLE_FIGURES: Final = tuple(
-    Column(f"{figure}_{role}", kind, meaning.format(role=words))
-    for role, words in (("led", "while it led"), ("followed", "while it followed"))
-    for figure, kind, meaning in (
-        ("minutes", "int", "rated minutes {role}"),
-        ("bytes_in", "double", "bytes appended in those minutes {role}"),
-        ("bytes_in_max", "float", "highest minute rate {role}, bytes/s, -1 unknown"),
-        ("bytes_in_p95", "float", "95th percentile (nearest rank) of the minute rates {role}, -1 unknown"),
-    )
-)
 LOAD_HOUR: Final = Table(
     name="load_hour",
-    version=1,
     partition_by=("hour",),
-    purpose="figures of a replica and hour, by role, mergeable over hours",
+    purpose="a row for each partition and hour, mergeable over hours",
     columns=(
-        _CLUSTER,
-        _HOUR,
-        *_PARTITION,
-        Column("broker", "int", "broker id of the replica"),
-        Column("log_dir", "int", "position of its log dir, -1 unknown"),
-        Column("minutes_sampled", "int", "minutes in which the replica was seen"),
-        Column("minutes_in_sync", "int", "minutes in which it was in the ISR"),
-        *_ROLE_FIGURES,
-        Column("rate_bucket", "array<int>", "histogram of the minute rates while it led: bucket numbers, ascending"),
-        Column("rate_count", "array<int>", "how many minutes fell in each bucket"),
-        Column("records_in", "double", "records appended in the rated minutes in which it led"),
-        Column("minutes_out", "int", "minutes while it led with a known rate to consumers"),
-        Column("bytes_out", "double", "bytes to consumers in those minutes"),
-        Column("out_bucket", "array<int>", "histogram of those rates: bucket numbers, ascending"),
-        Column("out_count", "array<int>", "how many minutes fell in each bucket"),
-        Column("size_first", "bigint", "first known size of the hour, -1 unknown"),
-        Column("size_last", "bigint", "last known size of the hour, -1 unknown"),
-        Column("size_max", "bigint", "largest size of the hour, -1 unknown"),
-        Column("growth_bytes", "bigint", "size_last - size_first, retention and compaction included"),
-        Column("lag_max", "bigint", "most messages behind, -1 unknown"),
+        CLUSTER,
+        HOUR,
+        *TOPIC_PARTITION,
+        Column("leader", "int", "the leader in the last sample, -1 no leader; null where there is no record"),
+        Column("samples", "bigint", "samples in which the partition was seen"),
+        Column("samples_under_replicated", "bigint", "of these, the ones with a replica that was not in sync"),
+        *_RATED,
+        Column("bytes_in_p95", "float", "95th percentile of these rates: exact, since an hour's are few"),
+        Column("size_bytes", "bigint", "last known size of the leader's log"),
+        Column("size_bytes_max", "bigint", "largest size of any replica"),
+        Column("lag_records_max", "bigint", "most records that a replica was behind"),
     ),
 )
 LOAD_DAY: Final = Table(
     name="load_day",
-    version=1,
     partition_by=("date",),
-    purpose="a row for each partition and day, merged exactly from its hours as leader",
+    purpose="a row for each partition and day, merged from its hours",
     columns=(
-        _CLUSTER,
-        _DATE,
-        *_PARTITION,
-        Column("last_hour", "string", "newest hour in this row"),
-        Column("minutes", "array<int>", "per hour of the day: minutes with a known rate"),
-        Column("bytes_in", "array<double>", "per hour: bytes appended in those minutes"),
-        Column("bytes_in_max", "float", "highest minute rate of the day, bytes/s, -1 unknown"),
-        Column("rate_bucket", "array<int>", "histogram of the day's minute rates"),
-        Column("rate_count", "array<int>", "minutes in each bucket"),
-        Column("records_in", "double", "records appended"),
-        Column("minutes_out", "int", "minutes with a known rate to consumers"),
-        Column("bytes_out", "double", "bytes to consumers in those minutes"),
-        Column("out_bucket", "array<int>", "histogram of the rates to consumers"),
-        Column("out_count", "array<int>", "minutes in each bucket"),
-        Column("size_bytes", "array<bigint>", "per hour: the leader's last known size, -1 unknown"),
+        CLUSTER,
+        Column("date", "date", "UTC day; the table is partitioned by it"),
+        *TOPIC_PARTITION,
+        Column("first_hour", "timestamp", "oldest hour in this row"),
+        Column("last_hour", "timestamp", "newest hour in this row"),
+        *_RATED,
+        Column("size_bytes", "bigint", "last known size of the leader's log"),
+        Column("size_hours", "bigint", "hours with a known size; what follows merges to their least-squares slope"),
+        Column("size_hour_mean", "double", "mean hour of the day of these"),
+        Column("size_mean", "double", "mean size at the end of these hours, bytes"),
+        Column("size_sxx", "double", "sum of squares of the hours' distances from their mean"),
+        Column("size_sxy", "double", "sum of the products of the hours' and the sizes' distances from their means"),
     ),
 )
 LOAD_MODEL: Final = Table(
     name="load_model",
-    version=1,
     partition_by=("cluster",),
     purpose="what the planner reads: one row for each partition",
     columns=(
-        _CLUSTER,
-        *_PARTITION,
-        Column("as_of", "string", "newest hour that the row knows of"),
-        Column("since", "string", "oldest hour within the window in which the partition was seen"),
-        Column("minutes", "int", "minutes with a known rate in the window"),
-        Column("coverage", "float", "minutes / all minutes from `since` to `as_of`, 0 to 1"),
-        Column("confidence", "float", "coverage times the share of a week that the history spans, 0 to 1"),
-        Column("bytes_in_mean", "double", "bytes/s, over the known minutes"),
-        Column("bytes_in_p95", "double", "bytes/s, from the merged histogram, within 2 %; -1 unknown"),
-        Column("bytes_in_peak", "double", "highest minute, bytes/s, -1 unknown"),
-        Column("records_in_mean", "double", "records/s, over the known minutes"),
-        Column("bytes_out_mean", "double", "bytes/s to consumers, -1 unknown"),
-        Column("bytes_out_p95", "double", "bytes/s to consumers, within 2 %; -1 unknown"),
-        Column("week", "array<float>", "mean bytes/s in each hour of the week (168, Monday 00 UTC first), -1 unknown"),
-        Column("size_bytes", "bigint", "the leader's last known size, -1 unknown"),
-        Column("growth_bytes_per_day", "double", "slope of the hourly sizes, retention included; 0 when unknown"),
+        CLUSTER,
+        *TOPIC_PARTITION,
+        Column("as_of", "timestamp", "newest hour that the row knows of"),
+        Column("since", "timestamp", "oldest hour within the window in which the partition was seen"),
+        Column("seconds", "double", "how long the rate is known within the window"),
+        Column("coverage", "double", "seconds / all seconds from `since` to the end of `as_of`, 0 to 1"),
+        Column("confidence", "double", "coverage times the share of a week that the history spans, 0 to 1"),
+        Column("bytes_in_mean", "double", "bytes/s, over the known seconds"),
+        Column("bytes_in_p95", "double", "bytes/s, from the merged sketches: its rank is within 1.7 % of 95 %"),
+        Column("bytes_in_peak", "double", "highest rate between two samples, bytes/s"),
+        Column("records_in_mean", "double", "records/s, over the known seconds"),
+        Column("bytes_out_mean", "double", "bytes/s to consumers"),
+        Column("bytes_out_p95", "double", "bytes/s to consumers, as `bytes_in_p95`"),
+        Column("size_bytes", "bigint", "last known size of the leader's log"),
+        Column("growth_bytes_per_day", "double", "least-squares slope of the hourly sizes, retention included"),
     ),
 )
 LEADERSHIP_HISTORY: Final = Table(
     name="leadership_history",
-    version=1,
     partition_by=("hour",),
     purpose="a row for each change of a leader that the samples saw",
     columns=(
-        _CLUSTER,
-        _HOUR,
-        Column("minute", "int", "minute of the first sample that shows the new leader"),
-        *_PARTITION,
-        Column("leader_before", "int", "leader in the sample before, -1 none, -2 no record"),
-        Column("leader", "int", "leader since, -1 none, -2 no record"),
+        CLUSTER,
+        HOUR,
+        Column("time", "timestamp", "the first sample that shows the new leader"),
+        *TOPIC_PARTITION,
+        Column("leader_before", "int", "leader in the sample before, -1 none"),
+        Column("leader", "int", "leader since, -1 none"),
     ),
 )
 BROKER_IMBALANCE: Final = Table(
     name="broker_imbalance",
-    version=1,
     partition_by=("hour",),
     purpose="leader imbalance of each broker and hour, counted as `ballast status` counts it",
     columns=(
-        _CLUSTER,
-        _HOUR,
+        CLUSTER,
+        HOUR,
         Column("broker", "int", "broker id"),
-        Column("minutes", "int", "samples in the hour"),
+        Column("samples", "bigint", "samples in the hour"),
         Column("preferred", "bigint", "partitions whose first replica it is, in the last sample"),
         Column("not_led", "bigint", "of those, the ones it did not lead, in the last sample"),
         Column("ratio_last", "double", "not_led / preferred in the last sample"),
         Column("ratio_mean", "double", "mean of that ratio over the samples"),
         Column("ratio_max", "double", "its highest"),
-        Column("minutes_over", "int", "samples in which it was strictly over 10 %"),
+        Column("samples_over", "bigint", "samples in which it was strictly over 10 %"),
         Column("led_mean", "double", "partitions it led, mean over the samples"),
-        Column("leader_skew", "double", "led / an equal share, mean over the samples; 1 is level"),
+        Column("leader_skew", "double", "led / an equal share, mean over the samples; 1 is balanced"),
     ),
 )
 DISK_HOUR: Final = Table(
     name="disk_hour",
-    version=1,
     partition_by=("hour",),
-    purpose="the last known state of each log dir in each hour",
+    purpose="the last known state of each log directory in each hour",
     columns=(
-        _CLUSTER,
-        _HOUR,
+        CLUSTER,
+        HOUR,
         Column("broker", "int", "broker id"),
-        Column("path", "string", "log dir"),
-        Column("total_bytes", "bigint", "size of its disk, -1 unknown"),
-        Column("usable_bytes", "bigint", "free space, -1 unknown"),
+        Column("path", "string", "log directory"),
+        Column("total_bytes", "bigint", "size of its disk"),
+        Column("usable_bytes", "bigint", "free space"),
         Column("cordoned", "boolean", "takes no new replicas"),
     ),
 )
 DISK_OUTLOOK: Final = Table(
     name="disk_outlook",
-    version=1,
     partition_by=("cluster",),
-    purpose="when each log dir is full if it goes on like this",
+    purpose="when each log directory is full if it goes on like this",
     columns=(
-        _CLUSTER,
+        CLUSTER,
         Column("broker", "int", "broker id"),
-        Column("path", "string", "log dir"),
-        Column("as_of", "string", "newest hour"),
-        Column("total_bytes", "bigint", "size of its disk, -1 unknown"),
-        Column("usable_bytes", "bigint", "free space now, -1 unknown"),
+        Column("path", "string", "log directory"),
+        Column("as_of", "timestamp", "newest hour"),
+        Column("total_bytes", "bigint", "size of its disk"),
+        Column("usable_bytes", "bigint", "free space now"),
         Column("growth_bytes_per_day", "double", "least-squares slope of the used bytes over the window"),
         Column("days_to_full", "double", "usable / growth; null when it does not grow or is unknown"),
     ),
@@ -231,7 +148,7 @@ FLEET_SNAPSHOT: Final = Table(
     partition_by=(),
     purpose="a whole cluster in a row; the newest `taken_at_ms` of a name is the one that counts",
     columns=(
-        _CLUSTER,
+        CLUSTER,
         Column("name", "string", "what the fleet's list calls it"),
         Column("taken_at_ms", "bigint", "wall clock of the reading, milliseconds since the epoch"),
         Column("kafka_version", "string", "version or metadata version, null when unknown"),
@@ -265,7 +182,7 @@ FLEET_PLAN: Final = Table(
     partition_by=(),
     purpose="a row for each cluster and scenario: what a plan would cost and gain",
     columns=(
-        _CLUSTER,
+        CLUSTER,
         Column("name", "string", "what the fleet's list calls it"),
         Column("taken_at_ms", "bigint", "wall clock of the reading that was planned"),
         Column("scenario", "string", "`level`, `lose-broker`, `lose-rack`, `add-brokers`, `change-rf` or `grow`"),
@@ -297,8 +214,9 @@ FLEET_PLAN: Final = Table(
 TABLES: Final = {
     t.name: t
     for t in (
-        SAMPLES_MINUTE,
-        SAMPLES_HOUR,
+        SAMPLES,
+        BROKERS,
+        LOG_DIRS,
         LOAD_HOUR,
         LOAD_DAY,
         LOAD_MODEL,

@@ -28,7 +28,7 @@ class SparkPolicy:
     master: str = LOCAL
     """``local[*]``, ``spark://host:port``, ``k8s://…`` or ``sc://host:port`` for a Spark Connect server."""
     driver_memory: str = "2g"
-    """Heap of the embedded JVM; no row of a table passes through it, but for a fleet's plans."""
+    """Heap of the embedded JVM, which does all the work there."""
     conf: Mapping[str, str] = field(default_factory=dict)
     """Further Spark properties; they win over Ballast's. Static ones do nothing on ``sc://``: its server has its own."""
 
@@ -56,6 +56,11 @@ def properties(policy: SparkPolicy, jars: Iterable[Path]) -> dict[str, str]:
     found = {
         "spark.sql.session.timeZone": "UTC",
         "spark.databricks.delta.snapshotPartitions": "2",
+        # Sketches are objects: beyond so many groups of a task Spark would sort every row instead of hashing it.
+        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
+        "spark.databricks.delta.vacuum.logging.enabled": "true",
+        # Vacuum lists a table in so many tasks, by default ten thousand.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
     }
     if not is_connect(policy.master):
         found |= {
@@ -70,10 +75,9 @@ def properties(policy: SparkPolicy, jars: Iterable[Path]) -> dict[str, str]:
             "spark.driver.memory": policy.driver_memory,
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
-            # It plans each stage anew from sizes that are known here beforehand.
-            "spark.sql.adaptive.enabled": "false",
-            # Workers do what there is to do; compiling well costs this JVM more than it has to do itself.
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+            # Adaptive execution puts small ones together; there are few cores for more.
+            "spark.sql.shuffle.partitions": "16",
         }
     return found | dict(policy.conf)
 

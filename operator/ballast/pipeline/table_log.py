@@ -1,103 +1,39 @@
-"""What the tables' own logs say: where each is, how far each job has come, what is new; and their tidying.  Without Spark.
+"""What the tables' own logs say, without Spark: how far each job has come, which parts and files there are.
 
-A question to Spark costs a second or more before it has read anything, and a run of the pipeline asks dozens; from the log
-each takes milliseconds.  A run that finds nothing new never starts Spark at all.
-
-Every commit of a job carries a ``Note``: which version of its source it used up, which parts of its table it replaced and
-whose.  So progress and output change together or not at all, and the next job learns from the note what it must fold again.
+A job's progress is the Delta transaction of its last commit (``txnAppId`` names its source, ``txnVersion`` is the version that
+it has read), so output and progress change together or not at all.  The log is read with delta-rs in milliseconds: a run whose
+sources stand where they stood never starts Spark.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import DeltaError
 
-from ballast.adapters.arrow_schema import arrow_schema
-from ballast.adapters.samples_delta import MINUTE_FILES, check_layout, describe, table_url
+from ballast.adapters.samples_delta import ensure_table, open_table, table_url
+from ballast.core.samples import Table
 from ballast.errors import Unavailable
-from ballast.pipeline.leftovers import free
-from ballast.pipeline.logged_files import File, files_of
-from ballast.pipeline.schemas import Table
 
-_HISTORY: Final = 200
-"""Commits that are searched for a job's progress; older progress means folding everything that is there again."""
-_CHANGES_NO_ROW: Final = frozenset(
-    {"CREATE TABLE", "OPTIMIZE", "VACUUM START", "VACUUM END", "DELETE", "SET TBLPROPERTIES"}
-)
-"""Commits without a note that make nobody fold anything: what retention deletes must stay forgotten."""
-_CONFIGURATION: Final[dict[str, str | None]] = {"delta.logRetentionDuration": "interval 7 days"}
-
-_FEED: Final = pa.schema(
-    [("cluster", pa.string()), ("hour", pa.string()), ("minute", pa.int32()), ("_change_type", pa.string())]
-)
+_HISTORY: Final = 50
+"""Commits that are searched for one that was just made."""
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
-    """How far a table, or a job's reading of it, has come."""
+class Task:
+    """How far a job has come, and how far there is to go."""
 
-    table_id: str
+    app: str
+    """The Delta transaction by which the job's progress is kept."""
     version: int
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """What a job's commit says of itself."""
-
-    job: str
-    source_id: str
-    source_version: int
-    replaced: tuple[str, ...] = ()
-    """The parts (hours, days, clusters) that the commit replaced; empty in commits that did not say it yet."""
-    clusters: tuple[str, ...] = ()
-    """The clusters whose rows may have changed."""
-
-    @property
-    def source(self) -> Position:
-        """The source as the job read it."""
-        return Position(self.source_id, self.source_version)
-
-    def text(self) -> str:
-        """As it stands in the commit."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def parse(cls, text: str | None) -> Note | None:
-        """Back from a commit; None for a commit that is nobody's job."""
-        try:
-            found = json.loads(text or "")
-            return cls(
-                str(found["job"]),
-                str(found["source_id"]),
-                int(found["source_version"]),
-                tuple(str(v) for v in found.get("replaced", ())),
-                tuple(str(v) for v in found.get("clusters", ())),
-            )
-        except (ValueError, KeyError, TypeError):
-            return None
-
-
-class News(NamedTuple):
-    """Which parts of a table, and whose rows, changed."""
-
-    parts: tuple[str, ...]
-    clusters: tuple[str, ...]
-
-
-class NewMinutes(NamedTuple):
-    """The minutes that samples were added for, as columns without repetition."""
-
-    hour: tuple[str, ...]
-    minute: tuple[int, ...]
-    clusters: tuple[str, ...]
+    """Of the source, as it is now."""
+    done: int | None
+    """Of the source, as the job has read it; None where it never ran."""
 
 
 class TableLog:
@@ -106,172 +42,101 @@ class TableLog:
     def __init__(self, store: str) -> None:
         self.store = store
 
-    def position(self, table: Table) -> Position | None:
-        """The table's identity and newest version, its layout checked; None where there is none yet."""
-        with _translated(table):
-            found = self._open(table)
-            return None if found is None else Position(str(found.metadata().id), int(found.version()))
+    def url(self, table: Table) -> str:
+        """Where a table lies."""
+        return table_url(self.store, table.name)
+
+    def exists(self, table: Table) -> bool:
+        """Is it there?  Raises ``UsageError`` where its layout is not one that this Ballast knows."""
+        with read_of_store(table.name):
+            return open_table(self.store, table) is not None
 
     def ensure(self, table: Table) -> None:
-        """Create the table unless it is there; refuse one of a newer layout."""
-        if self.position(table) is not None:
-            return
-        with _translated(table):
-            try:
-                DeltaTable.create(
-                    self._url(table),
-                    schema=arrow_schema(table.columns),
-                    mode="ignore",
-                    partition_by=list(table.partition_by),
-                    description=describe(table.name, table.version),
-                    configuration=_CONFIGURATION,
-                )
-            except DeltaError:
-                # Another run may have made it in the meantime; only a table that is still not there is a failure.
-                if self._open(table) is None:
-                    raise
+        """Make the table where it is not there."""
+        with read_of_store(table.name):
+            ensure_table(self.store, table)
 
-    def progress(self, table: Table) -> Position | None:
-        """How far the job that writes ``table`` has read its source; None where it never ran."""
-        with _translated(table):
-            for _, _, note in self._commits(table):
-                if note is not None and note.job == table.name:
-                    return note.source
-        return None
+    def task(self, source: Table, target: Table) -> Task | None:
+        """What the job that makes ``target`` may have to do; None where it has seen all.  Makes the target where it is not there."""
+        with read_of_store(source.name):
+            read = open_table(self.store, source)
+            if read is None:
+                return None
+            app, version = f"{target.name}/{read.metadata().id}", int(read.version())
+            done = ensure_table(self.store, target).transaction_version(app)
+            if done is not None and done >= version:
+                return None
+        return Task(app, version, None if done is None else int(done))
 
-    def parts(self, table: Table, at: Position | None = None) -> tuple[str, ...]:
+    def parts(self, table: Table, version: int | None = None) -> tuple[Any, ...]:
         """The values of the column that the table is partitioned by, in order."""
-        with _translated(table):
-            actions = pa.table(self._at(table, at).get_add_actions(flatten=True))
-            column = f"partition.{table.partition_by[0]}"
-            return tuple(sorted(set(actions.column(column).to_pylist()))) if len(actions) else ()
+        with read_of_store(table.name):
+            return _parts(self._open(table, version), table)
 
-    def news(self, table: Table, since: Position | None, until: Position) -> News:
-        """What changed after ``since``; everything that is there where that cannot be told."""
-        with _translated(table):
-            noted: list[Note] = []
-            reached = since is not None and since.table_id == until.table_id and since.version <= until.version
-            if reached and since is not None:
-                reached = False
-                for version, operation, note in self._commits(table):
-                    if version > until.version:
-                        continue
-                    if version <= since.version:
-                        reached = True
-                        break
-                    if note is not None and note.replaced and note.clusters:
-                        noted.append(note)
-                    elif operation not in _CHANGES_NO_ROW:
-                        break
-            if not reached:
-                return News(self.parts(table, until), self._clusters(table, until))
-        return News(_union(n.replaced for n in noted), _union(n.clusters for n in noted))
-
-    def new_minutes(self, table: Table, since: Position | None, until: Position) -> NewMinutes:
-        """The minutes of samples added after ``since``; all that are there where that cannot be told."""
-        columns = ["cluster", "hour", "minute"]
-        with _translated(table):
-            rows = None
-            if since is not None and since.table_id == until.table_id and since.version < until.version:
-                rows = self._inserted(table, since.version + 1, until.version, columns)
-            if rows is None:
-                rows = self._at(table, until).to_pyarrow_table(columns=columns)
-        distinct = (
-            rows.group_by(["hour", "minute"]).aggregate([]).sort_by([("hour", "ascending"), ("minute", "ascending")])
-        )
-        clusters = pc.unique(rows.column("cluster")).to_pylist()
-        return NewMinutes(
-            tuple(distinct.column("hour").to_pylist()), tuple(distinct.column("minute").to_pylist()), _union([clusters])
-        )
-
-    def distinct(
-        self, table: Table, at: Position, parts: Collection[str], columns: Sequence[str]
-    ) -> list[tuple[Any, ...]]:
-        """What small columns hold in whole parts, each combination once."""
-        with _translated(table):
-            chosen = [(table.partition_by[0], "in", sorted(parts))]
-            rows = self._at(table, at).to_pyarrow_table(filters=chosen, columns=list(columns))
-        found = rows.group_by(list(columns)).aggregate([]).to_pydict()
-        return list(zip(*(found[name] for name in columns), strict=True))
+    def small_files(self, table: Table, smaller_than: int) -> dict[Any, int]:
+        """The parts that several files make up whose mean size is below this, and their bytes."""
+        with read_of_store(table.name):
+            actions = _actions(self._open(table))
+        by = f"partition.{table.partition_by[0]}"
+        found = actions.group_by(by).aggregate([("size_bytes", "sum"), ("size_bytes", "count")]).to_pylist()
+        return {
+            row[by]: row["size_bytes_sum"]
+            for row in found
+            if row["size_bytes_count"] > 1 and row["size_bytes_sum"] < smaller_than * row["size_bytes_count"]
+        }
 
     def bytes_of(self, table: Table) -> int:
-        """Bytes of the table's files; 0 where there is none."""
-        with _translated(table):
-            found = self._open(table)
-            actions = None if found is None else pa.table(found.get_add_actions(flatten=True))
-            return 0 if actions is None or not len(actions) else int(pc.sum(actions.column("size_bytes")).as_py())
+        """Bytes of the files that make up the table."""
+        with read_of_store(table.name):
+            return int(pc.sum(_actions(self._open(table)).column("size_bytes")).as_py() or 0)
 
-    def files(self, table: Table, at: Position, parts: Collection[str]) -> tuple[File, ...]:
-        """The files of whole parts, as the log has them."""
-        with _translated(table):
-            return tuple(file for file in files_of(self._at(table, at), table) if file.part in parts)
+    def known(self, table: Table, column: str, parts: tuple[Any, ...]) -> bool:
+        """Has any row of these parts a value there, as far as the files' statistics tell?"""
+        with read_of_store(table.name):
+            actions = _actions(self._open(table))
+        nulls, by = f"null_count.{column}", f"partition.{table.partition_by[0]}"
+        if nulls not in actions.column_names:
+            return True
+        among = actions.filter(pc.is_in(actions.column(by), pa.array(parts, actions.column(by).type)))
+        empty = pc.equal(among.column(nulls), among.column("num_records"))
+        return not bool(pc.all(pc.fill_null(empty, False)).as_py())
+
+    def metrics(self, table: Table, run: str) -> dict[str, Any] | None:
+        """The metrics of the commit that carries this text; None where there is none, since a newer one had come before."""
+        with read_of_store(table.name):
+            for commit in self._open(table).history(_HISTORY):
+                if commit.get("userMetadata") == run:
+                    return dict(commit.get("operationMetrics") or {})
+        return None
+
+    def last_metrics(self, table: Table, operation: str) -> dict[str, Any]:
+        """The metrics of the newest commit of an operation."""
+        with read_of_store(table.name):
+            for commit in self._open(table).history(_HISTORY):
+                if commit.get("operation") == operation:
+                    return dict(commit.get("operationMetrics") or {})
+        return {}
 
     def column(self, table: Table, name: str) -> Any:
         """One column of the table as it is, for the few small things that need one."""
-        with _translated(table):
-            return self._at(table, None).to_pyarrow_table(columns=[name]).column(name)
+        with read_of_store(table.name):
+            return self._open(table).to_pyarrow_table(columns=[name]).column(name)
 
-    def forget(self, table: Table, oldest: str) -> int:
-        """Delete the parts before ``oldest``, whole; returns how many there were."""
-        gone = [part for part in self.parts(table) if part < oldest]
-        if gone:
-            with _translated(table):
-                names = ", ".join(f"'{part}'" for part in gone)
-                self._at(table, None).delete(f"{table.partition_by[0]} IN ({names})")
-        return len(gone)
-
-    def compact(self, table: Table, before: str) -> None:
-        """Merge the small files of closed parts of the minute table; changes no row and no job's reading."""
-        closed = [part for part in self.parts(table) if part < before]
-        if closed:
-            with _translated(table):
-                self._at(table, None).optimize.compact(
-                    partition_filters=[(table.partition_by[0], "in", closed)], writer_properties=MINUTE_FILES
-                )
-
-    def vacuum(self, table: Table) -> None:
-        """Remove files that no version within Delta's own safe retention (7 days) needs, those of killed writers included."""
-        with _translated(table):
-            free(self._at(table, None))
-
-    def _inserted(self, table: Table, first: int, last: int, columns: list[str]) -> Any:
-        """Rows that commits added, from the change feed; None where the log does not reach back that far."""
-        try:
-            feed = self._at(table, None).load_cdf(
-                starting_version=first, ending_version=last, columns=[*columns, "_change_type"]
-            )
-            changes = pa.table(feed).cast(_FEED)
-        except (DeltaError, pa.ArrowException, OSError):
-            return None
-        return changes.filter(pc.equal(changes.column("_change_type"), "insert")).select(columns)
-
-    def _clusters(self, table: Table, at: Position) -> tuple[str, ...]:
-        rows = self._at(table, at).to_pyarrow_table(columns=["cluster"])
-        return _union([pc.unique(rows.column("cluster")).to_pylist()])
-
-    def _commits(self, table: Table) -> Iterator[tuple[int, str, Note | None]]:
-        """The newest commits, the newest first."""
-        found = self._open(table)
-        for entry in found.history(_HISTORY) if found is not None else ():
-            yield int(entry["version"]), str(entry.get("operation")), Note.parse(entry.get("userMetadata"))
-
-    def _at(self, table: Table, at: Position | None) -> Any:
-        return DeltaTable(self._url(table), version=None if at is None else at.version)
-
-    def _open(self, table: Table) -> Any:
-        try:
-            found = DeltaTable(self._url(table))
-        except TableNotFoundError:
-            return None
-        check_layout(table.name, found.metadata().description, known=table.version)
+    def _open(self, table: Table, version: int | None = None) -> Any:
+        found = open_table(self.store, table)
+        if version is not None:
+            found.load_as_version(version)
         return found
 
-    def _url(self, table: Table) -> str:
-        return table_url(self.store, table.name)
+
+def _actions(found: Any) -> Any:
+    return pa.table(found.get_add_actions(flatten=True))
 
 
-def _union(groups: Any) -> tuple[str, ...]:
-    return tuple(sorted({value for group in groups for value in group}))
+def _parts(found: Any, table: Table) -> tuple[Any, ...]:
+    actions = _actions(found)
+    by = f"partition.{table.partition_by[0]}"
+    return tuple(sorted(set(actions.column(by).to_pylist()))) if len(actions) else ()
 
 
 @contextmanager
@@ -281,22 +146,6 @@ def read_of_store(what: str) -> Iterator[None]:
         yield
     except (DeltaError, OSError) as failure:
         raise Unavailable(
-            f"{what[0].upper()}{what[1:]} could not be read ({type(failure).__name__}).",
+            f"The log of the table {what} could not be read ({type(failure).__name__}).",
             hint="Check the store's address and credentials.",
-        ) from failure
-
-
-def _translated(table: Table) -> AbstractContextManager[None]:
-    return read_of_store(f"the log of the table {table.name}")
-
-
-@contextmanager
-def in_a_worker(doing: str) -> Iterator[None]:
-    """In a Spark worker, which may lack what the driver has: one sentence, likewise without delta-rs's texts."""
-    try:
-        yield
-    except (DeltaError, OSError) as failure:
-        raise Unavailable(
-            f"A worker could not {doing} ({type(failure).__name__}).",
-            hint="Check that the workers reach the store and have its credentials in their environment.",
         ) from failure

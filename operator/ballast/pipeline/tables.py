@@ -1,36 +1,46 @@
-"""The store's tables: whole parts of them are replaced by the files that Spark's workers wrote.
+"""Reads and writes the store's tables with Spark; the only place that does, but for a fleet's readings.
 
-Every commit of a job (``commits``) carries a note (``table_log``) and a Delta transaction of its source's version, so that
-output and progress change together or not at all.  A job killed before its commit leaves at most files that no version of
-the table names; killed after it, the next run finds nothing to do.
+Every commit of a job replaces whole parts of its table (``replaceWhere``) under a Delta transaction (``txnAppId``,
+``txnVersion``): killed before it, a job has done nothing; killed after it, the next run finds nothing to do; and a run that was
+overtaken by a newer one is skipped by Delta itself.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, date, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ballast.adapters.samples_delta import table_url
-from ballast.errors import Unavailable
-from ballast.pipeline.commits import replace_all, replace_parts
-from ballast.pipeline.part_files import PartFile, Target
-from ballast.pipeline.schemas import Table
-from ballast.pipeline.table_log import Note, TableLog
-from ballast.pipeline.workers import stored
+from ballast.core.samples import Table
+from ballast.errors import Refused, Unavailable
+from ballast.pipeline.table_log import TableLog, Task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_SPARK_S_OWN: Final = frozenset({"pyspark", "py4j"})
+_SPARK_S_OWN: Final = frozenset({"pyspark", "py4j", "delta", "grpc"})
+_CONFLICT: Final = re.compile(r"DELTA_CONCURRENT|Concurrent\w*Exception|DELTA_METADATA_CHANGED")
+_OUT_OF_REACH: Final = re.compile(
+    r"DELTA_(MISSING_CHANGE|CHANGE_DATA|VERSION_NOT|LOG_FILE_NOT|TRUNCATED)|FileNotFound|FILE_NOT_EXIST|DELTA_FILE_NOT"
+)
+"""The feed does not reach back so far: the log of that time, or a file of it, is gone."""
 _IN_PYTHON: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)*(\S.*)")
 _OURS: Final = re.compile(r"^ballast\.errors\.\w+: ")
 
 
+class Change(NamedTuple):
+    """Which parts of a table gained rows, and whose."""
+
+    parts: tuple[Any, ...]
+    clusters: tuple[str, ...]
+
+
 class SparkTables:
-    """One store: its log at once, its workers through a session that is started when the first of them is wanted."""
+    """One store: its log at once, its rows through a session that is started when the first of them is wanted."""
 
     def __init__(self, open_session: Callable[[], SparkSession], store: str) -> None:
         self._open_session = open_session
@@ -42,36 +52,108 @@ class SparkTables:
         """The session."""
         return self._open_session()
 
-    def url(self, table: Table) -> str:
-        """Where a table lies."""
-        return table_url(self.store, table.name)
+    def read(self, table: Table, *, version: int | None = None, where: str | None = None) -> DataFrame:
+        """The table, as it was at a version, and only the rows that a predicate chooses."""
+        reader = self.session.read.format("delta")
+        if version is not None:
+            reader = reader.option("versionAsOf", version)
+        rows = reader.load(self.log.url(table))
+        return rows if where is None else rows.where(where)
 
-    def target(self, table: Table) -> Target:
-        """The table as workers write for it."""
-        return Target(table, self.url(table))
+    def gained(self, table: Table, task: Task) -> Change:
+        """The parts of a source that gained rows since the job last ran, by its change data feed; at first, all of them.
 
-    def replace(self, table: Table, files: DataFrame, note: Note) -> int | None:
-        """Let workers make these files, and replace the parts that the note names by them, in one commit.
-
-        The rows that are there now; None where a newer run has replaced them already.
+        What retention deletes and what compaction writes anew is no gain.
         """
-        made = _collected(files)
-        return sum(file.rows for file in made) if replace_parts(self.target(table), made, note) else None
+        columns = list(dict.fromkeys([table.partition_by[0], "cluster"]))
+        self.describe(f"{table.name}: what is new")
+        if task.done is not None:
+            feed = self.session.read.format("delta").option("readChangeFeed", "true")
+            feed = feed.option("startingVersion", task.done + 1).option("endingVersion", task.version)
+            try:
+                inserted = feed.load(self.log.url(table)).where("_change_type = 'insert'")
+                return _distinct(inserted, columns)
+            except Exception as failure:
+                if not _OUT_OF_REACH.search(str(failure)):
+                    raise
+        return _distinct(self.read(table, version=task.version), columns)
+
+    def replace(self, table: Table, rows: DataFrame, parts: Sequence[Any], task: Task) -> int | None:
+        """Replace these parts of a table in one commit.
+
+        How many rows it wrote; None where a newer run has replaced them already.
+        """
+        self.describe(f"{table.name}: {shown(parts)}")
+        return self._write(
+            table,
+            rows,
+            replaceWhere=among(table.partition_by[0], parts),
+            txnAppId=task.app,
+            txnVersion=task.version,
+        )
 
     def overwrite(self, table: Table, rows: DataFrame) -> int:
-        """Replace the whole table in one commit, and say how many rows it has.
-
-        Its columns too: one that an earlier Ballast made may have fewer.
-        """
+        """Replace the whole table in one commit, and say how many rows it has."""
         self.log.ensure(table)
-        made = _collected(stored(rows, self.target(table)))
-        replace_all(self.target(table), made)
-        return sum(file.rows for file in made)
+        self.describe(table.name)
+        written = self._write(table, rows)
+        assert written is not None, "without a transaction nothing is skipped"
+        return written
+
+    def _write(self, table: Table, rows: DataFrame, **options: Any) -> int | None:
+        """How many rows the commit wrote; None where Delta skipped it, since a newer one had come before."""
+        run = uuid.uuid4().hex
+        write = rows.write.format("delta").mode("overwrite").options(userMetadata=run, **options)
+        write.save(self.log.url(table))
+        metrics = self.log.metrics(table, run)
+        return None if metrics is None else int(metrics.get("numOutputRows", 0))
+
+    def describe(self, work: str) -> None:
+        """Name what comes next in Spark's own UI and event log."""
+        if type(self.session).__module__.startswith("pyspark.sql.connect"):
+            self.session.clearTags()
+            self.session.addTag(work.replace(",", " "))
+        else:
+            self.session.sparkContext.setJobDescription(work)
 
 
-def _collected(files: DataFrame) -> list[PartFile]:
-    """What workers wrote: a row for each file, which is all that ever comes to the driver."""
-    return [PartFile(**row.asDict()) for row in files.collect()]
+def _distinct(rows: DataFrame, columns: list[str]) -> Change:
+    found = [tuple(row) for row in rows.select(*columns).distinct().collect()]
+    parts, clusters = ({_utc(row[at]) for row in found} for at in (0, -1))
+    return Change(tuple(sorted(parts)), tuple(sorted(clusters)))
+
+
+def _utc(value: Any) -> Any:
+    """Spark hands a timestamp out as a naive time of this machine."""
+    return value.astimezone(UTC) if isinstance(value, datetime) else value
+
+
+def literal(value: Any) -> str:
+    """A value as SQL writes it; timestamps are those of a session in UTC."""
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}'"
+    if isinstance(value, date):
+        return f"DATE '{value}'"
+    if isinstance(value, int):
+        return str(value)
+    escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def among(column: str, values: Sequence[Any]) -> str:
+    """The predicate that chooses these values."""
+    return f"{column} IN ({', '.join(literal(v) for v in values)})"
+
+
+def shown(parts: Sequence[Any]) -> str:
+    """The first and the last of these parts, for people."""
+    ends = [name_of(parts[0]), name_of(parts[-1])] if parts else []
+    return " … ".join(dict.fromkeys(ends))
+
+
+def name_of(part: Any) -> str:
+    """An hour as ``2026-11-21T14``, a day as ``2026-11-21``, anything else as it is."""
+    return f"{part:%Y-%m-%dT%H}" if isinstance(part, datetime) else str(part)
 
 
 def _first_line(text: str) -> str:
@@ -93,6 +175,11 @@ def translated(doing: str) -> Iterator[None]:
         # Some arrive as PySpark's exceptions, others as those of the bridge to Java.
         if type(failure).__module__.split(".")[0] not in _SPARK_S_OWN:
             raise
+        if _CONFLICT.search(str(failure)):
+            raise Refused(
+                f"Another pipeline run changed the table at the same time, while {doing}.",
+                hint="Nothing was written twice; run again when the other one is done.",
+            ) from failure
         first = _first_line(str(failure)) or type(failure).__name__
         raise Unavailable(
             f"Spark failed while {doing}: {first}", hint="Nothing half-written is visible; run again."

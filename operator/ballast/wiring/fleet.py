@@ -119,7 +119,7 @@ def traffic_of(state: ClusterState, store: str) -> Traffic | None:
     except UsageError:
         return None
     rows = model_rows(state, model)
-    growth = np.asarray(model.figures["growth_bytes_per_day"], np.float64)
+    growth = np.nan_to_num(np.asarray(model.figures["growth_bytes_per_day"], np.float64))
     known = np.where(rows >= 0, growth[np.maximum(rows, 0)], 0.0)
     return Traffic(loads.bytes_in_per_s, loads.bytes_out_per_s, np.rint(known).astype(np.int64))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
@@ -49,7 +49,7 @@ def loads_from_history(state: ClusterState, policy: HistoryPolicy, *, now: datet
     columns = {
         "topic": np.asarray(model.topic.to_numpy(zero_copy_only=False)),
         "partition": model.partition,
-        "bytes_in_per_s": np.maximum(rates, 0.0),
+        "bytes_in_per_s": np.nan_to_num(rates),
         "bytes_out_per_s": _sent(state, model, rows, rates, policy.measure),
     }
     loads = Loads.from_model(state, columns, assumptions=_sentences(state, model, rows, policy, now))
@@ -86,13 +86,13 @@ def _sent(
     followers = np.zeros(len(model))
     found = rows >= 0
     followers[rows[found]] = np.maximum(np.diff(state.partitions.start)[found] - 1, 0)
-    return np.asarray(np.maximum(rates, 0.0) * followers + np.maximum(consumers, 0.0))
+    return np.asarray(np.nan_to_num(rates) * followers + np.nan_to_num(consumers))
 
 
 def _grown(size: Ints, model: ModelColumns, rows: Ints, days: float) -> Ints:
     """Sizes so many days ahead; a log that shrinks is not planned smaller than it is."""
     growth = np.asarray(model.figures["growth_bytes_per_day"], np.float64)
-    ahead = np.where(rows >= 0, np.maximum(growth[np.maximum(rows, 0)], 0.0) * days, 0.0)
+    ahead = np.where(rows >= 0, np.maximum(np.nan_to_num(growth[np.maximum(rows, 0)]), 0.0) * days, 0.0)
     return size + np.rint(ahead).astype(np.int64)
 
 
@@ -103,14 +103,14 @@ def _sentences(
     age_h = _age_h(model.as_of, now)
     covered = float(np.mean(model.figures["coverage"][rows[found]])) if found.any() else 0.0
     basis = (
-        f"Traffic is the {_WORDS[policy.measure]} from {model.since} to {model.as_of} UTC; "
+        f"Traffic is the {_WORDS[policy.measure]} from {model.since:%Y-%m-%dT%H} to {model.as_of:%Y-%m-%dT%H} UTC; "
         f"the model is {age_h:.0f} h old and covers {human_percent(covered, 0)} of the minutes of "
         f"{int(found.sum())} of {len(state.partitions)} partitions."
     )
     said = [basis]
     if age_h > OLD_MODEL_H:
         said.append(f"The load model is older than {OLD_MODEL_H} h: run `ballast pipeline run`.")
-    read = found & (model.figures["bytes_out_mean"][np.maximum(rows, 0)] >= 0) if len(model) else found
+    read = found & ~np.isnan(model.figures["bytes_out_mean"][np.maximum(rows, 0)]) if len(model) else found
     if not read.any():
         said.append("What consumers read is not in the samples: bytes out count replication alone.")
     elif (unread := int(found.sum() - read.sum())) > 0:
@@ -125,7 +125,6 @@ def _sentences(
 _WORDS: Final[dict[Measure, str]] = {"mean": "mean", "p95": "95th percentile of the minutes", "peak": "highest minute"}
 
 
-def _age_h(hour: str, now: datetime) -> float:
+def _age_h(begun: datetime, now: datetime) -> float:
     """Hours since the end of the newest hour; a running hour is not old."""
-    begun = datetime.strptime(hour, "%Y-%m-%dT%H").replace(tzinfo=UTC)
     return max((now - begun).total_seconds() / 3600 - 1, 0.0)

@@ -26,7 +26,7 @@ class RunReport:
 
     jobs: tuple[Any, ...]
     """``pipeline.jobs.JobReport`` of each job, in order."""
-    newest_hour: str | None
+    newest_hour: datetime | None
     finished_at: datetime
 
     @property
@@ -34,8 +34,7 @@ class RunReport:
         """Seconds from the end of the newest hour in the model to now; 0 while that hour runs."""
         if self.newest_hour is None:
             return None
-        begun = datetime.strptime(self.newest_hour, "%Y-%m-%dT%H").replace(tzinfo=UTC)
-        return max((self.finished_at - begun).total_seconds() - 3600, 0.0)
+        return max((self.finished_at - self.newest_hour).total_seconds() - 3600, 0.0)
 
 
 @contextmanager
@@ -56,7 +55,8 @@ def run_pipeline(
     require_pyspark()
     # These import PySpark, which is an extra.
     from ballast.pipeline.fleet_store import tidy_readings  # noqa: PLC0415
-    from ballast.pipeline.jobs import maintain, run_all  # noqa: PLC0415
+    from ballast.pipeline.jobs import run_all  # noqa: PLC0415
+    from ballast.pipeline.maintenance import maintain  # noqa: PLC0415
     from ballast.pipeline.tables import SparkTables  # noqa: PLC0415
 
     with ExitStack() as stack:
@@ -68,8 +68,8 @@ def run_pipeline(
         tables = SparkTables(session, store)
         jobs = run_all(tables, policy, say=say, clock=time.monotonic)
         if tidy:
-            maintain(tables.log, policy, now=datetime.now(UTC), say=say)
-            tidy_readings(tables.log, policy, now=datetime.now(UTC), say=say)
+            maintain(tables, policy, now=datetime.now(UTC), say=say)
+            tidy_readings(store, policy, now=datetime.now(UTC), say=say)
     newest = max(tables.log.column(LOAD_MODEL, "as_of").to_pylist(), default=None)
     return RunReport(tuple(jobs), newest, datetime.now(UTC))
 

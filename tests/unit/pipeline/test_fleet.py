@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,27 +11,21 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.spark.fleets import member
 
-from ballast.adapters.arrow_schema import arrow_schema
-from ballast.adapters.samples_delta import describe, table_url
+from ballast.adapters.samples_delta import table_url
+from ballast.cli.fleet_page import page
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
 from ballast.core.fingerprint import fingerprint
 from ballast.core.planner import Level, plan
-from ballast.errors import Unavailable
-from ballast.pipeline.commits import replace_all
-from ballast.pipeline.fleet_job import plan_fleet
-from ballast.pipeline.fleet_reader import Snapshots, newest_readings, plans, read_member, row_groups, what_ifs
-from ballast.pipeline.fleet_report import page
+from ballast.pipeline.fleet_job import plans
 from ballast.pipeline.fleet_rows import Member, Traffic, from_row, to_batch
-from ballast.pipeline.fleet_store import append_snapshots, read_plans, tidy_readings
-from ballast.pipeline.part_files import Target, written
+from ballast.pipeline.fleet_store import append_snapshots, tidy_readings
 from ballast.pipeline.policy import PipelinePolicy
 from ballast.pipeline.scenarios import (
     POLICY,
@@ -40,27 +34,23 @@ from ballast.pipeline.scenarios import (
     offline,
     planned,
     room,
-    subjects,
     under_min_isr,
     with_brokers,
     without,
 )
-from ballast.pipeline.schemas import FLEET_PLAN, FLEET_SNAPSHOT
-from ballast.pipeline.table_log import TableLog
-from ballast.pipeline.tables import SparkTables
+from ballast.pipeline.schemas import FLEET_SNAPSHOT
 
 
-def collected(store: Path, *members: Member) -> Snapshots:
-    """The readings as the workers find them."""
-    append_snapshots(str(store), members)
-    at = TableLog(str(store)).position(FLEET_SNAPSHOT)
-    assert at is not None
-    return Snapshots(table_url(str(store), FLEET_SNAPSHOT.name), at)
-
-
-def answers(snapshots: Snapshots, scenarios: dict[str, str]) -> list[dict[str, Any]]:
-    """The rows of the fleet plan."""
-    return [r for part in plans(snapshots, what_ifs(snapshots, scenarios)) for r in part.to_pylist()]
+def answers(members: Iterable[Member], scenarios: dict[str, str]) -> list[dict[str, Any]]:
+    """The rows that a worker makes of a batch of questions."""
+    asked = [(to_batch(m), kind, subject) for m in members for kind, subject in scenarios.items()]
+    batches = [
+        pa.RecordBatch.from_arrays(
+            [*row.columns, pa.array([kind]), pa.array([subject])], names=[*row.schema.names, "scenario", "subject"]
+        )
+        for row, kind, subject in asked
+    ]
+    return [found for part in plans(batches) for found in part.to_pylist()]
 
 
 @settings(max_examples=20)
@@ -78,71 +68,13 @@ def test_a_cluster_survives_its_row(seed: int, traffic: bool) -> None:  # noqa: 
     np.testing.assert_array_equal(after.loads.bytes_in_per_s, before.loads.bytes_in_per_s)
 
 
-def test_plans_from_the_table_are_the_plans_made_one_by_one(tmp_path: Path) -> None:
-    """The newest reading of each name counts, and its plan is the core planner's own for that cluster."""
+def test_plans_of_a_worker_are_the_plans_made_one_by_one() -> None:
+    """A row's plan is the core planner's own for that cluster."""
     members = [member(seed, traffic=seed % 2 == 0) for seed in range(4)]
-    collected(tmp_path, Member(members[0].name, replace(member(9).state, taken_at_ms=1)))
-    found = answers(collected(tmp_path, *members), {"level": ""})
+    found = answers(members, {"level": ""})
     alone = {m.name: digest(plan(m.state, Level(), loads=m.loads, policy=POLICY)) for m in members}
     assert {r["name"]: r["digest"] for r in found} == alone
-    assert len(found) == 4
     assert any(r["moves"] > 0 for r in found)
-
-
-def test_a_cluster_is_read_by_itself_and_once_for_all_its_what_ifs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Readings are rows of megabytes: each is a row group, and the questions about it come one after another."""
-    snapshots = collected(tmp_path, *(member(seed) for seed in range(3)))
-    (file,) = Path(snapshots.url).glob("*.parquet")
-    assert pq.ParquetFile(file).num_row_groups == 3
-    read = []
-
-    def counted(batch: Any, row: int) -> Member:
-        read.append(len(batch))
-        return from_row(batch, row)
-
-    monkeypatch.setattr("ballast.pipeline.fleet_reader.from_row", counted)
-    found = answers(snapshots, {"level": "", "lose-broker": "", "lose-rack": ""})
-    assert read == [1, 1, 1]
-    assert [(r["name"], r["scenario"], r["subject"]) for r in found] == [
-        (f"cluster-{n}", kind, subject)
-        for n in range(3)
-        for kind, things in (("level", [""]), ("lose-broker", "123456"), ("lose-rack", ["r0", "r1", "r2"]))
-        for subject in things
-    ]
-
-
-def test_of_readings_that_are_no_longer_the_newest_nothing_is_decoded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A store has a reading of each cluster for every hour of weeks; which brokers there are is asked of the newest alone."""
-    read = []
-
-    def counted(*arguments: Any) -> Iterator[Any]:
-        found = list(row_groups(*arguments))
-        read.append(len(found))
-        return iter(found)
-
-    monkeypatch.setattr("ballast.pipeline.fleet_reader.row_groups", counted)
-    for hour in range(3):
-        members = [member(seed, brokers=4 + hour) for seed in range(2)]
-        snapshots = collected(tmp_path, *(replace(m, state=replace(m.state, taken_at_ms=hour)) for m in members))
-    asked = what_ifs(snapshots, {"lose-broker": ""})
-    assert [(q.name, q.taken_at_ms, q.subject) for q in asked] == [
-        (f"cluster-{n}", 2, str(broker)) for n in range(2) for broker in range(1, 7)
-    ]
-    assert read == [2]
-
-
-def test_readings_that_cannot_be_read_are_a_sentence_before_spark_starts(tmp_path: Path) -> None:
-    """Exit code 6: the store may answer later; its own words, which may carry signed addresses, are not repeated."""
-    snapshots = collected(tmp_path, member(1))
-    for file in Path(snapshots.url).glob("*.parquet"):
-        file.unlink()
-    with pytest.raises(Unavailable, match=r"^The fleet's readings could not be read \(\w+\)\. Check the store") as told:
-        plan_fleet(SparkTables(lambda: pytest.fail("Spark was started"), str(tmp_path)), {"lose-broker": ""})
-    assert "parquet" not in str(told.value)
 
 
 def test_old_readings_are_forgotten_but_each_cluster_s_newest_stays(tmp_path: Path) -> None:
@@ -153,19 +85,16 @@ def test_old_readings_are_forgotten_but_each_cluster_s_newest_stays(tmp_path: Pa
         taken_at_ms = int((now - timedelta(days=days_ago)).timestamp() * 1000)
         return Member(name, replace(member(1).state, taken_at_ms=taken_at_ms), None)
 
-    collected(tmp_path, reading("alive", 41), reading("ali's", 50), reading("gone", 40))
-    snapshots = collected(tmp_path, reading("alive", 34), reading("alive", 0), reading("ali's", 44))
-    before = newest_readings(snapshots)
-    log, policy = TableLog(str(tmp_path)), PipelinePolicy(keep_readings_days=35)
+    append_snapshots(str(tmp_path), [reading("alive", 41), reading("ali's", 50), reading("gone", 40)])
+    append_snapshots(str(tmp_path), [reading("alive", 34), reading("alive", 0), reading("ali's", 44)])
+    url, policy = table_url(str(tmp_path), FLEET_SNAPSHOT.name), PipelinePolicy(keep_readings_days=35)
     for _ in range(2):
-        tidy_readings(log, policy, now=now)
-        at = log.position(FLEET_SNAPSHOT)
-        assert at is not None
-        left = Snapshots(snapshots.url, at)
-        assert newest_readings(left) == before
-        assert sorted(log.column(FLEET_SNAPSHOT, "name").to_pylist()) == ["ali's", "alive", "alive", "gone"]
-        assert len(list(row_groups(left, pc.field("name") == "alive"))) == 2
-        assert read_member(left, "gone", before["gone"]).state.brokers
+        tidy_readings(str(tmp_path), policy, now=now)
+        left = DeltaTable(url).to_pyarrow_table(columns=["name", "taken_at_ms"]).to_pylist()
+        days = sorted((r["name"], (now.timestamp() * 1000 - r["taken_at_ms"]) // 86_400_000) for r in left)
+        assert days == [("ali's", 44), ("alive", 0), ("alive", 34), ("gone", 40)]
+    groups = [pq.ParquetFile(file).num_row_groups for file in DeltaTable(url).file_uris()]
+    assert sum(groups) == 4
 
 
 def test_a_lost_broker_shows_what_it_takes_along() -> None:
@@ -232,7 +161,13 @@ def rows_of_a_fleet() -> list[dict[str, Any]]:
         planned(m, kind, subject)
         for m in (slow, grown)
         for kind, argument in asked.items()
-        for subject in subjects(m.state.brokers, kind, argument)
+        for subject in (
+            [str(b.id) for b in m.state.brokers]
+            if kind == "lose-broker"
+            else ["r0", "r1", "r2"]
+            if kind == "lose-rack"
+            else [argument]
+        )
     ]
 
 
@@ -264,31 +199,8 @@ def test_the_report_ranks_tells_losses_and_capacity_by_quarter() -> None:
     assert {line[1] for line in section(text, "What if")} == {"1 more brokers", "replication factor 3"}
 
 
-def test_plans_of_an_earlier_ballast_are_read_and_replaced_with_their_columns(tmp_path: Path) -> None:
-    """What they did not have yet is unknown in the report; the next plan brings the columns along."""
-    url, late = table_url(str(tmp_path), FLEET_PLAN.name), ("disk_bytes", "disk_free_bytes", "growth_bytes_per_day")
-    rows = rows_of_a_fleet()
-    old = pa.Table.from_pylist(rows, schema=arrow_schema(FLEET_PLAN.columns)).drop_columns(list(late))
-    write_deltalake(url, old, description=describe(FLEET_PLAN.name, FLEET_PLAN.version))
-    found = read_plans(str(tmp_path))
-    assert {r["disk_bytes"] for r in found} == {None}
-    assert "Capacity by quarter" not in page(found, made_at="2026-11-21")
-
-    target = Target(FLEET_PLAN, url)
-    batches = pa.Table.from_pylist(rows, schema=arrow_schema(FLEET_PLAN.columns)).to_batches()
-    replace_all(target, list(written(target, batches)))
-    assert {r["disk_bytes"] for r in read_plans(str(tmp_path))} == {3 * 10**12}
-
-
-def test_a_scenario_that_cannot_be_is_a_row_that_says_so(tmp_path: Path) -> None:
+def test_a_scenario_that_cannot_be_is_a_row_that_says_so() -> None:
     """More replicas than brokers: the row failed or is infeasible, with the reason, and the others are planned."""
-    found = answers(collected(tmp_path, member(1), member(2)), {"change-rf": "9", "level": ""})
+    found = answers([member(1), member(2)], {"change-rf": "9", "level": ""})
     assert [r["status"] in {"failed", "infeasible"} for r in found] == [True, False, True, False]
     assert all(r["detail"] for r in found if r["scenario"] == "change-rf")
-
-
-def test_each_broker_and_each_rack_is_a_subject() -> None:
-    """Scenarios that lose something are asked once for each thing that can be lost."""
-    assert subjects(member(1).state.brokers, "lose-broker") == ["1", "2", "3", "4", "5", "6"]
-    assert subjects(member(1).state.brokers, "lose-rack") == ["r0", "r1", "r2"]
-    assert subjects((), "grow", "90") == ["90"]

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from ballast.adapters.arrow_schema import arrow_schema
 from ballast.adapters.load_model import LOAD_MODEL as READ_NAME
 from ballast.adapters.load_model import LOAD_MODEL_VERSION
 from ballast.adapters.samples_delta import check_layout, describe
-from ballast.errors import Unavailable, UsageError
-from ballast.pipeline.fleet_reader import Snapshots, WhatIf, plans
-from ballast.pipeline.hour_fold import fold_hours
-from ballast.pipeline.minute_reader import Minutes, Share, read_measured
-from ballast.pipeline.part_files import Target
-from ballast.pipeline.schemas import LOAD_MODEL, SAMPLES_HOUR, TABLES, Table
-from ballast.pipeline.table_log import Position
-from ballast.pipeline.tables import translated
-from ballast.pipeline.workers import worked
+from ballast.core.samples import Table
+from ballast.errors import Refused, Unavailable, UsageError
+from ballast.pipeline.schemas import LOAD_MODEL, TABLES
+from ballast.pipeline.tables import among, literal, translated
 
 DOCS = "".join(
     (Path(__file__).resolve().parents[3] / "docs" / name).read_text() for name in ("pipeline.md", "fleet.md")
@@ -104,14 +99,16 @@ def test_a_worker_s_failure_is_what_it_says_itself(text: str) -> None:
     )
 
 
-def test_a_worker_that_cannot_reach_the_store_says_so(tmp_path: Path) -> None:
-    """Its driver could, and planned from it: credentials or a mount are missing where the worker runs."""
-    minutes = Minutes(str(tmp_path / "nowhere"), Position("id", 0), (Share("c", "2026-11-21T13", 1, 1, 0, 1),))
-    target = Target(SAMPLES_HOUR, str(tmp_path / "samples_hour"))
-    with pytest.raises(
-        Unavailable, match=r"A worker could not read what samples_hour is made of \(TableNotFoundError\)"
-    ):
-        list(worked([pa.record_batch({"id": [0]})], target, minutes, read_measured, fold_hours))
-    asked = [WhatIf("prod", 1, "level", "")]
-    with pytest.raises(Unavailable, match="A worker could not read the reading of prod"):
-        list(plans(Snapshots(str(tmp_path / "nowhere"), Position("id", 0)), asked))
+def test_a_conflict_is_refused_and_not_an_error_of_spark() -> None:
+    """Of two runs at once, the one that Delta sends back says that another one was there."""
+    theirs = type("Theirs", (Exception,), {"__module__": "delta.exceptions.captured"})
+    with pytest.raises(Refused, match="Another pipeline run changed the table"), translated("making load_hour"):
+        raise theirs("[DELTA_CONCURRENT_TRANSACTION] This error occurs when multiple streaming queries ...")
+
+
+def test_literals_are_what_they_say_whatever_a_name_holds() -> None:
+    """Predicates are text: hours are UTC, and a name cannot end its quotes."""
+    hour = datetime(2026, 11, 21, 15, tzinfo=timezone(timedelta(hours=1)))
+    assert among("hour", [hour]) == "hour IN (TIMESTAMP '2026-11-21 14:00:00')"
+    assert among("date", [hour.date()]) == "date IN (DATE '2026-11-21')"
+    assert literal("a'b\\c") == "'a\\'b\\\\c'"

@@ -1,0 +1,106 @@
+"""Delta's own maintenance of the tables: forget what is old, compact, and free the files that no version needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from ballast.core.samples import BROKERS, LOG_DIRS, SAMPLES, Table
+from ballast.core.wording import human_bytes, human_many
+from ballast.pipeline.policy import PipelinePolicy
+from ballast.pipeline.schemas import (
+    BROKER_IMBALANCE,
+    DISK_HOUR,
+    DISK_OUTLOOK,
+    LEADERSHIP_HISTORY,
+    LOAD_DAY,
+    LOAD_HOUR,
+    LOAD_MODEL,
+)
+from ballast.pipeline.tables import SparkTables, among, literal, name_of, translated
+
+Say = Callable[[str], None]
+_SMALL_FILE: Final = 32 << 20
+_LARGE_FILE: Final = 128 << 20
+_DELTA_PAGES: Final = ("parquet.writer.version", "PARQUET_2_0")
+"""Offsets and sizes that grow slowly are stored by their differences."""
+
+
+class _Kept(NamedTuple):
+    table: Table
+    oldest: Any
+    """What is older goes; None: nothing does, but each run replaces its rows and leaves the files of before."""
+
+
+def maintain(tables: SparkTables, policy: PipelinePolicy, *, now: datetime, say: Say = lambda _: None) -> None:
+    """Forget what is older than the policy keeps, compact the closed hours of samples, and free the files."""
+    this_hour = now.replace(minute=0, second=0, microsecond=0)
+    samples = this_hour - timedelta(hours=policy.keep_minutes_hours)
+    hours = this_hour - timedelta(days=policy.keep_hours_days)
+    days = this_hour.replace(hour=0) - timedelta(days=policy.keep_days_days)
+    plan = (
+        *(_Kept(table, samples) for table in (SAMPLES, BROKERS, LOG_DIRS)),
+        _Kept(LOAD_HOUR, hours),
+        _Kept(LOAD_DAY, days.date()),
+        *(_Kept(table, days) for table in (LEADERSHIP_HISTORY, BROKER_IMBALANCE, DISK_HOUR)),
+        *(_Kept(table, None) for table in (LOAD_MODEL, DISK_OUTLOOK)),
+    )
+    for table, oldest in plan:
+        if tables.log.exists(table):
+            with translated(f"tidying {table.name}"):
+                tables.describe(f"{table.name}: tidying")
+                forget(tables, table, oldest, say)
+                if table is SAMPLES:
+                    compact_samples(tables, this_hour, say)
+                elif table.partition_by == ("hour",):
+                    _optimize(tables, table, this_hour)
+                vacuum(tables, table, say)
+
+
+def forget(tables: SparkTables, table: Table, oldest: Any, say: Say = lambda _: None) -> None:
+    """Delete the parts before ``oldest``, whole."""
+    gone = [] if oldest is None else [part for part in tables.log.parts(table) if part < oldest]
+    if gone:
+        old = f"{table.partition_by[0]} < {literal(oldest)}"
+        tables.session.sql(f"DELETE FROM delta.`{tables.log.url(table)}` WHERE {old}").collect()  # noqa: S608 — our own
+        say(f"{table.name}: kept from {name_of(oldest)}")
+
+
+def compact_samples(tables: SparkTables, before: datetime, say: Say = lambda _: None) -> None:
+    """Write the small files of closed hours as few large ones, sorted, so that what is constant vanishes; no row changes.
+
+    ``OPTIMIZE`` puts files together without sorting them.  A commit that says ``dataChange`` false is no news to any job.
+    """
+    closed = {hour: size for hour, size in tables.log.small_files(SAMPLES, _SMALL_FILE).items() if hour < before}
+    if not closed:
+        return
+    was = tables.log.bytes_of(SAMPLES)
+    session, order = tables.session, ("topic", "partition", "time")
+    session.conf.set(*_DELTA_PAGES)
+    try:
+        for hour, size in closed.items():
+            where = among("hour", [hour])
+            rows = tables.read(SAMPLES, where=where).repartitionByRange(max(size // _LARGE_FILE, 1), *order[:2])
+            write = rows.sortWithinPartitions("cluster", *order).write.format("delta").mode("overwrite")
+            write.option("replaceWhere", where).option("dataChange", "false").save(tables.log.url(SAMPLES))
+    finally:
+        session.conf.unset(_DELTA_PAGES[0])
+    now = tables.log.bytes_of(SAMPLES)
+    say(f"{SAMPLES.name}: {human_many(len(closed), 'hour')} compacted, {human_bytes(was)} are {human_bytes(now)} now")
+
+
+def _optimize(tables: SparkTables, table: Table, before: datetime) -> None:
+    closed = [part for part in tables.log.small_files(table, _SMALL_FILE) if part < before]
+    if closed:
+        where = among(table.partition_by[0], closed)
+        tables.session.sql(f"OPTIMIZE delta.`{tables.log.url(table)}` WHERE {where}").collect()
+
+
+def vacuum(tables: SparkTables, table: Table, say: Say = lambda _: None) -> None:
+    """Remove files that no version within Delta's own safe retention (7 days) needs, those of killed writers included."""
+    tables.session.sql(f"VACUUM delta.`{tables.log.url(table)}`").collect()
+    found = tables.log.last_metrics(table, "VACUUM START")
+    files = int(found.get("numFilesToDelete", 0))
+    if files:
+        say(f"{table.name}: {human_many(files, 'file')} freed, {human_bytes(int(found.get('sizeOfDataToDelete', 0)))}")

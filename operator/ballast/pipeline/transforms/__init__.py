@@ -1,0 +1,1 @@
+"""What the tables are made of: pure functions from DataFrame to DataFrame, a module for each table."""

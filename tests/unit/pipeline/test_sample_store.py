@@ -1,0 +1,102 @@
+"""The tables that the sampler writes: who remembers the sample before, and what stands in a row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from tests.spark.series import RECORD_BYTES, Log, World
+
+from ballast.adapters.samples_delta import SampleStore, table_url
+from ballast.core.samples import BROKERS, LOG_DIRS, SAMPLES
+from ballast.errors import UsageError
+
+RATE = 120 * RECORD_BYTES / 60
+
+
+def rows(store: Path, table: str = SAMPLES.name, **wanted: Any) -> list[dict[str, Any]]:
+    """Rows in the order of time."""
+    found = DeltaTable(table_url(str(store), table)).to_pyarrow_table().to_pylist()
+    return sorted((r for r in found if all(r[k] == v for k, v in wanted.items())), key=lambda r: str(r["time"]))
+
+
+def world() -> World:
+    """Two topics of the same number of partitions, so that only names tell them apart."""
+    return World({("a", 0): Log(), ("b", 0): Log(replicas=(2, 3))})
+
+
+def write(w: World, store: SampleStore, minute: int) -> bool:
+    """A minute of 120 records to each partition."""
+    for log in w.logs.values():
+        log.append(120)
+    return store.write(w.sample(minute))
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_rates_go_on_whether_the_sampler_remembers_or_reads_back(tmp_path: Path, *, restarts: bool) -> None:
+    """A pod that is restarted at every minute, as cron does it, records what one that runs on records, across the hour too."""
+    w, store = world(), SampleStore(str(tmp_path))
+    for minute in range(57, 63):
+        w.writer = f"w{minute}" if restarts else "w"
+        assert write(w, SampleStore(str(tmp_path)) if restarts else store, minute)
+    for topic in ("a", "b"):
+        found = rows(tmp_path, topic=topic)
+        assert [r["bytes_in"] for r in found] == [None, *[pytest.approx(RATE)] * 5]
+        assert [r["seconds"] for r in found] == [None, *[60.0] * 5]
+        assert [r["leader_before"] for r in found] == [None, *[found[0]["leader"]] * 5]
+    assert len({r["hour"] for r in rows(tmp_path)}) == 2
+
+
+def test_an_interval_begins_at_the_newest_sample_whoever_recorded_it(tmp_path: Path) -> None:
+    """Two samplers in turn: intervals follow each other without a gap and without an overlap."""
+    w, first, second = world(), SampleStore(str(tmp_path)), SampleStore(str(tmp_path))
+    for minute, store in enumerate((first, first, second, first, second)):
+        assert write(w, store, minute)
+    assert [r["seconds"] for r in rows(tmp_path, topic="a")] == [None, 60.0, 60.0, 60.0, 60.0]
+
+
+def test_retention_after_a_restart_is_weighed_by_what_was_recorded(tmp_path: Path) -> None:
+    """The rates of the sample before say what a record weighs."""
+    w = World({("a", 0): Log(high=10_000, start_bytes=17)})
+    for minute in range(3):
+        if minute == 2:
+            w.logs["a", 0].earliest += 100
+            w.logs["a", 0].deleted += 100 * RECORD_BYTES
+        write(w, SampleStore(str(tmp_path)), minute)
+    assert [r["bytes_in"] for r in rows(tmp_path)] == [None, pytest.approx(RATE), pytest.approx(RATE, rel=1e-5)]
+
+
+def test_a_sample_too_long_ago_is_not_read_back(tmp_path: Path) -> None:
+    """An hour later nothing is known of the time between."""
+    w = world()
+    write(w, SampleStore(str(tmp_path)), 0)
+    write(w, SampleStore(str(tmp_path)), 60)
+    assert {r["seconds"] for r in rows(tmp_path)} == {None}
+
+
+def test_a_minute_is_recorded_once_and_clusters_are_apart(tmp_path: Path) -> None:
+    """In every table."""
+    w, other, store = world(), World({("a", 0): Log()}, cluster="beta"), SampleStore(str(tmp_path))
+    assert [write(w, store, 3), write(w, SampleStore(str(tmp_path)), 3), write(other, store, 3)] == [True, False, True]
+    assert len(rows(tmp_path)) == 3
+    for table in (BROKERS.name, LOG_DIRS.name):
+        assert [(r["cluster"], r["broker"]) for r in rows(tmp_path, table)].count(("alpha", 2)) == 1
+        assert len(rows(tmp_path, table, cluster="beta")) == 3
+    assert {r["path"] for r in rows(tmp_path, LOG_DIRS.name)} == {"/data"}
+
+
+def test_a_table_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    """Before anything is written into any table."""
+    DeltaTable.create(table_url(str(tmp_path), SAMPLES.name), schema=rows_schema(), description="mine")
+    with pytest.raises(UsageError, match="not one of Ballast"):
+        SampleStore(str(tmp_path)).write(world().sample(0))
+    assert not rows(tmp_path)
+
+
+def rows_schema() -> Any:
+    """Some columns."""
+    import pyarrow as pa
+
+    return pa.schema([("time", pa.timestamp("us", tz="UTC"))])
