@@ -7,8 +7,7 @@ ones.  They come from the dual of a linear program (HiGHS) over whole placements
 from the plan, and is given the cheapest placement of each partition at its own prices until none is cheaper.  Where that
 program would be too large, ``bound_brokers`` finds prices broker by broker.
 
-Every step is deterministic (simplex on one thread, a limit on iterations instead of time); nothing feeds back into the
-plan.
+Every step is deterministic (simplex on one thread, a limit on iterations instead of time).
 """
 
 from __future__ import annotations

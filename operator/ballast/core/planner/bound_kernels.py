@@ -1,6 +1,6 @@
 """The cheapest placement of every partition at given prices, compiled: the inner loop of the lower bound.
 
-Integers over flat arrays.  Nothing here is shared with the search, so that no error of its can excuse itself.
+Integers over flat arrays.  Nothing here comes from the search, so that no error of its can excuse itself.
 
 A partition all of whose homes are legal moves a replica only to a broker that is cheaper than its dearest home: most
 partitions are done once the least price of all has been looked at.  Elsewhere only brokers are tried that no other of

@@ -53,10 +53,10 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
     moves, after = moves_of(state, intent, asked, loads, world.cur, before)
     elections = _elections(state, intent, scope, moves)
     moves, tight = with_dirs(state, moves)
-    # At rest nothing was tried, so nothing stood in the way.
+    # At rest nothing was tried, so nothing stood in the way, but for ranges that nothing can reach.
     obstacles = (
         ()
-        if at_rest
+        if at_rest and reach is None
         else obstacles_of(state, intent, asked, policy, loads, homeless, world.cur, after, moves, reach) + tight
     )
     waiving, told = waived(state, problem), isinstance(intent, Level | Leaders)

@@ -1,0 +1,33 @@
+"""Mixed hardware, uneven racks, replication factors side by side, empty partitions, dead and new brokers.
+
+``BALLAST_SWEEP=N`` tries N further seeds; those with a partition larger than any range are not held to the bar of bytes.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from bench.mixed import mixed
+from bench.score import score
+
+from ballast.core.planner import Level, PlannerPolicy, plan
+
+FURTHER = int(os.environ.get("BALLAST_SWEEP", "0"))
+SEEDS = [1, 6, 8, *range(20, 20 + FURTHER)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_plan_on_mixed_hardware_keeps_every_rule_and_the_next_moves_little(seed: int) -> None:
+    """No plan is refused, none breaks a rule, and what a second plan finds is a small part of the first."""
+    case = mixed(seed)
+    policy = PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities)
+    made = plan(case.state, Level(), loads=case.loads, policy=policy)
+    new = {(m.topic, m.partition): m.new for m in made.moves}
+    found = score(case, new)
+    assert found["twins"] == found["on_dead"] == found["factor_changed"] == found["rack_breaches"] == 0
+    after = case.moved(new)
+    again = plan(after.state, Level(), loads=after.loads, policy=policy)
+    assert again.bytes_moved <= 0.05 * made.bytes_moved
+    if not any("alone is" in o.detail for o in made.obstacles):
+        assert made.bytes_moved <= 1.1 * (made.bound_bytes or 0)
