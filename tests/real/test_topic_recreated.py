@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.real.execution_scene import LISTS, Scene, scene
+from tests.real.execution_scene import LISTS, Scene, events, scene
 from tests.waiting import until
 
 from ballast.core.cluster import TopicPartition
@@ -46,7 +46,7 @@ def test_a_run_leaves_the_new_topic_alone(s: Scene) -> None:
     until(made, "another topic of its name is made")
     out, story = process.communicate(timeout=120)
     assert process.returncode == 7, (out, story)
-    result = json.loads(out.splitlines()[-1])
+    result: dict[str, Any] = [e for e in events(out) if e["event"] == "ended"][-1]
     assert [e["outcome"] for e in result["endings"]] in (["topic-recreated"], ["deleted"]), out
     assert result["throttle_debts"] == []
     assert s.replicas(TopicPartition(topic, 0)) == (1, 2)
