@@ -116,6 +116,9 @@ def run(
 
     Only what is new is read.  It can be killed anywhere and run again; late samples fold their hour anew.
     """
+    from ballast.adapters.extras import require
+
+    require("spark", "The pipeline")
     from ballast.cli.tables import Column, console, human_count, print_json, render_table
     from ballast.pipeline.tables import name_of
     from ballast.settings.load import load_settings
