@@ -31,3 +31,14 @@ def test_a_plan_on_mixed_hardware_keeps_every_rule_and_the_next_moves_little(see
     assert again.bytes_moved <= 0.05 * made.bytes_moved
     if not any("alone is" in o.detail for o in made.obstacles):
         assert made.bytes_moved <= 1.1 * (made.bound_bytes or 0)
+
+
+def test_a_plan_that_would_only_lead_further_from_the_ranges_asked_for_is_none() -> None:
+    """Ranges that were widened are no reason to move what is nearer to its own."""
+    case = mixed(100, brokers=6, partitions=100)
+    policy = PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities)
+    made = plan(case.state, Level(), loads=case.loads, policy=policy)
+    after = case.moved({(m.topic, m.partition): m.new for m in made.moves})
+    again = plan(after.state, Level(), loads=after.loads, policy=policy)
+    assert again.is_empty
+    assert "band" in {o.code for o in again.obstacles}

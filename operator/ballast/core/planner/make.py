@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from ballast.core.planner.request import dump_request
 from ballast.core.planner.scope import Scope, scope_of
 from ballast.core.planner.search.world import World
 from ballast.core.planner.summary import summary_of
+
+WORSE: Final = 10_000
+"""A plan that adds more than one part in so many of an average share to what lies outside its ranges is none."""
 
 
 def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: PlannerPolicy | None, seed: int) -> Plan:
@@ -50,6 +54,11 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
         if isinstance(intent, Level | Leaders) and bool(_broken(asked, before, world.load).any()):
             world = World.of(_kept(asked, problem, before), policy)
             homeless = search(world, seed=seed)
+        start = World.of(problem, policy)
+        worse = _excess(asked, world.load) > _excess(asked, before) + asked.average // WORSE
+        if isinstance(intent, Level | Leaders) and worse and not start.must_act():
+            # Nearer to the ranges that can be reached is no reason to go further from those asked for.
+            world, homeless = start, np.zeros(len(world.cur), np.bool_)
     moves, after = moves_of(state, intent, asked, loads, world.cur, before)
     elections = _elections(state, intent, scope, moves)
     moves, tight = with_dirs(state, moves)
@@ -97,6 +106,11 @@ def _at_rest(
     p = world.problem
     wide = replace(wide, low=np.minimum(wide.low, p.low), high=np.maximum(wide.high, p.high))
     return World.of(wide, policy).excess == 0
+
+
+def _excess(asked: Problem, load: Ints) -> int:
+    """How far all brokers together are outside the ranges asked for."""
+    return int((np.maximum(load - asked.high, 0) + np.maximum(asked.low - load, 0)).sum())
 
 
 def _broken(asked: Problem, before: Ints, after: Ints) -> Flags:
