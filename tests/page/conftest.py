@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -14,16 +16,21 @@ from bootstrap.programs import path_of
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 from tests.daemon.conftest import WallClock, serve
 
-from ballast.core.cluster import Broker, PartitionRow, Topic, build
+from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
+from ballast.core.planner import Level, plan
+from ballast.daemon.acting import name_of, plan_view
 from ballast.daemon.figures import Figures, measure
 from ballast.daemon.health import Health
 from ballast.daemon.metrics import Metrics
-from ballast.daemon.policy import WebPolicy
+from ballast.daemon.policy import ActionKind, WebPolicy
+from ballast.daemon.scene import Proposal
+from ballast.daemon.series import Point
 from ballast.daemon.view import Board, LevelView, MoveView, Outage, PlanView, Role, RunView, Standing, TickReport, View
 from ballast.daemon.web.actions import Desk
 from ballast.daemon.web.app import WebParts, build_probes
 from ballast.daemon.web.app import build as build_app
 from ballast.daemon.web.server import WebServer
+from ballast.executor.policy import ExecutionPolicy
 from ballast.ports.journal import Request
 
 __all__ = ["serve"]
@@ -67,18 +74,19 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
 
 
 @pytest.fixture
-def show(tmp_path: Path) -> Iterator[Callable[[View], tuple[str, Board, list[Request]]]]:
+def show(tmp_path: Path) -> Iterator[Callable[..., tuple[str, Board, list[Request]]]]:
     """Serve a view that the test made: the address, the board to change it, and what people asked for."""
     servers: list[WebServer] = []
     closing = threading.Event()
 
-    def start(view: View) -> tuple[str, Board, list[Request]]:
+    def start(view: View, state: Callable[[], ClusterState | None] = a_state) -> tuple[str, Board, list[Request]]:
         board, asked = Board(view), list[Request]()
         secret = tmp_path / "token"
         secret.write_text(TOKEN)
         clock = WallClock()
         parts = WebParts(
             board=board,
+            state=state,
             metrics=Metrics(board),
             clock=clock,
             desk=Desk(secret, asked.append, clock),
@@ -103,8 +111,8 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def figures(*, brokers: int = 6, displaced: bool = False, down: int | None = None, age_s: float = 3) -> Figures:
-    """A cluster with some history: brokers in three racks, not quite level."""
+def a_state(*, brokers: int = 6, displaced: bool = False, down: int | None = None, age_s: float = 3) -> ClusterState:
+    """A cluster with some history: brokers in three racks; where leaders are displaced, its disks are uneven, too."""
     ids = list(range(1, brokers + 1))
     rows = []
     for p in range(brokers * 10):
@@ -114,15 +122,71 @@ def figures(*, brokers: int = 6, displaced: bool = False, down: int | None = Non
         size = 4_000_000_000 + (p % 7) * 900_000_000
         rows.append(PartitionRow("orders", p, leader, replicas, isr, sizes=(size,) * 3))
     members = tuple(
-        Broker(b, rack=f"zone-{'abc'[(b - 1) % 3]}", host="" if b == down else f"kafka-{b}", alive=b != down,
-               controller=b == 1, log_dirs_known=b != down)
+        Broker(b, rack=f"zone-{'abc'[(b - 1) % 3]}", host="" if b == down else f"kafka-{b}", alive=b != down, port=9092,
+               controller=b == 1, log_dirs_known=b != down,
+               log_dirs=() if b == down else (LogDir("/var/lib/kafka", 900_000_000_000, 700_000_000_000),))
         for b in ids
     )  # fmt: skip
-    state = build(
+    return build(
         "Tq8mZ0xkRY2s", members, (Topic("orders", min_isr=2),), rows,
         taken_at_ms=now_ms() - int(age_s * 1000), kafka_version="4.3",
     )  # fmt: skip
-    return measure(state, threshold_percent=10)
+
+
+def figures(*, brokers: int = 6, displaced: bool = False, down: int | None = None, age_s: float = 3) -> Figures:
+    """That cluster in figures."""
+    return measure(a_state(brokers=brokers, displaced=displaced, down=down, age_s=age_s), threshold_percent=10)
+
+
+def uneven() -> ClusterState:
+    """Six brokers, of which the sixth is new and holds little."""
+    rows = []
+    for p in range(60):
+        first = p % 5 + 1
+        replicas = (first, first % 5 + 1, (first + 1) % 5 + 1) if p % 12 else (6, first, first % 5 + 1)
+        rows.append(
+            PartitionRow(
+                "orders" if p < 36 else "payments",
+                p,
+                replicas[0],
+                replicas,
+                replicas,
+                sizes=(4_000_000_000 + (p % 7) * 900_000_000,) * 3,
+                lags=(0, 0, 0),
+            )
+        )
+    members = tuple(
+        Broker(b, rack=f"zone-{'abc'[(b - 1) % 3]}", host=f"kafka-{b}", port=9092, controller=b == 1, log_dirs_known=True,
+               log_dirs=(LogDir("/var/lib/kafka", 900_000_000_000, 640_000_000_000),))
+        for b in range(1, 7)
+    )  # fmt: skip
+    topics = (Topic("orders", min_isr=2), Topic("payments", min_isr=2))
+    return build("Tq8mZ0xkRY2s", members, topics, rows, taken_at_ms=now_ms() - 3000, kafka_version="4.3")
+
+
+def a_real_plan() -> PlanView:
+    """What the planner makes of the uneven cluster, as a daemon in approval mode shows it."""
+    made = plan(uneven(), Level())
+    made = replace(made, created_at_ms=now_ms() - 240_000)
+    request = Request(id="r", kind="plan", by="Ada", at_ms=0, body={"intent": "balance"})
+    proposal = Proposal(id=name_of(ActionKind.MOVES, made), kind=ActionKind.MOVES, plan=made, request=request)
+    return plan_view(proposal, waiting=True, policy=ExecutionPolicy(), verdict=standing("moves", "approve"))
+
+
+def a_day() -> tuple[Point, ...]:
+    """Twenty-four hours in which a broker came back without its leaders, and a run evened the disks out."""
+    start = now_ms() - 86_400_000
+    return tuple(
+        Point(
+            at_ms=start + n * 600_000,
+            imbalance=0.34 if 40 <= n < 58 else 0.02,
+            disk_skew=0.31 - 0.26 * min(1.0, max(0.0, (n - 70) / 25)),
+            bytes_in_per_s=None if n == 0 else 42e6 + 18e6 * math.sin(n / 23),
+            moving=6 if 70 <= n < 95 else 0,
+            under_replicated=12 if 38 <= n < 42 else 0,
+        )
+        for n in range(144)
+    )
 
 
 def an_outage() -> Outage:
@@ -132,7 +196,7 @@ def an_outage() -> Outage:
 
 
 def standing(
-    kind: str, mode: str = "auto", code: str = "allowed", sentence: str = "Nothing stands in its way."
+    kind: str, mode: str = "auto", code: str = "allowed", sentence: str = "Every safety check passes."
 ) -> Standing:
     """A verdict."""
     return Standing(kind=kind, mode=mode, allowed=code == "allowed", code=code, sentence=sentence)
@@ -143,7 +207,7 @@ def move(number: int, phase: str = "moving", share: float = 0.4) -> MoveView:
     size = 4_000_000_000
     return MoveView(
         topic="orders", partition=number, old=(1, 2, 3), new=(4, 2, 3), size_bytes=size, copied_bytes=int(size * share),
-        phase=phase, reason="disk: broker 1 is 14 % over its share",
+        phase=phase, reason="disk 14 % above the fair share of broker 1",
     )  # fmt: skip
 
 
@@ -177,11 +241,11 @@ def a_view(**changes: object) -> View:
     base = {
         "version": 1, "name": "shop", "instance": "ballast-7d9f-x2", "started_at_ms": now_ms() - 86_400_000,
         "role": Role.LEADER, "mode": "auto", "figures": figures(),
-        "level": LevelView(verdict="level", sentence="Every resource is within its band."),
+        "level": LevelView(verdict="level", sentence="Every resource is within its range."),
         "standings": tuple(standing(k) for k in ("elections", "reorders", "moves", "repair")),
         "ticks": {
-            "observe": TickReport(sentence="6 brokers up, 60 partitions; leaders level.", at_ms=now_ms(), duration_s=0.1),
-            "leaders": TickReport(sentence="Leaders are level.", at_ms=now_ms(), duration_s=0.1),
+            "observe": TickReport(sentence="6 brokers up, 60 partitions; preferred leaders OK.", at_ms=now_ms(), duration_s=0.1),
+            "leaders": TickReport(sentence="Preferred leaders OK.", at_ms=now_ms(), duration_s=0.1),
         },
         "history": (
             RunView(id="1120-2300-aa", intent="level", phase="ended", started_at_ms=now_ms() - 90_000_000,
@@ -190,5 +254,6 @@ def a_view(**changes: object) -> View:
                     ended_at_ms=now_ms() - 189_000_000, outcome="incomplete", moves_total=12, moves_done=11, bytes_total=30_000_000_000),
         ),
         "settings": (("mode", "auto"), ("leaders.imbalance_percentage", "10"), ("web.port", "8080")),
+        "settings_changed": frozenset({"mode"}),
     }  # fmt: skip
     return View(**{**base, **changes})  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,15 +11,30 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.page.conftest import TOKEN, a_plan, a_run, a_view, an_outage, figures, move, now_ms, standing
+from tests.page.conftest import (
+    TOKEN,
+    a_day,
+    a_plan,
+    a_real_plan,
+    a_run,
+    a_state,
+    a_view,
+    an_outage,
+    figures,
+    move,
+    now_ms,
+    standing,
+    uneven,
+)
 
+from ballast.daemon.figures import measure
 from ballast.daemon.policy import DaemonPolicy, WebPolicy
-from ballast.daemon.view import Board, LevelView, LockView, Other, Pause, Role, View
+from ballast.daemon.view import Absence, Answer, Board, LevelView, LockView, Other, Pause, Role, View
 from ballast.ports.journal import Request
 
 pytestmark = pytest.mark.chromium
 
-Show = Callable[[View], tuple[str, Board, list[Request]]]
+Show = Callable[..., tuple[str, Board, list[Request]]]
 Open = Callable[..., Page]
 
 
@@ -31,10 +47,10 @@ def headline(page: Page) -> str:
 @pytest.mark.parametrize(
     ("changes", "expected", "tone"),
     [
-        ({}, "The cluster is level", "good"),
+        ({}, "Cluster is balanced", "good"),
         ({"figures": figures(displaced=True)}, "Leaders of broker 2 are imbalanced", "warn"),
         ({"figures": figures(down=3)}, "Broker 3 is down", "bad"),
-        ({"level": LevelView(verdict="uneven", sentence="A plan would level it.")}, "The load is not level", "warn"),
+        ({"level": LevelView(verdict="uneven", sentence="Proposed plan.")}, "Cluster is unbalanced", "warn"),
         ({"run": a_run()}, "Moving 3 partitions", "none"),
         ({"figures": None, "outage": an_outage()}, "Cluster unreachable since 21 Nov 2026, 12:00", "bad"),
         ({"outage": an_outage()}, "Cluster unreachable since 21 Nov 2026, 12:00", "bad"),
@@ -55,20 +71,20 @@ def test_before_the_first_reading_it_says_so(show: Show, open_page: Open) -> Non
     url, board, _ = show(a_view(figures=None))
     page = open_page(url)
     expect(page.locator("#verdict .headline")).to_have_text("Reading the cluster…")
-    expect(page.locator("#brokers")).to_contain_text("Nothing has been read yet")
+    expect(page.locator("#brokers")).to_contain_text("No data yet")
     board.publish(figures=figures())
-    assert headline(page) == "The cluster is level"
+    assert headline(page) == "Cluster is balanced"
 
 
 def test_it_updates_by_itself(show: Show, open_page: Open) -> None:
     """What changes in the daemon changes on the page, and focus stays where it was."""
     url, board, _ = show(a_view())
     page = open_page(url)
-    assert headline(page) == "The cluster is level"
-    page.get_by_role("button", name="disk", exact=True).click()
+    assert headline(page) == "Cluster is balanced"
+    page.get_by_role("button", name=re.compile("^disk")).click()
     board.publish(figures=figures(down=3))
     expect(page.locator("#verdict .headline")).to_have_text("Broker 3 is down")
-    expect(page.get_by_role("button", name="disk", exact=True)).to_be_focused()
+    expect(page.get_by_role("button", name=re.compile("^disk"))).to_be_focused()
     expect(page.locator(".broker[data-broker='3']")).to_contain_text("down")
 
 
@@ -88,7 +104,7 @@ def test_a_broker_is_seen_draining_drained_and_gone(show: Show, open_page: Open)
     expect(mark).to_have_text("drained")
     board.publish(figures=seen(alive=False, replicas=0).figures)
     expect(mark).to_have_text("gone")
-    assert headline(page) == "The cluster is level"
+    assert headline(page) == "Cluster is balanced"
     expect(page.locator("#tiles")).to_contain_text("5 / 5")
 
 
@@ -107,8 +123,11 @@ def test_bars_follow_the_chosen_resource(show: Show, open_page: Open) -> None:
     """Each tab shows its own figures against its own band."""
     url, _, _ = show(a_view(figures=figures(displaced=True)))
     page = open_page(url)
+    # What is out of range opens by itself, on one scale with its range drawn.
+    expect(page.locator("#resources [aria-pressed=true]")).to_have_attribute("data-resource", "leader imbalance")
     expect(page.locator(".broker[data-broker='2'] .value")).to_contain_text("80.0 %")
-    page.get_by_role("button", name="replicas", exact=True).click()
+    assert page.locator(".broker .band").count() == 6
+    page.get_by_role("button", name=re.compile("^replicas")).click()
     expect(page.locator("#legend")).to_contain_text("±10.0 %")
     expect(page.locator(".broker[data-broker='2'] .value")).to_have_text("30 · +0.0 %")
     assert page.locator(".rack").count() == 3
@@ -132,11 +151,11 @@ def test_a_standbys_page_shows_the_run_of_the_one_that_acts(show: Show, open_pag
     lock = LockView(holder="ballast run on shop-ballast-1", journal_readable=True)
     url, board, asked = show(a_view(role=Role.STANDBY, lock=lock, run_elsewhere=a_run(), throttle_debts=3))
     page = open_page(url)
-    now = page.get_by_role("region", name="Going on now")
+    now = page.get_by_role("region", name="Current reassignment")
     expect(now).to_contain_text("Carried out by ballast run on shop-ballast-1")
     expect(now).to_contain_text(a_run().id)
     expect(now).not_to_contain_text("time left 6 min")
-    expect(page.get_by_text("still to be taken back")).to_have_count(0)
+    expect(page.get_by_text("not yet removed")).to_have_count(0)
     now.get_by_role("button", name="Cancel this run…").click()
     page.get_by_label("Token").fill(TOKEN)
     page.get_by_role("button", name="Cancel the run").click()
@@ -151,9 +170,9 @@ def test_approving_needs_the_token_and_reaches_the_daemon(show: Show, open_page:
     url, _, asked = show(a_view(plans=(a_plan(),)))
     page = open_page(url)
     plan = page.get_by_role("article")
-    expect(plan).to_contain_text("waits for you")
-    expect(plan).to_contain_text("least possible 43.3 GiB")
-    expect(plan).to_contain_text("81–124 % · 3 out")  # noqa: RUF001
+    expect(plan).to_contain_text("Pending approval")
+    expect(plan).to_contain_text("lower bound 43.3 GiB")
+    expect(plan).to_contain_text("81–124 %, 3 brokers out of range")  # noqa: RUF001
     plan.get_by_role("button", name="Approve…").click()
     page.get_by_label("Your name").fill("Ada")
     page.get_by_label("Token").fill("a wrong one, but long")
@@ -170,11 +189,14 @@ def test_approving_needs_the_token_and_reaches_the_daemon(show: Show, open_page:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"copies": 0, "bytes_moved": 0}, "cost no data moves"),
-        ({"copies": 12, "bytes_moved": 0, "examples": (replace(move(1), size_bytes=None),)}, "cost sizes not known"),
+        ({"copies": 0, "bytes_moved": 0}, "data to copy none"),
+        (
+            {"copies": 12, "bytes_moved": 0, "examples": (replace(move(1), size_bytes=None),)},
+            "data to copy sizes not known",
+        ),
         (
             {"copies": 12, "bytes_moved": 0, "examples": (replace(move(1), size_bytes=0),)},
-            "cost their partitions are empty",
+            "data to copy none, these partitions are empty",
         ),
     ],
 )
@@ -200,7 +222,7 @@ def test_pausing_works_without_a_mouse(show: Show, open_page: Open) -> None:
     page.keyboard.press("Enter")
     page.get_by_label("Your name").fill("Ada")
     page.get_by_label("Token").fill(TOKEN)
-    page.get_by_label("Why").fill("release night")
+    page.get_by_label("Reason").fill("release night")
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog")).to_be_hidden()
     assert [(r.kind, dict(r.body)) for r in asked] == [("pause", {"reason": "release night"})]
@@ -215,7 +237,7 @@ def test_cancelling_can_also_undo(show: Show, open_page: Open) -> None:
     page = open_page(url)
     page.get_by_role("button", name="Cancel this run…").click()
     page.get_by_label("Token").fill(TOKEN)
-    page.get_by_label("Also undo what has arrived").check()
+    page.get_by_label("Also roll back what has arrived").check()
     page.get_by_role("button", name="Cancel the run").click()
     expect(page.get_by_role("dialog")).to_be_hidden()
     assert [(r.kind, dict(r.body)) for r in asked] == [("rollback", {"run": "1121-0102-ab"})]
@@ -240,7 +262,7 @@ def test_it_fits_every_screen(show: Show, open_page: Open, width: int, height: i
     view = a_view(
         run=a_run(), plans=(a_plan(),), figures=figures(displaced=True),
         others=(Other(code="cruise-control", sentence="Cruise Control is installed here.", blocking=True),),
-        standings=(standing("moves", code="others", sentence="Standing back: Cruise Control is installed here."),),
+        standings=(standing("moves", code="others", sentence="Waiting for another balancer or reassignment: Cruise Control is installed here."),),
     )  # fmt: skip
     url, _, _ = show(view)
     page = open_page(url, width=width, height=height, scheme=scheme)
@@ -332,3 +354,131 @@ def test_a_daemon_that_is_gone_is_told(serve: Callable[..., Any], open_page: Ope
     while page.locator("#banners").inner_text() and time.monotonic() < deadline:
         page.wait_for_timeout(200)
     assert page.locator("#banners").inner_text() == ""
+
+
+def test_the_resource_that_is_out_of_range_opens(show: Show, open_page: Open) -> None:
+    """With leaders in place and an uneven disk, the disk's bars; a tab that a person chose stays."""
+    url, board, _ = show(a_view(figures=measure(uneven(), threshold_percent=10)), uneven)
+    page = open_page(url)
+    pressed = page.locator("#resources [aria-pressed=true]")
+    worst = max(measure(uneven(), threshold_percent=10).ranges, key=lambda r: (len(r.outside), r.skew))
+    expect(pressed).to_have_attribute("data-resource", worst.label)
+    page.get_by_role("button", name=re.compile("^leader imbalance")).click()
+    board.publish(figures=measure(uneven(), threshold_percent=10))
+    expect(pressed).to_have_attribute("data-resource", "leader imbalance")
+
+
+def test_a_plan_shows_why_how_long_and_each_broker_before_and_after(show: Show, open_page: Open) -> None:
+    """What the planner made of an uneven cluster: one count of brokers out of range on the card and on the tab."""
+    plan = a_real_plan()
+    url, _, asked = show(a_view(mode="approve", plans=(plan,), figures=measure(uneven(), threshold_percent=10)), uneven)
+    page = open_page(url)
+    card = page.get_by_role("article")
+    expect(card).to_contain_text("Balance the cluster")
+    expect(card).to_contain_text("at 8.0 MiB/s into a broker, where auto starts")
+    expect(card.locator("figure.compare")).to_have_count(len(plan.resources))
+    expect(card.locator("figure.compare").first.locator(".pair")).to_have_count(6)
+    before = {r["label"]: r["before"]["outside"] for r in plan.resources}
+    for label, count in before.items():
+        tab = page.locator(f"#resources [data-resource='{label}']")
+        expect(tab).to_have_text(f"{label} {count} out" if count else label)
+    card.get_by_role("button", name="Reject…").click()
+    page.get_by_label("Token").fill(TOKEN)
+    page.get_by_label("Reason").fill("not today")
+    page.get_by_role("button", name="Reject", exact=True).click()
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    assert [(r.kind, dict(r.body)) for r in asked] == [("reject", {"plan": plan.id, "reason": "not today"})]
+
+
+@pytest.mark.parametrize(
+    ("button", "body"),
+    [
+        ("Balance now…", {"intent": "balance"}),
+        ("Drain a broker…", {"intent": "drain", "broker": "4"}),
+        ("Elect preferred leaders…", {"intent": "elect"}),
+    ],
+)
+def test_plans_are_asked_for_with_a_button(show: Show, open_page: Open, button: str, body: dict[str, str]) -> None:
+    """Each makes a plan and nothing else; what came of it is told on the page."""
+    url, board, asked = show(a_view())
+    page = open_page(url)
+    page.get_by_role("button", name=button).click()
+    page.get_by_label("Token").fill(TOKEN)
+    if "broker" in body:
+        page.locator("#ask-number").select_option(body["broker"])
+    page.get_by_role("button", name="Make the plan").click()
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    (request,) = asked
+    assert (request.kind, dict(request.body)) == ("plan", body)
+    board.publish(answers=(Answer(request=request.id, sentence="No plan is needed.", ok=True, at_ms=now_ms()),))
+    expect(page.locator("#answers")).to_have_text("No plan is needed.")
+
+
+def test_nothing_is_offered_while_the_cluster_is_unreachable(show: Show, open_page: Open) -> None:
+    """Neither a plan to approve nor a button that makes one; the figures stay, greyed, with their age."""
+    url, _, _ = show(a_view(plans=(a_plan(),), outage=an_outage(), figures=figures(age_s=300)))
+    page = open_page(url)
+    assert headline(page).startswith("Cluster unreachable since")
+    expect(page.locator("#plans-card")).to_be_hidden()
+    expect(page.locator("#actions")).to_be_hidden()
+    expect(page.locator("#fresh")).to_contain_text("read 5 min")
+    assert "grayscale" in page.locator("#tiles").evaluate("(e) => getComputedStyle(e).filter")
+
+
+def test_a_dead_brokers_countdown_is_in_the_headline(show: Show, open_page: Open) -> None:
+    """By the mode of repair, counting down by itself."""
+    absence = Absence(broker=3, since_ms=now_ms(), repair_at_ms=now_ms() + 605_000)
+    url, _, _ = show(a_view(figures=figures(down=3), absences=(absence,)))
+    page = open_page(url)
+    first = headline(page)
+    assert re.fullmatch(r"Broker 3 is down: replicas rebuilt in \d+ min( \d+ s)?", first)
+    expect(page.locator("#verdict .headline")).not_to_have_text(first)
+
+
+def test_counts_lead_to_lists_and_names_to_their_pages(show: Show, open_page: Open) -> None:
+    """From the number of under-replicated partitions to the list, from there to the topic and the broker, and back."""
+    url, _, _ = show(a_view(figures=figures(down=3)), lambda: a_state(down=3))
+    page = open_page(url)
+    page.locator("#tiles a", has_text="30").first.click()
+    detail = page.locator("#detail")
+    expect(detail.locator("h2").first).to_have_text("Under-replicated partitions")
+    expect(detail.locator("tbody tr")).to_have_count(30)
+    expect(page.locator("#overview")).to_be_hidden()
+    detail.get_by_role("link", name="orders").first.click()
+    expect(detail.locator("h2").first).to_have_text("Topic orders")
+    expect(detail.locator("tbody tr")).to_have_count(60)
+    detail.get_by_role("link", name="1", exact=True).first.click()
+    expect(detail.locator("h2").first).to_have_text("Broker 1")
+    expect(detail).to_contain_text("/var/lib/kafka")
+    expect(detail).to_contain_text("kafka-1:9092")
+    page.get_by_role("link", name="← Overview").click()
+    expect(page.locator("#overview")).to_be_visible()
+
+
+def test_changed_settings_are_marked_and_the_others_folded(show: Show, open_page: Open) -> None:
+    """The one that was changed is read at once."""
+    url, _, _ = show(a_view())
+    page = open_page(url)
+    page.get_by_text("Active settings").click()
+    box = page.locator("#settings")
+    expect(box.locator("tbody tr", has_text="changed")).to_have_count(1)
+    expect(box.get_by_text("web.port")).to_be_hidden()
+    box.get_by_text("2 settings with their default").click()
+    expect(box.get_by_text("web.port")).to_be_visible()
+
+
+@pytest.mark.parametrize("address", ["", "#/broker/1", "#/topic/orders", "#/partitions/under-replicated"])
+def test_no_column_is_cut_on_a_telephone(show: Show, open_page: Open, address: str) -> None:
+    """At 390 px nothing is to be scrolled sideways, inside no table either, and every cell carries its column's name."""
+    view = a_view(run=a_run(), plans=(a_real_plan(),), series=a_day(), figures=figures(down=3))
+    url, _, _ = show(view, lambda: a_state(down=3))
+    page = open_page(url, width=390, height=844)
+    headline(page)
+    page.goto(url + address)
+    expect(page.locator(".stack td" if address else "#history .stack td").first).to_be_visible()
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll(".scroll")].filter((e) => e.checkVisibility() && e.scrollWidth > e.clientWidth + 1)
+          .map((e) => e.getAttribute("aria-label"))"""
+    )
+    assert cut == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -181,7 +181,7 @@ def codes(daemon: Daemon) -> dict[str, str]:
 
 def waits_for_quiet(day: Day) -> int:
     """How often any of them has said that it waits for quiet."""
-    return sum("Waiting for quiet" in m for d in day.daemons for m in d.messages())
+    return sum("Waiting for replicas to be in sync" in m for d in day.daemons for m in d.messages())
 
 
 def orders(sandbox: Sandbox) -> None:

@@ -76,7 +76,7 @@ def act(scene: Scene) -> str:
         if not _wants_approval(scene, proposal):
             return start(scene, proposal)
     waiting = [p.id for p in shown_proposals(scene) if _wants_approval(scene, p)]
-    return f"Waiting for approval: {', '.join(waiting)}." if waiting else "Nothing is due."
+    return f"Waiting for approval: {', '.join(waiting)}." if waiting else "No pending action."
 
 
 def drop_plans(scene: Scene) -> None:

@@ -28,7 +28,7 @@ def check_leaders(scene: Scene) -> str:
     imbalanced = sorted(scene.memory.hysteresis.since_s)
     if not imbalanced:
         withdraw(scene, ActionKind.ELECTIONS)
-        return f"Leaders are level: the worst broker misses {human_percent(leaders.worst_ratio)} of its own."
+        return f"Preferred leaders OK: at the worst broker {human_percent(leaders.worst_ratio)} led elsewhere."
     named = ", ".join(f"{b} ({human_percent(leaders[b].ratio)})" for b in imbalanced if _known(leaders.broker, b))
     whose = " (the cluster's own setting)" if limit.origin == CLUSTER else ""
     headline = f"Leader imbalance over {limit.value:g} %{whose} at broker {named}."

@@ -120,7 +120,7 @@ def sentence(figures: Figures) -> str:
         if count:
             parts.append(f"{count} {what}")
     over = figures.over
-    leaders = f"leaders of {human_brokers(over)} imbalanced" if over else "leaders level"
+    leaders = f"leaders of {human_brokers(over)} imbalanced" if over else "preferred leaders OK"
     return f"{', '.join(parts)}; {leaders}."
 
 

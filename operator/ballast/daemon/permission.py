@@ -94,7 +94,7 @@ class Situation:
 def standing(kind: ActionKind, policy: DaemonPolicy, at: Situation) -> Standing:
     """Judge one kind of action."""
     mode = policy.mode_of(kind)
-    code, sentence = next(_objections(kind, mode, policy, at), ("allowed", "Nothing stands in its way."))
+    code, sentence = next(_objections(kind, mode, policy, at), ("allowed", "Every safety check passes."))
     return Standing(kind=kind.value, mode=mode.value, allowed=code == "allowed", code=code, sentence=sentence)
 
 
@@ -129,10 +129,14 @@ def _objections(kind: ActionKind, mode: Mode, policy: DaemonPolicy, at: Situatio
         yield "paused", f"Paused by {at.pause.by} since {_clock(at.pause.since_ms)}{why}."
     if at.run is not None:
         yield "busy", f"Run {at.run} is being carried out."
-    yield from (("others", f"Standing back: {other.sentence}") for other in at.others if other.blocking)
+    yield from (
+        ("others", f"Waiting for another balancer or reassignment: {other.sentence}")
+        for other in at.others
+        if other.blocking
+    )
     # Repair is what makes an unquiet cluster quiet; everything else waits.
     if at.quiet_reason and kind is not ActionKind.REPAIR:
-        yield "quiet", f"Waiting for quiet: {at.quiet_reason}"
+        yield "quiet", f"Waiting for replicas to be in sync: {at.quiet_reason}"
     yield from _objections_of_time(kind, policy, at)
 
 

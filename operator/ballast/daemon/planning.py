@@ -46,7 +46,11 @@ def check_level(scene: Scene) -> str:
         withdraw(scene, ActionKind.MOVES)
     conclude(scene, dear, said)
     if not said:
-        level = f"As level as it can be: {dear.obstacles[0].detail}." if dear.obstacles else "The load is level."
+        level = (
+            f"As balanced as it can be: {dear.obstacles[0].detail}."
+            if dear.obstacles
+            else "Every resource is within its range."
+        )
         said.append(level)
     return " ".join([*said, *_emptied(scene, state)])
 
@@ -62,11 +66,11 @@ def _emptied(scene: Scene, state: ClusterState) -> list[str]:
 def conclude(scene: Scene, dear: Plan, proposed: list[str]) -> None:
     """Show what the check found, in one word and one sentence."""
     if proposed:
-        level = LevelView(verdict="uneven", sentence=f"A plan would level it: {outline(dear)}.")
+        level = LevelView(verdict="uneven", sentence=f"Proposed plan: {outline(dear)}.")
     elif dear.obstacles:
         level = LevelView(verdict="stuck", sentence=f"{dear.obstacles[0].detail}.")
     else:
-        level = LevelView(verdict="level", sentence="Every resource is within its band.")
+        level = LevelView(verdict="level", sentence="Every resource is within its range.")
     scene.board.publish(level=level)
 
 

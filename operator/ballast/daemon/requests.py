@@ -61,7 +61,7 @@ def answer_requests(scene: Scene, inbox: Inbox) -> str:
                 # Only now: it takes a while, and the lock tick, which gives the lock up, does not wait for the answer.
                 scene.hands.stop(drain_s=0.0)
     scene.publish_standings()
-    return f"Answered {human_many(answered, 'request')}." if answered else "Nobody asked for anything."
+    return f"Answered {human_many(answered, 'request')}." if answered else "No requests."
 
 
 def _answers(scene: Scene) -> bool:

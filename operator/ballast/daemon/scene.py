@@ -159,7 +159,7 @@ class Scene:
         wait_s = self.memory.presence.unquiet(self.policy.caution.quiet_after_return_s, now_s)
         figures = self.board.view.figures
         if wait_s > 0:
-            return f"a broker came or went; {wait_s:.0f} s of quiet are left."
+            return f"a broker came or went; {wait_s:.0f} s to wait."
         if figures is not None and figures.under_replicated:
             return f"{human_many(figures.under_replicated, 'partition')} with replicas out of sync."
         return ""

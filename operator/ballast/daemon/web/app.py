@@ -33,7 +33,7 @@ from ballast.ports.time import Clock
 _STATIC: Final = {
     "page.html": "text/html; charset=utf-8",
     "page.css": "text/css; charset=utf-8",
-    "page.js": "text/javascript; charset=utf-8",
+    **dict.fromkeys(("dom.js", "charts.js", "details.js", "ask.js", "page.js"), "text/javascript; charset=utf-8"),
     "icon.svg": "image/svg+xml",
 }
 _SECURITY: Final = {

@@ -1,63 +1,15 @@
 // The page: asks for the status, waits for a newer one, draws what changed. It needs nothing but this daemon.
 "use strict";
 
-const $ = (id) => document.getElementById(id);
-const drawn = new Map();
 let status = null;
+let points = [];
 let heardAt = 0;
 let skewMs = 0;
-let resource = "leaders and preferred";
-
-/** An element; text is always text, never markup. */
-function h(tag, props = {}, ...children) {
-  const node = document.createElement(tag);
-  for (const [key, value] of Object.entries(props)) {
-    if (value === undefined || value === null || value === false) continue;
-    if (key === "on") for (const [event, act] of Object.entries(value)) node.addEventListener(event, act);
-    else if (key === "class") node.className = value;
-    else node.setAttribute(key, value === true ? "" : String(value));
-  }
-  for (const child of children.flat(Infinity)) if (child !== null && child !== undefined) node.append(child);
-  return node;
-}
-
-/** Draw a part only when what it shows has changed, so that focus and selection survive. */
-function draw(id, data, make) {
-  const key = JSON.stringify(data);
-  if (drawn.get(id) === key) return;
-  drawn.set(id, key);
-  $(id).replaceChildren(...[make()].flat().filter((node) => node !== null));
-}
-
-const count = (n) => n.toLocaleString("en");
-const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
-/** Figures are written as Ballast's commands write them: one decimal, a space before the sign. */
-const decimal = (n, digits = 1) => n.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
-const percent = (share) => `${decimal(share * 100)} %`;
-
-function bytes(n) {
-  if (n === null || n === undefined) return "unknown";
-  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-  let at = 0;
-  while (Math.abs(n) >= 1024 && at < units.length - 1) { n /= 1024; at += 1; }
-  return `${decimal(n, at ? 1 : 0)} ${units[at]}`;
-}
-
-function span(seconds) {
-  if (seconds === null || seconds === undefined) return "unknown";
-  const s = Math.max(0, Math.round(seconds));
-  if (s < 60) return `${s} s`;
-  if (s < 3600) return `${Math.floor(s / 60)} min${s % 60 && s < 600 ? ` ${s % 60} s` : ""}`;
-  if (s < 86400) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
-  return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
-}
+/** The tab that the reader chose; null opens the resource that is out of range. */
+let chosen = null;
 
 const nowMs = () => Date.now() + skewMs;
-const when = (ms) => new Date(ms).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
-const shown = (unit, value) => (unit === "bytes" ? bytes(value) : count(Math.round(value)));
-
-/** An age that counts on by itself. */
-const ago = (ms) => h("small", { "data-since": ms }, `${span((nowMs() - ms) / 1000)} ago`);
+const LEADERSHIP = "leader imbalance";
 
 /** `disconnected` is about this page and the daemon, `unreachable` about the daemon and the cluster. */
 function state() {
@@ -71,41 +23,63 @@ function state() {
 /** Down, and it holds replicas. A broker that was emptied and stopped is remembered by KRaft and missed by nobody. */
 const missing = (b) => !b.alive && b.replicas > 0;
 
+/** What an intent is called; the commands' words are in the title's tooltip. */
+function named(intent) {
+  const [word, ...rest] = intent.split(" ");
+  const which = rest.join(" ");
+  const names = { level: "Balance the cluster", leaders: "Spread preferred leaders", racks: "Spread replicas over racks", evacuate: `Rebuild replicas of broker ${which}`,
+    decommission: `Drain broker ${which}`, expand: `Fill broker ${which}`, demote: `Move leaders off broker ${which}`, elect: "Elect preferred leaders", swap: `Swap brokers ${which}`, take: "Remove throttles of earlier runs" };
+  return names[word] || intent;
+}
+
+/** When the replicas of a broker that is down are rebuilt, by the mode of repair. */
+function countdown(s, absence) {
+  const repair = s.standings.find((x) => x.kind === "repair");
+  const what = { auto: "replicas rebuilt", approve: "rebuild plan" }[repair ? repair.mode : "observe"] || "rebuild recommended";
+  return absence.repair_at_ms <= nowMs() ? `: ${what} now due` : [`: ${what} in `, until(absence.repair_at_ms)];
+}
+
 /** The most important thing in one line, and how worried to be. */
 function verdict(s) {
   const c = s.cluster;
   if (s.outage) {
     const what = { unreachable: "Cluster unreachable", "access-denied": "Cluster refuses access" }[s.outage.code] || "Cluster cannot be read";
-    return ["bad", `${what} since ${when(s.outage.since_ms)}`, `${s.outage.sentence} ${c ? "All figures below are from before." : "It has not been read yet."}`];
+    return ["bad", [`${what} since ${when(s.outage.since_ms)}`], `${s.outage.sentence} ${c ? "All figures below are from before." : "It has not been read yet."}`];
   }
-  if (!c) return ["none", "Reading the cluster…", "The first reading takes a few seconds."];
+  if (!c) return ["none", ["Reading the cluster…"], "The first reading takes a few seconds."];
   const down = c.brokers.filter(missing);
-  const over = c.brokers.filter((b) => b.over);
-  if (c.offline) return ["bad", `${plural(c.offline, "partition")} offline`, "They have no living leader: producers and consumers wait."];
-  if (c.under_min_isr) return ["bad", `${plural(c.under_min_isr, "partition")} under min ISR`, "Producers with acks=all are refused there."];
-  if (down.length) return ["bad", `Broker ${down.map((b) => b.id).join(", ")} is down`, `${plural(c.under_replicated, "partition")} under-replicated.`];
+  const next = s.absences[0];
+  const which = `Broker ${down.map((b) => b.id).join(", ")} is down`;
+  const wait = down.length && next ? countdown(s, next) : "";
+  if (c.offline) return ["bad", [`${plural(c.offline, "partition")} offline`], `They have no living leader: producers and consumers wait.${down.length ? ` ${which}.` : ""}`];
+  if (c.under_min_isr) return ["bad", [`${plural(c.under_min_isr, "partition")} under min ISR`], `Producers with acks=all are refused there.${down.length ? ` ${which}.` : ""}`];
+  if (down.length) return ["bad", [which, wait], `${plural(c.under_replicated, "partition")} under-replicated.`];
   const run = s.run || s.run_elsewhere;
-  if (run) return ["none", run.sentence || "A run is being carried out", `${run.moves_done} of ${plural(run.moves_total, "move")} done.`];
-  if (c.under_replicated) return ["warn", `${plural(c.under_replicated, "partition")} under-replicated`, "Replicas are catching up, or cannot."];
-  if (over.length) return ["warn", `Leaders of broker ${over.map((b) => b.id).join(", ")} are imbalanced`,
-    `Worst: ${percent(Math.max(...over.map((b) => b.imbalance)))} of its partitions are led elsewhere; the threshold is ${percent(c.leader_imbalance_threshold)}.`];
-  if (s.level.verdict === "uneven") return ["warn", "The load is not level", s.level.sentence];
-  if (s.level.verdict === "stuck") return ["good", "The cluster is as level as it can be", s.level.sentence];
-  const where = `${plural(c.brokers.filter((b) => b.alive).length, "broker")}, every replica in sync, every leader where it belongs.`;
-  return s.level.verdict === "level" ? ["good", "The cluster is level", where] : ["good", "The cluster is well", `${where} Its load has not been judged yet.`];
+  if (run) return ["none", [run.sentence || "A reassignment is in progress"], `${named(run.intent)}: ${run.moves_done} of ${plural(run.moves_total, "partition")} done.`];
+  if (c.under_replicated) return ["warn", [`${plural(c.under_replicated, "partition")} under-replicated`], "Replicas are catching up, or cannot."];
+  const over = c.brokers.filter((b) => b.over);
+  if (over.length) return ["warn", [`Leaders of broker ${over.map((b) => b.id).join(", ")} are imbalanced`],
+    `Worst: ${percent(Math.max(...over.map((b) => b.imbalance)))} of its preferred partitions led elsewhere; the threshold is ${percent(c.leader_imbalance_threshold)}.`];
+  if (s.level.verdict === "uneven") return ["warn", ["Cluster is unbalanced"], s.level.sentence];
+  if (s.level.verdict === "stuck") return ["good", ["Cluster is as balanced as it can be"], s.level.sentence];
+  const where = `${plural(c.brokers.filter((b) => b.alive).length, "broker")}, all replicas in sync, all preferred leaders active.`;
+  return s.level.verdict === "level" ? ["good", ["Cluster is balanced"], where] : ["good", ["Cluster is healthy"], `${where} Its balance has not been checked yet.`];
 }
+
+const flat = (parts) => parts.flat(Infinity).map((p) => (p instanceof Node ? p.textContent : p)).join("");
 
 function drawTop(s) {
   const c = s.cluster;
   $("name").textContent = s.name || (c ? `Cluster ${c.id}` : "Ballast");
-  document.title = `${verdict(s)[1]} · ${s.name || "Ballast"}`;
-  const role = { observer: "observing", leader: "acting", standby: "standing by", starting: "starting", stopping: "stopping" }[s.role];
-  const parts = [`mode ${s.mode}`, role];
+  document.title = `${flat(verdict(s)[1])} · ${s.name || "Ballast"}`;
+  const role = { observer: "read-only", leader: "active", standby: "standby", starting: "starting", stopping: "stopping" }[s.role];
+  const parts = [`${{ approve: "approval", auto: "automatic", observe: "observe" }[s.mode]} mode`, role];
   if (c && c.kafka_version) parts.push(`Kafka ${c.kafka_version}`);
   if (c && s.name) parts.push(c.id);
   $("what").textContent = parts.join(" · ");
   $("instance").textContent = `${s.instance}, up since ${when(s.started_at_ms)}`;
   $("pause").hidden = !s.actions_enabled;
+  $("actions").hidden = !s.actions_enabled || !c || s.outage !== null || s.run !== null || s.run_elsewhere !== null;
   $("pause").textContent = s.pause ? "Resume" : "Pause";
 }
 
@@ -113,9 +87,9 @@ function drawBanners(s) {
   const list = [];
   if (state() === "disconnected") list.push(["bad", "Connection to Ballast lost. What is shown is old; this page keeps trying."]);
   if (s.pause) list.push(["warn", `Paused by ${s.pause.by} since ${when(s.pause.since_ms)}${s.pause.reason ? `: ${s.pause.reason}` : ""}. Nothing new starts.`]);
-  if (s.settings_problem) list.push(["bad", `The newest settings are not in force: ${s.settings_problem}`]);
-  for (const other of s.others) if (other.blocking) list.push(["warn", `Standing back: ${other.sentence}`]);
-  if (s.throttle_debts && !s.run && !s.run_elsewhere) list.push(["warn", `${plural(s.throttle_debts, "throttle")} set by Ballast still to be taken back.`]);
+  if (s.settings_problem) list.push(["bad", `The newest settings are not active: ${s.settings_problem}`]);
+  for (const other of s.others) if (other.blocking) list.push(["warn", `Waiting for another balancer or reassignment: ${other.sentence}`]);
+  if (s.throttle_debts && !s.run && !s.run_elsewhere) list.push(["warn", `${plural(s.throttle_debts, "throttle")} set by Ballast not yet removed.`]);
   draw("banners", list, () => list.map(([tone, text]) => h("p", { class: "banner", "data-tone": tone }, text)));
 }
 
@@ -128,75 +102,73 @@ function drawTiles(c) {
     ["brokers up", `${alive} / ${wanted}`, alive < wanted ? "bad" : ""],
     ["topics", count(c.topics), ""],
     ["partitions", count(c.partitions), ""],
-    ["offline", count(c.offline), c.offline ? "bad" : ""],
-    ["under min ISR", count(c.under_min_isr), c.under_min_isr ? "bad" : ""],
-    ["under-replicated", count(c.under_replicated), c.under_replicated ? "warn" : ""],
-    ["moving", count(c.moving), ""],
+    ["offline", count(c.offline), c.offline ? "bad" : "", c.offline && "offline"],
+    ["under min ISR", count(c.under_min_isr), c.under_min_isr ? "bad" : "", c.under_min_isr && "under-min-isr"],
+    ["under-replicated", count(c.under_replicated), c.under_replicated ? "warn" : "", c.under_replicated && "under-replicated"],
+    ["being reassigned", count(c.moving), "", c.moving && "moving"],
     ["worst leader imbalance", percent(worst), worst > c.leader_imbalance_threshold ? "warn" : ""],
   ];
-  draw("tiles", tiles, () => tiles.map(([name, value, tone]) => h("div", { class: "tile", "data-tone": tone }, h("dt", {}, name), h("dd", {}, value))));
+  draw("tiles", tiles, () => tiles.map(([name, value, tone, list]) => h("div", { class: "tile", "data-tone": tone },
+    h("dt", {}, name), h("dd", {}, list ? h("a", { href: `#/partitions/${list}` }, value) : value))));
+}
+
+/** The tab that opens: what is furthest out of range; leadership first, since it costs nothing to mend. */
+function opened(c) {
+  if (c.brokers.some((b) => b.over)) return LEADERSHIP;
+  const worst = [...c.ranges].sort((a, b) => b.outside.length - a.outside.length || b.skew - a.skew)[0];
+  return worst && worst.outside.length ? worst.label : LEADERSHIP;
 }
 
 function drawBrokers(c) {
-  if (!c) return draw("brokers", null, () => h("p", { class: "empty" }, "Nothing has been read yet."));
-  const names = ["leaders and preferred", ...c.ranges.map((l) => l.label).filter((n) => n !== "leaders")];
-  if (!names.includes(resource)) resource = names[0];
-  draw("resources", [names, resource], () => names.map((name) =>
-    h("button", { type: "button", "aria-pressed": String(name === resource), on: { click: () => { resource = name; drawBrokers(status.cluster); focusTab(name); } } }, name)));
-  const level = c.ranges.find((l) => l.label === (resource === "leaders and preferred" ? "leaders" : resource));
-  draw("legend", [resource, level && level.tolerance], () => legend(level));
-  draw("brokers", [resource, c.brokers, level], () => {
+  if (!c) return draw("brokers", null, () => h("p", { class: "empty" }, "No data yet."));
+  const names = [LEADERSHIP, ...c.ranges.map((r) => r.label)];
+  const resource = names.includes(chosen) ? chosen : opened(c);
+  const focused = $("resources").contains(document.activeElement) ? document.activeElement.dataset.resource : null;
+  const out = (name) => (name === LEADERSHIP ? c.brokers.filter((b) => b.over).length : c.ranges.find((r) => r.label === name).outside.length);
+  draw("resources", [names.map((n) => [n, out(n)]), resource], () => names.map((name) =>
+    h("button", { type: "button", "aria-pressed": String(name === resource), "data-resource": name, on: { click: () => { chosen = name; drawBrokers(status.cluster); focusTab(name); } } },
+      name, out(name) ? h("span", { class: "count" }, ` ${out(name)} out`) : null)));
+  if (focused) focusTab(focused);
+  const range = c.ranges.find((r) => r.label === resource);
+  draw("legend", [resource, range && range.tolerance, c.leader_imbalance_threshold], () => (range
+    ? `Bar: load, moves in flight counted as done. Green: the range of ±${percent(range.tolerance)} around each broker's fair share. Right: compared with the fair share.`
+    : `Bar: of the partitions that prefer the broker, the share led elsewhere. Green: up to the threshold of ${percent(c.leader_imbalance_threshold)}. ★: the controller.`));
+  draw("brokers", [resource, c.brokers, range, c.leader_imbalance_threshold], () => {
     const racks = new Map();
     for (const b of c.brokers) racks.set(b.rack, [...(racks.get(b.rack) || []), b]);
     return [...racks].map(([rack, members]) => h("div", { class: "rack" },
       rack !== null ? h("h3", {}, /^rack/i.test(rack) ? rack : `Rack ${rack}`) : (racks.size > 1 ? h("h3", {}, "No rack") : null),
-      members.map((b) => (resource === "leaders and preferred" ? leaderBar(b, c) : levelBar(b, level)))));
+      members.map((b) => (range ? rangeBar(b, range) : leaderBar(b, c)))));
   });
 }
 
 function focusTab(name) {
-  for (const button of $("resources").children) if (button.textContent === name) button.focus();
+  for (const button of $("resources").children) if (button.dataset.resource === name) button.focus();
 }
 
-function legend(level) {
-  if (resource === "leaders and preferred") return ["Bar: partitions the broker leads. Line: partitions that prefer it. Right: share of those led elsewhere. ★: the controller."];
-  return level ? [`Green: the range of ±${percent(level.tolerance)} around each broker's fair share.`] : [];
-}
-
-function gauge(...parts) {
-  const node = h("div", { class: "gauge", "aria-hidden": "true" });
-  for (const [name, left, width] of parts) {
-    const part = h("div", { class: name });
-    if (left !== null) part.style.left = `${left * 100}%`;
-    if (width !== null) part.style.width = `${width * 100}%`;
-    node.append(part);
-  }
-  return node;
-}
-
-const flags = (b) => [b.controller ? "controller" : "", b.cordoned ? "cordoned" : "", b.draining ? (b.replicas ? "draining" : "drained") : "", b.alive ? "" : b.replicas ? "down" : "gone"].filter(Boolean).join(", ");
+const flags = (b) => [b.controller ? "★" : "", b.cordoned ? "cordoned" : "", b.draining ? (b.replicas ? "draining" : "drained") : "", b.alive ? "" : b.replicas ? "down" : "gone"].filter(Boolean).join(", ");
 
 function brokerRow(b, out, bar, value) {
   const note = flags(b);
   return h("div", { class: `broker${out ? " out" : ""}${b.alive ? "" : " down"}`, "data-broker": b.id },
-    h("span", { class: "id" }, `${b.id} `, note ? h("span", { class: "note" }, note === "controller" ? "★" : note === "down" ? "down" : `${note}`) : null),
+    h("span", { class: "id" }, brokerLink(b.id), " ", note ? h("span", { class: "note" }, note) : null),
     bar, h("span", { class: "value" }, value));
 }
 
 function leaderBar(b, c) {
-  const top = Math.max(1, ...c.brokers.map((x) => Math.max(x.leaders, x.preferred))) * 1.08;
-  return brokerRow(b, b.over, gauge(["fill", null, b.leaders / top], ["mark", b.preferred / top, null]),
-    `${count(b.leaders)} / ${count(b.preferred)} · ${percent(b.imbalance)}`);
+  const top = Math.max(c.leader_imbalance_threshold, ...c.brokers.map((x) => x.imbalance)) * 1.08 || 1;
+  return brokerRow(b, b.over, gauge(["band", 0, c.leader_imbalance_threshold / top], ["fill", null, b.imbalance / top]),
+    `${percent(b.imbalance)} · ${count(b.not_led)} of ${count(b.preferred)}`);
 }
 
-function levelBar(b, level) {
-  const share = level && level.shares[String(b.id)];
+function rangeBar(b, range) {
+  const share = range.shares[String(b.id)];
   if (!share) return brokerRow(b, false, gauge(), !b.alive ? (b.replicas ? "down" : "gone, empty") : b.draining ? "no share" : "unknown");
-  const top = Math.max(...Object.values(level.shares).map((s) => Math.max(s.load, s.high)), 1e-9) * 1.08;
+  const top = Math.max(...Object.values(range.shares).map((s) => Math.max(s.load, s.high)), 1e-9) * 1.08;
   const off = share.fair ? share.load / share.fair - 1 : 0;
-  return brokerRow(b, level.outside.includes(b.id),
+  return brokerRow(b, range.outside.includes(b.id),
     gauge(["band", share.low / top, (share.high - share.low) / top], ["fill", null, share.load / top]),
-    `${shown(level.unit, share.load)} · ${off >= 0 ? "+" : "−"}${percent(Math.abs(off))}`);
+    `${load(range.unit, share.load)} · ${signed(off)}`);
 }
 
 function drawRun(s) {
@@ -206,66 +178,77 @@ function drawRun(s) {
   draw("run", [run, s.run === null, s.lock.holder, s.actions_enabled], () => {
     const done = run.bytes_total ? 1 - run.bytes_left / run.bytes_total : run.moves_done / Math.max(run.moves_total, 1);
     return [
-      h("p", {}, h("b", {}, run.intent), ` · run ${run.id} · ${run.phase}`),
+      h("p", {}, h("b", { title: run.intent }, named(run.intent)), ` · run ${run.id} · ${run.phase}`),
       h("progress", { max: 1, value: done.toFixed(4), "aria-label": `Done: ${percent(done)}` }),
       h("p", { class: "facts" },
-        fact("moves", `${run.moves_done} / ${run.moves_total}`),
+        fact("partitions", `${run.moves_done} / ${run.moves_total}`), run.elections_total ? fact("elections", `${run.elections_held} / ${run.elections_total}`) : null,
         s.run ? [fact("left", bytes(run.bytes_left)), fact("rate", `${bytes(run.rate_bytes_per_s)}/s`), fact("time left", span(run.seconds_left))] : null,
-        fact("throttle", run.throttle_bytes_per_s ? `${bytes(run.throttle_bytes_per_s)}/s` : "none"),
-        run.moves_failed ? fact("failed", String(run.moves_failed)) : null),
-      run.sentence ? h("p", {}, run.sentence) : null,
+        fact("throttle", run.throttle_bytes_per_s ? `${bytes(run.throttle_bytes_per_s)}/s` : "none")),
       s.run ? null : h("p", {}, `Carried out by ${s.lock.holder || "another process"}, whose own page tells bytes and time left. This is what the journal says.`),
       run.moves.length ? moveTable(run.moves) : null,
       s.actions_enabled ? h("p", { class: "buttons" }, h("button", { type: "button", class: "risky", on: { click: () => askCancel(run) } }, "Cancel this run…")) : null,
-    ].filter(Boolean);
+    ];
   });
-}
-
-const fact = (name, value) => h("span", {}, `${name} `, h("b", {}, value));
-
-function moveTable(moves) {
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Moves" }, h("table", {},
-    h("thead", {}, h("tr", {}, h("th", {}, "partition"), h("th", {}, "from → to"), h("th", { class: "n" }, "size"), h("th", {}, "state"), h("th", {}, "why"))),
-    h("tbody", {}, moves.map((m) => h("tr", {},
-      h("td", {}, h("code", {}, `${m.topic}-${m.partition}`)), h("td", {}, `${m.old.join(" ")} → ${m.new.join(" ")}`),
-      h("td", { class: "n" }, bytes(m.size_bytes)),
-      h("td", {}, m.copied_bytes && m.size_bytes ? `${m.phase} ${percent(Math.min(1, m.copied_bytes / m.size_bytes))}` : m.phase),
-      h("td", {}, m.reason))))));
 }
 
 /** Zero bytes have three reasons, and only one of them is that nothing is copied. */
 function cost(plan) {
   if (plan.bytes_moved) return bytes(plan.bytes_moved);
-  if (!plan.copies) return "no data moves";
-  return plan.examples.some((m) => m.size_bytes === null) ? "sizes not known" : "their partitions are empty";
+  if (!plan.copies) return "none";
+  return plan.examples.some((m) => m.size_bytes === null) ? "sizes not known" : "none, these partitions are empty";
 }
 
-function drawPlans(plans) {
+/** What a plan does, each kind of change with its own count. */
+function work(plan) {
+  const dropped = plan.moves - plan.copies - plan.reorders;
+  return [
+    plan.copies ? `move ${plural(plan.copies, "partition")}` : "",
+    plan.reorders ? `reorder ${plural(plan.reorders, "replica list")}` : "",
+    dropped ? `drop replicas of ${plural(dropped, "partition")}` : "",
+    plan.elections ? `${plural(plan.elections, "preferred leader election")} (no data moved)` : "",
+  ].filter(Boolean);
+}
+
+function time(plan) {
+  if (!plan.copies || plan.seconds === null) return null;
+  return fact("time", `about ${span(Math.max(plan.seconds, 1))}`, h("small", {}, ` at ${bytes(plan.throttle_bytes_per_s)}/s into a broker${plan.throttle === "auto" ? ", where auto starts" : ""}`));
+}
+
+function drawPlans(s) {
+  const plans = s.outage ? [] : s.plans;
   $("plans-card").hidden = plans.length === 0;
-  draw("plans", [plans, status.actions_enabled], () => plans.map((plan) => {
-    return h("article", { class: "plan", "aria-label": `Plan ${plan.id}` },
-      h("h3", {}, `${plan.intent} `, h("span", { class: "chip", "data-tone": plan.waiting ? "warn" : "good" }, plan.waiting ? "waits for you" : plan.kind)),
-      h("p", { class: "facts" },
-        plan.moves ? fact("moves", count(plan.moves)) : null, plan.elections ? fact("elections", count(plan.elections)) : null,
-        fact("cost", cost(plan)),
-        plan.bound_bytes !== null && plan.copies ? fact("least possible", bytes(plan.bound_bytes)) : null,
-        h("span", {}, "made ", ago(plan.created_at_ms))),
-      plan.reasons.length ? h("p", {}, `Why: ${plan.reasons.map(([why, n]) => `${why} (${count(n)})`).join(", ")}.`) : null,
-      plan.resources.length ? h("div", { class: "compare" }, h("b", {}, "of the fair share"), h("b", {}, "before"), h("b", {}, "after"),
-        plan.resources.map((r) => [h("span", {}, r.label || r.name), h("span", {}, range(r.before)), h("span", {}, range(r.after))])) : null,
-      plan.obstacles.length ? h("ul", {}, plan.obstacles.map((o) => h("li", {}, o))) : null,
-      plan.examples.length ? h("details", {}, h("summary", {}, `Show ${plan.examples.length < plan.moves ? "the first " : ""}${plural(plan.examples.length, "move")}`), moveTable(plan.examples)) : null,
-      plan.waiting && status.actions_enabled ? h("p", { class: "buttons" }, h("button", { type: "button", on: { click: () => askApprove(plan) } }, "Approve…")) : null);
-  }));
+  draw("plans", [plans, s.actions_enabled], () => plans.map((plan) => h("article", { class: "plan", "aria-label": `Plan ${plan.id}` },
+    h("h3", { title: plan.intent }, `${named(plan.intent)} `, plan.waiting ? chip("warn", "Pending approval") : chip("good", plan.blocked ? "Recommended" : "Starts by itself"), h("code", { class: "name" }, plan.id)),
+    h("p", { class: "facts" },
+      fact("does", work(plan).join(", ")), fact("data to copy", cost(plan)),
+      plan.bound_bytes !== null && plan.bytes_moved ? fact("lower bound", bytes(plan.bound_bytes)) : null,
+      time(plan), plan.throttle === "none" && plan.copies ? fact("throttle", "none") : null,
+      h("span", {}, plan.asked_by ? `asked for by ${plan.asked_by}, ` : "", "made ", ago(plan.created_at_ms))),
+    plan.reasons.length ? h("p", {}, `Reason: ${plan.reasons.map(([why, n]) => `${why} (${count(n)})`).join(", ")}.`) : null,
+    plan.blocked ? h("p", { class: "blocked" }, chip("warn", "Blocked"), ` ${plan.blocked}`) : null,
+    plan.obstacles.length ? h("ul", {}, plan.obstacles.map((o) => h("li", {}, o))) : null,
+    plan.resources.length ? h("div", { class: "pictures" }, plan.resources.map((r) => beforeAfter(plan, r))) : null,
+    plan.brokers.length && plan.moves ? h("p", { class: "legend" }, "Light: before. Dark: after. Green: the broker's range. Percentages: of the fair share.") : null,
+    plan.examples.length ? h("details", {}, h("summary", {}, `Show ${plan.examples.length < plan.moves ? "the first " : ""}${plural(plan.examples.length, "change")}`), moveTable(plan.examples)) : null,
+    s.actions_enabled && (plan.waiting || plan.asked_by || !plan.blocked) ? h("p", { class: "buttons" },
+      plan.waiting ? h("button", { type: "button", on: { click: () => askApprove(plan) } }, "Approve…") : null,
+      h("button", { type: "button", class: "risky", on: { click: () => askReject(plan) } }, "Reject…")) : null)));
 }
 
-/** Least and most loaded broker, as shares of what each should carry. */
-const range = (r) => `${Math.round(r.least * 100)}–${Math.round(r.most * 100)} %${r.outside ? ` · ${r.outside} out` : ""}`;
+function drawSeries(s) {
+  const disk = s.cluster && s.cluster.ranges.find((r) => r.resource === "disk");
+  draw("series", [points, disk && disk.tolerance], () => [
+    line("Leader imbalance, worst broker", points, (p) => p.imbalance, percent, s.cluster && s.cluster.leader_imbalance_threshold),
+    line("Disk, furthest from fair share", points, (p) => p.disk_skew, percent, disk && disk.tolerance),
+    line("Bytes in (growth of logs)", points, (p) => p.bytes_in_per_s, (v) => `${bytes(v)}/s`),
+    line("Partitions being reassigned", points, (p) => p.moving, count),
+  ]);
+}
 
 function drawLists(s) {
-  draw("standings", s.standings, () => s.standings.length === 0 ? h("li", {}, "Nothing has been judged yet.") : s.standings.map((x) => h("li", {},
+  draw("standings", s.standings, () => s.standings.length === 0 ? h("li", {}, "No data yet.") : s.standings.map((x) => h("li", {},
     h("span", { class: "word" }, x.kind, h("small", {}, x.mode)),
-    h("span", { class: "said" }, h("span", { class: "chip", "data-tone": x.allowed ? "good" : "warn" }, x.allowed ? "may start" : "may not"), ` ${x.sentence}`))));
+    h("span", { class: "said" }, chip(x.allowed ? "good" : "warn", x.allowed ? "Allowed" : "Blocked"), x.allowed ? "" : ` ${x.sentence}`))));
   draw("others", s.others, () => s.others.map((o) => h("li", {}, h("span", { class: "word" }, o.code), h("span", { class: "said" }, o.sentence))));
   // Housekeeping is shown only when it fails.
   const known = ["observe", "leaders", "repair", "level", "act", "lock"].filter((name) => s.ticks[name]);
@@ -277,20 +260,21 @@ function drawLists(s) {
 async function drawHistory() {
   const { runs } = await read("/api/v1/history");
   draw("history", runs, () => runs.length === 0 ? h("p", { class: "empty" }, "No run has ended yet.") :
-    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Runs that ended" }, h("table", {},
-      h("thead", {}, h("tr", {}, ["run", "what", "ended", "took"].map((t) => h("th", {}, t)), h("th", { class: "n" }, "moves"), h("th", { class: "n" }, "bytes"), h("th", {}, "outcome"))),
-      h("tbody", {}, runs.map((r) => h("tr", {}, h("td", {}, h("code", {}, r.id)), h("td", {}, r.intent), h("td", {}, r.ended_at_ms ? when(r.ended_at_ms) : "—"),
-        h("td", {}, r.ended_at_ms ? span((r.ended_at_ms - r.started_at_ms) / 1000) : "—"), h("td", { class: "n" }, count(r.moves_total)), h("td", { class: "n" }, bytes(r.bytes_total)),
-        h("td", {}, h("span", { class: "chip", "data-tone": r.outcome === "done" ? "good" : "warn" }, r.outcome))))))));
+    table("Runs that ended", [["run"], ["what"], ["ended"], ["took"], ["partitions", "n"], ["bytes", "n"], ["outcome"]], runs.map((r) => [
+      h("code", {}, r.id), named(r.intent), r.ended_at_ms ? when(r.ended_at_ms) : "—", r.ended_at_ms ? span((r.ended_at_ms - r.started_at_ms) / 1000) : "—",
+      count(r.moves_total), bytes(r.bytes_total), chip(r.outcome === "done" ? "good" : "warn", r.outcome)])));
 }
 
 async function drawSettings() {
   const { settings } = await read("/api/v1/settings");
   const wanted = $("settings-find").value.trim().toLowerCase();
   const rows = settings.filter((s) => s.name.includes(wanted));
-  draw("settings", rows, () => rows.length === 0 ? h("p", { class: "empty" }, "No setting has that in its name.") : h("table", {},
-    h("thead", {}, h("tr", {}, h("th", {}, "setting"), h("th", {}, "value"))),
-    h("tbody", {}, rows.map((s) => h("tr", {}, h("td", {}, h("code", {}, s.name)), h("td", {}, s.value))))));
+  const changed = rows.filter((s) => s.changed);
+  const kept = rows.filter((s) => !s.changed);
+  const list = (of) => table("Settings", [["setting"], ["value"]], of.map((s) => [[h("code", {}, s.name), s.changed ? [" ", chip("warn", "changed")] : null], s.value]));
+  draw("settings", [rows, wanted], () => (rows.length === 0 ? h("p", { class: "empty" }, "No setting has that in its name.") : [
+    changed.length ? list(changed) : h("p", { class: "empty" }, "Every setting has its default."),
+    kept.length ? h("details", { open: wanted !== "", class: "kept" }, h("summary", {}, `${plural(kept.length, "setting")} with ${kept.length === 1 ? "its" : "their"} default`), list(kept)) : null]));
 }
 
 function drawAll() {
@@ -298,13 +282,15 @@ function drawAll() {
   if (!status) return;
   drawTop(status);
   drawBanners(status);
+  drawAnswers(status);
   const [tone, headline, detail] = verdict(status);
-  draw("verdict", [tone, headline, detail], () => [h("p", { class: "headline" }, headline), h("p", { class: "detail" }, detail)]);
+  draw("verdict", [tone, status.absences, flat(headline).replace(/\d+ (s|min|h|d)\b/g, ""), detail], () => [h("p", { class: "headline" }, headline), h("p", { class: "detail" }, detail)]);
   $("verdict").dataset.tone = tone;
   drawTiles(status.cluster);
   drawRun(status);
-  drawPlans(status.plans);
+  drawPlans(status);
   drawBrokers(status.cluster);
+  drawSeries(status);
   drawLists(status);
 }
 
@@ -312,14 +298,9 @@ function tickAges() {
   document.body.dataset.state = state();
   if (status) drawBanners(status);
   const taken = status && status.cluster ? status.cluster.taken_at_ms : null;
-  $("fresh").textContent = taken === null ? "not read yet" : `read ${span((nowMs() - taken) / 1000)} ago`;
+  $("fresh").textContent = taken === null ? "no data yet" : `read ${span((nowMs() - taken) / 1000)} ago`;
   for (const node of document.querySelectorAll("[data-since]")) node.textContent = `${span((nowMs() - Number(node.dataset.since)) / 1000)} ago`;
-}
-
-async function read(path) {
-  const answer = await fetch(path, { cache: "no-store" });
-  if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
-  return answer.json();
+  for (const node of document.querySelectorAll("[data-until]")) node.textContent = span((Number(node.dataset.until) - nowMs()) / 1000);
 }
 
 const nap = (ms) => new Promise((wake) => setTimeout(wake, ms));
@@ -334,9 +315,11 @@ async function follow() {
       heardAt = nowMs();
       // A daemon that restarted counts from the start again.
       if (before && status.started_at_ms !== before.started_at_ms) drawn.clear();
+      points = (await read("/api/v1/series")).points;
       drawAll();
       tickAges();
       await drawHistory();
+      await drawDetail();
       if ($("settings-box").open) await drawSettings();
       await nap(1000);
     } catch {
@@ -345,64 +328,6 @@ async function follow() {
     }
   }
 }
-
-// Acting: a dialog asks for the token, which stays in this tab only.
-
-let onYes = null;
-
-function ask({ title, text, yes, more, check, act }) {
-  $("ask-title").textContent = title;
-  $("ask-text").textContent = text;
-  $("ask-yes").textContent = yes;
-  $("ask-error").textContent = "";
-  $("ask-more-label").hidden = !more;
-  $("ask-more-text").textContent = more || "";
-  $("ask-more").value = "";
-  $("ask-check-label").hidden = !check;
-  $("ask-check-text").textContent = check || "";
-  $("ask-check").checked = false;
-  $("ask-by").value = sessionStorage.getItem("by") || "";
-  $("ask-token").value = sessionStorage.getItem("token") || "";
-  onYes = act;
-  $("ask").showModal();
-  ($("ask-by").value ? $("ask-yes") : $("ask-by")).focus();
-}
-
-async function send(kind, body) {
-  const answer = await fetch(`/api/v1/actions/${kind}`, {
-    method: "POST",
-    headers: { "Content-Type": "application/json", Authorization: `Bearer ${$("ask-token").value}` },
-    body: JSON.stringify({ by: $("ask-by").value || undefined, ...body }),
-  });
-  if (answer.ok) return null;
-  const said = await answer.json().catch(() => ({}));
-  return said.error || `The daemon answered ${answer.status}.`;
-}
-
-$("ask").addEventListener("submit", async (event) => {
-  event.preventDefault();
-  const problem = await onYes().catch(() => "The daemon does not answer.");
-  if (problem) {
-    $("ask-error").textContent = problem;
-    return;
-  }
-  sessionStorage.setItem("by", $("ask-by").value);
-  sessionStorage.setItem("token", $("ask-token").value);
-  $("ask").close();
-});
-$("ask-no").addEventListener("click", () => $("ask").close());
-
-const askCancel = (run) => ask({
-  title: `Cancel run ${run.id}?`, text: "Moves in flight are taken back; what has arrived stays.", yes: "Cancel the run",
-  check: "Also undo what has arrived", act: () => send("cancel", { run: run.id, rollback: $("ask-check").checked }),
-});
-const askApprove = (plan) => ask({
-  title: `Approve ${plan.intent}?`, text: `${plural(plan.moves, "move")}, ${plural(plan.elections, "election")}; data over the network: ${cost(plan)}. It starts as soon as its guards allow.`,
-  yes: "Approve", act: () => send("approve", { plan: plan.id }),
-});
-$("pause").addEventListener("click", () => (status.pause
-  ? ask({ title: "Resume?", text: "Ballast goes on as its settings say.", yes: "Resume", act: () => send("resume", {}) })
-  : ask({ title: "Pause Ballast?", text: "Nothing new starts until somebody resumes; moves in flight go on. It survives restarts.", yes: "Pause", more: "Why", act: () => send("pause", { reason: $("ask-more").value }) })));
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 function theme() {
@@ -413,6 +338,7 @@ $("theme").addEventListener("click", () => {
   theme();
 });
 dark.addEventListener("change", theme);
+window.addEventListener("hashchange", () => { drawDetail(); window.scrollTo(0, 0); });
 $("settings-box").addEventListener("toggle", () => { if ($("settings-box").open) drawSettings(); });
 $("settings-find").addEventListener("input", drawSettings);
 theme();

@@ -1,0 +1,93 @@
+// Acting: a dialog asks for the token, which stays in this tab only, and says what came of it.
+"use strict";
+
+let onYes = null;
+/** Requests whose answer this tab waits for. */
+const asked = new Set();
+
+function ask({ title, text, yes, more, number, check, act }) {
+  $("ask-title").textContent = title;
+  $("ask-text").textContent = text;
+  $("ask-yes").textContent = yes;
+  $("ask-error").textContent = "";
+  $("ask-more-label").hidden = !more;
+  $("ask-more-text").textContent = more || "";
+  $("ask-more").value = "";
+  $("ask-number-label").hidden = !number;
+  $("ask-number").replaceChildren(...(number || []).map((id) => h("option", { value: id }, `broker ${id}`)));
+  $("ask-check-label").hidden = !check;
+  $("ask-check-text").textContent = check || "";
+  $("ask-check").checked = false;
+  $("ask-by").value = sessionStorage.getItem("by") || "";
+  $("ask-token").value = sessionStorage.getItem("token") || "";
+  onYes = act;
+  $("ask").showModal();
+  ($("ask-by").value ? $("ask-yes") : $("ask-by")).focus();
+}
+
+async function send(kind, body) {
+  const answer = await fetch(`/api/v1/actions/${kind}`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", Authorization: `Bearer ${$("ask-token").value}` },
+    body: JSON.stringify({ by: $("ask-by").value || undefined, ...body }),
+  });
+  const said = await answer.json().catch(() => ({}));
+  if (!answer.ok) return said.error || `Ballast answered ${answer.status}.`;
+  asked.add(said.request);
+  if (status) drawAnswers(status);
+  return null;
+}
+
+$("ask").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const problem = await onYes().catch(() => "Ballast does not answer.");
+  if (problem) {
+    $("ask-error").textContent = problem;
+    return;
+  }
+  sessionStorage.setItem("by", $("ask-by").value);
+  sessionStorage.setItem("token", $("ask-token").value);
+  $("ask").close();
+});
+$("ask-no").addEventListener("click", () => $("ask").close());
+
+/** What came of the newest thing that this tab asked for. */
+function drawAnswers(s) {
+  const mine = s.answers.filter((a) => asked.has(a.request));
+  const waiting = [...asked].some((id) => !s.answers.some((a) => a.request === id));
+  const newest = mine[mine.length - 1];
+  draw("answers", [newest, waiting], () => (waiting ? h("p", { class: "banner", "data-tone": "note" }, "Request sent; the next check carries it out.")
+    : newest ? h("p", { class: "banner", "data-tone": newest.ok ? "note" : "bad" }, newest.sentence) : null));
+}
+
+const askCancel = (run) => ask({
+  title: `Cancel run ${run.id}?`, text: "Moves in flight are taken back; what has arrived stays.", yes: "Cancel the run",
+  check: "Also roll back what has arrived", act: () => send("cancel", { run: run.id, rollback: $("ask-check").checked }),
+});
+const askApprove = (plan) => ask({
+  title: `Approve “${named(plan.intent)}”?`, text: `${work(plan).join(", ")}; data to copy: ${cost(plan)}. It starts once safety checks pass.`,
+  yes: "Approve", act: () => send("approve", { plan: plan.id }),
+});
+const askReject = (plan) => ask({
+  title: `Reject “${named(plan.intent)}”?`, text: "This plan is not proposed again until the cluster wants another one.",
+  yes: "Reject", more: "Reason", act: () => send("reject", { plan: plan.id, reason: $("ask-more").value }),
+});
+const askBalance = () => ask({
+  title: "Balance now?", text: "Ballast reads the cluster and makes a plan. Nothing moves before you approve it.",
+  yes: "Make the plan", act: () => send("plan", { intent: "balance" }),
+});
+const askElect = () => ask({
+  title: "Elect preferred leaders?", text: "Ballast makes a plan of elections; no data moves. Nothing is elected before you approve it.",
+  yes: "Make the plan", act: () => send("plan", { intent: "elect" }),
+});
+const askDrain = () => ask({
+  title: "Drain a broker?", text: "Ballast makes a plan that moves every replica and leader off the broker. Nothing moves before you approve it. Afterwards stop the broker, or name it in level.draining: otherwise the next balance fills it again.",
+  yes: "Make the plan", number: status.cluster.brokers.filter((b) => b.alive).map((b) => b.id), act: () => send("plan", { intent: "drain", broker: $("ask-number").value }),
+});
+
+$("balance").addEventListener("click", askBalance);
+$("elect").addEventListener("click", askElect);
+$("drain").addEventListener("click", askDrain);
+$("pause").addEventListener("click", () => (status.pause
+  ? ask({ title: "Resume?", text: "Ballast goes on as its settings say.", yes: "Resume", act: () => send("resume", {}) })
+  : ask({ title: "Pause Ballast?", text: "Nothing new starts until somebody resumes; moves in flight go on. It survives restarts.", yes: "Pause", more: "Reason", act: () => send("pause", { reason: $("ask-more").value }) })));

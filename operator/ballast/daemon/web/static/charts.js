@@ -1,0 +1,61 @@
+// Pictures: bars against a range, lines over time, brokers before and after a plan. Each has its figures in words beside it.
+"use strict";
+
+function gauge(...parts) {
+  const node = h("div", { class: "gauge", "aria-hidden": "true" });
+  for (const [name, left, width] of parts) {
+    const part = h("div", { class: name });
+    if (left !== null) part.style.left = `${left * 100}%`;
+    if (width !== null) part.style.width = `${Math.max(width, 0) * 100}%`;
+    node.append(part);
+  }
+  return node;
+}
+
+const WIDE = 320;
+const HIGH = 72;
+
+/** One figure over time; a point that is not known is a gap. `limit` is drawn as a line. */
+function line(title, points, of, show, limit = null) {
+  const known = points.filter((p) => of(p) !== null);
+  const newest = known.length ? of(known[known.length - 1]) : null;
+  const label = newest === null ? "not known yet" : `now ${show(newest)}`;
+  const head = h("figcaption", {}, h("b", {}, title), h("span", {}, label));
+  if (known.length < 2) return h("figure", { class: "line" }, head, h("p", { class: "empty" }, "A chart needs two points: one a minute."));
+  const most = Math.max(...known.map(of), limit || 0, 1e-9) * 1.05;
+  const from = points[0].at_ms;
+  const long = Math.max(points[points.length - 1].at_ms - from, 1);
+  const x = (p) => ((p.at_ms - from) / long) * WIDE;
+  const y = (value) => HIGH - (value / most) * HIGH;
+  const runs = [[]];
+  for (const p of points) of(p) === null ? runs.push([]) : runs[runs.length - 1].push(`${x(p).toFixed(1)},${y(of(p)).toFixed(1)}`);
+  return h("figure", { class: "line" }, head,
+    svg("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: "none", role: "img", "aria-label": `${title}: ${label}, at most ${show(Math.max(...known.map(of)))}` },
+      limit === null ? null : svg("line", { class: "limit", x1: 0, x2: WIDE, y1: y(limit), y2: y(limit) }),
+      runs.filter((run) => run.length).map((run) => svg("polyline", { class: "step", points: run.join(" ") }))),
+    h("p", { class: "axis" }, h("span", {}, when(from)), h("span", {}, `max ${show(Math.max(...known.map(of)))}`)));
+}
+
+const PICTURED = 40;
+
+/** Every broker that the plan changes: a light bar before, a dark one after, on one scale, over the broker's range. */
+function beforeAfter(plan, resource) {
+  const name = resource.name;
+  const rows = plan.brokers.filter((b) => b.range[name]);
+  const changed = rows.filter((b) => b.before[name] !== b.after[name]);
+  const shown = (rows.length <= PICTURED ? rows : changed).slice(0, PICTURED);
+  const top = Math.max(...rows.map((b) => Math.max(b.before[name], b.after[name], b.range[name][1])), 1e-9) * 1.04;
+  const out = (b, value) => value < b.range[name][0] || value > b.range[name][1];
+  return h("figure", { class: "compare" },
+    h("figcaption", {}, h("b", {}, resource.label), h("span", {}, `${spread(resource.before)} → ${spread(resource.after)}`)),
+    shown.map((b) => h("div", { class: "pair", "data-broker": b.broker },
+      h("span", { class: "id" }, brokerLink(b.broker)),
+      gauge(["band", b.range[name][0] / top, (b.range[name][1] - b.range[name][0]) / top],
+        [`was${out(b, b.before[name]) ? " out" : ""}`, null, b.before[name] / top],
+        [`will${out(b, b.after[name]) ? " out" : ""}`, null, b.after[name] / top]),
+      h("span", { class: "value" }, b.before[name] === b.after[name] ? load(resource.unit, b.after[name]) : `${load(resource.unit, b.before[name])} → ${load(resource.unit, b.after[name])}`))),
+    rows.length > shown.length ? h("p", { class: "empty" }, `${plural(rows.length - shown.length, "more broker")} not drawn.`) : null);
+}
+
+/** Least and most loaded broker, as parts of what each should carry. */
+const spread = (r) => `${Math.round(r.least * 100)}–${Math.round(r.most * 100)} %${r.outside ? `, ${plural(r.outside, "broker")} out of range` : ""}`;
