@@ -136,6 +136,11 @@ def test_the_image_runs_as_nobody_and_holds_no_package_manager(docker_client: An
         entrypoint=["/opt/ballast/bin/python"],
     )  # fmt: skip
     assert found.decode().strip() == "None"
+    named = docker_client.containers.run(
+        ballast_image, ["-c", "import getpass, os; print(getpass.getuser(), os.path.expanduser('~'))"], remove=True,
+        entrypoint=["/opt/ballast/bin/python"], read_only=True, cap_drop=["ALL"],
+    )  # fmt: skip
+    assert named.decode().split() == ["ballast", "/tmp"], "libraries ask the system who they are"  # noqa: S108
 
 
 @pytest.mark.parametrize(
