@@ -23,6 +23,7 @@ from ballast.core.log_ends import LogEnds
 from ballast.core.throttles import RATES
 from ballast.errors import BallastError
 from ballast.ports.cluster import (
+    OK,
     BrokerLogs,
     Cluster,
     ConfigChange,
@@ -141,8 +142,30 @@ class ZooKeeperCluster:
         return doer.elect_leaders(names, unclean=unclean)
 
     def alter_configs(self, changes: Collection[ConfigChange]) -> Mapping[ConfigResource, Outcome]:
-        """Apply incremental changes."""
-        return self._inner.alter_configs(changes)
+        """Apply incremental changes; old brokers list twice what is appended twice, and subtract it once."""
+        if not self._is_old():
+            return self._inner.alter_configs(changes)
+        wanted = self._without_present(changes)
+        untouched = {c.resource for c in changes} - {c.resource for c in wanted}
+        return {**dict.fromkeys(untouched, OK), **(self._inner.alter_configs(wanted) if wanted else {})}
+
+    def _without_present(self, changes: Collection[ConfigChange]) -> list[ConfigChange]:
+        """The changes without the entries that stand already; an append that adds nothing is left out."""
+        appending = {c.resource for c in changes if c.operation == "append"}
+        stands = self._inner.configs(appending) if appending else {}
+        out = []
+        for change in changes:
+            entry = stands.get(change.resource, {}).get(change.key) if change.operation == "append" else None
+            if entry is None:
+                out.append(change)
+                continue
+            present = set((entry.value or "").split(","))
+            added = [e for e in (change.value or "").split(",") if e not in present]
+            if added:
+                # To an empty list old brokers append after a comma, which they then refuse.
+                operation = "append" if entry.value else "set"
+                out.append(replace(change, operation=operation, value=",".join(added)))
+        return out
 
     def alter_log_dirs(
         self, targets: Mapping[tuple[TopicPartition, int], str]
