@@ -2,7 +2,8 @@
 
 Only the partitions in focus become simulated partitions; what the others hold stands in ``SimBroker.other_bytes``, beside
 whatever else lies on the disks, so that a plan of a few hundred moves on a cluster of a hundred thousand partitions is played
-in seconds.  A disk whose size the cluster does not tell never fills.
+in seconds.  A broker that tells no disk (it is down) has as much as the largest that tells one; where nobody tells, disks never
+fill.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ def world_of(
     """The cluster as it was read, standing still at the clock's present moment; ``focus`` holds rows, None is all of them."""
     rows = range(len(state.partitions)) if focus is None else sorted(focus)
     others = _other_bytes(state, loads, rows)
-    brokers = [_broker(state, b, others[b.id], nic_bytes_per_s) for b in state.brokers]
+    unknown = max((float(b.capacity_bytes) for b in state.brokers if b.capacity_bytes > 0), default=BOUNDLESS)
+    brokers = [_broker(state, b, others[b.id], nic_bytes_per_s, unknown) for b in state.brokers]
     world = SimWorld(clock, brokers, physics=physics)
     world.cluster_configs.update(_texts(state.cluster_configs))
     by_topic: dict[int, list[SimPartition]] = {}
@@ -54,13 +56,16 @@ def _texts(values: object) -> dict[str, str]:
     return {k: v.value for k, v in values.items() if isinstance(v, ConfigValue) and v.value is not None}
 
 
-def _broker(state: ClusterState, b: Broker, others: tuple[float, ...], nic_bytes_per_s: float) -> SimBroker:
+def _broker(
+    state: ClusterState, b: Broker, others: tuple[float, ...], nic_bytes_per_s: float, unknown_bytes: float
+) -> SimBroker:
     own = state.broker_configs.get(b.id, {})
     return SimBroker(
         id=b.id,
         rack=b.rack,
         nic_bytes_per_s=nic_bytes_per_s,
-        dir_bytes=tuple(float(d.total_bytes) if d.total_bytes > 0 else BOUNDLESS for d in b.log_dirs) or (BOUNDLESS,),
+        dir_bytes=tuple(float(d.total_bytes) if d.total_bytes > 0 else BOUNDLESS for d in b.log_dirs)
+        or (unknown_bytes,),
         dir_paths=tuple(d.path for d in b.log_dirs),
         other_bytes=others,
         cordoned=frozenset(i for i, d in enumerate(b.log_dirs) if d.cordoned),
