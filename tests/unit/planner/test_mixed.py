@@ -42,3 +42,12 @@ def test_a_plan_that_would_only_lead_further_from_the_ranges_asked_for_is_none()
     again = plan(after.state, Level(), loads=after.loads, policy=policy)
     assert again.is_empty
     assert "band" in {o.code for o in again.obstacles}
+
+
+def test_a_plan_with_a_replica_that_has_no_place_is_not_refused() -> None:
+    """The program of the bound may know no placement within all bands; the prices found until then are a bound as well."""
+    case = mixed(204, brokers=6, partitions=100)
+    policy = PlannerPolicy(band=0.1, trigger=0.1, capacities=case.capacities)
+    made = plan(case.state, Level(), loads=case.loads, policy=policy)
+    assert made.bound_bytes is not None
+    assert made.bound_bytes <= made.bytes_moved

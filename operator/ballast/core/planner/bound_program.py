@@ -18,6 +18,7 @@ from ballast.core.planner.linear import ANSWERED, program, solve
 from ballast.core.planner.problem import SHARE, Problem
 
 LIMIT: Final = highspy.HighsModelStatus.kIterationLimit
+NO_MIX: Final = highspy.HighsModelStatus.kInfeasible
 WORK: Final = 80_000_000
 """Rows times simplex steps that one program may take: some CPU seconds."""
 ROUNDS: Final = 60
@@ -162,13 +163,13 @@ class Program:
     def solve(self) -> tuple[float, Floats, Floats] | None:
         """The optimum so far, the price of each partition and the prices of the bands (positive at the upper end).
 
-        None once the work that all rounds may take is done.
+        None once the work that all rounds may take is done, or where no mix of the placements known is within all bands.
         """
         left = WORK // self.solver.getNumRow() - self.steps
         if left <= 0:
             return None
         self.solver.setOptionValue("simplex_iteration_limit", left)
-        if solve(self.solver, "the bound", ends=ANSWERED | {LIMIT}) == LIMIT:
+        if solve(self.solver, "the bound", ends=ANSWERED | {LIMIT, NO_MIX}) not in ANSWERED:
             return None
         self.steps += int(self.solver.getInfo().simplex_iteration_count)
         dual = np.array(self.solver.getSolution().row_dual)
