@@ -14,7 +14,7 @@ from ballast.core.planner import Level, plan
 from ballast.errors import UsageError
 from ballast.pipeline.fleet_job import parse_scenarios, plan_fleet
 from ballast.pipeline.fleet_rows import Member
-from ballast.pipeline.fleet_store import append_snapshots, read_plans
+from ballast.pipeline.fleet_store import FleetReport, append_snapshots, read_plans
 from ballast.pipeline.scenarios import POLICY, digest
 from ballast.pipeline.tables import SparkTables
 
@@ -38,7 +38,7 @@ def test_a_fleet_planned_in_spark_is_the_fleet_planned_one_by_one(spark: Any, st
     assert {r["taken_at_ms"] for r in found} == {5}, "the newest reading of each"
     level = {r["name"]: r["digest"] for r in found if r["scenario"] == "level"}
     assert level == {m.name: digest(plan(m.state, Level(), loads=m.loads, policy=POLICY)) for m in members}
-    text = page(found, made_at="2026-11-21")
+    text = page(FleetReport(found), made_at="2026-11-21")
     assert all(m.name in text for m in members)
     assert "<script" not in text
     assert "http" not in text

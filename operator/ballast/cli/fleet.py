@@ -11,7 +11,7 @@ import click
 
 from ballast.cli.pipeline import delta_jars, say, spark_options
 from ballast.cli.store_option import config_option, store_option, the_store
-from ballast.cli.tables import output_option
+from ballast.cli.tables import output_option, print_json
 from ballast.core.wording import human_many
 from ballast.errors import Incomplete
 
@@ -93,44 +93,17 @@ def report(*, store: str | None, config: Path | None, html: Path | None, output:
     from ballast.adapters.extras import require
 
     require("history", "The fleet's report")
-    from ballast.cli.fleet_page import page, risk
-    from ballast.cli.tables import Column, console, human_bytes, human_count, print_json, render_table
-    from ballast.pipeline.fleet_store import read_plans
+    from ballast.cli.fleet_page import page
+    from ballast.cli.fleet_view import as_json, show
+    from ballast.pipeline.fleet_store import read_report
 
-    rows = read_plans(the_store(store, config))
+    found = read_report(the_store(store, config))
     if html is not None:
         made_at = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-        html.write_text(page(rows, made_at=made_at), encoding="utf-8")
+        html.write_text(page(found, made_at=made_at), encoding="utf-8")
         say(f"Report written to {html}")
     if output == "json":
-        print_json({"plans": rows})
-        return 0
-    level = sorted((r for r in rows if r["scenario"] == "level"), key=lambda r: (*risk(r), r["name"]))
-    columns = [
-        Column("cluster", "left"),
-        Column("brokers", rank=1),
-        Column("partitions"),
-        Column("offline"),
-        Column("fullest disk"),
-        Column("days to full"),
-        Column("moves", rank=1),
-        Column("copies"),
-        Column("plan", "left"),
-    ]
-    cells = [
-        (
-            r["name"],
-            str(r["brokers"]),
-            human_count(r["partitions"]),
-            human_count(r["offline"]),
-            "-" if r["worst_before"] is None else f"{r['worst_before']:.2f}x",
-            "-" if r["days_to_full"] is None else f"{r['days_to_full']:.0f}",
-            human_count(r["moves"]),
-            human_bytes(r["bytes_moved"]),
-            r["status"],
-        )
-        for r in level
-    ]
-    screen = console()
-    screen.print(render_table(columns, cells, screen.width))
+        print_json(as_json(found))
+    else:
+        show(found, say)
     return 0

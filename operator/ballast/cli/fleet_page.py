@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Collection, Iterable, Sequence
 from html import escape
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from ballast.core.wording import human_bytes, human_percent
+from ballast.core.wording import human_bytes, human_many, human_names, human_percent
 from ballast.pipeline.scenarios import ADD_BROKERS, CHANGE_RF, GROW, LEVEL, LOSE_BROKER, LOSE_RACK
+
+if TYPE_CHECKING:
+    from ballast.pipeline.fleet_store import FleetReport
 
 Row = dict[str, Any]
 MOST_LOSSES: Final = 50
@@ -29,13 +33,18 @@ th{font-weight:600;color:#555;font-size:.85rem}th:first-child,td:first-child{tex
 """
 
 
-def page(rows: Sequence[Row], *, made_at: str) -> str:
+def page(report: FleetReport, *, made_at: str) -> str:
     """The whole report; no script, nothing fetched from anywhere."""
+    rows = report.plans
+    away = {c.name for c in report.unreachable}
+    clusters = len({c.name for c in report.contacts} | {r["name"] for r in rows})
     level = [r for r in rows if r["scenario"] == LEVEL] or _one_each(rows)
     total = sum(r["bytes_stored"] for r in level)
     brokers, partitions = sum(r["brokers"] for r in level), sum(r["partitions"] for r in level)
     sections = (
-        _ranking(level),
+        *(f'<p class="bad">{escape(sentence)}</p>' for sentence in notes(report)),
+        _unreachable(report),
+        _ranking(level, away),
         _losses([r for r in rows if r["scenario"] in (LOSE_BROKER, LOSE_RACK)]),
         _quarters(level),
         _outlook(level, [r for r in rows if r["scenario"] == GROW]),
@@ -44,7 +53,8 @@ def page(rows: Sequence[Row], *, made_at: str) -> str:
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f"<title>Kafka fleet</title><style>{_STYLE}</style><h1>Kafka fleet</h1>"
-        f"<p>{len(level)} clusters, {brokers:,} brokers, {partitions:,} partitions, {human_bytes(total)} stored. "
+        f"<p>{human_many(clusters, 'cluster')}{f' ({len(away)} unreachable)' if away else ''}, "
+        f"{brokers:,} brokers, {partitions:,} partitions, {human_bytes(total)} stored. "
         f"Made {escape(made_at)}.</p>{''.join(sections)}</html>"
     )
 
@@ -60,7 +70,40 @@ def risk(row: Row) -> tuple[float, ...]:
     return (-row["offline"], -row["under_min_isr"], days, -(row["worst_before"] or 1.0), -row["imbalance"])
 
 
-def _ranking(rows: list[Row]) -> str:
+def notes(report: FleetReport) -> list[str]:
+    """A sentence for each cluster that is in the report under several names, and one for those that have no plan yet."""
+    missing = (
+        [f"Not planned yet: {human_names(report.unplanned)}. Run `ballast fleet plan`."] if report.unplanned else []
+    )
+    return missing + [
+        f"{human_names(names)} are the same cluster (cluster id {cluster}): it is counted {len(names)} times."
+        for cluster, names in report.same_cluster.items()
+    ]
+
+
+def _unreachable(report: FleetReport) -> str:
+    if not report.unreachable:
+        return ""
+    read = report.last_read_ms
+    body = [
+        (
+            escape(c.name),
+            moment(c.tried_at_ms),
+            moment(read[c.name]) if c.name in read else "never",
+            escape(c.detail),
+        )
+        for c in report.unreachable
+    ]
+    said = "The newest collect got no answer. Figures of these clusters below are those of the last reading."
+    return _section("Unreachable", said, ("cluster", "tried", "last read", "why"), body)
+
+
+def moment(ms: int) -> str:
+    """To the minute, in UTC."""
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(ms / 1000))
+
+
+def _ranking(rows: list[Row], away: Collection[str]) -> str:
     body = [
         (
             escape(r["name"]),
@@ -68,16 +111,16 @@ def _ranking(rows: list[Row]) -> str:
             f"{r['partitions']:,}",
             _flag(r["offline"], "bad"),
             _flag(r["under_min_isr"], "warn"),
-            _times(r["worst_before"]),
+            _share(r["disk_full_before"]),
             _times(r["leaders_before"]),
             f"{human_percent(r['imbalance'], 0)}",
             _days(r["days_to_full"]),
             f"{r['moves'] - r['reorders']:,}",
             f"{r['reorders']:,}",
             human_bytes(r["bytes_moved"]),
-            _times(r["worst_after"]),
+            _share(r["disk_full_after"]),
             _times(r["leaders_after"]),
-            _status(r),
+            '<span class="bad">unreachable</span>' if r["name"] in away else _status(r),
         )
         for r in sorted(rows, key=lambda r: (*risk(r), r["name"]))
     ]
@@ -85,7 +128,10 @@ def _ranking(rows: list[Row]) -> str:
         "cluster", "brokers", "partitions", "offline", "under min ISR", "fullest disk", "most leaders", "leader imbalance",
         "days to full", "moves", "free reorders", "copies", "disk after", "leaders after", "plan",
     )  # fmt: skip
-    said = "Worst first. A broker at 1.00x holds its fair share; the plan's columns say what levelling costs and gains."
+    said = (
+        "Worst first. Fullest disk: used share of the fullest broker's disks. Most leaders: 1.00x is the average of the "
+        "brokers. The plan's columns say what levelling costs and gains."
+    )
     return _section("Clusters", said, heads, body)
 
 
@@ -100,7 +146,7 @@ def _losses(rows: list[Row]) -> str:
             _flag(r["offline"], "bad"),
             _flag(r["under_min_isr"], "warn"),
             human_bytes(r["bytes_moved"]),
-            _times(r["worst_after"]),
+            _share(r["disk_full_after"]),
             _status(r),
         )
         for r in worst[:MOST_LOSSES]
@@ -151,6 +197,10 @@ def _full(share: float) -> str:
     return f'<span class="{kind}">{text}</span>' if kind else text
 
 
+def _share(share: float | None) -> str:
+    return "-" if share is None else _full(share)
+
+
 def _outlook(level: list[Row], grown: list[Row]) -> str:
     known = [r for r in level if r["days_to_full"] is not None]
     if not known and not grown:
@@ -171,7 +221,7 @@ def _outlook(level: list[Row], grown: list[Row]) -> str:
                 *(
                     (
                         f"{later['subject']} days",
-                        _times(later["worst_before"]),
+                        _share(later["disk_full_before"]),
                         human_bytes(later["bytes_moved"]),
                         _status(later),
                     )
@@ -203,7 +253,7 @@ def _others(rows: list[Row]) -> str:
             escape(words[r["scenario"]].format(r["subject"])),
             f"{r['moves']:,}",
             human_bytes(r["bytes_moved"]),
-            _times(r["worst_after"]),
+            _share(r["disk_full_after"]),
             _status(r),
         )
         for r in rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -17,13 +18,55 @@ from ballast.core.wording import human_many
 from ballast.errors import Unavailable, UsageError
 from ballast.pipeline.fleet_rows import Member, to_batch
 from ballast.pipeline.policy import PipelinePolicy
-from ballast.pipeline.schemas import FLEET_PLAN, FLEET_SNAPSHOT
+from ballast.pipeline.schemas import FLEET_CONTACT, FLEET_PLAN, FLEET_SNAPSHOT
 
 Say = Callable[[str], None]
 _FILES: Final = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=1)
 """A row is a whole cluster, and is read by whoever plans that cluster alone."""
 _RETENTION_H: Final = 168
 """What Delta itself holds for safe: a reader of an older version may still be at work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """How the newest attempt to read a cluster of the list ended."""
+
+    name: str
+    cluster: str | None
+    tried_at_ms: int
+    answered: bool
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class FleetReport:
+    """What the fleet's report is made of."""
+
+    plans: list[dict[str, Any]]
+    contacts: tuple[Contact, ...] = ()
+
+    @property
+    def unreachable(self) -> tuple[Contact, ...]:
+        """Those that did not answer the newest ``collect``."""
+        return tuple(c for c in self.contacts if not c.answered)
+
+    @property
+    def unplanned(self) -> list[str]:
+        """Those that answered, but have no plan yet."""
+        return sorted({c.name for c in self.contacts if c.answered} - self.last_read_ms.keys())
+
+    @property
+    def last_read_ms(self) -> dict[str, int]:
+        """When each name that has a plan was read."""
+        return {r["name"]: r["taken_at_ms"] for r in self.plans}
+
+    @property
+    def same_cluster(self) -> dict[str, list[str]]:
+        """Cluster ids that are planned under several names, as after a change of name in the list."""
+        names = {
+            i: sorted({r["name"] for r in self.plans if r["cluster"] == i}) for i in {r["cluster"] for r in self.plans}
+        }
+        return {i: found for i, found in sorted(names.items()) if len(found) > 1}
 
 
 def append_snapshots(store: str, members: Sequence[Member]) -> None:
@@ -33,8 +76,16 @@ def append_snapshots(store: str, members: Sequence[Member]) -> None:
         write_deltalake(ensure_table(store, FLEET_SNAPSHOT), rows, mode="append", writer_properties=_FILES)
 
 
+def record_contacts(store: str, contacts: Sequence[Contact]) -> None:
+    """Replace what is known of how these names answered, in one commit; other names keep theirs."""
+    with _translated():
+        rows = pa.Table.from_pylist([asdict(c) for c in contacts], schema=arrow_schema(FLEET_CONTACT.columns))
+        wanted = " OR ".join(f"name = {_quoted(c.name)}" for c in contacts)
+        write_deltalake(ensure_table(store, FLEET_CONTACT), rows, mode="overwrite", predicate=wanted)
+
+
 def tidy_readings(store: str, policy: PipelinePolicy, *, now: datetime, say: Say = lambda _: None) -> None:
-    """Forget readings older than the policy keeps, but each cluster's newest, and free the files of both tables.
+    """Forget readings older than the policy keeps, but each cluster's newest, and free the files of all tables.
 
     The plans need no forgetting: each job replaces them whole.
     """
@@ -49,7 +100,7 @@ def tidy_readings(store: str, policy: PipelinePolicy, *, now: datetime, say: Say
             wanted = f"taken_at_ms < {before_ms}" + (f" AND NOT ({' OR '.join(kept)})" if kept else "")
             readings.delete(wanted, writer_properties=_FILES)
             say(f"{FLEET_SNAPSHOT.name}: kept from {oldest:%Y-%m-%dT%H}")
-        for table in (FLEET_SNAPSHOT, FLEET_PLAN):
+        for table in (FLEET_SNAPSHOT, FLEET_CONTACT, FLEET_PLAN):
             found = open_table(store, table)
             freed = [] if found is None else found.vacuum(_RETENTION_H, dry_run=False, full=True)
             if freed:
@@ -76,6 +127,21 @@ def read_plans(store: str) -> list[dict[str, Any]]:
             raise UsageError("The fleet has not been planned yet.", hint="Run `ballast fleet plan` first.")
         rows: list[dict[str, Any]] = table.to_pyarrow_table().to_pylist()
     return sorted(rows, key=lambda r: (r["name"], r["scenario"], r["subject"]))
+
+
+def read_report(store: str) -> FleetReport:
+    """All that the report tells; raises ``UsageError`` where no cluster was planned and none is known to be unreachable."""
+    with _translated():
+        table = open_table(store, FLEET_CONTACT)
+        rows = [] if table is None else table.to_pyarrow_table().to_pylist()
+    contacts = tuple(sorted((Contact(**row) for row in rows), key=lambda c: c.name))
+    try:
+        plans = read_plans(store)
+    except UsageError:
+        if all(c.answered for c in contacts):
+            raise
+        plans = []
+    return FleetReport(plans, contacts)
 
 
 @contextmanager

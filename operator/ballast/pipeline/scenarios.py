@@ -65,7 +65,8 @@ def planned(member: Member, kind: str, subject: str) -> dict[str, Any]:
         state, intent, loads = scene(member, kind, subject)
         row |= {"offline": offline(state), "under_min_isr": under_min_isr(state)}
         made = make_plan(state, intent, loads=loads, policy=POLICY)
-        row |= _figures(made, lost_rows(state))
+        grown = loads.size_bytes - member.loads.size_bytes
+        row |= _figures(made, lost_rows(state)) | fullest(state, made, grown, lost_rows(state))
     except BallastError as failure:
         row |= {"offline": 0, "under_min_isr": 0} | _NOTHING | {"status": "failed", "detail": str(failure)}
     return row | {"seconds": time.perf_counter() - begun}
@@ -174,6 +175,37 @@ def room(member: Member) -> dict[str, int | None]:
     }
 
 
+def fullest(state: ClusterState, made: Plan, grown: Ints, lost: frozenset[TopicPartition]) -> dict[str, float | None]:
+    """How full the fullest live broker's disks are before and after the plan, of those that told their size.
+
+    Everything on these disks counts, whoever wrote it.  ``grown`` is what each partition has gained since the reading; of ``lost``
+    partitions nothing is left to copy.
+    """
+    p = state.partitions
+    gained = np.repeat(grown, np.diff(p.start))
+    used = {
+        b.id: b.used_bytes + int(gained[p.replica == b.id].sum())
+        for b in state.brokers
+        if b.alive and b.used_bytes >= 0 and b.capacity_bytes > 0
+    }
+    size = {b.id: b.capacity_bytes for b in state.brokers}
+
+    def most() -> float | None:
+        return max((used[b] / size[b] for b in used), default=None)
+
+    before = most()
+    for move in made.moves:
+        if move.is_reorder or move.name in lost:
+            continue
+        if move.size_bytes < 0:
+            return {"disk_full_before": before, "disk_full_after": None}
+        for broker in used.keys() & set(move.adding):
+            used[broker] += move.size_bytes
+        for broker in used.keys() & set(move.removing):
+            used[broker] -= move.size_bytes
+    return {"disk_full_before": before, "disk_full_after": most()}
+
+
 _NOTHING: Final[dict[str, Any]] = {
     "moves": 0,
     "reorders": 0,
@@ -181,6 +213,8 @@ _NOTHING: Final[dict[str, Any]] = {
     "bound_bytes": None,
     "worst_before": None,
     "worst_after": None,
+    "disk_full_before": None,
+    "disk_full_after": None,
     "leaders_before": None,
     "leaders_after": None,
     "digest": "",

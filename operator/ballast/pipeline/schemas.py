@@ -176,6 +176,19 @@ FLEET_SNAPSHOT: Final = Table(
         ),
     ),
 )
+FLEET_CONTACT: Final = Table(
+    name="fleet_contact",
+    version=1,
+    partition_by=(),
+    purpose="how the newest `collect` of each name ended",
+    columns=(
+        Column("name", "string", "what the fleet's list calls it"),
+        Column("cluster", "string", "cluster id as Kafka gives it, null where it did not answer"),
+        Column("tried_at_ms", "bigint", "wall clock of the attempt, milliseconds since the epoch"),
+        Column("answered", "boolean", "was it read?"),
+        Column("detail", "string", "why not; empty when it answered"),
+    ),
+)
 FLEET_PLAN: Final = Table(
     name="fleet_plan",
     version=1,
@@ -198,6 +211,12 @@ FLEET_PLAN: Final = Table(
         Column("bound_bytes", "bigint", "the least that any plan could copy, null when unknown"),
         Column("worst_before", "double", "the fullest broker's disk over its fair share, before; 1 is level"),
         Column("worst_after", "double", "the same after the plan"),
+        Column(
+            "disk_full_before", "double", "used share of the fullest broker's disks before, 0 to 1; null when unknown"
+        ),
+        Column(
+            "disk_full_after", "double", "the same after the plan, whoever else uses these disks; null when unknown"
+        ),
         Column("leaders_before", "double", "the busiest broker's leaders over its fair share, before"),
         Column("leaders_after", "double", "the same after"),
         Column("imbalance", "double", "leader imbalance ratio of the worst broker, as `ballast status` counts it"),
@@ -225,6 +244,7 @@ TABLES: Final = {
         DISK_HOUR,
         DISK_OUTLOOK,
         FLEET_SNAPSHOT,
+        FLEET_CONTACT,
         FLEET_PLAN,
     )
 }

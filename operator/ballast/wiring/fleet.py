@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -15,10 +16,10 @@ import yaml
 
 from ballast.adapters.load_model import read_load_model
 from ballast.core.cluster import ClusterState
-from ballast.core.wording import human_many
+from ballast.core.wording import human_many, human_names
 from ballast.errors import BallastError, UsageError
 from ballast.pipeline.fleet_rows import Member, Traffic
-from ballast.pipeline.fleet_store import append_snapshots
+from ballast.pipeline.fleet_store import Contact, append_snapshots, record_contacts
 from ballast.pipeline.policy import shown_master
 from ballast.pipeline.session import SparkPolicy, require_pyspark
 from ballast.wiring.cluster import open_cluster
@@ -54,7 +55,7 @@ def read_list(path: Path) -> list[Entry]:
     names = [e.name for e in entries]
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
-        raise UsageError(f"{path.name} names {twice[0]!r} twice.")
+        raise UsageError(f"{path.name} names {twice[0]!r} twice.", hint="Give each cluster a name of its own.")
     return entries
 
 
@@ -102,13 +103,35 @@ def collect(
         )
         return Member(entry.name, state, traffic_of(state, store))
 
+    tried_at_ms = time.time_ns() // 1_000_000
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="collect") as pool:
         found = list(pool.map(read, entries))
     members = [m for m in found if isinstance(m, Member)]
+    _refuse_same_cluster(members)
     if members:
         append_snapshots(store, members)
+    record_contacts(store, [_contact(e, f, tried_at_ms) for e, f in zip(entries, found, strict=True)])
     failed = {e.name: f for e, f in zip(entries, found, strict=True) if isinstance(f, BallastError)}
     return members, failed
+
+
+def _refuse_same_cluster(members: list[Member]) -> None:
+    """Two names of one cluster would count all that it holds twice."""
+    names: dict[str, list[str]] = {}
+    for member in members:
+        names.setdefault(member.state.cluster_id, []).append(member.name)
+    for cluster, same in names.items():
+        if len(same) > 1:
+            raise UsageError(
+                f"{human_names(same)} are the same cluster (cluster id {cluster}); nothing was collected.",
+                hint="Keep one of these names in the list.",
+            )
+
+
+def _contact(entry: Entry, found: Member | BallastError, tried_at_ms: int) -> Contact:
+    if isinstance(found, Member):
+        return Contact(entry.name, found.state.cluster_id, tried_at_ms, answered=True, detail="")
+    return Contact(entry.name, None, tried_at_ms, answered=False, detail=found.message)
 
 
 def traffic_of(state: ClusterState, store: str) -> Traffic | None:

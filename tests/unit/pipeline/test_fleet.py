@@ -20,12 +20,12 @@ from tests.spark.fleets import member
 
 from ballast.adapters.samples_delta import table_url
 from ballast.cli.fleet_page import page
-from ballast.core.cluster import Broker, PartitionRow, Topic, build
+from ballast.core.cluster import Broker, LogDir, PartitionRow, Topic, build
 from ballast.core.fingerprint import fingerprint
 from ballast.core.planner import Level, plan
 from ballast.pipeline.fleet_job import plans
 from ballast.pipeline.fleet_rows import Member, Traffic, from_row, to_batch
-from ballast.pipeline.fleet_store import append_snapshots, tidy_readings
+from ballast.pipeline.fleet_store import FleetReport, append_snapshots, tidy_readings
 from ballast.pipeline.policy import PipelinePolicy
 from ballast.pipeline.scenarios import (
     POLICY,
@@ -182,7 +182,7 @@ def section(text: str, title: str) -> list[list[str]]:
 
 def test_the_report_ranks_tells_losses_and_capacity_by_quarter() -> None:
     """Everything that a fleet's owner asks, from rows alone; names are text and never markup."""
-    text = page(rows_of_a_fleet(), made_at="2026-11-21")
+    text = page(FleetReport(rows_of_a_fleet()), made_at="2026-11-21")
     assert [line[0] for line in section(text, "Clusters")] == ["&lt;b&gt;grown&lt;/b&gt;", "cluster-1"], (
         "full soonest first"
     )
@@ -197,6 +197,26 @@ def test_the_report_ranks_tells_losses_and_capacity_by_quarter() -> None:
     assert both[3:] == ["40 %", "52 %", "64 %", "76 %", "89 %"]
     assert section(text, "Looking ahead")[0][0].endswith("grown&lt;/b&gt;")
     assert {line[1] for line in section(text, "What if")} == {"1 more brokers", "replication factor 3"}
+
+
+def test_the_fullest_disk_is_per_cent_of_the_disk() -> None:
+    """Of 1,000 bytes the fullest broker uses 900, other data included; the plan takes some of it; unknown is not zero."""
+    brokers = tuple(
+        Broker(i, host="h", port=1, log_dirs=(LogDir("/d", 1000, 1000 - used),), log_dirs_known=True)
+        for i, used in ((1, 900), (2, 100))
+    )
+    rows = [PartitionRow("t", n, 1, (1,), (1,), sizes=(100,), log_dirs=(0,)) for n in range(8)]
+    state = build("c", brokers, (Topic("t", min_isr=1),), rows)
+    row = planned(Member("c", state), "level", "")
+    assert row["disk_full_before"] == 0.9
+    assert row["bytes_moved"] > 0
+    assert row["disk_full_after"] == max(900 - row["bytes_moved"], 100 + row["bytes_moved"]) / 1000
+    text = page(FleetReport([row]), made_at="2026-11-21")
+    assert section(text, "Clusters")[0][5] == "90 %"
+    grown = Member("c", state, Traffic(*(np.full(8, n, np.int64) for n in (0, 0, 1))))
+    assert planned(grown, "grow", "10")["disk_full_before"] == 0.98
+    silent = replace(state, brokers=tuple(replace(b, log_dirs=(LogDir("/d"),)) for b in brokers))
+    assert planned(Member("c", silent), "level", "")["disk_full_before"] is None
 
 
 def test_a_scenario_that_cannot_be_is_a_row_that_says_so() -> None:
