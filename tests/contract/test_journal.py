@@ -237,6 +237,23 @@ def test_requests_of_others_are_answered_by_the_holder(form: JournalForm) -> Non
     assert list(holder.read()) == []
 
 
+def test_the_holder_alone_removes_it_with_everything_in_it(form: JournalForm) -> None:
+    """Records, requests and the lock are gone for whoever looks afterwards; the next holder begins a new one."""
+    holder, laptop = form.open(), form.open()
+    holder.acquire(form.holder("daemon", lease_s=60))
+    holder.append([Record("a", {"n": 1})])
+    laptop.request(Request("q-1", "pause", "ana", 1000, {}))
+    with pytest.raises(Fenced):
+        laptop.remove()
+    reads(form.open(), {"a": {"n": 1}})
+    holder.remove()
+    after = form.open()
+    becomes(lambda: [list(after.read()), list(after.requests()), after.holder()], [[], [], None])
+    after.acquire(form.holder("next"))
+    after.append([Record("b", {"n": 2})])
+    reads(form.open(), {"b": {"n": 2}})
+
+
 def test_a_value_that_is_not_json_changes_nothing(form: JournalForm) -> None:
     """All or none: the good record beside the bad one is not written, and the handle goes on."""
     journal = form.open()

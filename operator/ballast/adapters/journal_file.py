@@ -141,6 +141,13 @@ class FileJournal:
             self._beat += 1
         self._held.written(began)
 
+    def remove(self) -> None:
+        """Delete the file."""
+        self.check()
+        with self._locked():
+            self._path.unlink()
+        self._view, self._read_to, self._holder = JournalView(), (0, 0), None
+
     def request(self, request: Request) -> None:
         """Leave a request for the holder; one with a known id is not written again."""
         with self._locked() as file:

@@ -15,9 +15,16 @@ from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewT
 
 from ballast.adapters import librdkafka
 from ballast.adapters.identity import ClusterIdentity
-from ballast.adapters.journal_loss import TopicMark
+from ballast.adapters.journal_loss import TopicMark, delete_topic
 from ballast.adapters.rights import PAGE
-from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Fenced, Refused, Unavailable
+from ballast.errors import (
+    AuthenticationFailed,
+    AuthorizationFailed,
+    BallastError,
+    Fenced,
+    Refused,
+    Unavailable,
+)
 from ballast.ports.journal_codec import Entry
 
 T = TypeVar("T")
@@ -383,6 +390,14 @@ class TopicLog:
                 return
             self.forget()
             time.sleep(0.5)
+
+    def delete(self) -> None:
+        """Delete the topic where it is there, and wait until the cluster no longer shows it."""
+        self.forget()
+        # It asks which cluster this is. A broker that has not heard of a new topic yet does not keep it from being deleted.
+        self.exists()
+        with self._translated(f"delete {self.topic}"):
+            delete_topic(self._admin(), self.topic, timeout_s=self._timeout_s)
 
     def _await_writable(self, min_isr: int) -> None:
         """Wait a bounded time for a leader and enough replicas in sync; without them a commit would hang, and not say why."""

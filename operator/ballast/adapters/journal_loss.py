@@ -1,4 +1,4 @@
-"""Is the journal's topic still the one that this process has read and written?
+"""Is the journal's topic still the one that this process has read and written?  And its deletion, when a person asks for it.
 
 A topic that is deleted and made again has another id (from Kafka 2.8 on).  One that lost its newest records, by the unclean
 election of a replica without them, ends before what was seen of it.  Nothing here repairs anything.
@@ -12,7 +12,7 @@ from typing import Any, Final
 import confluent_kafka as ck
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from ballast.errors import JournalLost
+from ballast.errors import AuthorizationFailed, Incomplete, JournalLost, Refused
 
 LOOK_EVERY_S: Final = 2.0
 """How old the last look at the topic may be."""
@@ -110,3 +110,31 @@ class TopicMark:
             return int(asked.result().offset)
         except ck.KafkaException:
             return None
+
+
+def delete_topic(admin: AdminClient, topic: str, *, timeout_s: float) -> None:
+    """Delete a topic where there is one, and wait until it is gone; the client's errors are the caller's to translate."""
+    try:
+        admin.delete_topics([topic], request_timeout=timeout_s)[topic].result()
+    except ck.KafkaException as failure:
+        code = failure.args[0].code()
+        if code == ck.KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise AuthorizationFailed(
+                f"The cluster does not let us delete {topic}.",
+                hint="Grant our user Delete on the topics with the prefix __ballast_, or run this as another user.",
+            ) from failure
+        if code == ck.KafkaError.TOPIC_DELETION_DISABLED:
+            raise Refused(
+                f"{topic} cannot be deleted: the brokers have delete.topic.enable=false.",
+                hint="Set it to true on the brokers, then try again.",
+            ) from failure
+        if code not in _ABSENT:
+            raise
+    deadline = time.monotonic() + timeout_s
+    while topic in admin.list_topics(timeout=timeout_s).topics:
+        if time.monotonic() > deadline:
+            raise Incomplete(
+                f"{topic} is still in the cluster after its deletion.",
+                hint="Another process makes it again, or a broker that holds it is down; try again after that.",
+            )
+        time.sleep(0.25)

@@ -43,6 +43,11 @@ class RequestsTopic:
         self._requests = {}
         self._log.rebuild(CONFIGS)
 
+    def delete(self) -> None:
+        """Delete the topic with every request in it."""
+        self._requests = {}
+        self._log.delete()
+
     def send(self, request: Request) -> None:
         """Leave a request; one with a known id is not sent again."""
         self.ensure()

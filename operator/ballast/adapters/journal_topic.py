@@ -322,6 +322,16 @@ class TopicJournal:
             self._send(entries, None)
             self._commit(_Transaction(began, tuple(entries)))
 
+    def remove(self) -> None:
+        """Delete both topics, the one with the lock last."""
+        with self._turn:
+            self.check()
+            # A producer that lives on asks for its topic, and brokers may make it again for whoever asks.
+            self._forget()
+            self._view = JournalView()
+            self._requests.delete()
+            self._log.delete()
+
     def _write(self, records: Sequence[Record], lease: str | None, answered: Request | None) -> None:
         self._settle()
         self._log.look()

@@ -40,6 +40,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "runs": Entry("ballast.cli.runs:runs", "Act", "List runs, tell the story of one, go on with one left open."),
     "cancel": Entry("ballast.cli.runs:cancel", "Act", "Stop a run: take back what is in flight."),
     "rollback": Entry("ballast.cli.runs:rollback", "Act", "Undo a run from the journal alone."),
+    "uninstall": Entry("ballast.cli.uninstall:uninstall", "Act", "Delete the topics that Ballast keeps in a cluster."),
     "run": Entry("ballast.cli.run:run", "Run", "The daemon: observe, decide, act, report."),
     "config": Entry("ballast.cli.config:config", "Run", "Check a settings file, explain settings."),
     "reassign": Entry(

@@ -137,6 +137,13 @@ class Journal(Protocol):
         """
         ...
 
+    def remove(self) -> None:
+        """Delete the journal with its lock and its requests, for good; holder only.
+
+        Where that fails the lock stays ours until its lease lapses.
+        """
+        ...
+
     def request(self, request: Request) -> None:
         """Ask the holder for something; needs no lock."""
         ...

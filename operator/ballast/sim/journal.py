@@ -138,6 +138,14 @@ class MemoryJournal:
             self._store.view.apply(key, data)
         self._write([])
 
+    def remove(self) -> None:
+        """Delete everything that outlives a process."""
+        self.check()
+        self._store.lose()
+        self._store.lost = JournalView()
+        self._store.requests.clear()
+        self._generation, self._holder = self._store.generation, None
+
     def request(self, request: Request) -> None:
         """Leave a request for the holder."""
         self._spend()

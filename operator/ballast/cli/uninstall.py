@@ -1,0 +1,52 @@
+"""``ballast uninstall``: remove from a cluster what Ballast keeps in it."""
+
+from __future__ import annotations
+
+import click
+
+from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.run_options import confirm
+from ballast.cli.run_screen import say
+from ballast.cli.tables import human_many, output_option, print_json
+
+
+@click.command()
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option(
+    "--lock-wait",
+    default=20.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for the lease of a process that may be gone.",
+)
+@output_option
+@cluster_options
+def uninstall(*, yes: bool, lock_wait: float, output: str, cluster: ClusterOptions) -> int:
+    """Delete the topics that Ballast keeps in a cluster: __ballast_journal and __ballast_requests.
+
+    Refused while a run is open, while throttles of Ballast's are set, and while another process holds the lock. Stop the daemon
+    first. Nothing else in the cluster is changed; runs in a deleted journal can no longer be shown or rolled back.
+    """
+    from ballast.wiring.uninstall import footprint, refuse_needed
+    from ballast.wiring.uninstall import uninstall as remove
+
+    with cluster.open() as opened:
+        found = footprint(opened)
+        if found.topics:
+            refuse_needed(found.contents)
+            for name, brokers in found.topics.items():
+                say(f"{name}: on brokers {', '.join(map(str, brokers))}")
+            if found.contents.ended_runs:
+                say(
+                    f"The history of {human_many(len(found.contents.ended_runs), 'run')} goes with it: no rollback after that."
+                )
+            confirm(f"Delete {human_many(len(found.topics), 'topic')}?", yes=yes)
+            remove(opened, lock_wait_s=lock_wait)
+    if output == "json":
+        print_json({"version": 1, "removed": list(found.topics)})
+    say(
+        f"Deleted {human_many(len(found.topics), 'topic')}."
+        if found.topics
+        else "No topic of Ballast's in this cluster."
+    )
+    return 0

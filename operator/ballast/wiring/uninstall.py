@@ -1,0 +1,111 @@
+"""Removes what Ballast keeps in a cluster: its journal and its requests, once nothing needs them any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.throttles import Setting
+from ballast.core.wording import human_many
+from ballast.errors import LockHeld, Refused
+from ballast.executor.ledger import BY_HAND, load_ledger
+from ballast.executor.records import load_runs
+from ballast.executor.run import Now
+from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Journal, Record
+from ballast.wiring.cluster import OpenCluster
+from ballast.wiring.journal import this_process
+from ballast.wiring.runs import journal_of, journal_to_look_at
+
+TOPICS: Final = (JOURNAL_TOPIC, REQUESTS_TOPIC)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What the journal holds."""
+
+    open_runs: tuple[str, ...] = ()
+    ended_runs: tuple[str, ...] = ()
+    owed: tuple[Setting, ...] = ()
+    """Throttles that runs have set and that are not taken back."""
+    by_hand: tuple[Setting, ...] = ()
+    """Throttles set with ``ballast throttles set``: what stood before them is known to the journal alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What Ballast keeps in the cluster."""
+
+    topics: dict[str, tuple[int, ...]]
+    """Its topics that exist, each with the brokers that hold it."""
+    contents: Contents
+
+
+def contents_of(records: Sequence[Record]) -> Contents:
+    """What these records of a journal say."""
+    runs = load_runs(records, Now(0, 0.0)).values()
+    return Contents(
+        tuple(r.id for r in runs if not r.ended),
+        tuple(r.id for r in runs if r.ended),
+        tuple(load_ledger(records)),
+        tuple(load_ledger(records, BY_HAND)),
+    )
+
+
+def refuse_needed(found: Contents) -> None:
+    """Raise ``Refused`` where the journal is still needed: for an open run, or to take throttles back."""
+    if found.open_runs:
+        raise Refused(
+            f"{human_many(len(found.open_runs), 'run')} still open: {', '.join(found.open_runs)}.",
+            hint="Finish with `ballast runs resume`, or stop with `ballast cancel RUN`; then uninstall.",
+        )
+    if found.owed:
+        raise Refused(
+            f"{human_many(len(found.owed), 'throttle setting')} of Ballast's not removed yet: {', '.join(map(str, found.owed))}.",
+            hint="Remove with `ballast throttles --clean`; then uninstall.",
+        )
+    if found.by_hand:
+        raise Refused(
+            f"{human_many(len(found.by_hand), 'throttle setting')} set with `ballast throttles set`: "
+            f"{', '.join(map(str, found.by_hand))}.",
+            hint="Remove with `ballast throttles remove`, which restores the values before; then uninstall.",
+        )
+
+
+def footprint(opened: OpenCluster) -> Footprint:
+    """Look at what is there; takes no lock and makes nothing."""
+    log = journal_to_look_at(opened)
+    try:
+        known = opened.cluster.partitions([TopicPartition(name, 0) for name in TOPICS])
+        return Footprint({n.topic: p.replicas for n, p in sorted(known.items())}, contents_of(log.read()))
+    finally:
+        log.close()
+
+
+def uninstall(opened: OpenCluster, *, lock_wait_s: float) -> None:
+    """Delete Ballast's topics; raises ``Refused`` where another process holds the lock, or where they are still needed.
+
+    The lease of a process that is gone is waited for.  The lock is never given back: it goes with the journal.
+    """
+    log = journal_of(opened)
+    try:
+        _take(log, lock_wait_s)
+        try:
+            # Somebody may have begun a run since it was looked at.
+            refuse_needed(contents_of(log.read()))
+        except BaseException:
+            log.release()
+            raise
+        log.remove()
+    finally:
+        log.close()
+
+
+def _take(log: Journal, wait_s: float) -> None:
+    try:
+        log.acquire(this_process("ballast uninstall"), wait_s=wait_s)
+    except LockHeld as held:
+        raise LockHeld(
+            held.message, hint="Stop that process first (a daemon makes the topics again), then uninstall."
+        ) from held
