@@ -42,7 +42,7 @@ def admin_of(
     """An admin whose client this is."""
     retry = RetryPolicy(total_s=timeout_s, first_wait_s=0.01, longest_wait_s=0.02, observer=heard)
     admin = Admin("127.0.0.1:1", Security.from_properties({}), timeout_s=timeout_s, retry=retry)
-    monkeypatch.setattr(admin, "_admin", lambda: client)
+    monkeypatch.setattr(admin, "_writer", lambda _: client)
     return admin
 
 

@@ -11,9 +11,10 @@ from confluent_kafka.admin import BrokerMetadata, ClusterMetadata
 
 from ballast.adapters import confluent
 from ballast.adapters.confluent import SAME_BROKER_TRIES, MetadataReader
+from ballast.adapters.identity import ClusterIdentity
 from ballast.adapters.retry import RetryPolicy
 from ballast.adapters.security import Security
-from ballast.errors import Unavailable
+from ballast.errors import Unavailable, WrongCluster
 
 SILENT = KafkaError._TRANSPORT
 
@@ -21,9 +22,10 @@ SILENT = KafkaError._TRANSPORT
 class Client:
     """Answers as these brokers, one after another; an error code stands for silence."""
 
-    def __init__(self, answers: list[int], alive: tuple[int, ...] = (1, 2)) -> None:
+    def __init__(self, answers: list[int], alive: tuple[int, ...] = (1, 2), cluster_id: str = "one") -> None:
         self.answers = answers
         self.alive = alive
+        self.cluster_id = cluster_id
 
     def poll(self, _: float) -> None:
         """Nothing waits."""
@@ -36,7 +38,10 @@ class Client:
             raise KafkaException(KafkaError(source))
         told = ClusterMetadata()
         told.orig_broker_id = source
+        told.cluster_id = self.cluster_id
         told.brokers = {b: BrokerMetadata() for b in self.alive}
+        for b, broker in told.brokers.items():
+            broker.host, broker.port = f"{self.cluster_id}-{b}", 9092
         return told
 
 
@@ -51,7 +56,7 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def reader_of(monkeypatch: pytest.MonkeyPatch, servers: list[str]) -> Callable[..., MetadataReader]:
     """A reader whose clients are these, in turn."""
 
-    def make(*clients: Client) -> MetadataReader:
+    def make(*clients: Client, identity: ClusterIdentity | None = None) -> MetadataReader:
         waiting = list(clients)
 
         def new_client(where: str, _: Security, **__: Any) -> Client:
@@ -61,7 +66,7 @@ def reader_of(monkeypatch: pytest.MonkeyPatch, servers: list[str]) -> Callable[.
         monkeypatch.setattr(confluent, "new_client", new_client)
         monkeypatch.setattr(confluent, "knock", lambda known, *_, **__: known[0])
         retry = RetryPolicy(total_s=5.0, first_wait_s=0.001, longest_wait_s=0.002)
-        return MetadataReader([("a", 1), ("b", 2)], Security(), wait_s=1.0, retry=retry)
+        return MetadataReader([("a", 1), ("b", 2)], Security(), wait_s=1.0, retry=retry, identity=identity)
 
     return make
 
@@ -107,3 +112,22 @@ def test_a_server_that_fails_is_asked_last(reader_of: Callable[..., MetadataRead
     reader_of(Client([SILENT]))
     with pytest.raises(Unavailable):
         lonely.read()
+
+
+def test_what_changes_a_cluster_reaches_only_brokers_of_the_one_that_was_read(
+    reader_of: Callable[..., MetadataReader],
+) -> None:
+    """The servers of a person's list may belong to two clusters; the brokers of a picture belong to one."""
+    reader = reader_of(Client([1], cluster_id="one"))
+    assert reader.addresses() == "one-1:9092,one-2:9092"
+    assert reader.addresses() == "one-1:9092,one-2:9092", "no further question"
+
+
+def test_the_picture_of_another_cluster_is_refused(reader_of: Callable[..., MetadataReader]) -> None:
+    """Nor does it lend its brokers to whoever changes something."""
+    identity = ClusterIdentity(expected="one")
+    reader = reader_of(Client([1, 1], cluster_id="two"), identity=identity)
+    with pytest.raises(WrongCluster):
+        reader.read()
+    with pytest.raises(WrongCluster):
+        reader.addresses()

@@ -20,6 +20,7 @@ from confluent_kafka.admin import ConfigResource as AdminResource
 
 from ballast.adapters import librdkafka
 from ballast.adapters.diagnosis import knock, parse_servers
+from ballast.adapters.identity import ClusterIdentity
 from ballast.adapters.retry import RetryPolicy
 from ballast.adapters.rights import forbidden
 from ballast.adapters.security import Security
@@ -90,7 +91,11 @@ def new_client(servers: str, security: Security, *, timeout_s: float) -> AdminCl
 
 
 class Admin:
-    """One admin client, made on first use; safe to use from several threads."""
+    """One admin client for questions, made on first use; safe to use from several threads.
+
+    What changes the cluster goes through a client of its own, which knows only the brokers of the cluster that has been read:
+    the servers that a person named might belong to two.
+    """
 
     def __init__(
         self,
@@ -100,6 +105,7 @@ class Admin:
         timeout_s: float = 30.0,
         broker_wait_s: float = 8.0,
         retry: RetryPolicy | None = None,
+        identity: ClusterIdentity | None = None,
     ) -> None:
         self._bootstrap_servers = bootstrap_servers
         self._security = security
@@ -116,6 +122,7 @@ class Admin:
             security,
             wait_s=self.broker_wait_s,
             retry=self._patience,
+            identity=identity,
         )
         """Reads ``list_topics``, on a client of its own."""
 
@@ -192,7 +199,7 @@ class Admin:
         wanted = [KafkaPartition(n.topic, n.partition) for n in names]
 
         def once() -> dict[Any, Any]:
-            client = new_client(self._bootstrap_servers, self._security, timeout_s=self.broker_wait_s)
+            client = self._writer(self.broker_wait_s)
             answer: dict[Any, Any] = self._wait("leader elections", client.elect_leaders(kind, wanted))
             return answer
 
@@ -250,7 +257,11 @@ class Admin:
     ) -> None:
         """Ask again, with a client that looks for the controller anew, while it is another; ``kind`` names no topic, for metrics."""
         limits = {"operation_timeout": self._timeout_s, "request_timeout": self._timeout_s}
-        self._retry.call(kind, lambda: self._wait(what, ask(self._admin(), limits)), recover=self._forget)
+        self._retry.call(kind, lambda: self._wait(what, ask(self._writer(self._timeout_s), limits)))
+
+    def _writer(self, timeout_s: float) -> AdminClient:
+        """A new client that reaches only brokers of the cluster that has been read."""
+        return new_client(self.metadata.addresses(), self._security, timeout_s=timeout_s)
 
     def _admin(self) -> AdminClient:
         with self._lock:
@@ -313,15 +324,29 @@ class MetadataReader:
     """
 
     def __init__(
-        self, servers: Sequence[tuple[str, int]], security: Security, *, wait_s: float, retry: RetryPolicy
+        self,
+        servers: Sequence[tuple[str, int]],
+        security: Security,
+        *,
+        wait_s: float,
+        retry: RetryPolicy,
+        identity: ClusterIdentity | None = None,
     ) -> None:
         self._servers = list(servers)
+        self._identity = identity
         self._security = security
         self._wait_s = wait_s
         self._retry = retry
         self._lock = threading.Lock()
         self._client: AdminClient | None = None
         self._source = UNKNOWN
+        self._addresses = ""
+
+    def addresses(self) -> str:
+        """The brokers that the newest answer names, as ``bootstrap.servers`` takes them; asks when there was none yet."""
+        if not self._addresses:
+            self.read()
+        return self._addresses
 
     def forget(self) -> None:
         """Let the client go; the next reading begins at the next server."""
@@ -351,15 +376,22 @@ class MetadataReader:
     def _ask(self) -> ClusterMetadata:
         client = self._connected()
         with translated("metadata", self._security):
-            return client.list_topics(timeout=self._wait_s)
+            answer: ClusterMetadata = client.list_topics(timeout=self._wait_s)
+        if self._identity is not None:
+            self._identity.confirm(answer.cluster_id, f"The broker at {_address(*self._servers[0])}")
+        self._addresses = ",".join(_address(b.host, b.port) for _, b in sorted(answer.brokers.items()))
+        return answer
 
     def _connected(self) -> AdminClient:
         with self._lock:
             if self._client is None:
-                host, port = server = knock(self._servers, self._security, timeout_s=min(5.0, self._wait_s))
+                server = knock(self._servers, self._security, timeout_s=min(5.0, self._wait_s))
                 at = self._servers.index(server)
                 self._servers = [*self._servers[at:], *self._servers[:at]]
-                where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-                self._client = new_client(where, self._security, timeout_s=self._wait_s)
+                self._client = new_client(_address(*server), self._security, timeout_s=self._wait_s)
             self._client.poll(0)
             return self._client
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -31,6 +31,8 @@ class Tick:
     """Asked each time, so that a changed setting takes effect at once."""
     run: Callable[[], str]
     """Does it, and says in one sentence what came of it."""
+    max_backoff_s: float = MAX_BACKOFF_S
+    """Longest wait after failures, unless ``every_s`` is longer."""
 
 
 @dataclass(slots=True)
@@ -138,7 +140,7 @@ class Loop:
         entry.failures = 0 if ok else entry.failures + 1
         every_s = entry.tick.every_s()
         # From the start of this one, so that a slow tick keeps its rhythm; a failing one waits twice as long each time.
-        pause_s = every_s if ok else min(max(MAX_BACKOFF_S, every_s), every_s * 2 ** min(entry.failures, 10))
+        pause_s = every_s if ok else min(max(entry.tick.max_backoff_s, every_s), every_s * 2 ** min(entry.failures, 10))
         entry.due_s = max(began_s + pause_s, ended_s)
         say(log, sentence, level=logging.DEBUG, tick=entry.tick.name, duration_s=round(ended_s - began_s, 3))
         self.report(

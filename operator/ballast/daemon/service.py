@@ -40,6 +40,8 @@ from ballast.ports.news import News
 log = logging.getLogger("ballast.daemon")
 
 _JOIN_S: Final = 5.0
+READ_AGAIN_S: Final = 30.0
+"""A cluster that cannot be reached is asked again at least this often, so that the page soon knows of its return."""
 
 SettingsChange = tuple[DaemonPolicy, tuple[tuple[str, str], ...], str]
 """The policy from now on, the settings for the page, and what changed in one sentence."""
@@ -74,7 +76,12 @@ class Service:
         self._wake = threading.Event()
         scene = self.scene
         self.work = self._loop(
-            Tick(name="observe", every_s=lambda: scene.policy.intervals.observe_s, run=lambda: observe(scene)),
+            Tick(
+                name="observe",
+                every_s=lambda: scene.policy.intervals.observe_s,
+                run=lambda: observe(scene),
+                max_backoff_s=READ_AGAIN_S,
+            ),
             Tick(name="asked", every_s=lambda: scene.policy.intervals.act_s, run=lambda: make_wanted(scene)),
             Tick(name="leaders", every_s=lambda: interval_s(scene), run=lambda: check_leaders(scene)),
             Tick(name="repair", every_s=lambda: scene.policy.intervals.repair_s, run=lambda: check_repair(scene)),

@@ -87,7 +87,7 @@ def open_cluster(
         expected=cluster_id or settings.id, zookeeper=None if keeper is None else keeper.cluster_id
     )
     wire = Wire(bootstrap_server, security, timeout_s=timeout_s, retry=retry, identity=identity)
-    admin = Admin(bootstrap_server, security, timeout_s=timeout_s, retry=retry)
+    admin = Admin(bootstrap_server, security, timeout_s=timeout_s, retry=retry, identity=identity)
     brokers = KafkaCluster(wire, admin, zookeeper=keeper)
     if keeper is None:
         return OpenCluster(brokers, bootstrap_server, None, security, identity)

@@ -16,11 +16,13 @@ from ballast.errors import Unavailable
 from ballast.sim.clock import SimClock
 
 
-def make(clock: SimClock, run: Callable[[], str], every_s: float = 10) -> tuple[Loop, list[TickReport]]:
+def make(
+    clock: SimClock, run: Callable[[], str], every_s: float = 10, max_backoff_s: float = MAX_BACKOFF_S
+) -> tuple[Loop, list[TickReport]]:
     """A loop of one tick and everything it reports."""
     reports: list[TickReport] = []
     loop = Loop(
-        ticks=[Tick(name="t", every_s=lambda: every_s, run=run)],
+        ticks=[Tick(name="t", every_s=lambda: every_s, run=run, max_backoff_s=max_backoff_s)],
         clock=clock,
         report=lambda _, report: reports.append(report),
         nap=clock.sleep,
@@ -62,6 +64,22 @@ def test_failures_sleep_longer_each_time_and_recover_at_once() -> None:
     gaps = [b - a for a, b in pairwise(began)]
     assert gaps == [20, 40, 80, 160, MAX_BACKOFF_S, MAX_BACKOFF_S, MAX_BACKOFF_S, 10, 10]
     assert [r.failures for r in reports] == [1, 2, 3, 4, 5, 6, 7, 0, 0, 0]
+
+
+def test_a_tick_may_have_a_shorter_bound() -> None:
+    """What is read from the cluster is asked for again soon; a rhythm that is slower than the bound stays as it is."""
+    for every_s, gap_s in ((10.0, 30.0), (60.0, 60.0)):
+        clock = SimClock()
+        began: list[float] = []
+
+        def run(clock: SimClock = clock, began: list[float] = began) -> str:
+            began.append(clock.monotonic_s())
+            raise Unavailable("Nobody answers.")
+
+        loop, _ = make(clock, run, every_s, max_backoff_s=30.0)
+        while len(began) < 6:
+            clock.sleep(loop.pass_once())
+        assert began[-1] - began[-2] == gap_s
 
 
 def test_a_bug_in_one_tick_leaves_the_others_alone(caplog: pytest.LogCaptureFixture) -> None:
