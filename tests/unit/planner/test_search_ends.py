@@ -10,7 +10,7 @@ from tests.unit.planner.clusters import cluster
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
 from ballast.core.planner import Level, PlannerPolicy, plan
-from ballast.core.planner.search import kernels, run
+from ballast.core.planner.search import run, swaps
 
 TIGHT = PlannerPolicy(band=0.05, trigger=0.05, slack_bytes=0, prove=False)
 
@@ -28,7 +28,7 @@ def even() -> ClusterState:
 def scans_of(state: ClusterState, monkeypatch: pytest.MonkeyPatch) -> tuple[Plan, list[int]]:
     """The plan, and the exchanges that each scan was allowed."""
     scans: list[int] = []
-    scan = kernels.swap_scan
+    scan = swaps.swap_scan
 
     def counted(*given: Any) -> int:
         slots, partners, samples = given[6], given[11], given[12]
@@ -36,7 +36,7 @@ def scans_of(state: ClusterState, monkeypatch: pytest.MonkeyPatch) -> tuple[Plan
         return int(scan(*given))
 
     with monkeypatch.context() as patch:
-        patch.setattr(kernels, "swap_scan", counted)
+        patch.setattr(swaps, "swap_scan", counted)
         return plan(state, Level(), policy=TIGHT), scans
 
 

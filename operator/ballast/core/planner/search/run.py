@@ -11,7 +11,7 @@ import numpy as np
 
 from ballast.core.cluster import Flags, Ints, SmallInts
 from ballast.core.planner.problem import is_uniform
-from ballast.core.planner.search import forced, kernels
+from ballast.core.planner.search import forced, kernels, swaps
 from ballast.core.planner.search.order import Sorted
 from ballast.core.planner.search.rounding import starts
 from ballast.core.planner.search.spread import Found, most_even
@@ -223,7 +223,7 @@ class _Search:
         starts = np.searchsorted(w.cur[order], np.arange(len(w.load) + 1)).astype(np.int64)
         near, near_starts, _ = self.near()
         return int(
-            kernels.swap_scan(
+            swaps.swap_scan(
                 self.arrays,
                 *w.costs,
                 slots,

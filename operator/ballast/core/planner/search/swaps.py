@@ -1,0 +1,172 @@
+"""The compiled swaps: two replicas change places, for what one copy each way repairs.
+
+The same function descends as in ``kernels``, which also says what ``world`` is.
+"""
+
+from __future__ import annotations
+
+# ruff: noqa: FBT001 — compiled loops: no keyword arguments, no generators, one flat body.
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from ballast.core.planner.search.kernels import (
+    contains,
+    copy_cost,
+    crosses,
+    excess,
+    excess_of,
+    excesses,
+    fits,
+    put,
+    worth,
+)
+
+
+@njit(cache=True)
+def pair_gain(load: Any, low: Any, high: Any, a: int, b: int, cost_a: Any, p: int, cost_b: Any, q: int) -> int:
+    """Excess removed when p's replica goes from a to b and q's from b to a."""
+    gain = 0
+    for k in range(load.shape[1]):
+        d = cost_b[q, k] - cost_a[p, k]
+        x = load[a, k]
+        gain += excess(x, low[a, k], high[a, k]) - excess(x + d, low[a, k], high[a, k])
+        x = load[b, k]
+        gain += excess(x, low[b, k], high[b, k]) - excess(x - d, low[b, k], high[b, k])
+    return gain
+
+
+@njit(cache=True)
+def breaks_pair(
+    world: Any, load: Any, low: Any, high: Any, a: int, b: int, cost_a: Any, p: int, cost_b: Any, q: int
+) -> bool:
+    """Does the exchange of ``pair_gain`` cross a hard limit?"""
+    hard = world[20]
+    for k in range(load.shape[1]):
+        d = cost_b[q, k] - cost_a[p, k]
+        if hard[a, k] and crosses(hard[a, k], load[a, k], d, low, high, a, k):
+            return True
+        if hard[b, k] and crosses(hard[b, k], load[b, k], -d, low, high, b, k):
+            return True
+    return False
+
+
+@njit(cache=True)
+def best_mate(
+    world: Any,
+    load: Any,
+    lead: Any,
+    follow: Any,
+    low: Any,
+    high: Any,
+    slot: int,
+    b: int,
+    mates: Any,
+    samples: int,
+    offset: int,
+    price: int,
+    roam: bool,
+) -> tuple[int, int]:
+    """The best of some of broker b's replicas to change places with this slot's, and its score; -1 for none."""
+    start, cur, row, old_start, old = world[:5]
+    gives, movable, budget = world[14:17]
+    p = row[slot]
+    a = cur[slot]
+    cost_a = lead if slot == start[p] else follow
+    to_b = copy_cost(world, p, a, b)
+    tries = min(len(mates), samples)
+    # The broker's replicas lie in the order of their sizes: strides try every size.
+    stride = len(mates) // tries
+    best, best_score = -1, 0
+    for m in range(tries):
+        other = mates[(offset + m * stride) % len(mates)]
+        q = row[other]
+        if cur[other] != b or q == p or not movable[q]:
+            continue
+        added = to_b + copy_cost(world, q, b, a)
+        cost_b = lead if other == start[q] else follow
+        score = pair_gain(load, low, high, a, b, cost_a, p, cost_b, q) - worth(price, added)
+        if score <= best_score or added > budget[0]:
+            continue
+        if not (roam and gives[b]) and contains(old, old_start[q], old_start[q + 1], b):
+            continue
+        if fits(world, q, other, a) and not breaks_pair(world, load, low, high, a, b, cost_a, p, cost_b, q):
+            best, best_score = other, score
+    return best, best_score
+
+
+@njit(cache=True)
+def swap_scan(
+    world: Any,
+    load: Any,
+    lead: Any,
+    follow: Any,
+    low: Any,
+    high: Any,
+    slots: Any,
+    by_start: Any,
+    by_slot: Any,
+    near: Any,
+    near_start: Any,
+    partners: int,
+    samples: int,
+    seed: int,
+    price: int,
+    roam: bool,
+) -> int:
+    """For each of these slots, look for a replica elsewhere to change places with; returns how many did.
+
+    Partners are the homes of a replica that left home (undoing one move while making a smaller one) and a few
+    brokers drawn from ``seed``, among those that its class may be on; of each partner's replicas ``samples`` of all
+    sizes are tried.
+    """
+    cur, row, old_start, old = world[1:5]
+    gives, movable, _, masks = world[14:18]
+    draw = np.uint64(seed * 2 + 1)
+    off = excesses(load, low, high)
+    changed = 0
+    for n in range(len(slots)):
+        slot = slots[n]
+        p = row[slot]
+        if not movable[p]:
+            continue
+        a = cur[slot]
+        away = not contains(old, old_start[p], old_start[p + 1], a)
+        if not away and not (roam and gives[a]):
+            continue
+        best, best_score = -1, 0
+        homes = old_start[p + 1] - old_start[p] if away else 0
+        c = masks[p] // len(load)
+        first, count = near_start[c], near_start[c + 1] - near_start[c]
+        for j in range(homes + partners):
+            draw ^= draw << np.uint64(13)
+            draw ^= draw >> np.uint64(7)
+            draw ^= draw << np.uint64(17)
+            if j < homes:
+                b = np.int64(old[old_start[p] + j])
+            elif c > 0 and count > 0:
+                b = np.int64(near[first + np.int64(draw % np.uint64(count))])
+            else:
+                b = np.int64(draw % np.uint64(len(load)))
+            here = by_start[b + 1] - by_start[b]
+            if b == a or here == 0 or not fits(world, p, slot, b):
+                continue
+            # No exchange repairs more than what is wrong at its two ends.
+            if not away and off[a] + off[b] <= worth(price, copy_cost(world, p, a, b)):
+                continue
+            if price == 0 and off[a] + off[b] <= best_score:
+                continue
+            mates = by_slot[by_start[b] : by_start[b + 1]]
+            offset = np.int64((draw >> np.uint64(20)) % np.uint64(here))
+            other, score = best_mate(world, load, lead, follow, low, high, slot, b, mates, samples, offset, price, roam)
+            if score > best_score:
+                best, best_score = other, score
+        if best >= 0:
+            target = cur[best]
+            put(world, load, lead, follow, slot, target)
+            put(world, load, lead, follow, best, a)
+            off[a] = excess_of(load, low, high, a)
+            off[target] = excess_of(load, low, high, target)
+            changed += 1
+    return changed
