@@ -32,7 +32,7 @@ def blocks(kind: str) -> list[str]:
 
 def write_files(folder: Path) -> None:
     """The files that the page shows."""
-    for name, text in re.findall(r"<!-- file: (\S+) -->\n```json\n(.*?)```", PAGE, re.DOTALL):
+    for name, text in re.findall(r"<!-- file: (\S+) -->\n```[a-z]+\n(.*?)```", PAGE, re.DOTALL):
         (folder / name).write_text(text)
 
 

@@ -257,7 +257,12 @@ class Admin:
     ) -> None:
         """Ask again, with a client that looks for the controller anew, while it is another; ``kind`` names no topic, for metrics."""
         limits = {"operation_timeout": self._timeout_s, "request_timeout": self._timeout_s}
-        self._retry.call(kind, lambda: self._wait(what, ask(self._writer(self._timeout_s), limits)))
+
+        def once() -> None:
+            client = self._writer(self._timeout_s)  # It must outlive the answer.
+            self._wait(what, ask(client, limits))
+
+        self._retry.call(kind, once)
 
     def _writer(self, timeout_s: float) -> AdminClient:
         """A new client that reaches only brokers of the cluster that has been read."""
