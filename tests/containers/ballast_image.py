@@ -95,6 +95,9 @@ def _add_python(tar: tarfile.TarFile, home: Path) -> None:
         return None if re.search(r"/(__pycache__|test|idlelib|tkinter|site-packages)(/|$)", entry.name) else entry
 
     tar.add(home / "lib" / version, arcname=f"{PREFIX}/lib/{version}", filter=lean)
+    # Debian keeps the wheels that a new environment begins with in a folder of their own.
+    if wheels := sysconfig.get_config_var("WHEEL_PKG_DIR"):
+        tar.add(wheels, arcname=str(Path(wheels)))
 
 
 def _libraries(home: Path) -> Iterator[Path]:
