@@ -25,6 +25,8 @@ class Log:
     """One partition: what was appended, what was deleted, who holds and leads it."""
 
     replicas: tuple[int, ...] = (1, 2, 3)
+    copied: Mapping[int, int] = field(default_factory=dict)
+    """What replicas that are still being filled have; they are not in sync."""
     leader: int | None = None
     earliest: int = 0
     high: int = 0
@@ -39,7 +41,7 @@ class Log:
 
     @property
     def size(self) -> int:
-        """Bytes on disk of every replica."""
+        """Bytes on disk of every replica that is in sync."""
         return self.start_bytes + self.appended - self.deleted
 
 
@@ -79,8 +81,8 @@ class World:
                 number,
                 leader=log.replicas[0] if log.leader is None else log.leader,
                 replicas=log.replicas,
-                isr=log.replicas,
-                sizes=(log.size,) * len(log.replicas),
+                isr=tuple(b for b in log.replicas if b not in log.copied),
+                sizes=tuple(log.copied.get(b, log.size) for b in log.replicas),
                 lags=(0,) * len(log.replicas),
                 log_dirs=(0,) * len(log.replicas),
             )

@@ -47,7 +47,7 @@ _FILES: Final = WriterProperties(
 )
 _EARLIER: Final = (
     *("topic", "topic_id", "partition", "leader", "earliest_offset", "end_offset"),
-    *("bytes_in", "records_in", "replicas", "size_bytes", "time"),
+    *("bytes_in", "records_in", "replicas", "in_sync", "size_bytes", "time"),
 )
 
 
@@ -233,6 +233,7 @@ def _as_readings(rows: Any, taken_at_ms: int) -> Readings:
     replicas = rows.column("replicas").combine_chunks()
     start = np.concatenate(([0], np.cumsum(pc.list_value_length(replicas).to_numpy(zero_copy_only=False))))
     sizes = rows.column("size_bytes").combine_chunks().flatten()
+    in_sync = rows.column("in_sync").combine_chunks().flatten()
     return Readings(
         topics=tuple((known_names[key >> 32], known_ids[key & 0xFFFFFFFF]) for key in distinct.tolist()),
         topic=topic.astype(np.int64),
@@ -241,7 +242,10 @@ def _as_readings(rows: Any, taken_at_ms: int) -> Readings:
         earliest=_numbers(rows, "earliest_offset", UNKNOWN),
         high_watermark=_numbers(rows, "end_offset", UNKNOWN),
         replica=matrix(start.astype(np.int64), replicas.flatten().to_numpy().astype(np.int64)),
-        size_bytes=matrix(start.astype(np.int64), pc.fill_null(sizes, UNKNOWN).to_numpy(zero_copy_only=False)),
+        size_bytes=matrix(
+            start.astype(np.int64),
+            pc.fill_null(pc.if_else(in_sync, sizes, UNKNOWN), UNKNOWN).to_numpy(zero_copy_only=False),
+        ),
         taken_at_ms=np.full(len(rows), taken_at_ms, np.int64),
         monotonic_ms=np.full(len(rows), np.nan),
         weights=weights,

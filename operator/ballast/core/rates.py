@@ -1,8 +1,9 @@
 """Append rates from two samples: what was really written in between, whatever happened to the log meanwhile.
 
-The log's growth is the truth while nothing is deleted.  Where the first offset moved (retention, delete-records) or the
-topic is compacted, growth understates what came in; the records are then counted by offsets and weighed with the bytes per
-record seen in clean intervals of the same partition.  An interval is unknown, never guessed, when it is longer than
+The log's growth is the truth while nothing is deleted and nothing is copied.  Where the first offset moved (retention,
+delete-records) or the topic is compacted, growth understates what came in; where the leader was not in sync at the sample
+before, its log also grew by what it copied.  The records are then counted by offsets and weighed with the bytes per record
+seen in clean intervals of the same partition.  An interval is unknown, never guessed, when it is longer than
 ``LONGEST_INTERVAL_MIN``, when the clock stepped, when the high watermark went back (a recreated topic, an unclean
 election), or when neither size nor offsets were given.
 
@@ -47,7 +48,7 @@ class Readings:
     replica: Ints
     """P x R broker ids, ``UNKNOWN`` where a partition has fewer replicas."""
     size_bytes: Ints
-    """P x R."""
+    """P x R; ``UNKNOWN`` where the replica is not in sync, since its log also grows by what it copies."""
     taken_at_ms: Ints
     monotonic_ms: Floats
     """NaN where another process took the reading."""
@@ -104,7 +105,7 @@ def _readings(sample: MinuteSample) -> Readings:
         earliest=sample.earliest,
         high_watermark=sample.high_watermark,
         replica=matrix(p.start, p.replica.astype(np.int64)),
-        size_bytes=matrix(p.start, p.size_bytes),
+        size_bytes=matrix(p.start, np.where(p.in_sync, p.size_bytes, UNKNOWN)),
         taken_at_ms=np.full(rows, sample.taken_at_ms, np.int64),
         monotonic_ms=np.full(rows, float(sample.monotonic_ms)),
         weights=np.full((rows, WEIGHTS), np.nan),
@@ -157,7 +158,7 @@ def _empty(before: Readings, row: Ints) -> dict[str, Any]:
 
 
 def _led(replica: Ints, size: Ints, leader: Ints) -> Ints:
-    """Size of the replica that this leader has; ``UNKNOWN`` where there is no leader or it did not say."""
+    """Size of this leader's replica; ``UNKNOWN`` where there is no leader, it was not in sync or it did not say."""
     if not replica.shape[1]:
         return np.full(len(leader), UNKNOWN, np.int64)
     is_leader = (replica == leader[:, None]) & (leader >= 0)[:, None]
@@ -179,7 +180,8 @@ def _elapsed_s(now: Readings, old: Readings) -> Floats:
 def _rates(now: Readings, old: Readings, seen: Flags, compacted: Flags) -> tuple[Rates, Floats]:
     """The rates, and the bytes per record where this interval was clean (else NaN).
 
-    Growth is that of the replica that leads now, so a change of leader compares no two different logs.
+    Growth is that of the replica that leads now, so a change of leader compares no two different logs; where it was not in
+    sync before, nothing is known of its growth by appends.
     """
     elapsed = _elapsed_s(now, old)
     known = seen & ~np.isnan(elapsed)

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from tests.spark.series import RECORD_BYTES, START_MS, Log, World, run, sample_rows
 
+from ballast.core.samples import MinuteSample
+
+GIB = 1 << 30
 RATE = 120 * RECORD_BYTES / 60
 """Bytes per second of 120 records a minute."""
 
@@ -225,6 +228,30 @@ def test_a_move_keeps_the_rate() -> None:
     found = rows(run(world, range(60), each))
     assert rates(found) == pytest.approx(dict.fromkeys(range(1, 60), RATE))
     assert [len(found[m]["size_bytes"]) for m in (39, 40, 42)] == [2, 3, 2]
+
+
+def moved(*, offsets: bool = True) -> list[MinuteSample]:
+    """A replica is filled and leads as soon as it is in sync, with all bytes of the log."""
+    world, samples = one(replicas=(1, 2), start_bytes=100 * GIB), []
+    log = world.logs["t", 0]
+    for minute in range(40):
+        log.append(120)
+        if minute >= 20:
+            log.replicas, log.copied = (1, 2, 3), {3: (minute - 19) * 10 * GIB}
+        if minute >= 25:
+            log.replicas, log.copied, log.leader = (3, 2), {}, 3
+        samples.append(world.sample(minute, offsets=offsets))
+    return samples
+
+
+def test_a_replica_that_leads_once_it_is_filled_did_not_append_what_it_copied() -> None:
+    """Its own log grew by what the reassignment copied; the records that came are counted instead."""
+    assert rates(rows(moved())) == pytest.approx(dict.fromkeys(range(1, 40), RATE))
+
+
+def test_without_offsets_the_interval_of_a_filled_replica_s_election_is_unknown() -> None:
+    """Its growth says nothing of appends, and nobody counted records."""
+    assert rates(rows(moved(offsets=False))) == pytest.approx({m: RATE for m in range(1, 40) if m != 25})
 
 
 def test_a_clock_that_steps_ahead_makes_no_wrong_rate() -> None:

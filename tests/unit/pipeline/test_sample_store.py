@@ -68,6 +68,15 @@ def test_retention_after_a_restart_is_weighed_by_what_was_recorded(tmp_path: Pat
     assert [r["bytes_in"] for r in rows(tmp_path)] == [None, pytest.approx(RATE), pytest.approx(RATE, rel=1e-5)]
 
 
+def test_what_a_replica_copied_before_a_restart_is_no_rate(tmp_path: Path) -> None:
+    """That it was not in sync is read back with its size."""
+    w = World({("a", 0): Log(high=10_000, start_bytes=10_000 * RECORD_BYTES, copied={3: 17})})
+    write(w, SampleStore(str(tmp_path)), 0)
+    w.logs["a", 0].replicas, w.logs["a", 0].copied = (3, 2), {}
+    write(w, SampleStore(str(tmp_path)), 1)
+    assert [r["bytes_in"] for r in rows(tmp_path)] == [None, pytest.approx(RATE)]
+
+
 def test_a_sample_too_long_ago_is_not_read_back(tmp_path: Path) -> None:
     """An hour later nothing is known of the time between."""
     w = world()
