@@ -145,9 +145,9 @@ def test_the_slope_of_sizes_is_that_of_all_hours_however_they_are_cut_into_days(
     assert alone["growth_bytes_per_day"] is None
 
 
-def imbalances(spark: Any, samples: list[Any]) -> dict[int, dict[str, Any]]:
-    """``broker_imbalance`` by broker."""
-    brokers = pa.concat_tables(rows_of(s, measure(s, None))["brokers"] for s in samples)
+def imbalances(spark: Any, samples: list[Any], listed: list[Any] | None = None) -> dict[int, dict[str, Any]]:
+    """``broker_imbalance`` by broker; the brokers are of ``listed`` where another sampler wrote them."""
+    brokers = pa.concat_tables(rows_of(s, measure(s, None))["brokers"] for s in listed or samples)
     made = broker_imbalance(frame(spark, SAMPLES, sample_rows(samples)), frame(spark, BROKERS, brokers))
     return {row["broker"]: row for row in collected(made, "broker")}
 
@@ -175,6 +175,20 @@ def test_the_ratio_of_an_hour_is_the_live_ratio_of_its_samples(spark: Any) -> No
     assert [rows[b]["samples_over"] for b in (1, 2, 3)] == [30, 0, 0]
     assert rows[1]["led_mean"] == pytest.approx(1.0)
     assert rows[2]["leader_skew"] == pytest.approx((1 + 2) / 2)
+
+
+def test_a_minute_whose_brokers_another_sampler_wrote_counts(spark: Any) -> None:
+    """It was killed between the two tables, and the next one went on with the minute a quarter of a minute later."""
+    w = six()
+    w.logs["t", 0].leader = 2
+    killed = run(w, range(1, 3), lambda _: None)
+    w.clock_ms = 15_000
+    rows = imbalances(spark, run(w, range(3), lambda _: None), [w.sample(0), *killed])
+    assert {broker: (row["samples"], row["ratio_last"]) for broker, row in rows.items()} == {
+        1: (3, 0.5),
+        2: (3, 0.0),
+        3: (3, 0.0),
+    }
 
 
 def test_a_partition_without_a_leader_is_not_led_and_one_without_a_record_is_not_counted_so(spark: Any) -> None:

@@ -5,7 +5,9 @@ killed after its commit finds the minute recorded and skips it; killed before, i
 writers of one cluster (a pod and a person's laptop) cannot both record a minute: the later commit conflicts and counts as
 recorded.  The day in the name is there so that a clock that once jumped ahead blocks that day only.
 
-``samples`` is committed last: a minute that it has, the other tables have too.  The rates of a sample are over the time since
+``samples`` is committed last: a minute that it has, the other tables have too.  Where one writer began the minute and another
+went on, their ``time`` differs within the minute, so the tables are joined by the minute.  A minute that any of the other
+tables has passed, without ``samples`` having it, stays out.  The rates of a sample are over the time since
 the newest sample that the table has, whoever took it: remembered by whoever recorded it, and read back by anybody else.
 """
 
@@ -125,22 +127,22 @@ class SampleStore:
         self._readings: dict[str, Readings] = {}
 
     def write(self, sample: MinuteSample) -> bool:
-        """Measure and commit one minute; False when it is recorded already.
+        """Measure and commit one minute; False when it, or a later one of its day, is recorded already.
 
         Raises ``UsageError`` for a table that is not ours or newer, ``Unavailable`` when the store does not answer.
         """
         with _translated(self.url):
             tables = {table: ensure_table(self.store, table, self._options) for table in (LOG_DIRS, BROKERS, SAMPLES)}
-            if _is_recorded(tables[SAMPLES], sample.cluster, sample.epoch_minute):
+            if _recorded(tables[SAMPLES], sample) is not None:
                 return False
             measured = measure(sample, self._before(tables[SAMPLES], sample))
             rows = rows_of(sample, measured)
-            recorded = False
             for table, target in tables.items():
-                recorded = _append(target, rows[table.name], sample)
-            if recorded:
-                self._readings[sample.cluster] = measured.readings
-            return recorded
+                newest = _append(target, rows[table.name], sample)
+                if newest is not None and (table is SAMPLES or newest > sample.epoch_minute):
+                    return False
+            self._readings[sample.cluster] = measured.readings
+            return True
 
     def _before(self, table: Any, sample: MinuteSample) -> Readings | None:
         """The readings of the newest sample; our own unless somebody else recorded one since."""
@@ -150,10 +152,11 @@ class SampleStore:
         return read_back(table, sample)
 
 
-def _append(table: Any, rows: Any, sample: MinuteSample) -> bool:
-    """Add the rows of a minute in one commit; False when they are there already."""
-    if _is_recorded(table, sample.cluster, sample.epoch_minute):
-        return False
+def _append(table: Any, rows: Any, sample: MinuteSample) -> int | None:
+    """Add the rows of a minute in one commit, or name the newest minute where the table has this or a later one already."""
+    newest = _recorded(table, sample)
+    if newest is not None:
+        return newest
     app, version = transaction(sample.cluster, sample.epoch_minute)
     try:
         write_deltalake(
@@ -166,10 +169,10 @@ def _append(table: Any, rows: Any, sample: MinuteSample) -> bool:
     except CommitFailedError:
         # Another writer's minute came first if its transaction is there now; anything else is a real failure.
         table.update_incremental()
-        if not _is_recorded(table, sample.cluster, sample.epoch_minute):
+        newest = _recorded(table, sample)
+        if newest is None:
             raise
-        return False
-    return True
+    return newest
 
 
 def transaction(cluster: str, epoch_minute: int) -> tuple[str, int]:
@@ -178,21 +181,22 @@ def transaction(cluster: str, epoch_minute: int) -> tuple[str, int]:
     return f"sampler/{cluster}/{day}", minute
 
 
-def _is_recorded(table: Any, cluster: str, epoch_minute: int) -> bool:
-    """Has the table this minute of the cluster, or a later one of its day?"""
-    app, version = transaction(cluster, epoch_minute)
-    done = table.transaction_version(app)
-    return done is not None and done >= version
+def _recorded(table: Any, sample: MinuteSample) -> int | None:
+    """The newest minute that the table has of the cluster and the day; None where that is before the sample's."""
+    done = _newest_of_day(table, sample.cluster, sample.epoch_minute // 1440)
+    return done if done is not None and done >= sample.epoch_minute else None
+
+
+def _newest_of_day(table: Any, cluster: str, day: int) -> int | None:
+    done = table.transaction_version(transaction(cluster, day * 1440)[0])
+    return None if done is None else day * 1440 + int(done)
 
 
 def _newest_minute(table: Any, sample: MinuteSample) -> int | None:
     """The newest minute of the cluster that the table has, of this day or the one before."""
     today = sample.epoch_minute // 1440
-    for day in (today, today - 1):
-        done = table.transaction_version(transaction(sample.cluster, day * 1440)[0])
-        if done is not None:
-            return int(day * 1440 + done)
-    return None
+    done = _newest_of_day(table, sample.cluster, today)
+    return _newest_of_day(table, sample.cluster, today - 1) if done is None else done
 
 
 def read_back(table: Any, sample: MinuteSample) -> Readings | None:

@@ -9,8 +9,10 @@ import pytest
 from deltalake import DeltaTable
 from tests.spark.series import RECORD_BYTES, Log, World
 
-from ballast.adapters.samples_delta import SampleStore, table_url
-from ballast.core.samples import BROKERS, LOG_DIRS, SAMPLES
+from ballast.adapters.sample_rows import rows_of
+from ballast.adapters.samples_delta import SampleStore, _append, ensure_table, table_url
+from ballast.core.rates import measure
+from ballast.core.samples import BROKERS, LOG_DIRS, SAMPLES, MinuteSample, Table
 from ballast.errors import UsageError
 
 RATE = 120 * RECORD_BYTES / 60
@@ -94,6 +96,36 @@ def test_a_minute_is_recorded_once_and_clusters_are_apart(tmp_path: Path) -> Non
         assert [(r["cluster"], r["broker"]) for r in rows(tmp_path, table)].count(("alpha", 2)) == 1
         assert len(rows(tmp_path, table, cluster="beta")) == 3
     assert {r["path"] for r in rows(tmp_path, LOG_DIRS.name)} == {"/data"}
+
+
+def killed_after(store: Path, table: Table, sample: MinuteSample) -> None:
+    """What a writer leaves that is killed after its commit to this table."""
+    measured = rows_of(sample, measure(sample, None))
+    for each in (LOG_DIRS, BROKERS, SAMPLES):
+        _append(ensure_table(str(store), each), measured[each.name], sample)
+        if each is table:
+            return
+
+
+def test_a_minute_that_another_writer_began_is_whole(tmp_path: Path) -> None:
+    """Its tables then have two times, both within the minute."""
+    w = world()
+    killed_after(tmp_path, BROKERS, w.sample(3))
+    w.clock_ms = 15_000
+    assert write(w, SampleStore(str(tmp_path)), 3)
+    tables = [rows(tmp_path, table.name) for table in (LOG_DIRS, BROKERS, SAMPLES)]
+    assert [len(found) for found in tables] == [3, 3, 2]
+    assert [{r["time"].second for r in found} for found in tables] == [{0}, {0}, {15}]
+
+
+@pytest.mark.parametrize("table", [LOG_DIRS, BROKERS])
+def test_a_minute_that_another_table_has_passed_is_not_in_the_samples(tmp_path: Path, table: Table) -> None:
+    """A writer whose clock runs a minute ahead was killed: of the minute before, the other tables take no rows any more."""
+    w = world()
+    killed_after(tmp_path, table, w.sample(4))
+    assert not write(w, SampleStore(str(tmp_path)), 3)
+    assert not rows(tmp_path)
+    assert write(w, SampleStore(str(tmp_path)), 4)
 
 
 def test_a_table_of_somebody_else_is_refused(tmp_path: Path) -> None:

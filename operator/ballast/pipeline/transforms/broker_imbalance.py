@@ -13,12 +13,14 @@ from ballast.pipeline.transforms.columns import contract
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_SAMPLE = ("cluster", "hour", "time")
+_SAMPLE = ("cluster", "hour", "minute")
+"""A sample's minute is its identity; where one writer was killed and another went on, its tables have two times within it."""
 
 
 def broker_imbalance(samples: DataFrame, brokers: DataFrame) -> DataFrame:
     """Samples are counted once for each pair of preferred leader and leader; the rest is arithmetic on that handful of rows."""
-    pairs = samples.groupBy(*_SAMPLE, "preferred_leader", "leader").agg(
+    minute = F.date_trunc("minute", "time").alias("minute")
+    pairs = samples.groupBy("cluster", "hour", minute, "preferred_leader", "leader").agg(
         F.count(F.lit(1)).alias("partitions"), F.count_if("deleting").alias("deleting")
     )
     counted = F.col("partitions") - F.col("deleting")
@@ -28,7 +30,8 @@ def broker_imbalance(samples: DataFrame, brokers: DataFrame) -> DataFrame:
         F.sum(F.when(F.col("leader") != F.col("preferred_leader"), counted).otherwise(0)).alias("not_led"),
     )
     led = pairs.groupBy(*_SAMPLE, F.col("leader").alias("broker")).agg(F.sum("partitions").alias("led"))
-    known = brokers.select(*_SAMPLE, "broker").join(pairs.select(*_SAMPLE).distinct(), on=[*_SAMPLE], how="left_semi")
+    listed = brokers.select("cluster", "hour", minute, "broker")
+    known = listed.join(pairs.select(*_SAMPLE).distinct(), on=[*_SAMPLE], how="left_semi")
     each = (
         known.join(preferred, on=[*_SAMPLE, "broker"], how="left")
         .join(led, on=[*_SAMPLE, "broker"], how="left")
@@ -46,8 +49,8 @@ def _hours(each: DataFrame) -> DataFrame:
     )
     return skewed.groupBy("cluster", "hour", "broker").agg(
         F.count(F.lit(1)).alias("samples"),
-        *(F.max_by(name, "time").alias(name) for name in ("preferred", "not_led")),
-        F.max_by("ratio", "time").alias("ratio_last"),
+        *(F.max_by(name, "minute").alias(name) for name in ("preferred", "not_led")),
+        F.max_by("ratio", "minute").alias("ratio_last"),
         F.avg("ratio").alias("ratio_mean"),
         F.max("ratio").alias("ratio_max"),
         F.count_if(F.col("ratio") > DEFAULT_THRESHOLD_PERCENT / 100).alias("samples_over"),
