@@ -184,7 +184,7 @@ def test_no_samples_is_a_sentence(spark: Any, store: str) -> None:
         run_all(SparkTables(lambda: spark, store), POLICY)
 
 
-def test_tidying_forgets_and_compacts_and_is_no_news(spark: Any, store: str) -> None:
+def test_tidying_forgets_and_compacts_and_is_no_news(spark: Any, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small files of closed hours become one, what is older than is kept goes, and no job has anything to do by it."""
     w, sink, log = world(), SampleStore(store), TableLog(store)
     for sample in run(w, range(57, 62), grow(w)):
@@ -204,9 +204,10 @@ def test_tidying_forgets_and_compacts_and_is_no_news(spark: Any, store: str) -> 
     forget(tables, SAMPLES, begun + timedelta(hours=1), told.append)
     assert log.parts(SAMPLES) == (begun + timedelta(hours=1),)
     assert told[-1] == "samples: kept from 2026-11-21T14"
-    # A sample of an hour whose others may be gone would replace its rows by fewer.
-    late = w.sample(-90)
-    write_deltalake(table_url(store, "samples"), sample_rows([late]), mode="append")
+    # A sample of an hour that was made and whose others may be gone would replace its rows by fewer.
+    monkeypatch.setattr(tables.log, "written", lambda made: dict.fromkeys(log.parts(made), NOW))
+    write_deltalake(table_url(store, "samples"), sample_rows([w.sample(30), w.sample(181)]), mode="append")
     policy = PipelinePolicy(keep_minutes_hours=2, keep_hours_days=2)
-    assert set(touched(run_all(tables, policy, now=NOW)).values()) == {()}
-    assert table(store, "load_hour") == figures, "figures are kept longer than samples, and nothing was made again"
+    assert touched(run_all(tables, policy, now=NOW))["load_hour"] == ("2026-11-21T16",)
+    kept = [row for row in table(store, "load_hour") if row["hour"] < NOW]
+    assert kept == figures, "figures are kept longer than samples, and nothing was made again"

@@ -80,12 +80,20 @@ class Scope(NamedTuple):
         return max((part for part in parts if part <= latest), default=max(parts))
 
 
+class Stored(NamedTuple):
+    """The parts that a job's two tables have before it runs."""
+
+    source: tuple[Any, ...]
+    target: Mapping[Any, datetime]
+    """And when each was written."""
+
+
 class Job(NamedTuple):
     """One table, and what it is made of."""
 
     source: Table
     target: Table
-    parts: Callable[[SparkTables, Scope, Change], tuple[Any, ...]]
+    parts: Callable[[Scope, Stored, Change], tuple[Any, ...]]
     """The parts of the target that the new parts of the source touch."""
     make: Callable[[SparkTables, Scope, Task, tuple[Any, ...]], DataFrame]
     """The rows of these parts."""
@@ -95,7 +103,8 @@ class Job(NamedTuple):
         task = tables.log.task(self.source, self.target)
         if task is None:
             return NOTHING
-        parts = self.parts(tables, scope, tables.gained(self.source, task))
+        stored = Stored(tables.log.parts(self.source, task.version), tables.log.written(self.target))
+        parts = self.parts(scope, stored, tables.gained(self.source, task)) if stored.source else ()
         if not parts:
             return NOTHING
         say(f"{self.target.name}: making {shown(parts)}")
@@ -139,16 +148,24 @@ def _sentence(report: JobReport) -> str:
     return f"{report.job}: {human_many(report.rows, 'row')} for {shown(report.touched)} in {report.seconds:.1f} s"
 
 
-def _whole_hours(source: Table) -> Callable[[SparkTables, Scope, Change], tuple[Any, ...]]:
-    """The new hours whose samples are all still kept; making an older one anew would lose what is gone."""
+def _hours(scope: Scope, stored: Stored, gained: Change) -> tuple[Any, ...]:
+    oldest = scope.newest(stored.source) - timedelta(hours=scope.policy.keep_minutes_hours)
+    return tuple(h for h in gained.parts if h > oldest or not _is_final(stored, h, h + timedelta(hours=1)))
 
-    def hours(tables: SparkTables, scope: Scope, gained: Change) -> tuple[Any, ...]:
-        if not gained.parts:
-            return ()
-        oldest = scope.newest(tables.log.parts(source)) - timedelta(hours=scope.policy.keep_minutes_hours)
-        return tuple(hour for hour in gained.parts if hour > oldest)
 
-    return hours
+def _dates(scope: Scope, stored: Stored, gained: Change) -> tuple[Any, ...]:
+    oldest = (scope.newest(stored.source) - timedelta(days=scope.policy.keep_hours_days)).date()
+    days = sorted({hour.date() for hour in gained.parts})
+    return tuple(d for d in days if d > oldest or not _is_final(stored, d, _midnight(d + timedelta(days=1))))
+
+
+def _is_final(stored: Stored, part: Any, end: datetime) -> bool:
+    """Was it made after it had ended?  Only then may what it was made from be gone: a run makes first and forgets after."""
+    return part in stored.target and stored.target[part] >= end
+
+
+def _midnight(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
 def _read(tables: SparkTables, source: Table, task: Task, hours: tuple[Any, ...]) -> DataFrame:
@@ -167,9 +184,7 @@ def _imbalance(tables: SparkTables, _: Scope, task: Task, hours: tuple[Any, ...]
 
 
 def _load_day(tables: SparkTables, _: Scope, task: Task, dates: tuple[Any, ...]) -> DataFrame:
-    hours = tuple(
-        datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(hours=n) for day in dates for n in range(24)
-    )
+    hours = tuple(_midnight(day) + timedelta(hours=n) for day in dates for n in range(24))
     return load_day(_read(tables, LOAD_HOUR, task, hours))
 
 
@@ -190,31 +205,27 @@ def _disk_outlook(tables: SparkTables, scope: Scope, task: Task, clusters: tuple
     return disk_outlook(_window(tables, DISK_HOUR, scope, task, clusters))
 
 
-def _clusters(_: SparkTables, __: Scope, gained: Change) -> tuple[str, ...]:
+def _clusters(_: Scope, __: Stored, gained: Change) -> tuple[str, ...]:
     return gained.clusters
-
-
-def _dates(_: SparkTables, __: Scope, gained: Change) -> tuple[Any, ...]:
-    return tuple(sorted({hour.date() for hour in gained.parts}))
 
 
 JOBS: Final[Mapping[str, Job]] = {
     job.target.name: job
     for job in (
-        Job(SAMPLES, LOAD_HOUR, _whole_hours(SAMPLES), _load_hour),
+        Job(SAMPLES, LOAD_HOUR, _hours, _load_hour),
         Job(LOAD_HOUR, LOAD_DAY, _dates, _load_day),
         Job(LOAD_DAY, LOAD_MODEL, _clusters, _load_model),
         Job(
             SAMPLES,
             LEADERSHIP_HISTORY,
-            _whole_hours(SAMPLES),
+            _hours,
             lambda tables, _, task, hours: leadership_history(_read(tables, SAMPLES, task, hours)),
         ),
-        Job(SAMPLES, BROKER_IMBALANCE, _whole_hours(SAMPLES), _imbalance),
+        Job(SAMPLES, BROKER_IMBALANCE, _hours, _imbalance),
         Job(
             LOG_DIRS,
             DISK_HOUR,
-            _whole_hours(LOG_DIRS),
+            _hours,
             lambda tables, _, task, hours: disk_hour(_read(tables, LOG_DIRS, task, hours)),
         ),
         Job(DISK_HOUR, DISK_OUTLOOK, _clusters, _disk_outlook),

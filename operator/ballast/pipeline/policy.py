@@ -67,7 +67,7 @@ class PipelinePolicy:
     window_days: Annotated[int, Ge(1)] = 14
     """Days of history behind the load model."""
     keep_minutes_hours: Annotated[int, Ge(2)] = 72
-    """Hours of samples kept. Samples later than this make no hour again: it would no longer be whole."""
+    """Hours of samples kept. Samples later than this make no hour again that was made: it would no longer be whole."""
     keep_hours_days: Annotated[int, Ge(1)] = 35
     """Days of `load_hour` kept."""
     keep_days_days: Annotated[int, Ge(1)] = 400
@@ -76,7 +76,7 @@ class PipelinePolicy:
     """Days of a fleet's readings kept (`fleet_snapshot`); each cluster's newest stays however old it is."""
 
     def __post_init__(self) -> None:
-        """Refuse what would forget rows that a later fold of the same day or window still needs."""
+        """Refuse what would forget rows that the same day or window is still made from."""
         if self.keep_hours_days * 24 < self.keep_minutes_hours + 24:
             raise ValueError(
                 "keep_hours_days is too short: a day is made again as long as keep_minutes_hours has samples"

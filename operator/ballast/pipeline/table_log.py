@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import pyarrow as pa
@@ -72,6 +73,14 @@ class TableLog:
         """The values of the column that the table is partitioned by, in order."""
         with read_of_store(table.name):
             return _parts(self._open(table, version), table)
+
+    def written(self, table: Table) -> dict[Any, datetime]:
+        """The parts, and when each was written last."""
+        with read_of_store(table.name):
+            actions = _actions(self._open(table))
+        by = f"partition.{table.partition_by[0]}"
+        found = actions.group_by(by).aggregate([("modification_time", "max")]).to_pylist()
+        return {row[by]: datetime.fromtimestamp(row["modification_time_max"] / 1000, UTC) for row in found}
 
     def small_files(self, table: Table, smaller_than: int) -> dict[Any, int]:
         """The parts that several files make up whose mean size is below this, and their bytes."""

@@ -70,7 +70,7 @@ class SampleSettings:
     """Folder or object-store URL of the Delta tables. Empty keeps no samples."""
     measure: Literal["mean", "p95", "peak"] = "p95"
     """Which rate of a partition plans go by, once the pipeline has made a load model: its mean, its 95th percentile or its
-    highest minute."""
+    peak, over the intervals between samples."""
     growth_days: Annotated[float, Ge(0)] = 0.0
     """Level disks for so many days ahead, by each partition's growth. 0 levels them for now."""
 
@@ -134,7 +134,7 @@ class Settings:
     load: LoadSettings = field(default_factory=LoadSettings)
     """What joins the samples from elsewhere."""
     pipeline: PipelineSettings = field(default_factory=PipelineSettings)
-    """What folds the samples."""
+    """What makes the load model from the samples."""
     stop: StopPolicy = field(default_factory=StopPolicy)
     """What SIGTERM does."""
     web: WebPolicy = field(default_factory=WebPolicy)

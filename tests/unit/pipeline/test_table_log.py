@@ -13,7 +13,7 @@ from ballast.adapters.arrow_schema import arrow_schema
 from ballast.adapters.samples_delta import SampleStore, describe, table_url
 from ballast.core.samples import SAMPLES
 from ballast.errors import Unavailable, UsageError
-from ballast.pipeline.jobs import Scope, _whole_hours
+from ballast.pipeline.jobs import JOBS, NOTHING, Scope, Stored
 from ballast.pipeline.policy import PipelinePolicy
 from ballast.pipeline.schemas import DISK_HOUR, LEADERSHIP_HISTORY, LOAD_HOUR
 from ballast.pipeline.table_log import TableLog, Task
@@ -79,13 +79,58 @@ def scope(**policy: int) -> Scope:
     return Scope(PipelinePolicy(**policy), NEXT + timedelta(minutes=30))
 
 
-def test_hours_whose_samples_are_partly_forgotten_are_not_made_again(log: TableLog) -> None:
+HOURS = tuple(HOUR + timedelta(hours=n) for n in range(-85, 1))
+"""As many as the pipeline rested; samples are kept for 72."""
+
+
+def made(hours: tuple[datetime, ...]) -> dict[datetime, datetime]:
+    """A table of these hours, each written ten minutes after it ended."""
+    return {hour: hour + timedelta(minutes=70) for hour in hours}
+
+
+def test_hours_that_were_made_and_whose_samples_may_be_forgotten_are_not_made_again() -> None:
     """Late samples of an hour behind the newest by more than is kept would replace its rows by fewer."""
-    sampled(log.store, 61)
+    late, parts = HOURS[:20], JOBS["load_hour"].parts
+    assert parts(scope(), Stored(HOURS, made(HOURS)), Change(late, ("alpha",))) == HOURS[14:20]
+    assert parts(scope(), Stored(HOURS, made(HOURS)), Change((), ())) == ()
+
+
+def test_hours_that_nobody_made_are_made_however_long_the_pipeline_rested() -> None:
+    """So is the hour in which it began to rest: its table was written before the hour ended."""
+    gained = Change(HOURS[5:], ("alpha",))
+    for name in ("load_hour", "leadership_history", "broker_imbalance", "disk_hour"):
+        parts = JOBS[name].parts
+        assert parts(scope(), Stored(HOURS, {}), gained) == HOURS[5:]
+        begun = made(HOURS[:5]) | {HOURS[5]: HOURS[5] + timedelta(minutes=30)}
+        assert parts(scope(), Stored(HOURS, begun), gained) == HOURS[5:]
+
+
+def test_a_day_that_was_made_and_whose_hours_may_be_forgotten_is_not_made_again() -> None:
+    """An hour of it that nobody made came: the day keeps the figures of all the others."""
+    days = tuple(HOUR.date() - timedelta(days=n) for n in (3, 2, 1))
+    gained = Change(tuple(HOUR - timedelta(days=n) for n in (3, 2, 1)), ("alpha",))
+    written = dict.fromkeys(days, HOUR)
+    parts = JOBS["load_day"].parts
+    short = scope(keep_hours_days=2, keep_minutes_hours=2)
+    assert parts(short, Stored(HOURS, written), gained) == days[2:]
+    assert parts(short, Stored(HOURS, {}), gained) == days
+
+
+def test_an_empty_source_is_nothing_to_do(log: TableLog) -> None:
+    """All its samples were deleted before a job saw them: what there is stays, and Spark does not start."""
     tables = SparkTables(lambda: pytest.fail("no Spark"), log.store)
-    gained = Change((HOUR - timedelta(hours=2), HOUR), ("alpha",))
-    assert _whole_hours(SAMPLES)(tables, scope(keep_minutes_hours=2), gained) == (HOUR,)
-    assert _whole_hours(SAMPLES)(tables, scope(), Change((), ())) == ()
+    for job in JOBS.values():
+        log.ensure(job.source)
+        assert job(tables, scope(), print) == NOTHING
+
+
+def test_a_part_is_as_old_as_its_newest_file(log: TableLog) -> None:
+    """By the log, in UTC."""
+    began = datetime.now(UTC) - timedelta(seconds=1)
+    sampled(log.store, 5, 61)
+    written = log.written(SAMPLES)
+    assert written.keys() == {HOUR, NEXT}
+    assert all(began < when < datetime.now(UTC) + timedelta(seconds=1) for when in written.values())
 
 
 def test_a_sample_from_the_future_does_not_end_the_jobs_of_the_present() -> None:
