@@ -160,7 +160,7 @@ def test_the_tests_of_the_jobs_hold_here_too(mode: Mode, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("mode", ["connect"], indirect=True)
 def test_commands_killed_at_random_leave_every_minute_exactly_once(mode: Mode, tmp_path: Path) -> None:
-    """New minutes, and ``kill -9`` anywhere in the run that would fold them, round after round.
+    """New minutes, and ``kill -9`` anywhere in the run that would read them, round after round.
 
     Where Spark is a server's, a run starts in seconds, so that many are to be had; and what a killed one had handed to the
     server goes on there beside the next one.

@@ -50,7 +50,8 @@ app.kubernetes.io/part-of: {{ include "ballast.name" $top }}
 labels:
   {{- include "ballast.partLabels" (list $ "spark") | nindent 2 }}
 env:
-  # A script that Spark starts sees its own folder only; driver and executors import Ballast from here.
+  # A script that Spark starts sees its own folder only; the driver imports Ballast from here, for
+  # `ballast fleet plan` the executors too.
   - name: PYTHONPATH
     value: {{ .pythonPath }}
   {{- with dig "samples" "store" "" $.Values.settings }}

@@ -50,7 +50,7 @@ COMMANDS: Final[dict[str, Entry]] = {
         "ballast.cli.sample:sample", "History and load", "Record one minute of the cluster in a Delta table."
     ),
     "pipeline": Entry(
-        "ballast.cli.pipeline:pipeline", "History and load", "Fold samples into the load model, on Spark."
+        "ballast.cli.pipeline:pipeline", "History and load", "Make the load model from samples, on Spark."
     ),
     "fleet": Entry("ballast.cli.fleet:fleet", "History and load", "Collect, plan and rank many clusters in one job."),
     "sandbox": Entry("ballast.cli.sandbox:sandbox", "Try it", "A real Kafka on this machine to play with."),

@@ -30,7 +30,7 @@ class HistoryPolicy:
     store: str
     """Folder or URL of the pipeline's tables."""
     measure: Measure = "p95"
-    """Which rate of a partition counts: its mean, its 95th percentile or its highest minute."""
+    """Which rate of a partition counts: its mean, its 95th percentile or its peak, over the intervals between samples."""
     growth_days: float = 0.0
     """Level the disks for so many days ahead, by each partition's growth; 0 levels them for now."""
 
@@ -104,7 +104,7 @@ def _sentences(
     covered = float(np.mean(model.figures["coverage"][rows[found]])) if found.any() else 0.0
     basis = (
         f"Traffic is the {_WORDS[policy.measure]} from {model.since:%Y-%m-%dT%H} to {model.as_of:%Y-%m-%dT%H} UTC; "
-        f"the model is {age_h:.0f} h old and covers {human_percent(covered, 0)} of the minutes of "
+        f"the model is {age_h:.0f} h old and covers {human_percent(covered, 0)} of the time of "
         f"{int(found.sum())} of {len(state.partitions)} partitions."
     )
     said = [basis]
@@ -122,7 +122,7 @@ def _sentences(
     return tuple(said)
 
 
-_WORDS: Final[dict[Measure, str]] = {"mean": "mean", "p95": "95th percentile of the minutes", "peak": "highest minute"}
+_WORDS: Final[dict[Measure, str]] = {"mean": "mean", "p95": "95th percentile", "peak": "peak"}
 
 
 def _age_h(begun: datetime, now: datetime) -> float:

@@ -152,7 +152,7 @@ def test_a_parameter_that_pyspark_would_say_aloud_is_refused_first(wrong: str) -
         ("KEEP_MINUTES_HOURS", "1", "greater than or equal to 2"),
     ],
 )
-def test_retention_that_would_lose_what_is_still_folded_is_refused(setting: str, value: str, told: str) -> None:
-    """A day is folded from its hours as long as late samples of it are taken; a window from its days."""
+def test_retention_that_would_lose_what_is_still_needed_is_refused(setting: str, value: str, told: str) -> None:
+    """A day is made from its hours as long as late samples of it are taken; a window from its days."""
     with pytest.raises(UsageError, match=told):
         load_settings(None, {f"BALLAST__PIPELINE__HISTORY__{setting}": value})

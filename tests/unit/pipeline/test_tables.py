@@ -74,9 +74,9 @@ OSError: Generic S3 error at https://bucket/?X-Amz-Signature=secret
 The above exception was the direct cause of the following exception:
 
 Traceback (most recent call last):
-  File "minute_reader.py", line 3, in work
-    yield from fold(found)
-    ^^^^^^^^^^^^^^^^^^^^^^
+  File "worker_plans.py", line 3, in plans
+    yield from planned(batch)
+    ^^^^^^^^^^^^^^^^^^^^^^^^^
 ballast.errors.Unavailable: A worker could not read the samples (OSError). Check it.
 """
 
