@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ballast.adapters.journal_file import FileJournal
-from ballast.errors import Refused, Unavailable, UsageError
+from ballast.errors import Fenced, JournalLost, Refused, Unavailable, UsageError
 from ballast.ports.journal import Holder, Record
 from ballast.ports.journal_codec import Corrupt, JournalView, decode_value, encode_record, encode_value
 from ballast.wiring.journal import open_journal, this_process
@@ -112,3 +113,73 @@ def test_a_full_disk_is_a_sentence_and_loses_nothing(tmp_path: Path, monkeypatch
     assert [r.value for r in FileJournal(tmp_path / "journal").read()] == [{"n": 1}]
     journal.append([Record("k", {"n": 3})])
     assert [r.value for r in FileJournal(tmp_path / "journal").read()] == [{"n": 3}]
+
+
+def kept(path: Path) -> FileJournal:
+    """A journal that is held and has something in it."""
+    journal = FileJournal(path)
+    journal.acquire(holder("ana"))
+    journal.append([Record("run/1", {"n": 1}), Record("run/2", {"n": 2})])
+    return journal
+
+
+def there(path: Path) -> list[str]:
+    """What whoever opens it now finds."""
+    return [r.key for r in FileJournal(path).read()]
+
+
+def empty(path: Path) -> None:
+    """Same file, same inode, nothing in it: as where a file system gives the inode of a deleted file to the next one."""
+    os.truncate(path, 0)
+
+
+@pytest.mark.parametrize("lose", [Path.unlink, empty])
+def test_a_file_that_is_gone_is_named_and_made_again(tmp_path: Path, lose: Callable[[Path], None]) -> None:
+    """Whatever inode stands there now, and also where the first write fails."""
+    path = tmp_path / "journal"
+    journal = kept(path)
+    lose(path)
+    with pytest.raises(JournalLost):
+        journal.append([Record("b", {})])
+    full = pytest.MonkeyPatch()
+    with full.context() as patch:
+        patch.setattr(os, "fsync", failing)
+        with pytest.raises(Unavailable):
+            journal.remake()
+    with pytest.raises(JournalLost):
+        journal.append([Record("b", {})])
+    journal.remake()
+    journal.append([Record("b", {})])
+    assert there(path) == ["run/1", "run/2", "b"]
+
+
+def failing(_: int) -> None:
+    """A full disk."""
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_whoever_holds_a_lost_file_makes_it_again_when_asked_to_take_the_lock(tmp_path: Path) -> None:
+    """Nobody else remembers what stood in it."""
+    path = tmp_path / "journal"
+    journal = kept(path)
+    path.unlink()
+    before = journal.term
+    journal.acquire(holder("ana"))
+    journal.append([])
+    assert there(path) == ["run/1", "run/2"]
+    assert journal.term == before + 1
+
+
+def test_another_ones_lock_in_the_new_file_is_left_to_them(tmp_path: Path) -> None:
+    """Its epoch is as high as the one that is lost."""
+    path = tmp_path / "journal"
+    journal = kept(path)
+    path.unlink()
+    other = FileJournal(path)
+    other.acquire(holder("ben"))
+    with pytest.raises(JournalLost):
+        journal.append([Record("b", {})])
+    with pytest.raises(Fenced):
+        journal.remake()
+    other.append([Record("run/9", {})])
+    assert there(path) == ["run/9"]

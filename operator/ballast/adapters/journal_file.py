@@ -61,7 +61,10 @@ class FileJournal:
     # The lock
 
     def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> None:
-        """Become the writer or raise ``LockHeld``; a holder that did not let go costs one lease of waiting."""
+        """Become the writer or raise ``LockHeld``; a holder that did not let go costs one lease of waiting.
+
+        Who still holds the lock of a file that is lost makes it again: nobody else remembers what stood in it.
+        """
         watch = LeaseWatch(self._clock.monotonic_s())
         deadline = self._clock.monotonic_s() + wait_s
         while True:
@@ -69,9 +72,14 @@ class FileJournal:
                 raise lock_unwanted()
             with self._locked() as file:
                 lease, now = self._view.lease(), self._clock.monotonic_s()
-                if watch.may_take(lease, now):
+                lost = self._holder is not None and self._lost is not None
+                if not lost and watch.may_take(lease, now):
                     self._take(file, holder)
                     return
+            if lost:
+                self._epoch = self.term + 1
+                self.remake()
+                return
             assert lease is not None
             if now >= deadline:
                 raise lock_held(lease[0], left_s=watch.left_s(lease, now))
@@ -102,7 +110,7 @@ class FileJournal:
         if self._holder is None:
             return
         with self._locked() as file:
-            if self._stored_epoch() == self._epoch:
+            if self._lost is None and self._stored_epoch() == self._epoch:
                 self._append(file, [(LEASE_KEY, None)])
         self._holder = None
 
@@ -127,7 +135,7 @@ class FileJournal:
     def remake(self) -> None:
         """Write the file again, with all that this handle remembers; raises ``Fenced`` where another process holds it."""
         holder = self._require_holder()
-        kept, self._lost = self._lost or self._view, None
+        kept = self._view if self._lost is None else self._lost
         began = self._clock.monotonic_s()
         with self._locked() as file:
             lease = self._view.lease()
@@ -138,6 +146,7 @@ class FileJournal:
             stale = [(key, None) for key, _ in self._view.entries() if key not in known]
             known |= {_EPOCH: str(self._epoch).encode(), LEASE_KEY: encode_lease(holder, self._beat + 1)}
             self._append(file, [*stale, *known.items()])
+            self._lost = None
             self._beat += 1
         self._held.written(began)
 
@@ -178,7 +187,7 @@ class FileJournal:
         epoch = self._stored_epoch() + 1
         lease = encode_lease(holder, 0)
         self._append(file, [(_EPOCH, str(epoch).encode()), (LEASE_KEY, lease)])
-        self._epoch, self._holder, self._beat = epoch, holder, 0
+        self._epoch, self._holder, self._beat, self._lost = epoch, holder, 0, None
         self._held = HeldLease(holder.lease_s)
         self._held.written(began)
 
@@ -187,7 +196,7 @@ class FileJournal:
         holder = self._require_holder()
         began = self._clock.monotonic_s()
         with self._locked() as file:
-            if self._stored_epoch() < (self._epoch or 0):
+            if self._lost is not None:
                 raise JournalLost(
                     "remade",
                     f"The journal file {self._path} was deleted or replaced.",
@@ -279,8 +288,10 @@ class FileJournal:
             raise Unavailable(f"The journal file {self._path} cannot be used: {failure.strerror}.") from failure
 
     def _refresh(self, file: IO[bytes]) -> None:
-        inode = os.fstat(file.fileno()).st_ino
-        if inode != self._read_to[0]:
+        found = os.fstat(file.fileno())
+        inode = found.st_ino
+        # A file that was made again may have the inode of the one before; this journal only ever grows in its place.
+        if inode != self._read_to[0] or found.st_size < self._read_to[1]:
             if self._holder is not None and self._lost is None:
                 self._lost = self._view
             self._view, self._read_to = JournalView(), (inode, 0)

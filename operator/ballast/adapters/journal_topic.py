@@ -91,6 +91,8 @@ class TopicJournal:
         self._abort_due = False
         """A transaction was begun and could not be aborted yet."""
         self._holder: Holder | None = None
+        self._to_remake: JournalView | None = None
+        """What the journal has to hold again: a remake has begun and not come to its end."""
         self._term = 0
         self._beat = 0
         self._held = HeldLease(0.0)
@@ -99,10 +101,29 @@ class TopicJournal:
     # The lock
 
     def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> None:
-        """Become the writer, or raise ``LockHeld``; takes at least one lease where the last holder did not let go."""
+        """Become the writer, or raise ``LockHeld``; takes at least one lease where the last holder did not let go.
+
+        Who still holds the lock of a journal that is lost makes it again: nobody else remembers what stood in it.
+        """
         if not wanted():
             raise lock_unwanted()
+        try:
+            self._stand_in_line(holder, wait_s, wanted)
+        except JournalLost:
+            with self._turn:
+                if self._holder is None:
+                    raise
+                if not wanted():
+                    raise lock_unwanted() from None
+                self.remake()
+                self._term += 1
+
+    def _stand_in_line(self, holder: Holder, wait_s: float, wanted: Callable[[], bool]) -> None:
         with self._turn:
+            if self._holder is not None:
+                # Before anything else makes the topic where it is missing.
+                self._require_whole()
+                self._log.look(now=True)
             self._log.ensure(JOURNAL_CONFIGS)
             self._requests.ensure()
         began = self._clock.monotonic_s()
@@ -132,6 +153,10 @@ class TopicJournal:
         except (Fenced, LockHeld):
             self._forget()
             return False
+        except JournalLost:
+            # Who holds the lock stays its holder, to make the journal again.
+            self._drop_producer()
+            raise
         except BallastError:
             self._forget()
             raise
@@ -169,6 +194,7 @@ class TopicJournal:
         """
         with self._turn:
             self._require_holder()
+            self._require_whole()
             if not self._held.is_sure(self._clock.monotonic_s()):
                 self._transact([])
 
@@ -281,6 +307,7 @@ class TopicJournal:
     ) -> None:
         """One transaction: records, at most one answer, and a beat of the lease (or, with ``lease=None``, its end)."""
         self._require_holder()
+        self._require_whole()
         try:
             if self._producer is None:
                 self._regain()
@@ -300,11 +327,12 @@ class TopicJournal:
     def remake(self) -> None:
         """Make the topics again and write all that this process remembers; the lock stays its holder's.
 
-        Raises ``Fenced`` where another process holds the lock in what stands there now.
+        Raises ``Fenced`` where another process holds the lock in what stands there now.  A remake that failed on its way is
+        due until one has come to its end: everything else raises ``JournalLost`` meanwhile.
         """
         with self._turn:
             holder = self._require_holder()
-            kept = self._view
+            kept = self._to_remake = self._view
             self._drop_producer()
             self._log.rebuild(JOURNAL_CONFIGS)
             self._requests.remake()
@@ -313,6 +341,7 @@ class TopicJournal:
             lease = found.lease()
             if lease is not None and lease[0].id != holder.id:
                 self._forget()
+                self._view = found
                 raise lock_lost()
             known = dict(kept.entries())
             stale = [(key, None) for key, _ in found.entries() if key not in known]
@@ -321,6 +350,12 @@ class TopicJournal:
             began = self._clock.monotonic_s()
             self._send(entries, None)
             self._commit(_Transaction(began, tuple(entries)))
+            self._to_remake = None
+
+    def _require_whole(self) -> None:
+        """Raise ``JournalLost`` while a remake is due: the topic that stands there lacks what this process knows."""
+        if self._to_remake is not None:
+            raise JournalLost("deleted", f"{self._log.topic} was lost and has not been written again yet.")
 
     def remove(self) -> None:
         """Delete both topics, the one with the lock last."""
@@ -372,30 +407,11 @@ class TopicJournal:
             raise self._failed(failure.args[0], f"write to {self._log.topic}") from failure
         try:
             for key, data in entries:
-                self._produce(producer, self._log.topic, key, data, placed=self._placed)
+                librdkafka.produce(producer, self._log.topic, key, data, placed=self._placed)
             if answered is not None:
-                self._produce(producer, self._requests.topic, answered.id, encode_request(answered))
+                librdkafka.produce(producer, self._requests.topic, answered.id, encode_request(answered))
         except ck.KafkaException as failure:
             raise self._taken_back(failure.args[0], f"write to {self._log.topic}") from failure
-
-    def _produce(
-        self, producer: ck.Producer, topic: str, key: str, data: bytes | None, *, placed: list[int] | None = None
-    ) -> None:
-        """Hand a record to the client; its offset is put into ``placed`` once the broker has told it."""
-
-        def delivered(error: ck.KafkaError | None, message: ck.Message) -> None:
-            offset = message.offset()
-            if error is None and placed is not None and offset is not None:
-                placed.append(offset)
-
-        while True:
-            try:
-                producer.produce(topic, key=key.encode(), value=data, partition=0, on_delivery=delivered)
-            except BufferError:
-                # The local queue is full; serving it makes room.
-                producer.poll(0.1)
-            else:
-                return
 
     def _commit(self, transaction: _Transaction) -> None:
         """Commit; a commit whose outcome is unknown is remembered and settled before anything else is written."""
@@ -462,6 +478,7 @@ class TopicJournal:
     def _refreshed(self) -> JournalView:
         # A transaction of our own that is still open would be waited for in vain.
         open_ours = self._unsettled is not None or self._abort_due
+        self._require_whole()
         try:
             entries = self._log.new_entries(whole=self._producer is not None and not open_ours)
         except JournalLost:
@@ -482,8 +499,8 @@ class TopicJournal:
         return self._holder
 
     def _drop_producer(self) -> None:
-        self._producer, self._unsettled, self._abort_due = None, None, False
+        self._producer, self._unsettled, self._abort_due, self._placed = None, None, False, []
 
     def _forget(self) -> None:
-        self._holder = None
+        self._holder, self._to_remake = None, None
         self._drop_producer()

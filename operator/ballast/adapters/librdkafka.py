@@ -12,7 +12,10 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import confluent_kafka as ck
 
 LOGGER: Final = "ballast.librdkafka"
 SAME_LINE_S: Final = 60.0
@@ -30,6 +33,26 @@ def speaking(config: Mapping[str, Any]) -> dict[str, Any]:
 def silent(config: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration of a client that is only asked: it writes no lines, since its failures come back from the calls."""
     return {**_with_token(config), "log_level": 0}
+
+
+def produce(
+    producer: ck.Producer, topic: str, key: str, data: bytes | None, *, placed: list[int] | None = None
+) -> None:
+    """Hand a record to the client; its offset is put into ``placed`` once the broker has told it."""
+
+    def delivered(error: ck.KafkaError | None, message: ck.Message) -> None:
+        offset = message.offset()
+        if error is None and placed is not None and offset is not None:
+            placed.append(offset)
+
+    while True:
+        try:
+            producer.produce(topic, key=key.encode(), value=data, partition=0, on_delivery=delivered)
+        except BufferError:
+            # The local queue is full; serving it makes room.
+            producer.poll(0.1)
+        else:
+            return
 
 
 def _with_token(config: Mapping[str, Any]) -> dict[str, Any]:

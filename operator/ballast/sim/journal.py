@@ -37,12 +37,12 @@ class JournalStore:
     """While false, every call raises ``Unavailable``."""
     generation: int = 0
     """Raised whenever somebody deletes the journal."""
-    lost: JournalView = field(default_factory=JournalView)
-    """What stood in the one before."""
+    failing_remakes: int = 0
+    """So many of the next remakes end half-way: the journal is there again, and nothing has been written into it."""
 
     def lose(self) -> None:
         """Somebody deletes the journal, its lease with it."""
-        self.lost, self.view = self.view, JournalView()
+        self.view = JournalView()
         self.generation += 1
 
 
@@ -58,10 +58,25 @@ class MemoryJournal:
         self._beat = 0
         self._held = HeldLease(0.0)
         self._generation = store.generation
+        self._view = JournalView()
+        """What this handle has read and written."""
+        self._half_made = False
+        """A remake has begun and not come to its end."""
 
     def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> None:
-        """Become the writer or raise ``LockHeld``."""
-        self._generation = self._store.generation
+        """Become the writer or raise ``LockHeld``; who still holds the lock of a journal that is lost makes it again."""
+        try:
+            self._stand_in_line(holder, wait_s, wanted)
+        except JournalLost:
+            if self._holder is None:
+                raise
+            if not wanted():
+                raise lock_unwanted() from None
+            self.remake()
+            self._store.epoch += 1
+            self._epoch = self._store.epoch
+
+    def _stand_in_line(self, holder: Holder, wait_s: float, wanted: Callable[[], bool]) -> None:
         self._spend()
         deadline = self._clock.monotonic_s() + wait_s
         watch = LeaseWatch(self._clock.monotonic_s())
@@ -70,11 +85,13 @@ class MemoryJournal:
             if now >= deadline or not wanted():
                 raise lock_held(lease[0], left_s=watch.left_s(lease, now))
             self._clock.sleep(min(POLL_S, max(deadline - now, 0.01)))
+            self._require_whole()
         if not wanted():
             raise lock_unwanted()
         self._store.epoch += 1
         self._epoch, self._holder = self._store.epoch, holder
         self._held = HeldLease(holder.lease_s)
+        self._refresh()
         self._write([])
 
     @property
@@ -95,6 +112,8 @@ class MemoryJournal:
     def check(self) -> None:
         """Raise ``Fenced`` unless the lease is surely ours; a lapsed lease that nobody took is renewed."""
         self._require_holder()
+        if self._half_made:
+            self._require_whole()
         if not self._held.is_sure(self._clock.monotonic_s()):
             self._spend()
             self._write([])
@@ -123,26 +142,31 @@ class MemoryJournal:
     def read(self) -> Sequence[Record]:
         """The newest value of every key."""
         self._spend()
-        return self._store.view.records()
+        self._refresh()
+        return self._view.records()
 
     def remake(self) -> None:
         """Make the journal again from what this handle remembers."""
         holder = self._require_holder()
-        self._generation = self._store.generation
-        self._spend()
+        self._reach()
+        self._generation, self._half_made = self._store.generation, True
         lease = self._store.view.lease()
         if lease is not None and lease[0].id != holder.id:
-            self._holder = None
+            self._holder, self._half_made = None, False
+            self._refresh()
             raise Fenced("Another process has taken this cluster's lock.", hint="This process stops.")
-        for key, data in self._store.lost.entries():
-            self._store.view.apply(key, data)
+        if self._store.failing_remakes:
+            self._store.failing_remakes -= 1
+            raise Unavailable("The journal was made again and takes no records yet.")
+        self._store.view = JournalView(self._view.entries())
         self._write([])
+        self._half_made = False
 
     def remove(self) -> None:
         """Delete everything that outlives a process."""
         self.check()
         self._store.lose()
-        self._store.lost = JournalView()
+        self._view = JournalView()
         self._store.requests.clear()
         self._generation, self._holder = self._store.generation, None
 
@@ -180,11 +204,11 @@ class MemoryJournal:
                 "Another process has taken this cluster's lock.", hint="This process stops; the other goes on."
             )
         began = self._clock.monotonic_s()
-        view = self._store.view
-        entries = [e for r in records for e in encode_record(r, pieces_before=view.pieces(r.key))]
+        entries = [e for r in records for e in encode_record(r, pieces_before=self._view.pieces(r.key))]
         self._beat += 1
         for key, data in [*entries, (LEASE_KEY, encode_lease(holder, self._beat))]:
-            view.apply(key, data)
+            self._store.view.apply(key, data)
+            self._view.apply(key, data)
         self._held.written(began)
 
     def _require_holder(self) -> Holder:
@@ -192,11 +216,21 @@ class MemoryJournal:
             raise Fenced("This process does not hold this cluster's lock.", hint="Acquire it first.")
         return self._holder
 
+    def _refresh(self) -> None:
+        self._view = JournalView(self._store.view.entries())
+
     def _spend(self) -> None:
+        self._reach()
+        self._require_whole()
+
+    def _reach(self) -> None:
         self._clock.sleep(self._call_s)
         if not self._store.available:
             raise Unavailable("The journal does not answer.", hint="Check the brokers that hold it.")
-        if self._generation != self._store.generation:
+
+    def _require_whole(self) -> None:
+        if self._half_made or self._generation != self._store.generation:
             if self._holder is None:
-                self._generation = self._store.generation
+                # Told once, as the topic's reader is.
+                self._generation, self._half_made, self._view = self._store.generation, False, JournalView()
             raise JournalLost("deleted", "The journal was deleted.")

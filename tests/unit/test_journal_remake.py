@@ -1,0 +1,183 @@
+"""The topic is lost: its holder makes it again, also where the first try ends half-way or the holder stands in line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from ballast.adapters.journal_topic import TopicJournal
+from ballast.errors import BallastError, Fenced, JournalLost, Unavailable
+from ballast.ports.journal import Holder, Record
+from ballast.ports.journal_codec import LEASE_KEY, Entry, JournalView, encode_lease
+from ballast.sim.clock import SimClock
+
+ME, OTHER = (Holder(id_, f"test {id_}", 0, lease_s=6.0) for id_ in ("me", "other"))
+RECORDS = [Record("run/1", {"moves": 3}), Record("throttle/broker/1", {"prior": "5"})]
+
+
+class Topic:
+    """The journal's topic and this process's place in it."""
+
+    topic = "__ballast_journal"
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.lost = False
+        self._at = 0
+
+    def lose(self) -> None:
+        """Somebody deletes it and makes it again."""
+        self.entries, self.lost = [], True
+
+    def ensure(self, _configs: Mapping[str, str]) -> None:
+        """It is there."""
+
+    def rebuild(self, _configs: Mapping[str, str]) -> None:
+        """Whatever stands there is the topic."""
+        self.forget()
+
+    def forget(self) -> None:
+        """Read from the beginning."""
+        self.lost, self._at = False, 0
+
+    def look(self, *, now: bool = False) -> None:
+        """Tell the loss."""
+        del now
+        if self.lost:
+            raise JournalLost("remade", "it is another one")
+
+    def wrote(self, _offset: int) -> None:
+        """What was written is in the view already."""
+        self._at = len(self.entries)
+
+    def new_entries(self, *, whole: bool) -> Sequence[Entry]:
+        """What was not read yet."""
+        del whole
+        self.look()
+        taken, self._at = self.entries[self._at :], len(self.entries)
+        return taken
+
+
+class Requests:
+    """The other topic; making it again fails as often as told."""
+
+    failing = 0
+
+    def ensure(self) -> None:
+        """It is there."""
+
+    def remake(self) -> None:
+        """Make it again."""
+        if self.failing:
+            self.failing -= 1
+            raise Unavailable("of its replicas [1, 2] only [1] are in sync, and 2 must be")
+
+
+class Producer:
+    """Commits to the topic."""
+
+    def __init__(self, topic: Topic) -> None:
+        self._topic = topic
+        self._open: list[Entry] = []
+
+    def poll(self, _timeout_s: float) -> int:
+        """Nothing to say."""
+        return 0
+
+    def begin_transaction(self) -> None:
+        """Begin."""
+        self._open = []
+
+    def produce(self, _topic: str, *, key: bytes, value: bytes | None, **_: Any) -> None:
+        """Add to the transaction."""
+        self._open.append((key.decode(), value))
+
+    def commit_transaction(self, _timeout_s: float) -> None:
+        """All of it at once."""
+        self._topic.entries += self._open
+        self._topic.wrote(len(self._topic.entries))
+
+
+@pytest.fixture
+def topic() -> Topic:
+    """Empty."""
+    return Topic()
+
+
+@pytest.fixture
+def journal(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> TopicJournal:
+    """A handle on it that holds the lock and has written."""
+    own = TopicJournal({"bootstrap.servers": "127.0.0.1:1"}, clock=SimClock())
+    monkeypatch.setattr(own, "_log", topic)
+    monkeypatch.setattr(own, "_requests", Requests())
+    monkeypatch.setattr(own, "_fence_others", lambda: setattr(own, "_producer", Producer(topic)))
+    own.acquire(ME)
+    own.append(RECORDS)
+    return own
+
+
+def stands(topic: Topic) -> list[Record]:
+    """The records in the topic."""
+    return list(JournalView(topic.entries).records())
+
+
+def fail_half_way(journal: TopicJournal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The topic is there again, and the one of the requests is not."""
+    monkeypatch.setattr(journal._requests, "failing", 1)
+    with pytest.raises(Unavailable):
+        journal.remake()
+
+
+def test_a_remake_that_ends_half_way_is_due(
+    journal: TopicJournal, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else is written until all that its holder knows is in it."""
+    topic.lose()
+    fail_half_way(journal, monkeypatch)
+    for act in (lambda: journal.append([Record("b", {})]), lambda: journal.renew("go on"), journal.check, journal.read):
+        with pytest.raises(JournalLost):
+            act()
+    assert topic.entries == []
+    journal.remake()
+    journal.append([Record("b", {})])
+    assert stands(topic) == [*RECORDS, Record("b", {})]
+
+
+@pytest.mark.parametrize("half_way", [False, True])
+def test_a_holder_in_line_makes_it_again(
+    journal: TopicJournal, topic: Topic, monkeypatch: pytest.MonkeyPatch, *, half_way: bool
+) -> None:
+    """A renewal that failed sent them there; the acquisition counts as another one."""
+    topic.lose()
+    if half_way:
+        fail_half_way(journal, monkeypatch)
+    before = journal.term
+    journal.acquire(ME)
+    assert journal.term == before + 1
+    journal.append([])
+    assert stands(topic) == RECORDS
+
+
+def test_another_ones_lock_in_the_new_topic_is_left_to_them(journal: TopicJournal, topic: Topic) -> None:
+    """What the process remembered of the old one is forgotten with it."""
+    topic.lose()
+    topic.entries = [(LEASE_KEY, encode_lease(OTHER, 1))]
+    with pytest.raises(Fenced):
+        journal.acquire(ME)
+    assert journal.read() == ()
+    with pytest.raises(BallastError, match="test other"):
+        journal.acquire(ME)
+
+
+def test_offsets_of_the_old_topic_do_not_count_in_the_new_one(
+    journal: TopicJournal, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A transaction that was taken back had been given some."""
+    journal._placed.append(500)
+    topic.lose()
+    told: list[int] = []
+    monkeypatch.setattr(topic, "wrote", told.append)
+    journal.remake()
+    assert 500 not in told
