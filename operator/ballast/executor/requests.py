@@ -13,7 +13,11 @@ _WISHES: Final = frozenset(w.value for w in Wish)
 
 
 def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Iterator[tuple[Asked | None, str]]:
-    """Answer what concerns this run: what is asked (None: leave it to another process) and a sentence on who asks."""
+    """What is asked of this run (None: leave it to another process) and a sentence on who asks; answered once it is heard.
+
+    An answer whose commit fails may be in the journal all the same, and what it answers is not read again.  One that was heard
+    and could not be answered is heard again at the next look.
+    """
     for request in journal.requests():
         run = request.body.get("run")
         if request.answer is not None or (run is not None and run != run_id):
@@ -21,8 +25,8 @@ def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Itera
         if request.kind == "take-over" and is_forgotten(request, now_ms):
             journal.answer(request.id, FORGOTTEN)
         elif request.kind == "take-over":
-            journal.answer(request.id, f"run {run_id} is left for you")
             yield None, f"{request.by} takes over."
+            journal.answer(request.id, f"run {run_id} is left for you")
         elif run is not None and request.kind in _WISHES:
-            journal.answer(request.id, f"run {run_id}: {request.kind}")
             yield Asked(Wish(request.kind), signed(request)), f"{request.by} asks to {request.kind}."
+            journal.answer(request.id, f"run {run_id}: {request.kind}")
