@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-import pytest
-from tests.daemon.conftest import give_hands, holder
+from collections.abc import Callable
+from dataclasses import replace
 
+import pytest
+from tests.daemon.conftest import give_hands, holder, make_world
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.plan import Move, Plan
 from ballast.daemon.books import read_books
 from ballast.daemon.lock import keep_lock
 from ballast.daemon.policy import DaemonPolicy, Mode
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import Role
-from ballast.errors import JournalLost
+from ballast.errors import JournalLost, Unavailable
+from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.records import load_runs
+from ballast.executor.run import Now
 from ballast.ports.journal import Record
 from ballast.ports.news import News
 from ballast.sim.clock import SimClock
+from ballast.sim.cluster import SimCluster
 from ballast.sim.journal import JournalStore, MemoryJournal
 
 
@@ -51,6 +60,65 @@ def test_the_holder_of_the_lock_makes_it_again(scene: Scene, store: JournalStore
     assert [r.value for r in scene.journal.read() if r.key == "kept"] == [{"a": 1}]
     read_books(scene)
     assert scene.board.view.lock.journal_readable
+
+
+@pytest.mark.parametrize("silent_first", [False, True])
+def test_a_remake_is_brought_to_its_end(
+    scene: Scene, store: JournalStore, told: list[str], *, silent_first: bool
+) -> None:
+    """Where it failed half-way, and where the journal did not answer before it was deleted: the lock is still ours."""
+    keep_lock(scene, holder())
+    assert scene.journal is not None
+    scene.journal.append([Record("kept", {"a": 1})])
+    scene.clock.sleep(10)
+    if silent_first:
+        store.available = False
+        with pytest.raises(Unavailable):
+            keep_lock(scene, holder())
+        store.available = True
+    store.lose()
+    store.failing_remakes = 2
+    for _ in range(2):
+        scene.clock.sleep(10)
+        with pytest.raises(Unavailable):
+            keep_lock(scene, holder())
+        assert scene.board.view.role is Role.STANDBY
+    keep_lock(scene, holder())
+    assert scene.board.view.role is Role.LEADER
+    assert scene.board.view.lock.journal_readable
+    assert [r.value for r in scene.journal.read() if r.key == "kept"] == [{"a": 1}]
+
+
+def test_a_run_is_taken_up_again_whatever_it_was_begun_with(
+    scene: Scene, store: JournalStore, told: list[str], clock: SimClock
+) -> None:
+    """The lock loop makes the journal again, and the run's own thread waits for that: ``leave`` is a command's."""
+    bodies: list[Callable[[], None]] = []
+    scene.cluster = SimCluster(make_world(clock, brokers=4))
+    policy = ExecutionPolicy(throttle=10**6, measure_s=0, moves_in_cluster=1, journal_lost="leave")
+    give_hands(scene, store, policy, spawn=bodies.append)
+    scene.policy = replace(scene.policy, mode=Mode.AUTO)
+
+    def tick() -> None:
+        keep_lock(scene, holder())
+        if clock.monotonic_s() < 3600:
+            clock.at(clock.monotonic_s() + 5, tick)
+
+    tick()
+    assert scene.hands is not None
+    assert scene.journal is not None
+    state = scene.cluster.snapshot()
+    names = [TopicPartition("orders", p) for p in (0, 4)]
+    before = [state.target(state.index[name]) for name in names]
+    moves = [Move(n.topic, n.partition, old, (*old[:2], 4)) for n, old in zip(names, before, strict=True)]
+    scene.hands.start(Plan("test", state.cluster_id, "", tuple(moves)))
+    clock.at(clock.monotonic_s() + 30, store.lose)
+    while bodies:
+        bodies.pop(0)()
+        read_books(scene)
+    assert [r for r in told if r.startswith("Journal")] == ["JournalLost", "JournalRemade"]
+    runs = load_runs(scene.journal.read(), Now(clock.now_ms(), clock.monotonic_s()))
+    assert [run.ended for run in runs.values()] == [True]
 
 
 def test_a_standby_says_that_it_is_gone(scene: Scene, store: JournalStore, told: list[str], clock: SimClock) -> None:

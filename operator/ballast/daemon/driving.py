@@ -104,7 +104,7 @@ class DriverHands:
         """Resume what is open in the journal, oldest first, then take back throttles that are still owed."""
         driver = self._new_driver()
         found = driver.open_runs()
-        if not found and not debts_in(self._parts.letters.read()):
+        if not found and not debts_in(self._parts.journal.read()):
             return None
         begun = replace(run_view(found[0]), sentence="Taking the run up again") if found else self._settling()
         self._begin(self._resume_all, driver, begun)
@@ -235,8 +235,8 @@ class DriverHands:
             self._parts.journal,
             self._clock,
             self,
-            # The daemon's own loop answers people, whatever they ask for: two who listen would answer twice.
-            answers_requests=False,
+            # The daemon's own loops answer people and make a lost journal again; this one takes the run up again then.
+            alone=False,
             server=self._parts.server,
         )
 

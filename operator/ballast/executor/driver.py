@@ -78,15 +78,15 @@ class Driver:
         clock: Clock,
         listener: Listener | None = None,
         *,
-        answers_requests: bool = True,
+        alone: bool = True,
         server: str = "HOST:PORT",
     ) -> None:
-        """``answers_requests`` is False where whoever runs this answers them: each request has one who hears it.
+        """``alone`` is False where others in this process answer requests and make a lost journal again: each has one owner.
 
         ``server`` is how a person reaches the cluster; it stands in commands that are told.
         """
         self._server = server
-        self._answers_requests = answers_requests
+        self._alone = alone
         self._cluster = cluster
         self._journal = OneTerm(journal)
         self._clock = clock
@@ -312,8 +312,8 @@ class Driver:
         return result
 
     def _mend(self, lost: JournalLost) -> None:
-        """Make the journal again, or leave the run, as its policy says."""
-        if not self._keeping.mend(lost, finish=self._current.policy.journal_lost == "finish"):
+        """Make the journal again, or leave the run, as its policy says; where that is another's, this attempt ends here."""
+        if not self._keeping.mend(lost, alone=self._alone, finish=self._current.policy.journal_lost == "finish"):
             self.leave()
 
     def _hear_wishes(self) -> None:
@@ -432,7 +432,7 @@ class Driver:
 
     def _take_requests(self) -> None:
         """Requests of others that concern a run in progress; the rest is left to whoever else holds this journal."""
-        if not self._answers_requests:
+        if not self._alone:
             return
         for asked, sentence in take_requests(self._journal, self._current.id, self._clock.now_ms()):
             self._note(sentence)
@@ -476,6 +476,7 @@ class Driver:
 
     def _journaled_result(self, began_s: float) -> RunResult:
         run = self._current
+        self._keeping.require()
         self._write([])
         if not run.ended:
             return self._left(run, began_s)

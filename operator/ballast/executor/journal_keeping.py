@@ -6,6 +6,7 @@ Nothing is sent whose intent is not durable; meanwhile the moves in flight are s
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from ballast.core.throttles import Aim, Setting
@@ -63,12 +64,22 @@ class JournalKeeping:
         )
         self.tell_by_hand()
 
-    def mend(self, lost: JournalLost, *, finish: bool) -> bool:
-        """Tell the loss and make the journal again, so that the run can end; False where the run is to be left instead."""
+    def require(self) -> None:
+        """Raise ``JournalLost`` while it is gone: where nothing is to be written the journal itself is not asked."""
+        if self.gone is not None:
+            raise self.gone
+
+    def mend(self, lost: JournalLost, *, alone: bool, finish: bool) -> bool:
+        """Tell the loss and make the journal again, so that the run can end; False where the run is to be left instead.
+
+        Where somebody else in this process does that, the loss is raised.
+        """
         if self.gone is None or self.gone.how != lost.how:
             self._note(f"The journal is gone ({lost.how}): {lost}")
             self.tell_by_hand()
         self.gone = lost
+        if not alone:
+            raise lost
         if not finish:
             return False
         try:
@@ -96,6 +107,8 @@ def repay_from_memory(
 ) -> None:
     """Put back what no move in flight needs: no journal is left from which another process would."""
     owed: dict[Setting, Outcome] = {}
+    # The ledger is the same one; the lock that it would renew went with the journal.
+    throttler = replace(throttler, renew=lambda: None)
     try:
         alive = cluster.snapshot(log_dirs=False, configs=False).alive
         needed = merged({} if run.ended else wanted_throttle(run, alive), others)

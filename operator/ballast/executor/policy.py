@@ -95,9 +95,10 @@ class ExecutionPolicy:
 
     unknown_room: Literal["refuse", "allow"] = "refuse"
     """A broker whose free space is not known, though the cluster's brokers tell it: gets no replicas, or is trusted to have room."""
-    journal_lost: Literal["finish", "leave"] = "finish"
+    journal_lost: Literal["finish", "leave"] = field(default="finish", metadata={"command_only": True})
     """When the journal is deleted, made again or cut off while a run goes on: `finish` makes it again from memory and goes on;
-    `leave` begins nothing more, puts throttles back that no move in flight needs, and prints commands for the others."""
+    `leave` begins nothing more, puts throttles back that no move in flight needs, and prints commands for the others. A daemon
+    always makes its journal again."""
 
     def __post_init__(self) -> None:
         """Refuse values that could only be a slip."""

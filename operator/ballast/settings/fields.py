@@ -50,6 +50,11 @@ def docstrings(cls: type) -> dict[str, str]:
     return found
 
 
+def settable(section: Any) -> list[Field[Any]]:
+    """The fields of a section that a file of settings may hold: all but those that only mean something to a command."""
+    return [f for f in fields(section) if not f.metadata.get("command_only")]
+
+
 @cache
 def types(cls: type) -> dict[str, Any]:
     """Field name to its resolved type, constraints included."""
@@ -61,7 +66,7 @@ def walk(cls: type, path: tuple[str, ...] = (), within: Any = None) -> Iterator[
 
     ``within`` is the section as its own parent makes it: ``actions.moves`` has another cap than an action has by itself.
     """
-    for f in fields(cls):
+    for f in settable(cls):
         kind = types(cls)[f.name]
         default = _default(f) if within is None else getattr(within, f.name)
         here = (*path, f.name)

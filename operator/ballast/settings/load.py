@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ballast.errors import UsageError
 from ballast.settings.agreement import contradictions
-from ballast.settings.fields import types, under
+from ballast.settings.fields import settable, types, under
 from ballast.settings.kafka_names import KAFKA_NAMES
 from ballast.settings.model import Settings
 
@@ -149,9 +149,9 @@ def _check_agreement(tree: Mapping[str, Any]) -> None:
 def _check_known(cls: type, place: Place, value: Any, shown: str, origin: str) -> None:
     """Refuse unknown names at any depth, lists of sections included."""
     parent = under(cls, place[:-1])
-    names = [f.name for f in fields(parent)] if parent is not None else []
+    names = [f.name for f in settable(parent)] if parent is not None else []
     if parent is None or place[-1] not in names:
-        top = [f.name for f in fields(cls)]
+        top = [f.name for f in settable(cls)]
         near = nearest(shown, [*KAFKA_NAMES, *top]) if len(place) == 1 or parent is None else nearest(place[-1], names)
         prefix = "" if len(place) == 1 or parent is None else ".".join(place[:-1]) + "."
         raise UsageError(
@@ -165,7 +165,7 @@ def _check_value(kind: Any, place: Place, value: Any, origin: str) -> None:
     if isinstance(kind, type) and is_dataclass(kind) and isinstance(value, Mapping):
         for key, inner in value.items():
             here = (*place, str(key))
-            names = [f.name for f in fields(kind)]
+            names = [f.name for f in settable(kind)]
             if str(key) not in names:
                 near = nearest(str(key), names)
                 raise UsageError(

@@ -6,6 +6,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
+from ballast.settings.fields import settable
 from ballast.settings.model import NEED_RESTART, Settings
 
 
@@ -13,7 +14,7 @@ def flat(value: Any, path: str = "") -> list[tuple[str, str]]:
     """Every setting as (name, value); settings name files with secrets and never hold one."""
     if is_dataclass(value) and not isinstance(value, type):
         return [
-            row for f in fields(value) for row in flat(getattr(value, f.name), f"{path}.{f.name}" if path else f.name)
+            row for f in settable(value) for row in flat(getattr(value, f.name), f"{path}.{f.name}" if path else f.name)
         ]
     return [(path, text(value))]
 

@@ -11,10 +11,13 @@ from tests.unit.executor.scenes import MB, Scene, T, scene
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
+from ballast.errors import Unavailable
 from ballast.executor.events import Happening, MoveChanged, Note, RunResult
+from ballast.executor.machine import Wish
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.records import load_runs
 from ballast.executor.run import Now, Stage
+from ballast.ports.journal import Request
 
 THEIRS = "5000000"
 RATE = "leader.replication.throttled.rate"
@@ -37,14 +40,14 @@ class AtFirstMove:
 
 
 def played(
-    s: Scene, act: Callable[[], None], *, journal_lost: Literal["finish", "leave"] = "finish"
+    s: Scene, act: Callable[[], None], *, journal_lost: Literal["finish", "leave"] = "finish", rate: int = 3 * MB
 ) -> tuple[RunResult, list[str]]:
     """A throttled run of two moves, one after the other; what came of it and what was told."""
     ears = AtFirstMove(act, [])
     s.driver.listen(ears)
     s.world.brokers[1].configs[RATE] = THEIRS
     plan = s.plan(Move(T, 0, (1, 2), (3, 2)), Move(T, 1, (1, 2), (4, 2)))
-    policy = ExecutionPolicy(throttle=3 * MB, moves_in_cluster=1, measure_s=0, journal_lost=journal_lost)
+    policy = ExecutionPolicy(throttle=rate, moves_in_cluster=1, measure_s=0, journal_lost=journal_lost)
     return s.driver.execute(plan, policy, run_id="r"), ears.notes
 
 
@@ -76,6 +79,74 @@ def test_a_run_is_left_where_the_person_says_so(s: Scene) -> None:
     assert any(f"--entity-name 1 --add-config {RATE}={THEIRS}" in command for command in by_hand)
     assert set(by_hand) <= set(notes)
     assert TopicPartition(T, 1) not in s.cluster.reassignments()
+
+
+@pytest.mark.parametrize("later_s", [3.0, 10.0])
+def test_a_loss_that_the_heartbeat_finds_is_told_as_well(s: Scene, later_s: float) -> None:
+    """Nothing is to be written then, and the settings are owed all the same."""
+
+    def soon() -> None:
+        s.world.clock.at(s.world.clock.monotonic_s() + later_s, s.store.lose)
+
+    result, notes = played(s, soon, journal_lost="leave", rate=1 * MB)
+    assert result.status == "left"
+    assert result.debts
+    assert len(result.by_hand) == len(result.debts)
+    assert set(result.by_hand) <= set(notes)
+
+
+def test_a_remake_that_ends_half_way_is_tried_until_it_is_whole(s: Scene) -> None:
+    """What stood before each throttle is in the journal again before anything else."""
+
+    def lose() -> None:
+        s.store.failing_remakes = 3
+        s.store.lose()
+
+    result, _ = played(s, lose)
+    assert (result.status, result.debts, s.store.failing_remakes) == ("done", (), 0)
+    assert load_runs(s.journal.read(), Now(0, 0.0))["r"].ended
+    assert s.throttles() == {f"broker 1 {RATE}": THEIRS}
+
+
+def test_what_is_asked_is_heard_though_its_answer_does_not_come_through(
+    s: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit timed out and was settled later: the request is answered in the journal, and is not read again."""
+    answer = s.journal.answer
+    silent = [Unavailable("The cluster could not commit: timed out.")]
+
+    def answer_late(request_id: str, text: str) -> None:
+        answer(request_id, text)
+        if silent:
+            raise silent.pop()
+
+    monkeypatch.setattr(s.journal, "answer", answer_late)
+    ask = Request("q", "cancel", "ada", s.world.clock.now_ms(), {"run": "r"})
+    result, _ = played(s, lambda: s.journal.request(ask), rate=1 * MB)
+    assert result.status == "cancelled"
+    assert [r.answer is None for r in s.journal.requests()] == [False]
+
+
+def test_what_could_not_be_answered_is_answered_at_the_next_look(s: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heard twice is heard."""
+    answer = s.journal.answer
+    silent = [Unavailable("The cluster could not commit: timed out.")]
+
+    def refuse_once(request_id: str, text: str) -> None:
+        if silent:
+            raise silent.pop()
+        answer(request_id, text)
+
+    monkeypatch.setattr(s.journal, "answer", refuse_once)
+    ask = Request("q", "pause", "ada", s.world.clock.now_ms(), {"run": "r"})
+
+    def pause() -> None:
+        s.journal.request(ask)
+        s.world.clock.at(s.world.clock.monotonic_s() + 600, lambda: s.driver.ask(Wish.RESUME))
+
+    result, _ = played(s, pause, rate=1 * MB)
+    assert result.status == "done"
+    assert [r.answer is None for r in s.journal.requests()] == [False]
 
 
 def test_moves_are_followed_while_the_journal_takes_nothing(s: Scene) -> None:
