@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import pytest
-from tests.daemon.conftest import give_hands, holder
+from tests.daemon.conftest import give_hands, holder, make_world
 
-from ballast.core.cluster import TopicPartition
-from ballast.core.plan import Plan
-from ballast.daemon.books import read_books
-from ballast.daemon.lock import keep_lock
-from ballast.daemon.policy import DaemonPolicy, Mode
-from ballast.daemon.scene import Scene
+from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.plan import Move, Plan
+from ballast.daemon.acting import acts_key, start
+from ballast.daemon.books import read_books, show_run
+from ballast.daemon.lock import keep_lock, recall
+from ballast.daemon.permission import Acts
+from ballast.daemon.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode
+from ballast.daemon.scene import Proposal, Scene
+from ballast.daemon.view import Board, Role, RunView, View
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.records import dump_run
 from ballast.executor.run import Now, new_run
-from ballast.sim.journal import JournalStore
+from ballast.ports.journal import Record
+from ballast.sim.clock import SimClock
+from ballast.sim.cluster import SimCluster
+from ballast.sim.journal import JournalStore, MemoryJournal
+from ballast.sim.model import SimBroker
+from ballast.sim.world import SimWorld
 
 
 @pytest.mark.parametrize("idle", [True, False])
@@ -39,3 +47,77 @@ def test_a_leader_with_idle_hands_takes_an_open_run_up(
     scene.give_way = "" if idle else "Ada"
     read_books(scene)
     assert taken == (["left"] if idle else [])
+
+
+MOVES_OBSERVED = DaemonPolicy(actions=Actions(repair=ActionPolicy(mode=Mode.AUTO)))
+"""Repairs alone are carried out; every other kind is in observe mode."""
+MOVED = (0, 4)
+"""Of four brokers, these partitions are on all but the fourth."""
+
+
+@pytest.mark.parametrize("kind", [None, ActionKind.REPAIR, ActionKind.MOVES])
+def test_a_run_that_is_taken_up_heeds_the_mode_of_its_own_kind(kind: ActionKind | None) -> None:
+    """A repair goes on, and so does a run whose kind no record tells; a balance waits until its mode allows it, and says why."""
+    clock, store = SimClock(), JournalStore()
+    world = make_world(clock, brokers=4)
+    leave_a_run(SimCluster(world), MemoryJournal(store, clock), kind)
+    scene = a_scene(world)
+    give_hands(scene, store)
+    scene.policy = MOVES_OBSERVED
+    seen: list[RunView] = []
+
+    def arrived() -> bool:
+        return all(4 in p.replicas for p in world.partitions() if p.name.partition in MOVED)
+
+    def allow() -> None:
+        assert not arrived()
+        show_run(scene)
+        assert scene.board.view.run is not None
+        seen.append(scene.board.view.run)
+        scene.policy = DaemonPolicy(mode=Mode.AUTO)
+        scene.hold_run()
+
+    if kind is ActionKind.MOVES:
+        clock.at(clock.monotonic_s() + 600, allow)
+    keep_lock(scene, holder())
+    assert arrived()
+    assert ["the mode for moves is observe" in run.sentence for run in seen] == [True] * (kind is ActionKind.MOVES)
+
+
+def test_the_kind_of_a_run_is_kept_from_its_start(scene: Scene, world: SimWorld) -> None:
+    """With the counts of its kind, so that whoever takes the run up knows it."""
+    world.add_broker(SimBroker(id=4, rack="a"))
+    store = JournalStore()
+    give_hands(scene, store)
+    scene.policy = DaemonPolicy(mode=Mode.AUTO)
+    keep_lock(scene, holder())
+    start(scene, Proposal(id="p", kind=ActionKind.REPAIR, plan=two_moves(scene.cluster.snapshot())))
+    later = a_scene(world)
+    give_hands(later, store)
+    recall(later, MemoryJournal(store, scene.clock))
+    assert later.kind_of("run-1") is ActionKind.REPAIR
+    assert later.kind_of("run-2") is None
+
+
+def a_scene(world: SimWorld) -> Scene:
+    """A daemon that has just begun."""
+    board = Board(View(name="shop", instance="pod-0", started_at_ms=world.clock.now_ms(), role=Role.OBSERVER))
+    return Scene(cluster=SimCluster(world), clock=world.clock, board=board, policy=DaemonPolicy())
+
+
+def two_moves(state: ClusterState) -> Plan:
+    """Broker 4 in the place of the first replica of two partitions."""
+    old = {p: state.target(state.index[TopicPartition("orders", p)]) for p in MOVED}
+    moves = tuple(Move("orders", p, o, (4, *o[1:]), size_bytes=10**8) for p, o in old.items())
+    return Plan("test", state.cluster_id, "", moves)
+
+
+def leave_a_run(cluster: SimCluster, journal: MemoryJournal, kind: ActionKind | None) -> None:
+    """A process began a run of this kind and died before its first move."""
+    now = Now(cluster.world.clock.now_ms(), 0.0)
+    policy = ExecutionPolicy(throttle="none", measure_s=0)
+    journal.acquire(holder("earlier"))
+    journal.append(dump_run(new_run("left", two_moves(cluster.snapshot()), policy, now)))
+    if kind is not None:
+        journal.append([Record(acts_key(kind), Acts().started(now.ms, "left").to_json())])
+    journal.release()

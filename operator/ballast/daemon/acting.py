@@ -140,7 +140,7 @@ def start(scene: Scene, proposal: Proposal) -> str:
     scene.memory.asked = None
     scene.memory.running = kind
     scene.hold_run()
-    remember(scene, kind, scene.memory.acts.get(kind, Acts()).started(scene.clock.now_ms()))
+    remember(scene, kind, scene.memory.acts.get(kind, Acts()).started(scene.clock.now_ms(), run))
     by = f", approved by {proposal.approved_by}" if proposal.approved_by else ""
     say(log, f"Started: {outline(proposal.plan)}{by}", run=run, plan=proposal.id, action=kind.value)
     publish_proposals(scene)

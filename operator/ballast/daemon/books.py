@@ -38,14 +38,17 @@ def _adopt(scene: Scene) -> str | None:
     """An open run that nobody carries out is taken up by the one that acts, however it came to be left."""
     hands = scene.hands
     idle = scene.board.view.role is Role.LEADER and not scene.give_way
-    if hands is None or not idle or hands.current() is not None or hands.elsewhere() is None:
+    if hands is None or not idle or hands.current() is not None or (left := hands.elsewhere()) is None:
         return None
+    scene.take_up(left.id)
     return hands.adopt()
 
 
 def show_run(scene: Scene) -> str:
     """Publish how far the run in flight has come; on a standby what the journal tells of the one that another carries out."""
     run = scene.hands.current() if scene.hands else None
+    if run is not None and (why := scene.held_by_mode()):
+        run = replace(run, sentence=f"{run.sentence}; no further move begins, since {why}")
     role = scene.board.view.role
     elsewhere = scene.hands.elsewhere() if scene.hands and role is not Role.LEADER and run is None else None
     if elsewhere and role is Role.OBSERVER:

@@ -15,6 +15,7 @@ from ballast.daemon.acting import acts_key, rejected_key
 from ballast.daemon.logs import say
 from ballast.daemon.permission import Acts
 from ballast.daemon.policy import ActionKind
+from ballast.daemon.run_views import open_run
 from ballast.daemon.scene import Reserved, Scene
 from ballast.daemon.view import LockView, Pause, Role
 from ballast.errors import BallastError, Fenced, JournalLost, LockHeld
@@ -84,6 +85,8 @@ def recall(scene: Scene, journal: Journal) -> None:
             scene.memory.rejected[rejections[record.key]] = str(record.value.get("plan", ""))
     scene.memory.acts = acts
     scene.set_pause(pause)
+    left = open_run(records, scene.clock)
+    scene.take_up(left.id if left else "")
 
 
 def open_moves(scene: Scene, records: Sequence[Record]) -> frozenset[TopicPartition]:

@@ -41,11 +41,13 @@ class Acts:
     """The UTC day that ``starts`` counts, as ``2026-11-21``."""
     starts: int = 0
     last_end_ms: int | None = None
+    run: str = ""
+    """The run that was started last: whoever takes it up knows its kind by this."""
 
-    def started(self, now_ms: int) -> Acts:
+    def started(self, now_ms: int, run: str) -> Acts:
         """One more start."""
         today = _day(now_ms)
-        return replace(self, day=today, starts=self.starts + 1 if self.day == today else 1)
+        return replace(self, day=today, starts=self.starts + 1 if self.day == today else 1, run=run)
 
     def ended(self, now_ms: int) -> Acts:
         """An end: the cool-down begins."""
@@ -57,7 +59,7 @@ class Acts:
 
     def to_json(self) -> dict[str, Any]:
         """As the journal keeps it."""
-        return {"day": self.day, "starts": self.starts, "last_end_ms": self.last_end_ms}
+        return {"day": self.day, "starts": self.starts, "last_end_ms": self.last_end_ms, "run": self.run}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Acts:
@@ -67,6 +69,7 @@ class Acts:
             day=str(value.get("day", "")),
             starts=int(value.get("starts", 0)),
             last_end_ms=int(end) if end is not None else None,
+            run=str(value.get("run", "")),
         )
 
 

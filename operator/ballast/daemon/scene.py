@@ -195,14 +195,28 @@ class Scene:
         self.hold_run()
 
     def hold_run(self) -> None:
-        """Hold the next moves of the run in flight back while a person paused, or while its kind is in observe mode.
-
-        A run that was taken up from the journal does not say its kind: it counts as moves.
-        """
-        kind = self.memory.running or ActionKind.MOVES
+        """Hold the next moves of the run in flight back while a person paused, or while its kind is in observe mode."""
         if self.hands is not None:
-            observed = self.policy.mode_of(kind) is Mode.OBSERVE
-            self.hands.pause(paused=self.board.view.pause is not None or observed)
+            self.hands.pause(paused=self.board.view.pause is not None or bool(self.held_by_mode()))
+
+    def held_by_mode(self) -> str:
+        """Why the run in flight begins no further move, as far as modes go; empty where it may.
+
+        A run whose kind nobody wrote down is held only where nothing at all is written.
+        """
+        kind = self.memory.running
+        if kind is not None and self.policy.mode_of(kind) is Mode.OBSERVE:
+            return f"the mode for {kind.value} is observe"
+        return "" if self.policy.writes else "the mode is observe"
+
+    def kind_of(self, run: str) -> ActionKind | None:
+        """The kind of action that this run was started as; None where no record tells."""
+        return next((kind for kind, acts in self.memory.acts.items() if acts.run == run), None)
+
+    def take_up(self, run: str) -> None:
+        """A run of the journal is the current one from now on; empty for none."""
+        self.memory.running = self.kind_of(run) if run else None
+        self.hold_run()
 
     def set_role(self, role: Role) -> None:
         """Show what this process is."""

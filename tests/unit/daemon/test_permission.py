@@ -76,7 +76,7 @@ def test_windows_caps_and_cool_down_are_per_kind() -> None:
         AUTO, actions=Actions(moves=ActionPolicy(windows=(window,)), elections=ActionPolicy(per_day=2, cool_down_s=60))
     )
     assert "2026-11-22 01:00 UTC" in standing(ActionKind.MOVES, policy, CALM).sentence
-    used = Acts().started(NOON_MS).started(NOON_MS)
+    used = Acts().started(NOON_MS, "a").started(NOON_MS, "b")
     at = replace(CALM, acts={ActionKind.ELECTIONS: used})
     assert code(ActionKind.ELECTIONS, policy, at) == "cap-reached"
     tomorrow = replace(at, now_ms=NOON_MS + 86_400_000)
@@ -118,6 +118,6 @@ def test_only_the_holder_with_a_fresh_reading_ever_acts(
 
 def test_counts_survive_the_journal() -> None:
     """What is written is what is read."""
-    acts = Acts().started(NOON_MS).ended(NOON_MS + 5)
+    acts = Acts().started(NOON_MS, "a").ended(NOON_MS + 5)
     assert Acts.from_json(acts.to_json()) == acts
     assert Acts.from_json({}) == Acts()
