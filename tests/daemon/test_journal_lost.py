@@ -15,7 +15,7 @@ from ballast.daemon.lock import keep_lock
 from ballast.daemon.policy import DaemonPolicy, Mode
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import Role
-from ballast.errors import JournalLost, Unavailable
+from ballast.errors import BallastError, JournalLost, Refused, Unavailable
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.records import load_runs
 from ballast.executor.run import Now
@@ -135,3 +135,25 @@ def test_a_standby_says_that_it_is_gone(scene: Scene, store: JournalStore, told:
     other.remake()
     read_books(scene)
     assert scene.board.view.lock.journal_readable
+
+
+@pytest.mark.usefixtures("told")
+@pytest.mark.parametrize(
+    ("failure", "readable"),
+    [(Refused("A run is being carried out already."), True), (Unavailable("No answer."), False)],
+)
+def test_only_the_journals_own_failures_say_that_it_cannot_be_read(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, failure: BallastError, *, readable: bool
+) -> None:
+    """What a run refuses says nothing of the journal, and an alert goes by this."""
+    assert scene.hands is not None
+    keep_lock(scene, holder())
+    scene.set_role(Role.STANDBY)
+
+    def adopt() -> str | None:
+        raise failure
+
+    monkeypatch.setattr(scene.hands, "adopt", adopt)
+    with pytest.raises(type(failure)):
+        keep_lock(scene, holder())
+    assert scene.board.view.lock.journal_readable is readable

@@ -18,10 +18,11 @@ from ballast.daemon.policy import ActionKind
 from ballast.daemon.run_views import open_run
 from ballast.daemon.scene import Reserved, Scene
 from ballast.daemon.view import LockView, Pause, Role
-from ballast.errors import BallastError, Fenced, JournalLost, LockHeld
+from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Unavailable
 from ballast.executor.records import load_runs
 from ballast.executor.run import FINAL, Now
 from ballast.ports.journal import Holder, Journal, Record
+from ballast.ports.journal_codec import Corrupt
 from ballast.ports.news import News
 
 log = logging.getLogger("ballast.daemon")
@@ -57,7 +58,8 @@ def keep_lock(scene: Scene, holder: Holder, waiting: Callable[[], None] = lambda
     except BallastError as failure:
         if not isinstance(failure, LockHeld):
             _step_down(scene, failure.message)
-            scene.board.publish(lock=LockView(journal_readable=False))
+            if isinstance(failure, Unavailable | JournalLost | Corrupt):
+                scene.board.publish(lock=LockView(journal_readable=False))
         raise
 
 
