@@ -12,7 +12,8 @@ import pytest
 from tests.daemon.conftest import Running, bounce, give_hands, holder, not_led
 from tests.daemon.test_api import validator
 
-from ballast.daemon.acting import act, copying_time
+from ballast.core.cluster import UNKNOWN
+from ballast.daemon.acting import act, publish_proposals
 from ballast.daemon.asking import make_wanted
 from ballast.daemon.leaders import check_leaders
 from ballast.daemon.lock import keep_lock
@@ -22,6 +23,7 @@ from ballast.daemon.requests import answer
 from ballast.daemon.scene import Scene
 from ballast.daemon.series import POINTS, Series
 from ballast.daemon.view import PlanView, Role
+from ballast.executor.policy import ExecutionPolicy
 from ballast.ports.journal import Request
 from ballast.sim.clock import SimClock
 from ballast.sim.journal import JournalStore
@@ -133,19 +135,40 @@ def test_a_rejected_plan_is_not_proposed_again(scene: Scene, world: SimWorld) ->
     assert only_plan(scene).id != plan.id
 
 
-def test_a_plan_says_how_long_it_takes_at_the_throttle_that_will_be_used(leader: Scene) -> None:
-    """A fixed rate, the rate at which auto starts, and none."""
+MB = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("policy", "rate"),
+    [
+        (ExecutionPolicy(throttle=MB), MB),
+        (ExecutionPolicy(), ExecutionPolicy().auto_start_bytes_per_s),
+        (ExecutionPolicy(auto_ceiling_bytes_per_s=4 * MB), 4 * MB),
+        (ExecutionPolicy(throttle="none"), None),
+    ],
+)
+def test_a_plan_says_how_long_it_takes_at_the_throttle_that_will_be_used(
+    leader: Scene, policy: ExecutionPolicy, rate: int | None
+) -> None:
+    """A fixed rate, the rate at which auto starts, within its bounds, and none: by the run's own reckoning."""
+    leader.policy = replace(leader.policy, execution=policy)
     ask(leader, "plan", intent="balance")
     assert leader.memory.asked is not None
-    plan, execution = leader.memory.asked.plan, leader.policy.execution
+    plan, shown = leader.memory.asked.plan, only_plan(leader)
     busiest = max(max(b["bytes_in"], b["bytes_out"]) for b in plan.summary["brokers"])
-    assert copying_time(plan, replace(execution, throttle=1_000_000)) == (1_000_000, busiest / 1e6)
-    rate, seconds = copying_time(plan, execution)
-    assert rate == execution.auto_start_bytes_per_s
-    assert seconds == busiest / rate
-    assert copying_time(plan, replace(execution, throttle="none")) == (None, None)
-    assert only_plan(leader).seconds == seconds
-    assert [b["broker"] for b in only_plan(leader).brokers] == [1, 2, 3, 4]
+    assert (shown.throttle_bytes_per_s, shown.seconds) == (rate, None if rate is None else busiest / rate)
+    assert [b["broker"] for b in shown.brokers] == [1, 2, 3, 4]
+
+
+def test_a_plan_with_a_size_that_nobody_knows_names_no_time(leader: Scene) -> None:
+    """Unknown is not short."""
+    ask(leader, "plan", intent="balance")
+    asked = leader.memory.asked
+    assert asked is not None
+    unknown = tuple(replace(move, size_bytes=UNKNOWN) for move in asked.plan.moves)
+    leader.memory.asked = replace(asked, plan=replace(asked.plan, moves=unknown))
+    publish_proposals(leader)
+    assert (only_plan(leader).throttle_bytes_per_s, only_plan(leader).seconds) == (None, None)
 
 
 def test_the_series_is_bounded_and_its_points_a_minute_apart(scene: Scene, clock: SimClock) -> None:

@@ -11,11 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.daemon.conftest import Running
+from starlette.exceptions import HTTPException
+from tests.daemon.conftest import Running, WallClock
 from tests.waiting import until
 
 from ballast.daemon.logs import JsonLines, Readable
 from ballast.daemon.policy import DaemonPolicy, Intervals, WebPolicy
+from ballast.daemon.web.actions import Desk
 from ballast.daemon.web.hosts import host_of
 from ballast.errors import UsageError
 
@@ -90,6 +92,35 @@ def test_a_viewer_may_not_act_and_an_operator_signs_with_their_own_name(
     attempts = [r for r in caplog.records if r.name == "ballast.audit" and "pause" in r.getMessage()]
     assert [r.levelno for r in attempts][:4] == [logging.WARNING] * 3 + [logging.INFO]
     assert not any(t in r.getMessage() + str(r.__dict__) for r in attempts for t in (OPERATOR, VIEWER))
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "refused"),
+    [
+        (f"# tokens of the platform team\n\nada operator {OPERATOR}\n", OPERATOR, []),
+        (f"{OPERATOR}\n", OPERATOR, []),
+        (f"# tokens of the platform team\nada operator {OPERATOR}\n", "# tokens of the platform team", []),
+        (f"ada operater {OPERATOR}\nbob viewer {VIEWER}\n", f"ada operater {OPERATOR}", [1]),
+        (f"bob viewer {VIEWER}\n{OPERATOR}\n", OPERATOR, [2]),
+        (f"ada operater {OPERATOR}\n", f"ada operater {OPERATOR}", [1]),
+        ("ada operator short\n", "short", [1]),
+    ],
+)
+def test_only_a_whole_line_of_the_token_file_lets_anybody_in(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, given: str, refused: list[int]
+) -> None:
+    """A comment, a mistyped role, a token beside names: refused, and said once without the token."""
+    (tmp_path / "tokens").write_text(text)
+    desk = Desk(tmp_path / "tokens", lambda _: None, WallClock())
+    if given == OPERATOR and not refused:
+        assert desk.admit({"authorization": f"Bearer {given}"}).token == OPERATOR
+    else:
+        with pytest.raises(HTTPException):
+            desk.admit({"authorization": f"Bearer {given}"})
+    assert desk.open == (given == OPERATOR and not refused or "ada operator " + OPERATOR in text)
+    said = [r for r in caplog.records if "token file" in r.getMessage()]
+    assert [r.__dict__["ballast_fields"]["line"] for r in said] == refused
+    assert not any(secret in str(r.__dict__) for r in said for secret in (OPERATOR, VIEWER, "short"))
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\nb", "\x1b[2J", "\u202e"])

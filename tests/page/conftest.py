@@ -30,7 +30,9 @@ from ballast.daemon.web.actions import Desk
 from ballast.daemon.web.app import WebParts, build_probes
 from ballast.daemon.web.app import build as build_app
 from ballast.daemon.web.server import WebServer
+from ballast.executor.pace import pace_of
 from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.run import Now, new_run
 from ballast.ports.journal import Request
 
 __all__ = ["serve"]
@@ -170,7 +172,9 @@ def a_real_plan() -> PlanView:
     made = replace(made, created_at_ms=now_ms() - 240_000)
     request = Request(id="r", kind="plan", by="Ada", at_ms=0, body={"intent": "balance"})
     proposal = Proposal(id=name_of(ActionKind.MOVES, made), kind=ActionKind.MOVES, plan=made, request=request)
-    return plan_view(proposal, waiting=True, policy=ExecutionPolicy(), verdict=standing("moves", "approve"))
+    policy = ExecutionPolicy()
+    pace = pace_of(new_run("r", made, policy, Now(0, 0.0)), uneven())
+    return plan_view(proposal, waiting=True, policy=policy, pace=pace, verdict=standing("moves", "approve"))
 
 
 def a_day() -> tuple[Point, ...]:

@@ -17,7 +17,9 @@ from ballast.daemon.policy import ActionKind, Mode
 from ballast.daemon.scene import Proposal, Scene
 from ballast.daemon.view import MoveView, PlanView, Role, Standing
 from ballast.errors import Refused
+from ballast.executor.pace import Pace, pace_of
 from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.run import Now, new_run
 from ballast.ports.journal import Record
 from ballast.ports.news import News
 
@@ -204,12 +206,16 @@ def outline(plan: Plan) -> str:
 
 def publish_proposals(scene: Scene) -> None:
     """Show every plan that exists and whether a person's word would start it."""
+    now = Now(scene.clock.now_ms(), scene.clock.monotonic_s())
+    policy = scene.execution()
+    state = scene.memory.state
     scene.board.publish(
         plans=tuple(
             plan_view(
                 p,
                 waiting=_wants_approval(scene, p),
-                policy=scene.execution(),
+                policy=policy,
+                pace=None if state is None else pace_of(new_run(p.id, p.plan, policy, now), state),
                 verdict=standing(p.kind, scene.policy, scene.situation()),
             )
             for p in shown_proposals(scene)
@@ -217,13 +223,15 @@ def publish_proposals(scene: Scene) -> None:
     )
 
 
-def plan_view(proposal: Proposal, *, waiting: bool, policy: ExecutionPolicy, verdict: Standing) -> PlanView:
-    """A plan as the page shows it."""
+def plan_view(
+    proposal: Proposal, *, waiting: bool, policy: ExecutionPolicy, pace: Pace | None, verdict: Standing
+) -> PlanView:
+    """A plan as the page shows it, with the pace that a run of it would begin at; None where no reading tells."""
     plan = proposal.plan
     reasons = Counter(m.reason.code for m in plan.moves)
     if plan.elections:
         reasons["preferred leader elections"] = len(plan.elections)
-    rate, seconds = copying_time(plan, policy)
+    busiest = pace.busiest if pace else None
     return PlanView(
         id=proposal.id,
         kind=proposal.kind.value,
@@ -241,33 +249,14 @@ def plan_view(proposal: Proposal, *, waiting: bool, policy: ExecutionPolicy, ver
         brokers=tuple(plan.summary.get("brokers", ()))[:SHOWN_BROKERS],
         reorders=sum(m.is_reorder for m in plan.moves),
         throttle=policy.throttle if isinstance(policy.throttle, str) else "fixed",
-        throttle_bytes_per_s=rate,
-        seconds=seconds,
+        throttle_bytes_per_s=busiest.bytes_per_s if busiest else None,
+        seconds=pace.seconds if pace and busiest else None,
         asked_by=proposal.request.by if proposal.request else "",
         blocked="" if verdict.allowed else verdict.sentence,
         examples=tuple(_move_view(m) for m in plan.moves[:SHOWN_MOVES]),
         obstacles=tuple(f"Waits for approval: {why}." for why in proposal.beyond if waiting)
         + tuple(f"{o.subject}: {o.detail}. {o.remedy}".strip() for o in plan.obstacles),
     )
-
-
-def copying_time(plan: Plan, policy: ExecutionPolicy) -> tuple[int | None, float | None]:
-    """The rate that the busiest broker copies at under this policy, and about how long that takes.
-
-    ``auto`` follows the cluster; what is told is the rate at which it starts.
-    """
-    busiest: tuple[int | None, float | None] = (None, None)
-    if any(m.adding and m.size_bytes == UNKNOWN for m in plan.moves):
-        return busiest
-    for broker in plan.summary.get("brokers", ()):
-        size = max(broker["bytes_in"], broker["bytes_out"])
-        rate = policy.rate(broker["broker"])
-        if rate is None and policy.follows(broker["broker"]):
-            start = max(policy.auto_start_bytes_per_s, (policy.link_bytes_per_s or 0) // 2)
-            rate = max(start, policy.auto_small_bytes_per_s) if size <= policy.small_bytes else start
-        if size and rate and size / rate > (busiest[1] or 0.0):
-            busiest = (rate, size / rate)
-    return busiest
 
 
 def _move_view(move: Move) -> MoveView:

@@ -50,9 +50,16 @@ class Pace:
     """Moves whose size no broker tells."""
 
     @property
+    def busiest(self) -> BrokerPace | None:
+        """The broker that needs the longest at its first rate; None where none has one, or a size is unknown."""
+        return None if self.unknown else max(self.brokers, key=lambda b: b.bytes / b.bytes_per_s, default=None)
+
+    @property
     def seconds(self) -> float | None:
         """What the busiest broker needs at its first rate; None where a size is unknown."""
-        return None if self.unknown else max((b.bytes / b.bytes_per_s for b in self.brokers), default=0.0)
+        if self.unknown:
+            return None
+        return self.busiest.bytes / self.busiest.bytes_per_s if self.busiest else 0.0
 
     def as_json(self) -> dict[str, Any]:
         """Codes and figures."""
