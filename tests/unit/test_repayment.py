@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+
+import pytest
+
 from ballast.core.repayment import repay_commands
 from ballast.core.throttles import Held, Setting
 
@@ -10,9 +14,8 @@ RATE = "leader.replication.throttled.rate"
 
 
 def test_each_owed_setting_has_its_command() -> None:
-    """With the value from before, in brackets where it is a list, or deleted where there was none."""
+    """With the value from before, or deleted where there was none."""
     ledger = {
-        Setting("topic", "t", LIST): Held("0:1,1:2", frozenset({"2:3"})),
         Setting("broker", "1", RATE): Held("5000", frozenset({"100"})),
         Setting("broker", "2", RATE): Held(None, frozenset({"100"})),
         Setting("broker", "", RATE): Held(None, frozenset({"100"})),
@@ -23,5 +26,18 @@ def test_each_owed_setting_has_its_command() -> None:
         f"{tool} --entity-type brokers --entity-default --delete-config {RATE}",
         f"{tool} --entity-type brokers --entity-name 1 --add-config {RATE}=5000",
         f"{tool} --entity-type brokers --entity-name 2 --delete-config {RATE}",
-        f"{tool} --entity-type topics --entity-name t --add-config '{LIST}=[0:1,1:2]'",
     ]
+
+
+@pytest.mark.parametrize(
+    ("prior", "kept"),
+    [(None, "every other one"), ("0:1,1:2", "every other one, and these from before: 0:1,1:2")],
+)
+def test_a_list_is_never_set_or_deleted_unread(prior: str | None, kept: str) -> None:
+    """The command shows what stands there by now; the entries that are ours, and what is to be kept, are told beside it."""
+    (line,) = repay_commands({Setting("topic", "t", LIST): Held(prior, frozenset({"10:3", "2:3"}))}, "a:1")
+    shown = ["kafka-configs.sh", "--bootstrap-server", "a:1", "--describe", "--entity-type", "topics", "--entity-name", "t"]
+    assert shlex.split(line, comments=True) == shown
+    assert f"{LIST}" in line
+    assert "2:3,10:3" in line
+    assert kept in line

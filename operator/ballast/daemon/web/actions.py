@@ -53,6 +53,8 @@ class Desk:
         self._token_file = token_file
         self._submit = submit
         self._clock = clock
+        self._refused: list[int] = []
+        """Lines of the token file that let nobody in, as last said."""
 
     @property
     def open(self) -> bool:
@@ -108,18 +110,34 @@ class Desk:
         if self._token_file is None:
             return []
         try:
-            lines = self._token_file.read_text().split("\n")
+            text = self._token_file.read_text()
         except (OSError, UnicodeDecodeError):
             return []
-        people = [person for line in lines if line.strip() and (person := _person(line.split())) is not None]
-        return [p for p in people if len(p.token) >= LEAST_TOKEN]
+        lines = {n: line.split() for n, line in enumerate(text.split("\n"), start=1)}
+        lines = {n: words for n, words in lines.items() if words and not words[0].startswith("#")}
+        found = {n: _person(words, alone=len(lines) == 1) for n, words in lines.items()}
+        self._say_refused([n for n, person in found.items() if person is None])
+        return [person for person in found.values() if person is not None]
+
+    def _say_refused(self, lines: list[int]) -> None:
+        """Once, until other lines are refused; the text of a line may be a token, and stays out."""
+        for line in [n for n in lines if n not in self._refused]:
+            say(
+                log,
+                f"Line {line} of the token file lets nobody in: it is not NAME ROLE TOKEN with the role {OPERATOR} or {VIEWER} "
+                f"and a token of at least {LEAST_TOKEN} characters.",
+                level=logging.WARNING,
+                line=line,
+            )
+        self._refused = lines
 
 
-def _person(words: list[str]) -> Person | None:
-    """``NAME ROLE TOKEN``, else the whole line is a token without a name."""
-    if len(words) == _WORDS and words[1] in {OPERATOR, VIEWER}:
-        return Person(words[0], words[1], words[2])
-    return Person("", OPERATOR, " ".join(words))
+def _person(words: list[str], *, alone: bool) -> Person | None:
+    """``NAME ROLE TOKEN``; the one word of a file that holds no other is an operator's token without a name."""
+    if alone and len(words) == 1:
+        words = ["", OPERATOR, *words]
+    usable = len(words) == _WORDS and words[1] in {OPERATOR, VIEWER} and len(words[2]) >= LEAST_TOKEN
+    return Person(*words) if usable else None
 
 
 OPERATOR: Final = "operator"
