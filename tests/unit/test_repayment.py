@@ -36,7 +36,16 @@ def test_each_owed_setting_has_its_command() -> None:
 def test_a_list_is_never_set_or_deleted_unread(prior: str | None, kept: str) -> None:
     """The command shows what stands there by now; the entries that are ours, and what is to be kept, are told beside it."""
     (line,) = repay_commands({Setting("topic", "t", LIST): Held(prior, frozenset({"10:3", "2:3"}))}, "a:1")
-    shown = ["kafka-configs.sh", "--bootstrap-server", "a:1", "--describe", "--entity-type", "topics", "--entity-name", "t"]
+    shown = [
+        "kafka-configs.sh",
+        "--bootstrap-server",
+        "a:1",
+        "--describe",
+        "--entity-type",
+        "topics",
+        "--entity-name",
+        "t",
+    ]
     assert shlex.split(line, comments=True) == shown
     assert f"{LIST}" in line
     assert "2:3,10:3" in line

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import shlex
 
-from ballast.core.throttles import Ledger, Setting
+from ballast.core.throttles import LISTS, Held, Ledger, Setting, parse_list
 
 
 def repay_commands(ledger: Ledger, server: str) -> list[str]:
-    """One ``kafka-configs`` line for each setting that is owed: to the value from before us, or to none.
+    """One ``kafka-configs`` line for each setting that is owed: a rate goes back to the value from before us, or to none.
 
+    A list is only shown, with our entries beside it: the tool sets a list as a whole, and others may have added to it since.
     A setting that was left to somebody else is not owed.
     """
-    return [_command(setting, held.prior, server) for setting, held in sorted(ledger.items()) if held.ours]
+    return [_line(setting, held, server) for setting, held in sorted(ledger.items()) if held.ours]
 
 
-def _command(setting: Setting, prior: str | None, server: str) -> str:
+def _line(setting: Setting, held: Held, server: str) -> str:
+    if setting.key not in LISTS:
+        change = ["--delete-config", setting.key]
+        if held.prior is not None:
+            change = ["--add-config", f"{setting.key}={held.prior}"]
+        return _command("--alter", setting, server, *change)
+    ours = ",".join(sorted(held.ours, key=lambda entry: (len(entry), entry)))
+    before = f", and these from before: {held.prior}" if parse_list(held.prior) else ""
+    return (
+        f"{_command('--describe', setting, server)}  # then --alter --add-config '{setting.key}=[…]' without {ours}; "
+        f"keep every other one{before}; where none is left, --alter --delete-config {setting.key}"
+    )
+
+
+def _command(action: str, setting: Setting, server: str, *change: str) -> str:
     entity = ["--entity-type", f"{setting.kind}s"]
     entity += ["--entity-name", setting.name] if setting.name else ["--entity-default"]
-    # The tool takes commas as the beginning of another setting, except within brackets.
-    value = f"[{prior}]" if prior is not None and "," in prior else prior
-    change = ["--delete-config", setting.key] if value is None else ["--add-config", f"{setting.key}={value}"]
-    return shlex.join(["kafka-configs.sh", "--bootstrap-server", server, "--alter", *entity, *change])
+    return shlex.join(["kafka-configs.sh", "--bootstrap-server", server, action, *entity, *change])
