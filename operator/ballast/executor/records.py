@@ -181,7 +181,8 @@ def _load_run(run_id: str, header: Record | None, records: Iterable[Record], now
             ended_ms=r.integer("ended_ms"),
             undoes=r.optional_text("undoes"),
             rollback_when_cancelled=r.flag("rollback_when_cancelled"),
-            stopped_by=r.text("stopped_by"),
+            stopped_by=r.text("stopped_by") if r.has("stopped_by") else "",
+            unknown_settings=ExecutionPolicy.unknown(r.mapping("policy")),
         )
 
     return None if header is None else _read(header, run)

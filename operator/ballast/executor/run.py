@@ -211,6 +211,8 @@ class Run:
     """After the cancel a rollback run is to follow."""
     stopped_by: str = ""
     """Who asked for the cancel or the rollback, and why where they said so."""
+    unknown_settings: tuple[str, ...] = ()
+    """Settings of a newer version that its policy had in the journal and does not have here; only a run that has ended has any."""
     # Transient.
     applied: Aim | None = None
     """Throttle settings known to stand; None after a restart, when only the cluster knows."""

@@ -14,7 +14,7 @@ from typing import Final
 from ballast.adapters.clock import SystemClock
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Plan
-from ballast.errors import BallastError
+from ballast.errors import BallastError, Refused
 from ballast.executor.driver import Driver
 from ballast.executor.events import Listener, RunResult
 from ballast.executor.inbound import Gauge
@@ -52,7 +52,13 @@ class Hand:
         return self.driver.go_back(self.driver.resume(run))
 
     def rollback(self, run: Run) -> RunResult:
-        """Put back what a run that has ended did."""
+        """Put back what a run that has ended did, under the policy that it had; refused where that is not known whole."""
+        if run.unknown_settings:
+            raise Refused(
+                f"Run {run.id} had settings that this version does not know: {', '.join(run.unknown_settings)}. "
+                "Its rollback would not keep to them.",
+                hint="Roll it back with the Ballast version that carried it out, or a newer one.",
+            )
         return self.driver.execute(rollback_plan(run), run.policy, run_id=new_run_id(), undoes=run.id)
 
     def cancel_in_flight(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str) -> RunResult:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.unit.executor.scenes import scene
 
 from ballast.core.plan import Move, Plan
 from ballast.errors import Refused
@@ -14,6 +15,8 @@ from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.records import dump_run, load_runs
 from ballast.executor.run import Now, Phase, new_run
 from ballast.ports.journal import Record
+from ballast.wiring.cluster import OpenCluster
+from ballast.wiring.runs import Hand
 
 NOW = Now(0, 0.0)
 Change = Callable[[dict[str, Any]], object]
@@ -52,3 +55,22 @@ def test_an_open_run_of_a_newer_version_is_refused(kind: str, change: Change, *,
     """It would be carried out otherwise than it was meant."""
     with pytest.raises(Refused):
         load_runs(records("open", ended=False, change=change, kind=kind), NOW)
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_run_from_before_cancels_were_signed_is_read(*, ended: bool) -> None:
+    """Nobody is named as the one who stopped it."""
+    (run,) = load_runs(records("old", ended=ended, change=lambda v: v.pop("stopped_by")), NOW).values()
+    assert run.stopped_by == ""
+
+
+def test_a_run_whose_policy_was_not_read_whole_is_not_rolled_back() -> None:
+    """The rollback would run without the limits that the newer version's settings stand for; they are named."""
+    newer = records("old", ended=True, change=lambda v: v.update(policy={"knob": 1, "measure_s": 0}))
+    (run,) = load_runs(newer, NOW).values()
+    s = scene({0: (3, 2)})
+    before = s.journal.read()
+    with pytest.raises(Refused, match="knob"):
+        Hand(OpenCluster(s.cluster, "sim:1"), s.journal, s.driver, s.world.clock).rollback(run)
+    assert s.journal.read() == before
+    assert run.unknown_settings == ("knob",)
