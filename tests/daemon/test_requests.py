@@ -12,6 +12,7 @@ from ballast.adapters.retry import RetryPolicy
 from ballast.core.cluster import TopicPartition
 from ballast.core.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
+from ballast.core.throttles import LEADER_RATE, Held, Setting
 from ballast.daemon.books import read_books, show_run
 from ballast.daemon.leaders import check_leaders
 from ballast.daemon.lock import GIVE_WAY_S, PAUSE_KEY, keep_lock
@@ -23,6 +24,7 @@ from ballast.daemon.scene import Scene
 from ballast.daemon.view import Board, Role, RunView
 from ballast.errors import Refused, Unavailable
 from ballast.executor.driver import Driver
+from ballast.executor.ledger import dump_held
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.records import dump_run, load_runs
 from ballast.executor.run import Now, new_run
@@ -290,6 +292,30 @@ def test_a_cancel_from_the_page_means_the_run_that_the_page_shows(
     assert left.body == {"run": "run-1"}
     monkeypatch.setattr(scene.hands, "current", lambda: replace(elsewhere, id="run-2"))
     assert answer(scene, left).startswith("Refused")
+
+
+@pytest.mark.parametrize("kind", ["cancel", "rollback"])
+def test_taking_back_throttles_is_nothing_to_cancel(
+    world: SimWorld, clock: SimClock, store: JournalStore, kind: str
+) -> None:
+    """It is shown in the place of a run and is none: whoever asks is told so, whether or not they name it."""
+    scene = daemon(world, clock, store)
+    bodies: list[Callable[[], None]] = []
+    hands = give_hands(scene, store, spawn=bodies.append)
+    left = MemoryJournal(store, clock)
+    left.acquire(holder("earlier"))
+    left.append([dump_held(Setting("broker", "1", LEADER_RATE), Held(None, frozenset({"5"})))])
+    left.release()
+    keep_lock(scene, holder())
+    assert hands.current() is not None
+    assert scene.letters is not None
+    for body in ({}, {"run": "throttles"}):
+        with pytest.raises(Refused, match="throttles of earlier runs"):
+            submit(scene, Inbox(), Request("r", kind, "Ada", clock.now_ms(), body))
+    assert scene.letters.requests() == []
+    for run in ("throttles", "run-1"):
+        assert "throttles of earlier runs" in answer(scene, Request("r", kind, "Ada", clock.now_ms(), {"run": run}))
+        assert not scene.board.view.answers[-1].ok
 
 
 @pytest.mark.parametrize("kind", ["pause", "resume", "approve"])

@@ -18,7 +18,7 @@ from ballast.daemon.health import RUN
 from ballast.daemon.logs import say
 from ballast.daemon.loop import Beat, BeatingClock
 from ballast.daemon.run_views import debts_in, open_run, past_runs, run_view
-from ballast.daemon.view import RunView
+from ballast.daemon.view import SETTLING, RunView
 from ballast.errors import BallastError, Fenced, Refused
 from ballast.executor.driver import Driver
 from ballast.executor.events import MoveChanged, Note, Paced, Progressed, Refusing, RunBegan, RunEnded, RunResult
@@ -222,7 +222,7 @@ class DriverHands:
     def _settling(self) -> RunView:
         """What is shown while throttles of runs that have ended are taken back: no run may begin beside it, either."""
         return RunView(
-            id="throttles",
+            id=SETTLING,
             intent="take back throttles of earlier runs",
             phase="settling",
             started_at_ms=self._parts.clock.now_ms(),

@@ -14,7 +14,7 @@ from ballast.daemon.asking import want
 from ballast.daemon.lock import PAUSE_KEY
 from ballast.daemon.logs import say
 from ballast.daemon.scene import Scene
-from ballast.daemon.view import Pause, Role
+from ballast.daemon.view import SETTLING, Pause, Role
 from ballast.errors import BallastError, Refused
 from ballast.ports.journal import FORGOTTEN, Record, Request, is_expired, is_forgotten, signed
 
@@ -28,18 +28,31 @@ def submit(scene: Scene, inbox: Inbox, request: Request) -> None:
 
     A cancel that names no run means the one that the page shows now, and no later one.
     """
-    if request.kind in {"cancel", "rollback"} and scene.policy.writes and request.body.get("run") is None:
-        view = scene.board.view
-        shown = (scene.hands.current() if scene.hands else None) or view.run or view.run_elsewhere
-        if shown is None:
-            raise Refused("Nothing is being carried out.", hint="Name the run, if one is about to begin.")
-        request = replace(request, body={**request.body, "run": shown.id})
+    if request.kind in {"cancel", "rollback"} and scene.policy.writes:
+        wanted = str(request.body.get("run", "")) or _shown_run(scene)
+        _refuse_settling(wanted)
+        request = replace(request, body={**request.body, "run": wanted})
     if scene.letters is not None and scene.policy.writes:
         scene.letters.request(request)
     elif request.kind in {"pause", "resume", "plan", "reject"}:
         inbox.put(request)
     else:
         raise Refused("This process only observes: there is nothing to approve or to cancel.")
+
+
+def _shown_run(scene: Scene) -> str:
+    view = scene.board.view
+    shown = (scene.hands.current() if scene.hands else None) or view.run or view.run_elsewhere
+    if shown is None:
+        raise Refused("Nothing is being carried out.", hint="Name the run, if one is about to begin.")
+    return shown.id
+
+
+def _refuse_settling(run: str) -> None:
+    if run == SETTLING:
+        raise Refused(
+            "No run is being carried out: throttles of earlier runs are being taken back, and that cannot be cancelled."
+        )
 
 
 def answer_requests(scene: Scene, inbox: Inbox) -> str:
@@ -131,6 +144,7 @@ def _cancel(scene: Scene, request: Request) -> str:
     run = scene.hands.current() if scene.hands else None
     if wanted is None:
         raise Refused(f"A {request.kind} names its run.", hint="Another one may have begun since it was asked for.")
+    _refuse_settling(run.id if run else "")
     if run is not None and wanted != run.id:
         raise Refused(f"Run {wanted} is not being carried out; run {run.id} is.")
     if scene.hands is None or run is None or not scene.hands.cancel(run.id, rollback=rollback, by=signed(request)):

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from ballast.daemon.figures import Figures
 from ballast.daemon.series import Point
@@ -75,6 +75,10 @@ class MoveView:
     copied_bytes: int
     phase: str
     reason: str
+
+
+SETTLING: Final = "throttles"
+"""In the place of a run's id while throttles of runs that have ended are taken back: there is nothing to cancel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
