@@ -42,6 +42,22 @@ def test_a_reference_to_nothing_is_refused(reference: str) -> None:
         scram(LOGIN.format(f"${{{reference}}}"))
 
 
+def test_a_property_of_something_else_is_not_followed(tmp_path: Path) -> None:
+    """Its file may be another machine's: it ends no command, and nobody waits for it to change."""
+    (tmp_path / "password").write_text("two")
+    others = ("foo", "schema.registry.ssl.keystore.location", "client.id")
+    found = Security.from_properties(
+        {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": LOGIN.format(f"${{directory:{tmp_path}:password}}"),
+            **dict.fromkeys(others, "${file:/missing:x}"),
+        }
+    )
+    assert [found.password] == ["two"]
+    assert found.files == {tmp_path / "password"}
+
+
 def test_every_file_that_properties_name_is_followed(tmp_path: Path) -> None:
     """Stores, certificates and keys, towards brokers and towards ZooKeeper."""
     names = (

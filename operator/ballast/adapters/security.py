@@ -26,6 +26,8 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 ENVIRONMENT_PREFIX: Final = "BALLAST_KAFKA_"
 """``BALLAST_KAFKA_SASL_JAAS_CONFIG`` is the property ``sasl.jaas.config``."""
 
+_READ: Final = ("security.protocol", "sasl.", "ssl.", "zookeeper.")
+"""How the names of all properties begin that are read here; what others refer to is not looked at."""
 _HIDDEN: Final = "********"
 _CREDENTIALS: Final = "sasl.oauthbearer.client.credentials.client"
 
@@ -72,7 +74,7 @@ class Security:
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> Security:
         """Read Kafka client properties; what has nothing to do with security is left alone."""
-        properties, referred = follow_references(properties)
+        properties, referred = follow_references({k: v for k, v in properties.items() if k.startswith(_READ)})
         protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
         if protocol not in PROTOCOLS:
             raise UsageError(
