@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import highspy
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,10 +14,11 @@ from tests.unit.planner.clusters import cluster, clusters, snapshot
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
 from ballast.core.plan import Plan
-from ballast.core.planner import Evacuate, Expand, Level, Loads, PlannerPolicy, Swap, plan
+from ballast.core.planner import Evacuate, Expand, Level, Loads, PlannerPolicy, Swap, linear, plan
 from ballast.core.planner.moves import REPAIRS
 from ballast.core.planner.problem import problem_of
 from ballast.core.planner.scope import scope_of
+from ballast.core.planner.search import rounding
 
 FIVE = PlannerPolicy(band=0.05, trigger=0.05)
 
@@ -147,3 +150,36 @@ def test_no_plan_breaks_a_range_that_is_met(state: ClusterState, band: float) ->
             low, high = int(asked.low[i, k]), int(asked.high[i, k])
             before, after = (told[b.id][side][r.name] * int(asked.unit[k]) for side in ("before", "after"))
             assert not (low <= before <= high) or low <= after <= high
+
+
+def nearly_full(seed: int, *, brokers: int, partitions: int) -> ClusterState:
+    """Two replicas each on unlike disks that are all but full; the last broker is dead."""
+    rng = np.random.default_rng(seed)
+    sizes = np.minimum((rng.pareto(1.1, partitions) + 1) * 1e8, 3e10).astype(np.int64).tolist()
+    rows, used = [], dict.fromkeys(range(1, brokers + 1), 0)
+    for number, size in enumerate(sizes):
+        members = tuple((rng.permutation(brokers)[:2] + 1).tolist())
+        alive = tuple(b for b in members if b != brokers)
+        rows.append(PartitionRow("t", number, alive[0], members, alive, sizes=(size,) * 2))
+        for b in members:
+            used[b] += size
+    weight = {b: (1.0, 1.3)[int(rng.integers(2))] for b in range(1, brokers)}
+    total = 2 * sum(sizes) / sum(weight.values())
+    disk = {b: max(int(total * 1.01 * w), int(used[b] * 1.0005)) for b, w in weight.items()}
+    dead = Broker(brokers, alive=False, log_dirs_known=False)
+    alive_brokers = [Broker(b, log_dirs=(LogDir("/d", disk[b], disk[b] - used[b]),), log_dirs_known=True) for b in disk]
+    return build("c", (*alive_brokers, dead), (Topic("t"),), rows)
+
+
+def test_disks_on_which_nothing_fits_whole_get_the_plan_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The integer program for what was split may be infeasible: no bug, and no second start."""
+    seen = []
+
+    def solve(solver: Any, what: str, **options: Any) -> Any:
+        seen.append(linear.solve(solver, what, **options))
+        return seen[-1]
+
+    monkeypatch.setattr(rounding, "solve", solve)
+    made = plan(nearly_full(1, brokers=5, partitions=720), Level(), policy=PlannerPolicy(prove=False))
+    assert seen == [highspy.HighsModelStatus.kInfeasible]
+    assert made.moves

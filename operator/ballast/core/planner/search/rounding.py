@@ -35,7 +35,8 @@ FEW: Final = 700
 """Up to so many partitions the integer program may place all of them anew, not only those that were split."""
 NODES: Final = 30
 GAP: Final = 0.003
-ENOUGH: Final = ANSWERED | {highspy.HighsModelStatus.kSolutionLimit}
+ENOUGH: Final = ANSWERED | {highspy.HighsModelStatus.kSolutionLimit, highspy.HighsModelStatus.kInfeasible}
+"""What the integer program may end with: where disks are nearly full, what is split may fit nowhere whole."""
 
 
 def starts(world: World) -> Iterator[SmallInts]:
