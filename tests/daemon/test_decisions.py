@@ -258,6 +258,43 @@ def test_a_topic_that_is_to_follow_kafkas_placement_is_repaired(leader: Scene) -
     assert "Nothing needs repair" in check_repair(leader)
 
 
+def test_kafkas_lists_over_other_brokers_wait_for_approval(leader: Scene, world: SimWorld) -> None:
+    """An added broker gives a topic that follows Kafka's placement other lists: nobody is surprised by that copying."""
+    rule = TopicRule(topics="orders", kafka_placement=True)
+    leader.policy = replace(AUTO, level=replace(AUTO.level, topic_rules=(rule,)))
+    before = {p.name: tuple(p.replicas) for p in world.partitions()}
+    world.add_broker(SimBroker(id=4, rack="a"))
+    wait(leader, leader.policy.caution.quiet_after_return_s + 1)
+    check_repair(leader)
+    (waiting,) = leader.board.view.plans
+    assert (waiting.kind, waiting.waiting) == ("repair", True)
+    assert any("orders" in o for o in waiting.obstacles)
+    wait(leader, 3600)
+    check_repair(leader)
+    assert {p.name: tuple(p.replicas) for p in world.partitions()} == before
+
+
+def test_a_topic_that_kafka_cannot_place_is_named_and_the_others_are_repaired(leader: Scene, world: SimWorld) -> None:
+    """Unlike replica counts: that topic stays as it is."""
+    world.add_topic("unlike", {0: (1, 2), 1: (2, 3, 1)}, size_bytes=1e6)
+    moved = TopicPartition("orders", 4)
+    placed = next(tuple(p.replicas) for p in world.partitions() if p.name == moved)
+    cluster = leader.cluster
+    assert isinstance(cluster, SimCluster)
+    cluster.alter_reassignments({moved: tuple(reversed(placed))})
+    wait(leader, leader.policy.caution.quiet_after_return_s + 1)
+    rule = TopicRule(topics=".*", kafka_placement=True)
+    leader.policy = replace(AUTO, level=replace(AUTO.level, topic_rules=(rule,)))
+    said = check_repair(leader)
+    assert "do not follow Kafka's placement" in said
+    assert "unlike" in said
+    wait(leader, 30)
+    made = plan(leader.fresh_state(), Place(selection=Selection(topics="orders"), as_partition_0=True))
+    assert made.is_empty
+    assert [tuple(p.replicas) for p in world.partitions() if p.name.topic == "unlike"] == [(1, 2), (2, 3, 1)]
+    assert "unlike" in check_repair(leader)
+
+
 def test_a_new_broker_is_filled(leader: Scene) -> None:
     """An added, empty broker gets its share, and a level cluster is left alone afterwards."""
     cluster = leader.cluster

@@ -8,11 +8,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
 from ballast.core.wording import human_brokers, human_bytes
 from ballast.daemon.policy import RepairPolicy
+
+NAMED: Final = 3
+"""Most topics that an objection names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +24,7 @@ class Objection:
     """One bound that a repair goes beyond."""
 
     code: str
-    """``whole-rack``, ``racks``, ``unknown-rack``, ``brokers`` or ``bytes``."""
+    """``whole-rack``, ``racks``, ``unknown-rack``, ``brokers``, ``bytes`` or ``placement``."""
     sentence: str
 
 
@@ -31,7 +35,12 @@ def beyond(policy: RepairPolicy, state: ClusterState, gone: Collection[int], pla
     """
     if not any(m.adding for m in plan.moves):
         return ()
-    return (*_racks(policy, state, gone), *_brokers(policy, state, gone), *_bytes(policy, plan))
+    return (
+        *_racks(policy, state, gone),
+        *_brokers(policy, state, gone),
+        *_bytes(policy, plan),
+        *_placements(state, plan),
+    )
 
 
 def _racks(policy: RepairPolicy, state: ClusterState, gone: Collection[int]) -> Iterator[Objection]:
@@ -72,3 +81,19 @@ def _bytes(policy: RepairPolicy, plan: Plan) -> Iterator[Objection]:
             "bytes",
             f"it copies {human_bytes(plan.bytes_moved)} (repair.max_bytes is {human_bytes(policy.max_bytes)})",
         )
+
+
+def _placements(state: ClusterState, plan: Plan) -> Iterator[Objection]:
+    """Kafka's lists over other brokers than a topic is on: its lists came from other brokers, and most of them change."""
+    new = {m.name: m.new for m in plan.moves if m.reason.code == "placement"}
+    topics = {name.topic for name in new}
+    before: dict[str, set[int]] = {topic: set() for topic in topics}
+    after: dict[str, set[int]] = {topic: set() for topic in topics}
+    for row in range(len(state.partitions)) if topics else ():
+        if (name := state.name(row)).topic in topics:
+            before[name.topic].update(state.target(row))
+            after[name.topic].update(new.get(name, state.target(row)))
+    elsewhere = sorted(topic for topic in topics if before[topic] != after[topic])
+    if elsewhere:
+        names = ", ".join(elsewhere[:NAMED]) + (f" and {len(elsewhere) - NAMED} more" if len(elsewhere) > NAMED else "")
+        yield Objection("placement", f"it puts {names} on other brokers than before, which changes most replica lists")

@@ -126,18 +126,27 @@ def _replace_lists(scene: Scene, state: ClusterState) -> str:
         if made.moves:
             beyond = _beyond(scene, state, made)
             return f"Racks are not respected. {propose(scene, ActionKind.REPAIR, made, beyond)}"
-    refused = ""
-    if (wanted := following(state, scene.policy.level)) is not None:
+    wanted, refusals = following(state, scene.policy.level)
+    refused = _unplaced(refusals)
+    if wanted is not None:
         try:
             made = make(scene, state, wanted)
             if made.moves:
                 beyond = _beyond(scene, state, made)
                 said = propose(scene, ActionKind.REPAIR, made, beyond)
-                return f"Topics do not follow Kafka's placement. {said}"
+                return f"Topics do not follow Kafka's placement. {said}{refused}"
         except (Infeasible, UsageError) as refusal:
-            refused = f" Topics that are to follow Kafka's placement stay as they are: {refusal.message}"
+            refused = _unplaced((refusal.message, *refusals))
     withdraw(scene, ActionKind.REPAIR)
     return f"Nothing needs repair: every broker is up and racks are respected.{refused}"
+
+
+def _unplaced(refusals: Sequence[str]) -> str:
+    """Topics whose rule asks for Kafka's placement, and why they do not get it."""
+    if not refusals:
+        return ""
+    more = f" And {len(refusals) - _NAMED} more." if len(refusals) > _NAMED else ""
+    return f" Topics that are to follow Kafka's placement stay as they are: {' '.join(refusals[:_NAMED])}{more}"
 
 
 def _beyond(scene: Scene, state: ClusterState, made: Plan) -> tuple[str, ...]:

@@ -190,10 +190,45 @@ def test_topics_that_follow_kafka_are_repaired_and_left_alone_by_balancing() -> 
     policy = PlannerPolicy(topic_rules=(TopicRule(topics="t", kafka_placement=True),))
     assert "t" not in {m.topic for m in plan(state, Level(), policy=policy).moves}
     assert "t" in {m.topic for m in plan(state, Level()).moves}
-    wanted = following(state, policy)
+    wanted, refusals = following(state, policy)
     assert wanted is not None
+    assert not refusals
     made = plan(state, wanted, policy=policy)
     assert placed(state, made) == assign_replicas([Broker(i) for i in range(5)], 10, 3, start_index=0, replica_shift=0)
     repaired = cluster(placed(state, made))
     assert plan(repaired, wanted, policy=policy).is_empty
-    assert following(state, PlannerPolicy()) is None
+    assert following(state, PlannerPolicy()) == (None, ())
+
+
+UNLIKE = {0: (0, 1), 1: (1, 2, 3), 2: (2, 3, 4)}
+
+
+def test_unlike_replica_counts_are_refused_until_one_is_named() -> None:
+    """No replica is added or taken away that nobody asked for."""
+    with pytest.raises(UsageError) as refused:
+        plan(cluster(UNLIKE), Place(selection=T, start=0))
+    assert "--rf" in (refused.value.hint or "")
+    made = plan(cluster(UNLIKE), Place(selection=T, start=0, replication_factor=3))
+    assert placed(cluster(UNLIKE), made) == assign_replicas([Broker(i) for i in range(5)], 3, 3, start_index=0)
+
+
+@pytest.mark.parametrize(
+    ("lists", "beside"),
+    [
+        (UNLIKE, ()),
+        ({0: (0, 1), 2: (1, 2)}, ()),
+        (NAIVE, (TopicRule(topics="t", leader_brokers=frozenset({0})),)),
+    ],
+    ids=["counts", "gap", "rule"],
+)
+def test_a_topic_that_cannot_follow_kafka_does_not_block_the_others(
+    lists: dict[int, tuple[int, ...]], beside: tuple[TopicRule, ...]
+) -> None:
+    """It is left out and named."""
+    policy = PlannerPolicy(topic_rules=(TopicRule(topics=".*", kafka_placement=True), *beside))
+    wanted, refusals = following(cluster(lists), policy)
+    assert wanted is not None
+    assert wanted.selection.topic("other")
+    assert not wanted.selection.topic("t")
+    assert len(refusals) == 1
+    assert plan(cluster(lists), wanted, policy=policy).is_empty

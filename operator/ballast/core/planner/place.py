@@ -63,15 +63,10 @@ def _topics(state: ClusterState, intent: Place, policy: PlannerPolicy) -> Iterat
         any_topic = True
         if t.deleting or (policy.pinned_topics is not None and pinned.topic(t.name)):
             raise UsageError(f"Topic {t.name} is {'being deleted' if t.deleting else 'pinned'} and cannot be placed.")
-        if any(r.beyond_kafka for r in policy.topic_rules if r.matches(t.name)):
-            raise UsageError(
-                f"A topic rule asks more of {t.name} than which brokers hold it, and Kafka's placement knows nothing of that.",
-                hint="Keep brokers, not_brokers and kafka_placement for topics that Kafka's algorithm places.",
-            )
         if bool(state.moving[rows].any()):
             raise UsageError(f"Partitions of {t.name} are being moved.", hint="Place it when that has ended.")
-        if [int(n) for n in state.partitions.number[rows]] != list(range(len(rows))):
-            raise UsageError(f"The partitions of {t.name} are not all known.", hint="Read the cluster again.")
+        if refusal := _refusal(state, intent, policy, t.name, rows):
+            raise refusal
         yield t.name, rows
     if not any_topic:
         raise UsageError(
@@ -79,20 +74,48 @@ def _topics(state: ClusterState, intent: Place, policy: PlannerPolicy) -> Iterat
         )
 
 
-def following(state: ClusterState, policy: PlannerPolicy) -> Place | None:
-    """What topics whose rule says ``kafka_placement`` ask for; None where there is none that can be placed now."""
+def _refusal(
+    state: ClusterState, intent: Place, policy: PlannerPolicy, topic: str, rows: Sequence[int]
+) -> UsageError | None:
+    """Why the algorithm has no lists for this topic, whenever it is asked."""
+    if any(r.beyond_kafka for r in policy.topic_rules if r.matches(topic)):
+        return UsageError(
+            f"A topic rule asks more of {topic} than which brokers hold it, and Kafka's placement knows nothing of that.",
+            hint="Keep brokers, not_brokers and kafka_placement for topics that Kafka's algorithm places.",
+        )
+    if [int(n) for n in state.partitions.number[rows]] != list(range(len(rows))):
+        return UsageError(f"The partitions of {topic} are not all known.", hint="Read the cluster again.")
+    factors = sorted({len(state.target(row)) for row in rows})
+    if intent.replication_factor is None and len(factors) > 1:
+        return UsageError(
+            f"The partitions of {topic} have different replica counts ({', '.join(map(str, factors))}).",
+            hint="Say with --rf how many each of them is to have.",
+        )
+    return None
+
+
+def following(state: ClusterState, policy: PlannerPolicy) -> tuple[Place | None, tuple[str, ...]]:
+    """What topics whose rule says ``kafka_placement`` ask for, and a sentence for each that cannot be placed.
+
+    None where no topic can be placed now.  What is pinned, deleted or moved is left out without a word.
+    """
     rules = [r for r in policy.topic_rules if r.kafka_placement]
+    wanted = Place(selection=Selection(), as_partition_0=True)
     pinned = Selection(topics=policy.pinned_topics)
-    moving = set(state.partitions.topic[state.moving].tolist()) if rules else set()
-    names = [
-        t.name
-        for at, t in enumerate(state.topics)
-        if any(r.matches(t.name) for r in rules)
-        and not (t.deleting or at in moving or (policy.pinned_topics is not None and pinned.topic(t.name)))
-    ]
+    names, refusals = [], []
+    for at, t in enumerate(state.topics):
+        if not any(r.matches(t.name) for r in rules) or t.deleting:
+            continue
+        rows = np.flatnonzero(state.partitions.topic == at).tolist()
+        if (policy.pinned_topics is not None and pinned.topic(t.name)) or bool(state.moving[rows].any()) or not rows:
+            continue
+        if refusal := _refusal(state, wanted, policy, t.name, rows):
+            refusals.append(refusal.message)
+        else:
+            names.append(re.escape(t.name))
     if not names:
-        return None
-    return Place(selection=Selection(topics="|".join(re.escape(n) for n in names)), as_partition_0=True)
+        return None, tuple(refusals)
+    return replace(wanted, selection=Selection(topics="|".join(names))), tuple(refusals)
 
 
 def _usable(state: ClusterState, intent: Place, policy: PlannerPolicy) -> list[Broker]:

@@ -32,7 +32,8 @@ class TopicRule:
     ignore_racks: bool = False
     """Their replicas may share racks though there are enough of them."""
     kafka_placement: bool = False
-    """Their lists follow Kafka's classic algorithm from where partition 0 is: the daemon repairs them, and no balancing moves them."""
+    """Their lists follow Kafka's classic algorithm from where partition 0 is: the daemon repairs them, and no balancing moves them.
+    A repair that puts a topic on other brokers than before (one was added or cordoned) always waits for approval."""
 
     def __post_init__(self) -> None:
         try:
