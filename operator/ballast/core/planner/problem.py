@@ -294,8 +294,8 @@ def _fair_shares(
     racks = int(rack.max()) + 1
     by_rack = np.bincount(rack, weights=share, minlength=racks).astype(np.float64)
     if bool((by_rack > whole * (1 + 1e-9)).any()):
-        # Who had no share before (a rule or a cordon keeps all off it) gets none by its rack.
-        weight = np.where(share > 0, weight, 0.0)
+        # Whom the topics' rules leave no share gets none by its rack.
+        weight = np.where(share > 0, weight, 0.0) if scope.classes.any else weight
         rack_weight = np.bincount(rack, weights=weight, minlength=racks).astype(np.float64)
         rack_most = np.where(rack_weight > 0, whole, 0.0)
         by_rack = _fill(total, rack_weight, rack_most, np.arange(racks))
