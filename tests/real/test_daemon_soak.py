@@ -22,8 +22,8 @@ MINUTES = float(os.environ.get("BALLAST_SOAK_MINUTES", "0"))
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1200 + 120 * MINUTES)]
 
 BROKERS = 3
-WARM_UP = 2
-"""Rounds after which everything that is compiled, cached or opened once is there."""
+WARM_UP = BROKERS
+"""Rounds after which everything that is compiled, cached or opened once is there: each broker has been away once."""
 ROUNDS = 3
 MORE_HANDLES, MORE_THREADS, MORE_KIB = 8, 4, 32 * 1024
 """What may come and go; a leak of one in each round of a night is far beyond."""
