@@ -22,7 +22,7 @@ from ballast.sandbox.ports import free_ports
 pytestmark = [pytest.mark.containers, pytest.mark.kafka]
 
 __all__ = ["render"]
-SECRETS = {"page-token": {"token": "a token of this test"}}
+SECRETS = {"page-token": {"token": "a-token-of-this-test"}}
 
 
 Run = Callable[..., Any]
@@ -102,7 +102,7 @@ def test_the_pod_runs_as_the_chart_renders_it(
         lines = [json.loads(line) for line in container.logs().decode().splitlines() if line.startswith("{")]
         assert lines[-1]["message"] == "Stopped."
         assert not [line for line in lines if "traceback" in line]
-        assert "a token of this test" not in container.logs().decode()
+        assert "a-token-of-this-test" not in container.logs().decode()
     finally:
         container.remove(force=True)
 

@@ -19,7 +19,7 @@ from tests.fuzz.test_readers import thorough
 from ballast.daemon.policy import WebPolicy
 
 __all__ = ["serve"]
-TOKEN = "a token of this test"  # noqa: S105 — of this test
+TOKEN = "a-token-of-this-test"  # noqa: S105 — of this test
 HEAD = f"Host: localhost\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n"
 REQUESTS = [
     f"GET /api/v1/status?after=0 HTTP/1.1\r\n{HEAD}\r\n",

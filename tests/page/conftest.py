@@ -37,7 +37,7 @@ from ballast.ports.journal import Request
 
 __all__ = ["serve"]
 
-TOKEN = "a token nobody guesses"  # noqa: S105 — of this test
+TOKEN = "a-token-nobody-guesses"  # noqa: S105 — of this test
 
 
 @pytest.fixture(scope="session")
