@@ -68,6 +68,31 @@ def test_execute_returns_at_once_and_cleans_up_by_itself(at: Scene) -> None:
     assert f"Reassignment of partition {topic}-0 is completed." in done.out
 
 
+def test_execute_throttles_by_itself_unless_told_not_to(at: Scene) -> None:
+    """Without a rate one is chosen and told, and it goes with the move; --no-throttle sets none, nor does the stock tool."""
+    topic = "stockpace"
+    at.topic(topic, {0: (1, 2)}, mib=6)
+    there = moves_file(at, topic, {0: (3, 2)})
+    chosen = at.ballast("reassign", "--execute", "--reassignment-json-file", there)
+    out, said = chosen.communicate(timeout=240)
+    assert chosen.returncode == 0, said
+    assert "Throttle: 33.6 MB/s" in said
+    assert "throttle" not in out, "the stock tool's words are as without a throttle"
+    until(lambda: at.replicas(TopicPartition(topic, 0)) == (3, 2))
+    until(at.rests, "the run's process to let go")
+    becomes(lambda: at.throttles(topic), {})
+    (run,) = list(at.runs().values())[-1:]
+    assert run.policy.throttle == "auto"
+    back = moves_file(at, topic, {0: (1, 2)})
+    free = at.ballast("reassign", "--execute", "--reassignment-json-file", back, "--no-throttle")
+    _, said = free.communicate(timeout=240)
+    assert (free.returncode, "Throttle: " in said) == (0, False), said
+    until(lambda: at.replicas(TopicPartition(topic, 0)) == (1, 2))
+    until(at.rests, "the run's process to let go")
+    (run,) = list(at.runs().values())[-1:]
+    assert run.policy.throttle == "none"
+
+
 def test_verify_finishes_what_the_stock_tool_started(at: Scene) -> None:
     """A throttled move of the stock tool is seen, told in its words, and its left-behind throttle is taken away."""
     topic = "stockleft"

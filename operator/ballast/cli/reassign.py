@@ -7,7 +7,7 @@ The exit codes are the stock tool's, 0 and 1.  ``--generate`` and ``--list`` liv
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import click
 
@@ -27,7 +27,7 @@ REQUIRED: Final[dict[str, tuple[str, ...]]] = {
 }
 PERMITTED: Final[dict[str, tuple[str, ...]]] = {
     "generate": ("disable_rack_aware", "placement", "seed"),
-    "execute": ("throttle", "replica_alter_log_dirs_throttle", "timeout", "additional"),
+    "execute": ("throttle", "no_throttle", "replica_alter_log_dirs_throttle", "timeout", "additional"),
     "verify": ("preserve_throttles", "clear_throttles"),
     "cancel": ("preserve_throttles", "clear_throttles", "timeout"),
     "list": (),
@@ -102,7 +102,18 @@ def _file(**about: Any) -> Any:
     type=_file(),
     help='{"partitions": [{"topic": "foo", "partition": 1, "replicas": [1, 2], "log_dirs": ["any", "/d"]}], "version": 1}',
 )
-@click.option("--throttle", type=int, metavar="BYTES/S", help="Limit of --execute between brokers.")
+@click.option(
+    "--throttle",
+    type=int,
+    metavar="BYTES/S",
+    help="Limit of --execute between brokers; -1 is --no-throttle.  [default: chosen from what is known of the cluster, and "
+    "followed while the moves run]",
+)
+@click.option(
+    "--no-throttle",
+    is_flag=True,
+    help="Let --execute copy at full speed, as the stock tool does where no --throttle is given.",
+)
 @click.option(
     "--replica-alter-log-dirs-throttle", type=int, metavar="BYTES/S", help="Limit of --execute between log dirs."
 )
@@ -147,7 +158,7 @@ def reassign(ctx: click.Context, /, **given: Any) -> int:
     options = ReassignOptions(
         cluster=cluster,
         reassignment_json_file=given["reassignment_json_file"],
-        throttle=_rate(given["throttle"]),
+        throttle=_throttle(given["throttle"], no_throttle=given["no_throttle"]),
         replica_alter_log_dirs_throttle=_rate(given["replica_alter_log_dirs_throttle"]),
         timeout_ms=given["timeout"],
         additional=given["additional"],
@@ -180,6 +191,15 @@ def _action(ctx: click.Context, given: dict[str, Any]) -> str:
         if name not in allowed and source is click.core.ParameterSource.COMMANDLINE:
             raise click.UsageError(f"Option --{name.replace('_', '-')} can't be used with action --{action}.")
     return action
+
+
+def _throttle(rate: int | None, *, no_throttle: bool) -> int | Literal["auto", "none"]:
+    """What limits copies between brokers: a rate, none, or what is known of the cluster."""
+    if no_throttle and rate is not None:
+        raise click.UsageError("--throttle and --no-throttle exclude each other.")
+    if rate is None:
+        return "none" if no_throttle else "auto"
+    return rate if rate >= 0 else "none"
 
 
 def _rate(value: int | None) -> int | None:

@@ -83,11 +83,12 @@ def keep_following(opened: OpenCluster, options: ReassignOptions, run_id: str = 
 
 
 def policy_of(options: ReassignOptions) -> ExecutionPolicy:
-    """Everything at once, at the stock tool's rates."""
+    """Everything at once, at the rate given; where none is given, within the rates that brokers have and else ``auto``."""
     from ballast.executor.policy import ExecutionPolicy
 
     return ExecutionPolicy(
-        throttle=options.throttle or "none",
+        throttle=options.throttle,
+        keep_existing_rates=options.throttle == "auto",
         log_dir_throttle_bytes_per_s=options.replica_alter_log_dirs_throttle or None,
         override_rates_of_others=options.additional,
         moves_in_per_broker=UNLIMITED,
@@ -98,7 +99,7 @@ def policy_of(options: ReassignOptions) -> ExecutionPolicy:
 
 
 def _limits(options: ReassignOptions) -> list[str]:
-    out = [report.inter_broker_limit(options.throttle)] if options.throttle else []
+    out = [report.inter_broker_limit(options.throttle)] if isinstance(options.throttle, int) else []
     if options.replica_alter_log_dirs_throttle:
         out.append(report.log_dir_limit(options.replica_alter_log_dirs_throttle))
     return out
@@ -141,6 +142,9 @@ class _Started:
                     self.waiting.discard(name)
             case events.Refusing(verdicts) if verdicts:
                 self.refused |= {n: str(verdicts[0]) for n in self.waiting}
+            case events.Paced(pace):
+                for line in pace.lines():
+                    self._tell(line)
             case events.Note(text):
                 self._tell(text)
         if isinstance(happening, events.Progressed) and (not self.waiting or self.refused):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import click
 
@@ -25,8 +25,8 @@ class ReassignOptions:
 
     cluster: ClusterOptions
     reassignment_json_file: Path
-    throttle: int | None = None
-    """Bytes per second between brokers."""
+    throttle: int | Literal["auto", "none"] = "auto"
+    """Bytes per second between brokers; ``auto`` where none is given, ``none`` only where that was asked for."""
     replica_alter_log_dirs_throttle: int | None = None
     """Bytes per second between log dirs of a broker."""
     timeout_ms: int = 10_000
