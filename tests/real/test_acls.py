@@ -79,16 +79,6 @@ def test_the_page_lists_rights() -> None:
 
 
 @pytest.fixture
-def daemons() -> Iterator[list[Daemon]]:
-    """Every daemon of a test; ended with it."""
-    started: list[Daemon] = []
-    yield started
-    for daemon in started:
-        if daemon.process.poll() is None:
-            daemon.kill()
-
-
-@pytest.fixture
 def admin_of(own_cluster: Callable[..., Sandbox]) -> Iterator[AdminOf]:
     """Admin clients that end before their cluster does: one that is left behind goes on asking for it, and says so."""
     with ExitStack() as stack:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,16 +23,6 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 LONG_LEASE_S = 600.0
 """Nobody waits for its end: a lock that changes hands was given up."""
-
-
-@pytest.fixture
-def daemons() -> Iterator[list[Daemon]]:
-    """Every daemon of a test; ended with it."""
-    started: list[Daemon] = []
-    yield started
-    for daemon in started:
-        if daemon.process.poll() is None:
-            daemon.kill()
 
 
 def orders(sandbox: Sandbox, partitions: int = 12, **configs: str) -> None:

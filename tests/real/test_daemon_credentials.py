@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,16 +14,6 @@ from ballast.sandbox.layout import as_properties
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
 
 WRONG = "certainly-not-the-password"
-
-
-@pytest.fixture
-def daemons() -> Iterator[list[Daemon]]:
-    """Every daemon of a test; ended with it."""
-    started: list[Daemon] = []
-    yield started
-    for daemon in started:
-        if daemon.process.poll() is None:
-            daemon.kill()
 
 
 def test_a_password_changed_in_its_file_is_used_without_a_restart(

@@ -197,16 +197,6 @@ def orders(sandbox: Sandbox) -> None:
     assert producer.flush(120) == 0
 
 
-@pytest.fixture
-def daemons() -> Iterator[list[Daemon]]:
-    """Every daemon of a test; ended with it."""
-    started: list[Daemon] = []
-    yield started
-    for daemon in started:
-        if daemon.process.poll() is None:
-            daemon.kill()
-
-
 @contextmanager
 def opened(sandbox: Sandbox) -> Iterator[Cluster]:
     """The cluster, read by a client of the test's own."""

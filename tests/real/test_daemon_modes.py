@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,16 +21,6 @@ pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 PARTITIONS = 16
 BEATS = 15
 """Lock ticks in observe mode, a second each: three of the leases that a leader would have renewed meanwhile."""
-
-
-@pytest.fixture
-def daemons() -> Iterator[list[Daemon]]:
-    """Every daemon of a test; ended with it."""
-    started: list[Daemon] = []
-    yield started
-    for daemon in started:
-        if daemon.process.poll() is None:
-            daemon.kill()
 
 
 def crowd(sandbox: Sandbox) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,16 +18,6 @@ GRACE_S = 5
 LOST = (3, 6)
 """Both brokers of the third rack."""
 CHECKS = 5
-
-
-@pytest.fixture
-def daemons() -> Iterator[list[Daemon]]:
-    """Every daemon of a test; ended with it."""
-    started: list[Daemon] = []
-    yield started
-    for daemon in started:
-        if daemon.process.poll() is None:
-            daemon.kill()
 
 
 def placement(sandbox: Sandbox, topics: tuple[str, ...]) -> dict[str, frozenset[int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,16 +19,6 @@ pytestmark = [pytest.mark.kafka, pytest.mark.openssl, pytest.mark.timeout(900)]
 
 PARTITIONS = 12
 NEW_PASSWORD = "renewed-by-the-operator"  # noqa: S105 — of this test
-
-
-@pytest.fixture
-def daemons() -> Iterator[list[Daemon]]:
-    """Every daemon of a test; ended with it."""
-    started: list[Daemon] = []
-    yield started
-    for daemon in started:
-        if daemon.process.poll() is None:
-            daemon.kill()
 
 
 class Authority:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -32,16 +32,6 @@ HANDLES_OF_CONNECTION = 3
 PATIENCE_S = 240
 LOOKS = 15
 """At what is held before the rounds that count."""
-
-
-@pytest.fixture
-def daemons() -> Iterator[list[Daemon]]:
-    """Every daemon of a test; ended with it."""
-    started: list[Daemon] = []
-    yield started
-    for daemon in started:
-        if daemon.process.poll() is None:
-            daemon.kill()
 
 
 def test_handles_threads_and_memory_are_flat_while_brokers_come_and_go(
