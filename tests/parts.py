@@ -14,9 +14,10 @@ PARTS: Final[dict[str, tuple[tuple[str, ...], int]]] = {
     "simulator": (("sim",), 240),
     "contract and real clusters": (("containers", "contract", "real", "daemon"), 720),
     "chart and page": (("chart", "page"), 240),
-    "fuzz": (("fuzz",), 180),
-    # Last: Spark takes both cores, and what hurts brokers in containers and waits for them is not to run beside it.
+    # Late: Spark takes the cores, and what hurts brokers in containers and waits for them is not to run beside it.
     "Spark": (("spark",), 300),
+    # Last: many short tests, for the processes that have nothing else left to do.
+    "fuzz": (("fuzz",), 180),
 }
 """Part, its folders under ``tests``, and its budget in seconds on two cores."""
 
@@ -58,6 +59,8 @@ TOGETHER: Final[dict[str, tuple[str, ...]]] = {
 }
 """Files that one process takes as a group: they use the same clusters of ``tests.clusters``, or the one Spark session."""
 GROUPS: Final = {name: group for group, names in TOGETHER.items() for name in names}
+BY_PARAMETER: Final = frozenset({"spark/test_modes.py"})
+"""Files that start servers for each parameter: each parameter goes to a process of its own."""
 
 
 def folder_of(path: Path) -> str:
@@ -74,11 +77,26 @@ def group_of(path: Path) -> str:
     return folder if folder in WHOLE else GROUPS.get(f"{folder}/{path.name}", str(path))
 
 
+def unit_of(nodeid: str) -> str:
+    """What the scheduler hands out as a whole: a group, or one parameter of a file that goes by parameter."""
+    file, _, test = nodeid.partition("::")
+    group = group_of(TESTS.parent / file)
+    return f"{group}[{test.partition('[')[2]}" if file.removeprefix("tests/") in BY_PARAMETER else group
+
+
 class ByCluster(LoadScopeScheduling):  # type: ignore[misc]
     """Hands out files, and what is to stay whole."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return group_of(TESTS.parent / nodeid.partition("::")[0])
+        return unit_of(nodeid)
+
+    def _reschedule(self, node: Any) -> None:
+        """Hand out the next only to a process that would stand still: it begins a test when it knows the one after it.
+
+        One test earlier, as the library does, a process takes two or three long files that the others could have begun.
+        """
+        if node.shutting_down or not self.workqueue or self._pending_of(self.assigned_work[node]) <= 1:
+            super()._reschedule(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByCluster:

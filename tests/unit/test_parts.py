@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests import clusters
 from tests.clusters import SECURED, SPECS, needed
-from tests.parts import GROUPS, TESTS, group_of
+from tests.parts import BY_PARAMETER, GROUPS, TESTS, ByCluster, group_of, unit_of
 
 
 def test_whoever_shares_a_cluster_is_in_a_group() -> None:
@@ -29,6 +29,47 @@ def test_files_of_a_group_go_together_and_others_alone() -> None:
     assert group_of(real / "test_zk_run.py") != group_of(real / "test_execution.py")
     assert group_of(real / "test_planning.py") != group_of(real / "test_leaders.py")
     assert group_of(TESTS / "containers" / "test_hurt.py") == group_of(TESTS / "containers" / "test_kills.py")
+
+
+def test_each_parameter_of_a_file_with_servers_goes_alone() -> None:
+    """Two kinds of Spark need not wait for each other; a parameter of any other file stays with its file."""
+    modes = "tests/spark/test_modes.py"
+    assert unit_of(f"{modes}::test_a[connect]") == unit_of(f"{modes}::test_b[connect]")
+    assert unit_of(f"{modes}::test_a[connect]") != unit_of(f"{modes}::test_a[standalone]")
+    assert unit_of("tests/chart/test_chart.py::test_a[x]") == unit_of("tests/chart/test_chart.py::test_b")
+    assert [name for name in BY_PARAMETER if not (TESTS / name).is_file()] == []
+
+
+class Process:
+    """A process of a run that takes note of what it was handed."""
+
+    def __init__(self, name: str) -> None:
+        self.gateway = SimpleNamespace(id=name)
+        self.tests: list[int] = []
+        self.shutting_down = False
+
+    def send_runtest_some(self, tests: list[int]) -> None:
+        """Hear of the next tests."""
+        self.tests += tests
+
+    def shutdown(self) -> None:
+        """Hear that there are no more."""
+        self.shutting_down = True
+
+
+def test_a_process_takes_the_next_file_only_when_it_would_stand_still() -> None:
+    """It begins a test when it knows the one after it; whoever held a third file would keep it from the others."""
+    names = [f"tests/real/test_{n}.py::test_it" for n in range(8)]
+    processes = [Process("one"), Process("two")]
+    options: Any = SimpleNamespace(getvalue=lambda _: ["2*popen"], option=SimpleNamespace(loadscopereorder=False))
+    scheduler = ByCluster(options)
+    for process in processes:
+        scheduler.add_node(process)
+        scheduler.add_node_collection(process, names)
+    scheduler.schedule()
+    assert [process.tests for process in processes] == [[0, 2], [1, 3]]
+    scheduler.mark_test_complete(processes[1], 1)
+    assert [process.tests for process in processes] == [[0, 2], [1, 3, 4]]
 
 
 def test_a_cluster_is_kept_for_whoever_asks_for_it_later() -> None:
