@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 BIN := .venv/bin
 TEST ?= tests
 # Processes that share the tests; most of them wait for brokers most of the time.
-PROCESSES ?= 3
+PROCESSES ?= 4
 
 .PHONY: help setup demo test check bench docs fresh fresh-user lock changelog format clean
 
