@@ -315,28 +315,30 @@ def test_without_write_on_the_topic_the_missing_right_is_told(secured: Callable[
         (ResourceType.TRANSACTIONAL_ID, "ballast-journal", ResourcePatternType.LITERAL, AclOperation.WRITE),
         (ResourceType.GROUP, "ballast-journal-reader", ResourcePatternType.LITERAL, AclOperation.READ),
     ]
-    maker = AdminClient(admin)
-    wanted = [AclBinding(*r[:3], "User:alice", "*", r[3], AclPermissionType.ALLOW) for r in rights]
-    for done in maker.create_acls(wanted).values():
-        done.result(timeout=30)
-    owner, reader = TopicJournal(admin, timeout_s=60), TopicJournal(alice, timeout_s=20)
-    try:
-        owner.acquire(holder("admin"), wait_s=30)
-        owner.append([Record("a", {"n": 1})])
-        owner.release()
-        becomes(lambda: [r.key for r in reader.read()], ["a"])
-        for _ in range(2):
-            with pytest.raises(AuthorizationFailed, match=r"commit to __ballast_journal.*opic authorization failed"):
-                reader.acquire(holder("alice"), wait_s=30)
-        owner.acquire(holder("admin again"), wait_s=30)
-        owner.append([Record("b", {"n": 2})])
-        owner.release()
-    finally:
-        owner.close()
-        reader.close()
-        mine = [AclBindingFilter(*r[:3], "User:alice", "*", r[3], AclPermissionType.ALLOW) for r in rights]
-        for taken in maker.delete_acls(mine).values():
-            taken.result(timeout=30)
+    with AdminClient(admin) as maker:
+        wanted = [AclBinding(*r[:3], "User:alice", "*", r[3], AclPermissionType.ALLOW) for r in rights]
+        for done in maker.create_acls(wanted).values():
+            done.result(timeout=30)
+        owner, reader = TopicJournal(admin, timeout_s=60), TopicJournal(alice, timeout_s=20)
+        try:
+            owner.acquire(holder("admin"), wait_s=30)
+            owner.append([Record("a", {"n": 1})])
+            owner.release()
+            becomes(lambda: [r.key for r in reader.read()], ["a"])
+            for _ in range(2):
+                with pytest.raises(
+                    AuthorizationFailed, match=r"commit to __ballast_journal.*opic authorization failed"
+                ):
+                    reader.acquire(holder("alice"), wait_s=30)
+            owner.acquire(holder("admin again"), wait_s=30)
+            owner.append([Record("b", {"n": 2})])
+            owner.release()
+        finally:
+            owner.close()
+            reader.close()
+            mine = [AclBindingFilter(*r[:3], "User:alice", "*", r[3], AclPermissionType.ALLOW) for r in rights]
+            for taken in maker.delete_acls(mine).values():
+                taken.result(timeout=30)
 
 
 def test_a_reader_never_sees_half_an_append(kraft: Sandbox) -> None:
