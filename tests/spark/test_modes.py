@@ -9,21 +9,25 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from tests.leash import leashed
 from tests.spark import kill_rounds
 from tests.spark.fleets import member
 from tests.spark.kill_rounds import KILLED, Run
-from tests.spark.series import run
+from tests.spark.series import START_MS, run, sample_rows
 from tests.spark.servers import QUICK, ROOT, connect_server, packed_environment, standalone
 from tests.spark.test_jobs import RATE, grow, table, world, write
 from tests.spark.test_pipeline_kills import BALLAST, assert_each_minute_once, minutes, steady
 
+from ballast.adapters.samples_delta import table_url
 from ballast.core.planner import Level, plan
 from ballast.pipeline.fleet_store import append_snapshots, read_plans
+from ballast.pipeline.jobs import JOBS
 from ballast.pipeline.scenarios import POLICY, digest
 from ballast.pipeline.session import DELTA_LOCK
 from ballast.sandbox.jars import ensure_jars
@@ -62,8 +66,18 @@ LIMIT_S: Final = 800
 """A busy machine must not be a defect: a command takes about half a minute on a quiet one."""
 
 
-SUITE: Final = ("test_jobs.py", "test_fleet_job.py", "test_transforms.py")
-"""Run again on each kind of Spark.  The kill tests are too, by ``BALLAST_TEST_SPARK``: every time it would take minutes."""
+SUITE: Final = (
+    "test_jobs.py::test_samples_become_a_model_and_late_ones_change_only_what_they_touch",
+    "test_fleet_job.py",
+    "test_transforms.py",
+)
+"""Run again on each kind of Spark: late samples, every transform, fleets.
+
+The command below asserts what the other tests of the jobs do about tables; the rest of these reads tables without Spark.  By
+``BALLAST_TEST_SPARK`` all of them run on each kind, the kill tests too: every time it would take minutes.
+"""
+LONG_AGO: Final = -1000 * 60
+"""The minute of a sample that is kept no longer, a thousand hours before the others."""
 
 
 class Mode(NamedTuple):
@@ -124,13 +138,16 @@ def test_samples_become_the_same_model_and_fleets_the_same_plans(mode: Mode, tmp
     store = str(tmp_path / "store")
     world_ = world()
     write(store, run(world_, range(50, 75), grow(world_)))
+    samples = table(store, "samples")
+    write_deltalake(table_url(store, "samples"), sample_rows([world_.sample(LONG_AGO)]), mode="append")
     fleet_member = member(1)
     append_snapshots(store, [fleet_member])
 
     figures = tmp_path / "ballast.prom"
     told = mode.ballast(
-        ("pipeline", "run", "--store", store, "--metrics-file", str(figures), "--tidy"),
+        ("pipeline", "run", "--store", store, "--metrics-file", str(figures), "--tidy", *keeping(tmp_path)),
         ("fleet", "plan", "--store", store, "--what-if", "level"),
+        ("pipeline", "run", "--store", store, "--output", "json"),
     )
     assert 'ballast_pipeline_rows{table="load_model"} 3.0' in figures.read_text()
     assert "ballast_pipeline_last_success_timestamp_seconds " in figures.read_text()
@@ -140,9 +157,23 @@ def test_samples_become_the_same_model_and_fleets_the_same_plans(mode: Mode, tmp
     assert {r["seconds"] for r in table(store, "load_model")} == {24 * 60}
     assert {r["samples"] for r in table(store, "broker_imbalance")} == {10, 15}
     assert len(table(store, "disk_outlook")) == 3
+    # What is old was forgotten, each hour is one file, no other row is another one, and to the jobs none of it is news.
+    assert sorted(table(store, "samples"), key=str) == sorted(samples, key=str)
+    assert len(DeltaTable(table_url(store, "samples")).file_uris()) == 2
+    again = json.loads(told[told.index("{") :])["jobs"]
+    assert [(job["table"], job["replaced"]) for job in again] == [(name, []) for name in JOBS]
 
     (row,) = read_plans(store)
     assert row["digest"] == digest(plan(fleet_member.state, Level(), loads=fleet_member.loads, policy=POLICY))
+
+
+def keeping(folder: Path) -> tuple[str, str]:
+    """An option whose settings keep the samples of 2026-11-21, however late it is, and nothing of a thousand hours before."""
+    hours = int((datetime.now(UTC).timestamp() - START_MS / 1000) // 3600) + 500
+    kept = {"keep_minutes_hours": hours, "keep_hours_days": hours // 24 + 30, "keep_days_days": hours // 24 + 400}
+    file = folder / "ballast.yaml"
+    file.write_text(json.dumps({"pipeline": {"history": kept}}))
+    return "--config", str(file)
 
 
 def test_the_tests_of_the_jobs_hold_here_too(mode: Mode, tmp_path: Path) -> None:
