@@ -4,6 +4,8 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 TEST ?= tests
+# Compiled modules are kept, whatever the shell says: each `ballast` that a test starts would compile them all anew.
+export PYTHONDONTWRITEBYTECODE =
 # Processes that share the tests; most of them wait for brokers most of the time.
 PROCESSES ?= 4
 
