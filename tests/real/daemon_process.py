@@ -44,6 +44,8 @@ IMPATIENT: dict[str, Any] = {
 ANSWERS_WITHIN_S = 30.0
 """A page of the loopback; whoever is gone refuses at once."""
 ENDS_WITHIN_S = 90.0
+PATIENCE_S = 240.0
+"""The first plan on a fresh machine compiles the planner: twenty seconds of a core, minutes on a busy machine."""
 
 
 class Series(dict[str, float]):
@@ -173,7 +175,7 @@ def start(
     return Daemon(name, port, process, log, file)
 
 
-def until(what: str, probe: Callable[[], Any], daemons: list[Daemon], timeout_s: float = 120) -> Any:
+def until(what: str, probe: Callable[[], Any], daemons: list[Daemon], timeout_s: float = PATIENCE_S) -> Any:
     """Poll; fail with the ends of the logs."""
 
     def tails() -> str:
