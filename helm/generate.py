@@ -25,6 +25,7 @@ _ENUMS: Final = {
     "image.pullPolicy": ["Always", "IfNotPresent", "Never"],
     "auth.strimzi.authentication": ["tls", "scram-sha-512"],
     "antiAffinity": ["preferred", "required"],
+    "pipeline.spark": ["", "k8s"],
     "service.type": ["ClusterIP", "NodePort", "LoadBalancer"],
 }
 _OPEN: Final = {"settings", "settings.cluster", "resources", "resources.requests", "resources.limits"}

@@ -1,7 +1,8 @@
 """Objects of other people's CRDs, against small schemas written here for the fields that the chart uses.
 
-The CRDs themselves are not at hand offline; these schemas follow the published API references and refuse any field that
-they do not name, so that a new field in a template has to be looked up before it passes.
+The CRDs themselves are not at hand offline; these schemas follow the published ones and refuse any field that they do not
+name, so that a new field in a template has to be looked up before it passes.  An API server with the published CRDs of the
+Gateway API and of Spark's operator (of August 2026) took the HTTPRoute and the SparkApplication of these values, strictly.
 """
 
 from __future__ import annotations
@@ -13,6 +14,12 @@ import pytest
 from tests.chart.conftest import EVERYTHING, Render, one
 
 TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
+NAME = {"type": "string", "maxLength": 63, "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"}
+HOST = {
+    "type": "string",
+    "maxLength": 253,
+    "pattern": r"^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+}
 LABELS = {"type": "object", "additionalProperties": TEXT}
 SELECTOR = {"type": "object", "properties": {"matchLabels": LABELS}, "additionalProperties": False}
 
@@ -67,10 +74,10 @@ SPECS: dict[str, tuple[str, dict[str, Any]]] = {
         "gateway.networking.k8s.io/v1",
         exactly(
             ["parentRefs", "rules"],
-            parentRefs={"type": "array", "items": exactly(["name"], name=TEXT, namespace=TEXT, sectionName=TEXT)},
-            hostnames={"type": "array", "items": TEXT},
-            rules={"type": "array", "items": exactly(["backendRefs"], backendRefs={
-                "type": "array", "items": exactly(["name", "port"], name=TEXT, port={"type": "integer"})})},
+            parentRefs={"type": "array", "minItems": 1, "maxItems": 32, "items": exactly(["name"], name=TEXT, namespace=NAME, sectionName=HOST)},
+            hostnames={"type": "array", "maxItems": 16, "items": HOST},
+            rules={"type": "array", "minItems": 1, "maxItems": 16, "items": exactly(["backendRefs"], backendRefs={
+                "type": "array", "maxItems": 16, "items": exactly(["name", "port"], name=TEXT, port={"type": "integer", "minimum": 1, "maximum": 65535})})},
         ),
     ),
     "SparkApplication": (

@@ -1,4 +1,4 @@
-"""Builds ``deploy/Dockerfile``; where no registry answers, on a base put together from this machine's own Python."""
+"""Builds the targets of ``deploy/Dockerfile``; where no registry answers, on bases put together from this machine's Python and Java."""
 
 from __future__ import annotations
 
@@ -6,83 +6,187 @@ import hashlib
 import io
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import venv
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterable, Iterator
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any, Final
 
 from docker.errors import ImageNotFound
 
+from ballast.pipeline.session import DELTA_LOCK
+from ballast.sandbox.jars import ensure_jars
+from ballast.sandbox.java import SPARK_WRAPPER, SPARKS_MODULE, ensure_java
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 BASE_NAMED: Final = "BALLAST_TEST_PYTHON_IMAGE"
 """Set to an image's name, that image is the base; otherwise one is put together here."""
+JAVA_NAMED: Final = "BALLAST_TEST_JAVA_IMAGE"
+"""The same for the image that Java is taken from."""
+LOCKS: Final = {
+    "ballast": ("runtime",),
+    "ballast-history": ("runtime", "history"),
+    "ballast-spark": ("runtime", "build", "spark"),
+}
+"""What each target installs."""
 PREFIX: Final = "/usr/local"
+JAVA_HOME: Final = "/opt/java/openjdk"
 _OFTEN: Final = (
     "libstdc++.so.6", "libgcc_s.so.1", "libgomp.so.1", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1",
 )  # fmt: skip
 """What wheels are linked to: every Linux that manylinux names has these."""
+_SHELL: Final = (
+    "bash",
+    "sh",
+    "dirname",
+    "basename",
+    "ls",
+    "cat",
+    "id",
+    "uname",
+    "sed",
+    "tr",
+    "rm",
+    "mkdir",
+    "chmod",
+)
+"""What Spark's scripts call; Debian's slim image has these."""
 
 
-def build(client: Any, folder: Path) -> str:
+def build(client: Any, folder: Path, target: str = "ballast") -> str:
     """The image's name; dependencies are taken from the package index that pip is set up for, hashes checked twice."""
-    base = os.environ.get(BASE_NAMED) or _own_base(client)
     context = folder / "context"
-    for part in ("operator/ballast", "locks/history.txt", "deploy/Dockerfile"):
-        source, target = ROOT / part, context / part
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(source, target)
+    for part in ("operator/ballast", "locks", "deploy"):
+        shutil.copytree(ROOT / part, context / part, ignore=shutil.ignore_patterns("__pycache__"))
     wheels = context / "deploy" / "wheels"
+    wheels.mkdir()
+    arguments = {"BASE": os.environ.get(BASE_NAMED) or _own_base(client), "PIP_NO_INDEX": "1"}
+    if target == "ballast-spark":
+        arguments["JAVA"] = os.environ.get(JAVA_NAMED) or _java_base(client)
+        _lay_spark(context)
     # The checkout's environment is made by uv and has no pip.
     venv.EnvBuilder(with_pip=True, symlinks=True).create(folder / "pip")
-    subprocess.run(
-        [str(folder / "pip" / "bin" / "python"), "-m", "pip", "download", "--quiet", "--require-hashes", "--only-binary", ":all:",
-         "--requirement", str(ROOT / "locks" / "history.txt"), "--dest", str(wheels)],
-        check=True,
-    )  # fmt: skip
+    for lock in LOCKS[target]:
+        path = folder / f"{lock}.txt"
+        path.write_text(_without((context / "locks" / path.name).read_text(), "pyspark"))
+        subprocess.run(
+            [str(folder / "pip" / "bin" / "python"), "-m", "pip", "download", "--quiet", "--require-hashes", "--only-binary", ":all:",
+             "--no-deps", "--requirement", str(path), "--dest", str(wheels)],
+            check=True,
+        )  # fmt: skip
     image, _ = client.images.build(
         path=str(context),
         dockerfile="deploy/Dockerfile",
-        tag="ballast-test:latest",
-        buildargs={"BASE": base, "PIP_NO_INDEX": "1"},
+        target=target,
+        tag=f"{target}-test:latest",
+        buildargs=arguments,
         rm=True,
+        network_mode="none",
     )
     shutil.rmtree(context)
     return str(image.tags[0])
 
 
+def _lay_spark(context: Path) -> None:
+    """PySpark as a wheel of what is installed here, since its source package takes minutes to build, and Delta's jars."""
+    wheel = context / "deploy" / "wheels" / "pyspark-{}-py2.py3-none-any.whl".format(distribution("pyspark").version)
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for file in distribution("pyspark").files or ():
+            if ".." not in file.parts and "__pycache__" not in file.parts:
+                archive.write(str(file.locate()), str(file))
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    lock = context / "locks" / "spark.txt"
+    lock.write_text(
+        f"{_without(lock.read_text(), 'pyspark')}pyspark=={distribution('pyspark').version} --hash=sha256:{digest}\n"
+    )
+    jars = context / "deploy" / "jars" / DELTA_LOCK
+    jars.mkdir(parents=True)
+    for jar in ensure_jars(DELTA_LOCK):
+        shutil.copy(jar, jars)
+
+
+def _without(lock: str, name: str) -> str:
+    """A lock without one package."""
+    return re.sub(rf"(?m)^{name}==.*\\\n(?:    --hash=.*\n)+", "", lock)
+
+
 def _own_base(client: Any) -> str:
-    """This Python at /usr/local, with the libraries that it and common wheels link to."""
+    """This Python at /usr/local, a shell, and the libraries that they and common wheels link to."""
     home = Path(sysconfig.get_config_var("prefix"))
-    digest = hashlib.sha256(f"{sys.version}{Path(__file__).read_bytes()!r}".encode()).hexdigest()[:12]
-    name = f"ballast-test-python:{digest}"
+    programs = [Path(found) for name in _SHELL if (found := shutil.which(name))]
+
+    def fill(tar: tarfile.TarFile) -> None:
+        _add_python(tar, home)
+        for program in programs:
+            _add_file(tar, program, f"bin/{program.name}")
+        _add_file(tar, Path("/usr/bin/env"), "usr/bin/env")
+        for library in sorted(_libraries(home, programs)):
+            _add_file(tar, library, str(library).lstrip("/"))
+        _add_folders(tar, ("tmp", 0o1777), ("etc", 0o755), ("opt", 0o755))
+
+    changes = [f"ENV PATH={PREFIX}/bin:/usr/bin:/bin", f"ENV LD_LIBRARY_PATH={PREFIX}/lib"]
+    return _imported(client, "ballast-test-python", sys.version, fill, changes)
+
+
+def _java_base(client: Any) -> str:
+    """A Java of this machine where Temurin's image has it; one that lacks Spark's module gets the wrapper that does without."""
+    java = ensure_java()
+    listed = subprocess.run([java.executable, "--list-modules"], capture_output=True, text=True, check=True).stdout
+    whole = SPARKS_MODULE in listed
+    inside = JAVA_HOME if whole else f"{JAVA_HOME}/whole"
+
+    def fill(tar: tarfile.TarFile) -> None:
+        # Debian keeps parts of it elsewhere and leads there with links.
+        tar.dereference = True
+        tar.add(
+            java.home,
+            arcname=inside,
+            filter=lambda e: None if re.search(r"/(man|docs|demo|jmods|src\.zip)($|/)", e.name) else e,
+        )
+        if not whole:
+            wrapper = SPARK_WRAPPER.format(java=shlex.quote(f"{inside}/bin/java")).encode()
+            entry = tarfile.TarInfo(f"{JAVA_HOME}/bin/java")
+            entry.size, entry.mode = len(wrapper), 0o755
+            tar.addfile(entry, io.BytesIO(wrapper))
+
+    return _imported(client, "ballast-test-java", str(java.home), fill, [])
+
+
+def _imported(client: Any, repository: str, content: str, fill: Any, changes: list[str]) -> str:
+    """An image of what a function lays into a tar; made once."""
+    label = hashlib.sha256(f"{content}{Path(__file__).read_bytes()!r}".encode()).hexdigest()[:12]
+    name = f"{repository}:{label}"
     try:
         client.images.get(name)
     except ImageNotFound:
-        path = ROOT / ".pytest_cache" / f"python-{digest}.tar"
+        path = ROOT / ".pytest_cache" / f"{repository}-{label}.tar"
         path.parent.mkdir(exist_ok=True)
         with tarfile.open(path, "w") as tar:
-            _add_python(tar, home)
-            for library in sorted(_libraries(home)):
-                entry = tarfile.TarInfo(str(library).lstrip("/"))
-                entry.size, entry.mode = library.stat().st_size, 0o755
-                tar.addfile(entry, io.BytesIO(library.read_bytes()))
-            for folder, mode in (("tmp", 0o1777), ("etc", 0o755), ("opt", 0o755)):
-                entry = tarfile.TarInfo(folder)
-                entry.type, entry.mode = tarfile.DIRTYPE, mode
-                tar.addfile(entry)
-        repository, _, label = name.partition(":")
-        changes = [f"ENV PATH={PREFIX}/bin", f"ENV LD_LIBRARY_PATH={PREFIX}/lib"]
+            fill(tar)
         client.api.import_image_from_file(str(path), repository=repository, tag=label, changes=changes)
         path.unlink()
     return name
+
+
+def _add_file(tar: tarfile.TarFile, path: Path, name: str) -> None:
+    """A program or library under the name by which it is looked for, as a file and not as a link."""
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode = path.stat().st_size, 0o755
+    tar.addfile(entry, io.BytesIO(path.read_bytes()))
+
+
+def _add_folders(tar: tarfile.TarFile, *folders: tuple[str, int]) -> None:
+    for folder, mode in folders:
+        entry = tarfile.TarInfo(folder)
+        entry.type, entry.mode = tarfile.DIRTYPE, mode
+        tar.addfile(entry)
 
 
 def _add_python(tar: tarfile.TarFile, home: Path) -> None:
@@ -100,9 +204,9 @@ def _add_python(tar: tarfile.TarFile, home: Path) -> None:
         tar.add(wheels, arcname=str(Path(wheels)))
 
 
-def _libraries(home: Path) -> Iterator[Path]:
+def _libraries(home: Path, programs: Iterable[Path]) -> Iterator[Path]:
     found = {Path(p) for n in _OFTEN for p in _where(n)}
-    for binary in [home / "bin" / "python3", *home.glob("lib/python3*/lib-dynload/*.so")]:
+    for binary in [home / "bin" / "python3", *programs, *home.glob("lib/python3*/lib-dynload/*.so")]:
         listed = subprocess.run(["ldd", str(binary)], capture_output=True, text=True, check=False).stdout
         found |= {Path(p) for p in re.findall(r"(/\S+\.so[.\d]*) ", listed) if not p.startswith(str(home))}
     yield from found

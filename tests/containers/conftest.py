@@ -42,6 +42,12 @@ def ballast_image(docker_client: Any, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture(scope="package")
+def spark_image(docker_client: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The pipeline's image."""
+    return build(docker_client, tmp_path_factory.mktemp("spark-image"), "ballast-spark")
+
+
+@pytest.fixture(scope="package")
 def containers_cluster(docker_host: DockerHost) -> Iterator[ContainerCluster]:
     """One controller and four brokers of two log dirs each, in three racks, each in a container; every test leaves it whole."""
     cluster = ContainerCluster.up(docker_host, SandboxSpec(brokers=4, log_dirs=2))

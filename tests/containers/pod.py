@@ -38,6 +38,8 @@ class Objects:
 
     configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     secrets: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    claims: Mapping[str, Path] = field(default_factory=dict)
+    """The folder that stands for a PersistentVolumeClaim."""
 
 
 def as_container(spec: Mapping[str, Any], *, pod_name: str, objects: Objects, folder: Path) -> dict[str, Any]:
@@ -57,11 +59,15 @@ def as_container(spec: Mapping[str, Any], *, pod_name: str, objects: Objects, fo
     for mount in container["volumeMounts"]:
         _only(mount, {"name", "mountPath", "readOnly"}, "volumeMount")
         volume = volumes[mount["name"]]
-        _only(volume, {"name", "configMap", "secret", "emptyDir"}, "volume")
+        _only(volume, {"name", "configMap", "secret", "emptyDir", "persistentVolumeClaim"}, "volume")
         if "emptyDir" in volume:
             _only(volume["emptyDir"], {"sizeLimit"}, "emptyDir")
             size = _bytes(volume["emptyDir"].get("sizeLimit", "1Gi"))
             tmpfs[mount["mountPath"]] = f"size={size},mode=1777,exec"
+        elif "persistentVolumeClaim" in volume:
+            _only(volume["persistentVolumeClaim"], {"claimName"}, "persistentVolumeClaim")
+            folder_of = objects.claims[volume["persistentVolumeClaim"]["claimName"]]
+            binds[str(folder_of)] = {"bind": mount["mountPath"], "mode": "ro" if mount.get("readOnly") else "rw"}
         else:
             source = _files(volume, objects, folder / mount["name"], group=pod["fsGroup"])
             binds[str(source)] = {"bind": mount["mountPath"], "mode": "ro"}

@@ -8,11 +8,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from tests import waiting
-from tests.chart.conftest import EVERYTHING, one, render
+from tests.chart.conftest import EVERYTHING, ROOT, one, render
 from tests.containers.docker_host import DockerHost
 from tests.containers.pod import NotUnderstood, Objects, as_container, probe_url
 
@@ -141,6 +141,47 @@ def test_the_image_runs_as_nobody_and_holds_no_package_manager(docker_client: An
         entrypoint=["/opt/ballast/bin/python"], read_only=True, cap_drop=["ALL"],
     )  # fmt: skip
     assert named.decode().split() == ["ballast", "/tmp"], "libraries ask the system who they are"  # noqa: S108
+
+
+PLAN: Final = """
+import os, pathlib, sys
+sys.path[:0] = ["/opt/ballast/entry", "/in"]
+import start
+start.link_kernels(pathlib.Path(os.environ["BALLAST_KERNELS"]), pathlib.Path(os.environ["NUMBA_CACHE_DIR"]))
+import kernels
+from ballast.core.planner import Evacuate, Level, plan
+for seed in (11, 12):
+    state = kernels.cluster(seed, brokers=9, partitions=300, racks=3, room=-1)
+    assert plan(state, Level()).moves
+    assert plan(state, Evacuate(brokers=frozenset({3}))).moves
+found = list(pathlib.Path("/tmp/numba").rglob("*.nb?"))
+print(len(found), sum(not path.is_symlink() for path in found), sum(sum(k.stats.cache_misses.values()) for k in kernels.kernels().values()))
+"""
+"""What the entry point does first, then plans of clusters that the image's build did not have; prints kernels, those compiled here, and those not found compiled."""
+
+
+def test_the_first_plan_in_a_pod_compiles_nothing(docker_client: Any, ballast_image: str) -> None:
+    """Every kernel comes out of the image, on whatever processor of its kind the pod runs."""
+    said = docker_client.containers.run(
+        ballast_image, ["-c", PLAN], entrypoint=["/opt/ballast/bin/python"], remove=True, read_only=True, cap_drop=["ALL"],
+        network_mode="none", tmpfs={"/tmp": "size=64m,mode=1777,exec"},  # noqa: S108
+        volumes={str(ROOT / "deploy"): {"bind": "/in", "mode": "ro"}},
+    )  # fmt: skip
+    kernels, compiled, missed = map(int, said.decode().split())
+    assert kernels > 100
+    assert (compiled, missed) == (0, 0)
+
+
+def test_the_image_says_what_it_is_made_of(docker_client: Any, ballast_image: str) -> None:
+    """Its bill of materials has every package of the lock that was installed, and its label names the base."""
+    show = "print(open('/opt/ballast/sbom.json').read())"
+    said = docker_client.containers.run(
+        ballast_image, ["-c", show], entrypoint=["/opt/ballast/bin/python"], remove=True, network_mode="none"
+    )
+    listed = {c["name"]: c["version"] for c in json.loads(said)["components"]}
+    assert listed["numba"]
+    assert not {"pip", "pyarrow", "deltalake", "pyspark"} & set(listed)
+    assert docker_client.images.get(ballast_image).labels["org.opencontainers.image.base.name"]
 
 
 @pytest.mark.parametrize(

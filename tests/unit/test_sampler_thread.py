@@ -68,6 +68,7 @@ class Bench:
     sampler: Sampler
     reported: list[SampleReport]
     done: threading.Semaphore
+    failures: list[int]
 
     def reading(self, minute: int) -> None:
         """Hand a reading over in that minute."""
@@ -93,8 +94,9 @@ def bench() -> Iterator[Bench]:
         reported.append(found)
         done.release()
 
-    sampler = Sampler(Reader(), store, clock, on_sample=report)  # type: ignore[arg-type]
-    yield Bench(clock, store, sampler, reported, done)
+    failures: list[int] = []
+    sampler = Sampler(Reader(), store, clock, on_sample=report, on_failure=lambda: failures.append(clock.minute))  # type: ignore[arg-type]
+    yield Bench(clock, store, sampler, reported, done, failures)
     sampler.stop()
 
 
@@ -134,7 +136,7 @@ def test_a_minute_is_sampled_once_however_often_it_is_read(bench: Bench) -> None
 def test_what_fails_is_a_gap_and_the_next_minute_is_sampled(
     bench: Bench, failure: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A store that is away and a mistake in the program alike; both are said."""
+    """A store that is away and a mistake in the program alike; both are said, and told to whoever counts them."""
     failed = threading.Event()
 
     def fail() -> None:
@@ -148,4 +150,5 @@ def test_what_fails_is_a_gap_and_the_next_minute_is_sampled(
     bench.reading(1)
     assert bench.sampled()
     assert bench.store.kept == [1]
+    assert len(bench.failures) == 1
     assert "this minute is not sampled" in caplog.text

@@ -248,12 +248,19 @@ capabilities:
 {{- end -}}
 
 {{- define "ballast.volumes" -}}
+{{- include "ballast.volumesWith" (list . "256Mi") -}}
+{{- end -}}
+
+{{/* The same with another size of /tmp. */}}
+{{- define "ballast.volumesWith" -}}
+{{- $scratch := index . 1 -}}
+{{- with index . 0 -}}
 - name: settings
   configMap:
     name: {{ include "ballast.fullname" . }}
 - name: tmp
   emptyDir:
-    sizeLimit: 256Mi
+    sizeLimit: {{ $scratch }}
 {{- with .Values.store.claim }}
 - name: store
   persistentVolumeClaim:
@@ -298,6 +305,7 @@ capabilities:
     defaultMode: 0440
 {{- end }}
 {{- end -}}
+{{- end -}}
 
 {{- define "ballast.placement" -}}
 {{- with .Values.nodeSelector }}
@@ -315,6 +323,16 @@ imagePullSecrets:
 {{- with .Values.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
+{{- end -}}
+
+{{/* The pipeline's Job with executors of its own: who it is, and where what it tells Spark lies. */}}
+{{- define "ballast.sparkName" -}}
+{{- printf "%s-spark" (include "ballast.fullname" .) -}}
+{{- end -}}
+
+{{/* Not empty where the pipeline's Job starts executors. */}}
+{{- define "ballast.startsExecutors" -}}
+{{- if and .Values.pipeline.enabled (eq .Values.pipeline.spark "k8s") }}yes{{ end -}}
 {{- end -}}
 
 {{/* Where the pipeline's samples are: without it the Job would start, fail and be started again. */}}

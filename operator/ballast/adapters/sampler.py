@@ -102,12 +102,14 @@ class Sampler:
         *,
         external: External = lambda _: None,
         on_sample: Callable[[SampleReport], None] = lambda _: None,
+        on_failure: Callable[[], None] = lambda: None,
     ) -> None:
         self._reader = reader
         self._sink = sink
         self._clock = clock
         self._external = external
         self._on_sample = on_sample
+        self._on_failure = on_failure
         self._writer = uuid.uuid4().hex
         self._last_minute = -1
         self._waiting: ClusterState | None = None
@@ -146,10 +148,12 @@ class Sampler:
                 )
             except BallastError as failure:
                 log.warning("this minute is not sampled: %s", failure)
+                self._on_failure()
                 continue
             except Exception:
                 # A bug here must not take the history down for good: one minute is lost, and it is said.
                 log.exception("this minute is not sampled because of a bug")
+                self._on_failure()
                 continue
             self._last_minute = report.epoch_minute
             self._on_sample(report)

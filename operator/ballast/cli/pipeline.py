@@ -25,11 +25,11 @@ def say(line: str) -> None:
 
 
 def delta_jars() -> Sequence[Path]:
-    """Delta's jars from the user's cache, fetched and verified when they are not there."""
-    from ballast.pipeline.session import DELTA_LOCK
-    from ballast.sandbox.jars import ensure_jars
+    """Delta's jars from the user's cache, fetched and verified when they are not there; none where Spark's own folder has them."""
+    from ballast.pipeline.session import DELTA_LOCK, spark_jars
+    from ballast.sandbox.jars import ensure_jars, has_jars
 
-    return ensure_jars(DELTA_LOCK, say=say)
+    return () if has_jars(DELTA_LOCK, spark_jars()) else ensure_jars(DELTA_LOCK, say=say)
 
 
 def spark_options(command: F) -> F:

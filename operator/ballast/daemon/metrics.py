@@ -354,6 +354,11 @@ GAUGES: Final[tuple[Spec, ...]] = (
         samples=_one(lambda v: None if v.sampled_at_ms is None else v.sampled_at_ms / 1000),
     ),
     Spec(
+        name="ballast_sample_failures_in_a_row",
+        help="How many samples could not be recorded since the last one that could; absent where none is kept.",
+        samples=_one(lambda v: None if v.sample_failures is None else float(v.sample_failures)),
+    ),
+    Spec(
         name="ballast_settings_valid",
         help="1 when the newest settings file is in force, 0 when it has a mistake and the one before stays.",
         samples=_one(lambda v: float(not v.settings_problem)),

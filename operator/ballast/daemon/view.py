@@ -236,6 +236,8 @@ class View:
     lock: LockView = LockView()
     sampled_at_ms: int | None = None
     """When the newest minute was recorded for the load model; None where none is kept."""
+    sample_failures: int | None = None
+    """How many samples in a row could not be recorded; None where none is kept."""
     throttle_debts: int = 0
     """Throttles that Ballast set and has not yet taken back."""
     answers: tuple[Answer, ...] = ()

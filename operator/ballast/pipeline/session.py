@@ -41,6 +41,12 @@ def require_pyspark() -> Any:
     return pyspark
 
 
+def spark_jars() -> Path:
+    """The folder of Spark's own jars, which driver and executors of an installation load without being told."""
+    home = os.environ.get("SPARK_HOME") or Path(require_pyspark().__file__).parent
+    return Path(home) / "jars"
+
+
 def is_connect(master: str) -> bool:
     """Is this the address of a Spark Connect server?"""
     return master.startswith("sc://")
@@ -63,8 +69,9 @@ def properties(policy: SparkPolicy, jars: Iterable[Path]) -> dict[str, str]:
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
     }
     if not is_connect(policy.master):
+        if names := ",".join(str(jar) for jar in jars):
+            found["spark.jars"] = names
         found |= {
-            "spark.jars": ",".join(str(jar) for jar in jars),
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
             "spark.ui.enabled": "false",
@@ -104,7 +111,7 @@ def _choose_kind(policy: SparkPolicy) -> None:
 def open_session(policy: SparkPolicy, jars: Iterable[Path] = ()) -> Any:
     """Start or reach Spark; raises ``UsageError`` or ``Unavailable`` in one sentence.
 
-    ``jars`` are Delta's, for sessions whose JVM this process starts; a Connect server brings its own.
+    ``jars`` are Delta's, for sessions whose JVM this process starts; a Connect server brings its own, and so may ``spark_jars``.
     """
     require_pyspark()
     from pyspark.sql import SparkSession  # noqa: PLC0415

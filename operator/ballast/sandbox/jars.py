@@ -94,6 +94,11 @@ def ensure_jars(name: str, *, say: Say = lambda _: None) -> tuple[Path, ...]:
     return tuple(folder / jar.file_name for jar in jars)
 
 
+def has_jars(name: str, folder: Path) -> bool:
+    """Does a folder hold every jar of a lock, each the file that the lock names?"""
+    return all(_is_sound(folder / jar.file_name, jar) for jar in read_lock(name))
+
+
 def _is_sound(path: Path, jar: Jar) -> bool:
     try:
         with path.open("rb") as handle:

@@ -155,19 +155,24 @@ def keep_history(scene: Scene, settings: Settings, store: str) -> None:
 
     def recorded(report: SampleReport) -> None:
         nonlocal gaps
-        scene.board.publish(sampled_at_ms=scene.clock.now_ms())
+        scene.board.publish(sampled_at_ms=scene.clock.now_ms(), sample_failures=0)
         # Said when it changes and not each minute: a Prometheus may be away for a night.
         if report.missing != gaps:
             gaps = report.missing
             for sentence in gaps or ("Samples are whole again: every figure that was asked for is there.",):
                 say(log, f"Sample: {sentence}" if gaps else sentence, level=logging.WARNING if gaps else logging.INFO)
 
+    def failed() -> None:
+        scene.board.publish(sample_failures=(scene.board.view.sample_failures or 0) + 1)
+
+    scene.board.publish(sample_failures=0)
     scene.on_state = Sampler(
         scene.cluster,
         SampleStore(store),
         scene.clock,
         external=external_load(settings.load.prometheus),
         on_sample=recorded,
+        on_failure=failed,
     )
     history = HistoryPolicy(store=store, measure=settings.samples.measure, growth_days=settings.samples.growth_days)
 

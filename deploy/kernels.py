@@ -1,0 +1,120 @@
+"""Compiles the planner's kernels while the image is built, by making plans, so that the first plan in a pod compiles nothing.
+
+``python kernels.py`` fills the folder that ``NUMBA_CACHE_DIR`` names, for the processor that ``NUMBA_CPU_NAME`` names.  It
+fails when a kernel was not compiled: then a plan that calls it is missing here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numba.core.registry import CPUDispatcher
+
+import ballast.core
+from ballast.core.cluster import UNKNOWN, Broker, ClusterState, LogDir, PartitionRow, Topic, build
+from ballast.core.planner import (
+    ChangeReplicationFactor,
+    Decommission,
+    Demote,
+    Evacuate,
+    Expand,
+    Intent,
+    Leaders,
+    Level,
+    Loads,
+    PlannerPolicy,
+    Racks,
+    Swap,
+    TopicRule,
+    plan,
+)
+from ballast.core.planner.loads import BYTES_IN, BYTES_OUT
+from ballast.core.reorder import choices, level_counts, level_weights
+
+GIB = 1 << 30
+
+
+def cluster(seed: int, *, brokers: int, partitions: int, racks: int, room: int, crowded: float = 2.0) -> ClusterState:
+    """Topics of one to three replicas, more of them on the first brokers; ``room`` is what a broker's disk holds."""
+    dice = np.random.default_rng(seed)
+    dirs = (LogDir("/a", room, room // 2), LogDir("/b", room, room // 2)) if room > 0 else (LogDir("/a"),)
+    members = tuple(
+        Broker(b, rack=f"r{b % racks}" if racks else None, log_dirs=dirs, log_dirs_known=True)
+        for b in range(1, brokers + 1)
+    )
+    weights = np.linspace(crowded, 1.0, brokers)
+    names = tuple(Topic(f"t{t}") for t in range(4))
+    rows = []
+    for number in range(partitions):
+        factor = min(brokers, 3 if number % 4 else 2)
+        replicas = tuple(
+            int(b) for b in dice.choice(np.arange(1, brokers + 1), factor, replace=False, p=weights / weights.sum())
+        )
+        size = int(dice.integers(1, 20)) * GIB // 10
+        rows.append(
+            PartitionRow(f"t{number % 4}", number // 4, replicas[0], replicas, replicas, sizes=(size,) * factor)
+        )
+    return build("kernels", members, names, rows)
+
+
+def plans() -> Iterator[tuple[ClusterState, Intent]]:
+    """Every intent, on clusters with and without racks and known disks."""
+    for seed, racks, room in ((1, 3, 400 * GIB), (2, 0, UNKNOWN), (3, 3, 40 * GIB)):
+        state = cluster(seed, brokers=7, partitions=160, racks=racks, room=room)
+        yield state, Level()
+        yield state, Leaders()
+        yield state, Demote(brokers=frozenset({1}))
+        yield state, Decommission(brokers=frozenset({1}))
+        yield state, Expand(brokers=frozenset({7}))
+        yield state, Evacuate(brokers=frozenset({2}))
+        yield state, ChangeReplicationFactor(to=3)
+        yield state, ChangeReplicationFactor(to=1)
+        yield state, Swap(old=1, new=7)
+        if racks:
+            yield state, Racks()
+    # Few and heavy partitions: some broker stays outside its range, so that the search tries its last means.
+    yield cluster(4, brokers=5, partitions=9, racks=0, room=UNKNOWN, crowded=4.0), Level()
+
+
+def make_plans() -> None:
+    """Make each plan by sizes alone; then one under rules, one with traffic, and both ways of reordering."""
+    for state, intent in plans():
+        plan(state, intent)
+    state = cluster(5, brokers=7, partitions=160, racks=3, room=400 * GIB)
+    rules = (TopicRule(topics="t0", most_per_broker=20), TopicRule(topics="t1", spread_evenly=True))
+    plan(state, Level(), policy=PlannerPolicy(topic_rules=rules))
+    sizes = Loads.from_state(state)
+    rate = sizes.size_bytes >> 10
+    known = sizes.known | {BYTES_IN, BYTES_OUT}
+    plan(state, Level(), loads=replace(sizes, bytes_in_per_s=rate, bytes_out_per_s=3 * rate, known=known))
+    level_counts(choices(state))
+    level_weights(choices(state), sizes.size_bytes)
+
+
+def kernels() -> dict[str, CPUDispatcher]:
+    """Every compiled function of the core by its name."""
+    found = {}
+    for info in pkgutil.walk_packages(ballast.core.__path__, "ballast.core."):
+        module = importlib.import_module(info.name)
+        for value in vars(module).values():
+            if isinstance(value, CPUDispatcher) and value.py_func.__module__ == info.name:
+                found[f"{info.name}.{value.py_func.__name__}"] = value
+    return found
+
+
+def main() -> int:
+    """0 when every kernel has been compiled."""
+    make_plans()
+    missing = sorted(name for name, kernel in kernels().items() if not kernel.signatures)
+    for name in missing:
+        print(f"not compiled: {name}", file=sys.stderr)
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
