@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 from tests.chart.conftest import ROOT, Render, merged, one
+from tests.chart.test_deploy import accepts
 
 from ballast.settings.load import load_settings
 
@@ -27,6 +28,16 @@ def test_every_block_of_values_renders_and_its_settings_are_valid(render: Render
         file = tmp_path / f"{number}.yaml"
         file.write_text(text)
         load_settings(file, {})
+
+
+def test_the_jobs_that_it_shows_are_commands_with_all_their_arguments(tmp_path: Path) -> None:
+    """Each is parsed as Ballast parses it, with a file where the plan's ConfigMap is mounted."""
+    (tmp_path / "plan.json").touch()
+    jobs = [job for values in documented() for job in values.get("jobs", ())]
+    assert {job["name"] for job in jobs} == {"plan", "apply", "verify"}
+    for job in jobs:
+        assert ("/etc/ballast/plan/plan.json" in job["args"]) is ("plan" in job)
+        assert accepts([word.replace("/etc/ballast/plan", str(tmp_path)) for word in job["args"]])
 
 
 def test_a_fleet_is_one_shared_file_and_one_small_file_for_each_cluster(render: Render) -> None:

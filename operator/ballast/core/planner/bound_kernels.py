@@ -30,7 +30,7 @@ ANYWHERE: Final = 3
 """No rule is held against it: the plan could not place it either."""
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def undercut(prices: Any, used: Any, a: int, b: int, first: bool) -> bool:
     """Is broker b nowhere dearer than a, and cheaper somewhere (or ``first``, where both are alike)?"""
     cheaper = first
@@ -42,7 +42,7 @@ def undercut(prices: Any, used: Any, a: int, b: int, first: bool) -> bool:
     return cheaper
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def front(prices: Any, used: Any, group_start: Any, member: Any, may: Any, kept_start: Any, kept: Any) -> None:
     """Of each group the members that may and whom no other undercuts, as runs of ``kept``."""
     at = 0
@@ -60,7 +60,7 @@ def front(prices: Any, used: Any, group_start: Any, member: Any, may: Any, kept_
     kept_start[len(group_start) - 1] = at
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def floors(prices: Any, kept_start: Any, kept: Any, floor: Any) -> None:
     """By group and resource the least price of its kept members; the last row is the least of all."""
     last = len(floor) - 1
@@ -75,7 +75,7 @@ def floors(prices: Any, kept_start: Any, kept: Any, floor: Any) -> None:
             floor[last, k] = 0
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def priced(table: Any, at: int, cost: Any, p: int) -> int:
     """What this row of load costs at one row of prices."""
     total = 0
@@ -84,7 +84,7 @@ def priced(table: Any, at: int, cost: Any, p: int) -> int:
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def offer(
     world: Any, prices: Any, cost: Any, p: int, options: Any, most: int, leading: bool, best: Any, who: Any
 ) -> None:
@@ -112,7 +112,7 @@ def offer(
                 best[g], who[g] = price, kept[i]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def choose(best_f: Any, best_l: Any, factor: int, top: Any) -> tuple[int, int]:
     """The cheapest leader's group with the cheapest followers in others, and what they cost; ``top`` ranks followers."""
     count = 0
@@ -149,7 +149,7 @@ def choose(best_f: Any, best_l: Any, factor: int, top: Any) -> tuple[int, int]:
     return leader, least
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def at_home(world: Any, prices: Any, lead: Any, follow: Any, p: int, placement: Any, bounds: Any) -> int:
     """Place p at its homes as cheaply as their order allows; ``bounds`` gets the dearest home of a follower and a leader.
 
@@ -191,7 +191,7 @@ def at_home(world: Any, prices: Any, lead: Any, follow: Any, p: int, placement: 
     return all_follow + best
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def stay(world: Any, prices: Any, lead: Any, follow: Any, p: int, placement: Any) -> int:
     """The cost of a partition that nobody may change."""
     start, old_start, old = world[:3]
@@ -203,7 +203,7 @@ def stay(world: Any, prices: Any, lead: Any, follow: Any, p: int, placement: Any
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def free(world: Any, prices: Any, lead: Any, follow: Any, p: int) -> int:
     """Less than this the partition cannot cost, wherever its replicas are, and if some are nowhere."""
     start = world[0]
@@ -216,7 +216,7 @@ def free(world: Any, prices: Any, lead: Any, follow: Any, p: int) -> int:
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def place_all(
     world: Any, prices: Any, lead: Any, follow: Any, racks: Any, singles: Any, scratch: Any, placement: Any
 ) -> tuple[int, int]:

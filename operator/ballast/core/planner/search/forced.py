@@ -13,7 +13,7 @@ from numba import njit
 from ballast.core.planner.search.kernels import NONE, add_gain, fits, put
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def place_forced(
     world: Any,
     load: Any,
@@ -64,7 +64,7 @@ def place_forced(
     return placed
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def best_place(world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, slot: int, near: Any) -> int:
     """The broker that a replica which cannot stay serves best; of equals, the emptiest; -1 where none may have it."""
     start, cur, row = world[:3]
@@ -86,7 +86,7 @@ def best_place(world: Any, load: Any, lead: Any, follow: Any, low: Any, high: An
     return best
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def thin_out(world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, near: Any) -> int:
     """Move replicas, the smallest first, off brokers that hold more of a topic than its rule allows."""
     cur, row, size = world[1], world[2], world[10]
