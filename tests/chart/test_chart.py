@@ -321,59 +321,6 @@ def test_pods_are_spread_by_their_own_labels(render: Render) -> None:
     assert found == [{**zone, "labelSelector": selector}, {**zone, "labelSelector": own}]
 
 
-def may_leave(policy: dict[str, Any], port: int) -> bool:
-    """Does a NetworkPolicy let its pods reach this TCP port anywhere?"""
-    return any(
-        not rule.get("ports") or {"port": port, "protocol": "TCP"} in rule["ports"] for rule in policy["spec"]["egress"]
-    )
-
-
-def may_enter(policy: dict[str, Any], pod: dict[str, Any], port: str, source: dict[str, str]) -> bool:
-    """Does a NetworkPolicy let a pod of this namespace with such labels reach a named port of a pod?"""
-    selected = policy["spec"]["podSelector"]["matchLabels"].items() <= pod.items()
-    if not selected:
-        return True
-    for rule in policy["spec"]["ingress"]:
-        if {"port": port, "protocol": "TCP"} in rule["ports"]:
-            peers = [p["podSelector"]["matchLabels"] for p in rule.get("from", ())]
-            return not rule.get("from") or any(labels.items() <= source.items() for labels in peers)
-    return False
-
-
-def test_the_network_policy_lets_through_what_the_settings_name(render: Render) -> None:
-    """Brokers, DNS, the Prometheus of the settings, the store, and what is added by hand; nothing else."""
-    values = {
-        "settings": {
-            "load": {"prometheus": {"url": "http://prometheus.monitoring:9090"}},
-            "samples": {"store": "s3://samples/ballast"},
-        },
-        "networkPolicy": {"brokerPorts": [9093], "extraPorts": [8443]},
-    }
-    policy = one(render(values), "NetworkPolicy")
-    assert {p: may_leave(policy, p) for p in (9093, 53, 9090, 443, 8443, 80, 22, 6443)} == {
-        9093: True, 53: True, 9090: True, 443: True, 8443: True, 80: False, 22: False, 6443: False,
-    }  # fmt: skip
-    assert may_leave(one(render(), "NetworkPolicy"), 22)
-
-
-def test_the_network_policy_tells_the_page_from_the_probes(render: Render) -> None:
-    """Each has its own guests; the pods of Spark, of Jobs and of Helm's test are not cut off by it."""
-    people, monitor = {"app": "ingress"}, {"app": "prometheus"}
-    rule = {
-        "from": [{"podSelector": {"matchLabels": people}}],
-        "metricsFrom": [{"podSelector": {"matchLabels": monitor}}],
-    }
-    objects = render(merged(EVERYTHING, {"networkPolicy": rule}))
-    policy, daemon = one(objects, "NetworkPolicy"), one(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
-    assert [may_enter(policy, daemon, port, who) for port in ("http", "probes") for who in (people, monitor)] == [
-        True, False, False, True,
-    ]  # fmt: skip
-    test = one(objects, "Pod")["metadata"]["labels"]
-    assert (may_enter(policy, daemon, "probes", test), may_enter(policy, daemon, "http", test)) == (True, False)
-    executor = one(objects, "SparkApplication")["spec"]["executor"]["labels"]
-    assert may_enter(policy, executor, "http", {})
-
-
 @pytest.mark.parametrize(
     ("settings", "writes"),
     [

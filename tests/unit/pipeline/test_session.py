@@ -87,3 +87,10 @@ def test_what_pyspark_says_of_an_address_is_told_without_its_token(monkeypatch: 
     with pytest.raises(Unavailable, match=r"Spark at sc://h\S* did not start: sc://h.*: parameter '…' should") as told:
         open_session(SparkPolicy(master=url))
     assert "hunter2" not in str(told.value)
+
+
+def test_without_jars_of_ours_spark_takes_its_own() -> None:
+    """An empty list is none; Delta is switched on all the same."""
+    found = properties(SparkPolicy(), [])
+    assert "spark.jars" not in found
+    assert "spark.sql.extensions" in found
