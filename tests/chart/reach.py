@@ -86,7 +86,8 @@ def _is(peer: Mapping[str, Any], subject: Party, other: Party) -> bool:
 
 def _match(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     assert set(selector) <= {"matchLabels"}, f"not understood: {selector}"
-    return selector.get("matchLabels", {}).items() <= labels.items()
+    wanted: Mapping[str, str] = selector.get("matchLabels", {})
+    return wanted.items() <= labels.items()
 
 
 def _port(rule: Mapping[str, Any], target: Party, port: int, protocol: str) -> bool:
