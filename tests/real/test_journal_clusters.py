@@ -172,8 +172,8 @@ def test_what_a_killed_writer_had_open_is_nobodys(kraft: Sandbox) -> None:
     try:
         dying.acquire(holder("dying"), wait_s=30)
         dying.append([Record("a", {"n": 1})])
-        producer = dying._producer
-        assert producer is not None
+        assert dying._producer is not None
+        producer = dying._producer.client
         producer.begin_transaction()
         producer.produce(topic, key=b"record/a", value=b"half", partition=0)
         producer.flush(10)

@@ -133,6 +133,29 @@ def test_a_journal_that_somebody_has_made_again_is_not_taken_for_the_old_one(
     fresh.close()
 
 
+def test_a_journal_that_somebody_has_made_again_is_not_removed(journal: TopicJournal, cluster: Sandbox) -> None:
+    """Theirs stays, with what they wrote; whoever wanted to remove the old one is told of the loss."""
+    topic = journal._log.topic
+    until(lambda: written(journal).items() >= WHOLE.items(), "it is read")
+    make_again(delete(cluster, topic), topic, **{"cleanup.policy": "compact"})
+    other = handle(cluster, topic.removeprefix("journal-"))
+    until(lambda: _takes(other), "somebody else takes the lock in the new one")
+    other.append([Record("run/9", {})])
+    with pytest.raises(JournalLost):
+        journal.remove()
+    until(lambda: written(other) == {"run/9": {}}, "theirs is there")
+    other.release()
+    other.close()
+
+
+def _takes(journal: TopicJournal) -> bool:
+    try:
+        journal.acquire(this_process("somebody else", lease_s=LEASE_S))
+    except BallastError:
+        return False
+    return True
+
+
 def test_requests_are_heard_again_after_their_topic_was_deleted(journal: TopicJournal, cluster: Sandbox) -> None:
     """Made again with the journal; a person asks again."""
     assert journal.requests() == []

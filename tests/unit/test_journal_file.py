@@ -183,3 +183,17 @@ def test_another_ones_lock_in_the_new_file_is_left_to_them(tmp_path: Path) -> No
         journal.remake()
     other.append([Record("run/9", {})])
     assert there(path) == ["run/9"]
+
+
+@pytest.mark.parametrize("lose", [Path.unlink, empty])
+def test_a_file_that_somebody_else_made_is_not_removed(tmp_path: Path, lose: Callable[[Path], None]) -> None:
+    """Who wants to remove the one that is gone learns of the loss; the other one's records stay."""
+    path = tmp_path / "journal"
+    journal = kept(path)
+    lose(path)
+    other = FileJournal(path)
+    other.acquire(holder("ben"))
+    other.append([Record("run/9", {})])
+    with pytest.raises(JournalLost):
+        journal.remove()
+    assert there(path) == ["run/9"]

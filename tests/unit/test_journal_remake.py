@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from ballast.adapters.journal_producer import JournalProducer
 from ballast.adapters.journal_topic import TopicJournal
 from ballast.errors import BallastError, Fenced, JournalLost, Unavailable
 from ballast.ports.journal import Holder, Record
@@ -112,7 +113,12 @@ def journal(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> TopicJournal:
     own = TopicJournal({"bootstrap.servers": "127.0.0.1:1"}, clock=SimClock())
     monkeypatch.setattr(own, "_log", topic)
     monkeypatch.setattr(own, "_requests", Requests())
-    monkeypatch.setattr(own, "_fence_others", lambda: setattr(own, "_producer", Producer(topic)))
+
+    def fence() -> None:
+        client = cast("Any", Producer(topic))
+        own._producer = JournalProducer(client, topic.topic, timeout_s=1.0, committed=own._take_in)
+
+    monkeypatch.setattr(own, "_fence_others", fence)
     own.acquire(ME)
     own.append(RECORDS)
     return own
@@ -175,9 +181,19 @@ def test_offsets_of_the_old_topic_do_not_count_in_the_new_one(
     journal: TopicJournal, topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A transaction that was taken back had been given some."""
-    journal._placed.append(500)
+    assert journal._producer is not None
+    journal._producer._placed.append(500)
     topic.lose()
     told: list[int] = []
     monkeypatch.setattr(topic, "wrote", told.append)
     journal.remake()
     assert 500 not in told
+
+
+def test_a_topic_that_somebody_else_made_is_not_removed(journal: TopicJournal, topic: Topic) -> None:
+    """The lease is fresh and no broker was asked for a while: the loss is looked for before anything is deleted."""
+    topic.lose()
+    topic.entries = [(LEASE_KEY, encode_lease(OTHER, 1))]
+    with pytest.raises(JournalLost):
+        journal.remove()
+    assert topic.entries

@@ -151,9 +151,10 @@ class FileJournal:
         self._held.written(began)
 
     def remove(self) -> None:
-        """Delete the file."""
+        """Delete the file; what somebody else put in its place is theirs."""
         self.check()
         with self._locked():
+            self._require_ours()
             self._path.unlink()
         self._view, self._read_to, self._holder = JournalView(), (0, 0), None
 
@@ -196,22 +197,26 @@ class FileJournal:
         holder = self._require_holder()
         began = self._clock.monotonic_s()
         with self._locked() as file:
-            if self._lost is not None:
-                raise JournalLost(
-                    "remade",
-                    f"The journal file {self._path} was deleted or replaced.",
-                    hint="What stands in it now was not written by this process.",
-                )
-            if self._stored_epoch() != self._epoch:
-                self._holder = None
-                raise Fenced(
-                    "Another process has taken this cluster's lock.", hint="This process stops; the other goes on."
-                )
+            self._require_ours()
             self._append(file, [*entries, (LEASE_KEY, encode_lease(holder, self._beat + 1))])
             self._beat += 1
             if self._read_to[1] > self._compact_from_bytes:
                 self._compact()
         self._held.written(began)
+
+    def _require_ours(self) -> None:
+        """Raise where the file is another one, or where somebody else holds the lock in it."""
+        if self._lost is not None:
+            raise JournalLost(
+                "remade",
+                f"The journal file {self._path} was deleted or replaced.",
+                hint="What stands in it now was not written by this process.",
+            )
+        if self._stored_epoch() != self._epoch:
+            self._holder = None
+            raise Fenced(
+                "Another process has taken this cluster's lock.", hint="This process stops; the other goes on."
+            )
 
     def _append(self, file: IO[bytes], entries: Sequence[Entry]) -> None:
         """Add one line and force it to disk; leaves the file as it was where that fails."""

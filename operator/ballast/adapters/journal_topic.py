@@ -16,21 +16,18 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
-import confluent_kafka as ck
-
-from ballast.adapters import librdkafka
 from ballast.adapters.clock import SystemClock
 from ballast.adapters.identity import ClusterIdentity
-from ballast.adapters.journal_log import FILE_HINT, TRANSACTIONAL_ID, TopicLog, lock_lost, translate, translated
+from ballast.adapters.journal_log import TRANSACTIONAL_ID, TopicLog, lock_lost
+from ballast.adapters.journal_producer import JournalProducer, Transaction, start_transactions
 from ballast.adapters.journal_requests import RequestsTopic
 from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Refused, Unavailable
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Holder, Record, Request, always
 from ballast.ports.journal_codec import (
     LEASE_KEY,
-    Entry,
     JournalView,
     encode_lease,
     encode_record,
@@ -54,14 +51,6 @@ RIVAL_S: Final = 5.0
 """How long a candidate that was fenced by another one waits to be told which."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Transaction:
-    """What one commit writes to the journal, and when it began."""
-
-    began_s: float
-    entries: tuple[Entry, ...]
-
-
 class TopicJournal:
     """One process's handle on the journal topic; may be used from several threads."""
 
@@ -83,13 +72,7 @@ class TopicJournal:
         self._log = TopicLog(self._client, journal_topic, timeout_s=timeout_s, identity=identity)
         self._requests = RequestsTopic(self._client, requests_topic, timeout_s=timeout_s, identity=identity)
         self._view = JournalView()
-        self._producer: ck.Producer | None = None
-        self._unsettled: _Transaction | None = None
-        """The transaction whose commit timed out: whether it is in the journal is not known yet."""
-        self._placed: list[int] = []
-        """Offsets of what the open transaction has written to the journal."""
-        self._abort_due = False
-        """A transaction was begun and could not be aborted yet."""
+        self._producer: JournalProducer | None = None
         self._holder: Holder | None = None
         self._to_remake: JournalView | None = None
         """What the journal has to hold again: a remake has begun and not come to its end."""
@@ -155,7 +138,7 @@ class TopicJournal:
             return False
         except JournalLost:
             # Who holds the lock stays its holder, to make the journal again.
-            self._drop_producer()
+            self._producer = None
             raise
         except BallastError:
             self._forget()
@@ -234,28 +217,8 @@ class TopicJournal:
             self._clock.sleep(min(POLL_S, max(watch.left_s(lease, now), 0.01), max(deadline - now, 0.01)))
 
     def _fence_others(self) -> None:
-        settings = librdkafka.speaking(self._client) | {
-            "transactional.id": self._transactional_id,
-            "transaction.timeout.ms": max(int(self._timeout_s * 1000), 10_000),
-            "linger.ms": 0,
-            "compression.type": "gzip",
-            # A leader that freezes says nothing of its successor; the others do, when they are asked.
-            "topic.metadata.refresh.interval.ms": 10_000,
-        }
-        with translated("start transactions"):
-            producer = ck.Producer(settings)
-        try:
-            producer.init_transactions(self._timeout_s)
-        except ck.KafkaException as failure:
-            error = failure.args[0]
-            if error.retriable() or error.code() == ck.KafkaError._TIMED_OUT:  # noqa: SLF001
-                raise Unavailable(
-                    f"The cluster cannot start transactions: {error.str()}.",
-                    hint="Its __transaction_state topic needs transaction.state.log.replication.factor brokers (3 by "
-                    f"default) and transaction.state.log.min.isr of them in sync. {FILE_HINT}",
-                ) from failure
-            raise translate(error, "start transactions") from failure
-        self._producer, self._unsettled, self._abort_due = producer, None, False
+        client = start_transactions(self._client, self._transactional_id, timeout_s=self._timeout_s)
+        self._producer = JournalProducer(client, self._log.topic, timeout_s=self._timeout_s, committed=self._take_in)
 
     # Records
 
@@ -309,7 +272,7 @@ class TopicJournal:
         self._require_holder()
         self._require_whole()
         try:
-            if self._producer is None:
+            if self._producer is None or self._producer.dead:
                 self._regain()
             try:
                 self._write(records, lease, answered)
@@ -333,7 +296,7 @@ class TopicJournal:
         with self._turn:
             holder = self._require_holder()
             kept = self._to_remake = self._view
-            self._drop_producer()
+            self._producer = None
             self._log.rebuild(JOURNAL_CONFIGS)
             self._requests.remake()
             self._fence_others()
@@ -347,9 +310,7 @@ class TopicJournal:
             stale = [(key, None) for key, _ in found.entries() if key not in known]
             beat = (LEASE_KEY, encode_lease(holder, self._beat + 1))
             entries = [*stale, *((k, data) for k, data in known.items() if k != LEASE_KEY), beat]
-            began = self._clock.monotonic_s()
-            self._send(entries, None)
-            self._commit(_Transaction(began, tuple(entries)))
+            self._writer().write(Transaction(self._clock.monotonic_s(), tuple(entries)))
             self._to_remake = None
 
     def _require_whole(self) -> None:
@@ -358,9 +319,10 @@ class TopicJournal:
             raise JournalLost("deleted", f"{self._log.topic} was lost and has not been written again yet.")
 
     def remove(self) -> None:
-        """Delete both topics, the one with the lock last."""
+        """Delete both topics, the one with the lock last; topics that somebody else made in their place are theirs."""
         with self._turn:
             self.check()
+            self._log.look(now=True)
             # A producer that lives on asks for its topic, and brokers may make it again for whoever asks.
             self._forget()
             self._view = JournalView()
@@ -368,27 +330,37 @@ class TopicJournal:
             self._log.delete()
 
     def _write(self, records: Sequence[Record], lease: str | None, answered: Request | None) -> None:
-        self._settle()
+        producer = self._writer()
+        producer.settle()
         self._log.look()
         began = self._clock.monotonic_s()
         entries = [e for r in records for e in encode_record(r, pieces_before=self._view.pieces(r.key))]
         beat = encode_lease(self._require_holder(), self._beat + 1)
         entries.append((LEASE_KEY, None if lease is None else beat))
-        self._send(entries, answered)
-        self._commit(_Transaction(began, tuple(entries)))
+        also = [] if answered is None else [(self._requests.topic, answered.id, encode_request(answered))]
+        producer.write(Transaction(began, tuple(entries)), *also)
+
+    def _take_in(self, transaction: Transaction, placed: Sequence[int]) -> None:
+        """What was committed is read by now: the only writer knows what the journal says without reading its own words back."""
+        self._beat += 1
+        self._held.written(transaction.began_s)
+        for key, data in transaction.entries:
+            self._view.apply(key, data)
+        for offset in placed:
+            self._log.wrote(offset)
 
     def _regain(self) -> None:
         """Write on with a new producer where the lease is still ours; raise ``Fenced`` where it is not.
 
         Looked at before the fence as well: whoever has taken the lock is not to be fenced by one who lost it.
         """
-        self._drop_producer()
+        self._producer = None
         self._require_lease()
         self._fence_others()
         try:
             self._require_lease()
         except BallastError:
-            self._drop_producer()
+            self._producer = None
             raise
 
     def _require_lease(self) -> None:
@@ -398,89 +370,14 @@ class TopicJournal:
         # A commit that was not acknowledged may have come through.
         self._beat = found[1]
 
-    def _send(self, entries: Sequence[Entry], answered: Request | None) -> None:
-        producer = self._live_producer()
-        producer.poll(0)  # Its lines wait for this.
-        try:
-            producer.begin_transaction()
-        except ck.KafkaException as failure:
-            raise self._failed(failure.args[0], f"write to {self._log.topic}") from failure
-        try:
-            for key, data in entries:
-                librdkafka.produce(producer, self._log.topic, key, data, placed=self._placed)
-            if answered is not None:
-                librdkafka.produce(producer, self._requests.topic, answered.id, encode_request(answered))
-        except ck.KafkaException as failure:
-            raise self._taken_back(failure.args[0], f"write to {self._log.topic}") from failure
-
-    def _commit(self, transaction: _Transaction) -> None:
-        """Commit; a commit whose outcome is unknown is remembered and settled before anything else is written."""
-        self._unsettled = transaction
-        try:
-            self._live_producer().commit_transaction(self._timeout_s)
-        except ck.KafkaException as failure:
-            error = failure.args[0]
-            if error.retriable() and not error.fatal():
-                raise translate(error, f"commit to {self._log.topic}") from failure
-            self._unsettled = None
-            if error.txn_requires_abort():
-                raise self._taken_back(error, f"commit to {self._log.topic}") from failure
-            raise self._failed(error, f"commit to {self._log.topic}") from failure
-        self._unsettled = None
-        self._beat += 1
-        self._held.written(transaction.began_s)
-        # The only writer knows what the journal says without reading its own words back.
-        for key, data in transaction.entries:
-            self._view.apply(key, data)
-        placed, self._placed = self._placed, []
-        for offset in placed:
-            self._log.wrote(offset)
-
-    def _settle(self) -> None:
-        """Find out what became of a commit that timed out; librdkafka wants the same call again."""
-        if self._abort_due:
-            self._abort()
-        if self._unsettled is not None:
-            self._commit(self._unsettled)
-
-    def _taken_back(self, error: ck.KafkaError, doing: str) -> BallastError:
-        """Abort the transaction that failed like this; the error that says why.
-
-        An abort may fail as well, and does where the broker refused the first record (it knows of no transaction then).
-        That must not hide the reason; an abort that may still succeed is due before the next transaction.
-        """
-        reason = self._failed(error, doing)
-        if self._producer is not None:
-            with contextlib.suppress(BallastError):
-                self._abort()
-        return reason
-
-    def _abort(self) -> None:
-        self._abort_due = True
-        try:
-            self._live_producer().abort_transaction(self._timeout_s)
-        except ck.KafkaException as failure:
-            raise self._failed(failure.args[0], "abort a journal transaction") from failure
-        self._abort_due = False
-
-    def _failed(self, error: ck.KafkaError, doing: str) -> BallastError:
-        """The error as one of ours; after a fatal one this producer never writes again."""
-        if error.fatal():
-            self._drop_producer()
-        return translate(error, doing)
-
-    def _live_producer(self) -> ck.Producer:
-        assert self._producer is not None
-        return self._producer
-
     # Reading
 
     def _refreshed(self) -> JournalView:
-        # A transaction of our own that is still open would be waited for in vain.
-        open_ours = self._unsettled is not None or self._abort_due
         self._require_whole()
+        writer = self._producer
         try:
-            entries = self._log.new_entries(whole=self._producer is not None and not open_ours)
+            # A transaction of our own that is still open would be waited for in vain.
+            entries = self._log.new_entries(whole=writer is not None and not writer.dead and not writer.has_open)
         except JournalLost:
             if self._holder is None:
                 # Told once; a reader has nothing to make it again from, and reads what stands there from now on.
@@ -498,9 +395,9 @@ class TopicJournal:
             raise Fenced("This process does not hold this cluster's lock.", hint="Acquire it first.")
         return self._holder
 
-    def _drop_producer(self) -> None:
-        self._producer, self._unsettled, self._abort_due, self._placed = None, None, False, []
+    def _writer(self) -> JournalProducer:
+        assert self._producer is not None
+        return self._producer
 
     def _forget(self) -> None:
-        self._holder, self._to_remake = None, None
-        self._drop_producer()
+        self._holder, self._to_remake, self._producer = None, None, None

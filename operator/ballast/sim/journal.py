@@ -165,6 +165,7 @@ class MemoryJournal:
     def remove(self) -> None:
         """Delete everything that outlives a process."""
         self.check()
+        self._require_whole()
         self._store.lose()
         self._view = JournalView()
         self._store.requests.clear()
