@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,9 +33,10 @@ from ballast.core.stock_json import (
     parse_topics_to_move,
 )
 from ballast.errors import BallastError
+from ballast.executor.history import load_summaries
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.records import dump_run, load_runs
-from ballast.executor.run import Now, new_run
+from ballast.executor.run import Now, Phase, new_run
 from ballast.ports.journal import Holder, Record, Request
 from ballast.ports.journal_codec import (
     LEASE_KEY,
@@ -149,8 +151,11 @@ def test_torn_plan_files(text: str) -> None:
 RUN: Final = new_run("r1", PLAN, ExecutionPolicy(throttle=5), Now(ms=1, s=1.0))
 
 
+ENDED: Final = replace(RUN, id="r0", phase=Phase.ENDED)
+
+
 @thorough
-@given(spoilt_tree([{"key": r.key, "value": r.value} for r in dump_run(RUN)]))
+@given(spoilt_tree([{"key": r.key, "value": r.value} for r in (*dump_run(RUN), *dump_run(ENDED))]))
 def test_records_of_runs(tree: Any) -> None:
     """A journal that another version, or something else, wrote into."""
     try:
@@ -158,6 +163,7 @@ def test_records_of_runs(tree: Any) -> None:
     except (TypeError, KeyError):
         return  # This was no list of records any more.
     understood_or_refused(lambda: load_runs(records, Now(ms=2, s=2.0)))
+    understood_or_refused(lambda: load_summaries(records, Now(ms=2, s=2.0)))
 
 
 def entries() -> list[Entry]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +15,7 @@ from ballast.cli.tables import Column, console, human_bytes, output_option, prin
 
 if TYPE_CHECKING:
     from ballast.core.plan import Move
+    from ballast.executor.history import RunSummary
     from ballast.executor.machine import Wish
     from ballast.executor.run import Run
     from ballast.ports.journal import Journal
@@ -35,12 +35,12 @@ def runs() -> None:
 @cluster_options
 def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> int:
     """List runs, newest first, and who acts now."""
-    from ballast.wiring.runs import journal_to_look_at, runs_of
+    from ballast.wiring.runs import journal_to_look_at, summaries_of
 
     with cluster.open() as opened:
         log = journal_to_look_at(opened, journal)
         try:
-            found, holder = list(reversed(runs_of(log).values())), log.holder()
+            found, holder = list(reversed(summaries_of(log))), log.holder()
         finally:
             log.close()
     if output == "json":
@@ -69,10 +69,10 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
             r.id,
             _when(r.started_ms),
             _status(r),
-            str(len(r.moves)),
-            str(sum(m.stage.value == "verified" for m in r.moves.values())),
-            str(len(r.elections)),
-            human_bytes(sum(m.move.bytes_moved for m in r.moves.values() if m.stage.value == "verified")),
+            str(sum(r.moves.values())),
+            str(r.verified),
+            str(sum(r.elections.values())),
+            human_bytes(r.bytes_done),
             human_time((r.ended_ms - r.started_ms) / 1000) if r.ended_ms else "",
             r.intent,
         ]
@@ -87,11 +87,11 @@ def _when(ms: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ms / 1000))
 
 
-def _status(run: Run) -> str:
+def _status(run: Run | RunSummary) -> str:
     return run.status.value if run.ended else f"open ({run.phase.value})"
 
 
-def _json(run: Run) -> dict[str, object]:
+def _json(run: RunSummary) -> dict[str, object]:
     return {
         "id": run.id,
         "intent": run.intent,
@@ -100,8 +100,8 @@ def _json(run: Run) -> dict[str, object]:
         "ended_ms": run.ended_ms or None,
         "undoes": run.undoes,
         "stopped_by": run.stopped_by or None,
-        "moves": dict(Counter(m.stage.value for m in run.moves.values())),
-        "elections": dict(Counter(e.stage.value for e in run.elections.values())),
+        "moves": run.moves,
+        "elections": run.elections,
     }
 
 
@@ -112,6 +112,7 @@ def _json(run: Run) -> dict[str, object]:
 @cluster_options
 def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptions) -> int:
     """Tell the story of RUN: every move, how it ended and why, and which throttles stand."""
+    from ballast.executor.history import summarise
     from ballast.executor.ledger import load_ledger
     from ballast.wiring.runs import journal_to_look_at
 
@@ -146,7 +147,7 @@ def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptio
         print_json(
             {
                 "version": 1,
-                **_json(run),
+                **_json(summarise(run)),
                 "policy": run.policy.dump(),
                 "moves": moves,
                 "elections": elections,

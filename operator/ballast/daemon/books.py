@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ballast.core.wording import human_many
-from ballast.daemon.lock import open_moves, tell_loss
+from ballast.daemon.lock import tell_loss
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import Role
 from ballast.errors import JournalLost
+from ballast.executor.records import names_in_flight
 
 
 def read_books(scene: Scene) -> str:
@@ -26,7 +27,7 @@ def read_books(scene: Scene) -> str:
     if scene.board.view.lock.journal_readable is False:
         scene.board.publish(lock=replace(scene.board.view.lock, journal_readable=True))
     history, debts = tuple(scene.hands.history()), len(scene.hands.debts())
-    scene.memory.journaled = open_moves(scene, scene.letters.read())
+    scene.memory.journaled = names_in_flight(scene.letters.read())
     scene.board.publish(history=history, throttle_debts=debts)
     if adopted := _adopt(scene):
         return f"Run {adopted} was open in the journal with nobody to carry it out; this process goes on with it."

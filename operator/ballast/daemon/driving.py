@@ -17,15 +17,18 @@ from ballast.core.throttles import Setting
 from ballast.daemon.health import RUN
 from ballast.daemon.logs import say
 from ballast.daemon.loop import Beat, BeatingClock
-from ballast.daemon.run_views import debts_in, open_run, past_runs, run_view
+from ballast.daemon.run_views import debts_in, past_runs, run_view
 from ballast.daemon.view import SETTLING, RunView
 from ballast.errors import BallastError, Fenced, Refused
 from ballast.executor.driver import Driver
 from ballast.executor.events import MoveChanged, Note, Paced, Progressed, Refusing, RunBegan, RunEnded, RunResult
+from ballast.executor.history import load_ended
 from ballast.executor.ledger import still_owed
 from ballast.executor.machine import Wish
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.progress import Progress
+from ballast.executor.records import Parsed, load_open_runs
+from ballast.executor.run import Now
 from ballast.ports.cluster import Cluster
 from ballast.ports.journal import Journal
 from ballast.ports.time import Clock
@@ -74,6 +77,7 @@ class DriverHands:
         self._history: tuple[RunView, ...] = ()
         self._open: RunView | None = None
         self._debts: tuple[Setting, ...] = ()
+        self._parsed_moves, self._parsed_headers = Parsed(), Parsed()
         self._leaving = False
         self._begun: RunView | None = None
         self._paused = False
@@ -142,8 +146,10 @@ class DriverHands:
 
     def refresh(self) -> None:
         """Read history and ledger from the journal again."""
-        records = self._parts.letters.read()
-        self._history, self._open = past_runs(records, self._parts.clock), open_run(records, self._parts.clock)
+        records, clock = self._parts.letters.read(), self._parts.clock
+        left = load_open_runs(records, Now(clock.now_ms(), clock.monotonic_s()), self._parsed_moves)
+        self._open = run_view(left[0]) if left else None
+        self._history = past_runs(load_ended(records, self._parsed_headers))
         self._debts = debts_in(records)
 
     def pause(self, *, paused: bool) -> None:

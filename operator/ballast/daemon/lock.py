@@ -7,20 +7,18 @@ the journal's ``acquire``, which takes the lock the moment its holder releases i
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
-from ballast.core.cluster import TopicPartition
 from ballast.daemon.acting import acts_key, rejected_key
 from ballast.daemon.logs import say
 from ballast.daemon.permission import Acts
 from ballast.daemon.policy import ActionKind
-from ballast.daemon.run_views import open_run
 from ballast.daemon.scene import Reserved, Scene
 from ballast.daemon.view import LockView, Pause, Role
 from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Unavailable
-from ballast.executor.records import load_runs
-from ballast.executor.run import FINAL, Now
+from ballast.executor.records import load_open_runs, names_in_flight
+from ballast.executor.run import Now
 from ballast.ports.journal import Holder, Journal, Record
 from ballast.ports.journal_codec import Corrupt
 from ballast.ports.news import News
@@ -69,7 +67,7 @@ def recall(scene: Scene, journal: Journal) -> None:
     kinds = {acts_key(kind): kind for kind in ActionKind}
     rejections = {rejected_key(kind): kind for kind in ActionKind}
     records = journal.read()
-    scene.memory.journaled = open_moves(scene, records)
+    scene.memory.journaled = names_in_flight(records)
     for record in records:
         if record.key == PAUSE_KEY and record.value is not None:
             pause = Pause(
@@ -87,14 +85,8 @@ def recall(scene: Scene, journal: Journal) -> None:
             scene.memory.rejected[rejections[record.key]] = str(record.value.get("plan", ""))
     scene.memory.acts = acts
     scene.set_pause(pause)
-    left = open_run(records, scene.clock)
-    scene.take_up(left.id if left else "")
-
-
-def open_moves(scene: Scene, records: Sequence[Record]) -> frozenset[TopicPartition]:
-    """Partitions that runs of the journal are moving, whoever carries them out."""
-    runs = load_runs(records, Now(scene.clock.now_ms(), scene.clock.monotonic_s())).values()
-    return frozenset(m.move.name for run in runs if not run.ended for m in run.moves.values() if m.stage not in FINAL)
+    left = load_open_runs(records, Now(scene.clock.now_ms(), scene.clock.monotonic_s()))
+    scene.take_up(left[0].id if left else "")
 
 
 def _only_observe(scene: Scene) -> str:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ballast.core.cluster import UNKNOWN
 from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, Setting
 from ballast.core.wording import human_many
 from ballast.daemon.view import MoveView, RunView
+from ballast.executor.history import RunSummary
 from ballast.executor.ledger import load_ledger
 from ballast.executor.progress import Progress, done_of, total_of
-from ballast.executor.records import load_runs
-from ballast.executor.run import FINAL, IN_FLIGHT, ElectionStage, MoveRun, Now, Run, Stage
+from ballast.executor.run import FINAL, IN_FLIGHT, ElectionStage, MoveRun, Run, Stage
 from ballast.ports.journal import Record
-from ballast.ports.time import Clock
 
 SHOWN_MOVES: Final = 50
 SHOWN_RUNS: Final = 50
@@ -59,17 +58,28 @@ def _lowest_rate(run: Run) -> int | None:
     return min(rates, default=None)
 
 
-def past_runs(records: Iterable[Record], clock: Clock) -> tuple[RunView, ...]:
+def past_runs(ended: Sequence[RunSummary]) -> tuple[RunView, ...]:
     """Runs that ended, newest first."""
-    runs = load_runs(records, Now(clock.now_ms(), clock.monotonic_s())).values()
-    ended = sorted((r for r in runs if r.ended), key=lambda r: r.ended_ms, reverse=True)
-    return tuple(run_view(r) for r in ended[:SHOWN_RUNS])
+    return tuple(map(_past, sorted(ended, key=lambda r: r.ended_ms, reverse=True)[:SHOWN_RUNS]))
 
 
-def open_run(records: Iterable[Record], clock: Clock) -> RunView | None:
-    """The oldest run that has not ended."""
-    runs = load_runs(records, Now(clock.now_ms(), clock.monotonic_s())).values()
-    return next((run_view(r) for r in runs if not r.ended), None)
+def _past(run: RunSummary) -> RunView:
+    final = sum(run.moves.get(stage, 0) for stage in FINAL)
+    return RunView(
+        id=run.id,
+        intent=run.intent,
+        phase=run.phase.value,
+        started_at_ms=run.started_ms,
+        ended_at_ms=run.ended_ms or None,
+        outcome=run.status.value,
+        moves_total=sum(run.moves.values()),
+        moves_done=run.verified,
+        moves_failed=final - run.verified,
+        elections_total=sum(run.elections.values()),
+        elections_held=run.elections.get(ElectionStage.HELD, 0),
+        bytes_total=run.bytes_total,
+        bytes_left=max(0, run.bytes_total - run.bytes_done),
+    )
 
 
 def debts_in(records: Iterable[Record]) -> tuple[Setting, ...]:

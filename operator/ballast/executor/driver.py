@@ -37,6 +37,7 @@ from ballast.executor.events import (
     RunResult,
     Silence,
 )
+from ballast.executor.history import expired
 from ballast.executor.inbound import Gauge
 from ballast.executor.journal_keeping import JournalKeeping, repay_from_memory
 from ballast.executor.ledger import Throttler, load_ledger, load_topic_ids, merged, still_owed
@@ -48,8 +49,8 @@ from ballast.executor.pauses import passes, pause_until_next_s, wait
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.progress import Speedometer
 from ballast.executor.recheck import first_failures, recheck
-from ballast.executor.records import changes, dump_run, expired, load_runs
-from ballast.executor.requests import take_requests
+from ballast.executor.records import changes, dump_run, load_open_runs, load_runs
+from ballast.executor.requests import Wishes, take_requests
 from ballast.executor.rollback import cancel_plan, owed_rollback
 from ballast.executor.run import Now, Phase, Run, Stage, new_run, resumed
 from ballast.executor.transitions import Effect, EffectKind
@@ -62,8 +63,6 @@ REQUESTS_EVERY_S: Final = 2.0
 """How often the driver looks whether somebody asks for something."""
 STILL_S: Final = 1.0
 """Two listings this far apart that agree mean that the cluster stands still."""
-KEEP_RUNS: Final = 50
-"""Runs that have ended and whose story (and way back) the journal keeps."""
 BACK_OFF_S: Final = 10.0
 """Longest wait between looks while the cluster does not answer."""
 
@@ -92,9 +91,7 @@ class Driver:
         self._clock = clock
         self._listener = listener or Silence()
         self._throttler = Throttler(cluster, clock, self._journal.renew)
-        self._wishes: deque[tuple[Asked, str | None]] = deque()
-        self._at_hand: str | None = None
-        """The run that is carried out, or made ready: whom a wish without a name is meant for."""
+        self._wishes = Wishes()
         self._leave = threading.Event()
         self._endures_s = math.inf
         self._gauge: Gauge | None = None
@@ -113,13 +110,11 @@ class Driver:
         ``run`` is whom it is meant for, else the run that is carried out or made ready now: one that comes when that has
         ended is not heard by the next.  Before the first run it is meant for that.
         """
-        self._wishes.append((Asked(wish, by), run or self._at_hand))
+        self._wishes.add(Asked(wish, by), run)
 
     def unheard(self) -> list[tuple[Asked, str | None]]:
         """Wishes that no look has taken up, for whoever goes on with the run; they are this driver's no longer."""
-        taken = list(self._wishes)
-        self._wishes.clear()
-        return taken
+        return list(self._wishes.take())
 
     def leave(self) -> None:
         """Stop acting at the next opportunity; moves in flight go on by themselves and a later start adopts them."""
@@ -163,7 +158,7 @@ class Driver:
     ) -> RunResult:
         """Carry a plan out until it has ended, or until told to leave."""
         self._journal.begin()
-        self._at_hand = run_id
+        self._wishes.at_hand = run_id
         self._look_ahead(policy, plan.moves)
         self.stand_still()
         if not self._leave.is_set():
@@ -182,7 +177,7 @@ class Driver:
     def resume(self, run: Run) -> RunResult:
         """Go on with a run of the journal (``open_runs``)."""
         self._journal.begin()
-        self._at_hand = run.id
+        self._wishes.at_hand = run.id
         self._look_ahead(run.policy, [m.move for m in run.open_moves])
         self.stand_still()
         return self._carry(
@@ -210,7 +205,7 @@ class Driver:
     def undo(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str) -> RunResult:
         """Cancel these moves in flight as a run of its own, with the guard and the journal of any other."""
         self._journal.begin()
-        self._at_hand = run_id
+        self._wishes.at_hand = run_id
         # Only our own journal remembers the order before; the union has lost it.
         before = {n: m.move.old for r in self.open_runs() for n, m in r.moves.items()}
         plan = cancel_plan(active, before, self._cluster.snapshot(log_dirs=False, configs=False).cluster_id)
@@ -226,7 +221,7 @@ class Driver:
 
     def open_runs(self) -> list[Run]:
         """The journal's runs that have not ended, oldest first."""
-        return [r for r in load_runs(self._journal.read(), self._now()).values() if not r.ended]
+        return load_open_runs(self._journal.read(), self._now())
 
     def stand_still(self) -> None:
         """Wait until two listings agree: a predecessor's last send may still be on its way.
@@ -234,13 +229,16 @@ class Driver:
         It can only repeat what the journal holds, so moves of others do not count, however many they start.  Reassignments end
         by themselves: only new ones and other targets count as movement.
         """
-        ours = {name for run in load_runs(self._journal.read(), self._now()).values() for name in run.moves}
+        ours: set[TopicPartition] | None = None
         before = self._cluster.reassignments()
         while not self._leave.is_set():
             self._clock.sleep(STILL_S)
             self._journal.renew()
             after = self._cluster.reassignments()
-            if all(n in before and before[n].adding == r.adding for n, r in after.items() if n in ours):
+            moved = {n for n, r in after.items() if n not in before or before[n].adding != r.adding}
+            if moved and ours is None:
+                ours = {name for run in load_runs(self._journal.read(), self._now()).values() for name in run.moves}
+            if not moved or moved.isdisjoint(ours or ()):
                 return
             before = after
 
@@ -318,8 +316,7 @@ class Driver:
 
     def _hear_wishes(self) -> None:
         """Those that are meant for this run; of one that has ended, a wish is too late."""
-        while self._wishes:
-            asked, meant = self._wishes.popleft()
+        for asked, meant in self._wishes.take():
             if meant in {None, self._current.id}:
                 self._feed(asked)
             else:
@@ -480,8 +477,7 @@ class Driver:
         self._write([])
         if not run.ended:
             return self._left(run, began_s)
-        old = expired(load_runs(self._journal.read(), self._now()), KEEP_RUNS)
-        if old:
+        if old := expired(self._journal.read()):
             self._journal.append(old)
         owed: dict[Setting, Outcome] = {}
         if self._throttler.ledger:

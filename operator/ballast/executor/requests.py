@@ -1,7 +1,8 @@
-"""What other processes and people ask of the run in progress, through the journal."""
+"""What is asked of the run in progress: by threads of this process, and by other processes and people through the journal."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
@@ -10,6 +11,24 @@ from ballast.executor.one_term import OneTerm
 from ballast.ports.journal import FORGOTTEN, Journal, is_forgotten, signed
 
 _WISHES: Final = frozenset(w.value for w in Wish)
+
+
+class Wishes:
+    """Wishes of this process's threads, each with the run that it is meant for, until a look takes them up."""
+
+    def __init__(self) -> None:
+        self.at_hand: str | None = None
+        """The run that is carried out, or made ready: whom a wish without a name is meant for."""
+        self._waiting: deque[tuple[Asked, str | None]] = deque()
+
+    def add(self, asked: Asked, run: str | None) -> None:
+        """For this run, else for the one at hand; callable from any thread."""
+        self._waiting.append((asked, run or self.at_hand))
+
+    def take(self) -> Iterator[tuple[Asked, str | None]]:
+        """Each one once."""
+        while self._waiting:
+            yield self._waiting.popleft()
 
 
 def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Iterator[tuple[Asked | None, str]]:

@@ -143,12 +143,17 @@ class JournalView:
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self._entries: dict[str, bytes] = {}
+        self._decoded: dict[str, Record] = {}
+        """By head, what was decoded of it: a record is the same object until its key is written again."""
         for key, data in entries:
             self.apply(key, data)
 
     def apply(self, key: str, data: bytes | None) -> None:
         """Take the next entry of the log."""
         self._entries.pop(key, None)
+        self._decoded.pop(key, None)
+        if key.startswith(PIECE_PREFIX):
+            self._decoded.pop(RECORD_PREFIX + key.split("/", 2)[-1], None)
         if data is not None:
             self._entries[key] = data
 
@@ -164,12 +169,16 @@ class JournalView:
         return _built(Holder, LEASE_KEY, value), beat
 
     def records(self) -> tuple[Record, ...]:
-        """Every record that is not deleted."""
+        """Every record that is not deleted; costs the decoding of those that were written since the last call."""
         return tuple(
-            Record(key.removeprefix(RECORD_PREFIX), self._value(key, data))
+            self._decoded.get(key) or self._decode(key, data)
             for key, data in self._entries.items()
             if key.startswith(RECORD_PREFIX)
         )
+
+    def _decode(self, key: str, data: bytes) -> Record:
+        found = self._decoded[key] = Record(key.removeprefix(RECORD_PREFIX), self._value(key, data))
+        return found
 
     def pieces(self, key: str) -> int:
         """How many pieces this record's key has now."""

@@ -17,11 +17,12 @@ from ballast.core.plan import Plan
 from ballast.errors import BallastError, Refused
 from ballast.executor.driver import Driver
 from ballast.executor.events import Listener, RunResult
+from ballast.executor.history import RunSummary, load_summaries
 from ballast.executor.inbound import Gauge
 from ballast.executor.ledger import load_ledger
 from ballast.executor.pace import Pace, measurable, pace_of, with_growth
 from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.records import load_runs
+from ballast.executor.records import load_open_runs, load_runs
 from ballast.executor.rollback import rollback_plan
 from ballast.executor.run import Now, Run, new_run
 from ballast.ports.cluster import ClusterReader, Reassignment
@@ -150,7 +151,7 @@ def _let_go(log: Journal) -> None:
 def foreseen_pace(cluster: ClusterReader, state: ClusterState, plan: Plan, policy: ExecutionPolicy) -> Pace:
     """The rates that a run of this plan would begin with now: measured as a run measures, and nothing is changed."""
     clock = SystemClock()
-    run = new_run("foreseen", plan, policy, Now(clock.now_ms(), clock.monotonic_s()))
+    run = new_run("foreseen", plan, policy, _now())
     if policy.measure_s > 0:
         names = [m.name for m in plan.moves if m.adding]
         gauge = Gauge.begin(cluster, clock, state, measurable(policy, state, names))
@@ -159,15 +160,25 @@ def foreseen_pace(cluster: ClusterReader, state: ClusterState, plan: Plan, polic
 
 
 def runs_of(log: Journal) -> dict[str, Run]:
-    """Every run in the journal, oldest first."""
+    """Every run in the journal with its moves, oldest first."""
+    return load_runs(log.read(), _now())
+
+
+def summaries_of(log: Journal) -> list[RunSummary]:
+    """Every run in the journal in numbers, oldest first."""
+    return load_summaries(log.read(), _now())
+
+
+def _now() -> Now:
     clock = SystemClock()
-    return load_runs(log.read(), Now(clock.now_ms(), clock.monotonic_s()))
+    return Now(clock.now_ms(), clock.monotonic_s())
 
 
 def is_settled(opened: OpenCluster, journal: str | None = None) -> bool:
     """Has every run ended, and is no throttle owed?  Looking takes no lock and makes no journal where there is none."""
     log = journal_to_look_at(opened, journal)
     try:
-        return all(run.ended for run in runs_of(log).values()) and not load_ledger(log.read())
+        records = log.read()
+        return not load_open_runs(records, _now()) and not load_ledger(records)
     finally:
         log.close()

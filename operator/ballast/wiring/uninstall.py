@@ -10,8 +10,8 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.throttles import Setting
 from ballast.core.wording import human_many
 from ballast.errors import LockHeld, Refused
+from ballast.executor.history import load_summaries
 from ballast.executor.ledger import BY_HAND, load_ledger
-from ballast.executor.records import load_runs
 from ballast.executor.run import Now
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Journal, Record
 from ballast.wiring.cluster import OpenCluster
@@ -44,7 +44,7 @@ class Footprint:
 
 def contents_of(records: Sequence[Record]) -> Contents:
     """What these records of a journal say."""
-    runs = load_runs(records, Now(0, 0.0)).values()
+    runs = load_summaries(records, Now(0, 0.0))
     return Contents(
         tuple(r.id for r in runs if not r.ended),
         tuple(r.id for r in runs if r.ended),

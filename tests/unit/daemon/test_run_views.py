@@ -8,9 +8,10 @@ import pytest
 
 from ballast.core.cluster import UNKNOWN
 from ballast.core.plan import Move, Plan
-from ballast.daemon.run_views import run_view
+from ballast.daemon.run_views import past_runs, run_view
+from ballast.executor.history import summarise
 from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.run import Now, Stage, new_run, with_moves
+from ballast.executor.run import Now, Phase, Stage, Status, new_run, with_moves
 
 
 @pytest.mark.parametrize(("planned", "read", "shown"), [(UNKNOWN, 0, None), (UNKNOWN, 7, 7), (0, 0, 0), (5, 0, 5)])
@@ -20,3 +21,13 @@ def test_a_size_that_no_broker_has_said_is_not_shown_as_nothing(planned: int, re
     run = new_run("r", Plan("test", "c", "f", (move,)), ExecutionPolicy(), Now(0, 0.0))
     run = with_moves(run, {move.name: replace(run.moves[move.name], stage=Stage.MOVING, total_bytes=read)})
     assert [m.size_bytes for m in run_view(run).moves] == [shown]
+
+
+def test_a_run_that_ended_is_shown_from_its_numbers_as_it_was_from_its_moves() -> None:
+    """Nothing of the page's history depends on whether its moves are read."""
+    moves = tuple(Move("t", i, (1, 2), (3, 2), 10) for i in range(3))
+    run = new_run("r", Plan("test", "c", "f", moves, (moves[0].name,)), ExecutionPolicy(), Now(1, 0.0))
+    stages = zip(moves, (Stage.VERIFIED, Stage.FAILED, Stage.ROLLED_BACK), strict=True)
+    run = with_moves(run, {m.name: replace(run.moves[m.name], stage=stage) for m, stage in stages})
+    run = replace(run, phase=Phase.ENDED, status=Status.INCOMPLETE, ended_ms=9)
+    assert past_runs([summarise(run)]) == (run_view(run),)

@@ -15,8 +15,9 @@ from ballast.core.fingerprint import fingerprint
 from ballast.core.guards import judge
 from ballast.core.plan import Move, Plan
 from ballast.errors import Refused, UsageError
+from ballast.executor.history import expired, load_summaries, summarise
 from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.records import changes, dump_run, expired, load_runs
+from ballast.executor.records import changes, dump_run, load_open_runs, load_runs
 from ballast.executor.run import ElectionStage, Now, Phase, Stage, new_run, with_moves
 from ballast.executor.transitions import ELECTION_TRANSITIONS, TRANSITIONS, EffectKind, elect_to, move_to
 from ballast.ports.journal import Record
@@ -70,7 +71,37 @@ def test_old_runs_expire_whole_and_open_ones_never() -> None:
     plan = Plan("level", "c", "f", (Move("t", 0, (1,), (2,)),))
     runs = {str(i): new_run(str(i), plan, ExecutionPolicy(), Now(i, 0.0)) for i in range(4)}
     runs |= {i: replace(runs[i], phase=Phase.ENDED) for i in ("0", "1", "2")}
-    assert {(r.key, r.value) for r in expired(runs, 2)} == {("run/0", None), ("move/0/t-0", None)}
+    records = [r for run in runs.values() for r in dump_run(run)]
+    assert {(r.key, r.value) for r in expired(records, 2)} == {("run/0", None), ("ended/0", None)}
+
+
+def test_a_run_that_ends_is_packed_into_two_records() -> None:
+    """Its moves' own records are deleted in the append that ends it; it is listed in numbers and read whole as before."""
+    name = TopicPartition("t", 1)
+    plan = Plan(
+        "level", "c", "f", (Move("t", 0, (1,), (2,), 7), Move("t", 1, (1,), (2,), 5)), (TopicPartition("t", 0),)
+    )
+    run = new_run("r", plan, ExecutionPolicy(), NOW)
+    done = with_moves(run, {name: replace(run.moves[name], stage=Stage.VERIFIED, detail="x")})
+    ended = replace(done, phase=Phase.ENDED, ended_ms=5)
+    view = {r.key: r.value for r in dump_run(run)} | {r.key: r.value for r in changes(run, ended)}
+    left = [Record(key, value) for key, value in view.items() if value is not None]
+    assert [r.key for r in left] == ["run/r", "ended/r"]
+    assert load_runs(left, NOW) == {"r": ended}
+    assert load_open_runs(left, NOW) == []
+    (found,) = load_summaries(left, NOW)
+    assert found == summarise(ended)
+    assert (found.moves, found.elections) == ({"planned": 1, "verified": 1}, {"waiting": 1})
+    assert (found.bytes_total, found.bytes_done, found.verified) == (12, 5, 1)
+
+
+@pytest.mark.parametrize("packed", ["", "?", "bm8=", "eJyLrgUAAXUA+Q==", "eJyLNqkFAAH4APk=", 3])
+def test_an_ended_run_that_cannot_be_unpacked_is_skipped(packed: object) -> None:
+    """Somebody else wrote into its record: nothing of it can be shown, and what stands beside it is read."""
+    plan = Plan("level", "c", "f", (Move("t", 0, (1,), (2,)),))
+    one, two = (replace(new_run(i, plan, ExecutionPolicy(), NOW), phase=Phase.ENDED) for i in "12")
+    spoilt = Record("ended/1", {"version": 1, "packed": packed})
+    assert load_runs([spoilt, *dump_run(one)[1:], *dump_run(two)], NOW) == {"2": two}
 
 
 def test_policy_round_trip_and_refusals() -> None:
