@@ -27,6 +27,7 @@ from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.records import changes, dump_run
 from ballast.executor.run import Now, Phase, Run, Stage, Status, new_run, with_moves
 from ballast.ports.journal import Holder
+from ballast.ports.journal_codec import encode_record
 from ballast.sim.clock import SimClock
 
 READINGS = 5
@@ -112,10 +113,9 @@ def measured(path: Path, runs: int, open_moves: int) -> Figures:
     gc.collect()
     held = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    fresh = FileJournal(path)
-    fresh.read()
-    entries = dict(fresh._view.entries())
-    size = sum(len(k) + len(v) for k, v in entries.items())
+    records = FileJournal(path).read()
+    entries = [entry for record in records for entry in encode_record(record)]
+    size = sum(len(key) + len(data or b"") for key, data in entries)
     return Figures(
         runs, open_moves, len(entries), round(size / 1000), round(first, 3), round(following, 4), round(held / 1e6, 1)
     )
@@ -143,7 +143,9 @@ def main() -> None:
     if given.output == "json":
         print(json.dumps([asdict(f) for f in found], indent=1))
         return
-    print("| runs ended | moves of an open run | entries | KB | first reading, CPU s | each next one, CPU s | a handle, MB |")
+    print(
+        "| runs ended | moves of an open run | entries | KB | first reading, CPU s | each next one, CPU s | a handle, MB |"
+    )
     print("|---|---|---|---|---|---|---|")
     for f in found:
         print("|", " | ".join(str(v) for v in asdict(f).values()), "|")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
-from ballast.adapters.retry import RetryPolicy
+from ballast.adapters.kafka_cluster import KafkaCluster
+from ballast.adapters.retry import RetryPolicy, one_deadline
 from ballast.errors import AuthenticationFailed, BallastError, Unavailable
 
 
@@ -58,3 +62,48 @@ def test_the_whole_is_bounded() -> None:
     with pytest.raises(Unavailable):
         quick(total_s=0).call("metadata", once)
     assert once.calls == 1
+
+
+@pytest.fixture
+def now_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock that only answers move on."""
+    at = [1000.0]
+    monkeypatch.setattr("ballast.adapters.retry.time.monotonic", lambda: at[0])
+    return at
+
+
+def test_questions_that_share_a_deadline_end_with_it(now_s: list[float]) -> None:
+    """What earlier answers took is missing to later ones; a deadline within another is never the later one."""
+
+    def slow() -> str:
+        now_s[0] += 20
+        raise Unavailable("away")
+
+    late = Script()
+    with one_deadline(30.0), one_deadline(60.0):
+        for _ in range(2):
+            with pytest.raises(Unavailable, match="away"):
+                RetryPolicy(total_s=0).call("metadata", slow)
+        with pytest.raises(Unavailable):
+            quick().call("configs", late)
+    assert late.calls == 0
+    assert quick().call("configs", late) == "done"
+
+
+def test_the_questions_of_a_snapshot_share_one_deadline(now_s: list[float]) -> None:
+    """Those that other threads ask as well: the first that comes too late ends it, not each after a time-out of its own."""
+    asked: list[str] = []
+    policy = quick(total_s=30.0)
+
+    def ask(what: str, *_: Any) -> Any:
+        return policy.call(what, lambda: asked.append(what))
+
+    def versions() -> dict[int, tuple[int, int]]:
+        now_s[0] += 31.0
+        return {}
+
+    wire = SimpleNamespace(timeout_s=30.0, versions=versions, ask=ask)
+    admin = SimpleNamespace(metadata=SimpleNamespace(read=object), racks=lambda: ask("racks"))
+    with pytest.raises(Unavailable):
+        KafkaCluster(cast("Any", wire), cast("Any", admin)).snapshot()
+    assert asked == []

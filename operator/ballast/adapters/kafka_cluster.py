@@ -15,10 +15,11 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 from kafka.protocol.admin import DescribeClusterRequest, DescribeQuorumRequest
@@ -43,6 +44,7 @@ from ballast.adapters.responses import (
     read_partition_states,
     set_entries,
 )
+from ballast.adapters.retry import one_deadline
 from ballast.core.assemble import Change, Facts, LogColumns, assemble, reconcile
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, ConfigValue, Gap, Topic, TopicPartition
 from ballast.core.log_ends import LogEnds
@@ -59,6 +61,7 @@ from ballast.ports.cluster import (
 )
 from ballast.ports.time import Clock
 
+T = TypeVar("T")
 log: Final = logging.getLogger(__name__)
 
 TORN_READS: Final = 6
@@ -124,7 +127,11 @@ class KafkaCluster:
     # --- reading
 
     def snapshot(self, *, log_dirs: bool = True, configs: bool = True) -> ClusterState:
-        """Read the whole cluster; the wait for brokers that do not answer is bounded and leaves gaps."""
+        """Read the whole cluster; brokers that do not answer leave gaps, and all questions share one bound of time."""
+        with one_deadline(self._wire.timeout_s):
+            return self._snapshot(log_dirs=log_dirs, configs=configs)
+
+    def _snapshot(self, *, log_dirs: bool, configs: bool) -> ClusterState:
         taken_at_ms = time.time_ns() // 1_000_000
         api = self.api()
         metadata, moves, gaps = self._metadata_and_moves()
@@ -134,10 +141,10 @@ class KafkaCluster:
         alive = [b.id for b in brokers if b.alive]
         topics = [t.name for t in metadata.columns.topics]
         # Four questions side by side, so that a frozen broker costs its bounded wait once.
-        logs = self._pool.submit(log_dir_requests.describe, self._wire, alive if log_dirs else [], read_log_columns)
-        broker_configs = self._pool.submit(self._broker_configs, alive if configs else [])
-        topic_configs = self._pool.submit(self._topic_configs, topics if configs else [])
-        deleting = self._pool.submit(self._deleting)
+        logs = self._beside(log_dir_requests.describe, self._wire, alive if log_dirs else [], read_log_columns)
+        broker_configs = self._beside(self._broker_configs, alive if configs else [])
+        topic_configs = self._beside(self._topic_configs, topics if configs else [])
+        deleting = self._beside(self._deleting)
         columns = replace(metadata.columns, topics=_with_deleting(metadata.columns.topics, deleting.result()))
         own, default, config_gaps = broker_configs.result()
         if configs:
@@ -269,6 +276,10 @@ class KafkaCluster:
 
     # --- the parts of a snapshot
 
+    def _beside(self, ask: Callable[..., T], *args: Any) -> Future[T]:
+        """Ask in another thread, under the deadline of this one."""
+        return self._pool.submit(copy_context().run, ask, *args)
+
     def api(self) -> frozenset[str]:
         """What the cluster can do, as ``ClusterState.api``; costs nothing once connected."""
         versions = self._wire.versions()
@@ -315,8 +326,8 @@ class KafkaCluster:
 
     def _metadata(self) -> Metadata:
         # Three questions side by side; only the first one is the picture.
-        facts = self._pool.submit(self._wire.ask, "metadata", lambda: MetadataRequest(topics=None))
-        racks = self._pool.submit(self._known_racks)
+        facts = self._beside(self._wire.ask, "metadata", lambda: MetadataRequest(topics=None))
+        racks = self._beside(self._known_racks)
         answer = self._admin.metadata.read()
         metadata = read_metadata(answer, racks.result(), read_metadata_facts(facts.result()))
         if not metadata.brokers:

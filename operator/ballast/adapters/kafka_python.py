@@ -132,7 +132,8 @@ class Wire:
         self._servers = parse_servers(bootstrap_servers)
         self._identity = identity
         self._security = security
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
+        """Longest wait for an answer of the cluster, all tries together."""
         self.broker_wait_s = min(broker_wait_s, timeout_s)
         """Longest wait for one broker's answer to one request."""
         self._retry = retry or RetryPolicy(total_s=timeout_s)
@@ -259,10 +260,10 @@ class Wire:
             if self._closed:
                 raise Unavailable("The connection to the cluster was closed.")
             if self._link is None:
-                server = knock(self._servers, self._security, timeout_s=min(5.0, self._timeout_s))
+                server = knock(self._servers, self._security, timeout_s=min(5.0, self.timeout_s))
                 at = self._servers.index(server)
                 self._servers = [*self._servers[at:], *self._servers[:at]]
-                self._link = self._confirmed(_Link(self._configuration(server), server, self._timeout_s), server)
+                self._link = self._confirmed(_Link(self._configuration(server), server, self.timeout_s), server)
             return self._link
 
     def _confirmed(self, link: _Link, server: tuple[str, int]) -> _Link:

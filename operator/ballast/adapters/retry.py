@@ -2,22 +2,42 @@
 
 Only failures marked ``retryable`` are tried again; a wrong password or a missing permission is not.  Waits grow
 exponentially with full jitter, so that many processes do not knock in step.  The whole of the tries is bounded, not their
-number: an operation ends within its time whatever happens.
+number: an operation ends within its time whatever happens.  Operations that belong together share a deadline (``one_deadline``).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
 import tenacity
 
-from ballast.errors import BallastError
+from ballast.errors import BallastError, Unavailable
 
 T = TypeVar("T")
 log: Final = logging.getLogger(__name__)
+
+
+_ends_at_s: ContextVar[float] = ContextVar("ends_at_s", default=math.inf)
+
+
+@contextmanager
+def one_deadline(seconds: float) -> Iterator[None]:
+    """Within the block nothing is asked, or asked again, once this time is up; an answer that is waited for then still counts.
+
+    Threads see it that run in a copy of the context (``contextvars.copy_context``).
+    """
+    token = _ends_at_s.set(min(_ends_at_s.get(), time.monotonic() + seconds))
+    try:
+        yield
+    finally:
+        _ends_at_s.reset(token)
 
 
 class RetryObserver(Protocol):
@@ -58,9 +78,16 @@ class RetryPolicy:
             if recover is not None:
                 recover()
 
+        left_s = _ends_at_s.get() - time.monotonic()
+        if left_s <= 0:
+            raise Unavailable(
+                f"There was no time left to ask for {operation}: earlier answers took it all.",
+                hint="See whether brokers are down or overloaded, or give a longer --timeout.",
+            )
+        total_s = min(self.total_s, left_s)
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(self._is_worth_it),
-            stop=tenacity.stop_before_delay(self.total_s) if self.total_s > 0 else tenacity.stop_after_attempt(1),
+            stop=tenacity.stop_before_delay(total_s) if total_s > 0 else tenacity.stop_after_attempt(1),
             wait=tenacity.wait_random_exponential(multiplier=self.first_wait_s, max=self.longest_wait_s),
             before_sleep=before_sleep,
             reraise=True,

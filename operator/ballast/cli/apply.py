@@ -99,7 +99,7 @@ def fit(plan: Plan, state: ClusterState, on_drift: str) -> Plan:
             f"The plan was made for cluster {plan.cluster_id}, and this is {state.cluster_id}.",
             hint="Give the right --bootstrap-server.",
         )
-    if found.same_fingerprint:
+    if found.same_fingerprint and not found.recreated:
         return plan
     if not found.touches_plan:
         say(f"The cluster has changed since the plan was made: {found.explain()}. The plan still holds.")

@@ -20,6 +20,7 @@ from ballast.cli.tables import (
     print_json,
     render_table,
 )
+from ballast.core.isr import leaving_sentence
 from ballast.core.wording import human_many
 from ballast.errors import UsageError
 
@@ -161,11 +162,7 @@ def draw(described: TopicDescription, screen: Any) -> None:
     waits = {p.leaves_isr_after_s for p in described.partitions} - {-1}
     if waits:
         screen.print()
-        screen.print(
-            f"A follower that stops fetching leaves the ISR after at most {max(waits):g} s (1.5 times replica.lag.time.max.ms).",
-            markup=False,
-            soft_wrap=True,
-        )
+        screen.print(leaving_sentence(max(waits)), markup=False, soft_wrap=True)
 
 
 def _partition_row(p: PartitionDescription) -> Row:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ballast.core.cluster import ClusterState, TopicPartition
-from ballast.core.fingerprint import fingerprint
+from ballast.core.fingerprint import fingerprint, recreated
 from ballast.core.plan import Move, Plan
 
 
@@ -22,15 +22,20 @@ class Drift:
     """Partitions of the plan that do not exist any more."""
     done: tuple[TopicPartition, ...] = ()
     """Partitions that already have the replicas the plan wants."""
+    recreated: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Topics of the plan that were deleted and made again, with their ids then and now."""
 
     @property
     def touches_plan(self) -> bool:
         """Does the difference concern the plan's own partitions?"""
-        return bool(self.changed or self.gone or self.done)
+        return bool(self.changed or self.gone or self.done or self.recreated)
 
     def explain(self) -> str:
         """Why the plan does not fit, for people."""
-        parts = []
+        parts = [
+            f"topic {name} was deleted and made again (its id was {before} and is {now})"
+            for name, (before, now) in self.recreated.items()
+        ]
         if self.changed:
             name, replicas = next(iter(self.changed.items()))
             parts.append(f"{len(self.changed)} of its partitions have other replicas now ({name} has {list(replicas)})")
@@ -60,16 +65,24 @@ def drift(plan: Plan, state: ClusterState) -> Drift:
         elif now != move.old:
             changed[move.name] = now
     gone += [name for name in plan.elections if name not in state.index]
-    return Drift(plan.cluster_id == state.cluster_id, same, changed, tuple(dict.fromkeys(gone)), tuple(done))
+    return Drift(
+        plan.cluster_id == state.cluster_id,
+        same,
+        changed,
+        tuple(dict.fromkeys(gone)),
+        tuple(done),
+        recreated(plan, state),
+    )
 
 
 def fitted(plan: Plan, found: Drift, state: ClusterState) -> Plan:
-    """The part of the plan that still holds: changed, gone and finished partitions are left out."""
+    """The part of the plan that still holds: changed, gone and finished partitions and topics made again are left out."""
     out = {*found.changed, *found.gone, *found.done}
+    elections = [n for n in plan.elections if n not in {*found.changed, *found.gone}]
     return replace(
         plan,
-        moves=tuple(m for m in plan.moves if m.name not in out),
-        elections=tuple(n for n in plan.elections if n not in {*found.changed, *found.gone}),
+        moves=tuple(m for m in plan.moves if m.name not in out and m.topic not in found.recreated),
+        elections=tuple(n for n in elections if n.topic not in found.recreated),
         fingerprint=fingerprint(state),
     )
 

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, TopicPartition
+from ballast.core.isr import leaves_isr_after_s, leaving_sentence
 from ballast.core.plan import Move, Place
 from ballast.core.throttles import mb
 
@@ -29,6 +30,8 @@ class Verdict:
     subject: str
     detail: str
     remedy: str = ""
+    isr_within_s: float = UNKNOWN
+    """For a refusal that waits for an ISR: after this long at most it no longer names a follower that has stopped fetching."""
 
     @property
     def ends(self) -> bool:
@@ -36,7 +39,7 @@ class Verdict:
         return self.code in ENDS
 
     def __str__(self) -> str:
-        return f"{self.detail} {self.remedy}".rstrip()
+        return " ".join(part for part in (self.detail, self.remedy, leaving_sentence(self.isr_within_s)) if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,7 @@ def judge(
         size = (sizes or {}).get(move.name, UNKNOWN)
         verdict = _partition(move, state) or _destinations(move, state, room, size, unknown) or _in_sync(move, state)
         if verdict is None and move.adding and not _repairs(move, state):
-            verdict = _health(move, sick, sick_neighbours=sick_neighbours)
+            verdict = _health(move, state, sick, sick_neighbours=sick_neighbours)
         if verdict is not None:
             verdicts[move.name] = verdict
     return verdicts
@@ -237,7 +240,12 @@ def _in_sync(move: Move, state: ClusterState) -> Verdict | None:
         f"{move.name} would keep broker {lagging[0]}, which is out of sync, and give up broker {going[0]}, which is not "
         f"(in sync: {sorted(healthy)}).",
         f"Bring broker {lagging[0]} back into sync, or make a new plan.",
+        _isr_within_s(state, move.name),
     )
+
+
+def _isr_within_s(state: ClusterState, name: TopicPartition) -> float:
+    return leaves_isr_after_s(state, int(state.partitions.leader[state.index[name]]))
 
 
 def _present_size(state: ClusterState, name: TopicPartition) -> int:
@@ -277,7 +285,7 @@ def _full(move: Move, broker: Broker, size: int, room: Mapping[Place, int]) -> V
     return None
 
 
-def _health(move: Move, sick: Sickness, *, sick_neighbours: bool) -> Verdict | None:
+def _health(move: Move, state: ClusterState, sick: Sickness, *, sick_neighbours: bool) -> Verdict | None:
     if sick.at_min_isr is not None:
         name = sick.at_min_isr
         return Verdict(
@@ -285,6 +293,7 @@ def _health(move: Move, sick: Sickness, *, sick_neighbours: bool) -> Verdict | N
             str(name),
             f"{name} is down to its minimum in-sync replicas {list(sick.isr[name])}; one more loss stops its producers.",
             "Bring its missing replicas back; moves go on by themselves then.",
+            _isr_within_s(state, name),
         )
     if not sick_neighbours:
         return None
@@ -297,5 +306,6 @@ def _health(move: Move, sick: Sickness, *, sick_neighbours: bool) -> Verdict | N
                 f"{name_on} on broker {broker} is under-replicated (in sync: {list(sick.isr[name_on])}), "
                 f"and {move.name} would load that broker more.",
                 "Bring its missing replicas back; moves go on by themselves then.",
+                _isr_within_s(state, name_on),
             )
     return None

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from ballast.core.cluster import UNKNOWN, ClusterState, Ints, TopicPartition
-from ballast.core.fingerprint import fingerprint
+from ballast.core.fingerprint import fingerprint, with_topic_ids
 from ballast.core.plan import Move, Plan, Reason
 from ballast.core.reorder import Reordering, choices, level_counts, level_weights, loads, reorder_moves
 from ballast.core.skew import partition_bytes
@@ -75,7 +75,7 @@ def leader_plan(state: ClusterState, levelling: Levelling, *, created_at_ms: int
     assumptions: tuple[str, ...] = ()
     if levelling.unknown_sizes:
         assumptions = (f"{levelling.unknown_sizes} partitions count as empty, since no broker said their size",)
-    return Plan(
+    made = Plan(
         intent=f"leaders --level {levelling.measure}",
         cluster_id=state.cluster_id,
         fingerprint=fingerprint(state),
@@ -87,6 +87,7 @@ def leader_plan(state: ClusterState, levelling: Levelling, *, created_at_ms: int
         bound_bytes=0,
         bound_method="no byte moves",
     )
+    return with_topic_ids(made, state)
 
 
 def _reason(found: Reordering, measure: Measure) -> Reason:

@@ -7,6 +7,7 @@ plan's; the order is the plan's.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -118,6 +119,8 @@ class Plan:
     """The least bytes any plan could move to reach the bands this one reached."""
     bound_method: str = ""
     allow_replication_factor_change: bool = False
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    """By name, the ids of its topics when it was made, where the cluster has ids: it is not for another topic of that name."""
     request: dict[str, Any] = field(default_factory=dict)
     """What was asked, so that the same can be asked again (``planner.request``); empty where no planner made it."""
     summary: dict[str, Any] = field(default_factory=dict)

@@ -35,6 +35,7 @@ def dumps(plan: Plan) -> str:
         "bytes_moved": plan.bytes_moved,
         "bound": {"bytes": plan.bound_bytes, "method": plan.bound_method},
         "allow_replication_factor_change": plan.allow_replication_factor_change,
+        "topic_ids": dict(plan.topic_ids),
         "assumptions": list(plan.assumptions),
         "obstacles": [
             {"code": o.code, "subject": o.subject, "detail": o.detail, "remedy": o.remedy} for o in plan.obstacles
@@ -135,6 +136,7 @@ def _plan(r: Reader) -> Plan:
         bound_bytes=bound.optional_integer("bytes"),
         bound_method=bound.text("method"),
         allow_replication_factor_change=r.flag("allow_replication_factor_change"),
+        topic_ids=r.named_texts("topic_ids"),
         # Older plans do not have it, and can be carried out all the same.
         request=r.mapping("request") if r.has("request") else {},
         summary=r.mapping("summary"),

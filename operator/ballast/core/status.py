@@ -14,6 +14,7 @@ import numpy as np
 
 from ballast.core.balancers import OtherBalancer, other_balancers
 from ballast.core.cluster import NO_LEADER, UNKNOWN, Broker, ClusterState, Flags, Gap, Ints, LogDir, TopicPartition
+from ballast.core.isr import leaves_every_isr_after_s
 from ballast.core.leader_limits import Limit, imbalance_percentage
 from ballast.core.leadership import LeaderImbalance, imbalance
 from ballast.core.leftovers import Standing, standing_throttles
@@ -21,7 +22,6 @@ from ballast.core.planner.loads import Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.ranges import Range, ranges_of
 from ballast.core.throttles import Setting
-from ballast.core.topic_description import leaves_isr_after_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ def cluster_status(
         throttles=standing_throttles(state),
         others=other_balancers(state),
         gaps=state.gaps,
-        leaves_isr_after_s=max((leaves_isr_after_s(state, b) for b in state.broker_configs), default=UNKNOWN),
+        leaves_isr_after_s=leaves_every_isr_after_s(state),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ballast.core.cluster import UNKNOWN, ClusterState
-from ballast.core.fingerprint import fingerprint
+from ballast.core.fingerprint import fingerprint, with_topic_ids
 from ballast.core.plan import Move, Plan, Reason
 from ballast.core.stock_checks import check_against, check_entries
 from ballast.core.stock_checks import moves as stock_moves
@@ -30,7 +30,7 @@ def plan_of_entries(
     moves = tuple(replace(m, old=state.settled(state.index[m.name])) for m in stock_moves(listed, state)) + tuple(
         _in_flight(e, state) for e in listed if _is_under_way(e, state)
     )
-    return Plan(
+    made = Plan(
         intent=intent,
         cluster_id=state.cluster_id,
         fingerprint=fingerprint(state),
@@ -39,6 +39,7 @@ def plan_of_entries(
         allow_replication_factor_change=any(m.changes_replication_factor for m in moves),
         status="complete" if moves else "nothing-to-do",
     )
+    return with_topic_ids(made, state)
 
 
 def _is_under_way(entry: ReassignmentEntry, state: ClusterState) -> bool:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 
 from ballast.core.cluster import UNKNOWN, ClusterState, Topic, TopicPartition
+from ballast.core.isr import leaves_isr_after_s
 from ballast.core.log_ends import LogEnds, lag, log_end
-
-REPLICA_LAG_TIME: Final = "replica.lag.time.max.ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,25 +119,6 @@ def _partition(state: ClusterState, row: int, depth: Depth) -> PartitionDescript
         controller_epoch=controller_epoch,
         leaves_isr_after_s=leaves_isr_after_s(state, leader),
     )
-
-
-def leaves_isr_after_s(state: ClusterState, leader: int) -> float:
-    """How long a follower that stops fetching stays in the ISR at most; ``UNKNOWN`` without a leader that told its configs.
-
-    The leader looks every half of ``replica.lag.time.max.ms`` for followers that have not caught up for that long.
-    """
-    configs = state.broker_configs.get(leader)
-    if configs is None:
-        return UNKNOWN
-    entry = configs.get(REPLICA_LAG_TIME)
-    lag_ms = float(entry.value) if entry is not None and entry.value else _default_lag_ms(state.kafka_version)
-    return 1.5 * lag_ms / 1000
-
-
-def _default_lag_ms(kafka_version: str | None) -> float:
-    """KIP-537 tripled the default in Kafka 2.5."""
-    release = tuple(int(part) for part in (kafka_version or "").split(".")[:2] if part.isdecimal())
-    return 10_000.0 if (0,) < release < (2, 5) else 30_000.0
 
 
 def _replica(state: ClusterState, i: int, leader: int, name: TopicPartition, ends: LogEnds) -> ReplicaDescription:

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import replace
 
 from ballast.core.cluster import UNKNOWN
-from ballast.core.fingerprint import fingerprint
+from ballast.core.fingerprint import fingerprint, recreated
 from ballast.core.plan import Move, Plan
 from ballast.core.wording import human_bytes, human_many
 from ballast.daemon.logs import say
@@ -69,7 +69,8 @@ def act(scene: Scene) -> str:
     for proposal in (scene.memory.asked, *(scene.memory.proposals.get(kind) for kind in order)):
         if proposal is None or not standing(proposal.kind, scene.policy, scene.situation()).allowed:
             continue
-        if proposal.plan.fingerprint != fingerprint(scene.fresh_state()):
+        state = scene.fresh_state()
+        if proposal.plan.fingerprint != fingerprint(state) or recreated(proposal.plan, state):
             if proposal.request is not None:
                 scene.memory.wanted = proposal.request
             discard(scene, proposal)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.isr import leaves_every_isr_after_s, leaving_sentence
 from ballast.core.plan import Plan
 from ballast.core.planner import Loads
 from ballast.core.wording import human_many
@@ -161,7 +162,9 @@ class Scene:
         if wait_s > 0:
             return f"a broker came or went; {wait_s:.0f} s to wait."
         if figures is not None and figures.under_replicated:
-            return f"{human_many(figures.under_replicated, 'partition')} with replicas out of sync."
+            state = self.memory.state
+            leaving = "" if state is None else leaving_sentence(leaves_every_isr_after_s(state))
+            return f"{human_many(figures.under_replicated, 'partition')} with replicas out of sync. {leaving}".rstrip()
         return ""
 
     def situation(self) -> Situation:

@@ -197,4 +197,10 @@ def laid_over(light: ClusterState, slow: ClusterState, disks: Mapping[int, Broke
         known = slow.broker(b.id)
         return b if known is None else replace(b, log_dirs=known.log_dirs, log_dirs_known=known.log_dirs_known)
 
-    return replace(light, topics=topics, brokers=tuple(disk(b) for b in light.brokers))
+    return replace(
+        light,
+        topics=topics,
+        brokers=tuple(disk(b) for b in light.brokers),
+        broker_configs=slow.broker_configs,
+        cluster_configs=slow.cluster_configs,
+    )

@@ -41,6 +41,7 @@ def rollback_plan(run: Run) -> Plan:
         elections=tuple(m.name for m in moves if m.old[0] != m.new[0]),
         status="complete" if moves else "nothing-to-do",
         allow_replication_factor_change=any(m.changes_replication_factor for m in moves),
+        topic_ids={m.move.topic: m.topic_id for m in done if m.topic_id is not None},
     )
 
 

@@ -108,7 +108,7 @@ class MoveRun:
     astray: bool = False
     """Our submission met another list than the one that was planned for, and is taken back."""
     topic_id: str | None = None
-    """The topic's id when the run first saw it; None where the cluster has none, or before that."""
+    """The topic's id in the plan, or when the run first saw it; None where the cluster has none, or before that."""
     # Transient: seen again after a restart.
     entered_s: float = 0.0
     """Monotonic time at which it entered its stage (or the process started)."""
@@ -253,7 +253,9 @@ def new_run(run_id: str, plan: Plan, policy: ExecutionPolicy, now: Now, *, undoe
         intent=plan.intent,
         cluster_id=plan.cluster_id,
         policy=policy,
-        moves={m.name: MoveRun(m, since_ms=now.ms).taken_up(now) for m in plan.moves},
+        moves={
+            m.name: MoveRun(m, since_ms=now.ms, topic_id=plan.topic_ids.get(m.topic)).taken_up(now) for m in plan.moves
+        },
         elections={name: ElectionRun() for name in plan.elections},
         started_ms=now.ms,
         undoes=undoes,

@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.core.batches import Caps, Load, choose
-from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
+from ballast.core.cluster import Broker, ClusterState, ConfigValue, PartitionRow, Topic, TopicPartition, build
 from ballast.core.drift import drift, fitted, mismatches
-from ballast.core.fingerprint import fingerprint
+from ballast.core.fingerprint import fingerprint, with_topic_ids
 from ballast.core.guards import judge
 from ballast.core.plan import Move, Plan
+from ballast.core.plan_file import dumps
+from ballast.core.plan_file import loads as read_plan
 from ballast.errors import Refused, UsageError
 from ballast.executor.history import expired, load_summaries, summarise
 from ballast.executor.policy import ExecutionPolicy
@@ -230,6 +232,46 @@ def test_the_last_replicas_in_sync_are_not_given_up_for_one_that_is_not() -> Non
     assert verdict(well, Move("a", 0, (1, 2, 3), (2,))) is None
     going = PartitionRow("a", 0, 1, (1, 2, 3), (1, 3), removing=(3,))
     assert verdict(cluster(going), Move("a", 0, (1, 2, 3), (1, 2))) is None
+
+
+@pytest.mark.parametrize(("told", "within_s"), [({}, 45.0), ({"replica.lag.time.max.ms": "4000"}, 6.0), (None, -1)])
+def test_a_refusal_over_an_isr_says_when_that_is_settled(told: dict[str, str] | None, within_s: float) -> None:
+    """1.5 times what the leader of the sick partition has set; nothing where it did not tell its configs."""
+    a = PartitionRow("a", 0, 1, (1, 2, 3), (1, 2, 3))
+    entries = {} if told is None else {4: {k: ConfigValue(v, "STATIC_BROKER_CONFIG") for k, v in told.items()}}
+    elsewhere = PartitionRow("b", 0, 4, (4, 5, 3), (4, 5))
+    for min_isr, code in ((2, "at-min-isr"), (1, "under-replicated")):
+        state = replace(cluster(a, elsewhere, min_isr=min_isr), broker_configs=entries)
+        move = Move("a", 0, (1, 2, 3), (1, 2, 4))
+        (found,) = judge([move], state, ours={move.name: move}, room={}).values()
+        assert (found.code, found.isr_within_s) == (code, within_s)
+        assert ("45 s" in str(found)) is (within_s == 45)
+    # A broker that has died and still stands in the ISR.
+    state = cluster(PartitionRow("a", 0, 4, (4, 2, 3), (4, 2, 3)), dead=(2,))
+    move = Move("a", 0, (4, 2, 3), (4, 2))
+    (found,) = judge([move], replace(state, broker_configs=entries), ours={move.name: move}, room={}).values()
+    assert (found.code, found.isr_within_s) == ("drops-in-sync", within_s)
+
+
+def test_a_plan_is_not_for_another_topic_of_the_same_name() -> None:
+    """Deleted and made again with the same replicas: the fingerprint is the same, the topic is not."""
+
+    def picture(id_: str | None) -> ClusterState:
+        state = cluster(PartitionRow("a", 0, 1, (1, 2), (1, 2)), PartitionRow("b", 0, 1, (1, 2), (1, 2)))
+        return replace(state, topics=tuple(replace(t, topic_id=id_ if t.name == "a" else "B") for t in state.topics))
+
+    before, after = picture("A1"), picture("A2")
+    plan = Plan("level", "c", fingerprint(before), (Move("a", 0, (1, 2), (3, 2)), Move("b", 0, (1, 2), (3, 2))))
+    plan = with_topic_ids(plan, before)
+    assert plan.topic_ids == {"a": "A1", "b": "B"}
+    assert read_plan(dumps(plan)) == plan
+    assert not drift(plan, before).touches_plan
+    found = drift(plan, after)
+    assert (found.same_fingerprint, found.touches_plan) == (True, True)
+    assert found.recreated == {"a": ("A1", "A2")}
+    assert [m.topic for m in fitted(plan, found, after).moves] == ["b"]
+    assert not drift(plan, picture(None)).recreated
+    assert with_topic_ids(plan, picture(None)).topic_ids == {"b": "B"}
 
 
 def test_verdicts_on_the_partition_and_the_destination() -> None:

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from ballast.core.cluster import ClusterState, Flags, Ints, SmallInts, TopicPartition
-from ballast.core.fingerprint import fingerprint
+from ballast.core.fingerprint import fingerprint, with_topic_ids
 from ballast.core.plan import Move, Plan
 from ballast.core.planner.checker import demand_sound
 from ballast.core.planner.dirs import with_dirs
@@ -91,7 +91,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
         summary=summary_of(state, intent, asked, policy, moves, before, after),
     )
     demand_sound(state, made, intent, loads=loads, policy=policy)
-    return made
+    return with_topic_ids(made, state)
 
 
 def _at_rest(

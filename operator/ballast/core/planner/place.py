@@ -16,7 +16,7 @@ import numpy as np
 
 from ballast.core.cluster import Broker, ClusterState, Ints, TopicPartition
 from ballast.core.colocation import colocation
-from ballast.core.fingerprint import fingerprint
+from ballast.core.fingerprint import fingerprint, with_topic_ids
 from ballast.core.java_random import JavaRandom
 from ballast.core.naive import naive_layout
 from ballast.core.placement import Assignment, assign_replicas, effective_racks, rack_alternated
@@ -221,7 +221,7 @@ def make_place(
     instead = make(state, Level(selection=topics), loads=loads, policy=replace(policy, prove=False), seed=seed)
     brokers = [b.id for b in _usable(state, intent, policy) if b.id in index]
     summary = {**made.summary, "placement": _beside(state, intent, lists, brokers), "instead": _instead(instead)}
-    return replace(made, summary=summary)
+    return with_topic_ids(replace(made, summary=summary), state)
 
 
 def _after(state: ClusterState, problem: Any, before: Ints, moves: tuple[Move, ...]) -> tuple[Ints, Any]:
