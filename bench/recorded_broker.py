@@ -44,9 +44,13 @@ def recorded_broker(make: Callable[[int], bytes], metadata_version: int) -> Iter
     socketserver.ThreadingTCPServer.daemon_threads = True
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Conversation) as server:
         port = server.server_address[1]
-        metadata = b"\0" + make(port)  # The header of a flexible response ends with a count of tagged fields.
-        server.answers = {METADATA: lambda _: metadata, API_VERSIONS: _versions(metadata_version)}  # type: ignore[attr-defined]
-        process = multiprocessing.get_context("fork").Process(target=server.serve_forever, daemon=True)
+
+        def serve() -> None:
+            metadata = b"\0" + make(port)  # The header of a flexible response ends with a count of tagged fields.
+            server.answers = {METADATA: lambda _: metadata, API_VERSIONS: _versions(metadata_version)}  # type: ignore[attr-defined]
+            server.serve_forever()
+
+        process = multiprocessing.get_context("fork").Process(target=serve, daemon=True)
         process.start()
         try:
             yield f"127.0.0.1:{port}"

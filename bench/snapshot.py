@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import resource
 import sys
 import time
@@ -140,6 +141,18 @@ def peak_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def generated(lists: np.ndarray, brokers: int, seed: int) -> tuple[bytes, dict[int, bytes]]:
+    """The responses, made by another process, so that its objects are not in the figures of this one."""
+    with multiprocessing.get_context("fork").Pool(1) as other:
+        metadata: bytes = other.apply(metadata_bytes, (lists, brokers))
+        log_dirs: dict[int, bytes] = other.apply(_log_dirs, (lists, brokers, seed))
+    return metadata, log_dirs
+
+
+def _log_dirs(lists: np.ndarray, brokers: int, seed: int) -> dict[int, bytes]:
+    return dict(log_dir_bytes(lists, brokers, seed))
+
+
 def main() -> None:
     """Generate, read, report."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
@@ -150,12 +163,12 @@ def main() -> None:
     parser.add_argument("--output", choices=["table", "json"], default="table")
     options = parser.parse_args()
     lists = placement(options.brokers, options.partitions, options.replicas, options.seed)
-    metadata = metadata_bytes(lists, options.brokers)
-    log_dirs = dict(log_dir_bytes(lists, options.brokers, options.seed))
+    metadata, log_dirs = generated(lists, options.brokers, options.seed)
     laps: dict[str, float] = {}
+    before_mib = peak_mib()
     with recorded_broker(lambda port: metadata_bytes(lists, options.brokers, port), METADATA_VERSION) as where:
         retry = RetryPolicy(total_s=0)
-        reader = MetadataReader(parse_servers(where), Security(), wait_s=60.0, retry=retry)
+        reader = MetadataReader(parse_servers(where), Security(), wait_s=600.0, retry=retry)
         state = read(reader, metadata, log_dirs, laps)
     begin = time.process_time()
     status = cluster_status(state)
@@ -169,6 +182,7 @@ def main() -> None:
         "replicas": int(lists.size),
         "response_mib": (len(metadata) + sum(map(len, log_dirs.values()))) / (1 << 20),
         **laps,
+        "before_mib": before_mib,
         "peak_mib": peak_mib(),
     }
     if options.output == "json":

@@ -34,6 +34,7 @@ from ballast.adapters.confluent import Admin
 from ballast.adapters.kafka_python import Wire, denied, raise_for
 from ballast.adapters.responses import (
     Metadata,
+    MetadataFacts,
     changes,
     own_topic_entries,
     read_broker_logs,
@@ -326,10 +327,10 @@ class KafkaCluster:
 
     def _metadata(self) -> Metadata:
         # Three questions side by side; only the first one is the picture.
-        facts = self._beside(self._wire.ask, "metadata", lambda: MetadataRequest(topics=None))
+        facts = self._beside(self._facts)
         racks = self._beside(self._known_racks)
         answer = self._admin.metadata.read()
-        metadata = read_metadata(answer, racks.result(), read_metadata_facts(facts.result()))
+        metadata = read_metadata(answer, racks.result(), facts.result())
         if not metadata.brokers:
             # A broker that has just started answers before the controller has told it of the cluster.
             self._wire.reconnect()
@@ -338,6 +339,9 @@ class KafkaCluster:
         if all(t.name.startswith(OWN_PREFIX) for t in metadata.columns.topics):
             metadata = replace(metadata, gaps=(*metadata.gaps, *self._hidden_topics()))
         return metadata
+
+    def _facts(self) -> MetadataFacts:
+        return read_metadata_facts(self._wire.ask("metadata", lambda: MetadataRequest(topics=None)))
 
     def _known_racks(self) -> Mapping[int, str | None]:
         """Racks as DescribeCluster tells them, or told them last: it waits for a controller, and metadata needs none."""

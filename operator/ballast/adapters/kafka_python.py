@@ -209,15 +209,20 @@ class Wire:
         brokers: Collection[int],
         make: Callable[[int], Any],
         *,
+        read: Callable[[Any], Any] = lambda response: response,
         wait_s: float | None = None,
         retry: RetryPolicy | None = None,
     ) -> dict[int, Any | BallastError]:
-        """Ask many brokers at once; each has its own bound, and its own failure as its value."""
+        """Ask many brokers at once; each has its own bound, and its own failure as its value.
+
+        ``read`` makes what is wanted of an answer when it comes, so that those of a thousand brokers are not held together;
+        a ``BallastError`` that it raises is that broker's failure.
+        """
         bound_s = wait_s or self.broker_wait_s
 
         async def one(link: _Link, broker: int) -> Any:
             with self._translated(what, broker):
-                return await link.send(make(broker), broker, bound_s)
+                return read(await link.send(make(broker), broker, bound_s))
 
         async def everyone(link: _Link) -> dict[int, Any | BallastError]:
             await link.refresh(self.broker_wait_s)

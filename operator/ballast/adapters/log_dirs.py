@@ -22,16 +22,14 @@ def describe(
     wire: Wire, brokers: Collection[int], read: Callable[[Any], T]
 ) -> tuple[dict[int, T], dict[int, BallastError]]:
     """Ask all brokers side by side; who answered, and why the others did not."""
-    answers: dict[int, T] = {}
-    failures: dict[int, BallastError] = {}
-    for broker, answer in wire.ask_each(SUBJECT, brokers, lambda _: DescribeLogDirsRequest(topics=None)).items():
-        try:
-            if isinstance(answer, BallastError):
-                raise answer
-            raise_for(answer.error_code or 0, SUBJECT)
-            answers[broker] = read(answer)
-        except BallastError as failure:
-            failures[broker] = failure
+
+    def checked(answer: Any) -> T:
+        raise_for(answer.error_code or 0, SUBJECT)
+        return read(answer)
+
+    told = wire.ask_each(SUBJECT, brokers, lambda _: DescribeLogDirsRequest(topics=None), read=checked)
+    failures = {b: answer for b, answer in told.items() if isinstance(answer, BallastError)}
+    answers: dict[int, Any] = {b: answer for b, answer in told.items() if b not in failures}
     return answers, failures
 
 

@@ -25,13 +25,9 @@ def describe(
 ) -> tuple[dict[int, dict[TopicPartition, int]], dict[int, BallastError]]:
     """Ask all brokers side by side; log ends by broker, and why the others did not answer."""
     wanted = {b: names for b, names in replicas.items() if names}
-    answers: dict[int, dict[TopicPartition, int]] = {}
-    failures: dict[int, BallastError] = {}
-    for broker, answer in wire.ask_each("log ends", wanted, lambda b: _request(wanted[b])).items():
-        if isinstance(answer, BallastError):
-            failures[broker] = answer
-        else:
-            answers[broker] = _read(answer)
+    told = wire.ask_each("log ends", wanted, lambda b: _request(wanted[b]), read=_read)
+    failures = {b: answer for b, answer in told.items() if isinstance(answer, BallastError)}
+    answers: dict[int, Any] = {b: answer for b, answer in told.items() if b not in failures}
     return answers, failures
 
 

@@ -7,6 +7,8 @@ make no object per row.
 from __future__ import annotations
 
 import base64
+import sys
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -67,17 +69,17 @@ class MetadataFacts:
 
 
 def read_metadata(answer: ClusterMetadata, racks: Mapping[int, str | None], facts: MetadataFacts) -> Metadata:
-    """Linear in replicas; topics that the broker could not describe leave a gap, and so does a broker without its rack."""
+    """Linear in replicas; topics that the broker could not describe leave a gap, and so does a broker without its rack.
+
+    The answer's topics are used up: an object for each partition beside the columns would be most of what a reading needs.
+    """
     racks = {**facts.racks, **racks}
     topics: list[Topic] = []
     gaps: list[Gap] = []
-    topic: list[int] = []
-    number: list[int] = []
-    leader: list[int] = []
-    counts: list[int] = []
-    replica: list[int] = []
-    in_sync: list[bool] = []
-    for name, t in answer.topics.items():
+    topic, number, leader, counts, replica = (array("i") for _ in range(5))
+    in_sync = bytearray()
+    for name in list(answer.topics):
+        t = answer.topics.pop(name)
         error = 0 if t.error is None else t.error.code()
         deleting = error == _UNKNOWN_TOPIC
         if error:
@@ -90,7 +92,7 @@ def read_metadata(answer: ClusterMetadata, racks: Mapping[int, str | None], fact
             leader.append(_leader(p.leader, 0 if p.error is None else p.error.code()))
             counts.append(len(replicas))
             replica.extend(replicas)
-            in_sync.extend([True] * len(replicas) if len(isr) == len(replicas) else [r in isr for r in replicas])
+            in_sync.extend(b"\1" * len(replicas) if len(isr) == len(replicas) else (r in isr for r in replicas))
         topics.append(Topic(name, topic_id=facts.ids.get(name), internal=name in INTERNAL_TOPICS, deleting=deleting))
     gaps += [Gap(f"broker {b}", "rack", "no broker tells it") for b in answer.brokers if b not in racks]
     controller = answer.controller_id
@@ -101,7 +103,7 @@ def read_metadata(answer: ClusterMetadata, racks: Mapping[int, str | None], fact
         leader=np.array(leader, np.int32),
         replicas=np.array(counts, np.int32),
         replica=np.array(replica, np.int32),
-        in_sync=np.array(in_sync, np.bool_),
+        in_sync=np.frombuffer(in_sync, np.bool_),
         offline=np.zeros(len(replica), np.bool_),
     )
     _mark_offline(columns, facts.offline)
@@ -202,16 +204,14 @@ def changes(moves: Mapping[TopicPartition, Reassignment]) -> dict[TopicPartition
 def read_log_columns(response: Any) -> LogColumns:
     """One broker's log dirs in columns."""
     names: list[str] = []
-    topic: list[int] = []
-    number: list[int] = []
-    size: list[int] = []
-    log_dir: list[int] = []
-    future: list[bool] = []
+    topic, number, log_dir = (array("i") for _ in range(3))
+    size, future = array("q"), bytearray()
     for d, result in enumerate(response.results):
         for t in result.topics:
             count = len(t.partitions)
             topic.extend([len(names)] * count)
-            names.append(t.name)
+            # Each of a thousand brokers names the same topics.
+            names.append(sys.intern(t.name))
             log_dir.extend([d] * count)
             for p in t.partitions:
                 number.append(p.partition_index)
@@ -224,7 +224,7 @@ def read_log_columns(response: Any) -> LogColumns:
         number=np.array(number, np.int32),
         size_bytes=np.array(size, np.int64),
         log_dir=np.array(log_dir, np.int32),
-        future=np.array(future, np.bool_),
+        future=np.frombuffer(future, np.bool_),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from ballast.core.cluster import UNKNOWN, Broker, ClusterState, TopicPartition
+from ballast.core.cluster import UNKNOWN, Broker, ClusterState, LogDir, TopicPartition
 from ballast.core.log_ends import LogEnds, holders
 from ballast.core.throttles import Ledger
 from ballast.executor.observation import Needs, Picture
@@ -73,7 +73,7 @@ class Looker:
         self._slow: ClusterState | None = None
         self._sizes: dict[TopicPartition, int] = {}
         self._growth: Mapping[TopicPartition, float] | None = None
-        self._disks: dict[int, BrokerLogs] = {}
+        self._disks: dict[int, tuple[LogDir, ...]] = {}
 
     def state(self) -> ClusterState:
         """A whole-cluster reading that guards may judge by."""
@@ -144,7 +144,7 @@ class Looker:
             return None
         logs = self._cluster.log_dirs(brokers)
         self._logs.took(now_s, self._clock.monotonic_s())
-        self._disks.update(logs)
+        self._disks.update({broker: answer.dirs for broker, answer in logs.items()})
         return logs
 
     def _read_ends(
@@ -183,7 +183,7 @@ def growth(
     return {n: max(0, size - before[n]) / max(seconds, 1e-3) for n, size in after.items() if n in before}
 
 
-def laid_over(light: ClusterState, slow: ClusterState, disks: Mapping[int, BrokerLogs]) -> ClusterState:
+def laid_over(light: ClusterState, slow: ClusterState, disks: Mapping[int, tuple[LogDir, ...]]) -> ClusterState:
     """The light reading with the min ISRs, configs and disks of slower ones."""
     configured = {t.name: t for t in slow.topics}
     topics = tuple(
@@ -193,7 +193,7 @@ def laid_over(light: ClusterState, slow: ClusterState, disks: Mapping[int, Broke
 
     def disk(b: Broker) -> Broker:
         if b.id in disks:
-            return replace(b, log_dirs=disks[b.id].dirs, log_dirs_known=True)
+            return replace(b, log_dirs=disks[b.id], log_dirs_known=True)
         known = slow.broker(b.id)
         return b if known is None else replace(b, log_dirs=known.log_dirs, log_dirs_known=known.log_dirs_known)
 
