@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
@@ -14,6 +15,7 @@ from ballast.adapters.responses import (
     MetadataFacts,
     own_topic_entries,
     read_broker_logs,
+    read_epochs,
     read_log_columns,
     read_metadata,
     read_metadata_facts,
@@ -21,6 +23,7 @@ from ballast.adapters.responses import (
     set_entries,
 )
 from ballast.core.cluster import NO_LEADER, NO_LEADERSHIP_RECORD, UNKNOWN, ConfigValue, TopicPartition
+from ballast.errors import AuthorizationFailed, Refused, Unavailable
 
 TOPIC = MetadataResponse.MetadataResponseTopic
 PARTITION = TOPIC.MetadataResponsePartition
@@ -155,6 +158,16 @@ def test_only_the_partitions_asked_for_are_given() -> None:
         wire_metadata(("t", 0, NO_ID, ()), ("t", 1, NO_ID, ()), ("lost", 3, NO_ID, ())), wanted
     )
     assert set(states) == {TopicPartition("t", 1)}
+
+
+@pytest.mark.parametrize(("code", "kind"), [(29, AuthorizationFailed), (5, Unavailable), (-1, Refused)])
+def test_a_topic_of_which_nobody_tells_is_not_a_missing_one(code: int, kind: type[Exception]) -> None:
+    """Rights that were taken away, or a broker in trouble: who asks must not conclude that it owes the topic nothing."""
+    told = TOPIC(error_code=code, name="t", topic_id=NO_ID, is_internal=False, partitions=[])
+    answer = SimpleNamespace(topics=[told])
+    for read in (read_partition_states, read_epochs):
+        with pytest.raises(kind):
+            read(answer, [TopicPartition("t", 0)])
 
 
 def log_dirs(version: int) -> DescribeLogDirsResponse:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import sys
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
@@ -18,7 +18,7 @@ import numpy as np
 from confluent_kafka.admin import ClusterMetadata
 
 from ballast.adapters.confluent import CONFIG_SOURCES
-from ballast.adapters.kafka_python import code_name
+from ballast.adapters.kafka_python import code_name, raise_for
 from ballast.core.assemble import Change, LogColumns, PartitionColumns
 from ballast.core.cluster import (
     NO_LEADER,
@@ -159,15 +159,22 @@ def topic_id(value: UUID | None) -> str | None:
     return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
 
 
+def _existing(response: Any) -> Iterator[Any]:
+    """The topics that exist.  One that we may no longer describe, or that the broker fails over, is not a missing one."""
+    for t in response.topics:
+        if t.error_code != _UNKNOWN_TOPIC:
+            raise_for(t.error_code, "topics")
+            yield t
+
+
 def read_partition_states(response: Any, wanted: Iterable[TopicPartition]) -> dict[TopicPartition, PartitionState]:
-    """The partitions asked for that exist."""
+    """The partitions asked for that exist; raises where a topic's existence is not told."""
     names = set(wanted)
     return {
         name: PartitionState(
             _leader(p.leader_id, p.error_code), tuple(p.replica_nodes), tuple(p.isr_nodes), topic_id(t.topic_id)
         )
-        for t in response.topics
-        if not t.error_code
+        for t in _existing(response)
         for p in t.partitions
         if (name := TopicPartition(t.name, p.partition_index)) in names
     }
@@ -178,8 +185,7 @@ def read_epochs(response: Any, wanted: Iterable[TopicPartition]) -> dict[TopicPa
     names = set(wanted)
     return {
         name: Epochs(p.leader_epoch)
-        for t in response.topics
-        if not t.error_code
+        for t in _existing(response)
         for p in t.partitions
         if (name := TopicPartition(t.name, p.partition_index)) in names
     }

@@ -304,7 +304,9 @@ GAUGES: Final[tuple[Spec, ...]] = (
         name="ballast_plan_age_seconds",
         help="Age of a plan that was not started.",
         labels=("action",),
-        samples=lambda v: [((p.kind,), _age_s(p.created_at_ms) or 0.0) for p in v.plans],
+        samples=lambda v: [
+            ((p.kind,), age) for p in v.plans if p.created_at_ms and (age := _age_s(p.created_at_ms)) is not None
+        ],
     ),
     Spec(
         name="ballast_run_active",

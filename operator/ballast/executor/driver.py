@@ -52,7 +52,7 @@ from ballast.executor.recheck import first_failures, recheck
 from ballast.executor.records import changes, dump_run, load_open_runs, load_runs
 from ballast.executor.requests import Wishes, take_requests
 from ballast.executor.rollback import cancel_plan, owed_rollback
-from ballast.executor.run import Now, Phase, Run, Stage, new_run, resumed
+from ballast.executor.run import FINAL, Now, Phase, Run, Stage, new_run, resumed
 from ballast.executor.transitions import Effect, EffectKind
 from ballast.executor.upkeep import keep_replicated
 from ballast.ports.cluster import Cluster, Outcome, Reassignment
@@ -445,6 +445,9 @@ class Driver:
         grown = self._gauge.bytes_per_s(self._current.policy.measure_s)
         self._measured = True
         assert self._looker is not None
+        moved = [n for n, m in self._current.moves.items() if m.stage not in FINAL and m.move.adding]
+        if sentence := self._gauge.unmeasured(grown, moved):
+            self._note(sentence)
         self._run = with_growth(self._current, self._looker.state(), grown)
         self._listener.hear(Paced(pace_of(self._run, self._looker.state())))
 

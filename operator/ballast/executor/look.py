@@ -81,6 +81,8 @@ class Looker:
         if self._state is None or self._full.due(now_s):
             before, since_s = self._sizes, self._full.ended_s
             self._slow = self._state = self._cluster.snapshot()
+            # What was read of disks before is older than this.
+            self._disks.clear()
             self._sizes = partition_sizes(self._slow)
             self._full.took(now_s, self._clock.monotonic_s())
             if before:

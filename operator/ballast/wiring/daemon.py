@@ -176,12 +176,23 @@ def keep_history(scene: Scene, settings: Settings, store: str) -> None:
     )
     history = HistoryPolicy(store=store, measure=settings.samples.measure, growth_days=settings.samples.growth_days)
 
+    without = ""
+
     def loads(state: ClusterState) -> Loads | None:
+        nonlocal without
+        before, without = without, ""
         try:
             return loads_from_history(state, history, now=datetime.now(UTC))
         except (UsageError, Unavailable) as none_yet:
-            say(log, f"Planning without history: {none_yet.message}", level=logging.DEBUG)
+            without = none_yet.message
+            # A store that holds no model yet is how each begins; one that does not answer is trouble.
+            level = logging.WARNING if isinstance(none_yet, Unavailable) else logging.INFO
+            if without != before:
+                say(log, f"Planning without history: {without}", level=level)
             return None
+        finally:
+            if before and not without:
+                say(log, "Planning by history again.")
 
     scene.loads = loads
 
