@@ -8,7 +8,8 @@ import pytest
 from tests.unit.executor.scenes import MB, Scene, T, scene
 from tests.unit.test_leftovers import given
 
-from ballast.core.cluster import ConfigValue
+from ballast.cli.throttles import unread
+from ballast.core.cluster import Broker, ConfigValue, Gap, build
 from ballast.core.leftovers import all_settings
 from ballast.core.plan import Move
 from ballast.core.throttles import (
@@ -181,3 +182,16 @@ def test_a_list_left_behind_keeps_what_is_added_while_a_person_decides() -> None
     given(s, "topic", T, LEADER_REPLICAS, "0:1,0:2")
     assert take_back(hand(s), as_left_behind(judged)) == []
     assert standing(s, LIST) == "0:2"
+
+
+def test_where_throttles_may_stand_unseen_is_named() -> None:
+    """A broker that is down or did not tell its configs, a topic that we may not describe: none of them has no throttle."""
+    gaps = (
+        Gap("broker 2", "configs", "no answer"),
+        Gap("topic t", "configs", "denied"),
+        Gap("broker 2", "log dirs", "x"),
+    )
+    state = build("c", (Broker(1), Broker(2), Broker(3, alive=False)), (), [], gaps=gaps)
+    broker, topic, down = unread(state)
+    assert ("broker 2" in broker, "topic t" in topic, "broker 3" in down) == (True, True, True)
+    assert unread(build("c", (Broker(1),), (), [])) == []

@@ -11,10 +11,12 @@ from ballast.cli.default_command import GroupWithDefault
 from ballast.cli.run_options import confirm, lock_options, taking_over
 from ballast.cli.run_screen import say
 from ballast.cli.tables import Column, console, human_many, output_option, print_json, render_table
+from ballast.core.wording import human_brokers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ballast.core.cluster import ClusterState
     from ballast.core.leftovers import Standing
     from ballast.wiring.cluster import OpenCluster
 
@@ -25,7 +27,10 @@ def throttles() -> None:
 
 
 def judged(opened: OpenCluster, journal: str | None) -> Sequence[Standing]:
-    """Every throttle setting with who needs it, empty lists too; an unreadable journal counts as empty and is said."""
+    """Every throttle setting with who needs it, empty lists too; an unreadable journal counts as empty and is said.
+
+    Brokers and topics that did not tell their configs are named: what stands there is not among the settings.
+    """
     from ballast.core.leftovers import all_settings
     from ballast.errors import Unavailable
     from ballast.wiring.throttles import HeldSettings, held_settings
@@ -35,7 +40,21 @@ def judged(opened: OpenCluster, journal: str | None) -> Sequence[Standing]:
     except Unavailable as silence:
         say(f"The journal does not answer ({silence.message}); what Ballast itself has set cannot be told apart.")
         held = HeldSettings(frozenset(), frozenset())
-    return all_settings(opened.cluster.snapshot(), *held)
+    state = opened.cluster.snapshot()
+    for sentence in unread(state):
+        say(sentence)
+    return all_settings(state, *held)
+
+
+def unread(state: ClusterState) -> list[str]:
+    """Where throttle settings may stand that nobody has seen."""
+    told = [
+        f"{g.subject} did not tell its configs: throttles there are not known ({g.reason})."
+        for g in state.gaps
+        if g.missing == "configs"
+    ]
+    down = [b.id for b in state.brokers if not b.alive]
+    return [*told, f"Down: {human_brokers(down)}; rates set there are not known."] if down else told
 
 
 @throttles.command("list")

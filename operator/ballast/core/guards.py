@@ -50,6 +50,8 @@ class Sickness:
     """Broker to one under-replicated partition on it that no move of ours repairs."""
     at_min_isr: TopicPartition | None = None
     """A partition that has shrunk to its minimum ISR and that no move of ours repairs."""
+    min_isr_unknown: TopicPartition | None = None
+    """One that lacks a replica and whose topic's minimum nobody has told: it may have shrunk to that."""
     isr: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
 
 
@@ -68,6 +70,7 @@ def sickness(state: ClusterState, moves: Mapping[TopicPartition, Move]) -> Sickn
     neighbours: dict[int, TopicPartition] = {}
     isrs: dict[TopicPartition, tuple[int, ...]] = {}
     at_min: TopicPartition | None = None
+    unknown: TopicPartition | None = None
     for row in rows.tolist():
         topic = state.topics[int(p.topic[row])]
         name = state.name(row)
@@ -78,9 +81,11 @@ def sickness(state: ClusterState, moves: Mapping[TopicPartition, Move]) -> Sickn
         isrs[name] = isr
         for broker in state.settled(row):
             neighbours.setdefault(broker, name)
-        if at_min is None and topic.min_isr != UNKNOWN and len(isr) <= topic.min_isr:
-            at_min = name
-    return Sickness(neighbours, at_min, isrs)
+        if topic.min_isr == UNKNOWN:
+            unknown = unknown or name
+        elif len(isr) <= topic.min_isr:
+            at_min = at_min or name
+    return Sickness(neighbours, at_min, unknown, isrs)
 
 
 def cancel_is_safe(old: Sequence[int], isr: Collection[int], alive: Collection[int]) -> bool:
@@ -293,6 +298,16 @@ def _health(move: Move, state: ClusterState, sick: Sickness, *, sick_neighbours:
             str(name),
             f"{name} is down to its minimum in-sync replicas {list(sick.isr[name])}; one more loss stops its producers.",
             "Bring its missing replicas back; moves go on by themselves then.",
+            _isr_within_s(state, name),
+        )
+    if sick.min_isr_unknown is not None:
+        name = sick.min_isr_unknown
+        return Verdict(
+            "min-isr-unknown",
+            str(name),
+            f"{name} is under-replicated (in sync: {list(sick.isr[name])}), and its min.insync.replicas is not known: one more "
+            "loss may stop its producers.",
+            "It is read again within a minute; it takes DescribeConfigs on the topic.",
             _isr_within_s(state, name),
         )
     if not sick_neighbours:

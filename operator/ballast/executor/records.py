@@ -151,9 +151,8 @@ def _dump_ended(run: Run) -> Record:
 
 def changes(before: Run, after: Run) -> list[Record]:
     """The records that differ between two values of one run; with its end its moves are packed."""
-    if after.ended and not before.ended:
-        # The header goes last: once it says that the run has ended, what it counts is in the journal.
-        return [*(Record(r.key, None) for r in _dump_parts(after)), *dump_run(after)]
+    if after.ended:
+        return _end(before, after)
     out: list[Record] = []
     if before.moves is not after.moves:
         for i, (name, m) in enumerate(after.moves.items()):
@@ -167,6 +166,14 @@ def changes(before: Run, after: Run) -> list[Record]:
                 out.append(dump_election(after, name, e))
     header = dump_header(after)
     return out if header == dump_header(before) else [*out, header]
+
+
+def _end(before: Run, after: Run) -> list[Record]:
+    """What ends a run; the header goes last: once it says so, what it counts is in the journal."""
+    if not before.ended:
+        return [*(Record(r.key, None) for r in _dump_parts(after)), *dump_run(after)]
+    same = before.moves is after.moves and before.elections is after.elections
+    return [] if same and dump_header(before) == dump_header(after) else dump_run(after)
 
 
 class Parsed:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.core.batches import Caps, Load, choose
-from ballast.core.cluster import Broker, ClusterState, ConfigValue, PartitionRow, Topic, TopicPartition, build
+from ballast.core.cluster import UNKNOWN, Broker, ClusterState, ConfigValue, PartitionRow, Topic, TopicPartition, build
 from ballast.core.drift import drift, fitted, mismatches
 from ballast.core.fingerprint import fingerprint, with_topic_ids
 from ballast.core.guards import judge
@@ -89,6 +89,8 @@ def test_a_run_that_ends_is_packed_into_two_records() -> None:
     view = {r.key: r.value for r in dump_run(run)} | {r.key: r.value for r in changes(run, ended)}
     left = [Record(key, value) for key, value in view.items() if value is not None]
     assert [r.key for r in left] == ["run/r", "ended/r"]
+    assert changes(ended, ended) == []
+    assert [r.key for r in changes(ended, replace(ended, stopped_by="Ada"))] == ["ended/r", "run/r"]
     assert load_runs(left, NOW) == {"r": ended}
     assert load_open_runs(left, NOW) == []
     (found,) = load_summaries(left, NOW)
@@ -251,6 +253,16 @@ def test_a_refusal_over_an_isr_says_when_that_is_settled(told: dict[str, str] | 
     move = Move("a", 0, (4, 2, 3), (4, 2))
     (found,) = judge([move], replace(state, broker_configs=entries), ours={move.name: move}, room={}).values()
     assert (found.code, found.isr_within_s) == ("drops-in-sync", within_s)
+
+
+def test_a_minimum_isr_that_nobody_told_is_not_taken_for_none() -> None:
+    """A partition that lacks a replica may be down to it: nothing but a repair begins beside it."""
+    a = PartitionRow("a", 0, 1, (1, 2), (1, 2))
+    sick = PartitionRow("b", 0, 4, (4, 5), (4,))
+    state = cluster(a, sick, min_isr=UNKNOWN)
+    assert verdict(state, Move("a", 0, (1, 2), (3, 2))) == "min-isr-unknown"
+    assert verdict(state, Move("b", 0, (4, 5), (4, 3))) is None
+    assert verdict(cluster(a, min_isr=UNKNOWN), Move("a", 0, (1, 2), (3, 2))) is None
 
 
 def test_a_plan_is_not_for_another_topic_of_the_same_name() -> None:
