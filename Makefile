@@ -9,11 +9,16 @@ export PYTHONDONTWRITEBYTECODE =
 # Processes that share the tests; most of them wait for brokers most of the time.
 PROCESSES ?= 4
 
-.PHONY: help setup demo test check bench docs fresh fresh-user lock changelog format clean
+# How long `make chaos` goes on, and on which kind of cluster; SEED repeats a schedule.
+MINUTES ?= 10
+KIND ?= kraft
+
+.PHONY: help setup demo test chaos check bench docs fresh fresh-user lock changelog format clean
 
 help:
 	@echo "make demo     a five-broker Kafka on this machine, pulled out of level and levelled by Ballast"
 	@echo "make test     every test (as root on Debian it installs system packages; NO_SYSTEM_INSTALL=1 forbids it)"
+	@echo "make chaos    faults at random on a real cluster, and what must hold in spite of them (SEED=7 MINUTES=30 KIND=kraft|zookeeper)"
 	@echo "make check    format, lint, types, layers and unit tests, in under a minute"
 	@echo "make bench    the measurements behind the figures in docs/"
 	@echo "make fresh    both commands in a pristine Debian 12 (fresh-user: as an ordinary user; FRESH=demo, FRESH_TEST=tests/unit)"
@@ -31,6 +36,9 @@ demo: python
 test: python
 	@$(PYTHON) bootstrap test
 	@$(BIN)/python -m pytest -n $(PROCESSES) --no-loadscope-reorder --durations=20 --durations-min=10 $(TEST)
+
+chaos: setup
+	@$(BIN)/python -m tests.chaos --minutes $(MINUTES) --kind $(KIND) $(if $(SEED),--seed $(SEED))
 
 check: python
 	@$(PYTHON) bootstrap check

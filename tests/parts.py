@@ -12,7 +12,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 PARTS: Final[dict[str, tuple[tuple[str, ...], int]]] = {
     "units and properties": (("unit", "oracle"), 90),
     "simulator": (("sim",), 60),
-    "contract and real clusters": (("containers", "contract", "real", "daemon"), 960),
+    "contract and real clusters": (("containers", "contract", "real", "daemon", "chaos"), 960),
     "chart and page": (("chart", "page"), 60),
     # Late: Spark takes the cores, and what hurts brokers in containers and waits for them is not to run beside it.
     "Spark": (("spark",), 270),

@@ -152,8 +152,9 @@ def start(
     client: Path | None = None,
     zookeeper: str | None = None,
     environment: Mapping[str, str] | None = None,
+    module: str = "ballast",
 ) -> Daemon:
-    """Start a daemon with these settings over the impatient ones."""
+    """Start a daemon with these settings over the impatient ones; ``module`` is what Python runs as Ballast."""
     (port,) = free_ports(1)
     cluster: dict[str, Any] = {"name": "sandbox", "bootstrap_server": bootstrap_server}
     if client is not None:
@@ -167,7 +168,7 @@ def start(
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("BALLAST")}
     with log.open("wb") as out:
         process = subprocess.Popen(
-            leashed(sys.executable, "-m", "ballast", "run", "--config", str(file)),
+            leashed(sys.executable, "-m", module, "run", "--config", str(file)),
             stdout=out,
             stderr=out,
             env=inherited | {"BALLAST_INSTANCE": name} | dict(environment or {}),

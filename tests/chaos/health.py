@@ -1,0 +1,44 @@
+"""Who has been left alone for how long: what brokers owe a cluster, they owe it only after a while of health."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+
+
+class Health:
+    """Since when each broker, and whoever keeps the metadata, has been well."""
+
+    def __init__(self, brokers: tuple[int, ...]) -> None:
+        self._since = dict.fromkeys(brokers, time.monotonic())
+        self._controller = time.monotonic()
+        self._turn = threading.Lock()
+
+    def fails(self, broker: int) -> None:
+        """It is being hurt."""
+        with self._turn:
+            self._since[broker] = math.inf
+
+    def returns(self, broker: int) -> None:
+        """It has been left alone from now on."""
+        with self._turn:
+            self._since[broker] = time.monotonic()
+
+    def controller_fails(self) -> None:
+        """Nobody may be able to change metadata."""
+        with self._turn:
+            self._controller = math.inf
+
+    def controller_returns(self) -> None:
+        """Somebody is again."""
+        with self._turn:
+            self._controller = time.monotonic()
+
+    def well(self, for_s: float) -> set[int]:
+        """The brokers that have been well for so long; none while the metadata could not be changed for so long."""
+        before = time.monotonic() - for_s
+        with self._turn:
+            if self._controller > before:
+                return set()
+            return {broker for broker, since in self._since.items() if since <= before}

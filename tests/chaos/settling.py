@@ -1,0 +1,170 @@
+"""After the faults: what must come about, in bounded time, and then stay as it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import wait
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import confluent_kafka as ck
+from confluent_kafka.admin import AdminClient
+from tests.chaos.cluster import ChaosSandbox
+from tests.chaos.daemons import SETTINGS, Daemons
+from tests.chaos.faults import Faults
+from tests.chaos.person import INSISTS_S, Person
+
+from ballast.errors import BallastError
+from ballast.executor.run import Run
+from ballast.wiring.cluster import open_cluster
+from ballast.wiring.runs import journal_of, runs_of
+
+WHOLE_WITHIN_S: Final = 300.0
+BALANCED_WITHIN_S: Final = 600.0
+RESTORED_WITHIN_S: Final = 120.0
+TICK_S: Final = float(SETTINGS["intervals"]["level_s"])
+"""Between two checks of the load, each of which could begin a run."""
+LASTING_S: Final = 2.5 * TICK_S
+"""A verdict may be older than the last change; two checks of the load later it is not."""
+
+
+@dataclass
+class Settling:
+    """The way back to rest."""
+
+    sandbox: ChaosSandbox
+    daemons: Daemons
+    person: Person
+    faults: Faults
+    admin: AdminClient
+    tell: Callable[[str], None]
+    still_ticks: int
+    """Checks of the load in which nothing may happen."""
+    figures: dict[str, Any] = field(default_factory=dict)
+
+    def settle(self) -> None:
+        """Each in turn; an ``AssertionError`` says what did not come about."""
+        self._deeds()
+        for node in (*self.sandbox.spec.controller_ids, *self.sandbox.broker_ids):
+            self.sandbox.start_broker(node, wait=False)
+        for who in ("a", "b"):
+            if who not in self.daemons.living:
+                self.daemons.begin(who)
+        self._until("every replica in sync and nobody moving", self._is_whole, WHOLE_WITHIN_S)
+        self._until("balanced, at rest, no debts", self._is_balanced, BALANCED_WITHIN_S, lasting_s=LASTING_S)
+        self._until("what a person had set", self._is_restored, RESTORED_WITHIN_S)
+        self._still()
+
+    def _deeds(self) -> None:
+        """A person finishes what they began: the cluster is well, so it takes it."""
+        last = self.faults.deeds.submit(lambda: None)
+        done, _ = wait([last], timeout=2 * INSISTS_S)
+        assert done, "a person waits for the cluster in vain"
+
+    def _until(self, what: str, why_not: Callable[[], str], within_s: float, *, lasting_s: float = 0.0) -> None:
+        """Poll until nothing has been in the way for so long."""
+        began_s = free_s = time.monotonic()
+        while True:
+            reason = self._patient(why_not)
+            now_s = time.monotonic()
+            if not reason and now_s - free_s >= lasting_s:
+                break
+            if reason:
+                assert now_s - began_s < within_s, f"after {within_s:.0f} s without faults, not {what}: {reason}"
+                free_s = now_s
+            self._alive()
+            time.sleep(1)
+        self.figures[f"{what} after"] = f"{free_s - began_s:.0f} s"
+        self.tell(f"{what}: after {free_s - began_s:.0f} s")
+
+    @staticmethod
+    def _patient(why_not: Callable[[], str]) -> str:
+        try:
+            return why_not()
+        except (BallastError, ck.KafkaException) as failure:
+            return f"nobody answers: {failure}"
+
+    def _alive(self) -> None:
+        ended = self.daemons.ended_by_themselves()
+        assert not ended, ended[0]
+
+    def _is_whole(self) -> str:
+        """What is not in sync yet; a throttled follower of a move that goes on may be."""
+        out = [
+            f"{topic.topic}-{p.id} leader {p.leader} replicas {p.replicas} in sync {p.isrs}"
+            for topic in self.admin.list_topics(timeout=15).topics.values()
+            for p in topic.partitions.values()
+            if p.leader < 0 or len(p.isrs) < len(p.replicas)
+        ]
+        if out and not self.person.cluster.reassignments():
+            return f"{len(out)} partitions are not whole: {out[0]}"
+        return ""
+
+    def _is_balanced(self) -> str:
+        return self._daemon_works() or self._cluster_is_uneven()
+
+    def _daemon_works(self) -> str:
+        """What the one that acts has still to do, in its own words."""
+        leaders = self.daemons.leaders()
+        if len(leaders) != 1:
+            return f"{len(leaders)} daemons act: {[(d.name, d.role) for d in self.daemons.living.values()]}"
+        status = leaders[0].status
+        if run := status.get("run"):
+            return f"run {run['id']} ({run['intent']}) goes on: {run['sentence']}"
+        if status.get("throttle_debts") != 0:
+            return f"{status.get('throttle_debts')} throttles are owed"
+        if not self.faults.journal_watched.is_set():
+            return "the journal has not been made again"
+        level = status.get("level") or {}
+        if level.get("verdict") != "level":
+            standings = {s["kind"]: s["code"] for s in status.get("standings", [])}
+            return f"the load is {level.get('verdict')}: {level.get('sentence')}; {standings}"
+        return ""
+
+    def _cluster_is_uneven(self) -> str:
+        """What the cluster and the journal say, whatever the daemon does."""
+        if moving := self.person.cluster.reassignments():
+            return f"{sorted(map(str, moving))} move"
+        if still_open := [r.id for r in self._runs().values() if not r.ended]:
+            return f"runs {still_open} are open"
+        state = self.person.cluster.snapshot(log_dirs=False, configs=False)
+        rows = range(len(state.partitions))
+        if lost := sum(int(state.partitions.leader[row]) != state.replicas(row)[0] for row in rows):
+            return f"{lost} partitions are not led by their preferred leader"
+        return self._is_whole()
+
+    def _is_restored(self) -> str:
+        return "; ".join(self.person.contradictions())
+
+    def _runs(self) -> dict[str, Run]:
+        """Every run in the journal."""
+        with open_cluster(bootstrap_server=self.sandbox.inner_server) as opened:
+            journal = journal_of(opened)
+            try:
+                return runs_of(journal)
+            finally:
+                journal.close()
+
+    def _still(self) -> None:
+        """It stays as it is: no new run, no move, no other setting, for so many ticks."""
+        still_s = self.still_ticks * TICK_S + 5
+        insist = self.person.insist
+        before, places = set(insist("read runs", self._runs)), insist("read places", self._places)
+        ends_s = time.monotonic() + still_s
+        while time.monotonic() < ends_s:
+            moving = insist("list reassignments", self.person.cluster.reassignments)
+            assert not moving, f"it was balanced, and then something moved: {sorted(map(str, moving))}"
+            time.sleep(2)
+        fresh = [f"{r.id} ({r.intent})" for r in insist("read runs", self._runs).values() if r.id not in before]
+        assert not fresh, f"it was balanced, and within {still_s:.0f} s new runs began: {fresh}"
+        assert insist("read places", self._places) == places, "it was balanced, and leaders or replicas changed"
+        wrong = insist("compare", self.person.contradictions)
+        assert not wrong, f"at rest: {'; '.join(wrong)}"
+        self._alive()
+        self.figures["still for"] = f"{still_s:.0f} s"
+        self.tell(f"still for {still_s:.0f} s")
+
+    def _places(self) -> dict[str, tuple[int, list[int]]]:
+        topics = self.admin.list_topics(timeout=15).topics.values()
+        return {f"{t.topic}-{p.id}": (p.leader, list(p.replicas)) for t in topics for p in t.partitions.values()}
