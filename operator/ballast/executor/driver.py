@@ -45,11 +45,11 @@ from ballast.executor.look import Looker
 from ballast.executor.machine import Asked, Event, Observed, Performed, Unanswered, Wish, needs, step
 from ballast.executor.one_term import OneTerm
 from ballast.executor.pace import measurable, pace_of, with_growth
-from ballast.executor.pauses import passes, pause_until_next_s, wait
+from ballast.executor.pauses import passes, pause_until_next_s, stand_still, wait
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.progress import Speedometer
 from ballast.executor.recheck import first_failures, recheck
-from ballast.executor.records import changes, dump_run, load_open_runs, load_runs
+from ballast.executor.records import changes, dump_run, load_open_runs
 from ballast.executor.requests import Wishes, take_requests
 from ballast.executor.rollback import cancel_plan, owed_rollback
 from ballast.executor.run import FINAL, Now, Phase, Run, Stage, new_run, resumed
@@ -61,8 +61,6 @@ from ballast.ports.time import Clock
 
 REQUESTS_EVERY_S: Final = 2.0
 """How often the driver looks whether somebody asks for something."""
-STILL_S: Final = 1.0
-"""Two listings this far apart that agree mean that the cluster stands still."""
 BACK_OFF_S: Final = 10.0
 """Longest wait between looks while the cluster does not answer."""
 
@@ -160,7 +158,7 @@ class Driver:
         self._journal.begin()
         self._wishes.at_hand = run_id
         self._look_ahead(policy, plan.moves)
-        self.stand_still()
+        stand_still(self._cluster, self._journal, self._clock, self._leave.is_set)
         if not self._leave.is_set():
             keep_replicated(
                 self._cluster, self._journal, self._clock, plan=plan, note=self._note, leaving=self._leave.is_set
@@ -179,7 +177,7 @@ class Driver:
         self._journal.begin()
         self._wishes.at_hand = run.id
         self._look_ahead(run.policy, [m.move for m in run.open_moves])
-        self.stand_still()
+        stand_still(self._cluster, self._journal, self._clock, self._leave.is_set)
         return self._carry(
             resumed(run, self._now()), resumed=any(m.stage is not Stage.PLANNED for m in run.moves.values())
         )
@@ -222,25 +220,6 @@ class Driver:
     def open_runs(self) -> list[Run]:
         """The journal's runs that have not ended, oldest first."""
         return load_open_runs(self._journal.read(), self._now())
-
-    def stand_still(self) -> None:
-        """Wait until two listings agree: a predecessor's last send may still be on its way.
-
-        It can only repeat what the journal holds, so moves of others do not count, however many they start.  Reassignments end
-        by themselves: only new ones and other targets count as movement.
-        """
-        ours: set[TopicPartition] | None = None
-        before = self._cluster.reassignments()
-        while not self._leave.is_set():
-            self._clock.sleep(STILL_S)
-            self._journal.renew()
-            after = self._cluster.reassignments()
-            moved = {n for n, r in after.items() if n not in before or before[n].adding != r.adding}
-            if moved and ours is None:
-                ours = {name for run in load_runs(self._journal.read(), self._now()).values() for name in run.moves}
-            if not moved or moved.isdisjoint(ours or ()):
-                return
-            before = after
 
     def pay_debts(self) -> dict[Setting, Outcome]:
         """Take back every throttle setting of runs that have ended; answers what is still owed, and why."""

@@ -1,17 +1,28 @@
-"""How long a run rests between two looks at the cluster, what ends the rest early, and after which failures it looks again."""
+"""What a run waits for: a cluster that stands still before it begins, the rest between two looks, and what ends that early.
+
+Also after which failures it looks again.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
+from ballast.core.cluster import TopicPartition
 from ballast.errors import BallastError, Fenced, LockHeld, Refused, WrongCluster
+from ballast.executor.one_term import OneTerm
 from ballast.executor.patience import next_end_s
+from ballast.executor.records import load_runs
 from ballast.executor.run import FINAL, Now, Run, Stage
 from ballast.ports.cluster import ClusterReader
+from ballast.ports.journal import Journal
 from ballast.ports.time import Clock
 
 LOOKING_SHARE: Final = 3.0
 """A look that took t seconds is followed by this many times t of rest: looking takes at most a quarter of the time."""
+
+STILL_S: Final = 1.0
+"""Two listings this far apart that agree mean that the cluster stands still."""
 
 _ENDS_SOON: Final = frozenset({Stage.SUBMITTED, Stage.MOVED, Stage.UNTHROTTLED, Stage.CANCELLING, Stage.RESTORING})
 """What these wait for happens by itself within moments."""
@@ -52,3 +63,24 @@ def passes(failure: BallastError) -> bool:
     return failure.retryable or (
         isinstance(failure, Refused) and not isinstance(failure, Fenced | LockHeld | WrongCluster)
     )
+
+
+def stand_still(cluster: ClusterReader, journal: Journal | OneTerm, clock: Clock, leaving: Callable[[], bool]) -> None:
+    """Wait until two listings agree: a predecessor's last send may still be on its way.
+
+    It can only repeat what the journal holds, so moves of others do not count, however many they start.  Reassignments end
+    by themselves: only new ones and other targets count as movement.
+    """
+    ours: set[TopicPartition] | None = None
+    before = cluster.reassignments()
+    while not leaving():
+        clock.sleep(STILL_S)
+        journal.renew()
+        after = cluster.reassignments()
+        moved = {n for n, r in after.items() if n not in before or before[n].adding != r.adding}
+        if moved and ours is None:
+            runs = load_runs(journal.read(), Now(clock.now_ms(), clock.monotonic_s()))
+            ours = {name for run in runs.values() for name in run.moves}
+        if not moved or moved.isdisjoint(ours or ()):
+            return
+        before = after
