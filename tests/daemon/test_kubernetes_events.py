@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,8 @@ from ballast.sim.journal import JournalStore
 from ballast.sim.world import SimWorld
 
 pytestmark = pytest.mark.openssl
+patient = partial(KubernetesEvents, timeout_s=60)
+"""A server of a busy machine answers late, and is none that has failed."""
 
 
 @pytest.fixture
@@ -51,7 +54,7 @@ def wait(condition: Callable[[], bool]) -> None:
 
 def test_an_event_is_about_the_pod_and_says_what_happened(api: EventsApi) -> None:
     """The body passes the published schema, strictly, of the oldest and the newest version; long notes are cut."""
-    events = KubernetesEvents(pod(api))
+    events = patient(pod(api))
     events(News(reason="RunStarted", sentence="Run 1 started: move 3 partitions."))
     events(News(reason="LostLock", sentence="ä" * 2000, warning=True))
     events.close(60)
@@ -71,7 +74,7 @@ def test_an_event_is_about_the_pod_and_says_what_happened(api: EventsApi) -> Non
 @pytest.mark.parametrize("name", ["shop-ballast-7d9f-x2x4q", "a" * 253, f"{'a' * 199}-b", f"{'a' * 199}.b"])
 def test_the_name_of_an_event_is_a_name_whatever_the_pod_is_called(api: EventsApi, name: str) -> None:
     """It begins with the pod's, is never too long, and no two of one moment are the same."""
-    events = KubernetesEvents(pod(api, BALLAST_INSTANCE=name), clock=SimClock())
+    events = patient(pod(api, BALLAST_INSTANCE=name), clock=SimClock())
     for _ in range(3):
         events(News(reason="RunStarted", sentence="x"))
     events.close(60)
@@ -102,7 +105,7 @@ def test_the_name_of_an_event_is_a_name_whatever_the_pod_is_called(api: EventsAp
 )  # fmt: skip
 def test_the_double_refuses_what_a_server_refuses(api: EventsApi, changes: dict[str, object], field: str) -> None:
     """What passes here is worth something only if each of these rules bites."""
-    events = KubernetesEvents(pod(api))
+    events = patient(pod(api))
     events(News(reason="RunStarted", sentence="x"))
     events.close(60)
     assert objections(api.events[0], NAMESPACE) == []
@@ -112,7 +115,7 @@ def test_the_double_refuses_what_a_server_refuses(api: EventsApi, changes: dict[
 def test_the_rate_is_bounded_and_what_is_too_much_is_counted(api: EventsApi) -> None:
     """A burst, then one in half a minute, whatever happens."""
     clock = SimClock()
-    events = KubernetesEvents(pod(api), clock=clock)
+    events = patient(pod(api), clock=clock)
     for n in range(BURST + 7):
         events(News(reason="RunStarted", sentence=f"{n}"))
     wait(lambda: len(api.events) + events.lost == BURST + 7)
@@ -128,7 +131,7 @@ def test_a_refusal_is_told_once_and_asked_again_much_later(api: EventsApi) -> No
     """Without the right there is one line that names it and no token; ten minutes later it is tried again."""
     clock, told = SimClock(), list[str]()
     api.allowed = False
-    events = KubernetesEvents(pod(api), clock=clock, tell=told.append)
+    events = patient(pod(api), clock=clock, tell=told.append)
     for _ in range(4):
         events(News(reason="RunStarted", sentence="x"))
     wait(lambda: events.lost == 4)
@@ -150,7 +153,7 @@ def test_a_refusal_is_told_once_and_asked_again_much_later(api: EventsApi) -> No
 
 def test_a_rotated_token_is_used_at_once(api: EventsApi) -> None:
     """The kubelet renews the file; nothing is restarted."""
-    events = KubernetesEvents(pod(api))
+    events = patient(pod(api))
     events(News(reason="RunStarted", sentence="x"))
     wait(lambda: len(api.events) == 1)
     (api.account / "token").write_text("token-of-the-pod-2")
@@ -165,7 +168,7 @@ def test_a_server_of_another_authority_gets_no_token(api: EventsApi, tmp_path: P
     other.start()
     told = list[str]()
     (api.account / "ca.crt").write_bytes((other.account / "ca.crt").read_bytes())
-    events = KubernetesEvents(pod(api), tell=told.append)
+    events = patient(pod(api), tell=told.append)
     events(News(reason="RunStarted", sentence="x"))
     events.close(60)
     other.stop()

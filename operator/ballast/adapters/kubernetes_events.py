@@ -82,8 +82,16 @@ class Pod:
 class KubernetesEvents:
     """A ``Herald`` that posts events."""
 
-    def __init__(self, pod: Pod, *, clock: Clock | None = None, tell: Callable[[str], None] = log.warning) -> None:
+    def __init__(
+        self,
+        pod: Pod,
+        *,
+        clock: Clock | None = None,
+        tell: Callable[[str], None] = log.warning,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
         self._pod = pod
+        self._timeout_s = timeout_s
         self._clock = clock or SystemClock()
         self._tell = tell
         self._waiting: queue.Queue[News | None] = queue.Queue(WAITING)
@@ -152,7 +160,7 @@ class KubernetesEvents:
 
     def _post(self, namespace: str, body: str) -> tuple[int, bytes]:
         trust = ssl.create_default_context(cafile=str(self._pod.account / "ca.crt"))
-        connection = http.client.HTTPSConnection(self._pod.host, self._pod.port, timeout=TIMEOUT_S, context=trust)
+        connection = http.client.HTTPSConnection(self._pod.host, self._pod.port, timeout=self._timeout_s, context=trust)
         headers = {
             "Authorization": f"Bearer {self._pod.read('token')}",
             "Content-Type": "application/json",
