@@ -12,11 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import TableNotFoundError
 
 from ballast.adapters.samples_delta import check_layout, table_url
+from ballast.adapters.store_failures import obstacle, store_failures
 from ballast.core.cluster import Ints
-from ballast.errors import Unavailable, UsageError
+from ballast.errors import UsageError
 
 LOAD_MODEL: Final = "load_model"
 LOAD_MODEL_VERSION: Final = 1
@@ -109,16 +110,15 @@ def _newest(table: Any, topic_at: Ints, keep: Ints) -> Ints:
 
 
 def _read(store: str, cluster_id: str, options: dict[str, str]) -> Any:
-    try:
-        table = DeltaTable(table_url(store, LOAD_MODEL), storage_options=options)
+    url = table_url(store, LOAD_MODEL)
+    with store_failures(url):
+        try:
+            table = DeltaTable(url, storage_options=options)
+        except TableNotFoundError:
+            if denied := obstacle(url):
+                raise PermissionError(denied) from None
+            raise UsageError(
+                "The store has no load model yet.", hint="Run `ballast pipeline run` once there are samples."
+            ) from None
         check_layout(LOAD_MODEL, table.metadata().description, known=LOAD_MODEL_VERSION)
         return table.to_pyarrow_table(filters=[("cluster", "=", cluster_id)], columns=[*_KEYS, *_FIGURES])
-    except TableNotFoundError:
-        raise UsageError(
-            "The store has no load model yet.", hint="Run `ballast pipeline run` once there are samples."
-        ) from None
-    except (DeltaError, OSError) as failure:
-        raise Unavailable(
-            f"The load model could not be read ({type(failure).__name__}).",
-            hint="Check the store's address and credentials.",
-        ) from failure

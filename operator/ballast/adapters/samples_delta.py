@@ -13,8 +13,7 @@ the newest sample that the table has, whoever took it: remembered by whoever rec
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -26,10 +25,11 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from ballast.adapters.arrow_schema import arrow_schema
 from ballast.adapters.sample_rows import rows_of
-from ballast.core.cluster import UNKNOWN
+from ballast.adapters.store_failures import obstacle, store_failures
+from ballast.core.cluster import NO_LEADERSHIP_RECORD, UNKNOWN
 from ballast.core.rates import LONGEST_INTERVAL_MIN, WEIGHTS, Readings, matrix, measure
 from ballast.core.samples import BROKERS, LOG_DIRS, SAMPLES, MinuteSample, Table
-from ballast.errors import Unavailable, UsageError
+from ballast.errors import UsageError
 
 CONFIGURATION: Final[dict[str, str | None]] = {
     # How jobs find what is new; appends need no files of their own for it.
@@ -48,7 +48,7 @@ _FILES: Final = WriterProperties(
     },
 )
 _EARLIER: Final = (
-    *("topic", "topic_id", "partition", "leader", "earliest_offset", "end_offset"),
+    *("topic", "topic_id", "partition", "leader", "leader_before", "earliest_offset", "end_offset"),
     *("bytes_in", "records_in", "replicas", "in_sync", "size_bytes", "time"),
 )
 
@@ -89,6 +89,8 @@ def open_table(store: str, table: Table, options: Mapping[str, str] | None = Non
     try:
         found = DeltaTable(table_url(store, table.name), storage_options=dict(options or {}))
     except TableNotFoundError:
+        if denied := obstacle(table_url(store, table.name)):
+            raise PermissionError(denied) from None
         return None
     check_layout(table.name, found.metadata().description, known=table.version)
     return found
@@ -131,7 +133,7 @@ class SampleStore:
 
         Raises ``UsageError`` for a table that is not ours or newer, ``Unavailable`` when the store does not answer.
         """
-        with _translated(self.url):
+        with store_failures(self.url, write=True):
             tables = {table: ensure_table(self.store, table, self._options) for table in (LOG_DIRS, BROKERS, SAMPLES)}
             if _recorded(tables[SAMPLES], sample) is not None:
                 return False
@@ -242,7 +244,9 @@ def _as_readings(rows: Any, taken_at_ms: int) -> Readings:
         topics=tuple((known_names[key >> 32], known_ids[key & 0xFFFFFFFF]) for key in distinct.tolist()),
         topic=topic.astype(np.int64),
         number=_numbers(rows, "partition", UNKNOWN),
-        leader=_numbers(rows, "leader", -2),
+        leader=pc.fill_null(pc.coalesce(rows.column("leader"), rows.column("leader_before")), NO_LEADERSHIP_RECORD)
+        .to_numpy()
+        .astype(np.int64),
         earliest=_numbers(rows, "earliest_offset", UNKNOWN),
         high_watermark=_numbers(rows, "end_offset", UNKNOWN),
         replica=matrix(start.astype(np.int64), replicas.flatten().to_numpy().astype(np.int64)),
@@ -261,22 +265,3 @@ def _as_readings(rows: Any, taken_at_ms: int) -> Readings:
 def _numbers(rows: Any, name: str, unknown: float) -> Any:
     column = pc.fill_null(rows.column(name).combine_chunks(), unknown).to_numpy(zero_copy_only=False)
     return column.astype(np.float64 if isinstance(unknown, float) else np.int64)
-
-
-@contextmanager
-def _translated(url: str) -> Iterator[None]:
-    """Turn delta-rs failures into one sentence; its texts may carry signed URLs, so only their kind is kept."""
-    try:
-        yield
-    except (DeltaError, OSError) as failure:
-        raise Unavailable(
-            f"The sample store {_plain(url)} did not take the minute ({type(failure).__name__}).",
-            hint="Check that the folder or bucket exists, is writable and that its credentials are set.",
-        ) from failure
-
-
-def _plain(url: str) -> str:
-    """The address without a user, a password or a query."""
-    address = url.split("?", 1)[0]
-    scheme, mark, rest = address.partition("://")
-    return f"{scheme}{mark}{rest.rpartition('@')[2]}" if mark else address

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ballast.core.cluster import UNKNOWN, Flags, Ints
+from ballast.core.cluster import NO_LEADERSHIP_RECORD, UNKNOWN, Flags, Ints
 from ballast.core.samples import MinuteSample
 
 LONGEST_INTERVAL_MIN: Final = 10
@@ -43,6 +43,7 @@ class Readings:
     """Index into ``topics``."""
     number: Ints
     leader: Ints
+    """The last that was known: a record that is lost for a while is no change of leader, and hides none."""
     earliest: Ints
     high_watermark: Ints
     replica: Ints
@@ -72,7 +73,7 @@ class Measured(NamedTuple):
 
     rates: Rates
     leader_before: Ints
-    """``NOT_SEEN`` where the partition was not in the readings."""
+    """The last leader that was known; ``NOT_SEEN`` where the partition was not in the readings."""
     readings: Readings
     """From which the next sample is measured."""
 
@@ -246,7 +247,7 @@ def _carried(now: Readings, old: Readings, seen: Flags, clean_weight: Floats) ->
         topics=now.topics,
         topic=now.topic,
         number=now.number,
-        leader=now.leader,
+        leader=np.where(seen & (now.leader == NO_LEADERSHIP_RECORD), old.leader, now.leader),
         weights=weights,
         writer=now.writer,
         epoch_minute=now.epoch_minute,

@@ -69,7 +69,7 @@ SAMPLES: Final = Table(
         TIME,
         *TOPIC_PARTITION,
         Column("leader", "int", "broker id, -1 no leader; null where there is no leadership record"),
-        Column("leader_before", "int", "the leader in the sample before; null where that sample is not known"),
+        Column("leader_before", "int", "the last leader known before this sample; null where none is"),
         Column("preferred_leader", "int", "first replica of the target assignment"),
         Column("deleting", "boolean", "the topic is queued for deletion"),
         Column("earliest_offset", "bigint", "log start offset"),

@@ -295,3 +295,18 @@ def test_a_cluster_without_partitions_is_a_sample() -> None:
     empty, world = World({}), one()
     table = sample_rows([empty.sample(0), world.sample(1), empty.sample(2), world.sample(3)])
     assert len(table) == 2
+
+
+@pytest.mark.parametrize("lost", [1, 3])
+def test_a_change_of_leader_is_seen_across_samples_without_a_leadership_record(lost: int) -> None:
+    """Nobody knows who leads while the record is lost; the leader before it and the one after it are known."""
+    world = one()
+
+    def each(minute: int) -> None:
+        world.logs["t", 0].leader = 1 if minute < 5 else -2 if minute < 5 + lost else 2
+
+    found = rows(run(world, range(10), each))
+    assert {r["leader"] for m, r in found.items() if 5 <= m < 5 + lost} == {None}
+    assert {m: r["leader_before"] for m, r in found.items() if r["leader"] not in {None, r["leader_before"]} and m} == {
+        5 + lost: 1
+    }

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from deltalake import DeltaTable
+from tests.leash import leashed
 from tests.spark.series import RECORD_BYTES, Log, World
 
 from ballast.adapters.sample_rows import rows_of
@@ -15,6 +22,7 @@ from ballast.core.rates import measure
 from ballast.core.samples import BROKERS, LOG_DIRS, SAMPLES, MinuteSample, Table
 from ballast.errors import UsageError
 
+ROOT = Path(__file__).resolve().parents[3]
 RATE = 120 * RECORD_BYTES / 60
 
 
@@ -128,6 +136,15 @@ def test_a_minute_that_another_table_has_passed_is_not_in_the_samples(tmp_path: 
     assert write(w, SampleStore(str(tmp_path)), 4)
 
 
+def test_the_preferred_leader_is_the_first_replica_that_stays(tmp_path: Path) -> None:
+    """A reassignment lists replicas that are on their way out; where none stays, nobody knows who is preferred."""
+    sample = World({("a", 0): Log(), ("a", 1): Log(replicas=(2, 3, 1)), ("a", 2): Log(replicas=(3,))}).sample(0)
+    leaving = np.array([True, False, False, False, True, False, True])
+    partitions = replace(sample.state.partitions, removing=leaving)
+    SampleStore(str(tmp_path)).write(replace(sample, state=replace(sample.state, partitions=partitions)))
+    assert {r["partition"]: r["preferred_leader"] for r in rows(tmp_path)} == {0: 2, 1: 2, 2: None}
+
+
 def test_a_table_of_somebody_else_is_refused(tmp_path: Path) -> None:
     """Before anything is written into any table."""
     DeltaTable.create(table_url(str(tmp_path), SAMPLES.name), schema=rows_schema(), description="mine")
@@ -141,3 +158,81 @@ def rows_schema() -> Any:
     import pyarrow as pa
 
     return pa.schema([("time", pa.timestamp("us", tz="UTC"))])
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_leader_is_remembered_while_its_record_is_lost(tmp_path: Path, *, restarts: bool) -> None:
+    """By a sampler that runs on, and by one that is started anew within it."""
+    w, store = World({("a", 0): Log()}), SampleStore(str(tmp_path))
+    for minute, leader in enumerate((1, -2, -2, 3)):
+        w.logs["a", 0].leader = leader
+        assert write(w, SampleStore(str(tmp_path)) if restarts else store, minute)
+    assert [(r["leader_before"], r["leader"]) for r in rows(tmp_path)] == [(None, 1), (1, None), (1, None), (1, 3)]
+
+
+ORDINARY = """
+import os, sys
+from ballast.adapters.load_model import read_load_model
+from ballast.adapters.samples_delta import SampleStore
+from ballast.core.samples import SAMPLES
+from ballast.errors import Unavailable
+from ballast.pipeline.table_log import TableLog
+from tests.spark.series import Log, World
+if os.geteuid() == 0:
+    os.setgroups([])
+    os.setuid(65534)
+for store in sys.argv[2:]:
+    try:
+        {
+            "write": lambda: SampleStore(store).write(World({("t", 0): Log()}).sample(0)),
+            "log": lambda: TableLog(store).exists(SAMPLES),
+            "model": lambda: read_load_model(store, "alpha", topic_ids={}),
+        }[sys.argv[1]]()
+    except Unavailable as failure:
+        print(failure)
+"""
+"""Root may write anywhere, so that a process of its own gives its rights up first."""
+
+
+def told_an_ordinary_user(doing: str, *stores: Path) -> list[str]:
+    """What it says of each store, a line each."""
+    for folder in stores[0].parents:
+        if os.access(folder, os.W_OK) and folder.stat().st_uid == os.getuid():
+            folder.chmod(folder.stat().st_mode | 0o055)
+        if folder.name.startswith("pytest-of"):
+            break
+    done = subprocess.run(
+        leashed(sys.executable, "-c", ORDINARY, doing, *map(str, stores)),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env={"PYTHONPATH": f"{ROOT / 'operator'}:{ROOT}", "PATH": "/usr/bin:/bin"},
+    )
+    return done.stdout.splitlines()
+
+
+def test_a_folder_that_may_not_be_written_is_named_with_the_system_s_reason(tmp_path: Path) -> None:
+    """Neither a table that is not there, nor credentials that nobody asked for."""
+    store = tmp_path / "store"
+    store.mkdir()
+    store.chmod(0o555)
+    places = (store, store / "deeper")
+    told = told_an_ordinary_user("write", *places)
+    assert len(told) == len(places)
+    for place, line in zip(places, told, strict=True):
+        assert f"Cannot write {place}/" in line
+        assert os.strerror(errno.EACCES).lower() in line
+        assert "credentials" not in line
+
+
+@pytest.mark.parametrize("doing", ["log", "model"])
+def test_a_store_that_may_not_be_read_is_not_an_empty_one(tmp_path: Path, doing: str) -> None:
+    """Whoever asks for its tables is told that nobody may look."""
+    store = tmp_path / "store"
+    (store / "samples").mkdir(parents=True)
+    store.chmod(0o000)
+    (told,) = told_an_ordinary_user(doing, store)
+    store.chmod(0o755)
+    assert f"Cannot read {store}/" in told
+    assert os.strerror(errno.EACCES).lower() in told
