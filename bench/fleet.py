@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, Partitions, Topic
-from ballast.pipeline.fleet_rows import Member
+from ballast.core.what_if import Member, planned
 from ballast.pipeline.fleet_store import append_snapshots, read_plans
-from ballast.pipeline.scenarios import planned
 from meter import Meter, measured  # type: ignore[import-not-found]
 
 REPLICAS = 3

@@ -7,7 +7,7 @@ import random
 import numpy as np
 
 from ballast.core.cluster import Broker, LogDir, PartitionRow, Topic, build
-from ballast.pipeline.fleet_rows import Member, Traffic
+from ballast.core.what_if import Member, Traffic
 
 
 def member(seed: int, *, brokers: int = 6, partitions: int = 40, traffic: bool = False) -> Member:

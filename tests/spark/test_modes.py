@@ -26,9 +26,9 @@ from tests.spark.test_pipeline_kills import BALLAST, assert_each_minute_once, mi
 
 from ballast.adapters.samples_delta import table_url
 from ballast.core.planner import Level, plan
+from ballast.core.what_if import POLICY, digest
 from ballast.pipeline.fleet_store import append_snapshots, read_plans
 from ballast.pipeline.jobs import JOBS
-from ballast.pipeline.scenarios import POLICY, digest
 from ballast.pipeline.session import DELTA_LOCK
 from ballast.sandbox.jars import ensure_jars
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
+from ballast.core.what_if import ADD_BROKERS, CHANGE_RF, GROW, LEVEL, LOSE_BROKER, LOSE_RACK
 from ballast.core.wording import human_bytes, human_many, human_names, human_percent
-from ballast.pipeline.scenarios import ADD_BROKERS, CHANGE_RF, GROW, LEVEL, LOSE_BROKER, LOSE_RACK
 
 if TYPE_CHECKING:
     from ballast.pipeline.fleet_store import FleetReport

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ballast.cli.fleet_page import moment, notes, risk
 from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_count, human_percent, render_table
-from ballast.pipeline.scenarios import LEVEL
+from ballast.core.what_if import LEVEL
 
 if TYPE_CHECKING:
     from ballast.pipeline.fleet_store import Contact, FleetReport

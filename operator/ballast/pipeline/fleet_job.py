@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
+from ballast.core.what_if import ADD_BROKERS, CHANGE_RF, GROW, KINDS, LEVEL, LOSE_BROKER, LOSE_RACK, planned
 from ballast.errors import UsageError
 from ballast.pipeline import arrow
 from ballast.pipeline.fleet_rows import from_row
-from ballast.pipeline.scenarios import ADD_BROKERS, CHANGE_RF, GROW, KINDS, LEVEL, LOSE_BROKER, LOSE_RACK, planned
 from ballast.pipeline.schemas import FLEET_PLAN, FLEET_SNAPSHOT
 from ballast.pipeline.tables import SparkTables, translated
 
@@ -55,7 +56,9 @@ def plans(batches: Iterable[Any]) -> Iterator[Any]:
             scenario, subject = (
                 batch.column(batch.schema.get_field_index(n))[row].as_py() for n in ("scenario", "subject")
             )
+            begun = time.perf_counter()
             found = planned(from_row(batch, row), scenario, subject)
+            found["seconds"] = time.perf_counter() - begun
             yield arrow.batch(FLEET_PLAN, {column: [value] for column, value in found.items()})
 
 

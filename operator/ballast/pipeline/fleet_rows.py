@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,42 +11,9 @@ import pyarrow as pa
 
 from ballast.adapters.arrow_schema import arrow_schema
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, Ints, LogDir, Partitions, Topic
-from ballast.core.planner import Loads
+from ballast.core.what_if import Member, Traffic
 from ballast.pipeline import arrow
 from ballast.pipeline.schemas import FLEET_SNAPSHOT
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Traffic:
-    """Per partition, what history says of it."""
-
-    bytes_in: Ints
-    bytes_out: Ints
-    growth: Ints
-    """Bytes per day of one replica."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Member:
-    """One cluster of a fleet."""
-
-    name: str
-    state: ClusterState
-    traffic: Traffic | None = None
-
-    @property
-    def loads(self) -> Loads:
-        """What the planner weighs: sizes of now, and traffic where there is a history."""
-        if self.traffic is None:
-            return Loads.from_state(self.state)
-        names = np.array([t.name for t in self.state.topics], dtype=np.str_)
-        columns = {
-            "topic": names[self.state.partitions.topic],
-            "partition": self.state.partitions.number,
-            "bytes_in_per_s": self.traffic.bytes_in,
-            "bytes_out_per_s": self.traffic.bytes_out,
-        }
-        return Loads.from_model(self.state, columns)
 
 
 def to_batch(member: Member) -> Any:

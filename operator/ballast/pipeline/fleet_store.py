@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import pyarrow as pa
 from deltalake import WriterProperties, write_deltalake
-from deltalake.exceptions import DeltaError
 
 from ballast.adapters.arrow_schema import arrow_schema
-from ballast.adapters.samples_delta import ensure_table, open_table
+from ballast.adapters.samples_delta import ensure_table, open_table, table_url
+from ballast.adapters.store_failures import store_failures
+from ballast.core.what_if import Member
 from ballast.core.wording import human_many
-from ballast.errors import Unavailable, UsageError
-from ballast.pipeline.fleet_rows import Member, to_batch
+from ballast.errors import UsageError
+from ballast.pipeline.fleet_rows import to_batch
 from ballast.pipeline.policy import PipelinePolicy
 from ballast.pipeline.schemas import FLEET_CONTACT, FLEET_PLAN, FLEET_SNAPSHOT
 
@@ -71,14 +71,14 @@ class FleetReport:
 
 def append_snapshots(store: str, members: Sequence[Member]) -> None:
     """Add one reading of each cluster, in one commit."""
-    with _translated():
+    with store_failures(table_url(store, FLEET_SNAPSHOT.name), write=True):
         rows = pa.Table.from_batches([to_batch(m) for m in members], schema=arrow_schema(FLEET_SNAPSHOT.columns))
         write_deltalake(ensure_table(store, FLEET_SNAPSHOT), rows, mode="append", writer_properties=_FILES)
 
 
 def record_contacts(store: str, contacts: Sequence[Contact]) -> None:
     """Replace what is known of how these names answered, in one commit; other names keep theirs."""
-    with _translated():
+    with store_failures(table_url(store, FLEET_CONTACT.name), write=True):
         rows = pa.Table.from_pylist([asdict(c) for c in contacts], schema=arrow_schema(FLEET_CONTACT.columns))
         wanted = " OR ".join(f"name = {_quoted(c.name)}" for c in contacts)
         write_deltalake(ensure_table(store, FLEET_CONTACT), rows, mode="overwrite", predicate=wanted)
@@ -90,7 +90,7 @@ def tidy_readings(store: str, policy: PipelinePolicy, *, now: datetime, say: Say
     The plans need no forgetting: each job replaces them whole.
     """
     oldest = now - timedelta(days=policy.keep_readings_days)
-    with _translated():
+    with store_failures(table_url(store, FLEET_SNAPSHOT.name), write=True):
         readings = open_table(store, FLEET_SNAPSHOT)
         if readings is not None:
             before_ms = int(oldest.timestamp() * 1000)
@@ -121,7 +121,7 @@ def _quoted(name: str) -> str:
 
 def read_plans(store: str) -> list[dict[str, Any]]:
     """Every row of the newest fleet plan; raises ``UsageError`` when there is none."""
-    with _translated():
+    with store_failures(table_url(store, FLEET_PLAN.name)):
         table = open_table(store, FLEET_PLAN)
         if table is None:
             raise UsageError("The fleet has not been planned yet.", hint="Run `ballast fleet plan` first.")
@@ -131,7 +131,7 @@ def read_plans(store: str) -> list[dict[str, Any]]:
 
 def read_report(store: str) -> FleetReport:
     """All that the report tells; raises ``UsageError`` where no cluster was planned and none is known to be unreachable."""
-    with _translated():
+    with store_failures(table_url(store, FLEET_CONTACT.name)):
         table = open_table(store, FLEET_CONTACT)
         rows = [] if table is None else table.to_pyarrow_table().to_pylist()
     contacts = tuple(sorted((Contact(**row) for row in rows), key=lambda c: c.name))
@@ -142,14 +142,3 @@ def read_report(store: str) -> FleetReport:
             raise
         plans = []
     return FleetReport(plans, contacts)
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except (DeltaError, OSError) as failure:
-        raise Unavailable(
-            f"The fleet's store does not answer ({type(failure).__name__}).",
-            hint="Check the store's address and credentials.",
-        ) from failure

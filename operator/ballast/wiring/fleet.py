@@ -16,9 +16,9 @@ import yaml
 
 from ballast.adapters.load_model import read_load_model
 from ballast.core.cluster import ClusterState
+from ballast.core.what_if import Member, Traffic
 from ballast.core.wording import human_many, human_names
 from ballast.errors import BallastError, UsageError
-from ballast.pipeline.fleet_rows import Member, Traffic
 from ballast.pipeline.fleet_store import Contact, append_snapshots, record_contacts
 from ballast.pipeline.policy import shown_master
 from ballast.pipeline.session import SparkPolicy, require_pyspark

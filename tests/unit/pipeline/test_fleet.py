@@ -23,12 +23,10 @@ from ballast.cli.fleet_page import page
 from ballast.core.cluster import Broker, LogDir, PartitionRow, Topic, build
 from ballast.core.fingerprint import fingerprint
 from ballast.core.planner import Level, plan
-from ballast.pipeline.fleet_job import plans
-from ballast.pipeline.fleet_rows import Member, Traffic, from_row, to_batch
-from ballast.pipeline.fleet_store import FleetReport, append_snapshots, tidy_readings
-from ballast.pipeline.policy import PipelinePolicy
-from ballast.pipeline.scenarios import (
+from ballast.core.what_if import (
     POLICY,
+    Member,
+    Traffic,
     days_to_full,
     digest,
     offline,
@@ -38,6 +36,10 @@ from ballast.pipeline.scenarios import (
     with_brokers,
     without,
 )
+from ballast.pipeline.fleet_job import plans
+from ballast.pipeline.fleet_rows import from_row, to_batch
+from ballast.pipeline.fleet_store import FleetReport, append_snapshots, tidy_readings
+from ballast.pipeline.policy import PipelinePolicy
 from ballast.pipeline.schemas import FLEET_SNAPSHOT
 
 

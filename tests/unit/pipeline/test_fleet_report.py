@@ -19,11 +19,10 @@ from ballast.adapters.samples_delta import ensure_table, table_url
 from ballast.cli.fleet import fleet
 from ballast.cli.fleet_page import page
 from ballast.core.cluster import ClusterState
+from ballast.core.what_if import Member, planned
 from ballast.errors import Unavailable, UsageError
 from ballast.pipeline import arrow
-from ballast.pipeline.fleet_rows import Member
 from ballast.pipeline.fleet_store import read_report
-from ballast.pipeline.scenarios import planned
 from ballast.pipeline.schemas import FLEET_PLAN, FLEET_SNAPSHOT
 from ballast.wiring.fleet import Entry, collect, read_list
 
@@ -62,7 +61,7 @@ def read(store: Path, *names: str) -> Mapping[str, object]:
 
 def plan(store: Path, *members: Member) -> None:
     """What ``fleet plan`` writes of these, without Spark."""
-    rows = [planned(m, "level", "") for m in members]
+    rows = [planned(m, "level", "") | {"seconds": 0.1} for m in members]
     columns = {c.name: [row[c.name] for row in rows] for c in FLEET_PLAN.columns}
     batch = arrow.batch(FLEET_PLAN, columns)
     table = ensure_table(str(store), FLEET_PLAN)

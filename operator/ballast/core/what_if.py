@@ -1,6 +1,6 @@
 """What-ifs: a cluster as it would be, and the plan that it would then need.
 
-Every scenario is planned by the one core planner with the loads of the row, so a fleet's plans are the plans that
+Every scenario is planned by the one planner with the loads of the cluster, so a fleet's plans are the plans that
 ``ballast plan`` would make, one by one.
 """
 
@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -30,7 +29,6 @@ from ballast.core.planner import (
     plan as make_plan,
 )
 from ballast.errors import BallastError, UsageError
-from ballast.pipeline.fleet_rows import Member
 
 LEVEL: Final = "level"
 LOSE_BROKER: Final = "lose-broker"
@@ -44,9 +42,41 @@ KINDS: Final = (LEVEL, LOSE_BROKER, LOSE_RACK, ADD_BROKERS, CHANGE_RF, GROW)
 POLICY: Final = PlannerPolicy(prove=False)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Traffic:
+    """Per partition, what history says of it."""
+
+    bytes_in: Ints
+    bytes_out: Ints
+    growth: Ints
+    """Bytes per day of one replica."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Member:
+    """One cluster of a fleet."""
+
+    name: str
+    state: ClusterState
+    traffic: Traffic | None = None
+
+    @property
+    def loads(self) -> Loads:
+        """What the planner weighs: sizes of now, and traffic where there is a history."""
+        if self.traffic is None:
+            return Loads.from_state(self.state)
+        names = np.array([t.name for t in self.state.topics], dtype=np.str_)
+        columns = {
+            "topic": names[self.state.partitions.topic],
+            "partition": self.state.partitions.number,
+            "bytes_in_per_s": self.traffic.bytes_in,
+            "bytes_out_per_s": self.traffic.bytes_out,
+        }
+        return Loads.from_model(self.state, columns)
+
+
 def planned(member: Member, kind: str, subject: str) -> dict[str, Any]:
     """Plan one cluster under one scenario; a failure is a row that says so, and no other cluster suffers by it."""
-    begun = time.perf_counter()
     before = member.state
     row: dict[str, Any] = {
         "cluster": before.cluster_id,
@@ -69,7 +99,7 @@ def planned(member: Member, kind: str, subject: str) -> dict[str, Any]:
         row |= _figures(made, lost_rows(state)) | fullest(state, made, grown, lost_rows(state))
     except BallastError as failure:
         row |= {"offline": 0, "under_min_isr": 0} | _NOTHING | {"status": "failed", "detail": str(failure)}
-    return row | {"seconds": time.perf_counter() - begun}
+    return row
 
 
 def scene(member: Member, kind: str, subject: str) -> tuple[ClusterState, Intent, Loads]:
