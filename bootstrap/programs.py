@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 DAEMONS = "/usr/sbin:/sbin"
 """Where Debian keeps daemons, which an ordinary user's path leaves out."""
@@ -20,7 +21,7 @@ class Outside:
     name: str
     """The program's name in Debian, or the library's soname."""
     package: str
-    """The Debian package that has it."""
+    """The Debian package that has it; empty where none does."""
     marker: str
     """The pytest marker of the tests that need it."""
     why: str
@@ -28,14 +29,21 @@ class Outside:
     """Its names elsewhere."""
     at_least: int | None = None
     """The oldest major version that does; asked of ``java`` alone."""
+    built_by: str = ""
+    """The command that builds it where no package has it.  The set-up does not run it, and tests do without it in CI too."""
 
     def find(self) -> str | None:
         """Where it is; None when it is not on this machine."""
         if ".so" in self.name:
             return _library(self.name)
-        path = f"{os.environ.get('PATH', '')}:{DAEMONS}"
+        path = f"{os.environ.get('PATH', '')}:{DAEMONS}:{Path.home() / 'go' / 'bin'}"
         found = next(filter(None, (shutil.which(name, path=path) for name in (self.name, *self.also))), None)
         return found if found is None or self.at_least is None or _major(found) >= self.at_least else None
+
+    @property
+    def remedy(self) -> str:
+        """The command that brings it."""
+        return self.built_by or f"apt-get install {self.package}"
 
 
 TABLE = (
@@ -49,6 +57,10 @@ TABLE = (
     Outside("prometheus-alertmanager", "prometheus-alertmanager", "prometheus", "tests of alerts", ("alertmanager",)),
     Outside("openssl", "openssl", "openssl", "the keys of the tests' token server"),
     Outside("systemd-analyze", "systemd", "systemd", "the check of the unit file"),
+    Outside(
+        *("versitygw", "", "s3", "samples in a bucket"),
+        built_by="go install github.com/versity/versitygw/cmd/versitygw@v1.8.0",
+    ),
     Outside("java", "openjdk-17-jre-headless", "kafka", "Kafka and Spark (else a wheel brings one)", at_least=17),
 )
 
@@ -65,7 +77,7 @@ def path_of(name: str) -> str:
     """The path of a program of the table; a test whose marker names its need may rely on it."""
     outside = next(outside for outside in TABLE if outside.name == name)
     if (found := outside.find()) is None:
-        raise FileNotFoundError(f"{name} is not installed: apt-get install {outside.package}")
+        raise FileNotFoundError(f"{name} is not installed: {outside.remedy}")
     return found
 
 

@@ -26,7 +26,7 @@ SERVICES = (
 
 def install_missing() -> None:
     """Install the missing packages, or say why not; a test run without them still runs what it can."""
-    lacking = {outside.package: outside.why for outside in missing()}
+    lacking = {outside.package: outside.why for outside in missing() if outside.package}
     if not lacking:
         return
     names = " ".join(lacking)

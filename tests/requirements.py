@@ -1,19 +1,19 @@
 """What a test needs of the machine: a marker names it, this plugin looks for it, once and for all tests.
 
 A test whose need is not met is left out and named at the end with the reason.  With ``CI=true`` it fails instead: there,
-missing parts are a mistake of the machine's.
+missing parts are a mistake of the machine's, but for what no Debian package has.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from typing import Any, Final
 
 import pytest
-from bootstrap.programs import missing
+from bootstrap.programs import TABLE, missing
 
 from ballast.errors import BallastError
 
@@ -41,17 +41,21 @@ def _programs(marker: str) -> str | None:
     """Why tests of a marker whose needs are programs and libraries cannot run."""
     if not (lacking := missing(marker)):
         return None
-    packages = " ".join(dict.fromkeys(outside.package for outside in lacking))
-    return f"{', '.join(outside.name for outside in lacking)} not installed (apt-get install {packages})"
+    packages = " ".join(dict.fromkeys(outside.package for outside in lacking if outside.package))
+    remedies = [f"apt-get install {packages}"] if packages else []
+    remedies += [outside.built_by for outside in lacking if outside.built_by]
+    return f"{', '.join(outside.name for outside in lacking)} not installed ({'; '.join(remedies)})"
 
 
 NEEDS: Final[dict[str, Callable[[], str | None]]] = {
     "kafka": cache(_kafka),
     "spark": cache(_spark),
     "containers": cache(_containers),
-    **{marker: cache(partial(_programs, marker)) for marker in ("chromium", "openssl", "prometheus", "systemd")},
+    **{marker: cache(partial(_programs, marker)) for marker in ("chromium", "openssl", "prometheus", "s3", "systemd")},
 }
 """Marker, and a function that says why it cannot be had (None when it can)."""
+UNPACKAGED: Final = frozenset(outside.marker for outside in TABLE if not outside.package)
+"""What no Debian package has: a fresh machine is not wrong without it."""
 
 
 def in_ci() -> bool:
@@ -59,9 +63,9 @@ def in_ci() -> bool:
     return os.environ.get("CI", "").lower() in {"1", "true"}
 
 
-def unmet(item: pytest.Item) -> str | None:
+def unmet(item: pytest.Item, needs: Iterable[str] = NEEDS) -> str | None:
     """Why this test cannot run here; None when it can."""
-    reasons = [reason for marker, find in NEEDS.items() if item.get_closest_marker(marker) and (reason := find())]
+    reasons = [reason for marker in needs if item.get_closest_marker(marker) and (reason := NEEDS[marker]())]
     return "; ".join(reasons) or None
 
 
@@ -69,16 +73,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out what cannot run, unless in CI, and give the others what they need in the environment."""
     left_out: dict[str, list[str]] = {}
     config.stash[LEFT_OUT] = left_out
-    if not in_ci():
-        kept = []
-        for item in items:
-            reason = unmet(item)
-            if reason is None:
-                kept.append(item)
-            else:
-                left_out.setdefault(reason, []).append(item.nodeid)
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-        items[:] = kept
+    kept = []
+    for item in items:
+        reason = unmet(item, UNPACKAGED if in_ci() else NEEDS)
+        if reason is None:
+            kept.append(item)
+        else:
+            left_out.setdefault(reason, []).append(item.nodeid)
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+    items[:] = kept
     if any(item.get_closest_marker("spark") for item in items):
         _give_spark_its_java()
 

@@ -49,20 +49,24 @@ else:
 """
 
 
-def minutes_in(store: Path, table: str = "samples") -> Counter[tuple[int, str, int]]:
+def minutes_in(store: str, table: str = "samples") -> Counter[tuple[int, str, int]]:
     """How often each row of each minute since the start is there."""
-    found = DeltaTable(table_url(str(store), table)).to_pyarrow_table().to_pylist()
+    found = DeltaTable(table_url(store, table)).to_pyarrow_table().to_pylist()
     key = ("topic", "partition") if table == "samples" else ("path", "broker")
     return Counter((int(r["time"].timestamp() * 1000 - START_MS) // 60_000, r[key[0]], r[key[1]]) for r in found)
 
 
 def test_killed_writers_leave_every_minute_exactly_once(tmp_path: Path) -> None:
     """Dozens of writers, each killed somewhere, each begun anew a little before that; the last one is left to finish."""
-    store, dice, kills = tmp_path / "store", kill_rounds.dice(4), kill_rounds.rounds(ROUNDS)
-    end = (kills + 1) * AT_MOST
+    kill_writers(str(tmp_path / "store"), kill_rounds.rounds(ROUNDS), LATEST_S)
+
+
+def kill_writers(store: str, kills: int, latest_s: float) -> None:
+    """Kill so many writers, each at most so long after a minute that it told, and look at what the tables have."""
+    dice, end = kill_rounds.dice(4), (kills + 1) * AT_MOST
     said: set[int] = set()
     killed = 0
-    command = leashed(sys.executable, "-c", CHILD, str(store), str(end), "writers")
+    command = leashed(sys.executable, "-c", CHILD, store, str(end), "writers")
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=_environment()
     ) as writers:
@@ -80,7 +84,7 @@ def test_killed_writers_leave_every_minute_exactly_once(tmp_path: Path) -> None:
                     said.add(int(line))
                 told += 1
                 if pid and told == patience and round_ < kills:
-                    time.sleep(dice.uniform(0, LATEST_S))
+                    time.sleep(dice.uniform(0, latest_s))
                     os.kill(pid, signal.SIGKILL)
                     killed += 1
         writers.stdin.close()
@@ -95,7 +99,7 @@ def test_killed_writers_leave_every_minute_exactly_once(tmp_path: Path) -> None:
     assert set(log_dirs.values()) == {1}
     assert {minute for minute, _, _ in log_dirs} >= recorded
     # Whoever was killed, the next writer measured from what is recorded: no interval is missing but the first.
-    rows = DeltaTable(table_url(str(store), "samples")).to_pyarrow_table(columns=["time", "seconds"]).to_pylist()
+    rows = DeltaTable(table_url(store, "samples")).to_pyarrow_table(columns=["time", "seconds"]).to_pylist()
     assert {r["seconds"] for r in rows if int(r["time"].timestamp() * 1000 - START_MS) // 60_000} == {60.0}
 
 
@@ -107,7 +111,7 @@ def test_two_samplers_of_one_cluster_record_a_minute_once(tmp_path: Path) -> Non
     assert SampleStore(store).write(world.sample(3)) is False
     assert SampleStore(store).write(other.sample(3)) is True
     assert SampleStore(store).write(world.sample(4)) is True
-    assert set(minutes_in(tmp_path).values()) == {1, 2}, "two clusters share the table"
+    assert set(minutes_in(str(tmp_path)).values()) == {1, 2}, "two clusters share the table"
 
 
 def test_racing_samplers_record_a_minute_once(tmp_path: Path) -> None:
@@ -124,10 +128,11 @@ def test_racing_samplers_record_a_minute_once(tmp_path: Path) -> None:
         for _ in range(2)
     ]
     assert [child.communicate(timeout=120) and child.returncode for child in children] == [0, 0]
-    found = minutes_in(tmp_path)
+    found = minutes_in(str(tmp_path))
     assert set(found.values()) == {1}
     assert len({minute for minute, _, _ in found}) == 20
 
 
 def _environment() -> dict[str, str]:
-    return {"PYTHONPATH": f"{ROOT / 'operator'}:{ROOT}", "PATH": "/usr/bin:/bin"}
+    bucket = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    return {"PYTHONPATH": f"{ROOT / 'operator'}:{ROOT}", "PATH": "/usr/bin:/bin", **bucket}
