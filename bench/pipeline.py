@@ -102,7 +102,8 @@ def per_day(store: str, partitions: int, minutes: int) -> int:
     """Bytes of the samples that a partition takes in a day."""
     from ballast.pipeline.table_log import TableLog
 
-    return round(TableLog(store).bytes_of(SAMPLES) / minutes / partitions * 1440)
+    stored = sum(part.size_bytes for part in TableLog(store).parts(SAMPLES).values())
+    return round(stored / minutes / partitions * 1440)
 
 
 def earlier_days(store: str, days: int) -> dict[str, Any]:

@@ -53,6 +53,7 @@ TOGETHER: Final[dict[str, tuple[str, ...]]] = {
     "session": (
         "spark/test_fleet_job.py",
         "spark/test_jobs.py",
+        "spark/test_maintenance.py",
         "spark/test_pipeline_kills.py",
         "spark/test_transforms.py",
     ),

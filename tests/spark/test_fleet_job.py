@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,10 @@ from tests.spark.fleets import member
 
 from ballast.cli.fleet_page import page
 from ballast.core.planner import Level, plan
-from ballast.errors import UsageError
+from ballast.core.what_if import POLICY, Member, digest
+from ballast.errors import Refused, UsageError
 from ballast.pipeline.fleet_job import parse_scenarios, plan_fleet
-from ballast.pipeline.fleet_rows import Member
 from ballast.pipeline.fleet_store import FleetReport, append_snapshots, read_plans
-from ballast.pipeline.scenarios import POLICY, digest
 from ballast.pipeline.tables import SparkTables
 
 pytestmark = pytest.mark.spark
@@ -42,6 +42,22 @@ def test_a_fleet_planned_in_spark_is_the_fleet_planned_one_by_one(spark: Any, st
     assert all(m.name in text for m in members)
     assert "<script" not in text
     assert "http" not in text
+
+
+def test_two_first_plans_at_once_leave_every_plan_once(spark: Any, store: str) -> None:
+    """Neither finds a table: each ends well or is refused in a sentence, and no row is there twice."""
+    append_snapshots(store, [member(seed) for seed in range(2)])
+
+    def one(_: int) -> object:
+        try:
+            return plan_fleet(SparkTables(lambda: spark, store), {"level": ""})
+        except Refused as refused:
+            return refused
+
+    with ThreadPoolExecutor(2) as pool:
+        ends = list(pool.map(one, range(2)))
+    assert 2 in ends, ends
+    assert sorted(r["name"] for r in read_plans(store)) == sorted(member(seed).name for seed in range(2))
 
 
 def test_an_empty_store_says_what_to_do(spark: Any, tmp_path: Path) -> None:

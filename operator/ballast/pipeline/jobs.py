@@ -6,7 +6,8 @@ whole, and replaces them in one commit.  Running again, late samples and repeate
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -24,7 +25,7 @@ from ballast.pipeline.schemas import (
     LOAD_HOUR,
     LOAD_MODEL,
 )
-from ballast.pipeline.table_log import Task
+from ballast.pipeline.table_log import Part, Task
 from ballast.pipeline.tables import Change, SparkTables, among, literal, shown, translated
 from ballast.pipeline.transforms.broker_imbalance import broker_imbalance
 from ballast.pipeline.transforms.disks import disk_hour, disk_outlook
@@ -58,6 +59,7 @@ class Done(NamedTuple):
 NOTHING: Final = Done((), 0)
 CLOCKS_DIFFER: Final = timedelta(days=1)
 """How far ahead of ours the clock of a sampler may be before its samples are left out of windows."""
+AT_ONCE: Final = 3
 Say = Callable[[str], None]
 Clock = Callable[[], float]
 """Monotonic seconds."""
@@ -69,23 +71,23 @@ class Scope(NamedTuple):
     policy: PipelinePolicy
     now: datetime
 
-    def newest(self, parts: tuple[Any, ...]) -> Any:
+    def newest(self, parts: Iterable[Any]) -> Any:
         """The last of these hours or days that can have been, from which windows are counted back.
 
         A sampler whose clock ran ahead once must not close them to everything until that date.
         """
+        known = list(parts)
         latest: datetime | date = self.now + CLOCKS_DIFFER
-        if not isinstance(parts[0], datetime):
+        if not isinstance(known[0], datetime):
             latest = self.now.date() + CLOCKS_DIFFER
-        return max((part for part in parts if part <= latest), default=max(parts))
+        return max((part for part in known if part <= latest), default=max(known))
 
 
 class Stored(NamedTuple):
     """The parts that a job's two tables have before it runs."""
 
-    source: tuple[Any, ...]
-    target: Mapping[Any, datetime]
-    """And when each was written."""
+    source: Mapping[Any, Part]
+    target: Mapping[Any, Part]
 
 
 class Job(NamedTuple):
@@ -103,7 +105,7 @@ class Job(NamedTuple):
         task = tables.log.task(self.source, self.target)
         if task is None:
             return NOTHING
-        stored = Stored(tables.log.parts(self.source, task.version), tables.log.written(self.target))
+        stored = Stored(tables.log.parts(self.source, task.version), tables.log.parts(self.target))
         parts = self.parts(scope, stored, tables.gained(self.source, task)) if stored.source else ()
         if not parts:
             return NOTHING
@@ -131,15 +133,23 @@ def run_all(
             hint="Let the daemon run with samples.store set, or take samples with `ballast sample`.",
         )
     scope = Scope(policy, now or datetime.now(UTC))
-    reports = []
-    for name, job in JOBS.items():
+
+    def run(name: str, job: Job, source: Future[JobReport] | None) -> JobReport:
+        if source is not None:
+            source.result()
         begun = clock()
         with translated(f"making {name}"):
             done = job(tables, scope, say)
         report = JobReport(name, done.touched, done.rows, clock() - begun)
         say(_sentence(report))
-        reports.append(report)
-    return reports
+        return report
+
+    # Side by side, since Spark plans each query on one core; a job waits for the one that makes its source.
+    under_way: dict[str, Future[JobReport]] = {}
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for name, job in JOBS.items():
+            under_way[name] = pool.submit(run, name, job, under_way.get(job.source.name))
+    return [ended.result() for ended in under_way.values()]
 
 
 def _sentence(report: JobReport) -> str:
@@ -161,7 +171,7 @@ def _dates(scope: Scope, stored: Stored, gained: Change) -> tuple[Any, ...]:
 
 def _is_final(stored: Stored, part: Any, end: datetime) -> bool:
     """Was it made after it had ended?  Only then may what it was made from be gone: a run makes first and forgets after."""
-    return part in stored.target and stored.target[part] >= end
+    return part in stored.target and stored.target[part].written >= end
 
 
 def _midnight(day: date) -> datetime:

@@ -18,6 +18,7 @@ from ballast.pipeline.schemas import (
     LOAD_HOUR,
     LOAD_MODEL,
 )
+from ballast.pipeline.table_log import Part
 from ballast.pipeline.tables import SparkTables, among, literal, name_of, translated
 
 Say = Callable[[str], None]
@@ -72,35 +73,43 @@ def compact_samples(tables: SparkTables, before: datetime, say: Say = lambda _: 
 
     ``OPTIMIZE`` puts files together without sorting them.  A commit that says ``dataChange`` false is no news to any job.
     """
-    closed = {hour: size for hour, size in tables.log.small_files(SAMPLES, _SMALL_FILE).items() if hour < before}
+    closed = _small(tables, SAMPLES, before)
     if not closed:
         return
-    was = tables.log.bytes_of(SAMPLES)
     session, order = tables.session, ("topic", "partition", "time")
     session.conf.set(*_DELTA_PAGES)
     try:
-        for hour, size in closed.items():
-            where = among("hour", [hour])
-            rows = tables.read(SAMPLES, where=where).repartitionByRange(max(size // _LARGE_FILE, 1), *order[:2])
+        for hour, part in closed.items():
+            where, files = among("hour", [hour]), max(part.size_bytes // _LARGE_FILE, 1)
+            rows = tables.read(SAMPLES, where=where).repartitionByRange(files, *order[:2])
             write = rows.sortWithinPartitions("cluster", *order).write.format("delta").mode("overwrite")
             write.option("replaceWhere", where).option("dataChange", "false").save(tables.log.url(SAMPLES))
     finally:
         session.conf.unset(_DELTA_PAGES[0])
-    now = tables.log.bytes_of(SAMPLES)
-    say(f"{SAMPLES.name}: {human_many(len(closed), 'hour')} compacted, {human_bytes(was)} are {human_bytes(now)} now")
+    after = tables.log.parts(SAMPLES)
+    was, now = (human_bytes(sum(parts[hour].size_bytes for hour in closed)) for parts in (closed, after))
+    say(f"{SAMPLES.name}: {human_many(len(closed), 'hour')} compacted, {was} are {now} now")
+
+
+def _small(tables: SparkTables, table: Table, before: datetime) -> dict[Any, Part]:
+    """The parts that had ended and that several small files make up."""
+    parts = tables.log.parts(table).items()
+    return {
+        at: part for at, part in parts if at < before and part.files > 1 and part.size_bytes < _SMALL_FILE * part.files
+    }
 
 
 def _optimize(tables: SparkTables, table: Table, before: datetime) -> None:
-    closed = [part for part in tables.log.small_files(table, _SMALL_FILE) if part < before]
+    closed = _small(tables, table, before)
     if closed:
-        where = among(table.partition_by[0], closed)
+        where = among(table.partition_by[0], list(closed))
         tables.session.sql(f"OPTIMIZE delta.`{tables.log.url(table)}` WHERE {where}").collect()
 
 
 def vacuum(tables: SparkTables, table: Table, say: Say = lambda _: None) -> None:
     """Remove files that no version within Delta's own safe retention (7 days) needs, those of killed writers included."""
     tables.session.sql(f"VACUUM delta.`{tables.log.url(table)}`").collect()
-    found = tables.log.last_metrics(table, "VACUUM START")
+    found = tables.log.metrics(table, operation="VACUUM START") or {}
     files = int(found.get("numFilesToDelete", 0))
     if files:
         say(f"{table.name}: {human_many(files, 'file')} freed, {human_bytes(int(found.get('sizeOfDataToDelete', 0)))}")

@@ -89,7 +89,7 @@ LEADERSHIP_HISTORY: Final = Table(
         HOUR,
         Column("time", "timestamp", "the first sample that shows the new leader"),
         *TOPIC_PARTITION,
-        Column("leader_before", "int", "leader in the sample before, -1 none"),
+        Column("leader_before", "int", "the last leader known before, -1 none"),
         Column("leader", "int", "leader since, -1 none"),
     ),
 )

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -61,6 +61,7 @@ def properties(policy: SparkPolicy, jars: Iterable[Path]) -> dict[str, str]:
     """The Spark properties of a session, Ballast's own under the user's."""
     found = {
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.parquet.compression.codec": "zstd",
         "spark.databricks.delta.snapshotPartitions": "2",
         # Sketches are objects: beyond so many groups of a task Spark would sort every row instead of hashing it.
         "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
@@ -108,6 +109,19 @@ def _choose_kind(policy: SparkPolicy) -> None:
             os.environ.pop(name, None)
 
 
+@contextmanager
+def stdout_on_stderr() -> Iterator[None]:
+    """What a process that is started within prints is no part of a command's answer: Delta's VACUUM prints what it did."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
 def open_session(policy: SparkPolicy, jars: Iterable[Path] = ()) -> Any:
     """Start or reach Spark; raises ``UsageError`` or ``Unavailable`` in one sentence.
 
@@ -123,7 +137,8 @@ def open_session(policy: SparkPolicy, jars: Iterable[Path] = ()) -> Any:
     for key, value in properties(policy, jars).items():
         builder = builder.config(key, value)
     try:
-        session = builder.getOrCreate()
+        with stdout_on_stderr():
+            session = builder.getOrCreate()
         if is_connect(policy.master):
             session.range(1).count()
     except Exception as failure:

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
-from functools import cached_property
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ballast.core.samples import Table
@@ -40,17 +40,25 @@ class Change(NamedTuple):
 
 
 class SparkTables:
-    """One store: its log at once, its rows through a session that is started when the first of them is wanted."""
+    """One store: its log at once, its rows through a session that is started when the first of them is wanted.
+
+    Jobs use it side by side.
+    """
 
     def __init__(self, open_session: Callable[[], SparkSession], store: str) -> None:
         self._open_session = open_session
         self.store = store
         self.log = TableLog(store)
+        self._once = RLock()
+        self._session: SparkSession | None = None
+        self._gained: dict[tuple[str, int | None, int], Change] = {}
 
-    @cached_property
+    @property
     def session(self) -> SparkSession:
         """The session."""
-        return self._open_session()
+        with self._once:
+            self._session = self._session or self._open_session()
+        return self._session
 
     def read(self, table: Table, *, version: int | None = None, where: str | None = None) -> DataFrame:
         """The table, as it was at a version, and only the rows that a predicate chooses."""
@@ -63,8 +71,15 @@ class SparkTables:
     def gained(self, table: Table, task: Task) -> Change:
         """The parts of a source that gained rows since the job last ran, by its change data feed; at first, all of them.
 
-        What retention deletes and what compaction writes anew is no gain.
+        What retention deletes and what compaction writes anew is no gain.  Jobs that ask the same are told what one found.
         """
+        asked = table.name, task.done, task.version
+        with self._once:
+            if asked not in self._gained:
+                self._gained[asked] = self._find_gained(table, task)
+            return self._gained[asked]
+
+    def _find_gained(self, table: Table, task: Task) -> Change:
         columns = list(dict.fromkeys([table.partition_by[0], "cluster"]))
         self.describe(f"{table.name}: what is new")
         if task.done is not None:
@@ -105,7 +120,7 @@ class SparkTables:
         run = uuid.uuid4().hex
         write = rows.write.format("delta").mode("overwrite").options(userMetadata=run, **options)
         write.save(self.log.url(table))
-        metrics = self.log.metrics(table, run)
+        metrics = self.log.metrics(table, userMetadata=run)
         return None if metrics is None else int(metrics.get("numOutputRows", 0))
 
     def describe(self, work: str) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from ballast.errors import Unavailable
-from ballast.pipeline.session import SparkPolicy, open_session, properties
+from ballast.pipeline.session import SparkPolicy, open_session, properties, stdout_on_stderr
 
 JAR = Path("/jars/delta.jar")
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -94,3 +95,12 @@ def test_without_jars_of_ours_spark_takes_its_own() -> None:
     found = properties(SparkPolicy(), [])
     assert "spark.jars" not in found
     assert "spark.sql.extensions" in found
+
+
+def test_what_a_jvm_prints_is_no_part_of_a_command_s_answer(capfd: pytest.CaptureFixture[str]) -> None:
+    """``--output json`` is read by programs, and Delta prints what its VACUUM freed."""
+    with stdout_on_stderr():
+        started = subprocess.Popen(["sh", "-c", "read line; echo freed"], stdin=subprocess.PIPE)
+    os.write(1, b"{}\n")
+    started.communicate(b"go\n")
+    assert capfd.readouterr() == ("{}\n", "freed\n")

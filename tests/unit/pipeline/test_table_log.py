@@ -16,7 +16,7 @@ from ballast.errors import Unavailable, UsageError
 from ballast.pipeline.jobs import JOBS, NOTHING, Scope, Stored
 from ballast.pipeline.policy import PipelinePolicy
 from ballast.pipeline.schemas import DISK_HOUR, LEADERSHIP_HISTORY, LOAD_HOUR
-from ballast.pipeline.table_log import TableLog, Task
+from ballast.pipeline.table_log import Part, TableLog, Task
 from ballast.pipeline.tables import Change, SparkTables
 
 HOUR = datetime.fromtimestamp(START_MS / 1000, UTC)
@@ -65,11 +65,12 @@ def test_a_job_s_progress_is_the_transaction_of_its_last_commit(log: TableLog) -
     assert (anew.done, anew.app == first.app) == (None, False)
 
 
-def test_small_files_and_missing_figures_are_told_by_the_log(log: TableLog) -> None:
-    """An hour of one file is as compact as it gets; a column of nulls is known to be one."""
+def test_files_and_missing_figures_are_told_by_the_log(log: TableLog) -> None:
+    """Of each hour its files and their bytes, in order; a column of nulls is known to be one."""
     sampled(log.store, 5, 6, 61)
-    assert log.small_files(SAMPLES, 1 << 20).keys() == {HOUR}
-    assert log.bytes_of(SAMPLES) > log.small_files(SAMPLES, 1 << 20)[HOUR] > 0
+    parts = log.parts(SAMPLES)
+    assert [(at, part.files) for at, part in parts.items()] == [(HOUR, 2), (NEXT, 1)]
+    assert parts[HOUR].size_bytes > parts[NEXT].size_bytes > 0
     assert log.known(SAMPLES, "bytes_out", (HOUR, NEXT)) is False
     assert log.known(SAMPLES, "partition", (HOUR,)) is True
 
@@ -83,16 +84,16 @@ HOURS = tuple(HOUR + timedelta(hours=n) for n in range(-85, 1))
 """As many as the pipeline rested; samples are kept for 72."""
 
 
-def made(hours: tuple[datetime, ...]) -> dict[datetime, datetime]:
+def read(hours: tuple[datetime, ...]) -> dict[datetime, Part]:
     """A table of these hours, each written ten minutes after it ended."""
-    return {hour: hour + timedelta(minutes=70) for hour in hours}
+    return {hour: Part(1, 1, hour + timedelta(minutes=70)) for hour in hours}
 
 
 def test_hours_that_were_made_and_whose_samples_may_be_forgotten_are_not_made_again() -> None:
     """Late samples of an hour behind the newest by more than is kept would replace its rows by fewer."""
     late, parts = HOURS[:20], JOBS["load_hour"].parts
-    assert parts(scope(), Stored(HOURS, made(HOURS)), Change(late, ("alpha",))) == HOURS[14:20]
-    assert parts(scope(), Stored(HOURS, made(HOURS)), Change((), ())) == ()
+    assert parts(scope(), Stored(read(HOURS), read(HOURS)), Change(late, ("alpha",))) == HOURS[14:20]
+    assert parts(scope(), Stored(read(HOURS), read(HOURS)), Change((), ())) == ()
 
 
 def test_hours_that_nobody_made_are_made_however_long_the_pipeline_rested() -> None:
@@ -100,20 +101,20 @@ def test_hours_that_nobody_made_are_made_however_long_the_pipeline_rested() -> N
     gained = Change(HOURS[5:], ("alpha",))
     for name in ("load_hour", "leadership_history", "broker_imbalance", "disk_hour"):
         parts = JOBS[name].parts
-        assert parts(scope(), Stored(HOURS, {}), gained) == HOURS[5:]
-        begun = made(HOURS[:5]) | {HOURS[5]: HOURS[5] + timedelta(minutes=30)}
-        assert parts(scope(), Stored(HOURS, begun), gained) == HOURS[5:]
+        assert parts(scope(), Stored(read(HOURS), {}), gained) == HOURS[5:]
+        begun = read(HOURS[:5]) | {HOURS[5]: Part(1, 1, HOURS[5] + timedelta(minutes=30))}
+        assert parts(scope(), Stored(read(HOURS), begun), gained) == HOURS[5:]
 
 
 def test_a_day_that_was_made_and_whose_hours_may_be_forgotten_is_not_made_again() -> None:
     """An hour of it that nobody made came: the day keeps the figures of all the others."""
     days = tuple(HOUR.date() - timedelta(days=n) for n in (3, 2, 1))
     gained = Change(tuple(HOUR - timedelta(days=n) for n in (3, 2, 1)), ("alpha",))
-    written = dict.fromkeys(days, HOUR)
+    written = dict.fromkeys(days, Part(1, 1, HOUR))
     parts = JOBS["load_day"].parts
     short = scope(keep_hours_days=2, keep_minutes_hours=2)
-    assert parts(short, Stored(HOURS, written), gained) == days[2:]
-    assert parts(short, Stored(HOURS, {}), gained) == days
+    assert parts(short, Stored(read(HOURS), written), gained) == days[2:]
+    assert parts(short, Stored(read(HOURS), {}), gained) == days
 
 
 def test_an_empty_source_is_nothing_to_do(log: TableLog) -> None:
@@ -128,9 +129,9 @@ def test_a_part_is_as_old_as_its_newest_file(log: TableLog) -> None:
     """By the log, in UTC."""
     began = datetime.now(UTC) - timedelta(seconds=1)
     sampled(log.store, 5, 61)
-    written = log.written(SAMPLES)
-    assert written.keys() == {HOUR, NEXT}
-    assert all(began < when < datetime.now(UTC) + timedelta(seconds=1) for when in written.values())
+    parts = log.parts(SAMPLES)
+    assert parts.keys() == {HOUR, NEXT}
+    assert all(began < part.written < datetime.now(UTC) + timedelta(seconds=1) for part in parts.values())
 
 
 def test_a_sample_from_the_future_does_not_end_the_jobs_of_the_present() -> None:
@@ -158,5 +159,5 @@ def test_a_broken_log_is_one_sentence(log: TableLog) -> None:
     """And not a traceback of delta-rs."""
     log.ensure(DISK_HOUR)
     (Path(log.store) / "disk_hour" / "_delta_log" / f"{0:020d}.json").write_text("{")
-    with pytest.raises(Unavailable, match="log of the table disk_hour"):
+    with pytest.raises(Unavailable, match="disk_hour could not be read"):
         log.exists(DISK_HOUR)
