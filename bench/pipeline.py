@@ -1,7 +1,8 @@
 """The pipeline on a generated cluster: what a minute costs the sampler, and what the jobs cost Spark.
 
     python bench/pipeline.py                # 200,000 partitions, an hour, then an hour more on top of it; each run as a user runs it
-    python bench/pipeline.py --partitions 10000 --days 13   # with a window of days before it
+    python bench/pipeline.py --partitions 10000 --days 13 --hours 24   # with a window of days before it, and a day of 24 hours
+    python bench/pipeline.py --partitions 10000 --idle 0.9  # where nobody writes to nine of ten partitions
 
 DuckDB and Polars answer the question of ``load_hour`` (per partition: known seconds, bytes, highest rate, last size) from the same
 plain table, as a yardstick; the answers must agree.  CPU is that of all processes of a step.
@@ -33,8 +34,11 @@ REPLICAS = 3
 BROKERS = 100
 
 
-def generate(store: str, partitions: int, minutes: int, *, first: int = 0) -> dict[str, Any]:
-    """Write minutes of a cluster whose rates are lognormal and jitter; followers' sizes differ from the leaders'."""
+def generate(store: str, partitions: int, minutes: int, *, first: int = 0, idle: float = 0) -> dict[str, Any]:
+    """Write minutes of a cluster whose rates are lognormal and jitter, but for a share of idle partitions.
+
+    Followers' sizes differ from the leaders'.
+    """
     rng = np.random.default_rng(7)
     topics = max(partitions // 40, 1)
     topic = np.sort(np.arange(partitions) % topics).astype(np.int32)
@@ -44,6 +48,7 @@ def generate(store: str, partitions: int, minutes: int, *, first: int = 0) -> di
     )
     size = rng.integers(10**8, 10**10, (partitions, 1)) + rng.integers(0, 10**6, (partitions, REPLICAS))
     rate = rng.lognormal(10, 2, partitions)
+    rate[np.random.default_rng(8).random(partitions) < idle] = 0
     high = rng.integers(10**6, 10**9, partitions)
     names = tuple(Topic(f"team-{i % 50}.events.stream-{i:05d}", topic_id=f"id{i:020d}") for i in range(topics))
     brokers = tuple(
@@ -108,25 +113,31 @@ def per_day(store: str, partitions: int, minutes: int) -> int:
 
 def earlier_days(store: str, days: int) -> dict[str, Any]:
     """So many days before the first, each a copy of the one that is there: a whole window for the model."""
+    begun, noon = time.monotonic(), datetime.fromtimestamp(START_MS / 1000, UTC)
+    for back in range(1, days + 1):
+        then = noon - timedelta(days=back)
+        add_copy(store, "load_day", {"date": then.date(), "first_hour": then, "last_hour": then})
+    return {"step": "earlier days", "days": days, "wall_s": round(time.monotonic() - begun, 1)}
+
+
+def other_hours(store: str, hours: int) -> dict[str, Any]:
+    """Other hours of the day, each a copy of the one that is there, so that a day of so many is made."""
+    begun, noon = time.monotonic(), datetime.fromtimestamp(START_MS / 1000, UTC)
+    for hour in [n for n in range(24) if n not in (noon.hour, noon.hour + 1)][: hours - 2]:
+        add_copy(store, "load_hour", {"hour": noon.replace(hour=hour)})
+    return {"step": "other hours", "hours": hours, "wall_s": round(time.monotonic() - begun, 1)}
+
+
+def add_copy(store: str, name: str, moved: dict[str, Any]) -> None:
+    """Append the rows that a table's first version has, with other values in some columns."""
     import pyarrow as pa
 
-    table = DeltaTable(table_url(store, "load_day"))
-    rows = table.to_pyarrow_table()
-    (day,) = set(rows.column("date").to_pylist())
-    begun = time.monotonic()
-    for back in range(1, days + 1):
-        moved = {"date": pa.date32(), "first_hour": rows.schema.field("first_hour").type}
-        shifted = rows
-        for name, kind in (*moved.items(), ("last_hour", moved["first_hour"])):
-            value = (
-                pa.scalar(day - timedelta(days=back), kind)
-                if name == "date"
-                else pa.scalar(datetime(day.year, day.month, day.day, 12, tzinfo=UTC) - timedelta(days=back), kind)
-            )
-            column = pa.repeat(value, len(rows))
-            shifted = shifted.set_column(shifted.schema.get_field_index(name), shifted.schema.field(name), column)
-        write_deltalake(table, shifted, mode="append")
-    return {"step": "earlier days", "days": days, "wall_s": round(time.monotonic() - begun, 1)}
+    table = DeltaTable(table_url(store, name))
+    rows = DeltaTable(table.table_uri, version=1).to_pyarrow_table()
+    for column, value in moved.items():
+        at, field = rows.schema.get_field_index(column), rows.schema.field(column)
+        rows = rows.set_column(at, field, pa.repeat(pa.scalar(value, field.type), len(rows)))
+    write_deltalake(table, rows, mode="append")
 
 
 QUESTION = """
@@ -178,7 +189,7 @@ def engine(what: str, store: str) -> dict[str, Any]:
 
 def in_a_process(what: str, asked: argparse.Namespace) -> Any:
     """Do one step in a process of its own, so that one step's memory is not another's."""
-    names = ("partitions", "minutes", "memory", "store", "days", "spark")
+    names = ("partitions", "minutes", "memory", "store", "days", "hours", "idle", "spark")
     options = [text for name in names for text in (f"--{name}", str(getattr(asked, name)))]
     done = subprocess.run([sys.executable, __file__, "--step", what, *options], check=True, stdout=subprocess.PIPE)
     return json.loads(done.stdout)
@@ -207,23 +218,25 @@ def planner(store: str) -> dict[str, Any]:
     return {**found, "partitions": len(model)}
 
 
-STEPS = ("generate", "first-run", "duckdb", "polars", "planner", "days", "generate-next", "next-run", "tidy")
+STEPS = ("generate", "first-run", "duckdb", "polars", "planner", "days", "hours", "generate-next", "next-run", "tidy")
 
 
 def step(what: str, asked: argparse.Namespace) -> Any:
     """One step, in this process."""
-    if what == "generate":
-        return generate(asked.store, asked.partitions, asked.minutes)
-    if what == "generate-next":
-        return generate(asked.store, asked.partitions, asked.minutes, first=asked.minutes)
-    if what in {"first-run", "next-run"}:
-        return pipeline(asked)
+    made = (asked.store, asked.partitions, asked.minutes)
     if what == "tidy":
         found = pipeline(asked, "--tidy", "--conf", "spark.sql.shuffle.partitions=16")
         return {**found, "bytes_per_partition_day": per_day(asked.store, asked.partitions, 2 * asked.minutes)}
-    if what == "days":
-        return earlier_days(asked.store, asked.days)
-    return planner(asked.store) if what == "planner" else engine(what, asked.store)
+    others = {
+        "generate": lambda: generate(*made, idle=asked.idle),
+        "generate-next": lambda: generate(*made, first=asked.minutes, idle=asked.idle),
+        "first-run": lambda: pipeline(asked),
+        "next-run": lambda: pipeline(asked),
+        "days": lambda: earlier_days(asked.store, asked.days),
+        "hours": lambda: other_hours(asked.store, asked.hours),
+        "planner": lambda: planner(asked.store),
+    }
+    return others[what]() if what in others else engine(what, asked.store)
 
 
 def main() -> None:
@@ -232,6 +245,8 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=200_000)
     parser.add_argument("--minutes", type=int, default=60)
     parser.add_argument("--days", type=int, default=0, help="days of history before the first")
+    parser.add_argument("--hours", type=int, default=0, help="hours of the first day, the two that are made included")
+    parser.add_argument("--idle", type=float, default=0.0, help="share of partitions that nobody writes to")
     parser.add_argument("--memory", default="2g")
     parser.add_argument("--spark", default="local[2]")
     parser.add_argument("--step", choices=STEPS, help="one step, in this process")
@@ -242,7 +257,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory(prefix="ballast-bench-") as folder:
         asked.store = asked.store or str(Path(folder) / "store")
-        results = [in_a_process(what, asked) for what in STEPS if what != "days" or asked.days]
+        results = [in_a_process(what, asked) for what in STEPS if getattr(asked, what, True)]
     report = {"partitions": asked.partitions, "minutes": asked.minutes, "load": os.getloadavg(), "steps": results}
     print(json.dumps(report, indent=2))
 

@@ -19,7 +19,7 @@ from ballast.core.rates import measure
 from ballast.core.samples import BROKERS, SAMPLES, Table
 from ballast.pipeline.schemas import DISK_HOUR, LOAD_DAY, LOAD_HOUR
 from ballast.pipeline.transforms.broker_imbalance import broker_imbalance
-from ballast.pipeline.transforms.columns import percentile
+from ballast.pipeline.transforms.columns import MERGED_K, exact_sketch, percentile
 from ballast.pipeline.transforms.disks import disk_outlook
 from ballast.pipeline.transforms.leadership_history import leadership_history
 from ballast.pipeline.transforms.load_day import load_day
@@ -117,11 +117,11 @@ def test_percentiles_merge_within_the_stated_rank_error(spark: Any) -> None:
     minutes = spark.createDataFrame(
         [(n // 60, n // 1440, rate) for n, rate in enumerate(rates)], "h int, d int, r float"
     )
-    hours = minutes.groupBy("h", "d").agg(F.kll_sketch_agg_float("r").alias("s"), F.array_agg("r").alias("all"))
+    hours = minutes.groupBy("h", "d").agg(exact_sketch("r").alias("s"), F.array_agg("r").alias("all"))
     wrong = hours.where(percentile("s") != F.element_at(F.array_sort("all"), 57)).count()
     assert wrong == 0
-    days = hours.groupBy("d").agg(F.kll_merge_agg_float("s").alias("s"))
-    (merged,) = days.agg(F.kll_merge_agg_float("s").alias("s")).select(percentile("s").alias("p95")).collect()
+    days = hours.groupBy("d").agg(F.kll_merge_agg_float("s", MERGED_K).alias("s"))
+    (merged,) = days.agg(F.kll_merge_agg_float("s", MERGED_K).alias("s")).select(percentile("s").alias("p95")).collect()
     rank = sum(rate <= merged["p95"] for rate in rates) / len(rates)
     assert rank == pytest.approx(0.95, abs=RANK_ERROR)
 

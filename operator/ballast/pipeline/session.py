@@ -86,6 +86,8 @@ def properties(policy: SparkPolicy, jars: Iterable[Path]) -> dict[str, str]:
             "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
             # Adaptive execution puts small ones together; there are few cores for more.
             "spark.sql.shuffle.partitions": "16",
+            # A task for each core: every task of load_hour groups all partitions, since every minute's file has them all.
+            "spark.sql.files.maxPartitionBytes": "512m",
         }
     return found | dict(policy.conf)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from ballast.pipeline.schemas import LOAD_HOUR
-from ballast.pipeline.transforms.columns import PARTITION, contract, percentile
+from ballast.pipeline.transforms.columns import PARTITION, contract, exact_sketch, percentile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,7 +18,7 @@ def load_hour(samples: DataFrame, *, consumers: bool = True) -> DataFrame:
 
     ``consumers`` says whether any sample has a rate to consumers: without one, their sketches cost a third of the whole.
     """
-    out_sketch = F.kll_sketch_agg_float("bytes_out") if consumers else F.max(F.lit(None).cast("binary"))
+    out_sketch = exact_sketch("bytes_out") if consumers else F.max(F.lit(None).cast("binary"))
     leaders_log = F.try_element_at("size_bytes", F.array_position("replicas", F.col("leader")).cast("int"))
     measured = samples.select(
         *PARTITION,
@@ -44,7 +44,7 @@ def load_hour(samples: DataFrame, *, consumers: bool = True) -> DataFrame:
         F.sum("bytes").alias("bytes_in"),
         F.sum("records").alias("records_in"),
         F.max("bytes_in").alias("bytes_in_max"),
-        F.kll_sketch_agg_float("bytes_in").alias("bytes_in_sketch"),
+        exact_sketch("bytes_in").alias("bytes_in_sketch"),
         F.sum(F.when(F.col("consumed").isNotNull(), F.col("seconds"))).alias("seconds_out"),
         F.sum("consumed").alias("bytes_out"),
         out_sketch.alias("bytes_out_sketch"),
