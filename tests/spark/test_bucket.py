@@ -49,7 +49,7 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
             "AWS_SECRET_ACCESS_KEY": secret,
         }.items():
             monkeypatch.setenv(name, value)
-        yield "s3://ballast/store"
+        yield "s3a://ballast/store"
         server.terminate()
 
 

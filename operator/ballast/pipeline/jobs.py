@@ -59,7 +59,6 @@ class Done(NamedTuple):
 NOTHING: Final = Done((), 0)
 CLOCKS_DIFFER: Final = timedelta(days=1)
 """How far ahead of ours the clock of a sampler may be before its samples are left out of windows."""
-AT_ONCE: Final = 3
 Say = Callable[[str], None]
 Clock = Callable[[], float]
 """Monotonic seconds."""
@@ -146,7 +145,7 @@ def run_all(
 
     # Side by side, since Spark plans each query on one core; a job waits for the one that makes its source.
     under_way: dict[str, Future[JobReport]] = {}
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(len(JOBS)) as pool:
         for name, job in JOBS.items():
             under_way[name] = pool.submit(run, name, job, under_way.get(job.source.name))
     return [ended.result() for ended in under_way.values()]

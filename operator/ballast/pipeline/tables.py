@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
-from threading import RLock
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ballast.core.samples import Table
@@ -49,14 +49,14 @@ class SparkTables:
         self._open_session = open_session
         self.store = store
         self.log = TableLog(store)
-        self._once = RLock()
+        self._starting, self._asking = Lock(), Lock()
         self._session: SparkSession | None = None
         self._gained: dict[tuple[str, int | None, int], Change] = {}
 
     @property
     def session(self) -> SparkSession:
         """The session."""
-        with self._once:
+        with self._starting:
             self._session = self._session or self._open_session()
         return self._session
 
@@ -73,8 +73,8 @@ class SparkTables:
 
         What retention deletes and what compaction writes anew is no gain.  Jobs that ask the same are told what one found.
         """
-        asked = table.name, task.done, task.version
-        with self._once:
+        asked = task.app.partition("/")[2], task.done, task.version
+        with self._asking:
             if asked not in self._gained:
                 self._gained[asked] = self._find_gained(table, task)
             return self._gained[asked]
