@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from tests.daemon.conftest import bounce, give_hands, holder, not_led, pass_time
 
-from ballast.core.cluster import TopicPartition
+from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.guards import Verdict
 from ballast.core.planner import Place, Selection, TopicRule, plan
 from ballast.core.throttles import FOLLOWER_RATE, Held, Setting
@@ -23,7 +23,7 @@ from ballast.daemon.policy import ActionKind, ActionPolicy, Actions, BesideContr
 from ballast.daemon.requests import Inbox, answer_requests, submit
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import Role
-from ballast.errors import Refused, Unavailable
+from ballast.errors import Unavailable, WrongCluster
 from ballast.executor.events import Refusing
 from ballast.executor.ledger import dump_held
 from ballast.ports.cluster import ConfigChange, ConfigResource
@@ -415,15 +415,20 @@ def test_guards_that_hold_a_run_back_are_counted(leader: Scene) -> None:
     assert heard == [("run", "at-min-isr"), ("run", "destination-dead")]
 
 
-def test_another_cluster_at_the_same_address_is_refused(leader: Scene) -> None:
-    """The cluster id is pinned: a cluster that was replaced is not touched by decisions about the old one."""
-    leader.pinned_cluster_id = "another"
-    with pytest.raises(Refused, match="keeps cluster another"):
+def test_another_cluster_at_the_same_address_is_refused(leader: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the connection tells of another cluster is an outage of ours: nothing more is decided from what was read."""
+
+    def another(**_: bool) -> ClusterState:
+        raise WrongCluster("The broker at a:1 belongs to cluster b.")
+
+    monkeypatch.setattr(leader.cluster, "snapshot", another)
+    with pytest.raises(WrongCluster):
         observe(leader)
     outage = leader.board.view.outage
     assert outage is not None
     assert outage.code == "refused"
-    assert "keeps cluster another" in outage.sentence
+    with pytest.raises(Unavailable):
+        check_leaders(leader)
 
 
 def test_nothing_is_decided_from_an_old_reading(leader: Scene, clock: SimClock) -> None:

@@ -278,7 +278,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_others_active",
-        help="1 for somebody else who moves things here or could; Ballast stands back where blocking is true.",
+        help="1 for another balancer or a foreign reassignment; Ballast waits where blocking is true.",
         labels=("who", "blocking"),
         samples=lambda v: [((o.code, str(o.blocking).lower()), 1.0) for o in v.others],
     ),
@@ -352,7 +352,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_sample_timestamp_seconds",
-        help="Unix time of the newest minute recorded for the load model; absent where none is kept.",
+        help="Unix time of the newest minute that this process recorded for the load model; absent before the first one.",
         samples=_one(lambda v: None if v.sampled_at_ms is None else v.sampled_at_ms / 1000),
     ),
     Spec(

@@ -17,7 +17,7 @@ from ballast.daemon.acting import drop_plans
 from ballast.daemon.figures import Figures, measure
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import Absence, Outage, Role
-from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Refused, Unavailable
+from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Unavailable
 
 
 def observe(scene: Scene) -> str:
@@ -26,7 +26,8 @@ def observe(scene: Scene) -> str:
     full = _wants_full(scene, now_s)
     try:
         state = scene.cluster.snapshot(log_dirs=full, configs=full)
-        _check_identity(scene, state)
+        if not state.alive:
+            raise Unavailable("The cluster answered and named no living broker.")
     except BallastError as failure:
         _lost(scene, failure)
         raise
@@ -203,17 +204,3 @@ def _wants_full(scene: Scene, now_s: float) -> bool:
     intervals = scene.policy.intervals
     # Half an observe interval early rather than half of one late: a reading for each minute makes gapless samples.
     return last is None or now_s - last >= intervals.log_dirs_s - min(intervals.observe_s, intervals.log_dirs_s) / 2
-
-
-def _check_identity(scene: Scene, state: ClusterState) -> None:
-    """Refuse to look after another cluster than before under the same address."""
-    if not state.alive:
-        raise Unavailable("The cluster answered and named no living broker.")
-    memory = scene.memory
-    expected = scene.pinned_cluster_id or memory.cluster_id
-    if expected is not None and state.cluster_id != expected:
-        raise Refused(
-            f"This is cluster {state.cluster_id}, and this process keeps cluster {expected}.",
-            hint="If the cluster was replaced on purpose, set cluster.id anew and restart.",
-        )
-    memory.cluster_id = state.cluster_id

@@ -65,8 +65,6 @@ class Memory:
     """What history told of traffic when a plan was last made, and the reading it belongs to."""
     racks: Mapping[int, str] = field(default_factory=dict)
     """The rack that each broker last named: older clusters forget it with the broker."""
-    cluster_id: str | None = None
-    """Pinned at the first reading, or by the settings."""
     presence: Presence = field(default_factory=Presence)
     hysteresis: Hysteresis = field(default_factory=Hysteresis)
     acts: Mapping[ActionKind, Acts] = field(default_factory=dict)
@@ -104,7 +102,6 @@ class Scene:
     hands: Hands | None = None
     take_tools: Callable[[], None] = lambda: None
     """Makes journal, letters and hands, when the mode first asks for them."""
-    pinned_cluster_id: str | None = None
     on_state: Callable[[ClusterState], None] | None = None
     """Told about every full reading: the sampler."""
     loads: Callable[[ClusterState], Loads | None] = lambda _: None

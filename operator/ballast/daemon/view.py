@@ -25,7 +25,7 @@ class Role(StrEnum):
     LEADER = "leader"
     """It holds the cluster's lock and is the only one that acts."""
     STANDBY = "standby"
-    """Somebody else holds the lock; this process is warm."""
+    """Another process holds the lock; this one is ready to take it."""
     STOPPING = "stopping"
 
 
@@ -54,7 +54,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Other:
-    """Somebody else who moves things on this cluster, or could."""
+    """Another balancer of this cluster, or a foreign reassignment."""
 
     code: str
     sentence: str
@@ -235,7 +235,7 @@ class View:
     pause: Pause | None = None
     lock: LockView = LockView()
     sampled_at_ms: int | None = None
-    """When the newest minute was recorded for the load model; None where none is kept."""
+    """When this process recorded its newest minute for the load model; None before the first one."""
     sample_failures: int | None = None
     """How many samples in a row could not be recorded; None where none is kept."""
     throttle_debts: int = 0

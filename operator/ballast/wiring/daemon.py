@@ -70,7 +70,6 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
             board=board,
             policy=settings.daemon,
             web=settings.web,
-            pinned_cluster_id=settings.cluster.id,
         )
         if settings.events.kubernetes:
             scene.herald = KubernetesEvents(Pod.of(environment))
