@@ -14,10 +14,10 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.clusters import ClusterFactory
 from tests.real.execution_scene import RATES, Scene, events, scene
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 from ballast.adapters.journal_topic import TopicJournal
-from ballast.errors import BallastError, JournalLost
+from ballast.errors import BallastError, Fenced, JournalLost
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Record, Request
 from ballast.sandbox import Sandbox
@@ -25,6 +25,7 @@ from ballast.wiring.journal import this_process
 
 pytestmark = pytest.mark.kafka
 LEASE_S = 6.0
+LONG_LEASE_S = 45.0
 THEIRS = "40000000"
 LEAVES_S = 90.0
 
@@ -116,6 +117,59 @@ def test_a_deleted_journal_is_named_and_made_again(journal: TopicJournal, cluste
     assert holder is not None
     assert holder.lease_s == LEASE_S
     reader.close()
+
+
+def test_a_standby_leaves_a_lost_journal_to_its_holder_and_makes_it_again_when_nobody_does(
+    journal: TopicJournal, cluster: Sandbox
+) -> None:
+    """Who waits in line is quick to notice, and knows less than the holder: an empty journal of its own would forget what is owed."""
+    journal.release()
+    # Long enough for a busy machine to see that the standby waits.
+    journal.acquire(this_process("the test", lease_s=LONG_LEASE_S), wait_s=60)
+    standby = handle(cluster, journal._log.topic.removeprefix("journal-"))
+    me = this_process("the standby", lease_s=LEASE_S)
+    told: list[JournalLost] = []
+
+    def stands_by() -> bool:
+        try:
+            standby.acquire(me, wait_s=1)
+        except JournalLost as loss:
+            told.append(loss)
+            return False
+        except BallastError:
+            return False
+        return True
+
+    assert not stands_by()
+    delete(cluster, journal._log.topic)
+    until(lambda: stands_by() or told, "the standby finds out")
+    # The holder is busy with something else for a moment.
+    assert told
+    assert not stands_by()
+    assert not stands_by()
+    assert lost(journal).how in {"deleted", "remade"}
+    until(lambda: remade(journal), "the holder makes it again")
+    assert not stands_by()
+    assert written(standby).items() >= WHOLE.items()
+    # Now nobody is there to do it.
+    delete(cluster, journal._log.topic)
+    until(stands_by, "the standby takes the lock", within_s=LONG_LEASE_S + PATIENCE_S)
+    assert written(standby).items() >= WHOLE.items()
+    standby.append([Record("run/1", {"moves": 4})])
+    until(lambda: isinstance(ends(journal), Fenced), "the one before hears of it")
+    standby.close()
+
+
+def ends(journal: TopicJournal) -> BallastError | None:
+    """What its holder hears when it goes on, making the journal again where it has to."""
+    try:
+        journal.append([Record("beat", {})])
+    except JournalLost:
+        with suppress(BallastError):
+            journal.remake()
+    except BallastError as failure:
+        return failure
+    return None
 
 
 @pytest.mark.parametrize("policy", ["compact", "delete"])

@@ -9,9 +9,9 @@ import pytest
 
 from ballast.adapters.journal_producer import JournalProducer
 from ballast.adapters.journal_topic import TopicJournal
-from ballast.errors import BallastError, Fenced, JournalLost, Unavailable
+from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Unavailable
 from ballast.ports.journal import Holder, Record
-from ballast.ports.journal_codec import LEASE_KEY, Entry, JournalView, encode_lease
+from ballast.ports.journal_codec import LEASE_KEY, Entry, JournalView, encode_lease, encode_record
 from ballast.sim.clock import SimClock
 
 ME, OTHER = (Holder(id_, f"test {id_}", 0, lease_s=6.0) for id_ in ("me", "other"))
@@ -34,6 +34,10 @@ class Topic:
 
     def ensure(self, _configs: Mapping[str, str]) -> None:
         """It is there."""
+
+    def exists(self) -> bool:
+        """Whatever stands there is the topic."""
+        return True
 
     def rebuild(self, _configs: Mapping[str, str]) -> None:
         """Whatever stands there is the topic."""
@@ -107,9 +111,8 @@ def topic() -> Topic:
     return Topic()
 
 
-@pytest.fixture
-def journal(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> TopicJournal:
-    """A handle on it that holds the lock and has written."""
+def handle(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> TopicJournal:
+    """A handle on it."""
     own = TopicJournal({"bootstrap.servers": "127.0.0.1:1"}, clock=SimClock())
     monkeypatch.setattr(own, "_log", topic)
     monkeypatch.setattr(own, "_requests", Requests())
@@ -119,9 +122,34 @@ def journal(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> TopicJournal:
         own._producer = JournalProducer(client, topic.topic, timeout_s=1.0, committed=own._take_in)
 
     monkeypatch.setattr(own, "_fence_others", fence)
+    return own
+
+
+@pytest.fixture
+def journal(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> TopicJournal:
+    """A handle on it that holds the lock and has written."""
+    own = handle(topic, monkeypatch)
     own.acquire(ME)
     own.append(RECORDS)
     return own
+
+
+@pytest.fixture
+def standby(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> TopicJournal:
+    """A handle on it that stood in line behind another holder when it was lost, and was told."""
+    own = handle(topic, monkeypatch)
+    topic.entries = others(1)
+    with pytest.raises(LockHeld):
+        own.acquire(ME)
+    topic.lose()
+    with pytest.raises(JournalLost):
+        own.acquire(ME)
+    return own
+
+
+def others(beat: int) -> list[Entry]:
+    """What another holder has written."""
+    return [*(entry for r in RECORDS for entry in encode_record(r)), (LEASE_KEY, encode_lease(OTHER, beat))]
 
 
 def stands(topic: Topic) -> list[Record]:
@@ -197,3 +225,35 @@ def test_a_topic_that_somebody_else_made_is_not_removed(journal: TopicJournal, t
     with pytest.raises(JournalLost):
         journal.remove()
     assert topic.entries
+
+
+def test_a_standby_leaves_it_to_the_holder_for_a_lease(standby: TopicJournal, topic: Topic) -> None:
+    """Then it makes it again from what it had read, and has the lock."""
+    with pytest.raises(LockHeld):
+        standby.acquire(ME, wait_s=OTHER.lease_s - 1)
+    assert topic.entries == []
+    standby.acquire(ME, wait_s=2)
+    assert stands(topic) == RECORDS
+    assert standby.holder() == ME
+
+
+def test_a_standby_stands_in_line_again_when_the_holder_has_made_it_again(standby: TopicJournal, topic: Topic) -> None:
+    """What it remembers itself is older, and is not written."""
+    topic.entries = others(2)
+    for _ in range(2):
+        with pytest.raises(LockHeld):
+            standby.acquire(ME)
+    assert topic.entries == others(2)
+
+
+def test_a_standby_that_cannot_make_it_again_tries_once_more(
+    standby: TopicJournal, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds no lock meanwhile, and forgets nothing."""
+    monkeypatch.setattr(standby._requests, "failing", 1)
+    with pytest.raises(Unavailable):
+        standby.acquire(ME, wait_s=60)
+    with pytest.raises(Fenced):
+        standby.check()
+    standby.acquire(ME, wait_s=60)
+    assert stands(topic) == RECORDS

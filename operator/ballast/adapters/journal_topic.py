@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ballast.adapters.clock import SystemClock
@@ -51,6 +51,19 @@ RIVAL_S: Final = 5.0
 """How long a candidate that was fenced by another one waits to be told which."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """What a reader knew of a journal that is lost, and since when it has known that it is."""
+
+    view: JournalView
+    since_s: float
+
+    def left_s(self, now_s: float) -> float:
+        """How long its holder still has to make it again: nobody knows as much."""
+        lease = self.view.lease()
+        return 0.0 if lease is None else self.since_s + lease[0].lease_s - now_s
+
+
 class TopicJournal:
     """One process's handle on the journal topic; may be used from several threads."""
 
@@ -76,6 +89,8 @@ class TopicJournal:
         self._holder: Holder | None = None
         self._to_remake: JournalView | None = None
         """What the journal has to hold again: a remake has begun and not come to its end."""
+        self._remembered: _Remembered | None = None
+        """Kept by whoever does not hold the lock, until the holder has made the lost journal again or its lease is over."""
         self._term = 0
         self._beat = 0
         self._held = HeldLease(0.0)
@@ -102,6 +117,8 @@ class TopicJournal:
                 self._term += 1
 
     def _stand_in_line(self, holder: Holder, wait_s: float, wanted: Callable[[], bool]) -> None:
+        if self._remembered is not None and self._inherit(holder, self._clock.monotonic_s() + wait_s, wanted):
+            return
         with self._turn:
             if self._holder is not None:
                 # Before anything else makes the topic where it is missing.
@@ -119,6 +136,47 @@ class TopicJournal:
                 return
             if not self._rival_shows(before) and self._clock.monotonic_s() >= deadline:
                 raise lock_contended()
+
+    def _inherit(self, holder: Holder, deadline: float, wanted: Callable[[], bool]) -> bool:
+        """Leave a lost journal to its holder for one lease, then make it again from what was read of it; whether that was done.
+
+        An empty one, made at once, would have the holder believe that the lock is another's, and nobody would know what is owed.
+        """
+        while self._is_missing() and (kept := self._remembered) is not None:
+            now = self._clock.monotonic_s()
+            if (left_s := kept.left_s(now)) <= 0:
+                if self._make_again(holder, kept):
+                    return True
+                continue
+            lease = kept.view.lease()
+            if lease is not None and (now >= deadline or not wanted()):
+                raise lock_held(lease[0], left_s=left_s)
+            self._clock.sleep(min(POLL_S, left_s))
+        self._remembered = None
+        return False
+
+    def _is_missing(self) -> bool:
+        """Whether nobody has written into the journal since it was lost."""
+        with self._turn:
+            return not self._log.exists() or not any(True for _ in self._refreshed().entries())
+
+    def _make_again(self, holder: Holder, kept: _Remembered) -> bool:
+        """Write what was read of it into a new one; False where another process has done so meanwhile."""
+        with self._turn:
+            self._holder, self._held, self._beat = holder, HeldLease(holder.lease_s), 0
+            self._view = kept.view
+            try:
+                self.remake()
+            except BallastError as failure:
+                self._forget()
+                self._log.forget()
+                self._view = JournalView()
+                if isinstance(failure, Fenced):
+                    return False
+                raise
+            self._remembered = None
+            self._term += 1
+            return True
 
     def _take(self, holder: Holder, watch: LeaseWatch) -> bool:
         """Fence the writer before us and write our lease; False where another candidate did so on the way."""
@@ -380,7 +438,9 @@ class TopicJournal:
             entries = self._log.new_entries(whole=writer is not None and not writer.dead and not writer.has_open)
         except JournalLost:
             if self._holder is None:
-                # Told once; a reader has nothing to make it again from, and reads what stands there from now on.
+                # Told once; a reader reads what stands there from now on, and keeps what it knew for the day it gets the lock.
+                if self._remembered is None:
+                    self._remembered = _Remembered(self._view, self._clock.monotonic_s())
                 self._view = JournalView()
                 self._log.forget()
             raise
