@@ -15,13 +15,13 @@ import json
 import tempfile
 import time
 import tracemalloc
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ballast.adapters.journal_file import FileJournal
 from ballast.core.plan import Move, Plan, Reason
-from ballast.daemon.driving import DriverHands, HandParts
+from ballast.daemon.run_views import Books, ParsedBooks, books_of
 from ballast.executor.history import expired
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.records import changes, dump_run
@@ -84,35 +84,26 @@ def begun(journal: FileJournal, number: int, moves: int) -> Run:
 def measured(path: Path, runs: int, open_moves: int) -> Figures:
     """A process that starts now, and its readings from then on."""
 
-    def hands() -> DriverHands:
-        journal: Any = FileJournal(path)
-        no_cluster: Any = None
-        return DriverHands(
-            HandParts(
-                cluster=no_cluster,
-                journal=journal,
-                letters=journal,
-                clock=SimClock(),
-                policy=ExecutionPolicy,
-                new_id=str,
-            )
-        )
+    def reader() -> Callable[[], Books]:
+        journal, clock, parsed = FileJournal(path), SimClock(), ParsedBooks()
+        return lambda: books_of(journal.read(), clock, parsed)
 
-    own = hands()
+    read = reader()
     began = time.process_time()
-    own.refresh()
+    read()
     first = time.process_time() - began
     began = time.process_time()
     for _ in range(READINGS):
-        own.refresh()
+        read()
     following = (time.process_time() - began) / READINGS
-    own = hands()
+    read = reader()
     gc.collect()
     tracemalloc.start()
-    own.refresh()
+    kept = read()
     gc.collect()
     held = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
+    del kept
     records = FileJournal(path).read()
     entries = [entry for record in records for entry in encode_record(record)]
     size = sum(len(key) + len(data or b"") for key, data in entries)

@@ -80,7 +80,6 @@ def give_hands(
         HandParts(
             cluster=scene.cluster,  # type: ignore[arg-type] # the simulated cluster is writer and reader in one
             journal=scene.journal,
-            letters=scene.letters,
             clock=scene.clock,
             policy=scene.execution,
             new_id=lambda: f"run-{next(numbers)}",

@@ -13,6 +13,7 @@ from tests.daemon.conftest import WallClock
 from tests.page.conftest import a_plan, a_run, a_view, figures, now_ms
 
 from ballast.core.cluster import UNKNOWN
+from ballast.core.drain import Drain
 from ballast.daemon.health import Health
 from ballast.daemon.metrics import Metrics
 from ballast.daemon.view import Board, Other, Outage, Pause, Role, View
@@ -49,6 +50,8 @@ def a_full_view() -> View:
         pause=Pause(by="Ada", since_ms=now_ms(), reason="release"),
         others=(Other(code="foreign", sentence="Somebody moves.", blocking=True),),
         settings_problem="a mistake",
+        drains=(Drain(broker=3, by="Ada", since_ms=now_ms()),),
+        history_problem="denied",
     )
 
 
@@ -64,7 +67,7 @@ def a_full_view() -> View:
 def test_every_answer_is_as_described(view: View) -> None:
     """From the first moment to the fullest page; an unknown figure is null."""
     validator("status").validate(sent(api.status(view, now_ms=now_ms(), can_act=True)))
-    validator("history").validate(sent({"runs": api.history(view)}))
+    validator("history").validate(sent(api.history(view)))
     validator("settings").validate(sent(api.settings(view)))
 
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from tests.daemon.conftest import give_hands, holder
 
+from ballast.core.plan import Move, Plan
+from ballast.daemon.books import read_books, show_run
 from ballast.daemon.lock import keep_lock
 from ballast.daemon.observe import observe
 from ballast.daemon.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode
 from ballast.daemon.requests import Inbox, answer_requests, submit
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import Role
-from ballast.errors import Refused
-from ballast.ports.journal import Request
+from ballast.errors import AuthorizationFailed, Refused
+from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.records import dump_run
+from ballast.executor.run import Now, Phase, Status, new_run
+from ballast.ports.journal import Record, Request
 from ballast.sim.clock import SimClock
 from ballast.sim.journal import JournalStore, MemoryJournal
 
@@ -57,6 +63,42 @@ def test_an_observer_takes_the_lock_when_the_mode_asks_for_it(observer: Scene, s
     with pytest.raises(Refused):
         submit(observer, Inbox(), Request("r", "approve", "Ada", 0, {"plan": "moves-1"}))
     assert (dict(store.requests), list(other.read()), store.epoch) == before
+
+
+def test_an_observer_tells_what_the_journal_says(observer: Scene, store: JournalStore, clock: SimClock) -> None:
+    """Past runs, the open one and what is owed; without a right on the journal it says that it does not know, and goes on."""
+    other = MemoryJournal(store, clock)
+    other.acquire(holder("other"))
+    now = Now(clock.now_ms(), clock.monotonic_s())
+    for run_id, phase in (("old", Phase.ENDED), ("left", Phase.RUNNING)):
+        plan = Plan("level", "c", "f", (Move("orders", 0, (1, 2, 3), (4, 2, 3)),))
+        run = new_run(run_id, plan, ExecutionPolicy(), now)
+        ended = replace(run, phase=phase, status=Status.DONE, ended_ms=now.ms) if phase is Phase.ENDED else run
+        other.append(dump_run(ended))
+    observer.letters = MemoryJournal(store, clock)
+    before = dict(store.requests), list(other.read()), store.epoch
+    read_books(observer)
+    show_run(observer)
+    view = observer.board.view
+    assert [r.id for r in view.history] == ["old"]
+    assert view.run_elsewhere is not None
+    assert view.run_elsewhere.id == "left"
+    assert (dict(store.requests), list(other.read()), store.epoch) == before
+    observer.letters = NotOurs(store, clock)
+    read_books(observer)
+    assert observer.board.view.history_problem
+    assert observer.board.view.lock.journal_readable is None
+    observer.policy = AUTO
+    with pytest.raises(AuthorizationFailed):
+        read_books(observer)
+
+
+class NotOurs(MemoryJournal):
+    """A journal that we may not read."""
+
+    def read(self) -> Sequence[Record]:
+        """Refused."""
+        raise AuthorizationFailed("The cluster does not let us read __ballast_journal.")
 
 
 def test_a_standby_that_is_to_observe_waits_for_the_lock_no_more(

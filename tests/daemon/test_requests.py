@@ -14,8 +14,9 @@ from ballast.core.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import LEADER_RATE, Held, Setting
 from ballast.daemon.books import read_books, show_run
+from ballast.daemon.decisions import PAUSE_KEY
 from ballast.daemon.leaders import check_leaders
-from ballast.daemon.lock import GIVE_WAY_S, PAUSE_KEY, keep_lock
+from ballast.daemon.lock import GIVE_WAY_S, keep_lock
 from ballast.daemon.observe import observe
 from ballast.daemon.planning import check_level
 from ballast.daemon.policy import DaemonPolicy, Mode

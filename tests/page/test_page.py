@@ -27,6 +27,7 @@ from tests.page.conftest import (
     uneven,
 )
 
+from ballast.core.drain import Drain
 from ballast.daemon.figures import measure
 from ballast.daemon.policy import DaemonPolicy, WebPolicy
 from ballast.daemon.view import Absence, Answer, Board, LevelView, LockView, Other, Pause, Role, View
@@ -412,6 +413,29 @@ def test_plans_are_asked_for_with_a_button(show: Show, open_page: Open, button: 
     assert (request.kind, dict(request.body)) == ("plan", body)
     board.publish(answers=(Answer(request=request.id, sentence="No plan is needed.", ok=True, at_ms=now_ms()),))
     expect(page.locator("#answers")).to_have_text("No plan is needed.")
+
+
+def test_a_drained_broker_is_shown_and_its_drain_ended_with_a_button(show: Show, open_page: Open) -> None:
+    """Who drained it and since when, in a line of its own, on its bars, and a button for whoever may act."""
+    url, _, asked = show(a_view(drains=(Drain(broker=4, by="Ada", since_ms=now_ms() - 60_000),)))
+    page = open_page(url)
+    line = page.locator("#drains [data-broker='4']")
+    expect(line).to_contain_text("Broker 4 is drained (Ada,")
+    line.get_by_role("button", name="End the drain…").click()
+    page.get_by_label("Token").fill(TOKEN)
+    page.get_by_role("dialog").get_by_role("button", name="End the drain").click()
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    assert [(r.kind, dict(r.body)) for r in asked] == [("end-drain", {"broker": "4"})]
+
+
+def test_a_plan_that_was_approved_says_by_whom(show: Show, open_page: Open) -> None:
+    """On every replica's page, while safety checks hold it back; past runs that nobody may read are told."""
+    plan = replace(a_plan(waiting=False), approved_by="Ada", blocked="Waiting for replicas to be in sync.")
+    url, _, _ = show(a_view(mode="approve", plans=(plan,), history=(), history_problem="Not allowed."))
+    page = open_page(url)
+    expect(page.get_by_role("article")).to_contain_text("Approved by Ada")
+    expect(page.get_by_role("button", name="Approve…")).to_have_count(0)
+    expect(page.locator("#history")).to_contain_text("Not allowed.")
 
 
 def test_nothing_is_offered_while_the_cluster_is_unreachable(show: Show, open_page: Open) -> None:

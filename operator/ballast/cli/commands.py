@@ -34,6 +34,9 @@ COMMANDS: Final[dict[str, Entry]] = {
     "decommission": Entry(
         "ballast.cli.decommission:decommission", "Act", "Empty brokers: leadership, data, then the word to stop them."
     ),
+    "drains": Entry(
+        "ballast.cli.drains:drains", "Act", "Brokers that were drained on the page: list them, end their drain."
+    ),
     "verify": Entry("ballast.cli.verify:verify", "Act", "Compare the cluster with a plan or a run."),
     "throttles": Entry("ballast.cli.throttles:throttles", "Act", "List, clean and set replication throttles."),
     "elect": Entry("ballast.cli.elect:elect", "Act", "Give leadership back to the preferred leaders."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -313,8 +314,11 @@ def _wish(
             if run.ended and wish is Wishes.CANCEL:
                 return _too_late(run)
             confirm(f"{wish.value.capitalize()} run {run.id} ({run.intent})?", yes=yes)
-            if not run.ended and (told := _ask_holder(log, run, wish)) is not None:
-                return told
+            if not run.ended:
+                what = f"{wish.value} run {run.id}"
+                if (told := ask_holder(log, wish.value, {"run": run.id}, what)) is not None:
+                    say(f"It answers: {told}. Follow it with: ballast runs show {run.id}")
+                    return 0
         finally:
             log.close()
         with hand(
@@ -346,8 +350,8 @@ def _too_late(run: Run) -> int:
     return 0
 
 
-def _ask_holder(log: Journal, run: Run, wish: Wish) -> int | None:
-    """Leave a request for the process that acts; None when there is none, or it does not answer."""
+def ask_holder(log: Journal, kind: str, body: Mapping[str, str], what: str) -> str | None:
+    """Leave a request for the process that holds the lock; its answer, None when there is none, or it does not answer."""
     import uuid
 
     from ballast.ports.journal import Request
@@ -357,15 +361,14 @@ def _ask_holder(log: Journal, run: Run, wish: Wish) -> int | None:
     if holder is None:
         return None
     request_id = uuid.uuid4().hex
-    by = this_process(f"ballast {wish.value}").description
-    log.request(Request(request_id, wish.value, by, time.time_ns() // 1_000_000, {"run": run.id}))
-    say(f"Asked {holder.description} to {wish.value} run {run.id}.")
+    by = this_process(f"ballast {kind}").description
+    log.request(Request(request_id, kind, by, time.time_ns() // 1_000_000, body))
+    say(f"Asked {holder.description} to {what}.")
     deadline = time.monotonic() + ANSWER_WITHIN_S
     while time.monotonic() < deadline:
         for request in log.requests():
             if request.id == request_id and request.answer is not None:
-                say(f"It answers: {request.answer}. Follow it with: ballast runs show {run.id}")
-                return 0
+                return request.answer
         time.sleep(0.5)
     say("It does not answer.")
     return None

@@ -12,6 +12,7 @@ from ballast.cli.tables import output_option
 from ballast.errors import BallastError, Unavailable
 
 if TYPE_CHECKING:
+    from ballast.core.cluster import ClusterState
     from ballast.core.status import ClusterStatus
     from ballast.wiring.cluster import OpenCluster
     from ballast.wiring.throttles import HeldSettings
@@ -51,6 +52,8 @@ def status(
 
     A figure that a broker did not give is shown as ? and never as zero; what is missing is listed at the end.
     """
+    from dataclasses import replace
+
     from ballast.core.leader_limits import imbalance_percentage
     from ballast.core.status import cluster_status
 
@@ -63,9 +66,11 @@ def status(
 
         def read() -> ClusterStatus:
             state = opened.cluster.snapshot()
-            found = cluster_status(state, imbalance_percentage(state, given), settings.level)
-            # The journal is worth asking only where it can make a difference.
-            return found.holding(*_held(opened)) if found.stale_throttles else found
+            held = _held(opened, state)
+            drained = settings.level.draining | {d.broker for d in held.drains or ()}
+            level = replace(settings.level, draining=drained)
+            found = cluster_status(state, imbalance_percentage(state, given), level)
+            return replace(found.holding(held.runs, held.by_hand), drains=held.drains)
 
         if watch:
             _watch(read, output=output, interval_s=interval, show_all=show_all)
@@ -75,15 +80,22 @@ def status(
     return EXIT_NEEDS_ATTENTION if check and result.needs_attention else 0
 
 
-def _held(opened: OpenCluster) -> HeldSettings:
-    """Throttles that Ballast's journal answers for; none where it does not tell, which must not keep a status from anybody."""
+def _held(opened: OpenCluster, state: ClusterState) -> HeldSettings:
+    """What Ballast's journal answers for; where it does not tell, that must not keep a status from anybody."""
+    from ballast.core.cluster import TopicPartition
+    from ballast.ports.journal import JOURNAL_TOPIC
     from ballast.wiring.throttles import HeldSettings, held_settings
 
+    row = state.index.get(TopicPartition(JOURNAL_TOPIC, 0))
+    if row is None:
+        return HeldSettings(frozenset(), frozenset())
     try:
+        if state.partitions.leader[row] < 0:
+            raise Unavailable(f"{JOURNAL_TOPIC} has no leader.")
         return held_settings(opened, timeout_s=JOURNAL_WAIT_S)
     except BallastError as failure:
-        click.echo(f"ballast: whether a run holds throttles is not known: {failure.message}", err=True)
-        return HeldSettings(frozenset(), frozenset())
+        click.echo(f"ballast: throttles of runs and drained brokers are not known: {failure.message}", err=True)
+        return HeldSettings(frozenset(), frozenset(), None)
 
 
 def _show(result: ClusterStatus, *, output: str, show_all: bool) -> None:

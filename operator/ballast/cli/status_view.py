@@ -84,6 +84,9 @@ def as_json(status: ClusterStatus) -> dict[str, Any]:
             {"id": o.id, "name": o.name, "evidence": o.evidence, "movesReplicas": o.moves_replicas}
             for o in status.others
         ],
+        "drains": None
+        if status.drains is None
+        else [{"broker": d.broker, "by": d.by, "since": _when(d.since_ms)} for d in status.drains],
         "gaps": [{"subject": g.subject, "missing": g.missing, "reason": g.reason} for g in status.gaps],
     }
 
@@ -276,6 +279,10 @@ def _broker_findings(status: ClusterStatus, few: int) -> Iterator[Cell]:
         yield Cell(f"Broker {broker}: log dir {log_dir.path or UNKNOWN_TEXT} {what} ({log_dir.error}).", "red")
     if len(status.bad_log_dirs) > few:
         yield Cell(f"… and {len(status.bad_log_dirs) - few:,} more log dirs with errors (--all names them)", "red")
+    for drain in status.drains or ():
+        since = _when(drain.since_ms)[:16].replace("T", " ")
+        end = f"ballast drains end {drain.broker}"
+        yield Cell(f"Broker {drain.broker} is drained ({drain.by}, {since} UTC): it takes no replica until: {end}")
     if status.departed_brokers:
         gone = human_names(status.departed_brokers, few)
         yield Cell(

@@ -43,7 +43,7 @@ def judged(opened: OpenCluster, journal: str | None) -> Sequence[Standing]:
     state = opened.cluster.snapshot()
     for sentence in unread(state):
         say(sentence)
-    return all_settings(state, *held)
+    return all_settings(state, held.runs, held.by_hand)
 
 
 def unread(state: ClusterState) -> list[str]:

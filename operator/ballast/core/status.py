@@ -14,6 +14,7 @@ import numpy as np
 
 from ballast.core.balancers import OtherBalancer, other_balancers
 from ballast.core.cluster import NO_LEADER, UNKNOWN, Broker, ClusterState, Flags, Gap, Ints, LogDir, TopicPartition
+from ballast.core.drain import Drain
 from ballast.core.isr import leaves_every_isr_after_s
 from ballast.core.leader_limits import Limit, imbalance_percentage
 from ballast.core.leadership import LeaderImbalance, imbalance
@@ -113,6 +114,8 @@ class ClusterStatus:
     gaps: tuple[Gap, ...]
     leaves_isr_after_s: float
     """A follower that has stopped fetching is out of every ISR after this long at most; ``UNKNOWN`` where no leader told."""
+    drains: tuple[Drain, ...] | None = ()
+    """Brokers that people drained through the daemon; None where the journal did not tell."""
 
     @property
     def dead_brokers(self) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from ballast.core.cluster import UNKNOWN
 from ballast.core.fingerprint import fingerprint, recreated
 from ballast.core.plan import Move, Plan
 from ballast.core.wording import human_bytes, human_many
+from ballast.daemon.decisions import Approval, approval_record, rejection_record
 from ballast.daemon.logs import say
 from ballast.daemon.permission import Acts, standing
 from ballast.daemon.policy import ActionKind, Mode
@@ -47,7 +48,11 @@ def propose(scene: Scene, kind: ActionKind, plan: Plan, beyond: tuple[str, ...] 
         # What a person approved stays approved, and what has waited since yesterday is not new because it was made again.
         proposal = replace(before, plan=replace(plan, created_at_ms=before.plan.created_at_ms), beyond=beyond)
     else:
-        proposal = Proposal(id=name, kind=kind, plan=plan, beyond=beyond)
+        proposal = Proposal(
+            id=name, kind=kind, plan=plan, beyond=beyond, approved_by=scene.memory.approval_of(kind, name)
+        )
+        if proposal.approved_by is None:
+            forget_approval(scene, kind)
         say(log, f"Planned: {outline(plan)}", plan=proposal.id, action=kind.value)
         if verdict.allowed and _wants_approval(scene, proposal):
             scene.herald(News(reason="ApprovalWanted", sentence=_waits(proposal)))
@@ -96,15 +101,41 @@ def discard(scene: Scene, proposal: Proposal) -> None:
         scene.memory.asked = None
     else:
         scene.memory.proposals.pop(proposal.kind, None)
+        forget_approval(scene, proposal.kind)
     publish_proposals(scene)
+
+
+def approve(scene: Scene, proposal: Proposal, by: str) -> str:
+    """A person wants it: it starts now, or once nothing keeps it any more, after a restart and a fail-over, too."""
+    kind = proposal.kind
+    scene.memory.proposals[kind] = replace(proposal, approved_by=by)
+    sentence = propose(scene, kind, proposal.plan)
+    waits = scene.memory.proposals.get(kind)
+    if waits is not None and waits.id == proposal.id:
+        approval = Approval(plan=proposal.id, by=by)
+        scene.memory.approved[kind] = approval
+        write(scene, approval_record(kind, approval))
+    publish_proposals(scene)
+    return sentence
+
+
+def forget_approval(scene: Scene, kind: ActionKind) -> None:
+    """The plan that was approved has started, or another one is wanted by now: an old approval starts nothing later."""
+    if scene.memory.approved.pop(kind, None) is not None:
+        write(scene, approval_record(kind, None))
+
+
+def write(scene: Scene, record: Record) -> None:
+    """Into the journal, where this process is the one that may."""
+    if scene.journal is not None and scene.board.view.role is Role.LEADER:
+        scene.journal.append([record])
 
 
 def reject(scene: Scene, proposal: Proposal) -> None:
     """A person does not want it: it is not proposed again, not by another process either, until the cluster wants another."""
     if proposal.request is None:
         scene.memory.rejected[proposal.kind] = proposal.id
-        if scene.journal is not None and scene.board.view.role is Role.LEADER:
-            scene.journal.append([Record(rejected_key(proposal.kind), {"plan": proposal.id})])
+        write(scene, rejection_record(proposal.kind, proposal.id))
     discard(scene, proposal)
 
 
@@ -116,6 +147,7 @@ def shown_proposals(scene: Scene) -> list[Proposal]:
 
 def withdraw(scene: Scene, kind: ActionKind) -> None:
     """There is nothing to do of this kind any more."""
+    forget_approval(scene, kind)
     if scene.memory.proposals.pop(kind, None) is not None:
         publish_proposals(scene)
 
@@ -135,12 +167,13 @@ def _waits(proposal: Proposal) -> str:
 def start(scene: Scene, proposal: Proposal) -> str:
     """Begin the run; whoever calls this has checked the permission."""
     if scene.hands is None:
-        raise Refused("This process has no hands: it was started to observe.")
+        raise Refused("This process only observes: it cannot start a run.")
     kind = proposal.kind
     run = scene.hands.start(proposal.plan)
     # The others were made from what is being changed now.
     scene.memory.proposals.clear()
     scene.memory.asked = None
+    forget_approval(scene, kind)
     scene.memory.running = kind
     scene.hold_run()
     remember(scene, kind, scene.memory.acts.get(kind, Acts()).started(scene.clock.now_ms(), run))
@@ -177,18 +210,12 @@ def notice_end(scene: Scene) -> bool:
 def remember(scene: Scene, kind: ActionKind, acts: Acts) -> None:
     """Keep a kind's counts, in the journal too: a restart must not grant a second day's worth."""
     scene.memory.acts = {**scene.memory.acts, kind: acts}
-    if scene.journal is not None and scene.board.view.role is Role.LEADER:
-        scene.journal.append([Record(acts_key(kind), acts.to_json())])
+    write(scene, Record(acts_key(kind), acts.to_json()))
 
 
 def acts_key(kind: ActionKind) -> str:
     """The journal key of a kind's counts."""
     return f"daemon/acts/{kind.value}"
-
-
-def rejected_key(kind: ActionKind) -> str:
-    """The journal key of the plan of this kind that was rejected last."""
-    return f"daemon/rejected/{kind.value}"
 
 
 def outline(plan: Plan) -> str:
@@ -245,6 +272,7 @@ def plan_view(
         bound_bytes=plan.bound_bytes,
         status=plan.status,
         waiting=waiting,
+        approved_by=proposal.approved_by or "",
         reasons=tuple(reasons.most_common()),
         resources=tuple(plan.summary.get("resources", ())),
         brokers=tuple(plan.summary.get("brokers", ()))[:SHOWN_BROKERS],

@@ -12,6 +12,7 @@ from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
 from ballast.core.planner import Decommission, Level
 from ballast.daemon.acting import name_of, outline, publish_proposals
+from ballast.daemon.drains import drain_empty, named_broker
 from ballast.daemon.leaders import election_plan
 from ballast.daemon.planning import make
 from ballast.daemon.policy import ActionKind
@@ -26,6 +27,9 @@ def want(scene: Scene, request: Request) -> str:
     """Take the wish down for the work loop; the newest one counts."""
     if request.body.get("intent") not in INTENTS:
         raise Refused(f"No plan is called {request.body.get('intent')!r}.", hint=f"Ask for {', '.join(INTENTS)}.")
+    if (sentence := drain_empty(scene, request)) is not None:
+        scene.tell(request.id, sentence, ok=True)
+        return sentence
     scene.memory.wanted = request
     scene.look_again()
     return f"A plan was asked for by {request.by}: {request.body['intent']}."
@@ -63,11 +67,10 @@ def _made(scene: Scene, request: Request) -> str:
 def _plan(scene: Scene, state: ClusterState, request: Request) -> tuple[ActionKind, Plan]:
     match request.body["intent"]:
         case "elect":
-            return ActionKind.ELECTIONS, election_plan(state, frozenset(state.alive), scene.clock.now_ms())
+            home = frozenset(state.alive) - scene.level.draining
+            return ActionKind.ELECTIONS, election_plan(state, home, scene.clock.now_ms())
         case "drain":
-            broker = str(request.body.get("broker", ""))
-            if not broker.isdecimal() or state.broker(int(broker)) is None:
-                raise Refused(f"There is no broker {broker or 'without a number'}.")
-            return ActionKind.MOVES, make(scene, state, Decommission(brokers=frozenset({int(broker)})))
+            broker = named_broker(state, request)
+            return ActionKind.MOVES, make(scene, state, Decommission(brokers=frozenset({broker})))
         case _:
             return ActionKind.MOVES, make(scene, state, Level())

@@ -8,27 +8,23 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
-from ballast.core.throttles import Setting
 from ballast.daemon.health import RUN
 from ballast.daemon.logs import say
 from ballast.daemon.loop import Beat, BeatingClock
-from ballast.daemon.run_views import debts_in, past_runs, run_view
+from ballast.daemon.run_views import debts_in, run_view
 from ballast.daemon.view import SETTLING, RunView
 from ballast.errors import BallastError, Fenced, Refused
 from ballast.executor.driver import Driver
 from ballast.executor.events import MoveChanged, Note, Paced, Progressed, Refusing, RunBegan, RunEnded, RunResult
-from ballast.executor.history import load_ended
 from ballast.executor.ledger import still_owed
 from ballast.executor.machine import Wish
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.progress import Progress
-from ballast.executor.records import Parsed, load_open_runs
-from ballast.executor.run import Now
 from ballast.ports.cluster import Cluster
 from ballast.ports.journal import Journal
 from ballast.ports.time import Clock
@@ -49,8 +45,6 @@ class HandParts:
 
     cluster: Cluster
     journal: Journal
-    letters: Journal
-    """A second handle on the journal for reading, so that nobody waits while the first one waits for the lock."""
     clock: Clock
     policy: Callable[[], ExecutionPolicy]
     new_id: Callable[[], str]
@@ -74,10 +68,6 @@ class DriverHands:
         self._busy = threading.Lock()
         self._idle = threading.Event()
         self._idle.set()
-        self._history: tuple[RunView, ...] = ()
-        self._open: RunView | None = None
-        self._debts: tuple[Setting, ...] = ()
-        self._parsed_moves, self._parsed_headers = Parsed(), Parsed()
         self._leaving = False
         self._begun: RunView | None = None
         self._paused = False
@@ -125,32 +115,12 @@ class DriverHands:
         """The last sign of life of the run in flight; None while there is none."""
         return None if self._idle.is_set() else Beat(self._clock.at_s, RUN)
 
-    def elsewhere(self) -> RunView | None:
-        """The oldest open run of the journal at the last ``refresh``, whoever carries it out."""
-        return self._open
-
     def ours(self) -> Collection[TopicPartition]:
         """Partitions of the current run whose moves have not ended."""
         driver = self._driver
         if driver is None or driver.run is None or self._idle.is_set():
             return frozenset()
         return frozenset(m.move.name for m in driver.run.open_moves)
-
-    def history(self) -> Sequence[RunView]:
-        """Runs that ended, newest first."""
-        return self._history
-
-    def debts(self) -> Sequence[Setting]:
-        """What the journal's ledger said at the last ``refresh``."""
-        return self._debts
-
-    def refresh(self) -> None:
-        """Read history and ledger from the journal again."""
-        records, clock = self._parts.letters.read(), self._parts.clock
-        left = load_open_runs(records, Now(clock.now_ms(), clock.monotonic_s()), self._parsed_moves)
-        self._open = run_view(left[0]) if left else None
-        self._history = past_runs(load_ended(records, self._parsed_headers))
-        self._debts = debts_in(records)
 
     def pause(self, *, paused: bool) -> None:
         """Hold the next moves back, or go on; a run that is taken up later is held back as well."""

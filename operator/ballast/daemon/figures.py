@@ -37,7 +37,7 @@ class BrokerFigures:
     controller: bool
     cordoned: bool
     draining: bool
-    """The settings want it emptied: it has no share of its own, and is not judged by the bands."""
+    """The settings or a person drain it: it has no share of its own, and is not judged by the bands."""
     replicas: int
     leaders: int
     preferred: int

@@ -5,12 +5,11 @@ The daemon decides whether and when; ``driving`` puts the executor's driver behi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Protocol
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
-from ballast.core.throttles import Setting
 from ballast.daemon.loop import Beat
 from ballast.daemon.view import RunView
 
@@ -34,24 +33,8 @@ class Hands(Protocol):
         """The last sign of life of the run in flight; None while there is none."""
         ...
 
-    def elsewhere(self) -> RunView | None:
-        """The oldest open run of the journal at the last ``refresh``, whoever carries it out."""
-        ...
-
     def ours(self) -> Collection[TopicPartition]:
         """Partitions that the current run may be moving."""
-        ...
-
-    def history(self) -> Sequence[RunView]:
-        """Runs that ended, newest first."""
-        ...
-
-    def debts(self) -> Sequence[Setting]:
-        """Throttles that were set and not yet taken back, at the last ``refresh``."""
-        ...
-
-    def refresh(self) -> None:
-        """Read history and debts from the journal again."""
         ...
 
     def pause(self, *, paused: bool) -> None:

@@ -38,10 +38,11 @@ def check_leaders(scene: Scene) -> str:
     lasting = scene.memory.hysteresis.lasting(wait_s, now_s)
     if not lasting:
         return f"{headline} Waiting whether the controller repairs it within {wait_s:.0f} s."
-    plan = election_plan(state, lasting, scene.clock.now_ms())
+    # Leaders that come home to a broker that is drained would only leave it again.
+    plan = election_plan(state, lasting - scene.level.draining, scene.clock.now_ms())
     if plan.is_empty:
         withdraw(scene, ActionKind.ELECTIONS)
-        return f"{headline} None can be elected now: their preferred replicas are down, out of sync or moving."
+        return f"{headline} None can be elected now: their preferred replicas are down, out of sync, moving or drained."
     return f"{headline} {propose(scene, ActionKind.ELECTIONS, plan)}"
 
 

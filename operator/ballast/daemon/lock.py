@@ -10,12 +10,14 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from ballast.daemon.acting import acts_key, rejected_key
+from ballast.daemon.acting import acts_key, publish_proposals
+from ballast.daemon.decisions import Decisions, decisions_in
 from ballast.daemon.logs import say
 from ballast.daemon.permission import Acts
 from ballast.daemon.policy import ActionKind
+from ballast.daemon.run_views import run_view
 from ballast.daemon.scene import Reserved, Scene
-from ballast.daemon.view import LockView, Pause, Role
+from ballast.daemon.view import LockView, Role
 from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Unavailable
 from ballast.executor.records import load_open_runs, names_in_flight
 from ballast.executor.run import Now
@@ -25,7 +27,6 @@ from ballast.ports.news import News
 
 log = logging.getLogger("ballast.daemon")
 
-PAUSE_KEY = "pause"
 GIVE_WAY_KEY = "give-way"
 OBSERVING = "Every kind of action is in observe: no lock is wanted, nothing is written."
 IDLE = "idle"
@@ -62,36 +63,48 @@ def keep_lock(scene: Scene, holder: Holder, waiting: Callable[[], None] = lambda
 
 
 def recall(scene: Scene, journal: Journal) -> None:
-    """Read what earlier processes left: the pause switch and the counts behind the caps."""
-    pause, acts = None, {}
+    """Read what earlier processes left: runs, the counts behind the caps, and what people have decided."""
+    acts = {}
     kinds = {acts_key(kind): kind for kind in ActionKind}
-    rejections = {rejected_key(kind): kind for kind in ActionKind}
     records = journal.read()
-    scene.memory.journaled = names_in_flight(records)
     for record in records:
-        if record.key == PAUSE_KEY and record.value is not None:
-            pause = Pause(
-                by=str(record.value.get("by", "somebody")),
-                since_ms=int(record.value.get("since_ms", 0)),
-                reason=str(record.value.get("reason", "")),
-            )
-        elif record.key == GIVE_WAY_KEY and record.value is not None:
+        if record.key == GIVE_WAY_KEY and record.value is not None:
             scene.memory.reserved = Reserved(
                 str(record.value.get("for", "somebody")), int(record.value.get("until_ms", 0))
             )
         elif record.key in kinds and record.value is not None:
             acts[kinds[record.key]] = Acts.from_json(record.value)
-        elif record.key in rejections and record.value is not None:
-            scene.memory.rejected[rejections[record.key]] = str(record.value.get("plan", ""))
     scene.memory.acts = acts
-    scene.set_pause(pause)
+    heed(scene, decisions_in(records))
     left = load_open_runs(records, Now(scene.clock.now_ms(), scene.clock.monotonic_s()))
+    scene.memory.books = replace(
+        scene.memory.books, open=run_view(left[0]) if left else None, moving=names_in_flight(records)
+    )
     scene.take_up(left[0].id if left else "")
+
+
+def heed(scene: Scene, decided: Decisions) -> None:
+    """Go by what people have decided, whichever process they told: on a standby's page it shows at the next look."""
+    memory = scene.memory
+    memory.rejected |= decided.rejected
+    memory.approved = dict(decided.approved)
+    before = dict(memory.proposals)
+    for kind, proposal in before.items():
+        if memory.rejected.get(kind) == proposal.id:
+            memory.proposals.pop(kind, None)
+        elif proposal.approved_by != (by := memory.approval_of(kind, proposal.id)):
+            memory.proposals[kind] = replace(proposal, approved_by=by)
+    if memory.proposals != before:
+        publish_proposals(scene)
+    scene.board.publish(drains=decided.drains)
+    scene.set_pause(decided.pause)
 
 
 def _only_observe(scene: Scene) -> str:
     """Leave the run as it is, give the lock back, and write nothing from then on; a later change of mode takes both up."""
     before = scene.board.view.role
+    if scene.board.view.drains != (drains := scene.memory.decisions.drains):
+        scene.board.publish(drains=drains)
     if before is Role.OBSERVER or scene.journal is None:
         scene.set_role(Role.OBSERVER)
         return OBSERVING

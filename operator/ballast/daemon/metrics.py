@@ -188,7 +188,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_broker_draining",
-        help="1 for a broker that the settings want emptied; once it holds no replicas it may be stopped.",
+        help="1 for a broker that the settings or a person drain; once it holds no replicas it may be stopped.",
         labels=("broker",),
         samples=_per_broker("draining"),
     ),
@@ -273,8 +273,8 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_throttle_debts",
-        help="Throttles that Ballast set and has not yet taken back.",
-        samples=_one(lambda v: v.throttle_debts),
+        help="Throttles that Ballast set and has not yet taken back; absent in observe mode, where nothing is taken back.",
+        samples=_one(lambda v: None if v.role is Role.OBSERVER else v.throttle_debts),
     ),
     Spec(
         name="ballast_others_active",

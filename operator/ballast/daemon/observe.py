@@ -42,12 +42,12 @@ def observe(scene: Scene) -> str:
     figures = measure(
         state,
         threshold_percent=imbalance_percentage(state, scene.policy.leaders.imbalance_percentage).value,
-        policy=scene.policy.level,
+        policy=scene.level,
         loads=current_loads(memory.loads, state),
         per_topic=scene.web.topic_metrics,
     )
     ours = frozenset(scene.hands.ours() if scene.hands else ())
-    found = others.find(state, ours | memory.journaled, ignore=scene.policy.caution.ignore_others)
+    found = others.find(state, ours | memory.books.moving, ignore=scene.policy.caution.ignore_others)
     if memory.series.add(state, figures):
         scene.board.publish(series=tuple(memory.series.points))
     returned = scene.board.view.outage is not None

@@ -57,7 +57,7 @@ def check_level(scene: Scene) -> str:
 
 def _emptied(scene: Scene, state: ClusterState) -> list[str]:
     """Say of brokers that were to be drained that they are."""
-    empty = sorted(b for b in scene.policy.level.draining & state.alive if not (state.partitions.replica == b).any())
+    empty = sorted(b for b in scene.level.draining & state.alive if not (state.partitions.replica == b).any())
     if not empty:
         return []
     return [f"{human_brokers(empty).capitalize()} {_be(empty)} empty and may be stopped."]
@@ -88,7 +88,7 @@ def take_back(scene: Scene, state: ClusterState) -> list[str]:
     """
     if scene.hands is None or scene.board.view.role is not Role.LEADER or scene.hands.current() is not None:
         return []
-    due = [d for d in scene.hands.debts() if d.kind != "broker" or not d.name or int(d.name) in state.alive]
+    due = [d for d in scene.memory.books.debts if d.kind != "broker" or not d.name or int(d.name) in state.alive]
     if not due:
         return []
     scene.hands.adopt()
@@ -126,7 +126,7 @@ def _replace_lists(scene: Scene, state: ClusterState) -> str:
         if made.moves:
             beyond = _beyond(scene, state, made)
             return f"Racks are not respected. {propose(scene, ActionKind.REPAIR, made, beyond)}"
-    wanted, refusals = following(state, scene.policy.level)
+    wanted, refusals = following(state, scene.level)
     refused = _unplaced(refusals)
     if wanted is not None:
         try:
@@ -168,5 +168,5 @@ def make(scene: Scene, state: ClusterState, intent: Intent) -> Plan:
     """One plan from the newest reading, by the settings in force."""
     loads = scene.loads(state)
     scene.memory.loads = None if loads is None else (state, loads)
-    made = plan(state, intent, loads=loads, policy=scene.policy.level)
+    made = plan(state, intent, loads=loads, policy=scene.level)
     return replace(made, created_at_ms=scene.clock.now_ms(), summary={**made.summary, "outline": outline(made)})

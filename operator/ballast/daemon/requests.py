@@ -9,14 +9,15 @@ from dataclasses import replace
 from typing import Final
 
 from ballast.core.wording import human_many
-from ballast.daemon.acting import act, propose, publish_proposals, reject, shown_proposals
+from ballast.daemon.acting import act, approve, publish_proposals, reject, shown_proposals, write
 from ballast.daemon.asking import want
-from ballast.daemon.lock import PAUSE_KEY
+from ballast.daemon.decisions import pause_record
+from ballast.daemon.drains import begin_drain, drained_by, end_drain
 from ballast.daemon.logs import say
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import SETTLING, Pause, Role
 from ballast.errors import BallastError, Refused
-from ballast.ports.journal import FORGOTTEN, Record, Request, is_expired, is_forgotten, signed
+from ballast.ports.journal import FORGOTTEN, Request, is_expired, is_forgotten, signed
 
 log = logging.getLogger("ballast.audit")
 
@@ -98,7 +99,7 @@ def answer(scene: Scene, request: Request) -> str:
 
 def _pause(scene: Scene, request: Request) -> str:
     pause = Pause(by=request.by, since_ms=request.at_ms, reason=str(request.body.get("reason", ""))[:200])
-    _journal(scene, {"by": pause.by, "since_ms": pause.since_ms, "reason": pause.reason})
+    write(scene, pause_record(pause))
     scene.set_pause(pause)
     return f"Paused by {pause.by}: nothing new starts, moves in flight go on."
 
@@ -106,7 +107,7 @@ def _pause(scene: Scene, request: Request) -> str:
 def _resume(scene: Scene, request: Request) -> str:
     if scene.board.view.pause is None:
         return "It was not paused."
-    _journal(scene, None)
+    write(scene, pause_record(None))
     scene.set_pause(None)
     return f"Resumed by {request.by}."
 
@@ -116,16 +117,14 @@ def _approve(scene: Scene, request: Request) -> str:
     if run := scene.run_in_flight():
         raise Refused(f"Run {run} is in progress.", hint="Plans are made anew when it has ended.")
     if scene.memory.asked is not None and scene.memory.asked.id == wanted:
+        if (broker := drained_by(scene.memory.asked)) is not None:
+            begin_drain(scene, broker, request.by)
         scene.memory.asked = replace(scene.memory.asked, approved_by=request.by)
         publish_proposals(scene)
         return f"{request.by} approved {wanted}. {act(scene)}"
-    for kind, proposal in scene.memory.proposals.items():
+    for proposal in list(scene.memory.proposals.values()):
         if proposal.id == wanted:
-            approved = replace(proposal, approved_by=request.by)
-            scene.memory.proposals[kind] = approved
-            sentence = propose(scene, kind, approved.plan)
-            publish_proposals(scene)
-            return f"{request.by} approved {wanted}. {sentence}"
+            return f"{request.by} approved {wanted}. {approve(scene, proposal, request.by)}"
     raise Refused(f"There is no plan {wanted} any more.", hint="The cluster changed; look at the plan that waits now.")
 
 
@@ -169,16 +168,12 @@ ANSWERS: dict[str, Callable[[Scene, Request], str]] = {
     "approve": _approve,
     "reject": _reject,
     "plan": want,
+    "end-drain": end_drain,
     "cancel": _cancel,
     "rollback": _cancel,
     "take-over": _take_over,
 }
 
 
-EXPIRING: Final = frozenset({"pause", "resume", "approve", "reject", "plan"})
+EXPIRING: Final = frozenset({"pause", "resume", "approve", "reject", "plan", "end-drain"})
 """Requests that a later process must not obey: they name no run, and plans are numbered anew by each."""
-
-
-def _journal(scene: Scene, value: dict[str, object] | None) -> None:
-    if scene.journal is not None and _answers(scene):
-        scene.journal.append([Record(PAUSE_KEY, value)])

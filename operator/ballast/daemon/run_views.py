@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
-from ballast.core.cluster import UNKNOWN
+from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, Setting
 from ballast.core.wording import human_many
 from ballast.daemon.view import MoveView, RunView
-from ballast.executor.history import RunSummary
+from ballast.executor.history import RunSummary, load_ended
 from ballast.executor.ledger import load_ledger
 from ballast.executor.progress import Progress, done_of, total_of
-from ballast.executor.run import FINAL, IN_FLIGHT, ElectionStage, MoveRun, Run, Stage
+from ballast.executor.records import Parsed, load_open_runs, names_in_flight
+from ballast.executor.run import FINAL, IN_FLIGHT, ElectionStage, MoveRun, Now, Run, Stage
 from ballast.ports.journal import Record
+from ballast.ports.time import Clock
 
 SHOWN_MOVES: Final = 50
 SHOWN_RUNS: Final = 50
@@ -56,6 +59,39 @@ def _lowest_rate(run: Run) -> int | None:
         int(r) for s, values in (run.applied or {}).items() if s.key in (LEADER_RATE, FOLLOWER_RATE) for r in values
     ]
     return min(rates, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Books:
+    """What the journal said of runs when it was read last, whoever carried them out."""
+
+    history: tuple[RunView, ...] = ()
+    """Runs that ended, newest first."""
+    open: RunView | None = None
+    """The oldest run that has not ended."""
+    debts: tuple[Setting, ...] = ()
+    """Throttles that were set and not yet taken back."""
+    moving: frozenset[TopicPartition] = frozenset()
+    """Partitions of open runs whose moves have not ended."""
+
+
+@dataclass(slots=True)
+class ParsedBooks:
+    """What was parsed of earlier readings of the same journal, so that the next one parses what is new."""
+
+    moves: Parsed = field(default_factory=Parsed)
+    headers: Parsed = field(default_factory=Parsed)
+
+
+def books_of(records: Sequence[Record], clock: Clock, parsed: ParsedBooks) -> Books:
+    """Read the journal's records."""
+    left = load_open_runs(records, Now(clock.now_ms(), clock.monotonic_s()), parsed.moves)
+    return Books(
+        history=past_runs(load_ended(records, parsed.headers)),
+        open=run_view(left[0]) if left else None,
+        debts=debts_in(records),
+        moving=names_in_flight(records),
+    )
 
 
 def past_runs(ended: Sequence[RunSummary]) -> tuple[RunView, ...]:

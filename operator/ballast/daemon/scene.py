@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.cluster import ClusterState
 from ballast.core.isr import leaves_every_isr_after_s, leaving_sentence
 from ballast.core.plan import Plan
-from ballast.core.planner import Loads
+from ballast.core.planner import Loads, PlannerPolicy
 from ballast.core.wording import human_many
+from ballast.daemon.decisions import Approval, Decisions
 from ballast.daemon.hands import Hands
 from ballast.daemon.patience import Hysteresis, Presence
 from ballast.daemon.permission import Acts, Situation, standings
 from ballast.daemon.policy import ActionKind, DaemonPolicy, Mode, WebPolicy
+from ballast.daemon.run_views import Books, ParsedBooks
 from ballast.daemon.series import Series
 from ballast.daemon.view import Answer, Board, Pause, Role
 from ballast.errors import Unavailable
@@ -75,15 +77,26 @@ class Memory:
     """The plan that was made for a person."""
     rejected: dict[ActionKind, str] = field(default_factory=dict)
     """By kind, the name of the plan that a person rejected last: it is not proposed again."""
+    approved: dict[ActionKind, Approval] = field(default_factory=dict)
+    """By kind, the plan that a person approved, until it starts or is no longer wanted."""
     series: Series = field(default_factory=Series)
     running: ActionKind | None = None
     """The kind of action that the current run is."""
     saw_run: bool = False
     """A run was in flight when this was last looked at, whoever started it."""
-    journaled: frozenset[TopicPartition] = frozenset()
-    """Partitions that open runs of the journal move, whichever replica carries them out."""
+    books: Books = field(default_factory=Books)
+    """What the journal said of runs when it was read last."""
+    parsed: ParsedBooks = field(default_factory=ParsedBooks)
+    """What the loop that reads the journal has parsed of it."""
+    decisions: Decisions = field(default_factory=Decisions)
+    """What the journal said then of people's decisions; a process that only observes goes by it."""
     reserved: Reserved | None = None
     """Whom the lock was last given up for."""
+
+    def approval_of(self, kind: ActionKind, plan: str) -> str | None:
+        """Who approved this plan; None where nobody has."""
+        approval = self.approved.get(kind)
+        return approval.by if approval is not None and approval.plan == plan else None
 
 
 @dataclass(slots=True)
@@ -96,12 +109,13 @@ class Scene:
     policy: DaemonPolicy
     web: WebPolicy = field(default_factory=WebPolicy)
     journal: Journal | None = None
-    """None in observe mode: nothing is written to the cluster, and there is nothing to read."""
+    """None in observe mode: nothing is written to the cluster."""
     letters: Journal | None = None
-    """A second handle on the same journal, for reading and for requests: the first one blocks while it waits for the lock."""
+    """A second handle on the same journal, for reading, in observe mode too, and for requests: the first one blocks while it
+    waits for the lock."""
     hands: Hands | None = None
     take_tools: Callable[[], None] = lambda: None
-    """Makes journal, letters and hands, when the mode first asks for them."""
+    """Makes journal and hands, when the mode first asks for them."""
     on_state: Callable[[ClusterState], None] | None = None
     """Told about every full reading: the sampler."""
     loads: Callable[[ClusterState], Loads | None] = lambda _: None
@@ -135,6 +149,12 @@ class Scene:
         """How the next run is carried out, as far as this cluster can do what the settings say."""
         state = self.memory.state
         return suited(self.policy.execution, state.api) if state is not None else self.policy.execution
+
+    @property
+    def level(self) -> PlannerPolicy:
+        """How plans are made: as the settings say, and brokers that people drained are drained like those of the settings."""
+        policy, drained = self.policy.level, {d.broker for d in self.board.view.drains}
+        return replace(policy, draining=policy.draining | drained) if drained else policy
 
     def reading_age_s(self) -> float | None:
         """Age of the newest reading in seconds."""

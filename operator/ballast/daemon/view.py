@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
+from ballast.core.drain import Drain
 from ballast.daemon.figures import Figures
 from ballast.daemon.series import Point
 
@@ -124,6 +125,8 @@ class PlanView:
     status: str
     waiting: bool
     """True when a person's approval would start it."""
+    approved_by: str = ""
+    """Who approved it; empty while nobody has."""
     reasons: tuple[tuple[str, int], ...] = ()
     resources: tuple[Mapping[str, Any], ...] = ()
     """Per resource: name, label, unit, band, and least, most and outside before and after, as shares of the fair one."""
@@ -232,7 +235,11 @@ class View:
     run_elsewhere: RunView | None = None
     """The run that another process carries out, as far as the journal tells: its stages, but neither rate nor time."""
     history: tuple[RunView, ...] = ()
+    history_problem: str = ""
+    """Why the runs that ended are not known; empty when they are."""
     pause: Pause | None = None
+    drains: tuple[Drain, ...] = ()
+    """Brokers that people drained; those that the settings drain are not among them."""
     lock: LockView = LockView()
     sampled_at_ms: int | None = None
     """When this process recorded its newest minute for the load model; None before the first one."""

@@ -73,6 +73,7 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
         )
         if settings.events.kubernetes:
             scene.herald = KubernetesEvents(Pod.of(environment))
+        scene.letters = journal_of(opened, journal_choice(settings), timeout_s=settings.cluster.timeout_s)
         scene.take_tools = lambda: give_hands(scene, opened, settings)
         if settings.daemon.writes:
             scene.take_tools()
@@ -126,15 +127,12 @@ class Retries:
 
 
 def give_hands(scene: Scene, opened: OpenCluster, settings: Settings) -> None:
-    """What a daemon that may write needs: the journal, a second handle for reading it, and the driver."""
-    choice = f"file:{settings.journal.file}" if settings.journal.file else None
-    scene.journal = journal_of(opened, choice, timeout_s=settings.cluster.timeout_s)
-    scene.letters = journal_of(opened, choice, timeout_s=settings.cluster.timeout_s)
+    """What a daemon that may write needs: the journal and the driver."""
+    scene.journal = journal_of(opened, journal_choice(settings), timeout_s=settings.cluster.timeout_s)
     scene.hands = DriverHands(
         HandParts(
             cluster=opened.cluster,
             journal=scene.journal,
-            letters=scene.letters,
             clock=scene.clock,
             policy=scene.execution,
             new_id=new_run_id,
@@ -143,6 +141,11 @@ def give_hands(scene: Scene, opened: OpenCluster, settings: Settings) -> None:
             server=opened.bootstrap_server,
         )
     )
+
+
+def journal_choice(settings: Settings) -> str | None:
+    """The journal's file, where the settings name one."""
+    return f"file:{settings.journal.file}" if settings.journal.file else None
 
 
 def keep_history(scene: Scene, settings: Settings, store: str) -> None:

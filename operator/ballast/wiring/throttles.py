@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from ballast.core.drain import Drain
 from ballast.core.leftovers import Standing, all_settings
 from ballast.core.throttles import EVERYTHING, LISTS, Aim, Held, Setting, is_theirs, parse_list
+from ballast.daemon.decisions import decisions_in
 from ballast.executor.ledger import BY_HAND, Throttler, load_ledger, load_topic_ids, own_value, resource_of, still_owed
 from ballast.ports.cluster import Outcome
 from ballast.ports.journal import Record
@@ -25,14 +27,20 @@ class HeldSettings(NamedTuple):
     """Set by runs, and taken back by Ballast."""
     by_hand: frozenset[Setting]
     """Set by a person with ``ballast throttles set``."""
+    drains: tuple[Drain, ...] | None = ()
+    """Brokers that people drained; None where the journal did not tell."""
 
 
 def held_settings(opened: OpenCluster, journal: str | None = None, *, timeout_s: float = 30.0) -> HeldSettings:
-    """The settings in both of the journal's ledgers."""
+    """The settings in both of the journal's ledgers, and the brokers that people drained."""
     log = journal_of(opened, journal, timeout_s=timeout_s)
     try:
         records = log.read()
-        return HeldSettings(frozenset(load_ledger(records)), frozenset(load_ledger(records, BY_HAND)))
+        return HeldSettings(
+            frozenset(load_ledger(records)),
+            frozenset(load_ledger(records, BY_HAND)),
+            decisions_in(records).drains,
+        )
     finally:
         log.close()
 

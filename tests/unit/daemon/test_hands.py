@@ -17,7 +17,6 @@ from ballast.executor.records import load_runs
 from ballast.executor.run import Now, Run, Stage
 from ballast.ports.cluster import Reassignment
 from ballast.sim import SimCluster
-from ballast.sim.journal import MemoryJournal
 
 T0, T1 = TopicPartition(T, 0), TopicPartition(T, 1)
 MOVES = (Move(T, 0, (1, 2), (3, 2), 50 * MB), Move(T, 1, (2, 1), (4, 1), 50 * MB))
@@ -48,7 +47,6 @@ class Acting:
             HandParts(
                 cluster=self.cluster,
                 journal=self.scene.journal,
-                letters=MemoryJournal(self.scene.store, self.clock),
                 clock=self.clock,
                 policy=lambda: ONE_BY_ONE,
                 new_id=lambda: "r",

@@ -31,6 +31,7 @@ _KEPT: Final = {
     "approve": ("plan",),
     "reject": ("plan", "reason"),
     "plan": ("intent", "broker"),
+    "end-drain": ("broker",),
     "cancel": ("run", "reason"),
     "rollback": ("run", "reason"),
 }

@@ -28,6 +28,7 @@ def status(view: View, *, now_ms: int, can_act: bool) -> dict[str, Any]:
         "standings": [asdict(s) for s in view.standings],
         "others": [asdict(o) for o in view.others],
         "pause": None if view.pause is None else asdict(view.pause),
+        "drains": [asdict(d) for d in view.drains],
         "lock": asdict(view.lock),
         "level": asdict(view.level),
         "run": None if view.run is None else asdict(view.run),
@@ -65,9 +66,9 @@ def cluster(figures: Figures) -> dict[str, Any]:
     }
 
 
-def history(view: View) -> list[dict[str, Any]]:
-    """Runs that ended, newest first."""
-    return [asdict(run) for run in view.history]
+def history(view: View) -> dict[str, Any]:
+    """Runs that ended, newest first; or why they are not known."""
+    return {"runs": [asdict(run) for run in view.history], "problem": view.history_problem or None}
 
 
 def settings(view: View) -> dict[str, Any]:

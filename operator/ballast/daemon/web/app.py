@@ -126,7 +126,7 @@ def _reading(parts: WebParts) -> list[BaseRoute]:
         return _json(api.status(view, now_ms=parts.clock.now_ms(), can_act=desk.open))
 
     async def history(_: Request) -> Response:
-        return _json({"runs": api.history(board.view)})
+        return _json(api.history(board.view))
 
     async def settings(_: Request) -> Response:
         return _json(api.settings(board.view))
@@ -185,7 +185,7 @@ def _acting(parts: WebParts) -> list[BaseRoute]:
 
     return [
         Route(f"/api/v1/actions/{kind}", action(kind), methods=["POST"])
-        for kind in ("pause", "resume", "plan", "approve", "reject", "cancel")
+        for kind in ("pause", "resume", "plan", "approve", "reject", "cancel", "end-drain")
     ]
 
 

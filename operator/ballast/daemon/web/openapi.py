@@ -6,7 +6,19 @@ from typing import Any
 
 from ballast import __version__
 from ballast.daemon.web.details import STATES
-from ballast.daemon.web.shapes import BROKER, COUNT, FLAG, PARTITIONS, TEXT, TOPIC, array, closed, components, ref
+from ballast.daemon.web.shapes import (
+    BROKER,
+    COUNT,
+    FLAG,
+    PARTITIONS,
+    TEXT,
+    TOPIC,
+    array,
+    closed,
+    components,
+    or_null,
+    ref,
+)
 
 
 def document() -> dict[str, Any]:
@@ -37,7 +49,13 @@ def document() -> dict[str, Any]:
             "/api/v1/history": {
                 "get": _get(
                     "Runs that ended, newest first.",
-                    closed("Fifty at most.", {"runs": array(ref("Run"))}),
+                    closed(
+                        "Fifty at most.",
+                        {
+                            "runs": array(ref("Run")),
+                            "problem": {**or_null(TEXT), "description": "Why they are not known; null where they are."},
+                        },
+                    ),
                 )
             },
             "/api/v1/series": {
@@ -86,8 +104,15 @@ _ACTIONS: dict[str, tuple[str, dict[str, Any]]] = {
         "Have a plan made; it waits for approval.",
         {
             "intent": {"enum": ["balance", "drain", "elect"]},
-            "broker": {**TEXT, "description": "The id of the broker to drain."},
+            "broker": {
+                **TEXT,
+                "description": "The id of the broker to drain; from its approval on it takes no replica until the drain is ended.",
+            },
         },
+    ),
+    "end-drain": (
+        "Let a drained broker take replicas again.",
+        {"broker": {**TEXT, "description": "The broker's id, as `drains` of status names it."}},
     ),
     "reject": ("Do not propose this plan again.", {"plan": TEXT, "reason": TEXT}),
     "approve": ("Let a waiting plan start.", {"plan": {**TEXT, "description": "The plan's id, as status shows it."}}),

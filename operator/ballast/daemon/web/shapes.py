@@ -11,6 +11,7 @@ from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from ballast.core.drain import Drain
 from ballast.core.planner.ranges import Share
 from ballast.daemon.figures import BrokerFigures
 from ballast.daemon.series import Point
@@ -40,6 +41,7 @@ NAMES: Mapping[type, str] = {
     Absence: "Absence",
     Answer: "Answer",
     BrokerFigures: "Broker",
+    Drain: "Drain",
     LevelView: "Verdict",
     LockView: "Lock",
     MoveView: "Move",
@@ -165,6 +167,7 @@ _STATUS = closed(
         "standings": array(ref("Standing")),
         "others": array(ref("Other")),
         "pause": or_null(ref("Pause")),
+        "drains": {**array(ref("Drain")), "description": "Brokers that people drained, by `plan` and its approval."},
         "lock": ref("Lock"),
         "level": ref("Verdict"),
         "run": {**or_null(ref("Run")), "description": "The run that this process carries out."},

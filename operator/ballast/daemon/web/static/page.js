@@ -93,6 +93,13 @@ function drawBanners(s) {
   draw("banners", list, () => list.map(([tone, text]) => h("p", { class: "banner", "data-tone": tone }, text)));
 }
 
+/** Brokers that people drained: who, since when, and how to end it. */
+function drawDrains(s) {
+  draw("drains", [s.drains, s.actions_enabled], () => s.drains.map((d) => h("p", { class: "banner", "data-tone": "note", "data-broker": d.broker },
+    "Broker ", brokerLink(d.broker), ` is drained (${d.by}, ${when(d.since_ms)}): it takes no replica until the drain is ended. `,
+    s.actions_enabled ? h("button", { type: "button", class: "quiet", on: { click: () => askEndDrain(d) } }, "End the drain…") : null)));
+}
+
 function drawTiles(c) {
   if (!c) return draw("tiles", null, () => []);
   const alive = c.brokers.filter((b) => b.alive).length;
@@ -218,7 +225,7 @@ function drawPlans(s) {
   const plans = s.outage ? [] : s.plans;
   $("plans-card").hidden = plans.length === 0;
   draw("plans", [plans, s.actions_enabled], () => plans.map((plan) => h("article", { class: "plan", "aria-label": `Plan ${plan.id}` },
-    h("h3", { title: plan.intent }, `${named(plan.intent)} `, plan.waiting ? chip("warn", "Pending approval") : chip("good", plan.blocked ? "Recommended" : "Starts by itself"), h("code", { class: "name" }, plan.id)),
+    h("h3", { title: plan.intent }, `${named(plan.intent)} `, plan.waiting ? chip("warn", "Pending approval") : plan.approved_by ? chip("good", `Approved by ${plan.approved_by}`) : chip("good", plan.blocked ? "Recommended" : "Starts by itself"), h("code", { class: "name" }, plan.id)),
     h("p", { class: "facts" },
       fact("does", work(plan).join(", ")), fact("data to copy", cost(plan)),
       plan.bound_bytes !== null && plan.bytes_moved ? fact("lower bound", bytes(plan.bound_bytes)) : null,
@@ -258,8 +265,8 @@ function drawLists(s) {
 }
 
 async function drawHistory() {
-  const { runs } = await read("/api/v1/history");
-  draw("history", runs, () => runs.length === 0 ? h("p", { class: "empty" }, "No run has ended yet.") :
+  const { runs, problem } = await read("/api/v1/history");
+  draw("history", [runs, problem], () => problem ? h("p", { class: "empty" }, `Past runs are not known: ${problem}`) : runs.length === 0 ? h("p", { class: "empty" }, "No run has ended yet.") :
     table("Runs that ended", [["run"], ["what"], ["ended"], ["took"], ["partitions", "n"], ["bytes", "n"], ["outcome"]], runs.map((r) => [
       h("code", {}, r.id), named(r.intent), r.ended_at_ms ? when(r.ended_at_ms) : "—", r.ended_at_ms ? span((r.ended_at_ms - r.started_at_ms) / 1000) : "—",
       count(r.moves_total), bytes(r.bytes_total), chip(r.outcome === "done" ? "good" : "warn", r.outcome)])));
@@ -283,6 +290,7 @@ function drawAll() {
   drawTop(status);
   drawBanners(status);
   drawAnswers(status);
+  drawDrains(status);
   const [tone, headline, detail] = verdict(status);
   draw("verdict", [tone, status.absences, flat(headline).replace(/\d+ (s|min|h|d)\b/g, ""), detail], () => [h("p", { class: "headline" }, headline), h("p", { class: "detail" }, detail)]);
   $("verdict").dataset.tone = tone;

@@ -1,0 +1,241 @@
+"""A broker that a person drains stays empty until somebody ends that, whatever process acts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.daemon.conftest import bounce, give_hands, holder, pass_time
+from tests.daemon.test_asked_plans import ask, only_plan
+
+from ballast.core.drain import Drain
+from ballast.daemon.acting import act, withdraw
+from ballast.daemon.books import read_books
+from ballast.daemon.decisions import decisions_in
+from ballast.daemon.leaders import check_leaders
+from ballast.daemon.lock import keep_lock
+from ballast.daemon.observe import observe
+from ballast.daemon.planning import check_level, check_repair
+from ballast.daemon.policy import ActionKind, DaemonPolicy, Mode
+from ballast.daemon.scene import Scene
+from ballast.daemon.view import Board, Role
+from ballast.ports.journal import Record
+from ballast.sim.clock import SimClock
+from ballast.sim.cluster import SimCluster
+from ballast.sim.journal import JournalStore, MemoryJournal
+from ballast.sim.model import SimBroker
+from ballast.sim.world import SimWorld
+
+AUTO = DaemonPolicy(mode=Mode.AUTO)
+
+
+@pytest.fixture
+def store() -> JournalStore:
+    """What outlives every process."""
+    return JournalStore()
+
+
+@pytest.fixture
+def leader(scene: Scene, world: SimWorld, store: JournalStore) -> Scene:
+    """A daemon in auto mode that holds the lock, over four brokers of which the fourth is empty."""
+    world.add_broker(SimBroker(id=4, rack="a"))
+    scene.policy = AUTO
+    give_hands(scene, store)
+    scene.set_role(Role.STARTING)
+    keep_lock(scene, holder())
+    observe(scene)
+    return scene
+
+
+def successor(world: SimWorld, clock: SimClock, store: JournalStore, policy: DaemonPolicy = AUTO) -> Scene:
+    """A process that starts after another one."""
+    scene = Scene(cluster=SimCluster(world), clock=clock, board=Board(), policy=policy)
+    give_hands(scene, store)
+    scene.policy = policy
+    return scene
+
+
+def take_over(world: SimWorld, clock: SimClock, store: JournalStore, name: str) -> Scene:
+    """One that waits until the lease of the holder, who says nothing more, has lapsed."""
+    scene = successor(world, clock, store)
+    while scene.board.view.role is not Role.LEADER:
+        keep_lock(scene, holder(name))
+    return scene
+
+
+def renew(scene: Scene, clock: SimClock) -> None:
+    """Keep the lock from now on, as the lock loop does, for as long as it is the leader."""
+
+    def tick() -> None:
+        if scene.board.view.role is Role.LEADER:
+            keep_lock(scene, holder("first"))
+            clock.at(clock.monotonic_s() + 3, tick)
+
+    tick()
+
+
+def settle(scene: Scene, checks: int = 4) -> None:
+    """Let the daemon do by itself whatever it wants to, hour after hour."""
+    for _ in range(checks):
+        scene.clock.sleep(3600)
+        observe(scene)
+        check_leaders(scene)
+        check_repair(scene)
+        check_level(scene)
+        act(scene)
+    observe(scene)
+
+
+def replicas_on(world: SimWorld, broker: int) -> int:
+    """How many replicas it holds."""
+    return sum(broker in p.replicas for p in world.partitions())
+
+
+def drain(scene: Scene, broker: int) -> None:
+    """Ask, and approve what is shown."""
+    assert ask(scene, "plan", intent="drain", broker=str(broker))[1]
+    assert ask(scene, "approve", plan=only_plan(scene).id)[1]
+
+
+def test_a_drained_broker_stays_empty_until_the_drain_is_ended(leader: Scene, world: SimWorld) -> None:
+    """Balance, rack repair and elections leave it alone, hour after hour; then it gets its share again."""
+    drain(leader, 1)
+    settle(leader)
+    assert replicas_on(world, 1) == 0
+    assert replicas_on(world, 4) == 12
+    assert [(d.broker, d.by) for d in leader.board.view.drains] == [(1, "Ada")]
+    figures = leader.board.view.figures
+    assert figures is not None
+    assert [b.id for b in figures.brokers if b.draining] == [1]
+    assert not ask(leader, "end-drain", broker="2")[1]
+    assert ask(leader, "end-drain", broker="1")[1]
+    assert leader.board.view.drains == ()
+    settle(leader)
+    assert replicas_on(world, 1) == 6
+
+
+def test_a_drain_outlasts_the_process_that_began_it(
+    leader: Scene, world: SimWorld, clock: SimClock, store: JournalStore
+) -> None:
+    """Also where it died before anything moved: the next one empties the broker; and its end is known to the one after."""
+    leader.memory.presence = replace(leader.memory.presence, changed_at_s=clock.monotonic_s())
+    drain(leader, 1)
+    assert replicas_on(world, 1) == 12, "a broker came a moment ago: the plan waits"
+    second = take_over(world, clock, store, "second")
+    assert [d.broker for d in second.board.view.drains] == [1]
+    settle(second)
+    assert replicas_on(world, 1) == 0
+    ask(second, "end-drain", broker="1")
+    third = take_over(world, clock, store, "third")
+    assert third.board.view.drains == ()
+
+
+def test_an_empty_broker_is_drained_without_a_plan(leader: Scene, world: SimWorld) -> None:
+    """There is nothing to approve, and nothing is put there."""
+    assert ask(leader, "plan", intent="drain", broker="4")[1]
+    assert leader.board.view.plans == ()
+    settle(leader)
+    assert replicas_on(world, 4) == 0
+    assert not ask(leader, "plan", intent="drain", broker="9")[1]
+
+
+def test_leaders_do_not_come_home_to_a_drained_broker(
+    leader: Scene, world: SimWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither by themselves nor on request, as long as it still holds their preferred replicas."""
+    bounce(world, 1)
+    observe(leader)
+    leader.board.publish(drains=(Drain(broker=1, by="Ada", since_ms=0),))
+    leader.memory.presence = replace(leader.memory.presence, changed_at_s=None)
+    check_leaders(leader)
+    assert leader.board.view.plans == ()
+    ask(leader, "plan", intent="elect")
+    assert leader.board.view.plans == ()
+
+
+@pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.AUTO])
+def test_every_other_process_knows_of_a_drain(
+    leader: Scene, world: SimWorld, clock: SimClock, store: JournalStore, mode: Mode
+) -> None:
+    """A standby, and one that only observes: shown there, and no recommendation fills the broker."""
+    drain(leader, 1)
+    settle(leader)
+    other = successor(world, clock, store, DaemonPolicy(mode=mode))
+    renew(leader, clock)
+    for _ in range(2):
+        read_books(other)
+        keep_lock(other, holder("other"))
+    assert other.board.view.role is (Role.OBSERVER if mode is Mode.OBSERVE else Role.STANDBY)
+    assert [d.broker for d in other.board.view.drains] == [1]
+    observe(other)
+    check_level(other)
+    assert other.board.view.plans == ()
+
+
+@pytest.fixture
+def pair(world: SimWorld, clock: SimClock, store: JournalStore) -> tuple[Scene, Scene]:
+    """A leader and a standby that propose to elect leaders, which waits since a broker came back a moment ago."""
+    approve = DaemonPolicy(mode=Mode.APPROVE)
+    first, second = successor(world, clock, store, approve), successor(world, clock, store, approve)
+    keep_lock(first, holder("first"))
+    renew(first, clock)
+    keep_lock(second, holder("second"))
+    world.kill(1)
+    pass_time(world, 20)
+    observe(first)
+    world.start(1)
+    pass_time(world, 60)
+    for scene in (first, second):
+        observe(scene)
+        check_leaders(scene)
+    assert [s.board.view.role for s in (first, second)] == [Role.LEADER, Role.STANDBY]
+    return first, second
+
+
+def test_an_approval_shows_on_the_standby_and_outlasts_the_leader(pair: tuple[Scene, Scene], world: SimWorld) -> None:
+    """It starts one run, whichever process carries it out."""
+    first, second = pair
+    plan = only_plan(second)
+    assert (plan.id, plan.approved_by) == (only_plan(first).id, "")
+    assert ask(first, "approve", plan=plan.id)[1]
+    keep_lock(second, holder("second"))
+    assert (only_plan(second).approved_by, only_plan(second).waiting) == ("Ada", False)
+    first.set_role(Role.STOPPING)
+    keep_lock(second, holder("second"))
+    assert second.board.view.role is Role.LEADER
+    pass_time(world, 400)
+    observe(second)
+    assert "started, approved by Ada" in check_leaders(second)
+    read_books(second)
+    assert second.memory.decisions.approved == {}
+
+
+def test_an_approval_of_a_plan_that_is_no_longer_wanted_starts_nothing_later(pair: tuple[Scene, Scene]) -> None:
+    """Leaders came home by themselves; the same imbalance weeks later asks again."""
+    first, _ = pair
+    assert ask(first, "approve", plan=only_plan(first).id)[1]
+    assert first.journal is not None
+    withdraw(first, ActionKind.ELECTIONS)
+    read_books(first)
+    assert first.memory.decisions.approved == {}
+    check_leaders(first)
+    assert only_plan(first).waiting
+
+
+def test_a_rejection_and_a_pause_show_on_the_standby(pair: tuple[Scene, Scene]) -> None:
+    """Within one look at the journal, without waiting for the next check."""
+    first, second = pair
+    assert ask(first, "reject", plan=only_plan(second).id)[1]
+    ask(first, "pause", reason="release")
+    assert second.board.view.plans
+    keep_lock(second, holder("second"))
+    assert second.board.view.plans == ()
+    assert second.board.view.pause is not None
+
+
+def test_what_stands_in_the_journal_is_read_whatever_it_holds(clock: SimClock, store: JournalStore) -> None:
+    """A record of no broker is no drain."""
+    journal = MemoryJournal(store, clock)
+    journal.acquire(holder())
+    journal.append([Record("drain/x", {"by": "Ada"}), Record("drain/3", {"by": "Ada", "since_ms": 7})])
+    assert decisions_in(journal.read()).drains == (Drain(broker=3, by="Ada", since_ms=7),)
