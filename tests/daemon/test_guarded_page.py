@@ -124,6 +124,50 @@ def test_only_a_whole_line_of_the_token_file_lets_anybody_in(
     assert not any(secret in str(r.__dict__) for r in said for secret in (OPERATOR, VIEWER, "short"))
 
 
+READ = ("status", "history", "settings", "series", "brokers/1", "topics/orders", "partitions/offline")
+
+
+def read(port: int, path: str, token: str | None) -> int:
+    """The status of a GET with a token."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def test_reading_takes_a_token_where_the_settings_say_so(
+    serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A viewer's or an operator's, for everything that tells of the cluster; off unless it is set, and probes never."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"ada operator {OPERATOR}\nbob viewer {VIEWER}\n")
+    caplog.set_level(logging.INFO, "ballast.audit")
+    daemon = serve(web=WebPolicy(port=0, token_file=tokens, read_needs_token=True))
+    daemon.until(lambda v: v.figures is not None)
+    port = daemon.service.web.port
+    for path in READ:
+        found = [read(port, f"/api/v1/{path}", token) for token in (None, "x" * 20, VIEWER, OPERATOR)]
+        assert found == [401, 401, 200, 200], path
+    for path in ("/", "/page.js", "/livez", "/readyz", "/healthz", "/metrics", "/api/v1/openapi.json"):
+        assert read(port, path, None) == 200, path
+    assert act(port, "pause", {}, VIEWER) == 403
+    wrong = [r for r in caplog.records if r.name == "ballast.audit" and "read" in r.getMessage()]
+    assert len(wrong) == len(READ), "a page that was opened without a token is no attempt"
+    tokens.write_text("")
+    assert read(port, "/api/v1/status", OPERATOR) == 403
+
+
+def test_reading_takes_no_token_unless_it_is_set(serve: Serve, tmp_path: Path) -> None:
+    """As before there were viewers; and asking for a token that nobody has is a mistake."""
+    daemon = serve(web=WebPolicy(port=0))
+    daemon.until(lambda v: v.figures is not None)
+    assert {read(daemon.service.web.port, f"/api/v1/{path}", None) for path in READ} == {200}
+    with pytest.raises(ValueError, match="token_file"):
+        WebPolicy(read_needs_token=True)
+
+
 @pytest.mark.parametrize("text", ["\ud800", "a\nb", "\x1b[2J", "\u202e"])
 def test_text_that_cannot_be_shown_is_refused(serve: Serve, tmp_path: Path, text: str) -> None:
     """A lone surrogate once taken would make every answer of the page fail."""

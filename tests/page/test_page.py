@@ -35,6 +35,7 @@ from ballast.ports.journal import Request
 
 pytestmark = pytest.mark.chromium
 
+VIEWER = "a-token-of-a-viewer"
 Show = Callable[..., tuple[str, Board, list[Request]]]
 Open = Callable[..., Page]
 
@@ -341,6 +342,29 @@ def test_a_person_pauses_a_real_daemon(serve: Callable[..., Any], open_page: Ope
     page.get_by_role("dialog").get_by_role("button", name="Pause").click()
     expect(page.locator("#banners")).to_contain_text("Paused by Ada")
     assert daemon.scene.board.view.pause is not None
+
+
+def test_a_reader_gives_the_token_once(serve: Callable[..., Any], open_page: Open, tmp_path: Path) -> None:
+    """Where reading takes one the page asks for it, refuses a wrong one in words, keeps a right one, and shows the cluster."""
+    token = tmp_path / "token"
+    token.write_text(f"ada operator {TOKEN}\nbob viewer {VIEWER}\n")
+    daemon = serve(web=WebPolicy(port=0, token_file=token, read_needs_token=True))
+    daemon.until(lambda v: v.figures is not None)
+    page = open_page(daemon.url + "/")
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Token").fill("nobody-has-this-token")
+    dialog.get_by_role("button", name="Read").click()
+    expect(dialog.get_by_role("alert")).not_to_be_empty()
+    expect(dialog.get_by_label("Your name")).to_be_hidden()
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(page.locator("#verdict")).to_contain_text("needs a token")
+    page.get_by_role("button", name="Give the token…").click()
+    dialog.get_by_label("Token").fill(VIEWER)
+    dialog.get_by_role("button", name="Read").click()
+    expect(dialog).to_be_hidden()
+    expect(page.locator("#brokers")).to_contain_text("Rack a")
+    page.reload()
+    expect(page.locator("#brokers")).to_contain_text("Rack a")
 
 
 def test_a_daemon_that_is_gone_is_told(serve: Callable[..., Any], open_page: Open) -> None:

@@ -34,6 +34,11 @@ class Exchange:
                 super().connect()
                 exchange.know(self.sock)
 
+            def _tunnel(self) -> None:
+                # A proxy may be as slow as an endpoint.
+                exchange.know(self.sock)
+                super()._tunnel()  # type: ignore[misc]
+
         # Before the handshake: the plain connection is made by the base that stands last.
         class KnownTls(http.client.HTTPSConnection, Known):
             pass

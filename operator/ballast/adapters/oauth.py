@@ -34,6 +34,8 @@ RENEW_AT_SHARE: Final = 0.8
 """A token is replaced when this share of its life is over, as Kafka's own client does."""
 TRY_AGAIN_AT_SHARE: Final = 0.25
 """Where a token cannot be replaced yet, it is tried again after this share of what is left of its life."""
+PROXY: Final = "ballast.oauthbearer.proxy.url"
+"""The client property that names a proxy; Kafka has none, since its clients take the virtual machine's."""
 _ASSUMED_LIFE_S: Final = 300.0
 _MOST_BYTES: Final = 1 << 20
 _MANY_REQUESTS: Final = 429
@@ -151,8 +153,12 @@ class ClientCredentials:
     url_encoded: bool = False
     """Encode id and secret before they are joined (RFC 6749, 2.3.1), which some providers insist on and others refuse."""
     tls: ssl.SSLContext | None = None
+    proxy: str | None = field(default=None, repr=False)
+    """An http proxy that leads to the endpoint, as an address that may carry a user and a password; None goes there directly."""
 
     def __post_init__(self) -> None:
+        if self.proxy is not None:
+            check_proxy(self.proxy, self.endpoint)
         try:
             parts = urllib.parse.urlsplit(self.endpoint)
             usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
@@ -197,7 +203,7 @@ class ClientCredentials:
             exchange.end()
 
     def _ask(self, exchange: Exchange) -> Token:
-        # The environment's proxies are not asked: one that http_proxy names would be handed the secret.
+        # The environment's proxies are not asked: one that http_proxy names would be handed the secret, or learn of us at least.
         handlers = [_NoOtherPlace(), urllib.request.ProxyHandler({}), *exchange.handlers(self.tls)]
         try:
             with urllib.request.build_opener(*handlers).open(self._request(), timeout=self.timeout_s) as response:
@@ -215,7 +221,7 @@ class ClientCredentials:
         form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
         who = (self.client_id, self.client_secret)
         joined = ":".join(urllib.parse.quote_plus(word) if self.url_encoded else word for word in who)
-        return urllib.request.Request(  # noqa: S310 — the scheme was checked when this was made
+        request = urllib.request.Request(  # noqa: S310 — the scheme was checked when this was made
             self.endpoint,
             data=urllib.parse.urlencode(form).encode(),
             headers={
@@ -223,6 +229,14 @@ class ClientCredentials:
                 "Accept": "application/json",
             },
         )
+        if self.proxy is not None:
+            parts = urllib.parse.urlsplit(self.proxy)
+            # TLS goes through it to the endpoint itself: the proxy is asked to connect, and is shown nothing.
+            request.set_proxy(parts.netloc.rpartition("@")[2], "http")
+            if parts.username is not None:
+                user = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"
+                request.add_header("Proxy-authorization", f"Basic {base64.b64encode(user.encode()).decode()}")
+        return request
 
     def _token(self, document: dict[str, Any]) -> Token:
         value = document.get("access_token")
@@ -273,6 +287,26 @@ class ClientCredentials:
         return Unavailable(
             f"The token endpoint {self.place} did not answer {how}.",
             hint="Check sasl.oauthbearer.token.endpoint.url and the network.",
+        )
+
+
+def check_proxy(proxy: str, endpoint: str) -> None:
+    """Raise ``UsageError`` where this is no proxy, or would be shown the secret; its address may carry a password and stays out."""
+    try:
+        parts = urllib.parse.urlsplit(proxy)
+        usable = (
+            parts.scheme == "http" and parts.hostname and parts.port and parts.path in {"", "/"} and not parts.query
+        )
+    except ValueError:
+        usable = False
+    if not usable or any(c.isspace() or not c.isprintable() for c in proxy):
+        raise UsageError(
+            f"{PROXY} is not the address of an http proxy.", hint="Write http://[USER:PASSWORD@]HOST:PORT."
+        )
+    if not endpoint.lower().startswith("https:"):
+        raise UsageError(
+            f"{PROXY} is set and the token endpoint has no https address: the proxy would be shown the client secret.",
+            hint=f"Give the endpoint's https address, or leave {PROXY} out.",
         )
 
 

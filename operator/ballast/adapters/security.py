@@ -16,7 +16,7 @@ from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from ballast.adapters.jaas import JaasEntry, parse_jaas
-from ballast.adapters.oauth import ClientCredentials, Token, TokenSource, token_from_file, unsecured_token
+from ballast.adapters.oauth import PROXY, ClientCredentials, Token, TokenSource, token_from_file, unsecured_token
 from ballast.adapters.pem import Pem, client_context
 from ballast.adapters.properties import follow_references, read_properties
 from ballast.errors import UsageError
@@ -26,7 +26,7 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 ENVIRONMENT_PREFIX: Final = "BALLAST_KAFKA_"
 """``BALLAST_KAFKA_SASL_JAAS_CONFIG`` is the property ``sasl.jaas.config``."""
 
-_READ: Final = ("security.protocol", "sasl.", "ssl.", "zookeeper.")
+_READ: Final = ("security.protocol", "sasl.", "ssl.", "zookeeper.", "ballast.")
 """How the names of all properties begin that are read here; what others refer to is not looked at."""
 _HIDDEN: Final = "********"
 _CREDENTIALS: Final = "sasl.oauthbearer.client.credentials.client"
@@ -233,7 +233,8 @@ def _token_fetcher(properties: Mapping[str, str], jaas: JaasEntry | None) -> Cal
         if scheme == "https"
         else None
     )
-    return ClientCredentials(endpoint, client_id, secret, scope, url_encoded=url_encoded, tls=tls).fetch
+    proxy = properties.get(PROXY, "").strip() or None
+    return ClientCredentials(endpoint, client_id, secret, scope, url_encoded=url_encoded, tls=tls, proxy=proxy).fetch
 
 
 def _locations(properties: Mapping[str, str]) -> frozenset[Path]:

@@ -233,12 +233,17 @@ class WebPolicy:
     token_file: Path | None = None
     """A file with the token that allows pause, resume, approve and cancel, or with a line `NAME ROLE TOKEN` for each person, where
     the role is `operator` or `viewer` (may not act). It is read at each use, so it may be rotated. Empty makes the page read-only."""
+    read_needs_token: bool = False
+    """True asks for a token, a viewer's or an operator's, to read the page and the API, too. Probes and metrics need none: give them
+    `probes_port` and a NetworkPolicy."""
     topic_metrics: bool = False
     """True adds metrics per topic (size, under-replicated partitions). Never per partition."""
 
     def __post_init__(self) -> None:
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise ValueError("tls_certificate and tls_key need each other")
+        if self.read_needs_token and self.token_file is None:
+            raise ValueError("read_needs_token needs token_file")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -243,7 +243,7 @@ class Service:
             clock=scene.clock,
             closing=self._stop.is_set,
             hosts=scene.web.hosts,
-            desk=Desk(scene.web.token_file, self._submit, scene.clock),
+            desk=Desk(scene.web.token_file, self._submit, scene.clock, read_needs_token=scene.web.read_needs_token),
             alive=lambda: health.alive(self.beats, scene.clock.monotonic_s()),
             ready=lambda: health.ready(scene.board.view),
             healthy=lambda: health.healthy(

@@ -50,8 +50,16 @@ class Person:
 class Desk:
     """Takes requests of people who know a token."""
 
-    def __init__(self, token_file: Path | None, submit: Callable[[Request], None], clock: Clock) -> None:
+    def __init__(
+        self,
+        token_file: Path | None,
+        submit: Callable[[Request], None],
+        clock: Clock,
+        *,
+        read_needs_token: bool = False,
+    ) -> None:
         self._token_file = token_file
+        self._read_needs_token = read_needs_token
         self._submit = submit
         self._clock = clock
         self._refused: list[int] = []
@@ -63,23 +71,36 @@ class Desk:
         return any(p.role == OPERATOR for p in self._people())
 
     def admit(self, headers: Mapping[str, str], kind: str = "") -> Person:
-        """Who asks; raises unless the request carries the token of somebody who may.  Each refusal is in the audit log."""
+        """Who asks; raises unless the request carries an operator's token.  Each refusal is in the audit log."""
+        person = self._person(headers, kind)
+        if person.role != OPERATOR:
+            say(log, f"Refused to {kind}: {person.name} is a viewer.", level=logging.WARNING, by=person.name)
+            raise HTTPException(403, "This token may look and not act.")
+        return person
+
+    def admit_reader(self, headers: Mapping[str, str]) -> None:
+        """Raise unless the request may read: with anybody's token, where reading takes one."""
+        if self._read_needs_token:
+            self._person(headers, READ)
+
+    def _person(self, headers: Mapping[str, str], kind: str) -> Person:
+        """Whose token it carries; raises where it is nobody's, or comes from a foreign site."""
         people = self._people()
         if not people:
-            raise HTTPException(403, "This page is read-only: web.token_file is not set, or holds no usable token.")
+            what = "Nobody may read this page" if kind == READ else "This page is read-only"
+            raise HTTPException(403, f"{what}: web.token_file is not set, or holds no usable token.")
         scheme, _, given = headers.get("authorization", "").partition(" ")
         offered = given.strip().encode() if scheme.lower() == "bearer" else b""
         # Every token is compared, so that the time tells nothing.
         known = [p for p in people if hmac.compare_digest(offered, p.token.encode())]
         if not known:
-            say(log, f"Refused to {kind}: no token, or a wrong one.", level=logging.WARNING)
+            # A page that was just opened has no token yet: that is no attempt.
+            if offered or kind != READ:
+                say(log, f"Refused to {kind}: no token, or a wrong one.", level=logging.WARNING)
             raise HTTPException(401, "The token is missing or wrong.", headers={"WWW-Authenticate": "Bearer"})
         if headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
             say(log, f"Refused to {kind}: the request comes from another site.", level=logging.WARNING)
             raise HTTPException(403, "Requests from other sites are refused.")
-        if known[0].role != OPERATOR:
-            say(log, f"Refused to {kind}: {known[0].name} is a viewer.", level=logging.WARNING, by=known[0].name)
-            raise HTTPException(403, "This token may look and not act.")
         return known[0]
 
     def take(self, kind: str, body: Mapping[str, Any], who: Person | None = None) -> str:
@@ -141,6 +162,7 @@ def _person(words: list[str], *, alone: bool) -> Person | None:
     return Person(*words) if usable else None
 
 
+READ: Final = "read"
 OPERATOR: Final = "operator"
 VIEWER: Final = "viewer"
 _WORDS: Final = 3

@@ -1,4 +1,4 @@
-"""The routes.  Reading needs nothing; acting needs the token, sent in a header that no form or link can send."""
+"""The routes.  Acting needs a token, and reading where the settings say so, sent in a header that no form or link can send."""
 
 from __future__ import annotations
 
@@ -149,14 +149,24 @@ def _reading(parts: WebParts) -> list[BaseRoute]:
     async def openapi(_: Request) -> Response:
         return _json(document())
 
+    def admitted(read: Answer) -> Answer:
+        async def answer(request: Request) -> Response:
+            desk.admit_reader(request.headers)
+            return await read(request)
+
+        return answer
+
+    read = {
+        "status": status,
+        "history": history,
+        "settings": settings,
+        "series": series,
+        "brokers/{name}": detail(details.broker),
+        "topics/{name}": detail(details.topic),
+        "partitions/{name}": detail(details.partitions),
+    }
     return [
-        Route("/api/v1/status", status),
-        Route("/api/v1/history", history),
-        Route("/api/v1/settings", settings),
-        Route("/api/v1/series", series),
-        Route("/api/v1/brokers/{name}", detail(details.broker)),
-        Route("/api/v1/topics/{name}", detail(details.topic)),
-        Route("/api/v1/partitions/{name}", detail(details.partitions)),
+        *(Route(f"/api/v1/{path}", admitted(answer)) for path, answer in read.items()),
         Route("/api/v1/openapi.json", openapi),
     ]
 

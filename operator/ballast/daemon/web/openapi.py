@@ -89,7 +89,8 @@ def document() -> dict[str, Any]:
                 "token": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "The content of web.token_file. Without that setting every action answers 403.",
+                    "description": "A token of web.token_file. Without that setting every action answers 403; reading takes one where "
+                    "web.read_needs_token is set.",
                 }
             },
         },
@@ -133,7 +134,11 @@ def _get(summary: str, schema: dict[str, Any], *, parameters: list[dict[str, Any
     return {
         "summary": summary,
         **({"parameters": parameters} if parameters else {}),
-        "responses": {"200": {"description": summary, "content": {"application/json": {"schema": schema}}}},
+        "security": [{}, {"token": []}],
+        "responses": {
+            "200": {"description": summary, "content": {"application/json": {"schema": schema}}},
+            "401": {"description": "web.read_needs_token is set, and the token is missing or wrong."},
+        },
     }
 
 

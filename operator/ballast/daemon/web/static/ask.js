@@ -5,7 +5,8 @@ let onYes = null;
 /** Requests whose answer this tab waits for. */
 const asked = new Set();
 
-function ask({ title, text, yes, more, number, check, act }) {
+function ask({ title, text, yes, more, number, check, act, nameless }) {
+  $("ask-by-label").hidden = Boolean(nameless);
   $("ask-title").textContent = title;
   $("ask-text").textContent = text;
   $("ask-yes").textContent = yes;
@@ -22,7 +23,7 @@ function ask({ title, text, yes, more, number, check, act }) {
   $("ask-token").value = sessionStorage.getItem("token") || "";
   onYes = act;
   $("ask").showModal();
-  ($("ask-by").value ? $("ask-yes") : $("ask-by")).focus();
+  (nameless ? $("ask-token") : $("ask-by").value ? $("ask-yes") : $("ask-by")).focus();
 }
 
 async function send(kind, body) {
@@ -48,6 +49,7 @@ $("ask").addEventListener("submit", async (event) => {
   sessionStorage.setItem("by", $("ask-by").value);
   sessionStorage.setItem("token", $("ask-token").value);
   $("ask").close();
+  window.dispatchEvent(new Event("token"));
 });
 $("ask-no").addEventListener("click", () => $("ask").close());
 
@@ -71,6 +73,13 @@ const askApprove = (plan) => ask({
 const askReject = (plan) => ask({
   title: `Reject “${named(plan.intent)}”?`, text: "This plan is not proposed again until the cluster wants another one.",
   yes: "Reject", more: "Reason", act: () => send("reject", { plan: plan.id, reason: $("ask-more").value }),
+});
+const askRead = () => ask({
+  title: "Token", text: "Reading this page needs a token. It stays in this tab.", yes: "Read", nameless: true,
+  act: async () => {
+    const answer = await fetch("/api/v1/settings", { headers: { Authorization: `Bearer ${$("ask-token").value}` } });
+    return answer.ok ? null : (await answer.json().catch(() => ({}))).error || `Ballast answered ${answer.status}.`;
+  },
 });
 const askBalance = () => ask({
   title: "Balance now?", text: "Ballast reads the cluster and makes a plan. Nothing moves before you approve it.",

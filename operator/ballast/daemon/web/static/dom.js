@@ -78,7 +78,9 @@ function table(name, columns, rows) {
 }
 
 async function read(path) {
-  const answer = await fetch(path, { cache: "no-store" });
-  if (!answer.ok) throw new Error((await answer.json().catch(() => ({}))).error || `${path}: ${answer.status}`);
-  return answer.json();
+  const token = sessionStorage.getItem("token");
+  const answer = await fetch(path, { cache: "no-store", headers: token ? { Authorization: `Bearer ${token}` } : {} });
+  if (answer.ok) return answer.json();
+  const said = (await answer.json().catch(() => ({}))).error || `${path}: ${answer.status}`;
+  throw Object.assign(new Error(said), { needsToken: answer.status === 401 });
 }

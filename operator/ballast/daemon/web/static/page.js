@@ -311,6 +311,15 @@ function tickAges() {
   for (const node of document.querySelectorAll("[data-until]")) node.textContent = span((Number(node.dataset.until) - nowMs()) / 1000);
 }
 
+/** Reading needs a token here: nothing is asked again before one was accepted. */
+async function tokenGiven() {
+  document.body.dataset.state = "locked";
+  draw("verdict", "locked", () => [h("p", { class: "headline" }, "Reading this page needs a token"),
+    h("p", { class: "detail" }, h("button", { type: "button", on: { click: askRead } }, "Give the token…"))]);
+  if (!$("ask").open) askRead();
+  await new Promise((go) => window.addEventListener("token", go, { once: true }));
+}
+
 const nap = (ms) => new Promise((wake) => setTimeout(wake, ms));
 
 async function follow() {
@@ -330,9 +339,9 @@ async function follow() {
       await drawDetail();
       if ($("settings-box").open) await drawSettings();
       await nap(1000);
-    } catch {
+    } catch (problem) {
       document.body.dataset.state = state();
-      await nap(3000);
+      await (problem.needsToken ? tokenGiven() : nap(3000));
     }
   }
 }
