@@ -18,13 +18,13 @@ from tests.daemon.conftest import WallClock, serve
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
 from ballast.core.planner import Level, plan
+from ballast.core.samples import Point
 from ballast.daemon.acting import name_of, plan_view
 from ballast.daemon.figures import Figures, measure
 from ballast.daemon.health import Health
 from ballast.daemon.metrics import Metrics
 from ballast.daemon.policy import ActionKind, WebPolicy
 from ballast.daemon.scene import Proposal
-from ballast.daemon.series import Point
 from ballast.daemon.view import Board, LevelView, MoveView, Outage, PlanView, Role, RunView, Standing, TickReport, View
 from ballast.daemon.web.actions import Desk
 from ballast.daemon.web.app import WebParts, build_probes

@@ -119,6 +119,38 @@ LOG_DIRS: Final = Table(
         Column("error", "string", "what the broker said of it; null where all is well"),
     ),
 )
+CLUSTERS: Final = Table(
+    name="clusters",
+    partition_by=("hour",),
+    purpose="a row for each cluster and minute: what the page's charts show",
+    columns=(
+        CLUSTER,
+        HOUR,
+        Column("time", "timestamp", "when the cluster was read"),
+        Column("imbalance", "double", "the worst broker's share of the partitions preferring it that it does not lead"),
+        Column(
+            "disk_skew", "double", "the largest distance of a broker's disk from its fair share, part of that share"
+        ),
+        Column("bytes_in", "double", "bytes/s by which leaders' logs grew: the least that came in"),
+        Column("moving", "bigint", "partitions being reassigned"),
+        Column("under_replicated", "bigint", "partitions with a replica that is not in sync"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A cluster at one moment, as the page's charts show it; a figure that the reading did not have is None."""
+
+    at_ms: int
+    imbalance: float
+    """The worst broker's share of preferred leaderships that it does not lead."""
+    disk_skew: float | None
+    """The largest distance of a broker's disk from its fair share, as a part of that share."""
+    bytes_in_per_s: float | None
+    """By how much logs grew since the point before; None for the first one, and where sizes are not known."""
+    moving: int
+    under_replicated: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,6 +1,6 @@
-"""How the cluster went in the last hours: one point a minute in a bounded ring, for the page's charts.
+"""How the cluster went in the last day: one point a minute in a bounded ring, for the page's charts.
 
-A figure that a reading did not have is None, and a gap in the chart.
+What was before this process comes from the store, where there is one.
 """
 
 from __future__ import annotations
@@ -12,40 +12,32 @@ from typing import Final
 import numpy as np
 
 from ballast.core.cluster import ClusterState
+from ballast.core.samples import Point
 from ballast.daemon.figures import Figures
 
 POINTS: Final = 1440
 SPACING_MS: Final = 60_000
+DAY_MS: Final = POINTS * SPACING_MS
 _EARLY_MS: Final = 10_000
 """A reading so much before the full minute still counts for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """The cluster at one moment."""
-
-    at_ms: int
-    imbalance: float
-    """The worst broker's share of preferred leaderships that it does not lead."""
-    disk_skew: float | None
-    """The largest distance of a broker's disk from its fair share, as a part of that share."""
-    bytes_in_per_s: float | None
-    """By how much logs grew since the point before; None for the first one, and where sizes are not known."""
-    moving: int
-    under_replicated: int
-
-
 @dataclass(slots=True)
 class Series:
-    """The newest ``POINTS`` points, at most one a minute."""
+    """The points of the last day, at most one a minute."""
 
     points: deque[Point] = field(default_factory=lambda: deque(maxlen=POINTS))
+    earlier: tuple[Point, ...] = ()
+    """Points of earlier processes, oldest first, that wait to be taken in; any thread may put them here."""
     _state: ClusterState | None = None
+    _own: bool = False
+    """Is the newest point of this process?"""
 
     def add(self, state: ClusterState, figures: Figures) -> bool:
-        """Take a reading in, unless the newest point is too young."""
-        if self.points and figures.taken_at_ms - self.points[-1].at_ms < SPACING_MS - _EARLY_MS:
-            return False
+        """Take a reading in, unless the newest point is too young; has anything changed?"""
+        grown = self._take_earlier()
+        if self._own and figures.taken_at_ms - self.points[-1].at_ms < SPACING_MS - _EARLY_MS:
+            return grown
         disk = next((r.skew for r in figures.ranges if r.resource == "disk"), None)
         self.points.append(
             Point(
@@ -57,8 +49,17 @@ class Series:
                 under_replicated=figures.under_replicated,
             )
         )
-        self._state = state
+        self._state, self._own = state, True
+        while self.points[0].at_ms <= figures.taken_at_ms - DAY_MS:
+            self.points.popleft()
         return True
+
+    def _take_earlier(self) -> bool:
+        earlier, self.earlier = self.earlier, ()
+        begin_ms = self.points[0].at_ms if self.points else None
+        older = [p for p in earlier if begin_ms is None or p.at_ms < begin_ms]
+        self.points = deque((*older, *self.points), maxlen=POINTS)
+        return bool(older)
 
 
 def growth(before: ClusterState, now: ClusterState) -> float | None:

@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from ballast.core.drain import Drain
+from ballast.core.samples import Point
 from ballast.daemon.figures import Figures
-from ballast.daemon.series import Point
 
 
 class Role(StrEnum):
@@ -250,6 +250,8 @@ class View:
     answers: tuple[Answer, ...] = ()
     """The newest ones, oldest first."""
     series: tuple[Point, ...] = ()
+    series_problem: str = ""
+    """Why points of earlier processes are missing, or new ones are not kept; empty where nothing fails."""
     settings: tuple[tuple[str, str], ...] = ()
     """The settings in force, as (name, value); no secret is ever among them."""
     settings_changed: frozenset[str] = frozenset()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from ballast.core.samples import BROKERS, LOG_DIRS, SAMPLES, Table
+from ballast.core.samples import BROKERS, CLUSTERS, LOG_DIRS, SAMPLES, Table
 from ballast.core.wording import human_bytes, human_many
 from ballast.pipeline.policy import PipelinePolicy
 from ballast.pipeline.schemas import (
@@ -44,7 +44,7 @@ def maintain(tables: SparkTables, policy: PipelinePolicy, *, now: datetime, say:
         *(_Kept(table, samples) for table in (SAMPLES, BROKERS, LOG_DIRS)),
         _Kept(LOAD_HOUR, hours),
         _Kept(LOAD_DAY, days.date()),
-        *(_Kept(table, days) for table in (LEADERSHIP_HISTORY, BROKER_IMBALANCE, DISK_HOUR)),
+        *(_Kept(table, days) for table in (CLUSTERS, LEADERSHIP_HISTORY, BROKER_IMBALANCE, DISK_HOUR)),
         *(_Kept(table, None) for table in (LOAD_MODEL, DISK_OUTLOOK)),
     )
     for table, oldest in plan:

@@ -71,7 +71,7 @@ class PipelinePolicy:
     keep_hours_days: Annotated[int, Ge(1)] = 35
     """Days of `load_hour` kept."""
     keep_days_days: Annotated[int, Ge(1)] = 400
-    """Days of every other table of days and hours kept: `load_day`, leaders, imbalance and disks."""
+    """Days of every other table of days and hours kept: `load_day`, leaders, imbalance, disks and the page's charts."""
     keep_readings_days: Annotated[int, Ge(1)] = 35
     """Days of a fleet's readings kept (`fleet_snapshot`); each cluster's newest stays however old it is."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ballast.core.samples import BROKERS, CLUSTER, HOUR, LOG_DIRS, SAMPLES, TOPIC_PARTITION, Column, Table
+from ballast.core.samples import BROKERS, CLUSTER, CLUSTERS, HOUR, LOG_DIRS, SAMPLES, TOPIC_PARTITION, Column, Table
 
 _RATED: Final = (
     Column("seconds", "double", "how long the rate of what is appended is known"),
@@ -236,6 +236,7 @@ TABLES: Final = {
         SAMPLES,
         BROKERS,
         LOG_DIRS,
+        CLUSTERS,
         LOAD_HOUR,
         LOAD_DAY,
         LOAD_MODEL,

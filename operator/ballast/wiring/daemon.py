@@ -39,6 +39,7 @@ from ballast.wiring.external import external_load
 from ballast.wiring.journal import this_process
 from ballast.wiring.loads import HistoryPolicy, loads_from_history
 from ballast.wiring.runs import journal_of, new_run_id
+from ballast.wiring.series import StoredSeries
 
 log = logging.getLogger("ballast.daemon")
 
@@ -152,12 +153,16 @@ def keep_history(scene: Scene, settings: Settings, store: str) -> None:
     """Record a sample each minute, and plan by the load model once there is one."""
     require("history", "samples.store")
     from ballast.adapters.samples_delta import SampleStore  # noqa: PLC0415 — it needs the extra
+    from ballast.adapters.series_delta import SeriesStore  # noqa: PLC0415 — so does this
 
     gaps: tuple[str, ...] = ()
+    charts = StoredSeries(scene, SeriesStore(store))
+    charts.begin()
 
     def recorded(report: SampleReport) -> None:
         nonlocal gaps
         scene.board.publish(sampled_at_ms=scene.clock.now_ms(), sample_failures=0)
+        charts.keep()
         # Said when it changes and not each minute: a Prometheus may be away for a night.
         if report.missing != gaps:
             gaps = report.missing

@@ -71,6 +71,11 @@ def history(view: View) -> dict[str, Any]:
     return {"runs": [asdict(run) for run in view.history], "problem": view.history_problem or None}
 
 
+def series(view: View) -> dict[str, Any]:
+    """The last day, a point a minute; and what is missing of it."""
+    return {"points": [asdict(p) for p in view.series], "problem": view.series_problem or None}
+
+
 def settings(view: View) -> dict[str, Any]:
     """The settings in force; secrets are never among them."""
     changed = view.settings_changed

@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any, Final
 
@@ -132,7 +132,7 @@ def _reading(parts: WebParts) -> list[BaseRoute]:
         return _json(api.settings(board.view))
 
     async def series(_: Request) -> Response:
-        return _json({"points": [asdict(p) for p in board.view.series]})
+        return _json(api.series(board.view))
 
     def detail(find: Callable[[ClusterState, str], dict[str, Any] | None]) -> Answer:
         async def answer(request: Request) -> Response:

@@ -60,7 +60,17 @@ def document() -> dict[str, Any]:
             },
             "/api/v1/series": {
                 "get": _get(
-                    "The last hours, a point a minute.", closed("Oldest first.", {"points": array(ref("Point"))})
+                    "The last day, a point a minute; what was before this process comes from samples.store, where it is set.",
+                    closed(
+                        "Oldest first.",
+                        {
+                            "points": array(ref("Point")),
+                            "problem": {
+                                **or_null(TEXT),
+                                "description": "Why points are missing or not kept; null where nothing fails.",
+                            },
+                        },
+                    ),
                 )
             },
             **{

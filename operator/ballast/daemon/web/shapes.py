@@ -13,8 +13,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ballast.core.drain import Drain
 from ballast.core.planner.ranges import Share
+from ballast.core.samples import Point
 from ballast.daemon.figures import BrokerFigures
-from ballast.daemon.series import Point
 from ballast.daemon.view import (
     Absence,
     Answer,

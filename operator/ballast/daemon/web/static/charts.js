@@ -15,6 +15,9 @@ function gauge(...parts) {
 const WIDE = 320;
 const HIGH = 72;
 
+/** So long without a point is a gap: no process read the cluster. */
+const GAP_MS = 900000;
+
 /** One figure over time; a point that is not known is a gap. `limit` is drawn as a line. */
 function line(title, points, of, show, limit = null) {
   const known = points.filter((p) => of(p) !== null);
@@ -28,7 +31,10 @@ function line(title, points, of, show, limit = null) {
   const x = (p) => ((p.at_ms - from) / long) * WIDE;
   const y = (value) => HIGH - (value / most) * HIGH;
   const runs = [[]];
-  for (const p of points) of(p) === null ? runs.push([]) : runs[runs.length - 1].push(`${x(p).toFixed(1)},${y(of(p)).toFixed(1)}`);
+  points.forEach((p, i) => {
+    if (of(p) === null || (i && p.at_ms - points[i - 1].at_ms > GAP_MS)) runs.push([]);
+    if (of(p) !== null) runs[runs.length - 1].push(`${x(p).toFixed(1)},${y(of(p)).toFixed(1)}`);
+  });
   return h("figure", { class: "line" }, head,
     svg("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: "none", role: "img", "aria-label": `${title}: ${label}, at most ${show(Math.max(...known.map(of)))}` },
       limit === null ? null : svg("line", { class: "limit", x1: 0, x2: WIDE, y1: y(limit), y2: y(limit) }),

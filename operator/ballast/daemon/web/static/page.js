@@ -3,6 +3,7 @@
 
 let status = null;
 let points = [];
+let pointsProblem = null;
 let heardAt = 0;
 let skewMs = 0;
 /** The tab that the reader chose; null opens the resource that is out of range. */
@@ -244,7 +245,8 @@ function drawPlans(s) {
 
 function drawSeries(s) {
   const disk = s.cluster && s.cluster.ranges.find((r) => r.resource === "disk");
-  draw("series", [points, disk && disk.tolerance], () => [
+  draw("series", [points, pointsProblem, disk && disk.tolerance], () => [
+    pointsProblem ? h("p", { class: "empty", role: "status" }, pointsProblem) : null,
     line("Leader imbalance, worst broker", points, (p) => p.imbalance, percent, s.cluster && s.cluster.leader_imbalance_threshold),
     line("Disk, furthest from fair share", points, (p) => p.disk_skew, percent, disk && disk.tolerance),
     line("Bytes in (growth of logs)", points, (p) => p.bytes_in_per_s, (v) => `${bytes(v)}/s`),
@@ -332,7 +334,7 @@ async function follow() {
       heardAt = nowMs();
       // A daemon that restarted counts from the start again.
       if (before && status.started_at_ms !== before.started_at_ms) drawn.clear();
-      points = (await read("/api/v1/series")).points;
+      ({ points, problem: pointsProblem } = await read("/api/v1/series"));
       drawAll();
       tickAges();
       await drawHistory();

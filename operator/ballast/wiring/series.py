@@ -1,0 +1,97 @@
+"""The page's charts across restarts: points of earlier processes come from the store, and new ones go there.
+
+Reading and writing have threads of their own: a slow store holds up no loop.  What fails is shown beside the charts until it works.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from ballast.core.samples import Point
+from ballast.daemon.logs import say
+from ballast.daemon.scene import Scene
+from ballast.daemon.series import DAY_MS
+from ballast.errors import BallastError
+
+log = logging.getLogger("ballast.daemon")
+
+TRY_AGAIN_S: Final = 60.0
+AT_ONCE: Final = 5
+"""Points of one commit: a kill costs at most as many minutes of the charts."""
+_LOOK_S: Final = 60.0
+
+
+class Store(Protocol):
+    """Where points are kept."""
+
+    def read(self, cluster: str, since_ms: int) -> tuple[Point, ...]:
+        """The points since then, oldest first."""
+        ...
+
+    def write(self, cluster: str, points: Sequence[Point]) -> None:
+        """Add them."""
+        ...
+
+
+class StoredSeries:
+    """One cluster's points between the ring and the store."""
+
+    def __init__(self, scene: Scene, store: Store) -> None:
+        self._scene = scene
+        self._store = store
+        self._kept_ms = scene.clock.now_ms()
+        self._problems = {"read": "", "write": ""}
+
+    def begin(self) -> None:
+        """Read what was before this process, on a thread of its own, until it succeeds."""
+        threading.Thread(target=self._bring_back, name="charts", daemon=True).start()
+
+    def keep(self) -> None:
+        """Write what is new, once it is worth a commit; called where waiting for the store hurts nobody."""
+        figures = self._scene.board.view.figures
+        fresh = [p for p in self._scene.board.view.series if p.at_ms > self._kept_ms]
+        if figures is None or len(fresh) < AT_ONCE:
+            return
+        if self._tried("write", lambda: self._store.write(figures.cluster_id, fresh)):
+            self._kept_ms = fresh[-1].at_ms
+
+    def bring_back(self) -> bool:
+        """One attempt to read; did it succeed?"""
+        figures = self._scene.board.view.figures
+        if figures is None:
+            return False
+
+        def read() -> None:
+            since_ms = self._scene.clock.now_ms() - DAY_MS
+            self._scene.memory.series.earlier = self._store.read(figures.cluster_id, since_ms)
+
+        return self._tried("read", read)
+
+    def _bring_back(self) -> None:
+        board = self._scene.board
+        while board.view.figures is None:
+            board.wait(board.view.version, _LOOK_S)
+        while not self.bring_back():
+            self._scene.clock.sleep(TRY_AGAIN_S)
+
+    def _tried(self, what: str, attempt: Callable[[], None]) -> bool:
+        before = self._problems[what]
+        try:
+            attempt()
+        except BallastError as failure:
+            self._problems[what] = str(failure)
+        except Exception as bug:
+            log.exception("A bug in Ballast keeps the charts from the store")
+            self._problems[what] = f"A bug in Ballast: {type(bug).__name__}; see the log."
+        else:
+            self._problems[what] = ""
+        now = self._problems[what]
+        if now and now != before:
+            say(log, now, level=logging.WARNING)
+        told = " ".join(filter(None, self._problems.values()))
+        if told != self._scene.board.view.series_problem:
+            self._scene.board.publish(series_problem=told)
+        return not now
