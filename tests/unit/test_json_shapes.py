@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from ballast.cli import status_view, topic_describe
 from ballast.core.balancers import OtherBalancer
 from ballast.core.cluster import Broker, ClusterState, ConfigValue, Gap, LogDir, PartitionRow, Topic, build
+from ballast.core.drain import Drain
 from ballast.core.status import cluster_status
 from ballast.core.topic_description import Depth, describe_topic
 
@@ -33,6 +35,9 @@ def picture() -> ClusterState:
         broker_configs={1: rate},
         gaps=(Gap("broker 2", "log dirs", "silent"),),
     )
+
+
+DRAIN = Drain(broker=4, by="Ada", since_ms=0)
 
 
 def documented(kind: str) -> object:
@@ -61,7 +66,7 @@ def test_the_document_shows_the_real_shape(kind: str) -> None:
     topic = describe_topic(state, "t", Depth())
     assert topic is not None
     printed = {
-        "ballast.status": status_view.as_json(cluster_status(state)),
+        "ballast.status": status_view.as_json(replace(cluster_status(state), drains=(DRAIN,))),
         "ballast.topic": topic_describe.as_json(topic),
     }
     assert shape(json.loads(json.dumps(printed[kind]))) == shape(documented(kind))
