@@ -90,8 +90,9 @@ def _held(opened: OpenCluster, state: ClusterState) -> HeldSettings:
     if row is None:
         return HeldSettings(frozenset(), frozenset())
     try:
-        if state.partitions.leader[row] < 0:
-            raise Unavailable(f"{JOURNAL_TOPIC} has no leader.")
+        leader = state.broker(int(state.partitions.leader[row]))
+        if leader is None or not leader.alive or not leader.reachable:
+            raise Unavailable(f"{JOURNAL_TOPIC} has no leader that answers.")
         return held_settings(opened, timeout_s=JOURNAL_WAIT_S)
     except BallastError as failure:
         click.echo(f"ballast: throttles of runs and drained brokers are not known: {failure.message}", err=True)
