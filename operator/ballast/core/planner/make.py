@@ -17,7 +17,7 @@ from ballast.core.planner.loads import Loads
 from ballast.core.planner.moves import moves_of
 from ballast.core.planner.obstacles import obstacles_of, waived
 from ballast.core.planner.policy import PlannerPolicy
-from ballast.core.planner.problem import LOWER, UPPER, Problem, loads_before, problem_of
+from ballast.core.planner.problem import LOWER, UPPER, Problem, is_uniform, loads_before, problem_of
 from ballast.core.planner.request import dump_request
 from ballast.core.planner.scope import Scope, scope_of
 from ballast.core.planner.search.world import World
@@ -54,6 +54,8 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
         if isinstance(intent, Level | Leaders) and bool(_broken(asked, before, world.load).any()):
             world = World.of(_kept(asked, problem, before), policy)
             homeless = search(world, seed=seed)
+        if isinstance(intent, Level) and (world.excess or not is_uniform(asked)):
+            world = _refined(world, _kept(asked, problem, before), policy, seed)
         start = World.of(problem, policy)
         worse = _excess(asked, world.load) > _excess(asked, before) + asked.average // WORSE
         if isinstance(intent, Level | Leaders) and worse and not start.must_act():
@@ -128,6 +130,16 @@ def _kept(asked: Problem, problem: Problem, before: Ints) -> Problem:
         high=np.where(met, asked.high, problem.high),
         hard=np.where(met, UPPER | LOWER, problem.hard).astype(np.int8),
     )
+
+
+def _refined(world: World, problem: Problem, policy: PlannerPolicy, seed: int) -> World:
+    """The same placement, made better a few brokers at a time."""
+    from ballast.core.planner.search.exact import refine  # noqa: PLC0415
+
+    better = World.of(problem, policy)
+    better.place(world.cur)
+    refine(better, seed=seed)
+    return better
 
 
 def _bound(
