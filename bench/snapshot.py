@@ -168,7 +168,7 @@ def main() -> None:
     before_mib = peak_mib()
     with recorded_broker(lambda port: metadata_bytes(lists, options.brokers, port), METADATA_VERSION) as where:
         retry = RetryPolicy(total_s=600.0)  # The broker beside this process makes its answer first.
-        reader = MetadataReader(parse_servers(where), Security(), wait_s=600.0, retry=retry)
+        reader = MetadataReader(parse_servers(where), Security(), wait_s=300.0, retry=retry)
         state = read(reader, metadata, log_dirs, laps)
     begin = time.process_time()
     status = cluster_status(state)
