@@ -75,7 +75,7 @@ def build(client: Any, folder: Path, target: str = "ballast") -> str:
     venv.EnvBuilder(with_pip=True, symlinks=True).create(folder / "pip")
     for lock in LOCKS[target]:
         path = folder / f"{lock}.txt"
-        path.write_text(_without((context / "locks" / path.name).read_text(), "pyspark"))
+        path.write_text(_without((ROOT / "locks" / path.name).read_text(), "pyspark"))
         subprocess.run(
             [str(folder / "pip" / "bin" / "python"), "-m", "pip", "download", "--quiet", "--require-hashes", "--only-binary", ":all:",
              "--no-deps", "--requirement", str(path), "--dest", str(wheels)],
@@ -143,13 +143,12 @@ def _java_base(client: Any) -> str:
     inside = JAVA_HOME if whole else f"{JAVA_HOME}/whole"
 
     def fill(tar: tarfile.TarFile) -> None:
-        # Debian keeps parts of it elsewhere and leads there with links.
-        tar.dereference = True
-        tar.add(
-            java.home,
-            arcname=inside,
-            filter=lambda e: None if re.search(r"/(man|docs|demo|jmods|src\.zip)($|/)", e.name) else e,
-        )
+        # Debian keeps parts of it elsewhere and leads there with links, some of them to what is not installed.
+        for folder, _, names in os.walk(java.home, followlinks=True):
+            for path in (Path(folder) / name for name in sorted(names)):
+                within = path.relative_to(java.home)
+                if path.is_file() and not {"man", "docs", "demo", "jmods"} & set(within.parts):
+                    _add_file(tar, path, f"{inside}/{within}".lstrip("/"))
         if not whole:
             wrapper = SPARK_WRAPPER.format(java=shlex.quote(f"{inside}/bin/java")).encode()
             entry = tarfile.TarInfo(f"{JAVA_HOME}/bin/java")
