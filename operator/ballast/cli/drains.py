@@ -96,4 +96,4 @@ def _drains(log: Journal) -> tuple[Drain, ...]:
 
 
 def _when(drain: Drain) -> str:
-    return datetime.fromtimestamp(drain.since_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return datetime.fromtimestamp(drain.since_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
