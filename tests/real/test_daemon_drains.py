@@ -1,0 +1,132 @@
+"""A broker drained on the page of one replica stays empty on real brokers: after a kill, a fail-over and hours of checks."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.real.daemon_process import Daemon, start, until
+from tests.real.execution_scene import scene
+
+from ballast.sandbox import Sandbox
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
+
+TOKEN = "ada-may-act-on-this-cluster"  # noqa: S105 — of this test
+PARTITIONS = 12
+DRAINED = 4
+LEVEL_TICKS = 10
+ATTEMPTS = 10
+
+
+def fill(sandbox: Sandbox) -> None:
+    """A topic that is spread evenly over four brokers."""
+    admin = AdminClient({"bootstrap.servers": sandbox.bootstrap_server})
+    spread = [[1 + p % 4, 1 + (p + 1) % 4] for p in range(PARTITIONS)]
+    admin.create_topics([NewTopic("orders", PARTITIONS, replica_assignment=spread)])["orders"].result()
+    producer = Producer({"bootstrap.servers": sandbox.bootstrap_server})
+    for n in range(PARTITIONS * 20):
+        producer.produce("orders", b"x" * 20_000, partition=n % PARTITIONS)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+
+
+def post(daemon: Daemon, kind: str, **body: str) -> None:
+    """What a button of the page sends."""
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{daemon.port}/api/v1/actions/{kind}",
+        data=json.dumps({"by": "Ada", **body}).encode(),
+        headers={"Authorization": f"Bearer {TOKEN}"},
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+        assert answer.status == 202
+
+
+def held(daemon: Daemon) -> float:
+    """Replicas on the broker that is drained, as this daemon read it last; -1 before it has."""
+    return daemon.metrics.get(f'ballast_broker_replicas{{broker="{DRAINED}"}}', -1)
+
+
+def drain_plan(leader: Daemon, standby: Daemon) -> str:
+    """Ask on the standby's page until the leader has made the plan; while a run is in progress it refuses."""
+
+    def answered() -> int:
+        return len(leader.status.get("answers", []))
+
+    def shown() -> list[str]:
+        return [p["id"] for p in leader.status.get("plans", []) if p["asked_by"] and p["waiting"]]
+
+    for _ in range(ATTEMPTS):
+        until("nothing in flight", lambda: leader.status.get("run", "unknown") is None, [leader])
+        wanted = answered() + 1
+        post(standby, "plan", intent="drain", broker=str(DRAINED))
+        until("an answer", lambda wanted=wanted: answered() >= wanted, [leader])  # type: ignore[misc]
+        if plans := shown():
+            return plans[0]
+    raise AssertionError(leader.status["answers"])
+
+
+def level_ticks(daemon: Daemon) -> float:
+    """How often it has checked the balance."""
+    return daemon.metrics.get('ballast_ticks_total{result="ok",tick="level"}', 0)
+
+
+def test_a_drain_outlasts_a_kill_and_ends_with_a_command(
+    own_cluster: Callable[..., Sandbox], daemons: list[Daemon], tmp_path: Path
+) -> None:
+    """In auto mode; a process that only observes shows it, and what ran before, from the journal that it only reads."""
+    sandbox = own_cluster(brokers=4, racks=1)
+    fill(sandbox)
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    page = {"BALLAST__WEB__TOKEN_FILE": str(token)}
+    settings = {"mode": "auto"}
+    daemons += [
+        start(name, tmp_path, sandbox.bootstrap_server, settings, environment=page) for name in ("pod-0", "pod-1")
+    ]
+    until("a leader", lambda: sorted(d.role for d in daemons) == ["leader", "standby"], daemons)
+    leader, standby = sorted(daemons, key=lambda d: d.role)
+    until("an even spread", lambda: held(leader) > 0 and level_ticks(leader) > 0, daemons)
+
+    for _ in range(ATTEMPTS):
+        # A run that the daemon began by itself in between refuses the approval: the plan is asked for again after it.
+        wanted = len(leader.status["answers"]) + 2
+        post(leader, "approve", plan=drain_plan(leader, standby))
+        until("an answer", lambda wanted=wanted: len(leader.status.get("answers", [])) >= wanted, [leader])  # type: ignore[misc]
+        if leader.status["drains"]:
+            break
+    until("an empty broker", lambda: held(leader) == 0, daemons, 180)
+    until("the drain on the standby's page", lambda: standby.status["drains"], daemons, 60)
+    assert [(d["broker"], d["by"]) for d in standby.status["drains"]] == [(DRAINED, "Ada")]
+
+    leader.kill()
+    until("a fail-over", lambda: standby.role == "leader", [standby])
+    before = level_ticks(standby)
+    until("more checks", lambda: level_ticks(standby) >= before + LEVEL_TICKS, [standby], 120)
+    assert held(standby) == 0
+    assert standby.metrics["ballast_run_active"] == 0
+
+    watcher = start("watcher", tmp_path, sandbox.bootstrap_server, {"mode": "observe"})
+    daemons.append(watcher)
+    until("the drain on the observer's page", lambda: watcher.status.get("drains"), daemons)
+    assert watcher.role == "observer"
+    until("past runs", lambda: json.loads(watcher.get("/api/v1/history")[1])["runs"], daemons)
+
+    with scene(sandbox, tmp_path) as at:
+        told = json.loads(at.finish("status", "--output", "json"))
+        assert [(d["broker"], d["by"]) for d in told["drains"]] == [(DRAINED, "Ada")]
+        assert told["skew"] == []
+        assert json.loads(at.finish("drains", "--output", "json"))["drains"] == told["drains"]
+        at.finish("drains", "end", "3", code=5)
+        at.finish("drains", "end", str(DRAINED))
+        assert json.loads(at.finish("drains", "--output", "json"))["drains"] == []
+        until("its share again", lambda: held(standby) > 0, [standby], 180)
+        until("the run's end", lambda: standby.status["run"] is None, [standby])
+        assert standby.stop() == 0
+        watcher.stop()
+    assert not [m for d in daemons for m in d.messages() if m.startswith("A bug")]
