@@ -18,6 +18,7 @@ from ballast.adapters.journal_topic import TopicJournal
 from ballast.adapters.kafka_cluster import KafkaCluster
 from ballast.cli.main import main
 from ballast.executor import absorb, transitions
+from ballast.executor.records import unpacked
 from ballast.executor.run import MoveRun, Now, Stage
 from ballast.ports.journal import Record
 from ballast.wiring import runs
@@ -40,7 +41,8 @@ def dies_journaled(stage: str) -> None:
     @wraps(append)
     def mortal(self: TopicJournal, records: Sequence[Record]) -> None:
         append(self, records)
-        if any(is_in(record, stage) for record in records):
+        written = [part for record in records if record.value is not None for part in unpacked(record)]
+        if any(is_in(record, stage) for record in written):
             die()
 
     TopicJournal.append = mortal  # type: ignore[method-assign]

@@ -207,7 +207,7 @@ def load_runs(records: Iterable[Record], now: Now) -> dict[str, Run]:
     for run_id, header, own in _by_run(records):
         ended = has_ended(header)
         try:
-            parts = [part for record in own for part in _unpacked(record)] if ended else own
+            parts = [part for record in own for part in unpacked(record)] if ended else own
             found.append(_load_run(run_id, header, parts, now, Parsed(), ended=ended))
         except Refused:
             if not ended:
@@ -249,8 +249,8 @@ def _by_run(records: Iterable[Record]) -> list[tuple[str, Record | None, list[Re
     return [(run_id, header, parts.get(run_id, [])) for run_id, header in headers.items()]
 
 
-def _unpacked(record: Record) -> list[Record]:
-    """The records of moves and elections that were packed into this one."""
+def unpacked(record: Record) -> list[Record]:
+    """The records of moves and elections that were packed into this one; any other record by itself."""
     if not record.key.startswith("ended/"):
         return [record]
     text = _read(record, lambda r: r.text("packed"))
