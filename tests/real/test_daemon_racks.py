@@ -76,6 +76,12 @@ def test_a_rack_that_is_down_is_neither_evacuated_nor_squeezed_into_the_others(
 
     for broker in LOST:
         sandbox.start_broker(broker)
-    until("nothing that waits", lambda: daemon.role == "leader" and not daemon.status["plans"], daemons)
+
+    def settled() -> bool:
+        """The journal's own partitions, placed by the brokers, may still give a plan that nobody is asked to approve."""
+        plans = daemon.status["plans"]
+        return daemon.role == "leader" and not [p for p in plans if p["kind"] == "repair" or p["waiting"]]
+
+    until("nothing that waits", settled, daemons)
     assert placement(sandbox, topics) == before
     assert daemon.stop() == 0
