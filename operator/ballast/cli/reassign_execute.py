@@ -83,12 +83,13 @@ def keep_following(opened: OpenCluster, options: ReassignOptions, run_id: str = 
 
 
 def policy_of(options: ReassignOptions) -> ExecutionPolicy:
-    """Everything at once, at the rate given; where none is given, within the rates that brokers have and else ``auto``."""
+    """Everything at once, at the rates given and else ``auto``; moves that join others' keep to the rates that brokers have."""
     from ballast.executor.policy import ExecutionPolicy
 
+    stated = isinstance(options.throttle, int) or options.replica_alter_log_dirs_throttle
     return ExecutionPolicy(
         throttle=options.throttle,
-        keep_existing_rates=options.throttle == "auto",
+        keep_existing_rates=options.additional and not stated,
         log_dir_throttle_bytes_per_s=options.replica_alter_log_dirs_throttle or None,
         override_rates_of_others=options.additional,
         moves_in_per_broker=UNLIMITED,
