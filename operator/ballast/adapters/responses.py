@@ -214,15 +214,15 @@ def read_log_columns(response: Any) -> LogColumns:
     size, future = array("q"), bytearray()
     for d, result in enumerate(response.results):
         for t in result.topics:
-            count = len(t.partitions)
-            topic.extend([len(names)] * count)
-            # Each of a thousand brokers names the same topics.
+            # Each of a thousand brokers names the same topics, and holds few partitions of each.
+            row = len(names)
             names.append(sys.intern(t.name))
-            log_dir.extend([d] * count)
             for p in t.partitions:
+                topic.append(row)
                 number.append(p.partition_index)
                 size.append(p.partition_size)
                 future.append(p.is_future_key)
+        log_dir.extend([d] * (len(number) - len(log_dir)))
     return LogColumns(
         dirs=read_dirs(response),
         names=names,
