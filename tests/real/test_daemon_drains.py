@@ -129,6 +129,13 @@ def test_a_drain_outlasts_a_kill_and_ends_with_a_command(
         told = json.loads(at.finish("status", "--output", "json"))
         assert [(d["broker"], d["by"]) for d in told["drains"]] == [(DRAINED, "Ada")]
         assert told["skew"] == []
+        for asked in (("level",), ("expand", str(DRAINED)), ("decommission", "3")):
+            # A plan by hand knows of the drain from the journal; where nothing is possible without the broker it says so.
+            made = at.ballast("plan", *asked, "--output", "json")
+            out, said = made.communicate(timeout=240)
+            assert made.returncode in {0, 4}, said
+            assert f"drains end {DRAINED}" in said
+            assert not [m for m in json.loads(out)["moves"] if DRAINED in m["new"]]
         assert json.loads(at.finish("drains", "--output", "json"))["drains"] == told["drains"]
         at.finish("drains", "end", "3", code=5)
         at.finish("drains", "end", str(DRAINED))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.journal_reading import read_drained, refuse_filling
 from ballast.cli.run_options import confirm, execution_options, lock_options, policy_from
 from ballast.cli.run_screen import say
 from ballast.cli.tables import human_bytes, human_many, output_option
@@ -55,7 +56,9 @@ def apply(
     policy = policy_from(policy_options)
     with cluster.open() as opened:
         state = opened.cluster.snapshot()
-        wanted = fit(read_plan(text, str(plan), state), state, on_drift)
+        drained = read_drained(opened, state)
+        wanted = fit(read_plan(text, str(plan), state), state, on_drift, drained)
+        refuse_filling(wanted, drained)
         if wanted.is_empty:
             say("Nothing to do: the cluster already is as the plan wants it.")
             return 0
@@ -88,7 +91,7 @@ def read_plan(text: str, source: str, state: ClusterState) -> Plan:
     return loads(text, source=source)
 
 
-def fit(plan: Plan, state: ClusterState, on_drift: str) -> Plan:
+def fit(plan: Plan, state: ClusterState, on_drift: str, drained: Iterable[int] = ()) -> Plan:
     """Refuse a plan that was made for another picture, make it again, or keep what of it still holds."""
     from ballast.core.drift import drift, fitted
     from ballast.errors import Refused, UsageError
@@ -113,7 +116,7 @@ def fit(plan: Plan, state: ClusterState, on_drift: str) -> Plan:
         from ballast.cli.replan import replanned
 
         say(f"The cluster has changed since the plan was made: {found.explain()}.")
-        return replanned(plan, state)
+        return replanned(plan, state, drained)
     kept = fitted(plan, found, state)
     say(
         f"The cluster has changed: {found.explain()}. "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.journal_reading import heeding, read_drained
 from ballast.cli.plan_options import seconds_of
 from ballast.cli.run_options import confirm, execution_options, lock_options, policy_from
 from ballast.cli.run_screen import say
@@ -65,7 +66,10 @@ def decommission(
     execution = policy_from(policy_options)
     while True:
         with cluster.open() as opened:
-            step = retiring.look(opened.cluster.snapshot())
+            state = opened.cluster.snapshot()
+            if retiring.drained is None:
+                retiring.drained = read_drained(opened, state)
+            step = retiring.look(state)
             if not retiring.asked and step.phase in {Phase.LEADERSHIP, Phase.DATA, Phase.WAITING}:
                 if retiring.data is not None:
                     show_pace(opened.cluster, opened.cluster.snapshot(), retiring.data, execution, yes=yes)
@@ -106,6 +110,8 @@ class _Retiring:
         self.brokers = brokers
         self.follow_s = follow_s
         self.policy: PlannerPolicy = cluster.settings().level
+        self.drained: frozenset[int] | None = None
+        """Brokers that people drain, as the journal said at the first look."""
         self.asked = False
         self.outline = ""
         self.data: Plan | None = None
@@ -122,7 +128,8 @@ class _Retiring:
         """The next step; the first look also tells the cost of all of it."""
         from ballast.core.planner.retirement import Phase, next_step
 
-        step = next_step(state, self.brokers, policy=self.policy, leadership=self._free_tries < FREE_TRIES)
+        policy = heeding(self.policy, self.drained or ())
+        step = next_step(state, self.brokers, policy=policy, leadership=self._free_tries < FREE_TRIES)
         if not self.outline:
             self.outline = self._outline(state, step)
         # Data that has gone may have let somebody else lead: the next free step counts anew.
@@ -135,7 +142,7 @@ class _Retiring:
         from ballast.core.planner.retirement import Phase, next_step
 
         data = step if step.phase is not Phase.LEADERSHIP else next_step(
-            state, self.brokers, policy=self.policy, leadership=False
+            state, self.brokers, policy=heeding(self.policy, self.drained or ()), leadership=False
         )  # fmt: skip
         self.data = data.plan
         if data is step or data.plan is None:

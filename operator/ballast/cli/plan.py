@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.journal_reading import heeding, read_drained
 from ballast.cli.plan_options import PlanOptions, partition_of, plan_options
 from ballast.core.planner import (
     ChangeReplicationFactor,
@@ -184,12 +185,16 @@ def place(
 def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions, cluster: ClusterOptions) -> int:
     policy = options.policy(cluster.settings().level)
     wanted = partition_of(options.why) if options.why else None
-    state, loads = read_cluster(options, cluster)
+    state, loads, drained = _read_cluster(options, cluster)
     intent = intent if isinstance(intent, Intent) else intent(state)
     from ballast.core.planner import plan as make_plan
+    from ballast.core.planner.request import dump_request
 
+    # Drains are of the moment, not of the question: a plan that is made again goes by those there are then.
+    asked = dump_request(intent, policy, options.seed)
+    policy = heeding(policy, drained)
     made = make_plan(state, intent, loads=loads, policy=policy, seed=options.seed)
-    asked = {**made.request, "history": options.history} if options.history is not None else made.request
+    asked = {**asked, "history": options.history} if options.history is not None else asked
     made = replace(made, created_at_ms=int(time.time() * 1000), request=asked)
     _write(made, options)
     if wanted is not None or options.why_not is not None:
@@ -210,8 +215,9 @@ def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions
     return EXIT_PENDING if options.check and not made.is_empty else 0
 
 
-def read_cluster(options: PlanOptions, cluster: ClusterOptions) -> tuple[ClusterState, Loads]:
-    """The cluster to plan for, live or from a file, and what its partitions cost."""
+def _read_cluster(options: PlanOptions, cluster: ClusterOptions) -> tuple[ClusterState, Loads, frozenset[int]]:
+    """The cluster to plan for, live or from a file, what its partitions cost, and which of its brokers people drain."""
+    drained: frozenset[int] = frozenset()
     if options.snapshot is not None:
         from ballast.cli.snapshot import read_snapshot
 
@@ -222,12 +228,13 @@ def read_cluster(options: PlanOptions, cluster: ClusterOptions) -> tuple[Cluster
 
         with cluster.open() as opened:
             state = opened.cluster.snapshot()
+            drained = read_drained(opened, state)
         loads = Loads.from_state(state)
     if options.history is not None:
         from ballast.wiring.loads import HistoryPolicy, loads_from_history
 
         loads = loads_from_history(state, HistoryPolicy(store=options.history), now=datetime.now(UTC))
-    return state, loads
+    return state, loads, drained
 
 
 def _write(made: Plan, options: PlanOptions) -> None:

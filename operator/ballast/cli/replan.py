@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from ballast.cli.journal_reading import heeding
 from ballast.cli.run_screen import say
 from ballast.cli.tables import human_bytes
 from ballast.core.wording import human_many
@@ -20,8 +22,11 @@ SHOWN: Final = 5
 """Moves of each kind of difference that are named."""
 
 
-def replanned(plan: Plan, state: ClusterState) -> Plan:
-    """What the planner answers now to what this plan was made for; the difference is told on the way."""
+def replanned(plan: Plan, state: ClusterState, drained: Iterable[int] = ()) -> Plan:
+    """What the planner answers now to what this plan was made for; the difference is told on the way.
+
+    ``drained`` are the brokers that people drain now.
+    """
     from ballast.core.planner import Loads
     from ballast.core.planner import plan as make_plan
     from ballast.core.planner.request import load_request
@@ -39,7 +44,7 @@ def replanned(plan: Plan, state: ClusterState) -> Plan:
         loads = loads_from_history(state, HistoryPolicy(store=str(history)), now=datetime.now(UTC))
     else:
         loads = Loads.from_state(state)
-    made = make_plan(state, intent, loads=loads, policy=policy, seed=seed)
+    made = make_plan(state, intent, loads=loads, policy=heeding(policy, drained), seed=seed)
     made = replace(made, created_at_ms=int(time.time() * 1000), request=plan.request)
     if made.status == "infeasible":
         first = made.obstacles[0]

@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.journal_reading import heeding, read_held
 from ballast.cli.tables import output_option
-from ballast.errors import BallastError, Unavailable
+from ballast.errors import Unavailable
 
 if TYPE_CHECKING:
-    from ballast.core.cluster import ClusterState
     from ballast.core.status import ClusterStatus
-    from ballast.wiring.cluster import OpenCluster
-    from ballast.wiring.throttles import HeldSettings
 
 EXIT_NEEDS_ATTENTION = 3
-JOURNAL_WAIT_S = 10.0
-"""How long a status waits for Ballast's own journal."""
 
 
 @click.command()
@@ -66,9 +62,8 @@ def status(
 
         def read() -> ClusterStatus:
             state = opened.cluster.snapshot()
-            held = _held(opened, state)
-            drained = settings.level.draining | {d.broker for d in held.drains or ()}
-            level = replace(settings.level, draining=drained)
+            held = read_held(opened, state)
+            level = heeding(settings.level, {d.broker for d in held.drains or ()})
             found = cluster_status(state, imbalance_percentage(state, given), level)
             return replace(found.holding(held.runs, held.by_hand), drains=held.drains)
 
@@ -78,25 +73,6 @@ def status(
         result = read()
     _show(result, output=output, show_all=show_all)
     return EXIT_NEEDS_ATTENTION if check and result.needs_attention else 0
-
-
-def _held(opened: OpenCluster, state: ClusterState) -> HeldSettings:
-    """What Ballast's journal answers for; where it does not tell, that must not keep a status from anybody."""
-    from ballast.core.cluster import TopicPartition
-    from ballast.ports.journal import JOURNAL_TOPIC
-    from ballast.wiring.throttles import HeldSettings, held_settings
-
-    row = state.index.get(TopicPartition(JOURNAL_TOPIC, 0))
-    if row is None:
-        return HeldSettings(frozenset(), frozenset())
-    try:
-        leader = state.broker(int(state.partitions.leader[row]))
-        if leader is None or not leader.alive or not leader.reachable:
-            raise Unavailable(f"{JOURNAL_TOPIC} has no leader that answers.")
-        return held_settings(opened, timeout_s=JOURNAL_WAIT_S)
-    except BallastError as failure:
-        click.echo(f"ballast: throttles of runs and drained brokers are not known: {failure.message}", err=True)
-        return HeldSettings(frozenset(), frozenset(), None)
 
 
 def _show(result: ClusterStatus, *, output: str, show_all: bool) -> None:

@@ -1,0 +1,71 @@
+"""What Ballast's own journal tells a command that has read the cluster: throttles it answers for, brokers that people drain.
+
+A journal that does not tell keeps nobody from a status or a plan; what is not known for want of it is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from ballast.errors import BallastError, Refused, Unavailable
+
+if TYPE_CHECKING:
+    from ballast.core.cluster import ClusterState
+    from ballast.core.plan import Plan
+    from ballast.core.planner import PlannerPolicy
+    from ballast.wiring.cluster import OpenCluster
+    from ballast.wiring.throttles import HeldSettings
+
+JOURNAL_WAIT_S: Final = 10.0
+"""How long the journal is waited for."""
+
+
+def read_held(opened: OpenCluster, state: ClusterState) -> HeldSettings:
+    """Throttles of runs and of people, and drained brokers; ``drains`` is None where the journal did not tell."""
+    from ballast.core.cluster import TopicPartition
+    from ballast.ports.journal import JOURNAL_TOPIC
+    from ballast.wiring.throttles import HeldSettings, held_settings
+
+    row = state.index.get(TopicPartition(JOURNAL_TOPIC, 0))
+    if row is None:
+        return HeldSettings(frozenset(), frozenset())
+    try:
+        leader = state.broker(int(state.partitions.leader[row]))
+        if leader is None or not leader.alive or not leader.reachable:
+            raise Unavailable(f"{JOURNAL_TOPIC} has no leader that answers.")
+        return held_settings(opened, timeout_s=JOURNAL_WAIT_S)
+    except BallastError as failure:
+        click.echo(f"ballast: throttles of runs and drained brokers are not known: {failure.message}", err=True)
+        return HeldSettings(frozenset(), frozenset(), None)
+
+
+def read_drained(opened: OpenCluster, state: ClusterState) -> frozenset[int]:
+    """Brokers that people drain through the daemon, each told on stderr: no plan may fill them."""
+    drains = read_held(opened, state).drains or ()
+    for drain in drains:
+        click.echo(
+            f"Broker {drain.broker} is drained by {drain.by}: it takes no replica. "
+            f"To end the drain: ballast drains end {drain.broker}",
+            err=True,
+        )
+    return frozenset(drain.broker for drain in drains)
+
+
+def heeding(policy: PlannerPolicy, drained: Iterable[int]) -> PlannerPolicy:
+    """The same policy, under which these brokers are drained as well."""
+    return replace(policy, draining=policy.draining | frozenset(drained))
+
+
+def refuse_filling(plan: Plan, drained: Iterable[int]) -> None:
+    """A plan that was made before a drain began may not undo it."""
+    filled = {b for m in plan.moves for b in m.adding} & frozenset(drained)
+    if filled:
+        first = min(filled)
+        raise Refused(
+            f"The plan puts replicas on broker {first}, which is drained.",
+            hint=f"Plan again, or end the drain first: ballast drains end {first}",
+        )
