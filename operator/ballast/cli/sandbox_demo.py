@@ -30,7 +30,7 @@ STEPS: Final[tuple[tuple[str, Sequence[str]], ...]] = (
     ("Carried out: journaled, throttled, verified:", ["apply", PLAN, "--yes"]),
     ("The cluster is as the plan wanted it:", ["verify", PLAN]),
     (
-        "New are only the journal's two small topics, and two that Kafka itself keeps and places as it likes:",
+        "After it. New are only the journal's two small topics, and two that Kafka itself keeps:",
         ["status"],
     ),
 )

@@ -103,8 +103,8 @@ class ClusterStatus:
     replicas: int
     brokers: tuple[BrokerStatus, ...]
     threshold: Limit
-    skew: tuple[Range, ...]
-    """The resources of which some broker has more or less than its range: those that a plan would level."""
+    ranges: tuple[Range, ...]
+    """Where the brokers stand on each resource that is known."""
     imbalance_ratio: float
     """Over the whole cluster."""
     sickness: Sickness
@@ -136,6 +136,11 @@ class ClusterStatus:
     def bad_log_dirs(self) -> tuple[tuple[int, LogDir], ...]:
         """Log dirs that their broker reports with an error, by broker."""
         return tuple((b.broker.id, d) for b in self.brokers for d in b.broker.log_dirs if d.error)
+
+    @property
+    def skew(self) -> tuple[Range, ...]:
+        """The resources of which some broker has more or less than its range: those that a plan would level."""
+        return tuple(r for r in self.ranges if r.outside)
 
     @property
     def over_threshold(self) -> tuple[int, ...]:
@@ -181,7 +186,7 @@ def cluster_status(
         replicas=len(state.partitions.replica),
         brokers=_brokers(state, measured),
         threshold=threshold,
-        skew=skew(state, policy or PlannerPolicy()),
+        ranges=judged_ranges(state, policy or PlannerPolicy()),
         imbalance_ratio=measured.total_ratio,
         sickness=sickness(state),
         moving=tuple(_moving(state, row) for row in np.flatnonzero(state.moving).tolist()),
@@ -192,14 +197,13 @@ def cluster_status(
     )
 
 
-def skew(state: ClusterState, policy: PlannerPolicy) -> tuple[Range, ...]:
-    """The resources that are out of range on some broker; a broker that did not tell its sizes is not judged by bytes."""
+def judged_ranges(state: ClusterState, policy: PlannerPolicy) -> tuple[Range, ...]:
+    """Every resource that is known; a broker that did not tell its sizes is not judged by bytes."""
     silent = {b.id for b in state.brokers if not b.log_dirs_known}
-    judged = (
+    return tuple(
         replace(r, shares={b: s for b, s in r.shares.items() if r.unit != "bytes" or b not in silent})
         for r in ranges_of(state, Loads.from_state(state), policy)
     )
-    return tuple(r for r in judged if r.outside)
 
 
 def replica_counts(state: ClusterState, which: Flags) -> Ints:

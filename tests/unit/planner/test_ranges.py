@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from ballast.cli.plan_view import cost_lines
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
@@ -70,3 +71,45 @@ def test_an_empty_cluster_needs_no_plan_of_any_kind() -> None:
     for intent in (Level(), Leaders(), Racks(), Evacuate(brokers=frozenset({3}))):
         assert plan(empty, intent).status == "nothing-to-do"
     assert measure(empty, threshold_percent=10).ranges == ()
+
+
+def with_internal_topics(*, size: int) -> ClusterState:
+    """Five brokers that share 60 partitions of data evenly, and ten of Kafka's own, all on three of them."""
+    brokers = tuple(Broker(i, rack="r", host="h") for i in (1, 2, 3, 4, 5))
+    data = [
+        PartitionRow("orders", n, a := 1 + n % 5, (a, b := 1 + (n + 1) % 5), (a, b), sizes=(GIB,) * 2)
+        for n in range(60)
+    ]
+    own = [
+        PartitionRow(
+            "__consumer_offsets", n, a := 1 + n % 3, (a, 1 + (n + 1) % 3, 1 + (n + 2) % 3), (1, 2, 3), sizes=(size,) * 3
+        )
+        for n in range(10)
+    ]
+    return build("c", brokers, (Topic("__consumer_offsets", internal=True), Topic("orders")), own + data)
+
+
+def test_empty_partitions_are_worth_no_move() -> None:
+    """A cluster whose data is even is balanced, wherever Kafka has put its empty partitions; with data in them it is not."""
+    state = with_internal_topics(size=0)
+    assert [r.outside for r in ranges_of(state, Loads.from_state(state), PlannerPolicy())] == [(), (), ()]
+    assert plan(state, Level()).is_empty
+    assert not plan(with_internal_topics(size=GIB // 2), Level()).is_empty
+
+
+def test_wider_ranges_are_told_as_they_are() -> None:
+    """One tolerance in the page, the plan and the report: that of data, and the part of the count that is empty."""
+    state = with_internal_topics(size=0)
+    found = {r.resource: r.tolerance for r in ranges_of(state, Loads.from_state(state), PlannerPolicy())}
+    assert found["disk"] == PlannerPolicy().trigger
+    assert found["replicas"] == PlannerPolicy().trigger + 30 / 150
+    told = {r["name"]: r["range"] for r in plan(state, Level()).summary["resources"]}
+    assert told == found
+
+
+def test_a_cluster_without_data_is_balanced_by_counts() -> None:
+    """Where everything is empty nothing weighs less than the rest, and the usual range holds."""
+    state = a_cluster()
+    empty = Loads.from_state(state)
+    nothing = replace(empty, size_bytes=empty.size_bytes * 0)
+    assert {r.tolerance for r in ranges_of(state, nothing, PlannerPolicy()) if not r.unit} == {PlannerPolicy().trigger}

@@ -188,7 +188,7 @@ def _bands(
         if isinstance(intent, Leaders) and not bool((r.lead != r.follow).any()):
             continue
         share = fair_shares(state, intent, r, members, before, topics)
-        band = policy.trigger_of(r.name) if idle else policy.band_of(r.name)
+        band = r.tolerated(policy) if idle else r.aimed_at(policy)
         low, high = limits(r, share, band, policy, members)
         past, sums = before.sums(r, len(share)), after.sums(r, len(share))
         mean = max(float(share[members.shares].mean()) if bool(members.shares.any()) else 0.0, 1.0)
@@ -229,7 +229,7 @@ def _overfilled(
     found = []
     for r in columns:
         share = fair_shares(state, intent, r, members, before, topics)
-        _, high = limits(r, share, policy.band_of(r.name), policy, members)
+        _, high = limits(r, share, r.aimed_at(policy), policy, members)
         past, sums = before.sums(r, len(share)), after.sums(r, len(share))
         for i, b in enumerate(state.brokers):
             if b.id in intent.brokers and sums[i] > max(high[i], past[i]) + ROUNDING * share[i] + 1e-9:

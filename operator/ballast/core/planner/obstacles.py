@@ -257,7 +257,7 @@ def _bands(
             )
             names = ", ".join(str(state.brokers[b].id) for b in off[:8].tolist()) + (", …" if len(off) > 8 else "")
             detail = (
-                f"{len(off)} of {int(problem.scope.shares.sum())} brokers stay outside ±{human_percent(policy.band_of(r.name), 0)} "
+                f"{len(off)} of {int(problem.scope.shares.sum())} brokers stay outside ±{human_percent(r.aimed_at(policy), 0)} "
                 f"({names}); the furthest, broker {state.brokers[worst].id}, {how}"
             )
             cause, remedy = _cause(state, intent, problem, policy, k, worst, spent, reach)

@@ -97,7 +97,7 @@ def problem_of(state: ClusterState, loads: Loads, policy: PlannerPolicy, scope: 
         if r.name == DISK:
             byte_unit = int(unit[k])
         lead[:, k], follow[:, k] = r.lead * unit[k], r.follow * unit[k]
-        band = policy.band_of(r.name) if bands == "target" else policy.trigger_of(r.name)
+        band = r.aimed_at(policy) if bands == "target" else r.tolerated(policy)
         below, above = limits(r, fair, band, policy)
         used = scope.shares & scope.leading if r.leaders_only else scope.shares
         low[used, k] = below[used].astype(np.int64) * unit[k]

@@ -42,6 +42,8 @@ class Range:
     label: str
     unit: str
     """``bytes``, ``bytes/s``, ``cpu`` or empty for counts."""
+    target: float
+    """How far from its fair share a broker may be after a plan, as a fraction of that share."""
     tolerance: float
     """How far from its fair share a broker may be before a plan is made, as a fraction of that share."""
     shares: Mapping[int, Share]
@@ -84,7 +86,7 @@ def ranges(problem: Problem, policy: PlannerPolicy, load: Ints) -> tuple[Range, 
     scope, out = problem.scope, []
     for k, r in enumerate(problem.resources):
         fair = problem.share[:, k]
-        tolerance = policy.trigger_of(r.name)
+        tolerance = r.tolerated(policy)
         low, high = limits(r, fair, tolerance, policy)
         # Who takes nothing cannot rise: that it carries less is nobody's to mend.
         low = np.where(scope.takes | scope.leading if r.leaders_only else scope.takes, low, 0.0)
@@ -94,5 +96,14 @@ def ranges(problem: Problem, policy: PlannerPolicy, load: Ints) -> tuple[Range, 
             int(problem.ids[b]): Share(load=float(own[b]), fair=float(fair[b]), low=float(low[b]), high=float(high[b]))
             for b in np.flatnonzero(used).tolist()
         }
-        out.append(Range(resource=r.name, label=r.label, unit=r.unit, tolerance=tolerance, shares=shares))
+        out.append(
+            Range(
+                resource=r.name,
+                label=r.label,
+                unit=r.unit,
+                target=r.aimed_at(policy),
+                tolerance=tolerance,
+                shares=shares,
+            )
+        )
     return tuple(out)

@@ -39,7 +39,7 @@ def summary_of(
         "reorders": sum(m.is_reorder for m in moves),
         "leader_changes": sum(m.old[0] != m.new[0] for m in moves),
         "bytes_moved": sum(m.bytes_moved for m in moves),
-        "resources": [_resource(old, new, policy) for old, new in zip(was, will, strict=True)],
+        "resources": [_resource(old, new) for old, new in zip(was, will, strict=True)],
         "brokers": [
             {
                 "broker": b.id,
@@ -64,12 +64,12 @@ def _figures(problem: Problem, load: Ints, broker: int) -> dict[str, int]:
     return {r.name: int(load[broker, k] // problem.unit[k]) for k, r in enumerate(problem.resources)}
 
 
-def _resource(was: Range, will: Range, policy: PlannerPolicy) -> dict[str, Any]:
+def _resource(was: Range, will: Range) -> dict[str, Any]:
     return {
         "name": was.resource,
         "label": was.label,
         "unit": was.unit,
-        "band": policy.band_of(was.resource),
+        "band": was.target,
         "range": was.tolerance,
         "before": _spread(was),
         "after": _spread(will),

@@ -30,8 +30,18 @@ class Resource:
     """Whole things are counted, so a share is rounded to whole neighbours."""
     leaders_only: bool = False
     """Followers cost nothing, so reorders alone can level it."""
+    idle: float = 0.0
+    """Part of the whole that weighs next to nothing: ranges are wider by it."""
     unit: str = ""
     """``bytes``, ``bytes/s``, ``cpu`` (in ``CPU_UNIT``) or empty, for printing."""
+
+    def aimed_at(self, policy: PlannerPolicy) -> float:
+        """How far from its fair share a broker may be after a plan, as a fraction of that share."""
+        return policy.band_of(self.name) + self.idle
+
+    def tolerated(self, policy: PlannerPolicy) -> float:
+        """How far from its fair share a broker may be before a plan is made, as a fraction of that share."""
+        return policy.trigger_of(self.name) + self.idle
 
 
 Goal = Callable[[ClusterState, Loads, PlannerPolicy], Resource | None]
