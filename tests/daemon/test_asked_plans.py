@@ -13,18 +13,21 @@ from tests.daemon.conftest import Running, bounce, give_hands, holder, not_led
 from tests.daemon.test_api import validator
 
 from ballast.core.cluster import UNKNOWN
-from ballast.daemon.acting import act, publish_proposals
+from ballast.core.planner import Evacuate, plan
+from ballast.daemon.acting import ASKED_WAITS_S, act, propose, publish_proposals
 from ballast.daemon.asking import make_wanted
+from ballast.daemon.decisions import ANSWERS_KEY, ASKED_KEY, decisions_in
 from ballast.daemon.leaders import check_leaders
 from ballast.daemon.lock import keep_lock
 from ballast.daemon.observe import observe
-from ballast.daemon.policy import DaemonPolicy, Mode, WebPolicy
-from ballast.daemon.requests import answer
+from ballast.daemon.policy import ActionKind, DaemonPolicy, Mode, WebPolicy
+from ballast.daemon.requests import Inbox, answer, answer_requests
 from ballast.daemon.scene import Scene
 from ballast.daemon.series import POINTS, Series
-from ballast.daemon.view import PlanView, Role
+from ballast.daemon.view import Board, PlanView, Role
+from ballast.daemon.web import api
 from ballast.executor.policy import ExecutionPolicy
-from ballast.ports.journal import Request
+from ballast.ports.journal import Record, Request
 from ballast.sim.clock import SimClock
 from ballast.sim.journal import JournalStore
 from ballast.sim.model import SimBroker
@@ -133,6 +136,90 @@ def test_a_rejected_plan_is_not_proposed_again(scene: Scene, world: SimWorld) ->
     observe(scene)
     check_leaders(scene)
     assert only_plan(scene).id != plan.id
+
+
+def test_a_run_that_nobody_approved_waits_for_the_plan_that_somebody_asked_for(
+    scene: Scene, world: SimWorld, clock: SimClock
+) -> None:
+    """Who was told that a plan is ready finds it there when they press Approve; for ten minutes, and not for ever."""
+    world.add_broker(SimBroker(id=4, rack="a"))
+    scene.policy = DaemonPolicy(mode=Mode.AUTO)
+    give_hands(scene, JournalStore())
+    scene.set_role(Role.STARTING)
+    keep_lock(scene, holder())
+    clock.sleep(3600)
+    observe(scene)
+    bounce(world, 1)
+    observe(scene)
+    scene.memory.presence = replace(scene.memory.presence, changed_at_s=None)
+    assert ask(scene, "plan", intent="drain", broker="2")[1]
+    asked = scene.board.view.plans[0]
+    check_leaders(scene)
+    act(scene)
+    assert scene.memory.running is None
+    assert scene.board.view.plans[0].id == asked.id
+    assert not_led(world, 1) > 0
+    # Nobody came back to it.
+    clock.sleep(ASKED_WAITS_S)
+    observe(scene)
+    check_leaders(scene)
+    act(scene)
+    assert not_led(world, 1) == 0
+    told = scene.board.view.answers[-1]
+    assert asked.id in told.sentence
+    assert not told.ok
+
+
+def test_a_repair_does_not_wait_for_a_plan_that_somebody_asked_for(leader: Scene) -> None:
+    """It takes the plan away, and whoever asked for it hears of that."""
+    assert ask(leader, "plan", intent="balance")[1]
+    (asked,) = leader.board.view.plans
+    leader.policy = DaemonPolicy(mode=Mode.AUTO)
+    state = leader.memory.state
+    assert state is not None
+    made = plan(state, Evacuate(brokers=frozenset({1})))
+    propose(leader, ActionKind.REPAIR, made)
+    assert leader.memory.running is not None or leader.memory.asked is None
+    told = leader.board.view.answers[-1]
+    assert (asked.id in told.sentence, told.ok) == (True, False)
+
+
+def test_a_standby_shows_the_plan_that_was_asked_for_and_what_was_answered(
+    world: SimWorld, clock: SimClock, scene: Scene
+) -> None:
+    """A load balancer shows either page: the plan has the same name on both, and goes from both."""
+    world.add_broker(SimBroker(id=4, rack="a"))
+    store, policy = JournalStore(), DaemonPolicy(mode=Mode.APPROVE)
+    scene.policy = policy
+    give_hands(scene, store)
+    scene.set_role(Role.STARTING)
+    keep_lock(scene, holder())
+    observe(scene)
+    standby = Scene(cluster=scene.cluster, clock=clock, board=Board(), policy=policy)
+    give_hands(standby, store)
+    standby.policy = policy
+    assert ask(scene, "plan", intent="balance")[1]
+    answer_requests(scene, Inbox())
+    keep_lock(standby, holder("other"))
+    assert standby.board.view.role is Role.STANDBY
+    observe(standby)
+    shown, told = only_plan(standby), standby.board.view.answers
+    assert (shown.id, shown.asked_by, shown.moves) == (only_plan(scene).id, "Ada", only_plan(scene).moves)
+    assert told == scene.board.view.answers
+    view = standby.board.view
+    validator("status").validate(json.loads(json.dumps(api.status(view, now_ms=clock.now_ms(), can_act=True))))
+    # Rejected on either page it is gone from both.
+    assert ask(scene, "reject", plan=shown.id)[1]
+    answer_requests(scene, Inbox())
+    keep_lock(standby, holder("other"))
+    assert standby.board.view.plans == ()
+
+
+@pytest.mark.parametrize("kept", [{"plan": 1}, {"examples": 3}, {"examples": [{"more": 1}]}, {}])
+def test_a_plan_that_another_version_wrote_is_not_shown(kept: dict[str, Any]) -> None:
+    """Rather none than half of one."""
+    found = decisions_in([Record(ASKED_KEY, kept), Record(ANSWERS_KEY, kept)])
+    assert (found.asked, found.answers) == (None, ())
 
 
 MB = 1_000_000

@@ -174,7 +174,7 @@ def a_real_plan() -> PlanView:
     proposal = Proposal(id=name_of(ActionKind.MOVES, made), kind=ActionKind.MOVES, plan=made, request=request)
     policy = ExecutionPolicy()
     pace = pace_of(new_run("r", made, policy, Now(0, 0.0)), uneven())
-    return plan_view(proposal, waiting=True, policy=policy, pace=pace, verdict=standing("moves", "approve"))
+    return plan_view(proposal, waiting=True, policy=policy, pace=pace)
 
 
 def a_day() -> tuple[Point, ...]:

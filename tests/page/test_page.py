@@ -454,9 +454,12 @@ def test_a_drained_broker_is_shown_and_its_drain_ended_with_a_button(show: Show,
 
 def test_a_plan_that_was_approved_says_by_whom(show: Show, open_page: Open) -> None:
     """On every replica's page, while safety checks hold it back; past runs that nobody may read are told."""
-    plan = replace(a_plan(waiting=False), approved_by="Ada", blocked="Waiting for replicas to be in sync.")
-    url, _, _ = show(a_view(mode="approve", plans=(plan,), history=(), history_problem="Not allowed."))
+    plan = replace(a_plan(waiting=False), approved_by="Ada")
+    held = (standing("moves", code="unsettled", sentence="Waiting for replicas to be in sync."),)
+    view = a_view(mode="approve", plans=(plan,), standings=held, history=(), history_problem="Not allowed.")
+    url, _, _ = show(view)
     page = open_page(url)
+    expect(page.get_by_role("article")).to_contain_text("Waiting for replicas to be in sync.")
     expect(page.get_by_role("article")).to_contain_text("Approved by Ada")
     expect(page.get_by_role("button", name="Approve…")).to_have_count(0)
     expect(page.locator("#history")).to_contain_text("Not allowed.")

@@ -16,7 +16,7 @@ from ballast.daemon.logs import say
 from ballast.daemon.permission import Acts, standing
 from ballast.daemon.policy import ActionKind, Mode
 from ballast.daemon.scene import Proposal, Scene
-from ballast.daemon.view import MoveView, PlanView, Role, Standing
+from ballast.daemon.view import MoveView, PlanView, Role
 from ballast.errors import Refused
 from ballast.executor.pace import Pace, pace_of
 from ballast.executor.policy import ExecutionPolicy
@@ -28,6 +28,8 @@ log = logging.getLogger("ballast.daemon")
 
 SHOWN_BROKERS = 200
 """Brokers of a plan whose loads the page draws before and after."""
+ASKED_WAITS_S = 600
+"""How long a plan that was asked for keeps runs that nobody approved from beginning."""
 SHOWN_MOVES = 50
 """Moves of a waiting plan that the page lists; the rest it counts."""
 
@@ -63,7 +65,7 @@ def propose(scene: Scene, kind: ActionKind, plan: Plan, beyond: tuple[str, ...] 
         return f"Would {outline(plan)}. {verdict.sentence}"
     if _wants_approval(scene, proposal):
         return _waits(proposal)
-    return start(scene, proposal)
+    return _left_to_a_person(scene, proposal) or start(scene, proposal)
 
 
 def act(scene: Scene) -> str:
@@ -81,17 +83,18 @@ def act(scene: Scene) -> str:
             discard(scene, proposal)
             scene.look_again()
             return f"The assignment changed since {proposal.id} was planned; it is planned anew."
-        if not _wants_approval(scene, proposal):
+        if not _wants_approval(scene, proposal) and not _left_to_a_person(scene, proposal):
             return start(scene, proposal)
     waiting = [p.id for p in shown_proposals(scene) if _wants_approval(scene, p)]
     return f"Waiting for approval: {', '.join(waiting)}." if waiting else "No pending action."
 
 
-def drop_plans(scene: Scene) -> None:
+def drop_plans(scene: Scene, why: str) -> None:
     """Forget every plan: the cluster that they were made for cannot be seen, or is being changed."""
-    if shown_proposals(scene):
+    if scene.board.view.plans or shown_proposals(scene):
+        _withdraw_asked(scene, why)
         scene.memory.proposals.clear()
-        scene.memory.asked = None
+        scene.memory.asked_elsewhere = None
         publish_proposals(scene)
 
 
@@ -159,6 +162,30 @@ def _wants_approval(scene: Scene, proposal: Proposal) -> bool:
     return asked and proposal.approved_by is None
 
 
+def _left_to_a_person(scene: Scene, proposal: Proposal) -> str:
+    """Why a run that nobody approved does not begin: it would take away the plan that somebody asked for and looks at now.
+
+    Empty where nobody does, for repairs, and once the plan has been there for a while.
+    """
+    asked = scene.memory.asked
+    if asked is None or asked.request is None or proposal.kind is ActionKind.REPAIR or _approved(proposal):
+        return ""
+    if scene.clock.now_ms() - asked.plan.created_at_ms >= ASKED_WAITS_S * 1000:
+        return ""
+    return f"{proposal.id} waits for {asked.id}, which {asked.request.by} asked for: {outline(proposal.plan)}."
+
+
+def _approved(proposal: Proposal) -> bool:
+    return proposal.request is not None or proposal.approved_by is not None
+
+
+def _withdraw_asked(scene: Scene, why: str) -> None:
+    """The plan that a person was told to be ready goes, and they hear of it."""
+    asked, scene.memory.asked = scene.memory.asked, None
+    if asked is not None and asked.request is not None:
+        scene.tell(asked.request.id, f"{asked.id} was withdrawn, since {why}. Ask again afterwards.", ok=False)
+
+
 def _waits(proposal: Proposal) -> str:
     why = f", since {'; '.join(proposal.beyond)}" if proposal.beyond else ""
     return f"Waiting for approval of {proposal.id}{why}: {outline(proposal.plan)}."
@@ -171,6 +198,8 @@ def start(scene: Scene, proposal: Proposal) -> str:
     kind = proposal.kind
     run = scene.hands.start(proposal.plan)
     # The others were made from what is being changed now.
+    if proposal.request is None:
+        _withdraw_asked(scene, f"run {run} began ({outline(proposal.plan)})")
     scene.memory.proposals.clear()
     scene.memory.asked = None
     forget_approval(scene, kind)
@@ -191,15 +220,15 @@ def notice_end(scene: Scene) -> bool:
     Proposals and the reading under them are dropped: they may want what the run has done already.
     """
     memory = scene.memory
-    if scene.run_in_flight():
+    if run := scene.run_in_flight():
         memory.saw_run = True
-        drop_plans(scene)
+        drop_plans(scene, f"run {run} is in progress")
         return False
     kind = memory.running
     if kind is None and not memory.saw_run:
         return False
     memory.running, memory.saw_run, memory.read_at_s = None, False, None
-    drop_plans(scene)
+    drop_plans(scene, "a run has changed the cluster")
     scene.look_again()
     if kind is None:
         return True
@@ -237,23 +266,22 @@ def publish_proposals(scene: Scene) -> None:
     now = Now(scene.clock.now_ms(), scene.clock.monotonic_s())
     policy = scene.execution()
     state = scene.memory.state
+    elsewhere = scene.memory.asked_elsewhere if scene.board.view.role is not Role.LEADER else None
     scene.board.publish(
-        plans=tuple(
+        plans=(() if elsewhere is None else (elsewhere,))
+        + tuple(
             plan_view(
                 p,
                 waiting=_wants_approval(scene, p),
                 policy=policy,
                 pace=None if state is None else pace_of(new_run(p.id, p.plan, policy, now), state),
-                verdict=standing(p.kind, scene.policy, scene.situation()),
             )
             for p in shown_proposals(scene)
         )
     )
 
 
-def plan_view(
-    proposal: Proposal, *, waiting: bool, policy: ExecutionPolicy, pace: Pace | None, verdict: Standing
-) -> PlanView:
+def plan_view(proposal: Proposal, *, waiting: bool, policy: ExecutionPolicy, pace: Pace | None) -> PlanView:
     """A plan as the page shows it, with the pace that a run of it would begin at; None where no reading tells."""
     plan = proposal.plan
     reasons = Counter(m.reason.code for m in plan.moves)
@@ -281,7 +309,6 @@ def plan_view(
         throttle_bytes_per_s=busiest.bytes_per_s if busiest else None,
         seconds=pace.seconds if pace and busiest else None,
         asked_by=proposal.request.by if proposal.request else "",
-        blocked="" if verdict.allowed else verdict.sentence,
         examples=tuple(_move_view(m) for m in plan.moves[:SHOWN_MOVES]),
         obstacles=tuple(f"Waits for approval: {why}." for why in proposal.beyond if waiting)
         + tuple(f"{o.subject}: {o.detail}. {o.remedy}".strip() for o in plan.obstacles),

@@ -11,10 +11,12 @@ from typing import Any, Final
 
 from ballast.core.drain import Drain
 from ballast.daemon.policy import ActionKind
-from ballast.daemon.view import Pause
+from ballast.daemon.view import Answer, MoveView, Pause, PlanView
 from ballast.ports.journal import Record
 
 PAUSE_KEY: Final = "pause"
+ASKED_KEY: Final = "daemon/asked"
+ANSWERS_KEY: Final = "daemon/answers"
 _DRAIN: Final = "drain/"
 _SOMEBODY: Final = "unknown"
 
@@ -37,6 +39,10 @@ class Decisions:
     approved: Mapping[ActionKind, Approval] = field(default_factory=dict)
     drains: tuple[Drain, ...] = ()
     """By broker."""
+    asked: PlanView | None = None
+    """The plan that was asked for on some page, as the one that acts shows it."""
+    answers: tuple[Answer, ...] = ()
+    """What that one answered last."""
 
 
 def decisions_in(records: Iterable[Record]) -> Decisions:
@@ -54,6 +60,8 @@ def decisions_in(records: Iterable[Record]) -> Decisions:
             for kind, value in approved.items()
         },
         drains=tuple(sorted((d for d in drains if d is not None), key=lambda d: d.broker)),
+        asked=_plan(values.get(ASKED_KEY)),
+        answers=_answers(values.get(ANSWERS_KEY)),
     )
 
 
@@ -76,6 +84,31 @@ def drain_record(broker: int, drain: Drain | None) -> Record:
     """A broker that is drained; None ends it."""
     value = None if drain is None else {"by": drain.by, "since_ms": drain.since_ms}
     return Record(f"{_DRAIN}{broker}", value)
+
+
+def shared_records(asked: PlanView | None, answers: tuple[Answer, ...]) -> list[Record]:
+    """What only the one that acts knows, for the pages of the others."""
+    plan = None if asked is None else asdict(asked)
+    return [Record(ASKED_KEY, plan), Record(ANSWERS_KEY, {"answers": [asdict(a) for a in answers]})]
+
+
+def _plan(value: Mapping[str, Any] | None) -> PlanView | None:
+    """None where another version wrote what this one does not know: then its page is where the plan is."""
+    try:
+        if value is None:
+            return None
+        lists = {name: tuple(found) for name, found in value.items() if isinstance(found, list)}
+        moves = tuple(MoveView(**move) for move in value["examples"])
+        return PlanView(**{**value, **lists, "examples": moves})
+    except (KeyError, TypeError):
+        return None
+
+
+def _answers(value: Mapping[str, Any] | None) -> tuple[Answer, ...]:
+    try:
+        return () if value is None else tuple(Answer(**answer) for answer in value["answers"])
+    except (KeyError, TypeError):
+        return ()
 
 
 def _rejected(kind: ActionKind) -> str:

@@ -5,6 +5,8 @@ A drain begins with the approval of its plan and stands in the journal, so that 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ballast.core.cluster import ClusterState
 from ballast.core.drain import Drain
 from ballast.core.wording import human_brokers
@@ -18,9 +20,14 @@ from ballast.ports.journal import Request
 
 def named_broker(state: ClusterState, request: Request) -> int:
     """The broker that a request means; raises where the cluster has none of this id."""
+    return _broker_among([b.id for b in state.brokers], request, "There is no broker {}.")
+
+
+def _broker_among(known: Iterable[int], request: Request, otherwise: str, hint: str | None = None) -> int:
+    """The broker that a request names, if it is one of these."""
     broker = str(request.body.get("broker", ""))
-    if not broker.isdecimal() or state.broker(int(broker)) is None:
-        raise Refused(f"There is no broker {broker or 'without a number'}.")
+    if not broker.isdecimal() or int(broker) not in known:
+        raise Refused(otherwise.format(broker or "without a number"), hint=hint)
     return int(broker)
 
 
@@ -55,13 +62,11 @@ def drain_empty(scene: Scene, request: Request) -> str | None:
 
 def end_drain(scene: Scene, request: Request) -> str:
     """The broker takes its share again; the next balance fills it."""
-    drained = {d.broker for d in scene.board.view.drains}
-    broker = str(request.body.get("broker", ""))
-    if not broker.isdecimal() or int(broker) not in drained:
-        known = f"Drained: {human_brokers(sorted(drained))}." if drained else "No broker is drained by a request."
-        raise Refused(f"Broker {broker or 'without a number'} is not drained by a request.", hint=known)
-    write(scene, drain_record(int(broker), None))
-    scene.board.publish(drains=tuple(d for d in scene.board.view.drains if d.broker != int(broker)))
+    drained = sorted(d.broker for d in scene.board.view.drains)
+    known = f"Drained: {human_brokers(drained)}." if drained else "No broker is drained by a request."
+    broker = _broker_among(drained, request, "Broker {} is not drained by a request.", hint=known)
+    write(scene, drain_record(broker, None))
+    scene.board.publish(drains=tuple(d for d in scene.board.view.drains if d.broker != broker))
     scene.look_again()
-    kept = " level.draining still names it." if int(broker) in scene.policy.level.draining else ""
+    kept = " level.draining still names it." if broker in scene.policy.level.draining else ""
     return f"{request.by} ended the drain of broker {broker}.{kept}"

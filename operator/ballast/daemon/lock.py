@@ -88,15 +88,16 @@ def heed(scene: Scene, decided: Decisions) -> None:
     memory = scene.memory
     memory.rejected |= decided.rejected
     memory.approved = dict(decided.approved)
-    before = dict(memory.proposals)
-    for kind, proposal in before.items():
+    before = dict(memory.proposals), memory.asked_elsewhere
+    for kind, proposal in before[0].items():
         if memory.rejected.get(kind) == proposal.id:
             memory.proposals.pop(kind, None)
         elif proposal.approved_by != (by := memory.approval_of(kind, proposal.id)):
             memory.proposals[kind] = replace(proposal, approved_by=by)
-    if memory.proposals != before:
+    memory.asked_elsewhere, memory.shared = decided.asked, (decided.asked, decided.answers)
+    if (memory.proposals, memory.asked_elsewhere) != before:
         publish_proposals(scene)
-    scene.board.publish(drains=decided.drains)
+    scene.board.publish(drains=decided.drains, answers=decided.answers)
     scene.set_pause(decided.pause)
 
 
@@ -196,6 +197,7 @@ def _acquire(scene: Scene, journal: Journal, holder: Holder, waiting: Callable[[
         lock=LockView(held=True, holder=holder.description, since_ms=holder.since_ms, journal_readable=True)
     )
     scene.set_role(Role.LEADER)
+    publish_proposals(scene)
     tail = f" and goes on with run {adopted}, which an earlier process left open" if adopted else ""
     sentence = f"Took the lock{tail}."
     scene.herald(News(reason="TookLock", sentence=sentence))

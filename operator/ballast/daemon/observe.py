@@ -68,7 +68,7 @@ def _lost(scene: Scene, failure: BallastError) -> None:
     before = scene.board.view.outage
     since_ms = before.since_ms if before else scene.clock.now_ms()
     scene.board.publish(outage=Outage(code=code, sentence=failure.message, since_ms=since_ms))
-    drop_plans(scene)
+    drop_plans(scene, "the cluster cannot be read")
     scene.publish_standings()
 
 

@@ -11,13 +11,13 @@ from typing import Final
 from ballast.core.wording import human_many
 from ballast.daemon.acting import act, approve, publish_proposals, reject, shown_proposals, write
 from ballast.daemon.asking import want
-from ballast.daemon.decisions import pause_record
+from ballast.daemon.decisions import pause_record, shared_records
 from ballast.daemon.drains import begin_drain, drained_by, end_drain
 from ballast.daemon.logs import say
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import SETTLING, Pause, Role
 from ballast.errors import BallastError, Refused
-from ballast.ports.journal import FORGOTTEN, Request, is_expired, is_forgotten, signed
+from ballast.ports.journal import FORGOTTEN, Journal, Request, is_expired, is_forgotten, signed
 
 log = logging.getLogger("ballast.audit")
 
@@ -74,8 +74,18 @@ def answer_requests(scene: Scene, inbox: Inbox) -> str:
             if scene.give_way and scene.hands is not None:
                 # Only now: it takes a while, and the lock tick, which gives the lock up, does not wait for the answer.
                 scene.hands.stop(drain_s=0.0)
+        share(scene, scene.journal)
     scene.publish_standings()
     return f"Answered {human_many(answered, 'request')}." if answered else "No requests."
+
+
+def share(scene: Scene, journal: Journal) -> None:
+    """Let the other replicas' pages show the plan that was asked for, and the answers: whoever asked may look at any of them."""
+    view = scene.board.view
+    known = next((p for p in view.plans if p.asked_by), None), view.answers
+    if known != scene.memory.shared and _answers(scene):
+        journal.append(shared_records(*known))
+        scene.memory.shared = known
 
 
 def _answers(scene: Scene) -> bool:

@@ -18,7 +18,7 @@ from ballast.daemon.permission import Acts, Situation, standings
 from ballast.daemon.policy import ActionKind, DaemonPolicy, Mode, WebPolicy
 from ballast.daemon.run_views import Books, ParsedBooks
 from ballast.daemon.series import Series
-from ballast.daemon.view import Answer, Board, Pause, Role
+from ballast.daemon.view import Answer, Board, Pause, PlanView, Role
 from ballast.errors import Unavailable
 from ballast.executor.events import RunResult
 from ballast.executor.policy import ExecutionPolicy
@@ -75,6 +75,10 @@ class Memory:
     """A plan that a person asked for and that is still to be made."""
     asked: Proposal | None = None
     """The plan that was made for a person."""
+    asked_elsewhere: PlanView | None = None
+    """The same as the one that acts shows it, while this process is not that one."""
+    shared: tuple[PlanView | None, tuple[Answer, ...]] = (None, ())
+    """What the journal tells the others of plans that were asked for and of answers."""
     rejected: dict[ActionKind, str] = field(default_factory=dict)
     """By kind, the name of the plan that a person rejected last: it is not proposed again."""
     approved: dict[ActionKind, Approval] = field(default_factory=dict)

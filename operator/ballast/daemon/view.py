@@ -143,7 +143,7 @@ class PlanView:
     asked_by: str = ""
     """Who asked for it; empty for plans that Ballast made by itself."""
     blocked: str = ""
-    """Why it may not start now even when it is approved; empty where nothing keeps it."""
+    """Why it may not start now even when it is approved; filled in whenever it is shown, empty where nothing keeps it."""
     examples: tuple[MoveView, ...] = ()
     obstacles: tuple[str, ...] = ()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from ballast.core.cluster import UNKNOWN
@@ -33,12 +33,17 @@ def status(view: View, *, now_ms: int, can_act: bool) -> dict[str, Any]:
         "level": asdict(view.level),
         "run": None if view.run is None else asdict(view.run),
         "run_elsewhere": None if view.run_elsewhere is None else asdict(view.run_elsewhere),
-        "plans": [asdict(p) for p in view.plans],
+        "plans": [asdict(replace(p, blocked=_blocked(view, p.kind))) for p in view.plans],
         "ticks": {name: asdict(t) for name, t in view.ticks.items()},
         "answers": [asdict(a) for a in view.answers],
         "throttle_debts": view.throttle_debts,
         "settings_problem": view.settings_problem or None,
     }
+
+
+def _blocked(view: View, kind: str) -> str:
+    """Why no plan of this kind may start now: as the allowed actions say it at this moment, however old the plan is."""
+    return next((s.sentence for s in view.standings if s.kind == kind and not s.allowed), "")
 
 
 def cluster(figures: Figures) -> dict[str, Any]:
