@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from ballast.cli.main import cli
 from ballast.cli.runs import runs
 from ballast.cli.throttles import throttles
 
@@ -36,3 +37,10 @@ def test_options_of_the_clean_up_need_it() -> None:
     refused = CliRunner().invoke(throttles, ["--broker", "1"])
     assert refused.exit_code == 2
     assert "--clean" in refused.output
+
+
+def test_a_mistyped_command_is_answered_with_the_likeliest() -> None:
+    """At the top, where commands are imported when they are called, as in every group."""
+    refused = CliRunner().invoke(cli, ["statsu"])
+    assert refused.exit_code == 2
+    assert "'status'" in refused.output

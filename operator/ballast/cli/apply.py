@@ -107,6 +107,9 @@ def fit(plan: Plan, state: ClusterState, on_drift: str, drained: Iterable[int] =
     if not found.touches_plan:
         say(f"The cluster has changed since the plan was made: {found.explain()}. The plan still holds.")
         return plan
+    if found.all_done:
+        say(f"The plan has been carried out already: {human_many(len(plan.moves), 'partition')} as it wants them.")
+        return fitted(plan, found, state)
     if on_drift == "refuse":
         raise Refused(
             f"The cluster has changed since the plan was made: {found.explain()}.",

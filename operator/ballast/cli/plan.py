@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from ballast.core.planner import Loads
 
 EXIT_PENDING = 3
+SLOW_S = 3.0
+"""How long a plan may take without a word."""
 
 
 @click.group()
@@ -193,7 +197,8 @@ def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions
     # Drains are of the moment, not of the question: a plan that is made again goes by those there are then.
     asked = dump_request(intent, policy, options.seed)
     policy = heeding(policy, drained)
-    made = make_plan(state, intent, loads=loads, policy=policy, seed=options.seed)
+    with _told_when_slow():
+        made = make_plan(state, intent, loads=loads, policy=policy, seed=options.seed)
     asked = {**asked, "history": options.history} if options.history is not None else asked
     made = replace(made, created_at_ms=int(time.time() * 1000), request=asked)
     _write(made, options)
@@ -213,6 +218,19 @@ def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions
         first = made.obstacles[0]
         raise Infeasible(f"{first.subject}: {first.detail}.", hint=first.remedy or None)
     return EXIT_PENDING if options.check and not made.is_empty else 0
+
+
+@contextmanager
+def _told_when_slow() -> Iterator[None]:
+    """Whoever waits in silence for half a minute takes a program for dead."""
+    sentence = "Planning. The first plan after an installation takes longer, since the planner is compiled."
+    timer = threading.Timer(SLOW_S, lambda: click.echo(sentence, err=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _read_cluster(options: PlanOptions, cluster: ClusterOptions) -> tuple[ClusterState, Loads, frozenset[int]]:

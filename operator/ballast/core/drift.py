@@ -24,6 +24,8 @@ class Drift:
     """Partitions that already have the replicas the plan wants."""
     recreated: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Topics of the plan that were deleted and made again, with their ids then and now."""
+    all_done: bool = False
+    """Every move of the plan was made already."""
 
     @property
     def touches_plan(self) -> bool:
@@ -71,7 +73,8 @@ def drift(plan: Plan, state: ClusterState) -> Drift:
         changed,
         tuple(dict.fromkeys(gone)),
         tuple(done),
-        recreated(plan, state),
+        topics := recreated(plan, state),
+        bool(done) and len(done) == len(plan.moves) and not gone and not topics,
     )
 
 
@@ -79,6 +82,9 @@ def fitted(plan: Plan, found: Drift, state: ClusterState) -> Plan:
     """The part of the plan that still holds: changed, gone and finished partitions and topics made again are left out."""
     out = {*found.changed, *found.gone, *found.done}
     elections = [n for n in plan.elections if n not in {*found.changed, *found.gone}]
+    if found.all_done:
+        rows = ((n, state.index[n]) for n in elections)
+        elections = [n for n, row in rows if state.partitions.leader[row] != state.preferred[row]]
     return replace(
         plan,
         moves=tuple(m for m in plan.moves if m.name not in out and m.topic not in found.recreated),

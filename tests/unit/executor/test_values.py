@@ -300,6 +300,19 @@ def test_verdicts_on_the_partition_and_the_destination() -> None:
     assert verdict(cluster(a), Move("a", 0, (1, 2), (2, 1))) is None
 
 
+def test_a_plan_that_was_carried_out_has_nothing_left_to_do() -> None:
+    """Every move is made and every election held; where one is still to be held, that is what is left."""
+    before = cluster(PartitionRow("a", 0, 1, (1, 2), (1, 2)), PartitionRow("a", 1, 1, (1, 2), (1, 2)))
+    elected = (TopicPartition("a", 0),)
+    plan = Plan("level", "c", fingerprint(before), (Move("a", 0, (1, 2), (3, 2)),), elections=elected)
+    for leader, left in ((3, ()), (2, elected)):
+        after = cluster(PartitionRow("a", 0, leader, (3, 2), (3, 2)), PartitionRow("a", 1, 1, (1, 2), (1, 2)))
+        found = drift(plan, after)
+        assert found.all_done
+        assert (fitted(plan, found, after).moves, fitted(plan, found, after).elections) == ((), left)
+    assert not drift(plan, before).all_done
+
+
 def test_drift_is_explained_and_the_rest_of_the_plan_kept() -> None:
     """A plan made for another picture says what changed; what still holds can be carried out."""
     before = cluster(PartitionRow("a", 0, 1, (1, 2), (1, 2)), PartitionRow("a", 1, 1, (1, 2), (1, 2)))
