@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.daemon.conftest import Running, bounce, give_hands, holder, make_world
 
+from ballast.core.cluster import UNKNOWN
 from ballast.daemon.acting import act
 from ballast.daemon.leaders import check_leaders
 from ballast.daemon.lock import keep_lock
@@ -141,3 +142,23 @@ def test_an_empty_cluster_needs_nothing(scene: Scene, world: SimWorld) -> None:
         check(scene)
     assert scene.board.view.plans == ()
     assert scene.board.view.level.verdict == "level"
+
+
+def test_a_plan_does_not_stand_on_sizes_that_were_guessed(scene: Scene, world: SimWorld, clock: SimClock) -> None:
+    """A new topic counts as large as others until brokers have told its size; then everything is planned anew at once."""
+    looks: list[int] = []
+    scene.look_again = lambda: looks.append(1)
+    observe(scene)
+    world.add_topic("late", {0: (1, 2)}, size_bytes=1.0)
+    clock.sleep(scene.policy.intervals.observe_s)
+    observe(scene)
+    state = scene.memory.state
+    assert state is not None
+    assert (state.partitions.size_bytes == UNKNOWN).any()
+    assert looks == []
+    clock.sleep(scene.policy.intervals.log_dirs_s)
+    observe(scene)
+    assert looks == [1]
+    clock.sleep(scene.policy.intervals.log_dirs_s)
+    observe(scene)
+    assert looks == [1]

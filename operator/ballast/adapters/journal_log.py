@@ -32,7 +32,7 @@ REPLICAS: Final = 3
 READER_GROUP: Final = "ballast-journal-reader"
 """librdkafka wants a group name even where the group is never joined and no offset committed."""
 TRANSACTIONAL_ID: Final = "ballast-journal"
-FILE_HINT: Final = "If the cluster cannot hold a journal now, say --journal file:PATH and keep that file safe."
+FILE_HINT: Final = "If the cluster cannot hold a journal now, keep one in a file (--journal file:PATH; of a daemon: journal.file), and that file safe."
 SICK_HINT: Final = (
     "Start one of them and try again. If they are gone for good, evacuate them with --journal file:PATH: that moves the "
     "journal's own partitions to living brokers as well."

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ballast.core.cluster import ClusterState, Flags, Ints, Partitions, SmallInts
+from ballast.core.cluster import UNKNOWN, ClusterState, Flags, Ints, Partitions, SmallInts
 from ballast.core.leader_limits import imbalance_percentage
 from ballast.core.planner import Loads
 from ballast.core.planner.loads import DISK
@@ -37,6 +37,7 @@ def observe(scene: Scene) -> str:
     elif memory.state is not None:
         state = carry_over(memory.state, state)
     state, memory.racks = with_racks(state, memory.racks)
+    learned = full and memory.state is not None and _unknown_sizes(memory.state) > _unknown_sizes(state)
     memory.state, memory.read_at_s = state, scene.clock.monotonic_s()
     memory.presence = memory.presence.see(state.alive, state.missing, now_s)
     figures = measure(
@@ -53,12 +54,17 @@ def observe(scene: Scene) -> str:
     returned = scene.board.view.outage is not None
     scene.board.publish(figures=figures, outage=None, others=found, absences=_absences(scene))
     scene.publish_standings()
-    if returned:
-        # What was planned before says nothing about the cluster that came back.
+    if returned or learned:
+        # What was planned before says nothing about the cluster that came back, nor what took new topics for as large as others.
         scene.look_again()
     if full and scene.on_state is not None and scene.board.view.role is not Role.STANDBY:
         scene.on_state(state)
     return sentence(figures)
+
+
+def _unknown_sizes(state: ClusterState) -> int:
+    """Replicas whose size no broker has told."""
+    return int((state.partitions.size_bytes == UNKNOWN).sum())
 
 
 def _lost(scene: Scene, failure: BallastError) -> None:

@@ -54,6 +54,7 @@ def _idle(loads: Loads, weight: Ints) -> float:
     An empty partition (most of Kafka's internal ones on a small cluster) is a line in a list: to even out where those lines
     are is worth no byte, and no move that takes the disks further from their shares.
     """
-    empty = float(weight[loads.size_bytes == 0].sum()) if DISK in loads.known and not loads.unknown_sizes else 0.0
-    total = float(weight.sum())
+    if DISK not in loads.known or (loads.unknown_sizes and not np.median(loads.size_bytes)):
+        return 0.0  # What nobody told was taken for the median, and is not known to be empty.
+    empty, total = float(weight[loads.size_bytes == 0].sum()), float(weight.sum())
     return min(empty / total, IDLE_AT_MOST) if empty < total else 0.0
