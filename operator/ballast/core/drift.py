@@ -25,7 +25,7 @@ class Drift:
     recreated: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Topics of the plan that were deleted and made again, with their ids then and now."""
     all_done: bool = False
-    """Every move of the plan was made already."""
+    """Every move of the plan was made already, and none is still in flight."""
 
     @property
     def touches_plan(self) -> bool:
@@ -74,7 +74,9 @@ def drift(plan: Plan, state: ClusterState) -> Drift:
         tuple(dict.fromkeys(gone)),
         tuple(done),
         topics := recreated(plan, state),
-        bool(done) and len(done) == len(plan.moves) and not gone and not topics,
+        bool(done)
+        and len(done) == len(plan.moves)
+        and not (gone or topics or any(state.moving[state.index[name]] for name in done)),
     )
 
 

@@ -311,6 +311,11 @@ def test_a_plan_that_was_carried_out_has_nothing_left_to_do() -> None:
         assert found.all_done
         assert (fitted(plan, found, after).moves, fitted(plan, found, after).elections) == ((), left)
     assert not drift(plan, before).all_done
+    moving = cluster(
+        PartitionRow("a", 0, 1, (3, 2, 1), (1, 2), adding=(3,), removing=(1,)), PartitionRow("a", 1, 1, (1, 2), (1, 2))
+    )
+    assert drift(plan, moving).done
+    assert not drift(plan, moving).all_done, "what is still in flight has not arrived"
 
 
 def test_drift_is_explained_and_the_rest_of_the_plan_kept() -> None:
