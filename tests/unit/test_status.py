@@ -182,6 +182,17 @@ def test_an_empty_broker_beside_level_leaders_is_named() -> None:
     assert as_json(status)["skew"] == [{"resource": r, "brokersOutOfRange": list(b)} for r, b in skewed.items()]
 
 
+def test_balanced_is_said_where_it_is_known() -> None:
+    """In one line, as long as nothing is out of range and every broker has told what it holds."""
+    rows = [row(n, 1 + n % 3, (1 + n % 3, 1 + (n + 1) % 3), (1, 2, 3), sizes=(GIB, GIB)) for n in range(30)]
+    even = build("c", (broker(1), broker(2), broker(3)), (Topic("t"),), rows)
+    assert "Balanced: every broker is within its range of disk, replicas, leaders." in drawn(even, width=200)
+    away = build("c", (broker(1), broker(2), broker(3, reachable=False)), (Topic("t"),), rows)
+    assert "Balanced" not in drawn(away, width=200)
+    uneven = build("c", (broker(1), broker(2), broker(3)), (Topic("t"),), [r for r in rows if r.leader == 1])
+    assert "Balanced" not in drawn(uneven, width=200)
+
+
 def drawn(picture: ClusterState, width: int) -> str:
     """The status as printed on a terminal of this width."""
     screen = Console(width=width, record=True, file=io.StringIO())
