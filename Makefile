@@ -8,18 +8,22 @@ TEST ?= tests
 export PYTHONDONTWRITEBYTECODE =
 # Processes that share the tests; most of them wait for brokers most of the time.
 PROCESSES ?= 4
+# Of simulated runs with faults.
+SEEDS ?= 10000
+FIRST ?= 0
 
 # How long `make chaos` goes on, and on which kind of cluster; SEED repeats a schedule.
 MINUTES ?= 10
 KIND ?= kraft
 
-.PHONY: help setup demo test chaos check bench docs fresh fresh-user lock changelog format clean
+.PHONY: help setup demo test chaos check seeds bench docs fresh fresh-user lock changelog format clean
 
 help:
 	@echo "make demo     a five-broker Kafka on this machine, pulled out of level and levelled by Ballast"
 	@echo "make test     every test (as root on Debian it installs system packages; NO_SYSTEM_INSTALL=1 forbids it)"
 	@echo "make chaos    faults at random on a real cluster, and what must hold in spite of them (SEED=7 MINUTES=30 KIND=kraft|zookeeper)"
 	@echo "make check    format, lint, types, layers and unit tests, in under a minute"
+	@echo "make seeds    10,000 simulated runs with faults; SEEDS and FIRST choose others"
 	@echo "make bench    the measurements behind the figures in docs/"
 	@echo "make fresh    both commands in a pristine Debian 12 (fresh-user: as an ordinary user; FRESH=demo, FRESH_TEST=tests/unit)"
 	@echo "make setup    only the environment: .venv/bin/ballast works afterwards"
@@ -47,6 +51,9 @@ check: python
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python -m pytest -q -n $(PROCESSES) tests/unit
+
+seeds: setup
+	@$(BIN)/python -m tests.sim.seeds --seeds $(SEEDS) --first $(FIRST)
 
 bench: setup
 	@set -e; for b in $(sort $(wildcard bench/*.py)); do \

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, Protocol
 
 from confluent_kafka import Producer
@@ -49,8 +50,17 @@ class Hands(Protocol):
     def pause(self, broker: int) -> None:
         """Freeze a broker: its connections stand and nothing answers."""
 
+    def stop(self, broker: int) -> None:
+        """Have a broker shut down in order."""
+
+    def fail_dir(self, broker: int, log_dir: int) -> None:
+        """Make the log dir of this index one that the broker cannot write to."""
+
     def start(self, broker: int) -> None:
-        """Start a killed broker, or let a frozen one go on, and return when it is back in the cluster."""
+        """Start a broker that was killed, stopped or has lost a log dir, or let a frozen one go on.
+
+        Returns when it is back in the cluster; its log dirs are whole again.
+        """
 
 
 class Memory:
@@ -77,6 +87,16 @@ class Memory:
         """Freeze, and remember."""
         self.down.add(broker)
         self._hands.pause(broker)
+
+    def stop(self, broker: int) -> None:
+        """Stop, and remember."""
+        self.down.add(broker)
+        self._hands.stop(broker)
+
+    def fail_dir(self, broker: int, log_dir: int) -> None:
+        """Break, and remember."""
+        self.down.add(broker)
+        self._hands.fail_dir(broker, log_dir)
 
     def start(self, broker: int) -> None:
         """Bring back, and forget."""
@@ -146,6 +166,7 @@ class SandboxHands:
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
         self._paused: set[int] = set()
+        self._broken: dict[int, tuple[Path, Path]] = {}
 
     def produce(self, name: TopicPartition, total_bytes: int) -> None:
         """Produce with acks=all and wait for every acknowledgement."""
@@ -175,13 +196,30 @@ class SandboxHands:
         self._sandbox.pause_broker(broker)
         self._paused.add(broker)
 
+    def stop(self, broker: int) -> None:
+        """SIGTERM."""
+        self._sandbox.stop_broker(broker)
+
+    def fail_dir(self, broker: int, log_dir: int) -> None:
+        """A file stands where the dir was: the broker's next checkpoint there fails, within seconds."""
+        folder = self._sandbox.log_dirs(broker)[log_dir]
+        away = folder.with_name(f"{folder.name}-away")
+        folder.rename(away)
+        folder.touch()
+        self._broken[broker] = (folder, away)
+
     def start(self, broker: int) -> None:
-        """SIGCONT for a frozen broker, a new process for a dead one."""
+        """SIGCONT for a frozen broker, a new process for a dead one or one that has lost a log dir."""
         if broker in self._paused:
             self._paused.remove(broker)
             self._sandbox.resume_broker(broker)
-        else:
-            self._sandbox.start_broker(broker)
+            return
+        if broker in self._broken:
+            folder, away = self._broken.pop(broker)
+            self._sandbox.kill_broker(broker)
+            folder.unlink()
+            away.rename(folder)
+        self._sandbox.start_broker(broker)
 
 
 @contextmanager

@@ -36,8 +36,18 @@ class SimHands:
         """Freeze a broker."""
         self._world.freeze(broker)
 
+    def stop(self, broker: int) -> None:
+        """A controlled shutdown."""
+        self._world.stop(broker)
+
+    def fail_dir(self, broker: int, log_dir: int) -> None:
+        """Take a log dir offline."""
+        self._world.fail_dir(broker, log_dir)
+
     def start(self, broker: int) -> None:
-        """Bring a broker back."""
+        """Bring a broker back, with whole log dirs."""
+        if self._world.brokers[broker].failed:
+            self._world.mend_dirs(broker)
         self._world.start(broker)
 
 

@@ -263,3 +263,57 @@ def test_a_broker_that_comes_back_is_read_again(broken: ClusterForm) -> None:
         return 3 in state.alive and not state.gaps and bool(state.partitions.in_sync[on_three].all())
 
     broken.until(back, "broker 3 is whole again")
+
+
+def test_a_failed_log_dir_takes_its_replicas_offline_and_no_others(broken: ClusterForm) -> None:
+    """The broker stays, names the dir and tells no sizes of it; what lay there is led by others until the dir is back."""
+    topic = broken.topic(dict.fromkeys(range(4), (3, 1)))
+    names = {TopicPartition(topic, p) for p in range(4)}
+    broken.until(lambda: names <= broken.cluster.log_dirs([3])[3].replicas.keys(), "broker 3 tells all of its replicas")
+    logs = broken.cluster.log_dirs([3])[3]
+    paths = [d.path for d in logs.dirs]
+    lost = {n for n in names if logs.replicas[n][0].log_dir == paths[0]}
+    assert lost not in (set(), names), "the broker spreads replicas over its log dirs"
+    broken.hands.fail_dir(3, 0)
+
+    def given_up() -> bool:
+        told = broken.cluster.log_dirs([3])
+        return 3 in told and any(d.failed for d in told[3].dirs)
+
+    broken.until(given_up, "broker 3 has given the log dir up")
+    failed, whole = broken.cluster.log_dirs([3])[3].dirs
+    assert (failed.path, failed.failed, failed.usable_bytes, whole.failed) == (paths[0], True, UNKNOWN, False)
+    assert whole.usable_bytes > 0
+
+    def led_by_others() -> bool:
+        states = broken.cluster.partitions(names)
+        return all((s.leader, set(s.isr)) == ((1, {1}) if n in lost else (3, {1, 3})) for n, s in states.items())
+
+    broken.until(led_by_others, "what lay there is led by broker 1")
+    told = broken.cluster.log_dirs([3])[3].replicas
+    assert lost.isdisjoint(told)
+    assert names - lost <= told.keys()
+    three = broken.cluster.snapshot().broker(3)
+    assert three is not None
+    assert three.alive
+    assert three.reachable
+    broken.hands.start(3)
+
+    def whole_again() -> bool:
+        dirs = broken.cluster.log_dirs([3])
+        states = broken.cluster.partitions(names)
+        return 3 in dirs and not any(d.failed for d in dirs[3].dirs) and all(len(s.isr) == 2 for s in states.values())
+
+    broken.until(whole_again, "every replica is in sync")
+
+
+def test_a_broker_that_is_shut_down_hands_its_leaderships_over(broken: ClusterForm) -> None:
+    """By the time that its process has ended nobody waits for it."""
+    topic = broken.topic({0: (3, 1), 1: (3, 2)})
+    names = [TopicPartition(topic, p) for p in (0, 1)]
+    broken.hands.stop(3)
+    broken.until(
+        lambda: [s.leader for s in broken.cluster.partitions(names).values()] == [1, 2], "the others lead", wait_s=10
+    )
+    broken.hands.start(3)
+    broken.until(lambda: all(3 in s.isr for s in broken.cluster.partitions(names).values()), "it has caught up")

@@ -285,13 +285,52 @@ def test_a_move_between_log_dirs_is_a_future_copy_until_it_is_whole() -> None:
 
 
 def test_a_full_disk_stops_the_copy() -> None:
-    """The move stays pending with nothing left on the destination."""
+    """The move stays pending; the broker gives the log dir up, and ends with its last one, until there is room."""
     sim = cluster()
-    sim.world.brokers[3].dir_bytes = (50 * MB,)
+    sim.world.brokers[3].dir_bytes = (50 * MB, 500 * MB)
     sim.alter_reassignments({T0: (1, 3)})
     sim.world.clock.sleep(300)
     assert T0 in sim.reassignments()
-    assert sim.log_dirs([3])[3].dirs[0].usable_bytes == 0
+    full, other = sim.log_dirs([3])[3].dirs
+    assert full.failed
+    assert other.usable_bytes == 500 * MB
+    sim.world.brokers[3].dir_bytes = (500 * MB, 500 * MB)
+    sim.world.mend_dirs(3)
+    wait(sim)
+    assert sim.world.partition("t", 0).isr == [1, 3]
+    sim.world.fail_dir(3, 1)
+    assert 3 in sim.log_dirs([3])
+    sim.world.fail_dir(3, 0)
+    assert 3 not in sim.log_dirs([3])
+    sim.world.start(3)
+    assert 3 not in sim.log_dirs([3]), "without a log dir it does not start"
+
+
+def test_a_follower_that_is_cut_off_holds_producers_until_it_leaves_the_isr() -> None:
+    """Nothing is acknowledged meanwhile; then the others go on, and it catches up when it reaches its leader again."""
+    sim = cluster(inbound_bytes_per_s=MB, physics=Physics(replica_lag_s=30))
+    partition = sim.world.partition("t", 0)
+    sim.world.cut = {(2, 1)}
+    sim.world.clock.sleep(25)
+    assert (partition.isr, partition.acked_bytes) == ([1, 2], 100 * MB)
+    sim.world.clock.sleep(35)
+    assert partition.isr == [1]
+    assert partition.acked_bytes > 120 * MB
+    sim.world.cut.clear()
+    sim.world.clock.sleep(30)
+    assert partition.isr == [1, 2]
+
+
+def test_a_controlled_shutdown_hands_leaderships_over_at_once() -> None:
+    """No producer waits for a session to end, and nothing is lost."""
+    sim = cluster(inbound_bytes_per_s=MB)
+    partition = sim.world.partition("t", 0)
+    sim.world.stop(1)
+    assert (partition.leader, partition.isr) == (2, [2])
+    sim.world.start(1)
+    sim.world.clock.sleep(30)
+    assert set(partition.isr) == {1, 2}
+    assert partition.lost_bytes == 0
 
 
 def test_rates_are_max_min_fair() -> None:

@@ -21,13 +21,14 @@ class SimClock:
     def __init__(self, *, start_ms: int = 1_700_000_000_000) -> None:
         self._start_ms = start_ms
         self._now_s = 0.0
+        self._stepped_s = 0.0
         self._subscribers: list[Advance] = []
         self._agenda: list[tuple[float, int, Action]] = []
         self._order = itertools.count()
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch, from a fixed start."""
-        return self._start_ms + round(self._now_s * 1000)
+        return self._start_ms + round((self._now_s + self._stepped_s) * 1000)
 
     def monotonic_s(self) -> float:
         """Seconds since the simulation began."""
@@ -41,6 +42,10 @@ class SimClock:
             self._advance_to(at)
             action()
         self._advance_to(end)
+
+    def step(self, seconds: float) -> None:
+        """Set the wall clock forward or back; time itself goes on as it did."""
+        self._stepped_s += seconds
 
     def at(self, moment_s: float, action: Action) -> None:
         """Run ``action`` when the clock passes this moment; in the order of scheduling where moments are equal."""

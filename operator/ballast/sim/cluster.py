@@ -14,6 +14,7 @@ from typing import Final
 
 from ballast.core.assemble import Change, reconcile
 from ballast.core.cluster import (
+    STORAGE_ERROR,
     UNKNOWN,
     Broker,
     ClusterState,
@@ -168,9 +169,10 @@ class SimCluster:
     def _ends(self, broker: SimBroker, names: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         found = {name: self._find(name) for name in names}
         return {
-            name: int(partition.copies[broker.id].size_bytes) // MESSAGE_BYTES
+            name: int(copy.size_bytes) // MESSAGE_BYTES
             for name, partition in found.items()
-            if partition is not None and broker.id in partition.copies
+            if partition is not None and (copy := partition.copies.get(broker.id)) is not None
+            if copy.log_dir not in broker.failed
         }
 
     def offsets(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, Offsets]:
@@ -306,9 +308,12 @@ class SimCluster:
             used[copy.log_dir] += copy.size_bytes
             if copy.future_dir is not None:
                 used[copy.future_dir] += copy.future_bytes
-            replicas[partition.name] = _replica_logs(broker, copy)
+            if told := _replica_logs(broker, copy):
+                replicas[partition.name] = told
         dirs = tuple(
-            LogDir(
+            LogDir(broker.dir_path(i), error=STORAGE_ERROR)
+            if i in broker.failed
+            else LogDir(
                 broker.dir_path(i),
                 total_bytes=int(total),
                 usable_bytes=int(max(total - used[i], 0.0)),
@@ -370,6 +375,8 @@ class SimCluster:
         if record is None or not record.up:
             return Outcome(False, "REQUEST_TIMED_OUT", f"Broker {broker} did not answer.")
         paths = [record.dir_path(i) for i in range(len(record.dir_bytes))]
+        if path in paths and paths.index(path) in record.failed:
+            return Outcome(False, STORAGE_ERROR)
         if path not in paths:
             return Outcome(False, "LOG_DIR_NOT_FOUND", f"Broker {broker} has no log dir {path}.")
         partition = self._find(name)
@@ -411,7 +418,9 @@ def _apply(values: dict[str, str], change: ConfigChange) -> Outcome | None:
 def _replica_logs(broker: SimBroker, copy: Copy) -> tuple[ReplicaLog, ...]:
     # A broker measures a current replica against that replica's own high watermark: never behind, whatever the truth.
     logs = [ReplicaLog(broker.dir_path(copy.log_dir), int(copy.size_bytes), offset_lag=0)]
-    if copy.future_dir is not None:
+    if copy.log_dir in broker.failed:
+        logs = []
+    if copy.future_dir is not None and copy.future_dir not in broker.failed:
         behind = int(copy.size_bytes - copy.future_bytes) // MESSAGE_BYTES
         logs.append(ReplicaLog(broker.dir_path(copy.future_dir), int(copy.future_bytes), behind, is_future=True))
     return tuple(logs)

@@ -121,9 +121,9 @@ class SimController:
         if len(record.dir_bytes) == 1:
             # Nothing to choose, and counting for each of ten thousand moves would take minutes.
             return 0
-        counts = dict.fromkeys(range(len(record.dir_bytes)), 0)
+        counts = dict.fromkeys((i for i in range(len(record.dir_bytes)) if i not in record.failed), 0)
         for partition in self.partitions():
-            if broker in partition.copies:
+            if broker in partition.copies and partition.copies[broker].log_dir in counts:
                 counts[partition.copies[broker].log_dir] += 1
         return min(counts, key=lambda i: (i in record.cordoned, counts[i], i))
 
@@ -139,7 +139,7 @@ class SimController:
         preferred = partition.replicas[0]
         if partition.leader == preferred:
             return OK
-        if preferred not in partition.isr or not self._brokers[preferred].registered:
+        if preferred not in partition.isr or not self._serves(partition, preferred):
             return Outcome(False, "PREFERRED_LEADER_NOT_AVAILABLE")
         self._lead(partition, preferred)
         self._changed(partition)
@@ -148,7 +148,7 @@ class SimController:
     def _elect_unclean(self, partition: SimPartition) -> Outcome:
         if partition.led:
             return OK
-        living = [b for b in partition.replicas if self._brokers[b].registered]
+        living = [b for b in partition.replicas if self._serves(partition, b)]
         if not living:
             return Outcome(False, "ELIGIBLE_LEADERS_NOT_AVAILABLE")
         partition.isr = [living[0]]
@@ -164,7 +164,7 @@ class SimController:
 
     def _first_in_sync(self, partition: SimPartition) -> int:
         return next(
-            (b for b in partition.replicas if b in partition.isr and self._brokers[b].registered),
+            (b for b in partition.replicas if b in partition.isr and self._serves(partition, b)),
             NO_LEADER,
         )
 
@@ -187,19 +187,32 @@ class SimController:
     def fence(self, broker: int) -> None:
         """Give a silent broker up: it leaves every ISR that has another member, and leads nothing."""
         for partition in self.partitions():
-            if broker not in partition.isr and partition.leader != broker:
-                continue
-            others = [b for b in partition.isr if b != broker]
-            # The last member stays: only it is known to hold everything that was acked.
-            partition.isr = others or partition.isr
-            if partition.leader == broker:
-                self._lead(partition, self._first_in_sync(partition))
-            self._changed(partition)
+            if broker in partition.isr or partition.leader == broker:
+                self._give_up(partition, broker)
+
+    def take_offline(self, broker: int, log_dir: int) -> None:
+        """The replicas in a log dir that has failed: out of every ISR that has another member, and none of them leads."""
+        for partition in self.partitions():
+            copy = partition.copies.get(broker)
+            if copy is not None and copy.future_dir == log_dir:
+                copy.future_dir, copy.future_bytes = None, 0.0
+            if copy is not None and copy.log_dir == log_dir:
+                self._give_up(partition, broker)
+
+    def _give_up(self, partition: SimPartition, broker: int) -> None:
+        # The last member stays: only it is known to hold everything that was acked.
+        partition.isr = [b for b in partition.isr if b != broker] or partition.isr
+        if partition.leader == broker:
+            self._lead(partition, self._first_in_sync(partition))
+        self._changed(partition)
+
+    def _serves(self, partition: SimPartition, broker: int) -> bool:
+        return self._brokers[broker].serves(partition.copies[broker])
 
     def unfence(self, broker: int) -> None:
         """Take a broker back: it leads again what waited for it."""
         for partition in self.partitions():
-            if not partition.led and broker in partition.isr:
+            if not partition.led and broker in partition.isr and self._serves(partition, broker):
                 self._lead(partition, broker)
                 self._changed(partition)
             self.complete_if_done(partition)

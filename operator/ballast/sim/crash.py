@@ -1,5 +1,7 @@
 """Killing a process at a chosen point: wrappers around the ports that count what passes and stop the world for one process.
 
+The same wrappers lose answers and give those of a broker that fails for a reason of its own.
+
 A *point* is a place where a process can die.  Every call that writes (to the journal or to the cluster) has two: before it
 takes effect, and after it took effect but before its caller hears of it.  The point before a write to the cluster is thus
 "after the journal, before the send", the one after it "after the send, before the reply".
@@ -9,18 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
-from ballast.core.cluster import TopicPartition
-from ballast.errors import Unavailable
-from ballast.ports.cluster import ConfigChange, ConfigResource, Outcome
+from ballast.core.cluster import ClusterState, ConfigValue, TopicPartition
+from ballast.errors import BallastError, Unavailable
+from ballast.ports.cluster import OK, ConfigChange, ConfigResource, Outcome, PartitionState, Reassignment
 from ballast.ports.journal import Record
 from ballast.ports.time import Clock
 from ballast.sim.cluster import SimCluster
 from ballast.sim.journal import JournalStore, MemoryJournal
 from ballast.sim.world import SimWorld
 
-Answer = TypeVar("Answer")
 Witness = Callable[[str, Mapping[Any, Any]], None]
 """Called with every write just before it is performed; a test compares it with the journal."""
 
@@ -47,6 +48,16 @@ class Reaper:
     passed: list[Point] = field(default_factory=list)
     loses_answer: Callable[[str], bool | None] = lambda _: None
     """For a cluster call: None lets it be; otherwise its answer is lost, True before and False after it took effect."""
+    fails: Callable[[str], BallastError | None] = lambda _: None
+    """The error that a broker answers a whole call with, reading ones included; nothing of it took effect."""
+    errs: Callable[[str], tuple[str, bool] | None] = lambda _: None
+    """For a writing call: the error code that every subject of it is answered with, and whether it took effect all the same."""
+
+    def answers(self, call: str) -> None:
+        """Let a call pass, or raise what a broker answers it with."""
+        failure = self.fails(call)
+        if failure is not None:
+            raise failure
 
     def at(self, call: str, *, done: bool) -> None:
         """Pass a point, or die at it."""
@@ -77,6 +88,26 @@ class MortalCluster(SimCluster):
         super().__init__(world)
         self.reaper = reaper
         self.witness = witness
+
+    def snapshot(self, *, log_dirs: bool = True, configs: bool = True) -> ClusterState:
+        """The whole cluster."""
+        self.reaper.answers("snapshot")
+        return super().snapshot(log_dirs=log_dirs, configs=configs)
+
+    def reassignments(self) -> Mapping[TopicPartition, Reassignment]:
+        """Every move in flight."""
+        self.reaper.answers("reassignments")
+        return super().reassignments()
+
+    def partitions(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, PartitionState]:
+        """What metadata says."""
+        self.reaper.answers("partitions")
+        return super().partitions(names)
+
+    def configs(self, resources: Collection[ConfigResource]) -> Mapping[ConfigResource, Mapping[str, ConfigValue]]:
+        """Entries that are set."""
+        self.reaper.answers("configs")
+        return super().configs(resources)
 
     def alter_reassignments(
         self,
@@ -112,14 +143,21 @@ class MortalCluster(SimCluster):
         alter = super().alter_log_dirs
         return self._mortal("alter_log_dirs", dict(targets), lambda: alter(targets))
 
-    def _mortal(self, call: str, what: Mapping[Any, Any], perform: Callable[[], Answer]) -> Answer:
+    def _mortal(
+        self, call: str, what: Mapping[Any, Any], perform: Callable[[], Mapping[Any, Outcome]]
+    ) -> Mapping[Any, Outcome]:
         self.reaper.at(call, done=False)
+        self.reaper.answers(call)
         lost = self.reaper.loses_answer(call)
         if lost is True:
             raise Unavailable(f"{call} did not reach the cluster.")
         self.witness(call, what)
-        answer = perform()
+        error = self.reaper.errs(call)
+        subjects = {key[0] for key in what} if call == "alter_configs" else what
+        answer = perform() if error is None or error[1] else dict.fromkeys(subjects, OK)
         self.reaper.at(call, done=True)
         if lost is False:
             raise Unavailable(f"The answer to {call} was lost.")
+        if error is not None:
+            return {key: Outcome(False, error[0], "the broker failed") for key in answer}
         return answer

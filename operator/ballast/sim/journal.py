@@ -13,6 +13,7 @@ from ballast.errors import Fenced, JournalLost, Refused, Unavailable
 from ballast.ports.journal import Holder, Record, Request, always
 from ballast.ports.journal_codec import (
     LEASE_KEY,
+    Entry,
     JournalView,
     decode_request,
     encode_lease,
@@ -36,14 +37,25 @@ class JournalStore:
     available: bool = True
     """While false, every call raises ``Unavailable``."""
     generation: int = 0
-    """Raised whenever somebody deletes the journal."""
+    """Raised whenever the journal is lost."""
+    lost: str = ""
+    """How it was lost; empty once who remembered it has made it again."""
+    log: list[Entry] = field(default_factory=list)
+    """Everything that was written, in order."""
     failing_remakes: int = 0
     """So many of the next remakes end half-way: the journal is there again, and nothing has been written into it."""
 
-    def lose(self) -> None:
-        """Somebody deletes the journal, its lease with it."""
-        self.view = JournalView()
+    def write(self, key: str, data: bytes | None) -> None:
+        """One entry at the end of the log."""
+        self.log.append((key, data))
+        self.view.apply(key, data)
+
+    def lose(self, how: str = "deleted", *, keep: int = 0) -> None:
+        """Somebody deletes the journal, its lease with it; ``truncated``, the first ``keep`` entries of its log are left."""
+        self.log = self.log[:keep]
+        self.view = JournalView(self.log)
         self.generation += 1
+        self.lost = how
 
 
 class MemoryJournal:
@@ -99,6 +111,11 @@ class MemoryJournal:
         """The epoch of the last acquisition."""
         return self._epoch or 0
 
+    @property
+    def is_behind(self) -> bool:
+        """The journal has been lost, and this handle has not noticed it or has not come to the end of making it again."""
+        return self._half_made or self._generation != self._store.generation
+
     def renew(self, doing: str = "") -> None:
         """Write the next beat when it is due, or when what is being done has changed."""
         holder = self._require_holder()
@@ -124,7 +141,7 @@ class MemoryJournal:
             return
         self._spend()
         if self._epoch == self._store.epoch:
-            self._store.view.apply(LEASE_KEY, None)
+            self._store.write(LEASE_KEY, None)
         self._holder = None
 
     def holder(self) -> Holder | None:
@@ -151,22 +168,25 @@ class MemoryJournal:
         self._reach()
         self._generation, self._half_made = self._store.generation, True
         lease = self._store.view.lease()
-        if lease is not None and lease[0].id != holder.id:
+        left_by_others = lease is None and self._store.lost != "truncated" and bool(self._store.view.records())
+        if left_by_others or (lease is not None and lease[0].id != holder.id):
             self._holder, self._half_made = None, False
             self._refresh()
             raise Fenced("Another process has taken this cluster's lock.", hint="This process stops.")
         if self._store.failing_remakes:
             self._store.failing_remakes -= 1
             raise Unavailable("The journal was made again and takes no records yet.")
-        self._store.view = JournalView(self._view.entries())
+        self._store.log = list(self._view.entries())
+        self._store.view = JournalView(self._store.log)
         self._write([])
-        self._half_made = False
+        self._half_made, self._store.lost = False, ""
 
     def remove(self) -> None:
         """Delete everything that outlives a process."""
         self.check()
         self._require_whole()
         self._store.lose()
+        self._store.lost = ""
         self._view = JournalView()
         self._store.requests.clear()
         self._generation, self._holder = self._store.generation, None
@@ -208,7 +228,7 @@ class MemoryJournal:
         entries = [e for r in records for e in encode_record(r, pieces_before=self._view.pieces(r.key))]
         self._beat += 1
         for key, data in [*entries, (LEASE_KEY, encode_lease(holder, self._beat))]:
-            self._store.view.apply(key, data)
+            self._store.write(key, data)
             self._view.apply(key, data)
         self._held.written(began)
 
@@ -230,8 +250,9 @@ class MemoryJournal:
             raise Unavailable("The journal does not answer.", hint="Check the brokers that hold it.")
 
     def _require_whole(self) -> None:
-        if self._half_made or self._generation != self._store.generation:
+        if self.is_behind:
             if self._holder is None:
                 # Told once, as the topic's reader is.
                 self._generation, self._half_made, self._view = self._store.generation, False, JournalView()
-            raise JournalLost("deleted", "The journal was deleted.")
+            how = self._store.lost or "deleted"
+            raise JournalLost(how, f"The journal was {how}.")

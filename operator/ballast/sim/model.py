@@ -64,6 +64,8 @@ class SimBroker:
     """What lies in each log dir and is no simulated replica; nothing where it is left out."""
     cordoned: frozenset[int] = frozenset()
     """Indexes of log dirs that take no new replicas (KIP-1066)."""
+    failed: set[int] = field(default_factory=set)
+    """Indexes of log dirs that the broker has taken offline, as it does with one that is full or broken, until its restart."""
     configs: dict[str, str] = field(default_factory=dict)
     """Dynamic configs of this broker."""
     static_configs: dict[str, str] = field(default_factory=dict)
@@ -83,6 +85,10 @@ class SimBroker:
     def registered(self) -> bool:
         """The controller counts it as alive."""
         return not self.fenced
+
+    def serves(self, copy: Copy) -> bool:
+        """Whether it is registered and this copy is not in a failed log dir."""
+        return self.registered and copy.log_dir not in self.failed
 
     def dir_path(self, index: int) -> str:
         """The path that this log dir shows."""

@@ -37,6 +37,7 @@ class SimWorld:
         """While false, every change times out and reading goes on."""
         self.cut: set[tuple[int, int]] = set()
         """Pairs of a follower and a leader that it cannot fetch from, while both answer everybody else."""
+        self._cut_since_s: dict[tuple[int, int], float] = {}
         self.seen: dict[TopicPartition, deque[Seen]] = {}
         """Per partition, from which moment on metadata shows which state; the first entry is what it shows now."""
         self.received: defaultdict[int, float] = defaultdict(float)
@@ -133,9 +134,35 @@ class SimWorld:
         """Stop the process without ending it; its connections stay open."""
         self._silence(broker, BrokerHealth.FROZEN)
 
-    def start(self, broker: int) -> None:
-        """Bring a dead or frozen broker back."""
+    def stop(self, broker: int) -> None:
+        """A controlled shutdown: it hands its leaderships over and leaves the ISRs before it ends."""
         record = self._broker(broker)
+        self.kill(broker)
+        if not record.fenced:
+            record.fenced = True
+            self.controller.fence(broker)
+
+    def fail_dir(self, broker: int, log_dir: int) -> None:
+        """A log dir is full or broken: the broker takes it offline with the replicas in it, and ends with its last one."""
+        record = self._broker(broker)
+        record.failed.add(log_dir)
+        if len(record.failed) == len(record.dir_bytes):
+            self.kill(broker)
+        elif record.registered:
+            self.controller.take_offline(broker, log_dir)
+
+    def mend_dirs(self, broker: int) -> None:
+        """Room is made, or the disk is mounted again, and the broker restarted: what lay in its failed log dirs is there."""
+        record = self._broker(broker)
+        record.failed.clear()
+        self.stop(broker)
+        self.start(broker)
+
+    def start(self, broker: int) -> None:
+        """Bring a dead or frozen broker back; with its last log dir failed it does not start."""
+        record = self._broker(broker)
+        if len(record.failed) == len(record.dir_bytes):
+            return
         record.health, record.silent_since_s = BrokerHealth.UP, None
         if record.fenced:
             record.fenced = False
@@ -189,9 +216,13 @@ class SimWorld:
 
     def _busy(self) -> bool:
         silent = any(b.silent_since_s is not None and not b.fenced for b in self.brokers.values())
-        return silent or any(
-            len(p.isr) < len(p.replicas) or any(c.future_dir is not None for c in p.copies.values())
-            for p in self.partitions()
+        return (
+            silent
+            or bool(self.cut)
+            or any(
+                len(p.isr) < len(p.replicas) or any(c.future_dir is not None for c in p.copies.values())
+                for p in self.partitions()
+            )
         )
 
     def _fence_the_silent(self) -> None:
@@ -210,16 +241,19 @@ class SimWorld:
                     continue
                 if len(partition.isr) < topic.min_isr or not all(self.brokers[b].up for b in partition.isr):
                     continue
+                if self.cut and any((b, partition.leader) in self.cut for b in partition.isr):
+                    continue
                 partition.end_bytes += partition.inbound_bytes_per_s * step
                 partition.acked_bytes = partition.end_bytes
                 for broker in partition.isr:
                     partition.copies[broker].size_bytes = partition.end_bytes
 
     def _drop_laggards(self) -> None:
-        """A leader drops followers that stopped fetching before the controller has fenced them."""
+        """A leader drops followers that stopped fetching, be it before the controller has fenced them."""
+        now = self._now_s()
+        self._drop_those_cut_off(now)
         if all(b.silent_since_s is None for b in self.brokers.values()):
             return
-        now = self._now_s()
         quiet = {
             b.id
             for b in self.brokers.values()
@@ -232,6 +266,14 @@ class SimWorld:
                 for broker in quiet.intersection(partition.isr):
                     self.controller.leave_isr(partition, broker)
 
+    def _drop_those_cut_off(self, now: float) -> None:
+        self._cut_since_s = {pair: self._cut_since_s.get(pair, now) for pair in self.cut}
+        gone = {pair for pair, since in self._cut_since_s.items() if now - since >= self.physics.replica_lag_s}
+        for partition in self.partitions() if gone else ():
+            if partition.led and self.brokers[partition.leader].up:
+                for broker in [b for b in partition.isr if (b, partition.leader) in gone]:
+                    self.controller.leave_isr(partition, broker)
+
     def _replicate(self, step: float) -> None:
         """Copy to every lagging replica at its fair rate; who has caught up joins the ISR."""
         lagging = [
@@ -240,7 +282,7 @@ class SimWorld:
             if partition.led and self.brokers[partition.leader].up
             for broker, copy in partition.lagging()
             if self.brokers[broker].up
-            and not self.brokers[broker].fenced
+            and self.brokers[broker].serves(copy)
             and (broker, partition.leader) not in self.cut
         ]
         if not lagging:
@@ -248,11 +290,14 @@ class SimWorld:
         flows = [pipes_of(p, b, self.topics[p.topic].configs, leader=p.leader) for p, b, _ in lagging]
         rates = fair_rates(flows, {pipe: self._capacity(pipe) for flow in flows for pipe in flow})
         used = self.disks()
+        full: set[tuple[int, int]] = set()
         for (partition, broker, copy), rate in zip(lagging, rates, strict=True):
             place = (broker, copy.log_dir)
             room = self.brokers[broker].dir_bytes[copy.log_dir] - used[place]
             missing = partition.end_bytes - copy.size_bytes
             copied = max(min(rate * step, missing, room), 0.0)
+            if copied < min(rate * step, missing):
+                full.add(place)
             copy.size_bytes += copied
             used[place] += copied
             self.received[broker] += copied
@@ -260,6 +305,8 @@ class SimWorld:
             if copied >= missing:
                 copy.size_bytes = partition.end_bytes
                 self.controller.join_isr(partition, broker)
+        for broker, log_dir in sorted(full):
+            self.fail_dir(broker, log_dir)
 
     def _capacity(self, pipe: Pipe) -> float:
         kind, broker = pipe
@@ -273,7 +320,8 @@ class SimWorld:
         by_broker: dict[int, list[Copy]] = {}
         for partition in self.partitions():
             for broker, copy in partition.copies.items():
-                if copy.future_dir is not None and self.brokers[broker].up:
+                record = self.brokers[broker]
+                if copy.future_dir is not None and record.up and not {copy.log_dir, copy.future_dir} & record.failed:
                     by_broker.setdefault(broker, []).append(copy)
         for broker, copies in by_broker.items():
             record = self.brokers[broker]
