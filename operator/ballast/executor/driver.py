@@ -369,7 +369,7 @@ class Driver:
                 return Performed(effect, failed=failed)
             case EffectKind.SUBMIT | EffectKind.CANCEL | EffectKind.RESTORE:
                 seen = self._looker.last_state if self._looker is not None else None
-                targets, refused = recheck(self._cluster, effect, self._current.moves, seen)
+                targets, refused = recheck(self._cluster, effect, self._current.moves, seen, self._throttler.ids_now())
                 self._write_and_check([])
                 outcomes = (
                     self._cluster.alter_reassignments(
@@ -398,11 +398,13 @@ class Driver:
         self._written = self._current
 
     def _write_and_check(self, records: list[Record]) -> None:
+        began_s = self._clock.monotonic_s()
         if self._run is not None:
             self._write(records)
         elif records:
             self._journal.append(records)
         self._journal.check()
+        self._keeping.require_in_time(began_s)
 
     # --- requests, inbound rates, the end
 

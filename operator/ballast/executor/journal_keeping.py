@@ -22,6 +22,9 @@ from ballast.ports.time import Clock
 SILENCE_S: Final = 30.0
 """A journal that takes nothing for this long is told by name, with the commands that put throttles back by hand."""
 
+STOOD_STILL_S: Final = 15.0
+"""A whole lease: what was judged before an intent that took longer to write down is judged anew."""
+
 
 class JournalKeeping:
     """One run's dealings with a journal that fails."""
@@ -63,6 +66,15 @@ class JournalKeeping:
             "new begins and no throttle changes until it does."
         )
         self.tell_by_hand()
+
+    def require_in_time(self, began_s: float) -> None:
+        """Raise ``Unavailable`` where writing an intent took so long that the cluster may have become another one.
+
+        The process was stopped, or the journal hardly answers.
+        """
+        late_s = self._clock.monotonic_s() - began_s
+        if late_s > STOOD_STILL_S:
+            raise Unavailable(f"Its intent took {late_s:.0f} s to write down, so nothing was sent.")
 
     def require(self) -> None:
         """Raise ``JournalLost`` while it is gone: where nothing is to be written the journal itself is not asked."""

@@ -25,6 +25,8 @@ OWN_SOURCES: Final = {
 BELIEVED_S: Final = 10.0
 """A reading that contradicts what this process has set is somebody else's wish only when that was set this long ago."""
 REREAD_S: Final = 0.25
+FRESH_S: Final = 1.0
+"""An id that was read longer ago is read again before anything is sent to its topic."""
 EMPTYING_TRIES: Final = 3
 """Readings after which a list that is not seen empty stays in the ledger until the next occasion."""
 
@@ -131,6 +133,8 @@ class Throttler:
     """Which of the journal's two ledgers it keeps."""
     topic_ids: dict[str, str] = field(default_factory=dict)
     """The ids of the topics whose settings were changed: another topic of the same name owes nothing."""
+    seen: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """The ids that topics had when they were last read, and when that was."""
 
     def settle(
         self,
@@ -210,7 +214,13 @@ class Throttler:
             # A person who sets a throttle now means the topic that is there now.
             others = set()
         self.topic_ids |= {t: id_ for t, id_ in ids.items() if t not in others}
+        self.seen = {t: (id_, self.clock.monotonic_s()) for t, id_ in ids.items()}
         return {s: v for s, v in aim.items() if s.kind != "topic" or s.name not in others}
+
+    def ids_now(self) -> dict[str, str]:
+        """The ids of the topics that were read a moment ago."""
+        oldest_s = self.clock.monotonic_s() - FRESH_S
+        return {topic: id_ for topic, (id_, read_s) in self.seen.items() if read_s >= oldest_s}
 
     def _line(self, setting: Setting, held: Held | None) -> Record:
         id_ = self.topic_ids.get(setting.name) if setting.kind == "topic" else None
@@ -241,8 +251,8 @@ class Throttler:
 
     def _send(self, settlement: Settlement, write: Callable[[list[Record]], None]) -> dict[Setting, Outcome]:
         # Written even when nothing changes: the caller's own intents travel with it.
-        write([self._line(s, h) for s, h in settlement.intent.items()])
         self.ledger.update(settlement.intent)
+        write([self._line(s, h) for s, h in settlement.intent.items()])
         failed: dict[Setting, Outcome] = {}
         for nth in range(max(map(len, settlement.changes.values()), default=0)):
             ops = {s: ops[nth] for s, ops in settlement.changes.items() if len(ops) > nth and s not in failed}

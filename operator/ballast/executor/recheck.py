@@ -8,29 +8,40 @@ from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.executor.observation import target
 from ballast.executor.run import MoveRun
 from ballast.executor.transitions import Effect, EffectKind
-from ballast.ports.cluster import OK, Cluster, Outcome
+from ballast.ports.cluster import OK, Cluster, Outcome, PartitionState
 
 
 def recheck(
-    cluster: Cluster, effect: Effect, moves: Mapping[TopicPartition, MoveRun], state: ClusterState | None
+    cluster: Cluster,
+    effect: Effect,
+    moves: Mapping[TopicPartition, MoveRun],
+    state: ClusterState | None,
+    ids: Mapping[str, str],
 ) -> tuple[Mapping[TopicPartition, tuple[int, ...] | None], dict[TopicPartition, Outcome]]:
-    """Ask the controller once more: judging lies seconds back where throttles were set since.
+    """Ask the cluster once more: judging lies seconds back where throttles were set since.
 
-    A move that somebody has started meanwhile would be overridden.  Where the cluster cannot guard the replica count for
-    us (KIP-860), the replicas are looked at again as well.
+    Requests name a topic, not its id: one that was deleted and made again since would be moved, or its move cancelled.  A move
+    that somebody has started meanwhile would be overridden.  Where the cluster cannot guard the replica count for us
+    (KIP-860), the replicas are looked at again as well.  ``ids`` are those of topics that were read a moment ago.
     """
-    if effect.kind is EffectKind.CANCEL:
-        return effect.targets, {}
-    listed = cluster.reassignments()
-    refused = {
-        n: _changed(f"somebody is moving it to {list(target(listed[n]))}") for n in effect.targets if n in listed
-    }
-    if effect.kind is EffectKind.SUBMIT and state is not None and "reassign-v1" not in state.api:
-        for name, seen in cluster.partitions(list(effect.targets)).items():
+    counts = effect.kind is EffectKind.SUBMIT and state is not None and "reassign-v1" not in state.api
+    unsure = [n for n in effect.targets if counts or ids.get(n.topic) != moves[n].topic_id]
+    present = cluster.partitions(unsure) if unsure else {}
+    refused = {n: _changed("another topic has its name now") for n, s in present.items() if _is_another(moves[n], s)}
+    if effect.kind is not EffectKind.CANCEL:
+        listed = cluster.reassignments()
+        for name in [n for n in effect.targets if n in listed]:
+            refused.setdefault(name, _changed(f"somebody is moving it to {list(target(listed[name]))}"))
+    if counts:
+        for name, seen in present.items():
             move = moves[name].move
             if set(seen.replicas) not in (set(move.old), set(move.new)):
                 refused.setdefault(name, _changed(f"its replicas are {list(seen.replicas)} now"))
     return {n: t for n, t in effect.targets.items() if n not in refused}, refused
+
+
+def _is_another(m: MoveRun, seen: PartitionState) -> bool:
+    return None not in (m.topic_id, seen.topic_id) and m.topic_id != seen.topic_id
 
 
 def _changed(how: str) -> Outcome:

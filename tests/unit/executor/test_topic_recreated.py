@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.unit.executor.scenes import MB, T, scene
+import pytest
+from tests.unit.executor.scenes import MB, T, holder, scene
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.fingerprint import with_topic_ids
 from ballast.core.plan import Move
 from ballast.core.throttles import LISTS
+from ballast.executor.driver import Driver
 from ballast.executor.events import Happening, MoveChanged, RunResult
 from ballast.executor.ledger import load_ledger, load_topic_ids
+from ballast.executor.machine import Wish
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.records import load_runs
 from ballast.executor.rollback import rollback_plan
 from ballast.executor.run import Now, Stage
+from ballast.ports.cluster import ConfigChange, ConfigResource, Outcome, Reassignment
+from ballast.ports.journal import Record
+from ballast.sim import MemoryJournal, SimCluster, SimWorld
 
 T0 = TopicPartition(T, 0)
 THEIRS = dict.fromkeys(LISTS, "0:1,0:3")
@@ -95,3 +101,104 @@ def test_a_successor_knows_which_topic_it_was() -> None:
     result = second.resume(run)
     assert [e.outcome for e in result.endings] == ["topic-recreated"]
     assert s.world.topics[T].configs == THEIRS
+
+
+class Replaced(SimCluster):
+    """Another topic of the name is made while a call is on its way, before or after what it does; the process hears late."""
+
+    def __init__(self, world: SimWorld, call: str) -> None:
+        super().__init__(world)
+        self._call: str | None = call
+        self.is_armed = False
+
+    def alter_configs(self, changes: Collection[ConfigChange]) -> Mapping[ConfigResource, Outcome]:
+        """The throttle is set on the old topic."""
+        outcomes = super().alter_configs(changes)
+        self._replace("alter_configs")
+        return outcomes
+
+    def reassignments(self) -> Mapping[TopicPartition, Reassignment]:
+        """The move of the old topic, when another one has its name."""
+        listed = super().reassignments()
+        if self.is_armed:
+            self._replace("reassignments")
+        return listed
+
+    def _replace(self, call: str) -> None:
+        if call == self._call:
+            self._call = None
+            self.world.delete_topic(T)
+            self.world.add_topic(T, {0: (1, 2)}, size_bytes=100 * MB, configs=dict(THEIRS))
+            if call == "reassignments":
+                self.world.controller.alter(T0, (1, 4), allow_rf_change=False)
+            # Its metadata is there a moment later.
+            self.world.clock.sleep(2)
+
+
+def test_what_was_judged_on_the_old_topic_is_not_sent_to_the_new_one() -> None:
+    """Its replicas are those that the plan was made for, and its throttle is being set: nothing moves it."""
+    s = scene({0: (1, 2)})
+    s.cluster = Replaced(s.world, "alter_configs")
+    s.driver = Driver(s.cluster, s.journal, s.world.clock, s.ears)
+    policy = ExecutionPolicy(throttle=3 * MB, measure_s=0)
+    result = s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2))), policy, run_id="r")
+    assert [e.outcome for e in result.endings] == ["topic-recreated"]
+    assert tuple(s.world.partition(T, 0).replicas) == (1, 2)
+    assert s.world.topics[T].configs == THEIRS
+
+
+def test_a_cancel_is_not_sent_to_a_move_of_the_new_topic() -> None:
+    """Asked for on the old one, in the moment in which the new one's move begins."""
+    s = scene({0: (1, 2)})
+    s.cluster = cluster = Replaced(s.world, "reassignments")
+    s.driver = Driver(s.cluster, s.journal, s.world.clock, s.ears)
+
+    def cancel() -> None:
+        s.driver.ask(Wish.CANCEL)
+        cluster.is_armed = True
+
+    s.driver.listen(At(Stage.MOVING, cancel))
+    result = s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2))), ExecutionPolicy(throttle="none"), run_id="r")
+    assert [e.outcome for e in result.endings] == ["topic-recreated"]
+    s.world.clock.sleep(60)
+    assert tuple(s.world.partition(T, 0).replicas) == (1, 4)
+
+
+@pytest.mark.parametrize("stands_s", [60.0, 600.0])
+def test_a_process_that_stood_still_sets_nothing_on_what_it_read_before(stands_s: float) -> None:
+    """Between reading the settings and changing them it was stopped; what it woke up to is another topic."""
+    s = scene({0: (1, 2)})
+    journal = StandsStill(s.store, s.world.clock)
+    s.journal.release()
+    journal.acquire(holder("slow"))
+
+    def recreate() -> None:
+        s.world.delete_topic(T)
+        s.world.add_topic(T, {0: (1, 4)}, size_bytes=MB, configs=dict(THEIRS))
+
+    s.driver = Driver(s.cluster, journal, s.world.clock, s.ears)
+
+    def sleep() -> None:
+        journal.stands_s = stands_s
+        s.world.clock.after(stands_s / 2, recreate)
+
+    s.driver.listen(At(Stage.THROTTLED, sleep))
+    policy = ExecutionPolicy(throttle=3 * MB, measure_s=0)
+    result = s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2))), policy, run_id="r")
+    assert [e.outcome for e in result.endings] == ["topic-recreated"]
+    assert s.world.topics[T].configs == THEIRS
+    assert tuple(s.world.partition(T, 0).replicas) == (1, 4)
+    assert s.throttles() == {f"topic {T} {key}": value for key, value in THEIRS.items()}
+
+
+class StandsStill(MemoryJournal):
+    """The process is stopped right after an append."""
+
+    stands_s = 0.0
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Write, then stand still once."""
+        super().append(records)
+        if any(r.key.startswith("throttle/") for r in records):
+            stands_s, self.stands_s = self.stands_s, 0.0
+            self._clock.sleep(stands_s)
