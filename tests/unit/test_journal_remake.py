@@ -26,11 +26,18 @@ class Topic:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.lost = False
+        self.how_lost = ""
+        """How it was lost."""
         self._at = 0
 
-    def lose(self) -> None:
-        """Somebody deletes it and makes it again."""
-        self.entries, self.lost = [], True
+    def lose(self, how: str = "remade", *, keep: int = 0) -> None:
+        """Somebody deletes it and makes it again, or its newest entries are lost."""
+        self.entries, self.lost, self.how_lost = self.entries[:keep], True, how
+
+    @property
+    def was_cut_off(self) -> bool:
+        """As the topic's log tells it."""
+        return self.how_lost == "truncated"
 
     def ensure(self, _configs: Mapping[str, str]) -> None:
         """It is there."""
@@ -51,7 +58,7 @@ class Topic:
         """Tell the loss."""
         del now
         if self.lost:
-            raise JournalLost("remade", "it is another one")
+            raise JournalLost(self.how_lost, "it is another one")
 
     def wrote(self, _offset: int) -> None:
         """What was written is in the view already."""
@@ -203,6 +210,24 @@ def test_another_ones_lock_in_the_new_topic_is_left_to_them(journal: TopicJourna
     assert journal.read() == ()
     with pytest.raises(BallastError, match="test other"):
         journal.acquire(ME)
+
+
+def test_what_another_wrote_and_left_in_the_new_topic_is_not_overwritten(journal: TopicJournal, topic: Topic) -> None:
+    """Its holder has come, ended the run and given the lock up while this process stood still: what it wrote is newer."""
+    theirs = Record("run/1", {"moves": 3, "phase": "ended"})
+    topic.lose()
+    topic.entries = [*encode_record(theirs), (LEASE_KEY, encode_lease(OTHER, 1)), (LEASE_KEY, None)]
+    with pytest.raises(Fenced):
+        journal.remake()
+    assert stands(topic) == [theirs]
+
+
+def test_a_topic_that_was_cut_off_is_written_whole_again(journal: TopicJournal, topic: Topic) -> None:
+    """What is left of it are this journal's own older records, from before the present holder's first lease."""
+    topic.entries = [*encode_record(Record("run/0", {})), (LEASE_KEY, None), *topic.entries]
+    topic.lose("truncated", keep=2)
+    journal.remake()
+    assert stands(topic) == RECORDS
 
 
 def test_offsets_of_the_old_topic_do_not_count_in_the_new_one(

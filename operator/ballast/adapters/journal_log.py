@@ -199,6 +199,11 @@ class TopicLog:
         with contextlib.suppress(ck.KafkaException):
             self._mark.look(self._admin(), now=now)
 
+    @property
+    def was_cut_off(self) -> bool:
+        """When it was lost last, what is left of it was this journal's: its newest records were gone, not the topic."""
+        return self._mark.how_lost == "truncated"
+
     def wrote(self, offset: int) -> None:
         """Take note of where a record of ours stands; raises ``JournalLost`` where another record stood there before."""
         self._mark.wrote(offset)

@@ -35,6 +35,8 @@ class TopicMark:
         """The topic has held a record right before this offset."""
         self._looked_s = float("-inf")
         self._lost_since_s: float | None = None
+        self.how_lost = ""
+        """How it was lost last; outlives ``forget``."""
 
     def forget(self) -> None:
         """Whatever stands there at the next look is the topic."""
@@ -47,6 +49,7 @@ class TopicMark:
     def wrote(self, offset: int) -> None:
         """A record of ours was given this offset; raises ``JournalLost`` where another record had it before."""
         if offset < self._end:
+            self.how_lost = "truncated"
             raise self._truncated(offset)
         self._end = offset + 1
 
@@ -63,6 +66,7 @@ class TopicMark:
                 return
             since = self._lost_since_s = self._lost_since_s or self._looked_s
             if self._looked_s - since >= BELIEVED_S:
+                self.how_lost = loss.how
                 raise loss
             now = True
             time.sleep(0.5)

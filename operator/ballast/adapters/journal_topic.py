@@ -348,8 +348,8 @@ class TopicJournal:
     def remake(self) -> None:
         """Make the topics again and write all that this process remembers; the lock stays its holder's.
 
-        Raises ``Fenced`` where another process holds the lock in what stands there now.  A remake that failed on its way is
-        due until one has come to its end: everything else raises ``JournalLost`` meanwhile.
+        Raises ``Fenced`` where another process holds the lock in what stands there now, or has held it and left records.  A
+        remake that failed on its way is due until one has come to its end: everything else raises ``JournalLost`` meanwhile.
         """
         with self._turn:
             holder = self._require_holder()
@@ -360,7 +360,8 @@ class TopicJournal:
             self._fence_others()
             found = JournalView(self._log.new_entries(whole=True))
             lease = found.lease()
-            if lease is not None and lease[0].id != holder.id:
+            left_by_others = lease is None and not self._log.was_cut_off and bool(found.records())
+            if left_by_others or (lease is not None and lease[0].id != holder.id):
                 self._forget()
                 self._view = found
                 raise lock_lost()

@@ -133,7 +133,7 @@ class Journal(Protocol):
     def remake(self) -> None:
         """After ``JournalLost``: make the journal again and write into it all that this handle remembers; holder only.
 
-        Raises ``Fenced`` where another process holds the lock in what stands there now.
+        Raises ``Fenced`` where another process holds the lock in what stands there now, or has held it and left records.
         """
         ...
 
