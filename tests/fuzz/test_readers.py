@@ -26,6 +26,7 @@ from ballast.core.placement import format_manual, parse_manual
 from ballast.core.plan import Move, Obstacle, Plan, Reason
 from ballast.core.plan_file import dumps, loads
 from ballast.core.stock_json import (
+    ReassignmentEntry,
     format_reassignment,
     parse_broker_list,
     parse_election,
@@ -40,6 +41,7 @@ from ballast.executor.run import Now, Phase, new_run
 from ballast.ports.journal import Holder, Record, Request
 from ballast.ports.journal_codec import (
     LEASE_KEY,
+    RECORD_PREFIX,
     Entry,
     JournalView,
     decode_request,
@@ -61,16 +63,16 @@ ELECTION: Final = '{"version": 1, "partitions": [{"topic": "a", "partition": 0}]
 
 
 @pytest.mark.parametrize(
-    ("read", "valid"),
+    ("read", "valid", "means"),
     [
-        (parse_reassignment, REASSIGNMENT),
-        (parse_topics_to_move, TOPICS),
-        (parse_election, ELECTION),
-        (parse_broker_list, "0,1,2"),
-        (parse_manual, "0:1:2,1:2:0"),
-        (partition_of, "orders-3"),
-        (lambda text: size_of(text, "--max-bytes"), "1.5GiB"),
-        (lambda text: seconds_of(text, "--deadline"), "2h"),
+        (parse_reassignment, REASSIGNMENT, (ReassignmentEntry("a", 0, (1, 2), ("any", "/d")),)),
+        (parse_topics_to_move, TOPICS, ("a", "b")),
+        (parse_election, ELECTION, (TopicPartition("a", 0),)),
+        (parse_broker_list, "0,1,2", (0, 1, 2)),
+        (parse_manual, "0:1:2,1:2:0", {0: (0, 1, 2), 1: (1, 2, 0)}),
+        (partition_of, "orders-3", TopicPartition("orders", 3)),
+        (lambda text: size_of(text, "--max-bytes"), "1.5GiB", 1_610_612_736),
+        (lambda text: seconds_of(text, "--deadline"), "2h", 7200.0),
     ],
     ids=[
         "reassignment",
@@ -83,9 +85,9 @@ ELECTION: Final = '{"version": 1, "partitions": [{"topic": "a", "partition": 0}]
         "duration",
     ],
 )
-def test_stock_files_and_words(read: Callable[[str], Any], valid: str) -> None:
-    """The stock tools' files and the words of the command line."""
-    assert read(valid)
+def test_stock_files_and_words(read: Callable[[str], Any], valid: str, means: object) -> None:
+    """The stock tools' files and the words of the command line; what is right is read for what it means."""
+    assert read(valid) == means
 
     @thorough
     @given(spoilt_text([valid]))
@@ -93,6 +95,48 @@ def test_stock_files_and_words(read: Callable[[str], Any], valid: str) -> None:
         understood_or_refused(lambda: read(text))
 
     try_one()
+
+
+names = st.text("ab-._0", min_size=1, max_size=6).filter(lambda name: name not in {".", ".."})
+counts = st.integers(0, 2**31 - 1)
+layouts = st.sampled_from([{}, {"indent": 2}, {"separators": (",", ":")}, {"sort_keys": True}])
+
+
+@thorough
+@given(
+    st.dictionaries(
+        st.tuples(names, counts), st.lists(counts, min_size=1, max_size=4, unique=True), min_size=1, max_size=4
+    ),
+    layouts,
+)
+def test_every_reassignment_is_read_for_what_it_says(wanted: dict[Any, list[int]], layout: Any) -> None:
+    """Whoever wrote it, with whatever spaces and order of keys."""
+    rows = [{"topic": t, "partition": p, "replicas": replicas} for (t, p), replicas in wanted.items()]
+    read = parse_reassignment(json.dumps({"version": 1, "partitions": rows}, **layout))
+    assert {(e.topic, e.partition): list(e.replicas) for e in read} == wanted
+    election = parse_election(
+        json.dumps({"version": 1, "partitions": [{"topic": t, "partition": p} for t, p in wanted]}, **layout)
+    )
+    assert set(election) == {TopicPartition(t, p) for t, p in wanted}
+    for topic, number in wanted:
+        assert partition_of(f"{topic}-{number}") == TopicPartition(topic, number)
+
+
+@thorough
+@given(
+    number=st.integers(0, 9_000),
+    prefix=st.sampled_from(["", "k", "K", "M", "G", "T", "P"]),
+    binary=st.booleans(),
+    unit=st.sampled_from([("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)]),
+)
+def test_every_size_and_duration_is_read_for_what_it_says(
+    *, number: int, prefix: str, binary: bool, unit: tuple[str, int]
+) -> None:
+    """Powers of 1000, or of 1024 where it says so."""
+    base = 1024 if binary and prefix else 1000
+    text = f"{number}{prefix}{'i' if binary and prefix else ''}B"
+    assert size_of(text, "--max-bytes") == number * base ** " KMGTP".index(prefix.upper() or " ")
+    assert seconds_of(f"{number}{unit[0]}", "--deadline") == number * unit[1]
 
 
 @thorough
@@ -136,6 +180,7 @@ PLAN: Final = Plan(
 @given(spoilt_tree(json.loads(dumps(PLAN))))
 def test_plan_files(tree: Any) -> None:
     """A plan that was edited by hand is a plan, exactly, or refused."""
+    assert loads(dumps(PLAN)) == PLAN
     plan = understood_or_refused(lambda: loads(json.dumps(tree)))
     if plan is not None:
         assert loads(dumps(plan)) == plan
@@ -162,8 +207,21 @@ def test_records_of_runs(tree: Any) -> None:
         records = [Record(str(row["key"]), row["value"]) for row in tree if isinstance(row["value"], dict)]
     except (TypeError, KeyError):
         return  # This was no list of records any more.
-    understood_or_refused(lambda: load_runs(records, Now(ms=2, s=2.0)))
     understood_or_refused(lambda: load_summaries(records, Now(ms=2, s=2.0)))
+    runs = understood_or_refused(lambda: load_runs(records, Now(ms=2, s=2.0)))
+    for run in (runs or {}).values():
+        (again,) = load_runs(dump_run(run), Now(ms=2, s=2.0)).values()
+        assert dump_run(again) == dump_run(run)
+
+
+def test_the_records_of_a_run_are_that_run() -> None:
+    """Its plan and its policy, move for move, as the next process takes them up."""
+    (run,) = load_runs(dump_run(RUN), Now(ms=2, s=2.0)).values()
+    assert (run.id, run.intent, run.policy) == ("r1", PLAN.intent, RUN.policy)
+    assert [(m.move.name, m.move.old, m.move.new, m.move.log_dirs) for m in run.moves.values()] == [
+        (m.name, m.old, m.new, m.log_dirs) for m in PLAN.moves
+    ]
+    assert list(run.elections) == list(PLAN.elections)
 
 
 def entries() -> list[Entry]:
@@ -180,16 +238,23 @@ def entries() -> list[Entry]:
 @thorough
 @given(st.data())
 def test_entries_of_the_journal(data: st.DataObject) -> None:
-    """A log with bytes that are not Ballast's is refused, never guessed."""
+    """A log with bytes that are not Ballast's is refused, never guessed; what is not spoilt is read as it was written."""
     log = entries()
+    whole = {r.key: r.value for r in JournalView(log).records()}
+    assert whole == {"k": {"v": 1}, "move/r1/a-0": {"version": 1, "detail": "x" * 40}}
     place = data.draw(st.integers(0, len(log) - 1))
     key, value = log[place]
     assert value is not None
     text = data.draw(spoilt_text([value.decode()]))
     log[place] = (key, text.encode("utf-8", "surrogatepass"))
     view = JournalView(log)
-    understood_or_refused(view.records)
-    understood_or_refused(view.lease)
+    read = understood_or_refused(view.records)
+    assert read is not None or key != LEASE_KEY
+    spoilt = key.removeprefix(RECORD_PREFIX)
+    for record in read or ():
+        assert record.value == whole[record.key] or record.key == spoilt
+    lease = understood_or_refused(view.lease)
+    assert lease is not None or key == LEASE_KEY
 
 
 @thorough
@@ -199,7 +264,18 @@ def test_requests_of_others(data: st.DataObject) -> None:
     request = Request(id="1", kind="cancel", by="page", at_ms=1, body={"run": "r1"})
     tree = data.draw(spoilt_tree(json.loads(encode_request(request))))
     text = data.draw(st.sampled_from([json.dumps(tree)]) | spoilt_text([encode_request(request).decode()]))
-    understood_or_refused(lambda: decode_request("1", text.encode("utf-8", "surrogatepass")))
+    assert decode_request("1", encode_request(request)) == request
+    read = understood_or_refused(lambda: decode_request("1", text.encode("utf-8", "surrogatepass")))
+    assert read is None or decode_request("1", encode_request(read)) == read
+
+
+def test_client_properties_are_read_for_what_they_say(tmp_path: Path) -> None:
+    """Every separator and a line that goes on in the next."""
+    path = tmp_path / "client.properties"
+    path.write_text(PROPERTIES)
+    read = Security.from_properties(read_properties(path))
+    assert (read.protocol, read.mechanism) == ("SASL_PLAINTEXT", "SCRAM-SHA-256")
+    assert (read.username, read.password) == ("ann", "s3cret-of-the-test")
 
 
 PROPERTIES: Final = """\
@@ -227,6 +303,17 @@ def test_client_properties(tmp_path_factory: pytest.TempPathFactory, text: str) 
 
 
 @thorough
+@given(st.text(st.characters(codec="ascii", min_codepoint=32, max_codepoint=126), max_size=12))
+def test_every_password_is_read_as_it_was_written(password: str) -> None:
+    """Quoted as Java wants it."""
+    quoted = password.replace("\\", "\\\\").replace('"', '\\"')
+    entry = parse_jaas(
+        f'org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="{quoted}";'
+    )
+    assert entry.options == {"username": "a", "password": password}
+
+
+@thorough
 @given(spoilt_text(['org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="b\\"c";']))
 def test_login_lines(text: str) -> None:
     """Java's login configuration."""
@@ -239,7 +326,10 @@ SETTINGS: Final = {
     "auto.leader.rebalance.enable": True,
     "intervals": {"observe_s": 10},
     "actions": {
-        "moves": {"mode": "auto", "windows": [{"cron": "0 1 * * *", "hours": 4, "time_zone": "Europe/Berlin"}]}
+        "moves": {
+            "mode": "auto",
+            "windows": [{"opens": "0 1 * * *", "lasts_minutes": 240, "timezone": "Europe/Berlin"}],
+        }
     },
     "web": {"port": 8080},
 }
@@ -250,6 +340,15 @@ def settings_from(tmp: Path, text: str) -> Any:
     path = tmp / "ballast.yaml"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     return load_settings(path, {})
+
+
+def test_settings_are_read_for_what_they_say(tmp_path: Path) -> None:
+    """The file's words and the environment's."""
+    read = settings_from(tmp_path, yaml.safe_dump(SETTINGS))
+    assert (read.cluster.name, read.cluster.bootstrap_server) == ("shop", "localhost:9092")
+    assert read.leaders.imbalance_percentage == 10
+    assert read.actions.moves.mode == "auto"
+    assert load_settings(None, {"BALLAST__WEB__PORT": "8081"}).web.port == 8081
 
 
 @settings(thorough, max_examples=400)
@@ -283,5 +382,8 @@ def test_variables(name: str, text: str) -> None:
 @settings(thorough, max_examples=400)
 @given(spoilt_text([path.read_text() for path in SCENARIOS]))
 def test_scenarios(text: str) -> None:
-    """A scenario is read whole before anything runs."""
+    """A scenario is read whole before anything runs; those of the suite are read statement by statement."""
+    for path in SCENARIOS:
+        said = [line.split("#")[0].split() for line in path.read_text().splitlines()]
+        assert len(parse(path.read_text())) == len([words for words in said if words])
     understood_or_refused(lambda: parse(text))

@@ -66,5 +66,6 @@ def test_open_and_next_opening_agree(minute: int, hour: int, length: int, moment
     assert is_open([window], opening)
     assert next_opening([window, window], now) == opening
     closing = closes_at(window, now)
+    assert (closing is not None) == is_open([window], now)
     if closing is not None:
         assert now < closing <= now + timedelta(minutes=length)

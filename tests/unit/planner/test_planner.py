@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.planner.clusters import cluster, clusters
+from tests.unit.planner.demands import demand_done, spread
+from tests.unit.planner.demands import lists_after as after
 from tests.unit.planner.test_bound import bound, searched
 
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, build
@@ -61,12 +63,6 @@ def intents(draw: st.DrawFn, state: ClusterState) -> Intent:
     return draw(st.sampled_from(choices))
 
 
-def after(state: ClusterState, made: Plan) -> dict[tuple[str, int], tuple[int, ...]]:
-    """Every replica list once the plan is done."""
-    lists = {tuple(state.name(r)): state.target(r) for r in range(len(state.partitions))}
-    return lists | {(m.topic, m.partition): m.new for m in made.moves}  # type: ignore[return-value]
-
-
 @many
 @given(st.data())
 def test_no_plan_breaks_a_rule(data: st.DataObject) -> None:
@@ -75,6 +71,7 @@ def test_no_plan_breaks_a_rule(data: st.DataObject) -> None:
     intent = data.draw(intents(state))
     made = plan(state, intent, policy=QUICK)
     assert check(state, made, intent, loads=Loads.from_state(state), policy=QUICK) == []
+    demand_done(state, made, intent)
     rack = {b.id: b.rack for b in state.brokers}
     racked = all(b.rack for b in state.brokers if b.alive)
     living = {b.rack for b in state.brokers if b.alive}
@@ -97,10 +94,12 @@ def test_no_plan_breaks_a_rule(data: st.DataObject) -> None:
 @settings(max_examples=60)
 @given(st.lists(st.permutations([1, 2, 3, 4]), min_size=20, max_size=40))
 def test_a_complete_plan_is_not_followed_by_another(rows: list[list[int]]) -> None:
-    """Partitions of one size can always be levelled, and carrying the plan out leaves nothing to do."""
+    """Partitions of one size can always be levelled: it is so afterwards, and nothing is left to do."""
     state = cluster(*[tuple(r[:2]) for r in rows], brokers=4)
     made = plan(state, Level(), policy=QUICK)
     assert made.status in {"complete", "nothing-to-do"}
+    for held, share in zip(spread(after(state, made)), (len(rows) / 2, len(rows) / 4), strict=True):
+        assert all(abs(held[b] - share) <= max(share * QUICK.band, 1) for b in (1, 2, 3, 4)), (held, share)
     assert plan(cluster_like(state, after(state, made)), Level(), policy=QUICK).moves == ()
 
 

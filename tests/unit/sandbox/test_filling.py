@@ -30,7 +30,9 @@ def racks(ids: list[int], count: int = 3) -> dict[int, str | None]:
 @given(fillings, brokers)
 def test_every_row_has_its_replicas_on_distinct_brokers(filling: Filling, ids: list[int]) -> None:
     """Whatever the shape: the right count, no broker twice, no broker that is not there."""
-    for rows in assignments(filling, ids, racks(ids)).values():
+    plan = assignments(filling, ids, racks(ids))
+    assert len(plan) == filling.topics
+    for rows in plan.values():
         assert len(rows) == filling.partitions
         for row in rows:
             assert len(row) == len(set(row)) == filling.replication_factor
@@ -41,6 +43,7 @@ def test_every_row_has_its_replicas_on_distinct_brokers(filling: Filling, ids: l
 def test_level_spreads_leaders_and_racks(filling: Filling, ids: list[int]) -> None:
     """Leader counts differ by one at most, and three replicas stand in three racks."""
     rows = [row for rows in assignments(filling, ids, racks(ids)).values() for row in rows]
+    assert len(rows) == filling.topics * filling.partitions
     leaders = Counter(dict.fromkeys(ids, 0))
     leaders.update(row[0] for row in rows)
     assert max(leaders.values()) - min(leaders.values()) <= 1

@@ -1,0 +1,61 @@
+"""What a plan must have done when it says that it is complete: asked of the replica lists alone, whatever made them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from ballast.core.cluster import ClusterState
+from ballast.core.plan import Plan
+from ballast.core.planner import ChangeReplicationFactor, Decommission, Demote, Evacuate, Intent, Level, Racks, Swap
+
+Lists = Mapping[tuple[str, int], tuple[int, ...]]
+
+
+def lists_after(state: ClusterState, made: Plan) -> dict[tuple[str, int], tuple[int, ...]]:
+    """Every replica list once the plan is done."""
+    lists = {tuple(state.name(r)): state.target(r) for r in range(len(state.partitions))}
+    return lists | {(m.topic, m.partition): m.new for m in made.moves}  # type: ignore[return-value]
+
+
+def demand_done(state: ClusterState, made: Plan, intent: Intent) -> None:
+    """Complete, or nothing to do: what was asked for is so afterwards.  Anything less names what stands in its way."""
+    status = "complete" if made.moves or made.elections else "nothing-to-do"
+    if made.status != status:
+        assert made.status == ("partial" if status == "complete" else "infeasible")
+        assert made.obstacles
+        assert all(o.code and o.detail for o in made.obstacles)
+        return
+    assert not made.obstacles
+    lists = {n: m for n, m in lists_after(state, made).items() if intent.selection.topic(n[0])}
+    match intent:
+        case Decommission(brokers=gone) | Evacuate(brokers=gone):
+            assert not {b for m in lists.values() for b in m} & gone
+        case Swap(old=old):
+            assert not any(old in m for m in lists.values())
+        case Demote(brokers=demoted):
+            led = {n for n, m in lists.items() if m[0] in demoted}
+            assert not any(set(lists[n]) & state.alive - demoted for n in led)
+        case ChangeReplicationFactor(to=count):
+            assert {len(m) for m in lists.values()} <= {count}
+        case Level() | Racks():
+            _demand_racks(state, lists)
+            if isinstance(intent, Level):
+                assert not {b for m in lists.values() for b in m} - state.alive
+        case _:
+            pass
+
+
+def _demand_racks(state: ClusterState, lists: Lists) -> None:
+    """No rack with more of a partition than an even share of the living racks, where every broker has one."""
+    rack = {b.id: b.rack for b in state.brokers}
+    racks = {rack[b] for b in state.alive}
+    if None not in rack.values():
+        for members in lists.values():
+            held = Counter(rack[b] for b in members)
+            assert max(held.values()) <= -(-len(members) // len(racks)), (members, rack)
+
+
+def spread(lists: Lists) -> tuple[Counter[int], Counter[int]]:
+    """Replicas and preferred leaders by broker."""
+    return Counter(b for m in lists.values() for b in m), Counter(m[0] for m in lists.values())
