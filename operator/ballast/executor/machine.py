@@ -61,6 +61,8 @@ HOPELESS: Final = frozenset(
 """Kafka's errors that trying again does not cure."""
 HOPELESS_AGAIN_S: Final = 300.0
 """A cancel that cannot be cured by asking again is asked for this much later all the same: a right may be granted meanwhile."""
+CHANGED_MEANWHILE: Final = "CHANGED_MEANWHILE"
+"""Ours, for what was not sent since it is no longer as it was judged."""
 GONE: Final = frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"})
 
 
@@ -204,8 +206,8 @@ def _answered(run: Run, kind: EffectKind, m: MoveRun, outcome: Outcome, now: Now
                 end = "deleted" if outcome.code in GONE else "rejected"
                 return move_to(m, Stage.FAILED, now, outcome=end, detail=said)
             return replace(move_to(m, Stage.PLANNED, now, detail=said), retry_at_s=again)
-        case EffectKind.CANCEL, Stage.CANCELLING if outcome.code != "NO_REASSIGNMENT_IN_PROGRESS":
-            # With that code it ended by itself, and the next look says how.
+        case EffectKind.CANCEL, Stage.CANCELLING if outcome.code in HOPELESS | {CHANGED_MEANWHILE}:
+            # With any other code it may have ended, or been cancelled all the same: the next looks say how.
             later = now.s + HOPELESS_AGAIN_S if outcome.code in HOPELESS else again
             return replace(move_to(m, Stage.MOVING, now, detail=f"The cancel was refused: {said}"), retry_at_s=later)
         case EffectKind.RESTORE, Stage.RESTORING:

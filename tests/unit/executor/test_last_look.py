@@ -265,3 +265,32 @@ class Forbidden(SimCluster):
     def alter_configs(self, changes: Collection[ConfigChange]) -> Mapping[ConfigResource, Outcome]:
         """Refuse."""
         raise AuthorizationFailed(f"This user may not change configs of {len(changes)} resources.")
+
+
+class CancelsAndFails(SimCluster):
+    """The first cancel takes effect, and its answer is an error."""
+
+    code = "REQUEST_TIMED_OUT"
+
+    def alter_reassignments(
+        self,
+        targets: Mapping[TopicPartition, tuple[int, ...] | None],
+        *,
+        allow_replication_factor_change: bool = False,
+    ) -> Mapping[TopicPartition, Outcome]:
+        """Do what is asked, and say otherwise once."""
+        outcomes = super().alter_reassignments(targets, allow_replication_factor_change=allow_replication_factor_change)
+        code, self.code = (self.code, "") if None in targets.values() else ("", self.code)
+        return {n: Outcome(ok=False, code=code) for n in outcomes} if code else outcomes
+
+
+def test_a_cancel_that_took_effect_and_was_answered_with_an_error_is_ours() -> None:
+    """The order that it left is put back, and nobody else is said to have cancelled."""
+    s = scene({0: (3, 1)})
+    cluster = CancelsAndFails(s.world)
+    s.cluster, s.driver = cluster, Driver(cluster, s.journal, s.world.clock, s.ears)
+    s.world.clock.after(5, lambda: s.driver.ask(Wish.CANCEL))
+    result = s.driver.execute(s.plan(Move(T, 0, (3, 1), (1, 2), 400 * MB)), THROTTLED, run_id="r")
+    assert [e.outcome for e in result.endings] == ["rolled-back"]
+    assert tuple(s.world.partition(T, 0).replicas) == (3, 1)
+    assert s.throttles() == {}
