@@ -216,7 +216,9 @@ class SandboxHands:
             return
         if broker in self._broken:
             folder, away = self._broken.pop(broker)
-            self._sandbox.kill_broker(broker)
+            if self._sandbox.running()[broker]:
+                # In order: its session with ZooKeeper would stand in the way of the next process.
+                self._sandbox.stop_broker(broker)
             folder.unlink()
             away.rename(folder)
         self._sandbox.start_broker(broker)

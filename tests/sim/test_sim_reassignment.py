@@ -285,25 +285,34 @@ def test_a_move_between_log_dirs_is_a_future_copy_until_it_is_whole() -> None:
 
 
 def test_a_full_disk_stops_the_copy() -> None:
-    """The move stays pending; the broker gives the log dir up, and ends with its last one, until there is room."""
+    """The move stays pending, and the broker gives the log dir up until there is room."""
     sim = cluster()
-    sim.world.brokers[3].dir_bytes = (50 * MB, 500 * MB)
+    sim.world.brokers[3].dir_bytes = (500 * MB, 50 * MB)
+    sim.world.add_topic("in the first dir", {0: (3,)})
     sim.alter_reassignments({T0: (1, 3)})
     sim.world.clock.sleep(300)
     assert T0 in sim.reassignments()
-    full, other = sim.log_dirs([3])[3].dirs
+    other, full = sim.log_dirs([3])[3].dirs
     assert full.failed
     assert other.usable_bytes == 500 * MB
     sim.world.brokers[3].dir_bytes = (500 * MB, 500 * MB)
     sim.world.mend_dirs(3)
     wait(sim)
     assert sim.world.partition("t", 0).isr == [1, 3]
+
+
+def test_a_broker_ends_with_the_log_dir_of_its_metadata_log() -> None:
+    """Which is the first; it does not start without it."""
+    sim = cluster()
+    sim.world.brokers[3].dir_bytes = (500 * MB, 500 * MB)
     sim.world.fail_dir(3, 1)
     assert 3 in sim.log_dirs([3])
     sim.world.fail_dir(3, 0)
     assert 3 not in sim.log_dirs([3])
     sim.world.start(3)
-    assert 3 not in sim.log_dirs([3]), "without a log dir it does not start"
+    assert 3 not in sim.log_dirs([3])
+    sim.world.mend_dirs(3)
+    assert 3 in sim.log_dirs([3])
 
 
 def test_a_follower_that_is_cut_off_holds_producers_until_it_leaves_the_isr() -> None:

@@ -128,9 +128,12 @@ def _submitted(m: MoveRun, look: _Look) -> MoveRun:
     if look.now.s - m.entered_s < look.run.policy.submit_grace_s:
         return m
     if m.attempts < look.run.policy.max_attempts:
-        return move_to(m, Stage.PLANNED, look.now, detail="The cluster did not show the move; it is submitted again.")
-    detail = f"{m.move.name} was submitted {human_many(m.attempts, 'time')} and the cluster never showed it."
-    return move_to(m, Stage.FAILED, look.now, outcome="not-taken", detail=detail)
+        detail = m.detail or "The cluster did not show the move; it is submitted again."
+        return move_to(m, Stage.PLANNED, look.now, detail=detail)
+    detail = (
+        m.detail or f"{m.move.name} was submitted {human_many(m.attempts, 'time')} and the cluster never showed it."
+    )
+    return move_to(m, Stage.FAILED, look.now, outcome="rejected" if m.detail else "not-taken", detail=detail)
 
 
 def _begun(m: MoveRun, look: _Look) -> MoveRun:

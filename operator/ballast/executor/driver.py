@@ -369,7 +369,7 @@ class Driver:
                 return Performed(effect, failed=failed)
             case EffectKind.SUBMIT | EffectKind.CANCEL | EffectKind.RESTORE:
                 seen = self._looker.last_state if self._looker is not None else None
-                targets, refused = recheck(self._cluster, effect, self._current.moves, seen, self._throttler.ids_now())
+                targets, known = recheck(self._cluster, effect, self._current.moves, seen, self._throttler.ids_now())
                 self._write_and_check([])
                 outcomes = (
                     self._cluster.alter_reassignments(
@@ -378,7 +378,7 @@ class Driver:
                     if targets
                     else {}
                 )
-                return Performed(effect, {**outcomes, **refused})
+                return Performed(effect, {**outcomes, **known})
             case EffectKind.PLACE:
                 self._write_and_check([])
                 placed = self._cluster.alter_log_dirs(effect.log_dirs)

@@ -147,9 +147,7 @@ class Throttler:
 
         ``write`` journals records durably and checks the lock; it is called before the first change is sent.
         """
-        aim = self._on_same_topics(aim, write, note)
-        touched = {*aim, *self.ledger}
-        failed, unsettled = self._settle_once(aim, touched, alive, write, note)
+        failed, unsettled = self._settle_once(aim, {*aim, *self.ledger}, alive, write, note)
         # A list that somebody was adding to is left to them; one that is seen to be empty is deleted.
         for _ in range(EMPTYING_TRIES):
             if not unsettled:
@@ -172,8 +170,8 @@ class Throttler:
             s: Outcome(ok=False, code="BROKER_NOT_AVAILABLE", message=f"broker {s.name} is not alive")
             for s in unreachable
         }
-        asked = set(touched) - unreachable
-        entries = self._read(asked)
+        aim, entries = self._read(aim, set(touched) - unreachable, write, note)
+        asked = (set(touched) - unreachable) & {*aim, *self.ledger}
         current: dict[Setting, str | None] = {}
         for setting in asked:
             found = entries.get(resource_of(setting))
@@ -226,16 +224,21 @@ class Throttler:
         id_ = self.topic_ids.get(setting.name) if setting.kind == "topic" else None
         return dump_held(setting, held, self.kind, topic_id=id_)
 
-    def _read(self, asked: Collection[Setting]) -> Mapping[ConfigResource, Mapping[str, ConfigValue]]:
-        """What stands, read until it shows what this process has set itself.
+    def _read(
+        self, aim: Aim, touched: set[Setting], write: Callable[[list[Record]], None], note: Callable[[str], None]
+    ) -> tuple[Aim, Mapping[ConfigResource, Mapping[str, ConfigValue]]]:
+        """What stands, read until it shows what this process has set itself, and the aim for the topics that it was read of.
 
         Brokers show a change a moment after it was acknowledged.  Judged by a reading from before it, our own value would pass
-        for one that somebody else has taken away or set, and stay behind.
+        for one that somebody else has taken away or set, and stay behind.  A topic that was made again shows nothing of ours
+        either, so topics are looked at before each reading.
         """
         while True:
+            aim = self._on_same_topics(aim, write, note)
+            asked = touched & {*aim, *self.ledger}
             entries = self.cluster.configs({resource_of(s) for s in asked}) if asked else {}
             if not any(self._is_late(s, entries) for s in asked):
-                return entries
+                return aim, entries
             self.clock.sleep(REREAD_S)
             self.renew()
 

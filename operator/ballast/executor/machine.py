@@ -63,6 +63,8 @@ HOPELESS_AGAIN_S: Final = 300.0
 """A cancel that cannot be cured by asking again is asked for this much later all the same: a right may be granted meanwhile."""
 CHANGED_MEANWHILE: Final = "CHANGED_MEANWHILE"
 """Ours, for what was not sent since it is no longer as it was judged."""
+NOT_BEGUN: Final = frozenset({CHANGED_MEANWHILE, "REASSIGNMENT_IN_PROGRESS"})
+"""What says that a move was not begun, and may be tried again; after any other failure it may have been."""
 GONE: Final = frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"})
 
 
@@ -201,10 +203,13 @@ def _answered(run: Run, kind: EffectKind, m: MoveRun, outcome: Outcome, now: Now
     hopeless = outcome.code in HOPELESS or m.attempts >= run.policy.max_attempts
     again = now.s + RETRY_S * 2 ** max(m.attempts - 1, 0)
     match kind, m.stage:
+        case EffectKind.SUBMIT, Stage.SUBMITTED if outcome.code not in GONE | HOPELESS | NOT_BEGUN:
+            # It may have been taken all the same: the next looks say how.
+            m = replace(m, loose=True, detail=said)
+        case EffectKind.SUBMIT, Stage.SUBMITTED if outcome.code in GONE or hopeless:
+            end = "deleted" if outcome.code in GONE else "rejected"
+            return move_to(m, Stage.FAILED, now, outcome=end, detail=said)
         case EffectKind.SUBMIT, Stage.SUBMITTED:
-            if outcome.code in GONE or hopeless:
-                end = "deleted" if outcome.code in GONE else "rejected"
-                return move_to(m, Stage.FAILED, now, outcome=end, detail=said)
             return replace(move_to(m, Stage.PLANNED, now, detail=said), retry_at_s=again)
         case EffectKind.CANCEL, Stage.CANCELLING if outcome.code in HOPELESS | {CHANGED_MEANWHILE}:
             # With any other code it may have ended, or been cancelled all the same: the next looks say how.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from ballast.core.cluster import NO_LEADER, TopicPartition
 
@@ -48,6 +49,10 @@ class Physics:
     """The controller elects preferred leaders by itself this often; None means that it never does."""
 
 
+METADATA_DIR: Final = 0
+"""The index of the log dir that holds the metadata log: the first one, as in KRaft by default."""
+
+
 @dataclass(slots=True, kw_only=True)
 class SimBroker:
     """One broker: its place, its network card, its disks and its state."""
@@ -85,6 +90,11 @@ class SimBroker:
     def registered(self) -> bool:
         """The controller counts it as alive."""
         return not self.fenced
+
+    @property
+    def can_run(self) -> bool:
+        """The log dir with its metadata log, the first one, has not failed."""
+        return METADATA_DIR not in self.failed
 
     def serves(self, copy: Copy) -> bool:
         """Whether it is registered and this copy is not in a failed log dir."""

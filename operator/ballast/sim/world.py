@@ -143,10 +143,13 @@ class SimWorld:
             self.controller.fence(broker)
 
     def fail_dir(self, broker: int, log_dir: int) -> None:
-        """A log dir is full or broken: the broker takes it offline with the replicas in it, and ends with its last one."""
+        """A log dir is full or broken: the broker takes it offline with the replicas in it.
+
+        It ends with the dir of its metadata log, the first one.
+        """
         record = self._broker(broker)
         record.failed.add(log_dir)
-        if len(record.failed) == len(record.dir_bytes):
+        if not record.can_run:
             self.kill(broker)
         elif record.registered:
             self.controller.take_offline(broker, log_dir)
@@ -159,9 +162,9 @@ class SimWorld:
         self.start(broker)
 
     def start(self, broker: int) -> None:
-        """Bring a dead or frozen broker back; with its last log dir failed it does not start."""
+        """Bring a dead or frozen broker back; it does not start without the log dir of its metadata log."""
         record = self._broker(broker)
-        if len(record.failed) == len(record.dir_bytes):
+        if not record.can_run:
             return
         record.health, record.silent_since_s = BrokerHealth.UP, None
         if record.fenced:

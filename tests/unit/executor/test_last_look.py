@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
 import pytest
 from tests.unit.executor.scenes import MB, Ears, Scene, T, performed, scene
@@ -11,12 +12,12 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.errors import AuthorizationFailed
 from ballast.executor.driver import Driver
-from ballast.executor.events import MoveChanged, Refusing
+from ballast.executor.events import Happening, MoveChanged, Performing, Refusing
 from ballast.executor.machine import Wish
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.run import Stage
 from ballast.executor.transitions import EffectKind
-from ballast.ports.cluster import ConfigChange, ConfigResource, Outcome, PartitionState
+from ballast.ports.cluster import ConfigChange, ConfigResource, Outcome, PartitionState, Reassignment
 from ballast.sim import SimCluster, SimWorld
 from ballast.sim.crash import ProcessKilled
 
@@ -293,4 +294,89 @@ def test_a_cancel_that_took_effect_and_was_answered_with_an_error_is_ours() -> N
     result = s.driver.execute(s.plan(Move(T, 0, (3, 1), (1, 2), 400 * MB)), THROTTLED, run_id="r")
     assert [e.outcome for e in result.endings] == ["rolled-back"]
     assert tuple(s.world.partition(T, 0).replicas) == (3, 1)
+    assert s.throttles() == {}
+
+
+class MovesAndFails(SimCluster):
+    """The first submissions take effect, and their answers are errors."""
+
+    failing = 1
+    code = "STALE_BROKER_EPOCH"
+
+    def alter_reassignments(
+        self,
+        targets: Mapping[TopicPartition, tuple[int, ...] | None],
+        *,
+        allow_replication_factor_change: bool = False,
+    ) -> Mapping[TopicPartition, Outcome]:
+        """Do what is asked, and say otherwise."""
+        outcomes = super().alter_reassignments(targets, allow_replication_factor_change=allow_replication_factor_change)
+        if None in targets.values() or not self.failing:
+            return outcomes
+        self.failing -= 1
+        return {n: Outcome(ok=False, code=self.code) for n in outcomes}
+
+
+@pytest.mark.parametrize("failing", [1, 10])
+def test_a_submission_that_took_effect_and_was_answered_with_an_error_is_ours(failing: int) -> None:
+    """It is followed to its end under its throttle, however often the cluster says that it failed."""
+    s = scene({0: (1, 2)})
+    cluster = MovesAndFails(s.world)
+    cluster.failing = failing
+    s.cluster, s.driver = cluster, Driver(cluster, s.journal, s.world.clock, s.ears)
+    result = s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 100 * MB)), THROTTLED, run_id="r")
+    assert (result.status, result.verified) == ("done", 1)
+    kinds = performed(s.ears)
+    assert kinds.count(EffectKind.SUBMIT) == 1
+    assert kinds.index(EffectKind.UNTHROTTLE) > kinds.index(EffectKind.SUBMIT)
+    assert s.throttles() == {}
+
+
+def test_a_submission_that_took_effect_behind_an_error_is_cancelled_with_its_run() -> None:
+    """Somebody cancels in the moment after the error: nothing goes on behind their back."""
+    s = scene({0: (1, 2)})
+    cluster = MovesAndFails(s.world)
+    s.cluster, s.driver = cluster, Driver(cluster, s.journal, s.world.clock, s.ears)
+    s.driver.listen(AskOnce(s.driver, EffectKind.SUBMIT, Wish.CANCEL))
+    result = s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 400 * MB)), THROTTLED, run_id="r")
+    assert [e.outcome for e in result.endings] == ["rolled-back"]
+    assert not s.cluster.reassignments()
+    assert tuple(s.world.partition(T, 0).replicas) == (1, 2)
+
+
+@dataclass
+class AskOnce:
+    """Asks for something when an effect is about to be sent."""
+
+    driver: Driver
+    kind: EffectKind
+    wish: Wish | None
+
+    def hear(self, happening: Happening) -> None:
+        """Ask once."""
+        if self.wish is not None and isinstance(happening, Performing) and happening.effect.kind is self.kind:
+            self.driver.ask(self.wish)
+            self.wish = None
+
+
+class StartedByOthers(SimCluster):
+    """Somebody starts a move of its own right before the first submission is looked at for the last time."""
+
+    started = False
+
+    def reassignments(self) -> Mapping[TopicPartition, Reassignment]:
+        """Start it once throttles stand."""
+        if not self.started and self.world.topics[T].configs:
+            self.started = True
+            self.world.controller.alter(T0, (3, 2), allow_rf_change=False)
+        return super().reassignments()
+
+
+def test_the_very_move_that_somebody_starts_meanwhile_is_followed_and_not_sent_again() -> None:
+    """Asking for what is under way already would be refused for ever as somebody else's."""
+    s = scene({0: (1, 2)})
+    cluster = StartedByOthers(s.world)
+    s.cluster, s.driver = cluster, Driver(cluster, s.journal, s.world.clock, s.ears)
+    result = s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 100 * MB)), THROTTLED, run_id="r")
+    assert (result.status, result.verified) == ("done", 1)
     assert s.throttles() == {}

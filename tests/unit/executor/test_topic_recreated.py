@@ -191,6 +191,25 @@ def test_a_process_that_stood_still_sets_nothing_on_what_it_read_before(stands_s
     assert s.throttles() == {f"topic {T} {key}": value for key, value in THEIRS.items()}
 
 
+def test_a_topic_that_is_made_again_while_its_settings_are_awaited_gets_none() -> None:
+    """What this process has set a moment ago does not show on the new one; that is not waited for, nor set again."""
+    s = scene({0: (1, 2), 1: (1, 2)}, size_bytes=10 * MB)
+
+    def recreate() -> None:
+        s.world.delete_topic(T)
+        # Seen as another one only after the next throttle has begun to be set.
+        s.world.add_topic(T, {0: (1, 2), 1: (1, 2)}, size_bytes=MB, configs={}, lag_s=0.6)
+
+    moves = Move(T, 0, (1, 2), (3, 2)), Move(T, 1, (1, 2), (3, 2))
+    policy = ExecutionPolicy(throttle=30 * MB, measure_s=0, moves_in_cluster=1, poll_s=1.0)
+    s.driver.listen(At(Stage.UNTHROTTLED, recreate))
+    result = s.driver.execute(s.plan(*moves), policy, run_id="r")
+    assert {e.outcome for e in result.endings} == {"topic-recreated"}
+    assert s.world.topics[T].configs == {}
+    assert s.throttles() == {}
+    assert not load_ledger(s.journal.read())
+
+
 class StandsStill(MemoryJournal):
     """The process is stopped right after an append."""
 
