@@ -99,6 +99,16 @@ def test_shift_grows_at_positive_multiples_of_n_also_when_numbering_starts_above
     assert late == {p: r for p, r in whole.items() if p >= 5}
 
 
+@pytest.mark.parametrize("brokers", [plain(6), racked((0, 3), (1, 4), (2, 5))], ids=["plain", "racks"])
+def test_each_further_round_over_the_brokers_is_the_first_with_the_next_shift(brokers: list[BrokerMetadata]) -> None:
+    """So that the followers of a broker's partitions are spread over all others, with racks and without."""
+    rounds = assign_replicas(brokers, 18, 2, start_index=1, replica_shift=0)
+    for shift in range(3):
+        first = assign_replicas(brokers, 6, 2, start_index=1, replica_shift=shift)
+        assert [rounds[p + 6 * shift] for p in range(6)] == list(first.values())
+    assert [rounds[p] for p in range(6)] != [rounds[p + 6] for p in range(6)]
+
+
 def test_start_alone_fixes_the_shift_and_a_generator_draws_the_start_first() -> None:
     """``start_index`` means Kafka's fixedStartIndex; what is not given is drawn, in Kafka's order."""
     brokers = plain(7)
