@@ -1,12 +1,14 @@
 """Seeded runs: a cluster, a plan, faults, other people and deaths, all from one number; the same claims every time.
 
-``python -m tests.sim.seeds --seeds 10000`` runs that many, on every core, and prints the faults by kind and the rate.
+``python -m tests.sim.seeds --seeds 10000`` runs that many, on every core, and prints the faults by kind and the rate;
+Ctrl-C ends it, and what has been counted until then is printed.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from collections import Counter
@@ -159,19 +161,28 @@ def main(arguments: Iterable[str] | None = None) -> int:
     began_s = time.monotonic()
     faults: Counter[str] = Counter()
     wrong: dict[int, str] = {}
-    with ProcessPoolExecutor(asked.processes) as pool:
+    count = 0
+    # Ctrl-C is the parent's to answer.
+    with ProcessPoolExecutor(asked.processes, initializer=_ignore_interrupts) as pool:
         firsts = range(asked.first, asked.first + asked.seeds, CHUNK)
-        for more, failures in pool.map(_some, firsts, repeat(CHUNK)):
-            faults += more
-            wrong |= failures
-            for seed, sentence in failures.items():
-                print(f"seed {seed}: {sentence}", flush=True)  # noqa: T201 — this is the command's answer
+        try:
+            for more, failures in pool.map(_some, firsts, repeat(CHUNK)):
+                count += CHUNK
+                faults += more
+                wrong |= failures
+                for seed, sentence in failures.items():
+                    print(f"seed {seed}: {sentence}", flush=True)  # noqa: T201 — this is the command's answer
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
     seconds = time.monotonic() - began_s
-    count = len(firsts) * CHUNK
     print(tell(faults))  # noqa: T201
     rate = f"{count / seconds * 3600:,.0f} an hour on {asked.processes} processes"
     print(f"{count:,} seeds in {seconds:.0f} s ({rate}), {faults.total():,} faults, {len(wrong)} wrong")  # noqa: T201
     return int(bool(wrong))
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,88 @@
+"""Counts the small changes of the executor's code ("mutants") that its unit tests do not notice, and prints those changes.
+
+``python tools/mutants.py executor/machine executor/ledger`` with mutmut, which is no dependency of ours (``pip install
+mutmut==3.8.1`` into the environment, or into a folder that ``PYTHONPATH`` names).  Mutmut wants the package in ``src``, so it
+works on a copy in ``build/mutants``; a run that was ended goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+COPY: Final = ROOT / "build" / "mutants"
+LEFT_OUT: Final = shutil.ignore_patterns(".*", "__pycache__", "build", "operator")
+WORDS: Final = {0: "survived", 1: "killed", 3: "killed", 5: "not run by any test", 33: "not run by any test"}
+"""By pytest's exit code, of which mutmut keeps one for each mutant; others are time-outs and crashes, which tests notice."""
+NO_TESTS: Final = ("screens", "terminal", "stream", "ten_thousand", "change_view", "parsed", "run_apply")
+"""Of the executor's tests, those that look at screens and processes."""
+
+
+def copy(modules: Iterable[str]) -> None:
+    """The tree as mutmut wants it, with the present state of the code and its tests."""
+    shutil.copytree(ROOT, COPY, ignore=LEFT_OUT, dirs_exist_ok=True)
+    shutil.copytree(ROOT / "operator", COPY / "src", ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+    if not (COPY / "operator").is_symlink():
+        (COPY / "operator").symlink_to("src")
+    tests = [
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "tests" / "unit" / "executor").glob("test_*.py"))
+        if path.stem.removeprefix("test_") not in NO_TESTS
+    ]
+    settings = {
+        "source_paths": ["src"],
+        "only_mutate": [f"src/ballast/{module}.py" for module in modules],
+        "also_copy": ["docs", "bench", "bootstrap", "locks", "helm", "deploy", "tools"],
+        "pytest_add_cli_args": ["-q", "-p", "no:cacheprovider"],
+        "pytest_add_cli_args_test_selection": tests,
+    }
+    project = (
+        (ROOT / "pyproject.toml").read_text().replace('pythonpath = ["operator", "."]', 'pythonpath = ["src", "."]')
+    )
+    lines = "\n".join(f"{key} = {json.dumps(value)}" for key, value in settings.items())
+    (COPY / "pyproject.toml").write_text(f"{project}\n[tool.mutmut]\n{lines}\n")
+
+
+def report(modules: Iterable[str]) -> str:
+    """The survivors as differences, and a line of counts for each module."""
+    survivors, counts = [], []
+    for module in modules:
+        meta = COPY / "mutants" / "src" / "ballast" / f"{module}.py.meta"
+        codes = json.loads(meta.read_text())["exit_code_by_key"]
+        found = Counter("not reached" if code is None else WORDS.get(code, "killed") for code in codes.values())
+        counts.append(f"{module}: " + ", ".join(f"{number} {word}" for word, number in sorted(found.items())))
+        survivors += [name for name, code in codes.items() if code == 0]
+    differences = [_mutmut("show", name, capture_output=True, text=True).stdout for name in survivors]
+    return "\n".join([*differences, *counts])
+
+
+def _mutmut(*arguments: str, **how: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mutmut", *arguments]
+    return subprocess.run(command, cwd=COPY, check=False, **how)  # type: ignore[call-overload, no-any-return]
+
+
+def main() -> None:
+    """Run and tell."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("modules", nargs="+", help="such as executor/machine")
+    parser.add_argument("--minutes", type=float, default=60, help="end the run after so long")
+    parser.add_argument("--processes", default="2")
+    asked = parser.parse_args()
+    copy(asked.modules)
+    try:
+        _mutmut("run", "--max-children", asked.processes, timeout=asked.minutes * 60)
+    except subprocess.TimeoutExpired:
+        print("The time is up.")
+    print(report(asked.modules))
+
+
+if __name__ == "__main__":
+    main()
