@@ -11,9 +11,9 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.guards import cancel_is_safe
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import Setting, shortfall
-from ballast.executor.machine import Performed, Unanswered, step
+from ballast.executor.machine import Asked, Performed, Unanswered, Wish, step
 from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.run import ElectionRun, ElectionStage, MoveRun, Now, Run, Stage, new_run
+from ballast.executor.run import ElectionRun, ElectionStage, MoveRun, Now, Phase, Run, Stage, new_run
 from ballast.executor.transitions import Effect, EffectKind
 from ballast.ports.cluster import OK, Outcome
 
@@ -105,6 +105,7 @@ def test_a_throttle_that_cannot_be_set_is_tried_later_and_later(attempts: int, w
     """The move waits; nothing is sent."""
     m, effects = _without_throttle(attempts)
     assert (m.stage, m.attempts, m.retry_at_s, effects) == (Stage.PLANNED, attempts + 1, NOW.s + wait_s, ())
+    assert m.detail.endswith("POLICY_VIOLATION no lists")
 
 
 def test_a_throttle_that_could_not_be_set_often_enough_ends_the_move() -> None:
@@ -126,6 +127,7 @@ def test_what_was_not_sent_is_judged_again_later_and_later(attempts: int, wait_s
     """Somebody else's move was in the way."""
     m = _submitted("CHANGED_MEANWHILE", attempts)
     assert (m.stage, m.retry_at_s, m.loose) == (Stage.PLANNED, NOW.s + wait_s, False)
+    assert m.detail == "CHANGED_MEANWHILE: no"
 
 
 @pytest.mark.parametrize(
@@ -139,7 +141,7 @@ def test_what_was_not_sent_is_judged_again_later_and_later(attempts: int, wait_s
 def test_a_move_that_cannot_be_submitted_ends(code: str, attempts: int, outcome: str) -> None:
     """It was never begun, and the cluster has said so."""
     m = _submitted(code, attempts)
-    assert (m.stage, m.outcome) == (Stage.FAILED, outcome)
+    assert (m.stage, m.outcome, m.detail) == (Stage.FAILED, outcome, f"{code}: no")
 
 
 @pytest.mark.parametrize("attempts", [1, POLICY.max_attempts])
@@ -147,6 +149,63 @@ def test_after_any_other_error_a_move_may_have_begun(attempts: int) -> None:
     """The next looks say whether it has."""
     m = _submitted("UNKNOWN_SERVER_ERROR", attempts)
     assert (m.stage, m.loose, m.detail) == (Stage.SUBMITTED, True, "UNKNOWN_SERVER_ERROR: no")
+
+
+@pytest.mark.parametrize(
+    ("code", "attempts", "stage", "outcome"),
+    [
+        ("LOG_DIR_NOT_FOUND", 1, Stage.FAILED, "log-dir"),
+        ("KAFKA_STORAGE_ERROR", 1, Stage.RELOCATING, ""),
+        ("KAFKA_STORAGE_ERROR", POLICY.max_attempts, Stage.FAILED, "log-dir"),
+    ],
+)
+def test_a_log_dir_that_does_not_take_a_replica_ends_its_move(
+    code: str, attempts: int, stage: Stage, outcome: str
+) -> None:
+    """At once where asking again does not help, else with the last attempt."""
+    effect = Effect(EffectKind.PLACE, log_dirs={(NAME, 3): "/data/1"})
+    answer = Performed(effect, {NAME: Outcome(ok=False, code=code)})
+    m = step(moving(Stage.RELOCATING, attempts=attempts), answer, NOW)[0].moves[NAME]
+    assert (m.stage, m.outcome, m.detail) == (stage, outcome, code)
+
+
+def test_an_old_order_that_is_refused_says_so() -> None:
+    """The move waits for the next attempt."""
+    effect = Effect(EffectKind.RESTORE, targets={NAME: MOVE.old})
+    answer = Performed(effect, {NAME: Outcome(ok=False, code="UNKNOWN_SERVER_ERROR")})
+    m = step(moving(Stage.RESTORING, attempts=1), answer, NOW)[0].moves[NAME]
+    assert (m.stage, m.attempts) == (Stage.RESTORING, 1)
+    assert m.detail.endswith("UNKNOWN_SERVER_ERROR")
+
+
+@pytest.mark.parametrize("kind", [EffectKind.THROTTLE, EffectKind.UNTHROTTLE])
+def test_after_silence_nobody_knows_which_throttle_stands(kind: EffectKind) -> None:
+    """It is settled anew; a move that waited for it is judged again, and one in flight goes on."""
+    waiting = replace(moving(Stage.THROTTLED, detail="said before"), applied={LIST: frozenset({"0:3"})})
+    run, effects = step(waiting, Unanswered(Effect(kind), "silence"), NOW)
+    m = run.moves[NAME]
+    assert (run.applied, m.stage, m.detail, effects) == (None, Stage.PLANNED, "said before", ())
+    flying = step(replace(moving(Stage.MOVING), applied={}), Unanswered(Effect(kind), "silence"), NOW)[0]
+    assert (flying.applied, flying.moves[NAME].stage) == (None, Stage.MOVING)
+
+
+@pytest.mark.parametrize(("code", "wait_s"), [("CLUSTER_AUTHORIZATION_FAILED", 300), ("CHANGED_MEANWHILE", 4)])
+def test_a_cancel_that_is_refused_is_asked_for_again(code: str, wait_s: float) -> None:
+    """Much later where only a right that is granted meanwhile helps."""
+    effect = Effect(EffectKind.CANCEL, targets={NAME: None})
+    answer = Performed(effect, {NAME: Outcome(ok=False, code=code)})
+    m = step(moving(Stage.CANCELLING, attempts=2), answer, NOW)[0].moves[NAME]
+    assert (m.stage, m.retry_at_s) == (Stage.MOVING, NOW.s + wait_s)
+
+
+@pytest.mark.parametrize("first", [Wish.CANCEL, Wish.ROLLBACK])
+@pytest.mark.parametrize("second", list(Wish))
+def test_a_rollback_can_be_asked_for_while_a_run_is_cancelled(first: Wish, second: Wish) -> None:
+    """Once asked for it stays wanted, and a run that is cancelled is neither paused nor resumed; the first who asked is named."""
+    run, _ = step(moving(Stage.MOVING), Asked(first, "ann"), NOW)
+    run, effects = step(run, Asked(second, "ben"), NOW)
+    assert (run.phase, run.stopped_by, effects) == (Phase.CANCELLING, "ann", ())
+    assert run.rollback_when_cancelled is (Wish.ROLLBACK in {first, second})
 
 
 def _submitted(code: str, attempts: int) -> MoveRun:
