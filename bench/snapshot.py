@@ -122,7 +122,7 @@ def read(reader: MetadataReader, metadata: bytes, log_dirs: dict[int, bytes], la
     laps["list_topics_cpu_s"] = (lap := time.process_time()) - begin
     facts = read_metadata_facts(MetadataResponse.decode(metadata, version=METADATA_VERSION))
     laps["topic_ids_cpu_s"] = (now := time.process_time()) - lap
-    told = read_metadata(answer, {b: f"rack-{b % 3}" for b in answer.brokers}, facts)
+    told = read_metadata(answer, facts)
     laps["columns_cpu_s"] = (lap := time.process_time()) - now
     logs: dict[int, LogColumns] = {
         b: read_log_columns(DescribeLogDirsResponse.decode(raw, version=LOG_DIRS_VERSION))

@@ -103,7 +103,7 @@ def test_the_questions_of_a_snapshot_share_one_deadline(now_s: list[float]) -> N
         return {}
 
     wire = SimpleNamespace(timeout_s=30.0, versions=versions, ask=ask)
-    admin = SimpleNamespace(metadata=SimpleNamespace(read=object), racks=lambda: ask("racks"))
+    admin = SimpleNamespace(metadata=SimpleNamespace(read=object))
     with pytest.raises(Unavailable):
         KafkaCluster(cast("Any", wire), cast("Any", admin)).snapshot()
     assert asked == []

@@ -1,6 +1,7 @@
-"""confluent-kafka's admin client, the main one: metadata, racks, configs, elections, offsets, new topics and partitions.
+"""confluent-kafka's admin client, the main one: metadata, configs, elections, offsets, new topics and partitions.
 
-What librdkafka has no call for goes through ``adapters.kafka_python``; ARCHITECTURE.md has the table of calls.
+Its ``describe_cluster`` is not called: where a broker that has just started answers without brokers and topics, librdkafka
+(2.16) fails an assertion, which ends the process.  What librdkafka has no call for goes through ``adapters.kafka_python``; ARCHITECTURE.md has the table of calls.
 """
 
 from __future__ import annotations
@@ -134,11 +135,6 @@ class Admin:
     def _forget(self) -> None:
         with self._lock:
             self._client = None
-
-    def racks(self) -> dict[int, str | None]:
-        """The rack of each broker that is alive (DescribeCluster); waits for a controller, a bounded time."""
-        future = self._admin().describe_cluster(request_timeout=self.broker_wait_s)
-        return {int(n.id): n.rack for n in self._wait("the brokers' racks", future).nodes}
 
     def entries(self, resources: Collection[ConfigResource]) -> tuple[Entries, dict[ConfigResource, BallastError]]:
         """Every config entry of each resource, defaults included, and why a resource has none; each broker is asked itself.
@@ -297,12 +293,19 @@ def translated(what: str, security: Security) -> Iterator[None]:
         raise _translate(what, failure.args[0], security) from None
 
 
+def no_cluster_yet() -> Unavailable:
+    """A broker that has just started answers before the controller has told it of the cluster."""
+    return Unavailable("The broker that was asked does not know its cluster yet.", hint="Try again in a moment.")
+
+
 def _translate(what: str, error: KafkaError, security: Security) -> BallastError:
     if error.code() in _SILENT:
         return Unavailable(
             f"Asked for {what}, the cluster did not answer in time.",
             hint="See whether brokers are down or overloaded, or give a longer --timeout.",
         )
+    if error.code() == KafkaError._PARTIAL:  # noqa: SLF001 — metadata without brokers and topics
+        return no_cluster_yet()
     if error.code() in _NOT_LET_IN:
         return AuthenticationFailed(
             f"The cluster did not let us in: {security.redact(error.str())}.",
@@ -315,8 +318,10 @@ def _translate(what: str, error: KafkaError, security: Security) -> BallastError
         return _ControllerMoved(f"Asked for {what}, the cluster is electing a controller.")
     sentence = f"Asked for {what}, the cluster answered {error.name()}: {security.redact(error.str())}"
     if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-        return _Missing(sentence)
-    return Unavailable(sentence) if error.retriable() else Refused(sentence)
+        kind: type[BallastError] = _Missing
+    else:
+        kind = Unavailable if error.retriable() else Refused
+    return kind(sentence)
 
 
 class MetadataReader:

@@ -30,7 +30,7 @@ from ballast.adapters import elections as election_requests
 from ballast.adapters import log_dirs as log_dir_requests
 from ballast.adapters import log_ends as log_end_requests
 from ballast.adapters import reassignments as reassignment_requests
-from ballast.adapters.confluent import Admin
+from ballast.adapters.confluent import Admin, no_cluster_yet
 from ballast.adapters.kafka_python import Wire, denied, raise_for
 from ballast.adapters.responses import (
     Metadata,
@@ -72,9 +72,6 @@ TORN_PAUSE_S: Final = 0.1
 AFTERGLOW_S: Final = 20.0
 """How long a move that is no longer listed may still explain a union in the metadata, which can lag behind."""
 
-RACKS_AGAIN_S: Final = 30.0
-"""Pause before racks are asked for again after nobody told them."""
-
 _API_KEYS: Final = {"incremental-configs": 44, "elections": 43, "transactions": 22}
 _QUORUM: Final = 55
 _DESCRIBE_CLUSTER: Final = 60
@@ -113,8 +110,6 @@ class KafkaCluster:
         self._zookeeper = zookeeper
         self._ended: dict[TopicPartition, tuple[Change, float]] = {}
         self._ended_lock = threading.Lock()
-        self._racks: dict[int, str | None] = {}
-        self._racks_wanted_from_s = 0.0
         self._pool = ThreadPoolExecutor(max_workers=6, thread_name_prefix="ballast-read")
 
     def close(self) -> None:
@@ -326,35 +321,20 @@ class KafkaCluster:
         return ended
 
     def _metadata(self) -> Metadata:
-        # Three questions side by side; only the first one is the picture.
+        # Two questions side by side; only this one is the picture.
         facts = self._beside(self._facts)
-        racks = self._beside(self._known_racks)
         answer = self._admin.metadata.read()
-        metadata = read_metadata(answer, racks.result(), facts.result())
+        metadata = read_metadata(answer, facts.result())
         if not metadata.brokers:
-            # A broker that has just started answers before the controller has told it of the cluster.
             self._wire.reconnect()
             self._admin.metadata.forget()
-            raise Unavailable("The broker that was asked does not know its cluster yet.", hint="Try again in a moment.")
+            raise no_cluster_yet()
         if all(t.name.startswith(OWN_PREFIX) for t in metadata.columns.topics):
             metadata = replace(metadata, gaps=(*metadata.gaps, *self._hidden_topics()))
         return metadata
 
     def _facts(self) -> MetadataFacts:
         return read_metadata_facts(self._wire.ask("metadata", lambda: MetadataRequest(topics=None)))
-
-    def _known_racks(self) -> Mapping[int, str | None]:
-        """Racks as DescribeCluster tells them, or told them last: it waits for a controller, and metadata needs none."""
-        now = time.monotonic()
-        if now >= self._racks_wanted_from_s:
-            try:
-                self._racks = self._admin.racks()
-            except AuthenticationFailed:
-                raise
-            except BallastError as failure:
-                self._racks_wanted_from_s = now + RACKS_AGAIN_S
-                log.warning("racks are those of an earlier reading: %s", failure.message)
-        return self._racks
 
     def _hidden_topics(self) -> tuple[Gap, ...]:
         """Is the cluster empty, or may we see none of its topics?

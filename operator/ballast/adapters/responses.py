@@ -10,7 +10,7 @@ import base64
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
@@ -65,15 +65,14 @@ class MetadataFacts:
     """By topic name."""
     offline: Mapping[TopicPartition, Sequence[int]]
     """The replicas that cannot serve, of the partitions that have any."""
-    racks: Mapping[int, str | None] = field(default_factory=dict)
+    racks: Mapping[int, str | None]
 
 
-def read_metadata(answer: ClusterMetadata, racks: Mapping[int, str | None], facts: MetadataFacts) -> Metadata:
+def read_metadata(answer: ClusterMetadata, facts: MetadataFacts) -> Metadata:
     """Linear in replicas; topics that the broker could not describe leave a gap, and so does a broker without its rack.
 
     The answer's topics are used up: an object for each partition beside the columns would be most of what a reading needs.
     """
-    racks = {**facts.racks, **racks}
     topics: list[Topic] = []
     gaps: list[Gap] = []
     topic, number, leader, counts, replica = (array("i") for _ in range(5))
@@ -94,7 +93,7 @@ def read_metadata(answer: ClusterMetadata, racks: Mapping[int, str | None], fact
             replica.extend(replicas)
             in_sync.extend(b"\1" * len(replicas) if len(isr) == len(replicas) else (r in isr for r in replicas))
         topics.append(Topic(name, topic_id=facts.ids.get(name), internal=name in INTERNAL_TOPICS, deleting=deleting))
-    gaps += [Gap(f"broker {b}", "rack", "no broker tells it") for b in answer.brokers if b not in racks]
+    gaps += [Gap(f"broker {b}", "rack", "no broker tells it") for b in answer.brokers if b not in facts.racks]
     controller = answer.controller_id
     columns = PartitionColumns(
         topics=topics,
@@ -111,7 +110,7 @@ def read_metadata(answer: ClusterMetadata, racks: Mapping[int, str | None], fact
         cluster_id=answer.cluster_id or "",
         controller_id=controller,
         brokers=tuple(
-            Broker(b.id, rack=racks.get(b.id), host=b.host, port=b.port, controller=b.id == controller)
+            Broker(b.id, rack=facts.racks.get(b.id), host=b.host, port=b.port, controller=b.id == controller)
             for b in answer.brokers.values()
         ),
         columns=columns,
