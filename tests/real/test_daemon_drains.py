@@ -65,18 +65,19 @@ def held(daemon: Daemon) -> float:
     return daemon.metrics.get(f'ballast_broker_replicas{{broker="{DRAINED}"}}', -1)
 
 
+def shown(daemon: Daemon) -> list[str]:
+    """The plans that were asked for and wait, as this page shows them."""
+    return [p["id"] for p in daemon.status.get("plans", []) if p["asked_by"] and p["waiting"]]
+
+
 def drain_plan(leader: Daemon, standby: Daemon) -> str:
     """Ask on the standby's page until the leader has made the plan; while a run is in progress it refuses."""
-
-    def shown() -> list[str]:
-        return [p["id"] for p in leader.status.get("plans", []) if p["asked_by"] and p["waiting"]]
-
     for _ in range(ATTEMPTS):
         until("nothing in flight", lambda: leader.status.get("run", "unknown") is None, [leader])
         if accepted(leader, post(standby, "plan", intent="drain", broker=str(DRAINED))):
-            # A run that the daemon begins by itself meanwhile takes the plan away: it is asked for again.
-            eventually(lambda: bool(shown() or leader.status.get("run")), within_s=20)
-            if plans := shown():
+            # A repair that begins meanwhile takes the plan away: it is asked for again.
+            eventually(lambda: bool(shown(leader) or leader.status.get("run")), within_s=20)
+            if plans := shown(leader):
                 return plans[0]
     raise AssertionError(leader.status["answers"])
 
@@ -104,8 +105,10 @@ def test_a_drain_outlasts_a_kill_and_ends_with_a_command(
     until("an even spread", lambda: held(leader) > 0 and level_ticks(leader) > 0, daemons)
 
     for _ in range(ATTEMPTS):
-        # A run that the daemon began by itself in between refuses the approval: the plan is asked for again after it.
-        if accepted(leader, post(leader, "approve", plan=drain_plan(leader, standby))):
+        # Where the cluster has changed in between, the plan has another name: it is asked for again.
+        plan = drain_plan(leader, standby)
+        until("the same on the standby's page", lambda: shown(standby) == shown(leader), daemons, 60)
+        if accepted(leader, post(standby, "approve", plan=plan)):
             break
     until("the drain on the leader's page", lambda: leader.status["drains"], daemons, 60)
     until("an empty broker", lambda: held(leader) == 0, daemons, 180)

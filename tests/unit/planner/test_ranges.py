@@ -113,3 +113,11 @@ def test_a_cluster_without_data_is_balanced_by_counts() -> None:
     empty = Loads.from_state(state)
     nothing = replace(empty, size_bytes=empty.size_bytes * 0)
     assert {r.tolerance for r in ranges_of(state, nothing, PlannerPolicy()) if not r.unit} == {PlannerPolicy().trigger}
+
+
+def test_a_plan_names_the_brokers_that_do_not_answer() -> None:
+    """Killed a moment ago, and still alive to the cluster: the plan counts on it, and says so."""
+    state = a_cluster()
+    silent = replace(state, brokers=tuple(replace(b, reachable=b.id != 3) for b in state.brokers))
+    assert not [a for a in plan(state, Level()).assumptions if "roker 3" in a]
+    assert [a for a in plan(silent, Level()).assumptions if a.startswith("Broker 3 does not answer")]

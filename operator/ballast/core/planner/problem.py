@@ -20,6 +20,7 @@ from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.pools import pooled
 from ballast.core.planner.scope import Scope
+from ballast.core.wording import human_brokers
 
 SHARE: Final = 1 << 36
 """The least that the share of an average broker counts; more only where a resource has more of its own units."""
@@ -171,10 +172,19 @@ def loads_before(problem: Problem) -> Ints:
 
 
 def _assumptions(state: ClusterState) -> tuple[str, ...]:
+    told = []
     nameless = [b.id for b in state.brokers if b.alive and b.rack is None]
     if nameless and any(b.rack is not None for b in state.brokers):
-        return (f"Broker {nameless[0]} names no rack, so racks are not looked at (as Kafka does).",)
-    return ()
+        told.append(f"Broker {nameless[0]} names no rack, so racks are not looked at (as Kafka does).")
+    silent = [b.id for b in state.brokers if b.alive and not b.reachable]
+    if silent:
+        one = len(silent) == 1
+        verb, whom = ("does", "it") if one else ("do", "them")
+        told.append(
+            f"{human_brokers(silent).capitalize()} {verb} not answer, though the cluster lists {whom} as alive: "
+            f"the plan counts on {whom}."
+        )
+    return tuple(told)
 
 
 def _slots(state: ClusterState, scope: Scope) -> tuple[Ints, SmallInts, Ints, SmallInts]:
