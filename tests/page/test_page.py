@@ -30,7 +30,7 @@ from tests.page.conftest import (
 from ballast.core.drain import Drain
 from ballast.daemon.figures import measure
 from ballast.daemon.policy import DaemonPolicy, WebPolicy
-from ballast.daemon.view import Absence, Answer, Board, LevelView, LockView, Other, Pause, Role, View
+from ballast.daemon.view import Absence, Answer, Board, LevelView, LockView, Other, Pause, Role, Standing, View
 from ballast.ports.journal import Request
 
 pytestmark = pytest.mark.chromium
@@ -463,6 +463,21 @@ def test_a_plan_that_was_approved_says_by_whom(show: Show, open_page: Open) -> N
     expect(page.get_by_role("article")).to_contain_text("Approved by Ada")
     expect(page.get_by_role("button", name="Approve…")).to_have_count(0)
     expect(page.locator("#history")).to_contain_text("Not allowed.")
+
+
+def test_a_countdown_closes_nothing_that_somebody_has_opened(show: Show, open_page: Open) -> None:
+    """The reason why a plan is blocked counts on in its place, under a list of changes that stays open."""
+
+    def held(seconds: int) -> tuple[Standing, ...]:
+        return (standing("moves", code="unsettled", sentence=f"A broker came or went; {seconds} s to wait."),)
+
+    url, board, _ = show(a_view(mode="approve", plans=(a_real_plan(),), standings=held(60)))
+    page = open_page(url)
+    page.get_by_text("Show ").click()
+    expect(page.get_by_role("article")).to_contain_text("60 s to wait")
+    board.publish(standings=held(58))
+    expect(page.get_by_role("article")).to_contain_text("58 s to wait")
+    assert page.locator("article details").evaluate("(e) => e.open")
 
 
 def test_nothing_is_offered_while_the_cluster_is_unreachable(show: Show, open_page: Open) -> None:

@@ -222,10 +222,14 @@ function time(plan) {
   return fact("time", `about ${span(Math.max(plan.seconds, 1))}`, h("small", {}, ` at ${bytes(plan.throttle_bytes_per_s)}/s into a broker${plan.throttle === "auto" ? ", where auto starts" : ""}`));
 }
 
+/** A sentence without its times, which count down by themselves. */
+const uncounted = (sentence) => sentence.replace(/\d+ (s|min|h|d)\b/g, "");
+
 function drawPlans(s) {
   const plans = s.outage ? [] : s.plans;
   $("plans-card").hidden = plans.length === 0;
-  draw("plans", [plans, s.actions_enabled], () => plans.map((plan) => h("article", { class: "plan", "aria-label": `Plan ${plan.id}` },
+  // A countdown goes on in its place: a card drawn anew would close what somebody has opened, and take the focus from a button.
+  draw("plans", [plans.map((p) => ({ ...p, blocked: uncounted(p.blocked) })), s.actions_enabled], () => plans.map((plan) => h("article", { class: "plan", "aria-label": `Plan ${plan.id}` },
     h("h3", { title: plan.intent }, `${named(plan.intent)} `, plan.waiting ? chip("warn", "Pending approval") : plan.approved_by ? chip("good", `Approved by ${plan.approved_by}`) : chip("good", plan.blocked ? "Recommended" : "Starts by itself"), h("code", { class: "name" }, plan.id)),
     h("p", { class: "facts" },
       fact("does", work(plan).join(", ")), fact("data to copy", cost(plan)),
@@ -233,7 +237,7 @@ function drawPlans(s) {
       time(plan), plan.throttle === "none" && plan.copies ? fact("throttle", "none") : null,
       h("span", {}, plan.asked_by ? `asked for by ${plan.asked_by}, ` : "", "made ", ago(plan.created_at_ms))),
     plan.reasons.length ? h("p", {}, `Reason: ${plan.reasons.map(([why, n]) => `${why} (${count(n)})`).join(", ")}.`) : null,
-    plan.blocked ? h("p", { class: "blocked" }, chip("warn", "Blocked"), ` ${plan.blocked}`) : null,
+    plan.blocked ? h("p", { class: "blocked" }, chip("warn", "Blocked"), " ", h("span", { "data-blocks": plan.id }, plan.blocked)) : null,
     plan.obstacles.length ? h("ul", {}, plan.obstacles.map((o) => h("li", {}, o))) : null,
     plan.resources.length ? h("div", { class: "pictures" }, plan.resources.map((r) => beforeAfter(plan, r))) : null,
     plan.brokers.length && plan.moves ? h("p", { class: "legend" }, "Light: before. Dark: after. Green: the broker's range. Percentages: of the fair share.") : null,
@@ -241,6 +245,10 @@ function drawPlans(s) {
     s.actions_enabled && (plan.waiting || plan.asked_by || !plan.blocked) ? h("p", { class: "buttons" },
       plan.waiting ? h("button", { type: "button", on: { click: () => askApprove(plan) } }, "Approve…") : null,
       h("button", { type: "button", class: "risky", on: { click: () => askReject(plan) } }, "Reject…")) : null)));
+  for (const plan of plans) {
+    const reason = document.querySelector(`[data-blocks="${CSS.escape(plan.id)}"]`);
+    if (reason && reason.textContent !== plan.blocked) reason.textContent = plan.blocked;
+  }
 }
 
 function drawSeries(s) {
@@ -294,7 +302,7 @@ function drawAll() {
   drawAnswers(status);
   drawDrains(status);
   const [tone, headline, detail] = verdict(status);
-  draw("verdict", [tone, status.absences, flat(headline).replace(/\d+ (s|min|h|d)\b/g, ""), detail], () => [h("p", { class: "headline" }, headline), h("p", { class: "detail" }, detail)]);
+  draw("verdict", [tone, status.absences, uncounted(flat(headline)), detail], () => [h("p", { class: "headline" }, headline), h("p", { class: "detail" }, detail)]);
   $("verdict").dataset.tone = tone;
   drawTiles(status.cluster);
   drawRun(status);
