@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import shutil
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -19,10 +20,13 @@ from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.meter import Meter, measured
+
 from ballast.core.cluster import Broker, ClusterState, LogDir, Partitions, Topic
 from ballast.core.what_if import Member, planned
 from ballast.pipeline.fleet_store import append_snapshots, read_plans
-from meter import Meter, measured  # type: ignore[import-not-found]
 
 REPLICAS = 3
 CHUNK = 20

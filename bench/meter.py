@@ -6,27 +6,28 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import psutil
 
 
 class Meter:
-    """CPU seconds and resident memory of this process and its children, sampled while something runs.
+    """CPU seconds and resident memory of this process (or of others) and its children, sampled while something runs.
 
     Spark's Python workers end unreaped, so their CPU is in nobody's books afterwards: what each process was last seen to
     have used is kept here.  At most an interval of sampling is lost for each process that ends.
     """
 
-    def __init__(self) -> None:
-        self.me = psutil.Process()
+    def __init__(self, *roots: psutil.Process) -> None:
+        self.roots = roots or (psutil.Process(),)
         self._used: dict[tuple[int, float], float] = {}
 
     def look(self) -> float:
         """Note every process's CPU; the resident memory of the whole tree, MB."""
         total = 0
-        for process in (self.me, *self.me.children(recursive=True)):
+        for process in self._tree():
             try:
                 times = process.cpu_times()
                 total += process.memory_info().rss
@@ -34,6 +35,12 @@ class Meter:
                 continue
             self._used[process.pid, process.create_time()] = times.user + times.system
         return total / 1e6
+
+    def _tree(self) -> Iterator[psutil.Process]:
+        for root in self.roots:
+            with suppress(psutil.Error):
+                yield root
+                yield from root.children(recursive=True)
 
     def cpu_s(self) -> float:
         """CPU of the whole tree so far, of those that ended as well."""

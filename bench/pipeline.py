@@ -24,10 +24,13 @@ from typing import Any
 import numpy as np
 from deltalake import DeltaTable, write_deltalake
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.meter import Meter, measured
+
 from ballast.adapters.samples_delta import SampleStore, table_url
 from ballast.core.cluster import Broker, ClusterState, LogDir, Partitions, Topic
 from ballast.core.samples import SAMPLES, MinuteSample
-from meter import Meter, measured  # type: ignore[import-not-found]
 
 START_MS = 1_795_262_400_000
 REPLICAS = 3

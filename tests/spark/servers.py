@@ -118,8 +118,8 @@ def connect_server(folder: Path, jars: list[Path]) -> Iterator[str]:
 
 
 @contextmanager
-def standalone(folder: Path, *, bare: bool = False) -> Iterator[str]:
-    """A master and two workers of one core each; ``bare`` ones know nothing of Ballast."""
+def standalone(folder: Path, *, workers: int = 2, memory: str = "1g", bare: bool = False) -> Iterator[str]:
+    """A master and workers of one core each; ``bare`` ones know nothing of Ballast."""
     port, deploy = free_port(), "org.apache.spark.deploy"
     url = f"spark://127.0.0.1:{port}"
     with ExitStack() as stack:
@@ -127,9 +127,9 @@ def standalone(folder: Path, *, bare: bool = False) -> Iterator[str]:
         stack.enter_context(
             server("master", folder, port, f"{deploy}.master.Master", *here, "--port", str(port), bare=bare)
         )
-        for number in (1, 2):
+        for number in range(workers):
             mine = free_port()
-            size = ("--cores", "1", "--memory", "1g", "--port", str(mine))
+            size = ("--cores", "1", "--memory", memory, "--port", str(mine))
             stack.enter_context(
                 server(f"worker{number}", folder, mine, f"{deploy}.worker.Worker", *here, *size, url, bare=bare)
             )

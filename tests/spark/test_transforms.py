@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 from tests.spark.series import RECORD_BYTES, START_MS, Log, World, run, sample_rows
+from tools import pipeline_plans
 
 from ballast.adapters.arrow_schema import arrow_schema
 from ballast.adapters.sample_rows import rows_of
@@ -18,6 +18,7 @@ from ballast.core.leadership import imbalance
 from ballast.core.rates import measure
 from ballast.core.samples import BROKERS, SAMPLES, Table
 from ballast.pipeline.schemas import DISK_HOUR, LOAD_DAY, LOAD_HOUR
+from ballast.pipeline.tables import SparkTables
 from ballast.pipeline.transforms.broker_imbalance import broker_imbalance
 from ballast.pipeline.transforms.columns import MERGED_K, exact_sketch, percentile
 from ballast.pipeline.transforms.disks import disk_outlook
@@ -235,35 +236,11 @@ def test_a_disk_is_full_when_its_slope_says_so(spark: Any) -> None:
     assert [full[p]["days_to_full"] for p in ("frees", "unknown", "once")] == [None] * 3
 
 
-def plans_of(spark: Any) -> Iterable[tuple[str, str]]:
-    """The physical plan of each transform."""
-    samples, hours, days = (spark.createDataFrame([], t.ddl) for t in (SAMPLES, LOAD_HOUR, LOAD_DAY))
-    brokers, disks = (spark.createDataFrame([], t.ddl) for t in (BROKERS, DISK_HOUR))
-    made = {
-        "load_hour": load_hour(samples),
-        "load_day": load_day(hours),
-        "load_model": load_model(days),
-        "leadership_history": leadership_history(samples),
-        "broker_imbalance": broker_imbalance(samples, brokers),
-        "disk_outlook": disk_outlook(disks),
-    }
-    for name, rows in made.items():
-        yield name, rows._explain_string() if hasattr(rows, "_explain_string") else explained(rows)
-
-
-def explained(rows: Any) -> str:
-    """What ``explain`` prints."""
-    import contextlib
-    import io
-
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-        rows.explain()
-    return out.getvalue()
-
-
-def test_no_plan_has_python_or_a_sort_in_it(spark: Any) -> None:
-    """Built-in functions and hash aggregation throughout."""
-    for name, plan in plans_of(spark):
+def test_the_documented_plans_are_those_of_the_code_without_python_or_a_sort(spark: Any, store: str) -> None:
+    """Built-in functions and hash aggregation throughout.  If this fails, run ``python tools/pipeline_plans.py`` and read the difference."""
+    found = pipeline_plans.document(SparkTables(lambda: spark, store))
+    assert found == pipeline_plans.DOCS.read_text()
+    for name, plan in pipeline_plans.plans(SparkTables(lambda: spark, store)).items():
         assert "Physical Plan" in plan
         for word in ("Python", "Arrow", "BatchEval", "Window", "SortAggregate"):
             assert word not in plan, (name, word)
