@@ -31,6 +31,17 @@ def _spark() -> str | None:
     return None if find_spec("pyspark") else "PySpark is not installed (pip install 'kafka-ballast[spark]')"
 
 
+def _s3a() -> str | None:
+    """Spark's S3 connector is large, so no test fetches it."""
+    from ballast.pipeline.buckets import S3_LOCK
+    from ballast.sandbox.jars import has_jars, jar_folder
+
+    if has_jars(S3_LOCK, jar_folder(S3_LOCK)):
+        return None
+    fetch = f"from ballast.sandbox.jars import ensure_jars; ensure_jars('{S3_LOCK}')"
+    return f'Spark\'s S3 connector, 690 MB, is not in the cache (python -c "{fetch}")'
+
+
 def _containers() -> str | None:
     from tests.docker_daemon import why_no_docker
 
@@ -50,11 +61,12 @@ def _programs(marker: str) -> str | None:
 NEEDS: Final[dict[str, Callable[[], str | None]]] = {
     "kafka": cache(_kafka),
     "spark": cache(_spark),
+    "s3a": cache(_s3a),
     "containers": cache(_containers),
     **{marker: cache(partial(_programs, marker)) for marker in ("chromium", "openssl", "prometheus", "s3", "systemd")},
 }
 """Marker, and a function that says why it cannot be had (None when it can)."""
-UNPACKAGED: Final = frozenset(outside.marker for outside in TABLE if not outside.package)
+UNPACKAGED: Final = frozenset(outside.marker for outside in TABLE if not outside.package) | {"s3a"}
 """What no Debian package has: a fresh machine is not wrong without it."""
 
 

@@ -1,7 +1,8 @@
-"""The sampler's store in a bucket: an S3 server of the suite on the loopback."""
+"""The store in a bucket, for samplers and for Spark: an S3 server of the suite on the loopback."""
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import subprocess
@@ -11,8 +12,12 @@ from pathlib import Path
 import pytest
 from bootstrap.programs import path_of
 from tests.leash import leashed
-from tests.spark.servers import free_port, wait_for
-from tests.spark.test_jobs import world
+from tests.spark import kill_rounds
+from tests.spark.kill_rounds import KILLED, Run
+from tests.spark.servers import QUICK, free_port, wait_for
+from tests.spark.test_jobs import world, write
+from tests.spark.test_modes import Mode, keeping
+from tests.spark.test_pipeline_kills import BALLAST, MOMENTS, assert_each_minute_once, minutes, steady
 from tests.spark.test_sampler_kills import kill_writers
 
 from ballast.adapters.samples_delta import SampleStore
@@ -23,6 +28,10 @@ from ballast.pipeline.table_log import TableLog
 pytestmark = pytest.mark.s3
 
 KILLS = 6
+SPARK_KILLS = 1
+SEED = 31
+A_ROUND = 40
+"""Minutes that are new in each round, so that two rounds cross an hour."""
 LATEST_S = 0.1
 """A commit to the server takes longer than one to a folder."""
 
@@ -56,6 +65,26 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_killed_writers_leave_every_minute_of_a_bucket_exactly_once(bucket: str) -> None:
     """As of a folder."""
     kill_writers(bucket, KILLS, LATEST_S)
+
+
+@pytest.mark.spark
+@pytest.mark.s3a
+@pytest.mark.timeout(1800)
+def test_jobs_killed_over_a_bucket_leave_every_minute_exactly_once(bucket: str, tmp_path: Path) -> None:
+    """The same commands, with the environment's variables for the bucket and nothing else; tidying is no news there either."""
+    dice, kills, world_ = kill_rounds.dice(SEED), kill_rounds.rounds(SPARK_KILLS), steady()
+    spark = Mode("bucket", "local[2]", {**QUICK, "spark.local.dir": str(tmp_path)})
+    run_words = ("pipeline", "run", "--store", bucket, "--output", "json")
+    for round_ in range(kills):
+        write(bucket, minutes(world_, 30 + round_ * A_ROUND, A_ROUND))
+        run = Run.start(spark.command(BALLAST, *run_words), tmp_path)
+        run.until_it_says(dice.choice(MOMENTS))
+        assert run.kill(dice.uniform(0, LATEST_S), whole_group=True) == KILLED, run.told()[-3000:]
+    told = spark.ballast(run_words, (*run_words, "--tidy", *keeping(tmp_path)), run_words)
+    assert_each_minute_once(bucket, kills * A_ROUND)
+    assert {part.files for part in TableLog(bucket).parts(SAMPLES).values()} == {1}
+    again = json.loads(told[told.rindex('{\n  "newest_hour"') :])["jobs"]
+    assert all(job["replaced"] == [] for job in again)
 
 
 def test_a_bucket_that_refuses_is_a_sentence_and_no_empty_store(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ CONFIGURATION: Final[dict[str, str | None]] = {
 }
 _NUMBERS: Final = ColumnProperties(dictionary_enabled=False, encoding="DELTA_BINARY_PACKED")
 _RANDOM: Final = ColumnProperties(dictionary_enabled=False)
-_FILES: Final = WriterProperties(
+FILES: Final = WriterProperties(
     compression="ZSTD",
     compression_level=3,
     column_properties={
@@ -165,7 +165,7 @@ def _append(table: Any, rows: Any, sample: MinuteSample) -> int | None:
             table,
             rows,
             mode="append",
-            writer_properties=_FILES if "end_offset" in rows.schema.names else None,
+            writer_properties=FILES if "end_offset" in rows.schema.names else None,
             commit_properties=CommitProperties(app_transactions=[Transaction(app, version)]),
         )
     except CommitFailedError:

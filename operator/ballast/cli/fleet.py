@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ballast.cli.pipeline import delta_jars, say, spark_options
+from ballast.cli.pipeline import jars_of, say, spark_options
 from ballast.cli.store_option import config_option, store_option, the_store
 from ballast.cli.tables import output_option, print_json
 from ballast.core.wording import human_many
@@ -78,7 +78,7 @@ def plan(*, store: str | None, config: Path | None, spark: SparkPolicy, what_if:
     require("spark", "Planning a fleet")
     from ballast.wiring.fleet import plan_fleet
 
-    rows = plan_fleet(the_store(store, config), what_if, spark=spark, jars=delta_jars, say=say)
+    rows = plan_fleet(the_store(store, config), what_if, spark=spark, jars=jars_of, say=say)
     click.echo(f"{rows} plans made; see them with: ballast fleet report")
     return 0
 

@@ -24,12 +24,12 @@ def say(line: str) -> None:
     click.echo(line, err=True)
 
 
-def delta_jars() -> Sequence[Path]:
-    """Delta's jars from the user's cache, fetched and verified when they are not there; none where Spark's own folder has them."""
-    from ballast.pipeline.session import DELTA_LOCK, spark_jars
+def jars_of(lock: str) -> Sequence[Path]:
+    """The jars of a lock from the user's cache, fetched and verified when they are not there; none where Spark's own folder has them."""
+    from ballast.pipeline.session import spark_jars
     from ballast.sandbox.jars import ensure_jars, has_jars
 
-    return () if has_jars(DELTA_LOCK, spark_jars()) else ensure_jars(DELTA_LOCK, say=say)
+    return () if has_jars(lock, spark_jars()) else ensure_jars(lock, say=say)
 
 
 def spark_options(command: F) -> F:
@@ -125,7 +125,7 @@ def run(
     from ballast.wiring.pipeline import run_pipeline, write_metrics
 
     history = load_settings(config, os.environ).pipeline.history
-    report = run_pipeline(the_store(store, config), history, spark=spark, jars=delta_jars, tidy=tidy, say=say)
+    report = run_pipeline(the_store(store, config), history, spark=spark, jars=jars_of, tidy=tidy, say=say)
     if metrics_file is not None:
         write_metrics(report, metrics_file)
     newest = None if report.newest_hour is None else name_of(report.newest_hour)

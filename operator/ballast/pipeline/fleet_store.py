@@ -19,12 +19,11 @@ from ballast.errors import UsageError
 from ballast.pipeline.fleet_rows import to_batch
 from ballast.pipeline.policy import PipelinePolicy
 from ballast.pipeline.schemas import FLEET_CONTACT, FLEET_PLAN, FLEET_SNAPSHOT
+from ballast.pipeline.table_log import RETENTION_H
 
 Say = Callable[[str], None]
 _FILES: Final = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=1)
 """A row is a whole cluster, and is read by whoever plans that cluster alone."""
-_RETENTION_H: Final = 168
-"""What Delta itself holds for safe: a reader of an older version may still be at work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ def tidy_readings(store: str, policy: PipelinePolicy, *, now: datetime, say: Say
             say(f"{FLEET_SNAPSHOT.name}: kept from {oldest:%Y-%m-%dT%H}")
         for table in (FLEET_SNAPSHOT, FLEET_CONTACT, FLEET_PLAN):
             found = open_table(store, table)
-            freed = [] if found is None else found.vacuum(_RETENTION_H, dry_run=False, full=True)
+            freed = [] if found is None else found.vacuum(RETENTION_H, dry_run=False, full=True)
             if freed:
                 say(f"{table.name}: {human_many(len(freed), 'file')} freed")
 

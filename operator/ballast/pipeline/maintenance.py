@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
+from ballast.adapters.samples_delta import FILES
+from ballast.adapters.store_failures import store_failures
 from ballast.core.samples import BROKERS, CLUSTERS, LOG_DIRS, SAMPLES, Table
 from ballast.core.wording import human_bytes, human_many
+from ballast.pipeline.buckets import is_bucket
 from ballast.pipeline.policy import PipelinePolicy
 from ballast.pipeline.schemas import (
     BROKER_IMBALANCE,
@@ -18,12 +21,13 @@ from ballast.pipeline.schemas import (
     LOAD_HOUR,
     LOAD_MODEL,
 )
-from ballast.pipeline.table_log import Part
+from ballast.pipeline.table_log import RETENTION_H, Part, TableLog
 from ballast.pipeline.tables import SparkTables, among, literal, name_of, translated
 
 Say = Callable[[str], None]
 _SMALL_FILE: Final = 32 << 20
 _LARGE_FILE: Final = 128 << 20
+_WRITTEN_BY_OTHERS: Final = (SAMPLES, BROKERS, LOG_DIRS, CLUSTERS)
 _DELTA_PAGES: Final = ("parquet.writer.version", "PARQUET_2_0")
 """Offsets and sizes that grow slowly are stored by their differences."""
 
@@ -49,6 +53,9 @@ def maintain(tables: SparkTables, policy: PipelinePolicy, *, now: datetime, say:
     )
     for table, oldest in plan:
         if tables.log.exists(table):
+            if is_bucket(tables.store) and table in _WRITTEN_BY_OTHERS:
+                tidy_beside_writers(tables.log, table, oldest, this_hour, say)
+                continue
             with translated(f"tidying {table.name}"):
                 tables.describe(f"{table.name}: tidying")
                 forget(tables, table, oldest, say)
@@ -57,6 +64,24 @@ def maintain(tables: SparkTables, policy: PipelinePolicy, *, now: datetime, say:
                 elif table.partition_by == ("hour",):
                     _optimize(tables, table, this_hour)
                 vacuum(tables, table, say)
+
+
+def tidy_beside_writers(log: TableLog, table: Table, oldest: datetime, before: datetime, say: Say) -> None:
+    """Forget, compact and vacuum with delta-rs, which commits to a bucket by a conditional PUT, as samplers and daemons do.
+
+    Spark looks first and then writes: between the two, a sampler's commit would be lost.  The rows are not sorted here.
+    """
+    with store_failures(log.url(table), write=True):
+        found = log.ensure(table)
+        if any(part < oldest for part in log.parts(table)):
+            found.delete(f"{table.partition_by[0]} < '{oldest.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}'")
+            say(f"{table.name}: kept from {name_of(oldest)}")
+        for hour in _small(log, table, before):
+            chosen = [(table.partition_by[0], "=", f"{hour:%Y-%m-%d %H:%M:%S}")]
+            found.optimize.compact(partition_filters=chosen, writer_properties=FILES if table is SAMPLES else None)
+        freed = found.vacuum(RETENTION_H, dry_run=False, full=True)
+    if freed:
+        say(f"{table.name}: {human_many(len(freed), 'file')} freed")
 
 
 def forget(tables: SparkTables, table: Table, oldest: Any, say: Say = lambda _: None) -> None:
@@ -73,7 +98,7 @@ def compact_samples(tables: SparkTables, before: datetime, say: Say = lambda _: 
 
     ``OPTIMIZE`` puts files together without sorting them.  A commit that says ``dataChange`` false is no news to any job.
     """
-    closed = _small(tables, SAMPLES, before)
+    closed = _small(tables.log, SAMPLES, before)
     if not closed:
         return
     session, order = tables.session, ("topic", "partition", "time")
@@ -91,16 +116,16 @@ def compact_samples(tables: SparkTables, before: datetime, say: Say = lambda _: 
     say(f"{SAMPLES.name}: {human_many(len(closed), 'hour')} compacted, {was} are {now} now")
 
 
-def _small(tables: SparkTables, table: Table, before: datetime) -> dict[Any, Part]:
+def _small(log: TableLog, table: Table, before: datetime) -> dict[Any, Part]:
     """The parts that had ended and that several small files make up."""
-    parts = tables.log.parts(table).items()
+    parts = log.parts(table).items()
     return {
         at: part for at, part in parts if at < before and part.files > 1 and part.size_bytes < _SMALL_FILE * part.files
     }
 
 
 def _optimize(tables: SparkTables, table: Table, before: datetime) -> None:
-    closed = _small(tables, table, before)
+    closed = _small(tables.log, table, before)
     if closed:
         where = among(table.partition_by[0], list(closed))
         tables.session.sql(f"OPTIMIZE delta.`{tables.log.url(table)}` WHERE {where}").collect()

@@ -70,8 +70,10 @@ def properties(policy: SparkPolicy, jars: Iterable[Path]) -> dict[str, str]:
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
     }
     if not is_connect(policy.master):
-        if names := ",".join(str(jar) for jar in jars):
-            found["spark.jars"] = names
+        if names := [str(jar) for jar in jars]:
+            # Embedded, they are read where they lie; elsewhere they are shipped, which copies them.
+            key, between = ("spark.driver.extraClassPath", ":") if is_local(policy.master) else ("spark.jars", ",")
+            found[key] = between.join(names)
         found |= {
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -127,7 +129,7 @@ def stdout_on_stderr() -> Iterator[None]:
 def open_session(policy: SparkPolicy, jars: Iterable[Path] = ()) -> Any:
     """Start or reach Spark; raises ``UsageError`` or ``Unavailable`` in one sentence.
 
-    ``jars`` are Delta's, for sessions whose JVM this process starts; a Connect server brings its own, and so may ``spark_jars``.
+    ``jars`` are those of ``buckets.jar_locks``, for sessions whose JVM this process starts; a Connect server brings its own.
     """
     require_pyspark()
     from pyspark.sql import SparkSession  # noqa: PLC0415

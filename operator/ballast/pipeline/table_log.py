@@ -18,6 +18,8 @@ from ballast.adapters.samples_delta import ensure_table, open_table, table_url
 from ballast.adapters.store_failures import store_failures
 from ballast.core.samples import Table
 
+RETENTION_H: Final = 168
+"""Until a file that no version needs is freed.  Delta itself holds it for safe: a reader of an older version may be at work."""
 _HISTORY: Final = 50
 """Commits that are searched for one that was just made."""
 

@@ -162,7 +162,7 @@ def plan_fleet(
         def session() -> Any:
             say(f"starting Spark ({shown_master(spark.master)})")
             # All the work is the planner's, in Python: what the JVM itself does is little, however large the fleet.
-            return stack.enter_context(spark_session(spark, jars))
+            return stack.enter_context(spark_session(spark, store, jars))
 
         say(f"planning {', '.join(asked)}")
         return fleet_job.plan_fleet(SparkTables(session, store), asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -12,12 +13,13 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge, write_to_textfile
 
+from ballast.pipeline.buckets import jar_locks, with_bucket
 from ballast.pipeline.policy import PipelinePolicy, shown_master
 from ballast.pipeline.schemas import LOAD_MODEL
 from ballast.pipeline.session import SparkPolicy, is_connect, open_session, require_pyspark
 
-Jars = Callable[[], Sequence[Path]]
-"""Brings Delta's jars; called only when this process starts a JVM."""
+Jars = Callable[[str], Sequence[Path]]
+"""Brings the jars of a lock; called only when this process starts a JVM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +40,11 @@ class RunReport:
 
 
 @contextmanager
-def spark_session(policy: SparkPolicy, jars: Jars) -> Iterator[Any]:
-    """A session that is ended afterwards."""
+def spark_session(policy: SparkPolicy, store: str, jars: Jars) -> Iterator[Any]:
+    """A session that reaches the store and is ended afterwards."""
     require_pyspark()
-    session = open_session(policy, [] if is_connect(policy.master) else jars())
+    locks = () if is_connect(policy.master) else jar_locks(policy, store)
+    session = open_session(with_bucket(policy, store, os.environ), [jar for lock in locks for jar in jars(lock)])
     try:
         yield session
     finally:
@@ -63,7 +66,7 @@ def run_pipeline(
 
         def session() -> Any:
             say(f"starting Spark ({shown_master(spark.master)})")
-            return stack.enter_context(spark_session(spark, jars))
+            return stack.enter_context(spark_session(spark, store, jars))
 
         tables = SparkTables(session, store)
         jobs = run_all(tables, policy, say=say, clock=time.monotonic)

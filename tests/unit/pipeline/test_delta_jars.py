@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ballast.cli.pipeline import delta_jars
+from ballast.cli.pipeline import jars_of
 from ballast.sandbox import jars
 
 
@@ -23,4 +23,4 @@ def test_spark_s_own_folder_comes_first(
     (tmp_path / "jars").mkdir()
     if content is not None:
         (tmp_path / "jars" / jar.file_name).write_bytes(content)
-    assert bool(delta_jars()) is fetched
+    assert bool(jars_of("delta")) is fetched

@@ -33,9 +33,12 @@ def test_the_embedded_spark_listens_on_the_loopback_and_a_connect_server_keeps_i
     """Nothing of an embedded run is reachable from outside; what is static on a server is not asked for."""
     local = properties(SparkPolicy(), [JAR])
     assert {local["spark.driver.bindAddress"], local["spark.driver.host"]} == {"127.0.0.1"}
-    assert local["spark.jars"] == str(JAR)
+    assert local["spark.driver.extraClassPath"] == str(JAR)
+    assert properties(SparkPolicy(master="spark://h:7077"), [JAR])["spark.jars"] == str(JAR)
     connect = properties(SparkPolicy(master="sc://127.0.0.1:15002"), [JAR])
-    assert not {"spark.jars", "spark.sql.extensions", "spark.driver.memory"} & set(connect)
+    assert not {"spark.jars", "spark.driver.extraClassPath", "spark.sql.extensions", "spark.driver.memory"} & set(
+        connect
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,7 +96,7 @@ def test_what_pyspark_says_of_an_address_is_told_without_its_token(monkeypatch: 
 def test_without_jars_of_ours_spark_takes_its_own() -> None:
     """An empty list is none; Delta is switched on all the same."""
     found = properties(SparkPolicy(), [])
-    assert "spark.jars" not in found
+    assert not {"spark.jars", "spark.driver.extraClassPath"} & set(found)
     assert "spark.sql.extensions" in found
 
 
