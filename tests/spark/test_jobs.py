@@ -138,9 +138,9 @@ def test_the_planner_levels_by_the_model(spark: Any, store: str) -> None:
     assert loads.bytes_out_per_s.tolist() == pytest.approx([2 * rate for rate in rates.values()], rel=1e-3)
 
 
-QUERIES = re.findall(
-    r"```sql\n(.*?)```", (Path(__file__).resolve().parents[2] / "docs/pipeline.md").read_text(), re.DOTALL
-)
+PAGE = (Path(__file__).resolve().parents[2] / "docs/pipeline.md").read_text()
+QUERIES = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+(LINES,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 def test_the_queries_of_the_documentation_answer_the_same_in_duckdb_and_spark(spark: Any, store: str) -> None:
@@ -167,15 +167,19 @@ def test_the_queries_of_the_documentation_answer_the_same_in_duckdb_and_spark(sp
                 assert a == (pytest.approx(b) if isinstance(b, float) else b), query
 
 
-def test_polars_reads_the_samples_as_they_are(store: str) -> None:
-    """No function of ours, no unpacking."""
-    import polars as pl
-
+def test_the_lines_of_the_documentation_read_the_samples_as_they_are(store: str) -> None:
+    """Each expression of them, in DuckDB and Polars: no function of ours, no unpacking."""
     w = world()
     write(store, run(w, range(10), grow(w)))
-    samples = pl.scan_pyarrow_dataset(DeltaTable(table_url(store, "samples")).to_pyarrow_dataset())
-    means = samples.group_by("topic").agg(pl.col("bytes_in").mean()).collect()
-    assert dict(means.iter_rows()) == pytest.approx({"busy": 10 * RATE, "calm": RATE})
+    names: dict[str, Any] = {}
+    means = []
+    for line in LINES.replace("/var/lib/ballast", store).splitlines():
+        if line.startswith(("duckdb", "pl")):
+            answer = eval(line, names)  # noqa: S307 — what a reader of the page types
+            means.append(dict(answer.fetchall() if hasattr(answer, "fetchall") else answer.iter_rows()))
+        else:
+            exec(line, names)  # noqa: S102 — likewise
+    assert means == [pytest.approx({"busy": 10 * RATE, "calm": RATE})] * 2
 
 
 def test_no_samples_is_a_sentence(spark: Any, store: str) -> None:
