@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ballast.adapters.arrow_schema import arrow_schema
-from ballast.core.cluster import UNKNOWN, Broker, ClusterState, Ints, LogDir, Partitions, Topic
+from ballast.core.cluster import NO_LEADERSHIP_RECORD, UNKNOWN, Broker, ClusterState, Ints, LogDir, Partitions, Topic
 from ballast.core.what_if import Member, Traffic
 from ballast.pipeline import arrow
 from ballast.pipeline.schemas import FLEET_SNAPSHOT
@@ -34,7 +34,12 @@ def to_batch(member: Member) -> Any:
             "alive": b.alive,
             "controller": b.controller,
             "dirs": [
-                {"path": d.path, "total_bytes": d.total_bytes, "usable_bytes": d.usable_bytes, "cordoned": d.cordoned}
+                {
+                    "path": d.path,
+                    "total_bytes": None if d.total_bytes == UNKNOWN else d.total_bytes,
+                    "usable_bytes": None if d.usable_bytes == UNKNOWN else d.usable_bytes,
+                    "cordoned": d.cordoned,
+                }
                 for d in b.log_dirs
             ],
         }
@@ -49,11 +54,11 @@ def to_batch(member: Member) -> Any:
             "kafka_version": pa.array([s.kafka_version], pa.string()),
             "topic": one(pa.array([t_.name for t_ in s.topics], pa.string())),
             "topic_id": one(pa.array([t_.topic_id or "" for t_ in s.topics], pa.string())),
-            "min_isr": one(np.array([t_.min_isr for t_ in s.topics], np.int32)),
+            "min_isr": one(_known(np.array([t_.min_isr for t_ in s.topics], np.int32), UNKNOWN)),
             "deleting": one(np.array([t_.deleting for t_ in s.topics], np.bool_)),
             "partition_topic": one(p.topic),
             "partition": one(p.number),
-            "leader": one(p.leader),
+            "leader": one(_known(p.leader, NO_LEADERSHIP_RECORD)),
             "bytes_in": figures(None if t is None else t.bytes_in),
             "bytes_out": figures(None if t is None else t.bytes_out),
             "growth": figures(None if t is None else t.growth),
@@ -62,11 +67,16 @@ def to_batch(member: Member) -> Any:
             "in_sync": one(p.in_sync),
             "adding": one(p.adding),
             "removing": one(p.removing),
-            "size_bytes": one(p.size_bytes),
+            "size_bytes": one(_known(p.size_bytes, UNKNOWN)),
             "log_dir": one(p.log_dir),
             "brokers": pa.array([brokers], arrow_schema(FLEET_SNAPSHOT.columns).field("brokers").type),
         },
     )
+
+
+def _known(values: npt.NDArray[Any], unknown: int) -> Any:
+    """The figures, null where they are this one."""
+    return pa.array(values, mask=values == unknown)
 
 
 def from_row(batch: Any, row: int) -> Member:
@@ -75,14 +85,17 @@ def from_row(batch: Any, row: int) -> Member:
     def column(name: str) -> Any:
         return batch.column(batch.schema.get_field_index(name))[row]
 
-    def numbers(name: str, kind: type[np.generic]) -> npt.NDArray[Any]:
-        flat: npt.NDArray[Any] = column(name).values.to_numpy(zero_copy_only=False)
+    def numbers(name: str, kind: type[np.generic], unknown: int = UNKNOWN) -> npt.NDArray[Any]:
+        found = column(name).values
+        flat: npt.NDArray[Any] = (found.fill_null(unknown) if found.null_count else found).to_numpy(
+            zero_copy_only=False
+        )
         return np.array(flat, kind)
 
     counts = numbers("replica_count", np.int64)
     replicas = int(counts.sum())
     names, ids = column("topic").as_py(), column("topic_id").as_py()
-    floors, doomed = column("min_isr").as_py(), column("deleting").as_py()
+    floors, doomed = numbers("min_isr", np.int32).tolist(), column("deleting").as_py()
     state = ClusterState(
         cluster_id=column("cluster").as_py(),
         taken_at_ms=column("taken_at_ms").as_py(),
@@ -94,7 +107,7 @@ def from_row(batch: Any, row: int) -> Member:
         partitions=Partitions(
             topic=numbers("partition_topic", np.int32),
             number=numbers("partition", np.int32),
-            leader=numbers("leader", np.int32),
+            leader=numbers("leader", np.int32, NO_LEADERSHIP_RECORD),
             start=np.concatenate(([0], np.cumsum(counts))),
             replica=numbers("replica", np.int32),
             in_sync=numbers("in_sync", np.bool_),
@@ -119,7 +132,13 @@ def brokers_of(found: Iterable[dict[str, Any]]) -> tuple[Broker, ...]:
 
 
 def _broker(found: dict[str, Any]) -> Broker:
-    dirs = tuple(LogDir(d["path"], d["total_bytes"], d["usable_bytes"], cordoned=d["cordoned"]) for d in found["dirs"])
+    def figure(value: int | None) -> int:
+        return UNKNOWN if value is None else value
+
+    dirs = tuple(
+        LogDir(d["path"], figure(d["total_bytes"]), figure(d["usable_bytes"]), cordoned=d["cordoned"])
+        for d in found["dirs"]
+    )
     return Broker(
         found["id"],
         rack=found["rack"],

@@ -154,11 +154,13 @@ FLEET_SNAPSHOT: Final = Table(
         Column("kafka_version", "string", "version or metadata version, null when unknown"),
         Column("topic", "array<string>", "topics by name"),
         Column("topic_id", "array<string>", "their ids, empty where there are none"),
-        Column("min_isr", "array<int>", "their min.insync.replicas, -1 unknown"),
+        Column("min_isr", "array<int>", "their min.insync.replicas, null where unknown"),
         Column("deleting", "array<boolean>", "queued for deletion?"),
         Column("partition_topic", "array<int>", "per partition: position in `topic`"),
         Column("partition", "array<int>", "per partition: its number"),
-        Column("leader", "array<int>", "per partition: broker id, -1 none, -2 no record"),
+        Column(
+            "leader", "array<int>", "per partition: broker id, -1 no leader; null where there is no leadership record"
+        ),
         Column("bytes_in", "array<bigint>", "per partition: bytes/s from the load model; null without one"),
         Column("bytes_out", "array<bigint>", "per partition: bytes/s that the leader sends; null without a model"),
         Column("growth", "array<bigint>", "per partition: bytes/day of one replica; null without a model"),
@@ -167,7 +169,7 @@ FLEET_SNAPSHOT: Final = Table(
         Column("in_sync", "array<boolean>", "per replica: in the ISR"),
         Column("adding", "array<boolean>", "per replica: being added"),
         Column("removing", "array<boolean>", "per replica: being removed"),
-        Column("size_bytes", "array<bigint>", "per replica: bytes on disk, -1 unknown"),
+        Column("size_bytes", "array<bigint>", "per replica: bytes on disk, null where unknown"),
         Column("log_dir", "array<int>", "per replica: position in its broker's `dirs`"),
         Column(
             "brokers",

@@ -20,7 +20,15 @@ from tests.spark.fleets import member
 
 from ballast.adapters.samples_delta import table_url
 from ballast.cli.fleet_page import page
-from ballast.core.cluster import Broker, LogDir, PartitionRow, Topic, build
+from ballast.core.cluster import (
+    NO_LEADERSHIP_RECORD,
+    UNKNOWN,
+    Broker,
+    LogDir,
+    PartitionRow,
+    Topic,
+    build,
+)
 from ballast.core.fingerprint import fingerprint
 from ballast.core.planner import Level, plan
 from ballast.core.what_if import (
@@ -68,6 +76,23 @@ def test_a_cluster_survives_its_row(seed: int, traffic: bool) -> None:  # noqa: 
     )
     np.testing.assert_array_equal(after.loads.size_bytes, before.loads.size_bytes)
     np.testing.assert_array_equal(after.loads.bytes_in_per_s, before.loads.bytes_in_per_s)
+
+
+def test_what_a_cluster_did_not_tell_is_null_in_its_row_and_unknown_behind_it() -> None:
+    """As in every table: a query that sums sizes must not subtract a byte for each of them."""
+    brokers = (Broker(1, log_dirs=(LogDir("/d", UNKNOWN, UNKNOWN),), log_dirs_known=True),)
+    row = PartitionRow("t", 0, NO_LEADERSHIP_RECORD, (1,), (1,), sizes=(UNKNOWN,), log_dirs=(0,))
+    state = build("c", brokers, (Topic("t", min_isr=UNKNOWN),), [row], taken_at_ms=5)
+    batch = to_batch(Member("c", state, None))
+    (found,) = batch.to_pylist()
+    assert [found[name] for name in ("min_isr", "leader", "size_bytes")] == [[None]] * 3
+    assert found["brokers"][0]["dirs"][0]["total_bytes"] is None
+    again = from_row(batch, 0).state
+    assert (again.topics, again.brokers[0].log_dirs) == (state.topics, state.brokers[0].log_dirs)
+    assert (again.partitions.leader.tolist(), again.partitions.size_bytes.tolist()) == (
+        [NO_LEADERSHIP_RECORD],
+        [UNKNOWN],
+    )
 
 
 def test_plans_of_a_worker_are_the_plans_made_one_by_one() -> None:
