@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -40,12 +41,23 @@ class Meter:
         for root in self.roots:
             with suppress(psutil.Error):
                 yield root
-                yield from root.children(recursive=True)
+                yield from (child for child in root.children(recursive=True) if not _is_twin(child))
 
     def cpu_s(self) -> float:
         """CPU of the whole tree so far, of those that ended as well."""
         self.look()
         return sum(self._used.values())
+
+
+def _is_twin(process: psutil.Process) -> bool:
+    """Is it a JVM's own image in the moment before it becomes the program that the JVM starts?  Its memory is the JVM's.
+
+    Hadoop starts ``chmod`` and ``ls`` for files of this machine, so a peak would often count one heap twice.
+    """
+    with suppress(psutil.Error):
+        command, parent = process.cmdline(), process.parent()
+        return parent is not None and command == parent.cmdline() != [] and Path(command[0]).name == "java"
+    return False
 
 
 def measured(meter: Meter, name: str, work: Callable[[], Any]) -> tuple[Any, dict[str, Any]]:
