@@ -2,7 +2,7 @@
 
 ``python tools/mutants.py executor/machine executor/ledger`` with mutmut, which is no dependency of ours (``pip install
 mutmut==3.8.1`` into the environment, or into a folder that ``PYTHONPATH`` names).  Mutmut wants the package in ``src``, so it
-works on a copy in ``build/mutants``; a run that was ended goes on where it stopped.
+works on a copy in ``build/mutants``; there ``python -m mutmut run NAME…`` tries some of them again.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ def copy(modules: Iterable[str]) -> None:
     shutil.copytree(ROOT / "operator", COPY / "src", ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
     if not (COPY / "operator").is_symlink():
         (COPY / "operator").symlink_to("src")
+    units = ROOT / "tests" / "unit"
     tests = [
         str(path.relative_to(ROOT))
-        for path in sorted((ROOT / "tests" / "unit" / "executor").glob("test_*.py"))
+        for path in (*sorted((units / "executor").glob("test_*.py")), units / "test_throttles_by_hand.py")
         if path.stem.removeprefix("test_") not in NO_TESTS
     ]
     settings = {
@@ -51,17 +52,25 @@ def copy(modules: Iterable[str]) -> None:
     (COPY / "pyproject.toml").write_text(f"{project}\n[tool.mutmut]\n{lines}\n")
 
 
+def exit_codes(module: str) -> dict[str, int | None]:
+    """What became of each mutant of a module so far; None for those not tried yet."""
+    meta = COPY / "mutants" / "src" / "ballast" / f"{module}.py.meta"
+    return dict(json.loads(meta.read_text())["exit_code_by_key"]) if meta.exists() else {}
+
+
+def survivors(modules: Iterable[str]) -> list[str]:
+    """The mutants that no test has noticed so far."""
+    return [name for module in modules for name, code in exit_codes(module).items() if code == 0]
+
+
 def report(modules: Iterable[str]) -> str:
     """The survivors as differences, and a line of counts for each module."""
-    survivors, counts = [], []
+    lines = [_mutmut("show", name, capture_output=True, text=True).stdout for name in survivors(modules)]
     for module in modules:
-        meta = COPY / "mutants" / "src" / "ballast" / f"{module}.py.meta"
-        codes = json.loads(meta.read_text())["exit_code_by_key"]
-        found = Counter("not reached" if code is None else WORDS.get(code, "killed") for code in codes.values())
-        counts.append(f"{module}: " + ", ".join(f"{number} {word}" for word, number in sorted(found.items())))
-        survivors += [name for name, code in codes.items() if code == 0]
-    differences = [_mutmut("show", name, capture_output=True, text=True).stdout for name in survivors]
-    return "\n".join([*differences, *counts])
+        codes = exit_codes(module).values()
+        found = Counter("not tried" if code is None else WORDS.get(code, "killed") for code in codes)
+        lines.append(f"{module}: " + ", ".join(f"{number} {word}" for word, number in sorted(found.items())))
+    return "\n".join(lines)
 
 
 def _mutmut(*arguments: str, **how: object) -> subprocess.CompletedProcess[str]:

@@ -165,6 +165,20 @@ def test_what_was_set_by_hand_is_not_stale() -> None:
     assert {(f.setting, f.by_hand, f.stale) for f in found} == {(RATE, True, False), (LIST, True, False)}
 
 
+def test_what_was_set_by_hand_on_a_topic_is_forgotten_with_it() -> None:
+    """Another topic of its name is there when it is taken back: that one keeps its list, and nothing is owed any more."""
+    s = scene({0: (1, 2)})
+    own = hand(s)
+    set_by_hand(own, {RATE: frozenset({"5"}), LIST: frozenset({"0:1"})})
+    s.world.delete_topic(T)
+    s.world.add_topic(T, {0: (1, 2)}, configs={LEADER_REPLICAS: "0:1"})
+    s.world.clock.sleep(20)
+    (sentence,) = take_back(own, set_so_far(own))
+    assert T in sentence
+    assert set_so_far(own) == {}
+    assert s.throttles() == {f"topic {T} {LEADER_REPLICAS}": "0:1"}
+
+
 def test_settings_are_chosen_by_topic_and_broker() -> None:
     """All without a name; ``default`` is the cluster-wide one."""
     everything = {LIST, RATE, DEFAULT}

@@ -6,16 +6,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from tests.unit.executor.scenes import scene
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.guards import cancel_is_safe
+from ballast.core.guards import Verdict, cancel_is_safe
 from ballast.core.plan import Move, Plan
-from ballast.core.throttles import Setting, shortfall
+from ballast.core.throttles import Setting, entries, shortfall
+from ballast.executor.ledger import Throttler
 from ballast.executor.machine import Asked, Performed, Unanswered, Wish, step
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.run import ElectionRun, ElectionStage, MoveRun, Now, Phase, Run, Stage, new_run
 from ballast.executor.transitions import Effect, EffectKind
 from ballast.ports.cluster import OK, Outcome
+from ballast.ports.journal import Record
 
 MOVE = Move("t", 0, (1, 2), (3, 2))
 NAME = MOVE.name
@@ -115,6 +118,16 @@ def test_a_throttle_that_could_not_be_set_often_enough_ends_the_move() -> None:
     assert "POLICY_VIOLATION no lists" in m.detail
 
 
+def test_what_cannot_be_taken_back_holds_no_move_up() -> None:
+    """A setting that is to go, and not one that the move needs."""
+    aim = entries([MOVE])
+    stale = {Setting("topic", "t", "stale"): AGAIN, Setting("broker", "3", "stale"): AGAIN}
+    effect = Effect(EffectKind.THROTTLE, aim=aim)
+    run, effects = step(moving(Stage.THROTTLED), Performed(effect, failed=stale), NOW)
+    assert (run.moves[NAME].stage, run.applied) == (Stage.SUBMITTED, aim)
+    assert [e.kind for e in effects] == [EffectKind.SUBMIT]
+
+
 def _without_throttle(attempts: int) -> tuple[MoveRun, object]:
     effect = Effect(EffectKind.THROTTLE, aim={LIST: frozenset({"0:3"})})
     failed = {LIST: Outcome(ok=False, code="POLICY_VIOLATION", message="no lists")}
@@ -206,6 +219,39 @@ def test_a_rollback_can_be_asked_for_while_a_run_is_cancelled(first: Wish, secon
     run, effects = step(run, Asked(second, "ben"), NOW)
     assert (run.phase, run.stopped_by, effects) == (Phase.CANCELLING, "ann", ())
     assert run.rollback_when_cancelled is (Wish.ROLLBACK in {first, second})
+
+
+def test_a_run_that_is_paused_waits_without_a_reason_of_its_own() -> None:
+    """What guards refused before is neither told any more nor counted against the run's patience, until it is resumed."""
+    held = Verdict("min-isr", "t-0", "at its minimum", "Wait.")
+    run = replace(moving(Stage.PLANNED), verdicts=(held,), refused_since_s=5.0)
+    paused, _ = step(run, Asked(Wish.PAUSE, "ann"), NOW)
+    assert (paused.phase, paused.verdicts, paused.refused_since_s, paused.stopped_by) == (Phase.PAUSED, (), None, "")
+    assert step(paused, Asked(Wish.RESUME), NOW)[0].phase is Phase.RUNNING
+
+
+@pytest.mark.parametrize(
+    ("stage", "effect"),
+    [
+        (Stage.CANCELLING, Effect(EffectKind.CANCEL, targets={NAME: None})),
+        (Stage.RELOCATING, Effect(EffectKind.PLACE, log_dirs={(NAME, 3): "/data/1"})),
+    ],
+)
+def test_after_any_other_silence_the_next_look_decides(stage: Stage, effect: Effect) -> None:
+    """Nothing is concluded from it."""
+    run = moving(stage)
+    assert step(run, Unanswered(effect, "silence"), NOW) == (run, ())
+
+
+def test_a_throttle_for_a_topic_that_is_gone_is_owed_to_nobody() -> None:
+    """It is told as missing, and no line is struck that never stood in the ledger."""
+    s = scene({0: (1, 2)})
+    written: list[list[Record]] = []
+    throttler = Throttler(s.cluster, s.world.clock, lambda: None)
+    gone = Setting("topic", "gone", LIST.key)
+    failed = throttler.settle({gone: frozenset({"0:3"})}, {1, 2}, written.append, lambda _: None)
+    assert {setting: outcome.code for setting, outcome in failed.items()} == {gone: "UNKNOWN_TOPIC_OR_PARTITION"}
+    assert not any(written)
 
 
 def _submitted(code: str, attempts: int) -> MoveRun:
