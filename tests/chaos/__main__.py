@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.chaos.nemesis import KINDS_OF_CLUSTER, Wanted, chaos
+from tests.chaos.planted import PLANTS
 from tests.chaos.schedule import KINDS
 
 
@@ -19,6 +20,12 @@ def main() -> int:
     parser.add_argument("--kind", choices=KINDS_OF_CLUSTER, default="kraft")
     parser.add_argument("--brokers", type=int, default=4)
     parser.add_argument("--only", nargs="*", choices=sorted(KINDS), default=sorted(KINDS), help="kinds of faults")
+    parser.add_argument(
+        "--plant", choices=sorted(PLANTS), default="", help="let Ballast itself do this wrong: it must be found"
+    )
+    parser.add_argument(
+        "--balanced-within", type=float, default=600.0, help="patience after the last fault, in seconds"
+    )
     parser.add_argument("--keep", type=Path, default=Path("build/chaos"), help="where a violation's evidence goes")
     given = parser.parse_args()
     seed = secrets.randbits(32) if given.seed is None else given.seed
@@ -28,6 +35,8 @@ def main() -> int:
         kind=given.kind,
         brokers=given.brokers,
         kinds=tuple(given.only),
+        plant=given.plant,
+        balanced_within_s=given.balanced_within,
         keep=given.keep,
     )
     return 1 if chaos(wanted).violations else 0

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from tests.chaos.cluster import ChaosSandbox
+from tests.chaos.verdicts import Judge, Violation
 from tests.real.daemon_process import Daemon, start
 
 MODULE: Final = "tests.chaos.stepped"
 CLOCK: Final = "CHAOS_CLOCK"
+PLANTED: Final = "tests.chaos.planted"
+"""The same with a fault of its own, which ``CHAOS_FAULT`` names."""
+FAULT: Final = "CHAOS_FAULT"
 SETTINGS: Final[dict[str, Any]] = {
     "mode": "auto",
     "intervals": {
@@ -41,6 +46,9 @@ class Daemons:
 
     sandbox: ChaosSandbox
     client: Path | None
+    module: str = MODULE
+    """What Python runs as Ballast."""
+    environment: Mapping[str, str] = field(default_factory=dict)
     living: dict[str, Daemon] = field(default_factory=dict)
     lives: list[Daemon] = field(default_factory=list)
     frozen: set[str] = field(default_factory=set)
@@ -56,7 +64,7 @@ class Daemons:
             clock.write_text("0")
         daemon = start(
             name, folder, self.sandbox.bootstrap_server, SETTINGS,
-            client=self.client, zookeeper=self.sandbox.zookeeper, environment={CLOCK: str(clock)}, module=MODULE,
+            client=self.client, zookeeper=self.sandbox.zookeeper, environment={CLOCK: str(clock), **self.environment}, module=self.module,
         )  # fmt: skip
         self.living[who] = daemon
         self.lives.append(daemon)
@@ -68,7 +76,7 @@ class Daemons:
         self.expected[daemon.name] = "killed"
         daemon.kill()
 
-    def stop(self, who: str) -> str:
+    def stop(self, who: str) -> list[Violation]:
         """SIGTERM; what was wrong with its end."""
         daemon = self.living.pop(who)
         self.expected[daemon.name] = "stopped"
@@ -76,8 +84,8 @@ class Daemons:
             code = daemon.stop()
         except subprocess.TimeoutExpired as late:
             daemon.kill()
-            return f"{daemon.name} had not ended {late.timeout:.0f} s after SIGTERM"
-        return f"{daemon.name} ended with {code} after SIGTERM" if code else ""
+            return [Violation(Judge.LIFE, f"{daemon.name} had not ended {late.timeout:.0f} s after SIGTERM")]
+        return [Violation(Judge.LIFE, f"{daemon.name} ended with {code} after SIGTERM")] if code else []
 
     def freeze(self, who: str) -> None:
         """SIGSTOP."""
@@ -93,17 +101,22 @@ class Daemons:
         """From now on this daemon's wall clock is so far off."""
         (self.sandbox.daemons_folder / f"clock-{who}").write_text(str(seconds))
 
-    def ended_by_themselves(self) -> list[str]:
+    def ended_by_themselves(self) -> list[Violation]:
         """Lives that nobody ended."""
         return [
-            f"{d.name} ended by itself with exit code {d.process.returncode}: {last_words(d)}"
+            Violation(Judge.LIFE, f"{d.name} ended by itself with exit code {d.process.returncode}: {last_words(d)}")
             for d in self.lives
             if d.process.poll() is not None and d.name not in self.expected
         ]
 
-    def bugs(self) -> list[str]:
-        """What the daemons themselves call a bug."""
-        return [f"{d.name}: {line}" for d in self.lives for line in d.messages() if line.startswith("A bug")]
+    def bugs(self) -> list[Violation]:
+        """What the daemons themselves call a bug, each once."""
+        return [
+            Violation(Judge.BUGS, f"{d.name}: {line}")
+            for d in self.lives
+            for line in dict.fromkeys(d.messages())
+            if line.startswith("A bug")
+        ]
 
     def leaders(self) -> list[Daemon]:
         """Those that say that they act."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.chaos.cluster import ChaosSandbox
 from tests.chaos.schedule import Step, as_json
+from tests.chaos.verdicts import Violation
 
 from ballast.core.planner import Loads
 from ballast.core.snapshot_file import Snapshot
@@ -28,7 +29,7 @@ class Evidence:
     name: str
     seed: int
     steps: tuple[Step, ...]
-    violations: list[str]
+    violations: Sequence[Violation]
     story: list[str]
     journal: Sequence[tuple[int, int, str, Any]]
     sandbox: ChaosSandbox
@@ -41,7 +42,7 @@ def keep(found: Evidence, root: Path) -> Path:
     """Write it into a folder of its own."""
     folder = root / f"{found.name}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder.mkdir(parents=True)
-    (folder / "violations.txt").write_text("\n".join(found.violations) + "\n")
+    (folder / "violations.txt").write_text("".join(f"{violation}\n" for violation in found.violations))
     (folder / "story.txt").write_text("\n".join(found.story) + "\n")
     (folder / "schedule.json").write_text(as_json(found.seed, found.steps))
     (folder / "figures.json").write_text(json.dumps(dict(found.figures), indent=1) + "\n")

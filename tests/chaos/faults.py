@@ -17,6 +17,7 @@ from tests.chaos.daemons import Daemons
 from tests.chaos.health import Health
 from tests.chaos.person import Person
 from tests.chaos.schedule import KINDS, Step
+from tests.chaos.verdicts import Judge, Violated, Violation
 
 from ballast.ports.journal import JOURNAL_TOPIC
 from ballast.sandbox.layout import ZOOKEEPER, node_name
@@ -41,7 +42,7 @@ class Faults:
     say: Callable[[str], None]
     deeds: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="person"))
     """A person does one thing after the other, and waits for a hurt cluster while the other faults go on."""
-    gave_up: list[str] = field(default_factory=list)
+    gave_up: list[Violation] = field(default_factory=list)
     journal_watched: threading.Event = field(default_factory=threading.Event)
     """Set while the journal has a lease: it was not deleted, or was made again since."""
 
@@ -97,6 +98,17 @@ class Faults:
             step, lambda b: self.sandbox.cut_off(node_name(b)), lambda b: self.sandbox.rejoin(node_name(b))
         )
 
+    def revive(self, hurt: Callable[[str], bool]) -> None:
+        """Start a broker that has ended though nothing hurts it, as a supervisor would.
+
+        One that is cut off while it starts loses its ZooKeeper session, and ends.
+        """
+        for broker, runs in self.sandbox.running().items():
+            if not runs and not hurt(str(broker)):
+                self.say(f"  broker {broker} had ended, and is started")
+                self._start(broker)
+                self.health.returns(broker)
+
     def disk_full(self, step: Step) -> Heal:
         """No file of the broker's grows any more; a log dir that Kafka gave up for it comes back with the process."""
 
@@ -149,8 +161,7 @@ class Faults:
 
     def ballast_restart(self, step: Step) -> Heal:
         """SIGTERM, and a new process when it has ended."""
-        if wrong := self.daemons.stop(step.target):
-            self.gave_up.append(wrong)
+        self.gave_up += self.daemons.stop(step.target)
         return lambda: void(self.daemons.begin(step.target))
 
     def ballast_pause(self, step: Step) -> Heal:
@@ -196,7 +207,8 @@ class Faults:
         try:
             deed()
         except BaseException as failure:  # noqa: BLE001 — told at the end: what a person wants is not certain then
-            self.gave_up.append(f"{what}: {type(failure).__name__} {failure}")
+            judge = failure.violation.judge if isinstance(failure, Violated) else Judge.ITSELF
+            self.gave_up.append(Violation(judge, f"{what}: {type(failure).__name__} {failure}"))
 
     def topic_config(self, step: Step) -> None:
         """A topic's config that is none of Ballast's."""

@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,14 +20,16 @@ from confluent_kafka.admin import AdminClient
 from tests.chaos import evidence
 from tests.chaos.cluster import CLIENT_TIMEOUTS, ChaosSandbox
 from tests.chaos.credentials import Credentials
-from tests.chaos.daemons import Daemons
+from tests.chaos.daemons import FAULT, MODULE, PLANTED, Daemons
 from tests.chaos.faults import Faults, Heal, Skipped
 from tests.chaos.health import Health
 from tests.chaos.person import REMADE, Person
 from tests.chaos.schedule import BALLASTS, KINDS, Step, draw_schedule
 from tests.chaos.settling import Settling
 from tests.chaos.transfers import Transfers
-from tests.chaos.watches import JournalWatch, Partitions, Runs, Watch
+from tests.chaos.unasked import Unasked
+from tests.chaos.verdicts import Judge, Violated, Violation
+from tests.chaos.watches import JournalWatch, Moves, Partitions, Runs, Watch
 from tests.containers.traffic import Traffic
 from tests.real.daemon_process import until
 
@@ -53,6 +55,10 @@ class Wanted:
     kinds: tuple[str, ...] = tuple(KINDS)
     still_ticks: int = 5
     """Checks of the load in which nothing may happen at the end."""
+    balanced_within_s: float = 600.0
+    """How long the cluster may take to become balanced after the last fault."""
+    plant: str = ""
+    """A fault of Ballast's own, to see that it is found (``tests.chaos.planted``)."""
     keep: Path = Path("build/chaos")
 
     @property
@@ -79,7 +85,7 @@ class Outcome:
     begun: Counter[str] = field(default_factory=Counter)
     """Faults that happened, by kind."""
     skipped: Counter[str] = field(default_factory=Counter)
-    violations: list[str] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
     figures: dict[str, Any] = field(default_factory=dict)
     kept: Path | None = None
     """Where the evidence of a violation is."""
@@ -110,11 +116,12 @@ def chaos(wanted: Wanted, *, tell: Callable[[str], None] = say) -> Outcome:
             nemesis.prepare()
             nemesis.play()
             nemesis.rest()
-        except AssertionError as failure:
-            outcome.violations.append(str(failure))
+        except Violated as failure:
+            outcome.violations.append(failure.violation)
         except Exception as failure:  # noqa: BLE001 — what went wrong in here is kept like what it looks for
             told(traceback.format_exc())
-            outcome.violations.append(f"the run itself failed: {type(failure).__name__} {failure}")
+            what = f"the run itself failed: {type(failure).__name__} {failure}"
+            outcome.violations.append(Violation(Judge.ITSELF, what))
         nemesis.judge()
         if outcome.violations:
             outcome.kept = evidence.keep(nemesis.evidence(story), wanted.keep)
@@ -135,6 +142,11 @@ def report(outcome: Outcome, tell: Callable[[str], None]) -> None:
     tell(f"{sum(outcome.begun.values())} faults, {len(outcome.violations)} violations, SEED={outcome.wanted.seed}")
 
 
+def launched(plant: str) -> tuple[str, Mapping[str, str]]:
+    """What Python runs as Ballast, and what its environment says beside the clock."""
+    return (PLANTED, {FAULT: plant}) if plant else (MODULE, {})
+
+
 @contextmanager
 def hurt(sandbox: ChaosSandbox, wanted: Wanted, outcome: Outcome, tell: Callable[[str], None]) -> Iterator[Nemesis]:
     """Everything that a run needs, and its end."""
@@ -148,7 +160,7 @@ def hurt(sandbox: ChaosSandbox, wanted: Wanted, outcome: Outcome, tell: Callable
         person = Person(
             opened.cluster, AdminClient({"bootstrap.servers": server, **CLIENT_TIMEOUTS}), server, sandbox.broker_ids
         )
-        daemons = Daemons(sandbox, client if credentials else None)
+        daemons = Daemons(sandbox, client if credentials else None, *launched(wanted.plant))
         stack.callback(daemons.close)
         faults = Faults(sandbox, daemons, person, Health(sandbox.broker_ids), credentials, tell)
         stack.callback(faults.deeds.shutdown, wait=False, cancel_futures=True)
@@ -161,12 +173,16 @@ def hurt(sandbox: ChaosSandbox, wanted: Wanted, outcome: Outcome, tell: Callable
 class Heals:
     """How the faults that last come to their ends, the next one first."""
 
-    _due: list[tuple[float, int, str, Heal]] = field(default_factory=list)
+    _due: list[tuple[float, int, Step, Heal]] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
-    def add(self, at_s: float, line: str, heal: Heal) -> None:
+    def add(self, at_s: float, step: Step, heal: Heal) -> None:
         """One more."""
-        heapq.heappush(self._due, (at_s, next(self._numbers), line, heal))
+        heapq.heappush(self._due, (at_s, next(self._numbers), step, heal))
+
+    def holds(self, target: str) -> bool:
+        """Whether this one is being hurt: a schedule that is late would begin the next fault before the one before has ended."""
+        return any(step.target == target for _, _, step, _ in self._due)
 
     @property
     def next_s(self) -> float | None:
@@ -175,8 +191,8 @@ class Heals:
 
     def pop(self) -> tuple[float, str, Heal]:
         """The next one."""
-        at_s, _, line, heal = heapq.heappop(self._due)
-        return at_s, line, heal
+        at_s, _, step, heal = heapq.heappop(self._due)
+        return at_s, f"  {step.kind} {step.target} ends", heal
 
     def rest(self) -> Iterator[tuple[str, Heal]]:
         """All of them, due or not."""
@@ -201,13 +217,13 @@ class Nemesis:
     person: Person
     faults: Faults
     tell: Callable[[str], None]
-    found: list[str] = field(default_factory=list)
+    found: list[Violation] = field(default_factory=list)
     """What the watches found."""
     watches: list[Watch] = field(default_factory=list)
     partitions: Partitions | None = None
     runs: Runs | None = None
     journal: JournalWatch | None = None
-    load: list[ExitStack] = field(default_factory=list)
+    load: dict[Judge, ExitStack] = field(default_factory=dict)
     """The producers that run, each with its judgement at the end."""
     traffic: Traffic | None = None
     transfers: Transfers | None = None
@@ -229,9 +245,10 @@ class Nemesis:
         most_s = 60 * self.wanted.minutes + QUIET_MOST_S
         self.traffic = Traffic(server, NUMBERED, 6, records_per_s=40, most_s=most_s)
         self.transfers = Transfers(server, TRANSFERS, 4, seed=self.wanted.seed)
-        for running in (self.traffic.running(), self.transfers.running()):
-            self.load.append(ExitStack())
-            self.load[-1].enter_context(running)
+        running = {Judge.RECORDS: self.traffic.running(), Judge.TRANSACTIONS: self.transfers.running()}
+        for judge, load in running.items():
+            self.load[judge] = ExitStack()
+            self.load[judge].enter_context(load)
         for who in BALLASTS:
             self.daemons.begin(who)
         self._watch()
@@ -246,8 +263,15 @@ class Nemesis:
         min_isr = {NUMBERED: 2, TRANSFERS: 2, f"{BULK}-1": 2, f"{BULK}-2": 2}
         self.partitions = Partitions(admin, self.person, self.faults.health, min_isr, self.found)
         self.runs = Runs(self.daemons, self.found)
-        self.journal = JournalWatch(self.sandbox.inner_server, self.found, self.faults.journal_watched)
-        looks = {"partitions": self.partitions.look, "runs": self.runs.look, "journal": self.journal.look}
+        unasked = Unasked(self.person.wishes)
+        self.journal = JournalWatch(self.sandbox.inner_server, self.found, unasked, self.faults.journal_watched)
+        moves = Moves(self.person.cluster, self.journal, self.found)
+        looks = {
+            "partitions": self.partitions.look,
+            "runs": self.runs.look,
+            "journal": self.journal.look,
+            "moves": moves.look,
+        }
         self.watches = [Watch(name, look, self.found) for name, look in looks.items()]
         for watch in self.watches:
             watch.start()
@@ -273,28 +297,40 @@ class Nemesis:
 
     def _begin(self, step: Step, heals: Heals) -> None:
         self.tell(str(step))
+        if heals.holds(step.target):
+            self._skip(step, "what happened to it before has not ended, since everything is late")
+            return
         try:
             heal = self.faults.begin(step)
         except Skipped as reason:
-            self.tell(f"  not now: {reason}")
-            self.outcome.skipped[step.kind] += 1
+            self._skip(step, str(reason))
             return
         self.outcome.begun[step.kind] += 1
         if heal is not None:
-            heals.add(time.monotonic() + step.lasts_s, f"  {step.kind} {step.target} ends", heal)
-        self._look_in()
+            heals.add(time.monotonic() + step.lasts_s, step, heal)
+        self._look_in(heals)
+
+    def _skip(self, step: Step, reason: str) -> None:
+        self.tell(f"  not now: {reason}")
+        self.outcome.skipped[step.kind] += 1
 
     def _end(self, heals: Heals) -> None:
         at_s, line, heal = heals.pop()
         pause(at_s)
         self.tell(line)
         heal()
-        self._look_in()
+        self._look_in(heals)
 
-    def _look_in(self) -> None:
-        """End early where something was found: what is kept then is close to its cause."""
-        found = [*self.found, *self.daemons.ended_by_themselves(), *(self.traffic._failures if self.traffic else [])]
-        assert not found, f"found while faults went on: {found[0]}"
+    def _look_in(self, heals: Heals) -> None:
+        """Start what ended of itself, and end early where something was found: what is kept then is close to its cause."""
+        self.faults.revive(heals.holds)
+        lost = self.traffic._failures if self.traffic else []
+        for found in (
+            *self.found,
+            *self.daemons.ended_by_themselves(),
+            *(Violation(Judge.RECORDS, str(f)) for f in lost),
+        ):
+            raise Violated(found)
 
     # The end
 
@@ -310,6 +346,7 @@ class Nemesis:
             self.partitions.admin,
             self.tell,
             self.wanted.still_ticks,
+            self.wanted.balanced_within_s,
         )
         settling.settle()
         self.outcome.figures |= settling.figures
@@ -318,18 +355,15 @@ class Nemesis:
         """Stop everything and say what was broken."""
         for watch in self.watches:
             watch.stop()
-        for running in self.load:
+        found = [*self.outcome.violations, *self.found, *self.faults.gave_up]
+        for judge, running in self.load.items():
             try:
                 running.close()
             except (AssertionError, ck.KafkaException) as failure:
-                self.outcome.violations.append(str(failure))
-        self.load = []
-        self.outcome.violations += [
-            *self.found,
-            *self.faults.gave_up,
-            *self.daemons.ended_by_themselves(),
-            *self.daemons.bugs(),
-        ]
+                found.append(Violation(judge, str(failure)))
+        self.load = {}
+        found += [*self.daemons.ended_by_themselves(), *self.daemons.bugs()]
+        self.outcome.violations = list(dict.fromkeys(found))
         figures = self.outcome.figures
         figures["lives of Ballast"] = len(self.daemons.lives)
         if self.traffic is not None and self.transfers is not None:
@@ -338,6 +372,7 @@ class Nemesis:
             figures["aborted"] = len(self.transfers.outcomes.aborted)
         if self.journal is not None and self.partitions is not None and self.runs is not None:
             figures["runs seen in flight"] = len(self.runs.seen)
+            figures["different targets of moves seen"] = self.journal.unasked.judged
             figures["looks at min ISR that counted"] = self.partitions.judged
             figures["journal records"] = len(self.journal.records)
             figures["changes of the lock's holder"] = self.journal.tenures.changes
@@ -353,7 +388,7 @@ class Nemesis:
             journal=self.journal.records if self.journal is not None else [],
             sandbox=self.sandbox,
             cluster=self.person.cluster,
-            person={str(r): v for r, v in self.person.settings.items()},
+            person={f"{r.kind} {r.name}": v for r, v in self.person.settings.items()},
             figures=self.outcome.figures,
         )
 

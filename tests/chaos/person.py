@@ -15,6 +15,8 @@ from typing import Any, Final, TypeVar
 
 import confluent_kafka as ck
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.chaos.unasked import Wishes
+from tests.chaos.verdicts import Judge, Violated, Violation
 from tests.real.execution_scene import LISTS, RATES
 
 from ballast.core.cluster import TopicPartition
@@ -39,7 +41,7 @@ BROKER_VALUES: Final = {
 REMADE: Final = "remade"
 
 
-class GaveUp(AssertionError):
+class GaveUp(Violated):
     """The cluster did not take what a person wanted, for longer than any fault lasts."""
 
 
@@ -57,6 +59,8 @@ class Person:
     """Topic to partitions."""
     settings: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
     """What they have set and not taken back."""
+    wishes: Wishes = field(default_factory=Wishes)
+    """Where they wanted partitions to be."""
     over: threading.Event = field(default_factory=threading.Event)
 
     # What they do
@@ -69,7 +73,7 @@ class Person:
                 return act()
             except (BallastError, ck.KafkaException) as failure:
                 if time.monotonic() > deadline or self.over.wait(1):
-                    raise GaveUp(f"{what}: {failure}") from failure
+                    raise GaveUp(Violation(Judge.WHOLE, f"{what}: {failure}")) from failure
 
     def make_topic(
         self, name: str, rows: list[list[int]], *, kib: int = 0, configs: Mapping[str, str] | None = None
@@ -184,6 +188,7 @@ class Person:
                 target = tuple([first, *others][: len(now)]) if first is not None else tuple(others)
                 if target != now:
                     targets[name] = target
+                    self.wishes.want(name, target)
             if targets:
                 self.cluster.alter_reassignments(targets)
 
@@ -212,8 +217,11 @@ class Person:
 
     # What has to be there at the end
 
-    def contradictions(self) -> list[str]:
-        """What is not as this person left it: replica counts and settings."""
+    def contradictions(self) -> list[Violation]:
+        """What is not as this person left it: replica counts, settings, throttles."""
+        return [*(Violation(Judge.REPLICAS, what) for what in self._miscounted()), *self._altered()]
+
+    def _miscounted(self) -> list[str]:
         out = []
         topics = self.admin.list_topics(timeout=20).topics
         for name, factor in self.factors.items():
@@ -225,20 +233,25 @@ class Person:
                 for p in found.values()
                 if len(p.replicas) != factor
             ]
-        resources = [ConfigResource("topic", name) for name in self.factors]
-        resources += [ConfigResource("broker", str(b)) for b in self.brokers]
-        for resource, entries in self.cluster.configs(resources).items():
-            out += self._unlike(resource, entries)
         return out
 
-    def _unlike(self, resource: ConfigResource, entries: Mapping[str, Any]) -> list[str]:
+    def _altered(self) -> list[Violation]:
+        resources = [ConfigResource("topic", name) for name in self.factors]
+        resources += [ConfigResource("broker", str(b)) for b in self.brokers]
+        configs = self.cluster.configs(resources).items()
+        return [unlike for resource, entries in configs for unlike in self._unlike(resource, entries)]
+
+    def _unlike(self, resource: ConfigResource, entries: Mapping[str, Any]) -> list[Violation]:
         source = "DYNAMIC_TOPIC_CONFIG" if resource.kind == "topic" else "DYNAMIC_BROKER_CONFIG"
         found = {key: entry.value or "" for key, entry in entries.items() if entry.source == source}
         # An empty list is no list: the last entry may have been taken out by the person or by Ballast.
         found = {key: value for key, value in found.items() if value or key not in LISTS}
         wanted = self.settings.get(resource, {})
         return [
-            f"{resource.kind} {resource.name} {key} is {found.get(key)!r}, not {wanted.get(key)!r}"
+            Violation(
+                Judge.THROTTLES if key in {*LISTS, *RATES} else Judge.SETTINGS,
+                f"{resource.kind} {resource.name} {key} is {found.get(key)!r}, not {wanted.get(key)!r}",
+            )
             for key in sorted({*found, *wanted})
             if found.get(key) != wanted.get(key)
         ]

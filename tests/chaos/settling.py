@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import wait
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import confluent_kafka as ck
@@ -14,6 +15,7 @@ from tests.chaos.cluster import ChaosSandbox
 from tests.chaos.daemons import SETTINGS, Daemons
 from tests.chaos.faults import Faults
 from tests.chaos.person import INSISTS_S, Person
+from tests.chaos.verdicts import Judge, Violated, violated
 
 from ballast.errors import BallastError
 from ballast.executor.run import Run
@@ -21,7 +23,6 @@ from ballast.wiring.cluster import open_cluster
 from ballast.wiring.runs import journal_of, runs_of
 
 WHOLE_WITHIN_S: Final = 300.0
-BALANCED_WITHIN_S: Final = 600.0
 RESTORED_WITHIN_S: Final = 120.0
 TICK_S: Final = float(SETTINGS["intervals"]["level_s"])
 """Between two checks of the load, each of which could begin a run."""
@@ -41,24 +42,33 @@ class Settling:
     tell: Callable[[str], None]
     still_ticks: int
     """Checks of the load in which nothing may happen."""
+    balanced_within_s: float
     figures: dict[str, Any] = field(default_factory=dict)
 
     def settle(self) -> None:
-        """Each in turn; an ``AssertionError`` says what did not come about."""
+        """Each in turn; ``Violated`` says what did not come about."""
         self._deeds()
         for who in ("a", "b"):
             if who not in self.daemons.living:
                 self.daemons.begin(who)
-        self._until("every replica in sync and nobody moving", self._is_whole, WHOLE_WITHIN_S)
-        self._until("balanced, at rest, no debts", self._is_balanced, BALANCED_WITHIN_S, lasting_s=LASTING_S)
-        self._until("what a person had set", self._is_restored, RESTORED_WITHIN_S)
+        self._until(Judge.WHOLE, "every replica in sync and nobody moving", self._is_whole, WHOLE_WITHIN_S)
+        self._until(
+            Judge.BALANCED,
+            "balanced, at rest, no debts",
+            self._is_balanced,
+            self.balanced_within_s,
+            lasting_s=LASTING_S,
+        )
+        for judge in (Judge.REPLICAS, Judge.SETTINGS, Judge.THROTTLES):
+            self._until(judge, f"{judge} as a person had them", partial(self._contradicts, judge), RESTORED_WITHIN_S)
         self._still()
 
     def _deeds(self) -> None:
         """A person finishes what they began: the cluster is well, so it takes it."""
         last, ends_s = self.faults.deeds.submit(lambda: None), time.monotonic() + 2 * INSISTS_S
         while not last.done():
-            assert time.monotonic() < ends_s, "a person waits for the cluster in vain"
+            if time.monotonic() >= ends_s:
+                violated(Judge.WHOLE, "a person waits for the cluster in vain")
             self._revive()
             wait([last], timeout=1)
         self._revive()
@@ -68,7 +78,9 @@ class Settling:
         for node in (*self.sandbox.spec.controller_ids, *self.sandbox.broker_ids):
             self.sandbox.start_broker(node, wait=False)
 
-    def _until(self, what: str, why_not: Callable[[], str], within_s: float, *, lasting_s: float = 0.0) -> None:
+    def _until(
+        self, judge: Judge, what: str, why_not: Callable[[], str], within_s: float, *, lasting_s: float = 0.0
+    ) -> None:
         """Poll until nothing has been in the way for so long."""
         began_s = free_s = time.monotonic()
         while True:
@@ -77,7 +89,8 @@ class Settling:
             if not reason and now_s - free_s >= lasting_s:
                 break
             if reason:
-                assert now_s - began_s < within_s, f"after {within_s:.0f} s without faults, not {what}: {reason}"
+                if now_s - began_s >= within_s:
+                    violated(judge, f"after {within_s:.0f} s without faults, not {what}: {reason}")
                 free_s = now_s
             self._alive()
             self._revive()
@@ -93,8 +106,8 @@ class Settling:
             return f"nobody answers: {failure}"
 
     def _alive(self) -> None:
-        ended = self.daemons.ended_by_themselves()
-        assert not ended, ended[0]
+        for ended in self.daemons.ended_by_themselves():
+            raise Violated(ended)
 
     def _is_whole(self) -> str:
         """What is not in sync yet; a throttled follower of a move that goes on may be."""
@@ -144,8 +157,8 @@ class Settling:
                 return f"of {len(preferred)} partitions that prefer broker {broker}, {preferred.count(False)} are led elsewhere"
         return self._is_whole()
 
-    def _is_restored(self) -> str:
-        return "; ".join(self.person.contradictions())
+    def _contradicts(self, judge: Judge) -> str:
+        return "; ".join(wrong.what for wrong in self.person.contradictions() if wrong.judge == judge)
 
     def _runs(self) -> dict[str, Run]:
         """Every run in the journal."""
@@ -164,13 +177,16 @@ class Settling:
         ends_s = time.monotonic() + still_s
         while time.monotonic() < ends_s:
             moving = insist("list reassignments", self.person.cluster.reassignments)
-            assert not moving, f"it was balanced, and then something moved: {sorted(map(str, moving))}"
+            if moving:
+                violated(Judge.STILL, f"it was balanced, and then something moved: {sorted(map(str, moving))}")
             time.sleep(2)
         fresh = [f"{r.id} ({r.intent})" for r in insist("read runs", self._runs).values() if r.id not in before]
-        assert not fresh, f"it was balanced, and within {still_s:.0f} s new runs began: {fresh}"
-        assert insist("read places", self._places) == places, "it was balanced, and leaders or replicas changed"
-        wrong = insist("compare", self.person.contradictions)
-        assert not wrong, f"at rest: {'; '.join(wrong)}"
+        if fresh:
+            violated(Judge.STILL, f"it was balanced, and within {still_s:.0f} s new runs began: {fresh}")
+        if insist("read places", self._places) != places:
+            violated(Judge.STILL, "it was balanced, and leaders or replicas changed")
+        for wrong in insist("compare", self.person.contradictions):
+            raise Violated(wrong)
         self._alive()
         self.figures["still for"] = f"{still_s:.0f} s"
         self.tell(f"still for {still_s:.0f} s")

@@ -193,6 +193,10 @@ class Transfers:
                     found[partition].append(int(message.value() or b"-1"))
                 elif error.code() == ck.KafkaError._PARTITION_EOF and self._is_end(consumer, message):
                     ends[partition] = message.offset() or 0
+                elif error.code() == ck.KafkaError._AUTO_OFFSET_RESET:
+                    raise AssertionError(
+                        f"partition {partition}: the log no longer holds its first records: {error.str()}"
+                    )
         finally:
             consumer.close()
         return found

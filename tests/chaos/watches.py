@@ -15,9 +15,12 @@ from tests.chaos.daemons import Daemons
 from tests.chaos.health import Health
 from tests.chaos.lease import Tenures
 from tests.chaos.person import Person
+from tests.chaos.unasked import Unasked
+from tests.chaos.verdicts import Judge, Violation
 from tests.real.daemon_process import Daemon
 
 from ballast.errors import BallastError
+from ballast.ports.cluster import Cluster
 from ballast.ports.journal import JOURNAL_TOPIC
 from ballast.ports.journal_codec import LEASE_KEY, decode_value
 
@@ -38,7 +41,7 @@ class Watch:
 
     name: str
     look: Callable[[], None]
-    found: list[str]
+    found: list[Violation]
     every_s: float = LOOK_S
     _over: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -59,7 +62,8 @@ class Watch:
             try:
                 self.look()
             except Exception as failure:  # noqa: BLE001 — a watch that ends in silence would watch nothing
-                self.found.append(f"the watch {self.name} failed: {type(failure).__name__} {failure}")
+                what = f"the watch {self.name} failed: {type(failure).__name__} {failure}"
+                self.found.append(Violation(Judge.ITSELF, what))
                 return
 
 
@@ -71,7 +75,7 @@ class Partitions:
     person: Person
     health: Health
     min_isr: dict[str, int]
-    found: list[str]
+    found: list[Violation]
     judged: int = 0
     """How often a partition was under its min ISR or not although enough of its brokers had long been well."""
     _under: dict[tuple[str, int], float] = field(default_factory=dict)
@@ -94,7 +98,7 @@ class Partitions:
             return
         if len(p.replicas) < factor and key not in self._told:
             self._told.add(key)
-            self.found.append(f"{topic}-{number} has only the replicas {p.replicas}")
+            self.found.append(Violation(Judge.REPLICAS, f"{topic}-{number} has only the replicas {p.replicas}"))
         least = self.min_isr[topic]
         # While it moves the list is the union, in which only the old ones have to be in sync: as many as may still copy are left out.
         if len(well & set(p.replicas)) - (len(p.replicas) - factor) < least:
@@ -106,10 +110,11 @@ class Partitions:
             self._under.pop(key, None)
         elif now - self._under.setdefault(key, now) > UNDER_S and key not in self._told:
             self._told.add(key)
-            self.found.append(
+            what = (
                 f"{topic}-{number} is under its min ISR {least} although nothing has hurt brokers {sorted(well)} for "
                 f"{CATCHES_UP_S:.0f} s: replicas {p.replicas}, in sync {p.isrs}"
             )
+            self.found.append(Violation(Judge.MIN_ISR, what))
 
 
 @dataclass
@@ -117,7 +122,7 @@ class Runs:
     """Whether each run gets on, or says what it waits for."""
 
     daemons: Daemons
-    found: list[str]
+    found: list[Violation]
     seen: set[str] = field(default_factory=set)
     """Ids of runs that a daemon had in flight."""
     _marks: dict[str, tuple[tuple[Any, ...], float]] = field(default_factory=dict)
@@ -149,9 +154,8 @@ class Runs:
             self._marks[run["id"]] = mark, now
         elif now - self._marks[run["id"]][1] > STANDS_S and run["sentence"] in SILENT and run["id"] not in self._told:
             self._told.add(run["id"])
-            self.found.append(
-                f"run {run['id']} of {daemon.name} stands still and does not say why: {run['sentence']!r}"
-            )
+            what = f"run {run['id']} of {daemon.name} stands still and does not say why: {run['sentence']!r}"
+            self.found.append(Violation(Judge.RUNS, what))
 
 
 @dataclass
@@ -159,12 +163,15 @@ class JournalWatch:
     """Every committed record of the journal in its order, and whether one process wrote at a time."""
 
     server: str
-    found: list[str]
+    found: list[Violation]
+    unasked: Unasked
     has_lease: threading.Event
     records: list[tuple[int, int, str, Any]] = field(default_factory=list)
     """Incarnation of the topic, offset, key, value."""
     tenures: Tenures = field(default_factory=Tenures)
     incarnation: int = 0
+    read_until_s: float = 0.0
+    """When the newest record that was read had been written."""
     _admin: AdminClient | None = None
     _consumer: ck.Consumer | None = None
     _topic_id: str = ""
@@ -213,12 +220,35 @@ class JournalWatch:
         data = message.value()
         value = decode_value(key, data) if data is not None and not key.startswith("piece/") else None
         self.records.append((self.incarnation, message.offset() or 0, key, value))
+        self.unasked.wishes.read(key, value)
+        written_s = message.timestamp()[1] / 1000
+        self.read_until_s = max(self.read_until_s, written_s)
         if key == LEASE_KEY:
             self.has_lease.set()
-            if (told := self.tenures.take(value, message.timestamp()[1] / 1000)) is not None:
-                self.found.append(f"{told} (journal {self.incarnation}, offset {message.offset()})")
+            if (told := self.tenures.take(value, written_s)) is not None:
+                what = f"{told} (journal {self.incarnation}, offset {message.offset()})"
+                self.found.append(Violation(Judge.ONE_WRITER, what))
 
     def close(self) -> None:
         """Let the connection go."""
         if self._consumer is not None:
             self._consumer.close()
+
+
+@dataclass
+class Moves:
+    """Whether each move that is in flight was wanted."""
+
+    cluster: Cluster
+    journal: JournalWatch
+    found: list[Violation]
+
+    def look(self) -> None:
+        """Once."""
+        unasked = self.journal.unasked
+        try:
+            moving = self.cluster.reassignments()
+        except BallastError:
+            return
+        unasked.see(moving, time.time())
+        self.found += [Violation(Judge.UNASKED, what) for what in unasked.convict(self.journal.read_until_s)]

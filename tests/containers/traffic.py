@@ -201,6 +201,8 @@ class Traffic:
         while ends:
             assert time.monotonic() < deadline, f"{self.topic} cannot be read from its beginning: {ends}"
             message = consumer.poll(0.5)
+            if message is not None and message.error() and message.error().code() == ck.KafkaError._AUTO_OFFSET_RESET:
+                raise AssertionError(f"the log no longer holds what was read of it: {message.error().str()}")
             if message is not None and not message.error():
                 self._see(message)
                 partition = message.partition()

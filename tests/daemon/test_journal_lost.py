@@ -13,13 +13,14 @@ from ballast.core.plan import Move, Plan
 from ballast.daemon.books import read_books
 from ballast.daemon.lock import keep_lock
 from ballast.daemon.policy import DaemonPolicy, Mode
+from ballast.daemon.requests import answer
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import Role
 from ballast.errors import BallastError, JournalLost, Refused, Unavailable
 from ballast.executor.policy import ExecutionPolicy
 from ballast.executor.records import load_runs
 from ballast.executor.run import Now
-from ballast.ports.journal import Record
+from ballast.ports.journal import Begun, Record, Request, begun_in, begun_record
 from ballast.ports.news import News
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
@@ -60,6 +61,29 @@ def test_the_holder_of_the_lock_makes_it_again(scene: Scene, store: JournalStore
     assert [r.value for r in scene.journal.read() if r.key == "kept"] == [{"a": 1}]
     read_books(scene)
     assert scene.board.view.lock.journal_readable
+
+
+def test_nothing_starts_from_a_journal_that_was_begun_again(scene: Scene, store: JournalStore, told: list[str]) -> None:
+    """Whoever takes the lock pauses, and so does the next one; a person's resume ends it for good."""
+    journal = MemoryJournal(store, scene.clock)
+    journal.acquire(holder("before"))
+    journal.append([begun_record(Begun(5, "somebody"))])
+    journal.release()
+    keep_lock(scene, holder())
+    pause = scene.board.view.pause
+    assert pause is not None
+    assert (pause.by, pause.since_ms) == ("ballast", 5)
+    assert told.count("JournalLost") == 1
+    answer(scene, Request("r", "resume", "Ada", scene.clock.now_ms(), {}))
+    assert scene.board.view.pause is None
+    assert scene.journal is not None
+    assert begun_in(scene.journal.read()) is None
+    scene.journal.release()
+    scene.set_role(Role.STANDBY)
+    keep_lock(scene, holder("after"))
+    assert scene.board.view.role is Role.LEADER
+    assert scene.board.view.pause is None
+    assert told.count("JournalLost") == 1
 
 
 @pytest.mark.parametrize("silent_first", [False, True])

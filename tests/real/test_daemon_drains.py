@@ -26,10 +26,10 @@ LEVEL_TICKS = 10
 ATTEMPTS = 10
 
 
-def fill(sandbox: Sandbox) -> None:
-    """A topic that is spread evenly over four brokers."""
+def fill(sandbox: Sandbox, *, brokers: int = 4) -> None:
+    """A topic that is spread evenly over so many brokers."""
     admin = AdminClient({"bootstrap.servers": sandbox.bootstrap_server})
-    spread = [[1 + p % 4, 1 + (p + 1) % 4] for p in range(PARTITIONS)]
+    spread = [[1 + p % brokers, 1 + (p + 1) % brokers] for p in range(PARTITIONS)]
     admin.create_topics([NewTopic("orders", PARTITIONS, replica_assignment=spread)])["orders"].result()
     producer = Producer({"bootstrap.servers": sandbox.bootstrap_server})
     for n in range(PARTITIONS * 20):

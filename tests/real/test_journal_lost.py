@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,9 @@ from tests.real.execution_scene import RATES, Scene, events, scene
 from tests.waiting import PATIENCE_S, until
 
 from ballast.adapters.journal_topic import TopicJournal
-from ballast.errors import BallastError, Fenced, JournalLost
+from ballast.errors import BallastError, Fenced, JournalLost, LockHeld
 from ballast.ports.cluster import ConfigChange, ConfigResource
-from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Record, Request
+from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Record, Request, begun_in, begun_record
 from ballast.sandbox import Sandbox
 from ballast.wiring.journal import this_process
 
@@ -158,6 +159,64 @@ def test_a_standby_leaves_a_lost_journal_to_its_holder_and_makes_it_again_when_n
     standby.append([Record("run/1", {"moves": 4})])
     until(lambda: isinstance(ends(journal), Fenced), "the one before hears of it")
     standby.close()
+
+
+def test_whoever_starts_while_it_is_gone_notes_that_in_the_new_one(journal: TopicJournal, cluster: Sandbox) -> None:
+    """Nobody lives who remembers it: the empty one says by itself that it is not the first, until a person has looked."""
+    assert begun_in(journal.read()) is None
+    journal.release()
+    delete(cluster, journal._log.topic)
+    name = journal._log.topic.removeprefix("journal-")
+    for who in ("the first", "the second"):
+        starter = handle(cluster, name)
+        starter.acquire(this_process(who, lease_s=LEASE_S), wait_s=60)
+        begun = begun_in(starter.read())
+        assert begun is not None
+        assert "the first" in begun.by
+        starter.release()
+        starter.close()
+    starter = handle(cluster, name)
+    starter.acquire(this_process("the third", lease_s=LEASE_S), wait_s=60)
+    starter.append([begun_record(None)])
+    assert starter.read() == ()
+    starter.release()
+    starter.close()
+
+
+def test_whoever_starts_while_it_is_gone_leaves_it_to_one_that_remembers(
+    journal: TopicJournal, cluster: Sandbox
+) -> None:
+    """A process that knows nothing gives the holder the time of a lease."""
+    starter = handle(cluster, journal._log.topic.removeprefix("journal-"))
+    delete(cluster, journal._log.topic)
+    with ThreadPoolExecutor(1) as beside:
+        started = beside.submit(starter.acquire, this_process("the starter", lease_s=LONG_LEASE_S), wait_s=0)
+        assert lost(journal).how in {"deleted", "remade", "truncated"}
+        until(lambda: remade(journal), "the holder makes it again")
+        with pytest.raises(LockHeld):
+            started.result(LONG_LEASE_S + PATIENCE_S)
+    assert begun_in(starter.read()) is None
+    assert written(starter).items() >= WHOLE.items()
+    starter.close()
+
+
+def test_a_holder_that_was_told_of_the_loss_does_not_take_the_lock_back(
+    journal: TopicJournal, cluster: Sandbox
+) -> None:
+    """Another process holds it in the new topic by then, and goes on undisturbed whatever the first one tries."""
+    delete(cluster, journal._log.topic)
+    other = handle(cluster, journal._log.topic.removeprefix("journal-"))
+    other.acquire(this_process("the other", lease_s=LEASE_S), wait_s=60)
+    for _ in range(3):
+        with pytest.raises(JournalLost):
+            journal.append([Record("run/1", {"moves": 5})])
+    other.append([Record("run/9", {"moves": 1})])
+    with pytest.raises(Fenced):
+        journal.remake()
+    other.append([Record("run/9", {"moves": 2})])
+    assert written(other)["run/9"] == {"moves": 2}
+    assert "run/1" not in written(other)
+    other.close()
 
 
 def ends(journal: TopicJournal) -> BallastError | None:

@@ -10,7 +10,7 @@ import pytest
 from ballast.adapters.journal_producer import JournalProducer
 from ballast.adapters.journal_topic import TopicJournal
 from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Unavailable
-from ballast.ports.journal import Holder, Record
+from ballast.ports.journal import Holder, Record, begun_in, begun_record
 from ballast.ports.journal_codec import LEASE_KEY, Entry, JournalView, encode_lease, encode_record
 from ballast.sim.clock import SimClock
 
@@ -28,6 +28,7 @@ class Topic:
         self.lost = False
         self.how_lost = ""
         """How it was lost."""
+        self.gone = 0
         self._at = 0
 
     def lose(self, how: str = "remade", *, keep: int = 0) -> None:
@@ -45,6 +46,11 @@ class Topic:
     def exists(self) -> bool:
         """Whatever stands there is the topic."""
         return True
+
+    def is_gone_beside(self, _companion: str) -> bool:
+        """Whatever stands there is the topic, after so many looks at which it was gone."""
+        self.gone -= 1
+        return self.gone >= 0
 
     def rebuild(self, _configs: Mapping[str, str]) -> None:
         """Whatever stands there is the topic."""
@@ -76,6 +82,7 @@ class Requests:
     """The other topic; making it again fails as often as told."""
 
     failing = 0
+    topic = "__ballast_requests"
 
     def ensure(self) -> None:
         """It is there."""
@@ -230,6 +237,26 @@ def test_a_topic_that_was_cut_off_is_written_whole_again(journal: TopicJournal, 
     assert stands(topic) == RECORDS
 
 
+def test_a_producer_that_died_is_not_replaced_over_a_new_topic(
+    journal: TopicJournal, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read from where the old one ended it shows nothing, and the lease of before would seem to stand: another one has it."""
+    topic.entries = [(LEASE_KEY, encode_lease(OTHER, 1))]
+    looks = topic.look
+
+    def look(*, now: bool = False) -> None:
+        """The last look is not old enough for another one, unless one is wanted now."""
+        topic.lost = now
+        looks(now=now)
+
+    monkeypatch.setattr(topic, "look", look)
+    assert journal._producer is not None
+    journal._producer.dead = True
+    with pytest.raises(JournalLost):
+        journal.append([Record("b", {})])
+    assert topic.entries == [(LEASE_KEY, encode_lease(OTHER, 1))]
+
+
 def test_offsets_of_the_old_topic_do_not_count_in_the_new_one(
     journal: TopicJournal, topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,6 +277,35 @@ def test_a_topic_that_somebody_else_made_is_not_removed(journal: TopicJournal, t
     with pytest.raises(JournalLost):
         journal.remove()
     assert topic.entries
+
+
+def test_whoever_starts_where_it_is_gone_says_so_in_the_empty_one(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After one lease, in which nobody has made it again; it says so once."""
+    own = handle(topic, monkeypatch)
+    topic.gone = 1000
+    own.acquire(ME)
+    begun = begun_in(own.read())
+    assert begun is not None
+    assert begun.by == ME.description
+    assert begun.at_ms >= 1000 * ME.lease_s
+    own.append([begun_record(None)])
+    own.release()
+    topic.gone = 0
+    own.acquire(ME)
+    assert own.read() == ()
+
+
+def test_whoever_starts_where_it_is_gone_leaves_it_to_one_that_remembers(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is there again within the lease, with its holder's lock and all that they knew."""
+    own = handle(topic, monkeypatch)
+    topic.gone, topic.entries = 2, others(1)
+    with pytest.raises(LockHeld):
+        own.acquire(ME)
+    assert own.read() == tuple(RECORDS)
 
 
 def test_a_standby_leaves_it_to_the_holder_for_a_lease(standby: TopicJournal, topic: Topic) -> None:

@@ -107,3 +107,19 @@ def test_the_questions_of_a_snapshot_share_one_deadline(now_s: list[float]) -> N
     with pytest.raises(Unavailable):
         KafkaCluster(cast("Any", wire), cast("Any", admin)).snapshot()
     assert asked == []
+
+
+def test_a_broker_that_has_just_started_is_not_believed() -> None:
+    """It names no broker, and so no rack: the reading is made again, and is no reading of a cluster without brokers or racks."""
+    reconnected: list[bool] = []
+    empty = SimpleNamespace(brokers=[], topics=[])
+    wire = SimpleNamespace(
+        timeout_s=30.0, versions=dict, ask=lambda *_, **__: empty, reconnect=lambda: reconnected.append(True)
+    )
+    known = SimpleNamespace(
+        cluster_id="c", controller_id=1, brokers={1: SimpleNamespace(id=1, host="h", port=9)}, topics={}
+    )
+    metadata = SimpleNamespace(read=lambda: known, forget=lambda: None)
+    with pytest.raises(Unavailable, match="does not know its cluster"):
+        KafkaCluster(cast("Any", wire), cast("Any", SimpleNamespace(metadata=metadata))).snapshot()
+    assert reconnected

@@ -342,6 +342,15 @@ class TopicLog:
         self._known = True
         return True
 
+    def is_gone_beside(self, companion: str) -> bool:
+        """Whether this topic is missing where the one that is made right after it is there; one broker's answer for both."""
+        with self._translated("describe its topics"):
+            cluster = self._admin().list_topics(timeout=self._timeout_s)
+        if self._identity is not None:
+            self._identity.confirm(cluster.cluster_id, "The journal's broker")
+        there = {name for name, topic in cluster.topics.items() if topic.error is None}
+        return self.topic not in there and companion in there
+
     def _require_one(self, partitions: Collection[int]) -> None:
         if len(partitions) != 1:
             raise Refused(

@@ -25,7 +25,16 @@ from ballast.adapters.journal_log import TRANSACTIONAL_ID, TopicLog, lock_lost
 from ballast.adapters.journal_producer import JournalProducer, Transaction, start_transactions
 from ballast.adapters.journal_requests import RequestsTopic
 from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Refused, Unavailable
-from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Holder, Record, Request, always
+from ballast.ports.journal import (
+    JOURNAL_TOPIC,
+    REQUESTS_TOPIC,
+    Begun,
+    Holder,
+    Record,
+    Request,
+    always,
+    begun_record,
+)
 from ballast.ports.journal_codec import (
     LEASE_KEY,
     JournalView,
@@ -91,6 +100,8 @@ class TopicJournal:
         """What the journal has to hold again: a remake has begun and not come to its end."""
         self._remembered: _Remembered | None = None
         """Kept by whoever does not hold the lock, until the holder has made the lost journal again or its lease is over."""
+        self._first: Sequence[Record] = ()
+        """What an empty journal has to begin with: that an earlier one was lost."""
         self._term = 0
         self._beat = 0
         self._held = HeldLease(0.0)
@@ -124,6 +135,9 @@ class TopicJournal:
                 # Before anything else makes the topic where it is missing.
                 self._require_whole()
                 self._log.look(now=True)
+        if self._is_lost(holder, wanted):
+            self._first = (begun_record(Begun(self._clock.now_ms(), holder.description)),)
+        with self._turn:
             self._log.ensure(JOURNAL_CONFIGS)
             self._requests.ensure()
         began = self._clock.monotonic_s()
@@ -178,6 +192,17 @@ class TopicJournal:
             self._term += 1
             return True
 
+    def _is_lost(self, holder: Holder, wanted: Callable[[], bool]) -> bool:
+        """Whether the journal was deleted and nobody makes it again within one lease: a process that lives remembers it."""
+        ends_s = self._clock.monotonic_s() + holder.lease_s
+        while self._log.is_gone_beside(self._requests.topic):
+            if not wanted():
+                raise lock_unwanted()
+            if self._clock.monotonic_s() >= ends_s:
+                return True
+            self._clock.sleep(POLL_S)
+        return False
+
     def _take(self, holder: Holder, watch: LeaseWatch) -> bool:
         """Fence the writer before us and write our lease; False where another candidate did so on the way."""
         try:
@@ -190,7 +215,8 @@ class TopicJournal:
             with self._turn:
                 self._holder, self._held, self._beat = holder, HeldLease(holder.lease_s), 0
                 self._term += 1
-                self._transact([])
+                self._transact([] if any(True for _ in self._view.entries()) else self._first)
+                self._first = ()
         except (Fenced, LockHeld):
             self._forget()
             return False
@@ -414,6 +440,8 @@ class TopicJournal:
         Looked at before the fence as well: whoever has taken the lock is not to be fenced by one who lost it.
         """
         self._producer = None
+        # In a topic that is another one by now our lease would seem to stand, since nothing in it has been read.
+        self._log.look(now=True)
         self._require_lease()
         self._fence_others()
         try:

@@ -322,10 +322,11 @@ class KafkaCluster:
 
     def _metadata(self) -> Metadata:
         # Two questions side by side; only this one is the picture.
-        facts = self._beside(self._facts)
+        asked = self._beside(self._facts)
         answer = self._admin.metadata.read()
-        metadata = read_metadata(answer, facts.result())
-        if not metadata.brokers:
+        facts = asked.result()
+        metadata = read_metadata(answer, facts)
+        if not metadata.brokers or not facts.racks:
             self._wire.reconnect()
             self._admin.metadata.forget()
             raise no_cluster_yet()

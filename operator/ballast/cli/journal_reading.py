@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState
     from ballast.core.plan import Plan
     from ballast.core.planner import PlannerPolicy
+    from ballast.core.status import JournalState
     from ballast.wiring.cluster import OpenCluster
     from ballast.wiring.throttles import HeldSettings
 
@@ -41,6 +42,20 @@ def read_held(opened: OpenCluster, state: ClusterState) -> HeldSettings:
     except BallastError as failure:
         click.echo(f"ballast: throttles of runs and drained brokers are not known: {failure.message}", err=True)
         return HeldSettings(frozenset(), frozenset(), None)
+
+
+def journal_state(state: ClusterState, held: HeldSettings) -> JournalState:
+    """What became of the journal, by its two topics and by what it says itself."""
+    from ballast.core.cluster import TopicPartition
+    from ballast.core.status import JournalState
+    from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC
+
+    if TopicPartition(JOURNAL_TOPIC, 0) not in state.index:
+        asked = TopicPartition(REQUESTS_TOPIC, 0) in state.index
+        return JournalState.DELETED if asked else JournalState.NONE
+    if held.drains is None:
+        return JournalState.UNKNOWN
+    return JournalState.KEPT if held.begun is None else JournalState.BEGUN_AGAIN
 
 
 def read_drained(opened: OpenCluster, state: ClusterState) -> frozenset[int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
-from ballast.cli.journal_reading import heeding, read_held
+from ballast.cli.journal_reading import heeding, journal_state, read_held
 from ballast.cli.tables import output_option
 from ballast.errors import Unavailable
 
@@ -65,6 +65,8 @@ def status(
             held = read_held(opened, state)
             level = heeding(settings.level, {d.broker for d in held.drains or ()})
             found = cluster_status(state, imbalance_percentage(state, given), level)
+            begun_ms = held.begun.at_ms if held.begun is not None else None
+            found = replace(found, journal=journal_state(state, held), journal_begun_ms=begun_ms)
             return replace(found.holding(held.runs, held.by_hand), drains=held.drains)
 
         if watch:

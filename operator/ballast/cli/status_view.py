@@ -20,7 +20,7 @@ from ballast.cli.tables import (
     render_table,
 )
 from ballast.core.cluster import TopicPartition
-from ballast.core.status import BrokerStatus, ClusterStatus, MovingPartition
+from ballast.core.status import LOST, BrokerStatus, ClusterStatus, MovingPartition
 
 SHAPE: Final = "ballast.status"
 SHAPE_VERSION: Final = 1
@@ -87,6 +87,10 @@ def as_json(status: ClusterStatus) -> dict[str, Any]:
         "drains": None
         if status.drains is None
         else [{"broker": d.broker, "by": d.by, "since": _when(d.since_ms)} for d in status.drains],
+        "journal": {
+            "state": status.journal.value,
+            "begunAt": None if status.journal_begun_ms is None else _when(status.journal_begun_ms),
+        },
         "gaps": [{"subject": g.subject, "missing": g.missing, "reason": g.reason} for g in status.gaps],
     }
 
@@ -256,11 +260,27 @@ def _findings(status: ClusterStatus, limit: int | None) -> Iterator[Cell]:
     stale = status.stale_throttles
     if stale:
         yield Cell(f"{len(stale)} throttle setting{_s(stale)} left behind; see: ballast throttles", "yellow")
+    if status.journal in LOST:
+        yield Cell(_lost_journal(status), "yellow")
     for other in status.others:
         does = "moves replicas" if other.moves_replicas else "elects leaders"
         yield Cell(f"Also {does} here: {other.name} ({other.evidence}).")
     if not (sick.any or status.dead_brokers or status.unreachable_brokers or status.bad_log_dirs):
         yield Cell("No offline or under-replicated partitions.", "green")
+
+
+def _lost_journal(status: ClusterStatus) -> str:
+    """What is not known any more, and what to do about it."""
+    if status.journal_begun_ms is None:
+        what = "Ballast's journal was deleted"
+    else:
+        when = _when(status.journal_begun_ms)[:16].replace("T", " ")
+        what = f"Ballast's journal was deleted, and an empty one was begun at {when} UTC"
+    throttles = [t for t in status.throttles if not (t.held or t.by_hand or t.meant)]
+    found = [f"{len(s):,} {name}{_s(s)}" for s, name in ((throttles, "throttle setting"), (status.moving, "move")) if s]
+    stands = f" There are, and may be of such a run: {', '.join(found)}." if found else ""
+    look = "ballast throttles" if status.journal_begun_ms is None else "ballast throttles --clean"
+    return f"{what}: nobody knows what earlier runs have set.{stands} See: {look}"
 
 
 def _broker_findings(status: ClusterStatus, few: int) -> Iterator[Cell]:

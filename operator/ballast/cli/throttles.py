@@ -140,6 +140,7 @@ def _clean(
 ) -> int:
     from ballast.errors import Incomplete
     from ballast.executor.ledger import still_owed
+    from ballast.ports.journal import begun_in, begun_record
     from ballast.wiring.runs import hand, is_settled
     from ballast.wiring.throttles import as_left_behind, named, removable, set_so_far, take_back
 
@@ -179,6 +180,9 @@ def _clean(
         by_hand = set_so_far(own)
         lines = as_left_behind(gone) | {s.setting: by_hand[s.setting] for s in gone if s.setting in by_hand}
         failures = take_back(own, lines) if lines else []
+        if not failures and begun_in(own.journal.read()) is not None:
+            own.journal.append([begun_record(None)])
+            say("The journal that was begun again counts as whole from now on.")
     if failures:
         raise Incomplete(f"{human_many(len(failures), 'setting')} could not be removed: {failures[0]}.")
     return _tell_what_went(gone, output)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
 
 import numpy as np
 
@@ -86,6 +88,24 @@ class Sickness:
         return bool(self.offline or self.under_min_isr or self.under_replicated)
 
 
+class JournalState(StrEnum):
+    """What became of Ballast's journal on this cluster."""
+
+    NONE = "none"
+    """There is none, and nothing shows that there was."""
+    KEPT = "kept"
+    DELETED = "deleted"
+    """Its topic is gone, and the topic of its requests is there."""
+    BEGUN_AGAIN = "begun-again"
+    """It was deleted, and a process that did not remember it began an empty one."""
+    UNKNOWN = "unknown"
+    """It is there and did not tell."""
+
+
+LOST: Final = frozenset({JournalState.DELETED, JournalState.BEGUN_AGAIN})
+"""Nobody knows which throttles and moves were Ballast's."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
     """Everything ``status`` shows."""
@@ -116,6 +136,9 @@ class ClusterStatus:
     """A follower that has stopped fetching is out of every ISR after this long at most; ``UNKNOWN`` where no leader told."""
     drains: tuple[Drain, ...] | None = ()
     """Brokers that people drained through the daemon; None where the journal did not tell."""
+    journal: JournalState = JournalState.NONE
+    journal_begun_ms: int | None = None
+    """When it was begun again."""
 
     @property
     def dead_brokers(self) -> tuple[int, ...]:
@@ -149,9 +172,10 @@ class ClusterStatus:
 
     @property
     def needs_attention(self) -> bool:
-        """Partitions, brokers or log dirs that are not well, brokers out of range, imbalance over the threshold, stale throttles."""
+        """Partitions, brokers or log dirs that are not well, brokers out of range, imbalance over the threshold, stale throttles, a lost journal."""
         broken = self.sickness.any or self.dead_brokers or self.unreachable_brokers or self.bad_log_dirs
-        return bool(broken or self.over_threshold or self.skew or self.stale_throttles)
+        left = self.stale_throttles or self.journal in LOST
+        return bool(broken or self.over_threshold or self.skew or left)
 
     def holding(self, held: Collection[Setting], by_hand: Collection[Setting] = ()) -> ClusterStatus:
         """The same, where Ballast's own ledgers are known by now: what stands in them was not left behind."""

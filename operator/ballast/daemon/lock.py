@@ -11,17 +11,17 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ballast.daemon.acting import acts_key, publish_proposals
-from ballast.daemon.decisions import Decisions, decisions_in
+from ballast.daemon.decisions import Decisions, decisions_in, pause_record
 from ballast.daemon.logs import say
 from ballast.daemon.permission import Acts
 from ballast.daemon.policy import ActionKind
 from ballast.daemon.run_views import run_view
 from ballast.daemon.scene import Reserved, Scene
-from ballast.daemon.view import LockView, Role
+from ballast.daemon.view import LockView, Pause, Role
 from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Unavailable
 from ballast.executor.records import load_open_runs, names_in_flight
 from ballast.executor.run import Now
-from ballast.ports.journal import Holder, Journal, Record
+from ballast.ports.journal import Holder, Journal, Record, begun_in
 from ballast.ports.journal_codec import Corrupt
 from ballast.ports.news import News
 
@@ -29,6 +29,9 @@ log = logging.getLogger("ballast.daemon")
 
 GIVE_WAY_KEY = "give-way"
 OBSERVING = "Every kind of action is in observe: no lock is wanted, nothing is written."
+PAUSED_BY = "ballast"
+LOST = "the journal was deleted, and with it what people had decided and which throttles were Ballast's"
+LOOK = "Nothing starts before somebody has looked (ballast throttles, ballast status) and resumes."
 IDLE = "idle"
 """What the lock says of a holder that does nothing: silence would leave its last deed standing."""
 GIVE_WAY_S = 15.0
@@ -185,6 +188,7 @@ def _acquire(scene: Scene, journal: Journal, holder: Holder, waiting: Callable[[
     if not _wanted(scene):
         journal.release()
         return "Got the lock when it was no longer wanted, and gave it back."
+    pause_after_loss(scene, journal)
     recall(scene, journal)
     if left_to := _reserved_for(scene):
         # Another replica gave it up for a person, and this one was quicker than they.
@@ -207,6 +211,23 @@ def _acquire(scene: Scene, journal: Journal, holder: Holder, waiting: Callable[[
 def _wanted(scene: Scene, looked: Callable[[], None] = lambda: None) -> bool:
     looked()
     return scene.policy.writes and scene.board.view.role is not Role.STOPPING
+
+
+def pause_after_loss(scene: Scene, journal: Journal) -> None:
+    """Let nothing start from a journal that was begun where one had been deleted: what people had decided is gone with that.
+
+    A pause, drained brokers, rejected plans, the counts behind the caps, throttles owed: a person looks, and resumes.
+    """
+    records = journal.read()
+    begun = begun_in(records)
+    if begun is None or decisions_in(records).pause is not None:
+        return
+    journal.append([pause_record(Pause(by=PAUSED_BY, since_ms=begun.at_ms, reason=LOST))])
+    sentence = (
+        f"The journal was deleted while no process ran that remembered it, and {begun.by} began an empty one. {LOOK}"
+    )
+    say(log, sentence, level=logging.WARNING)
+    scene.herald(News(reason="JournalLost", sentence=sentence, warning=True))
 
 
 def _reserved_for(scene: Scene) -> str:

@@ -17,7 +17,7 @@ from ballast.daemon.logs import say
 from ballast.daemon.scene import Scene
 from ballast.daemon.view import SETTLING, Pause, Role
 from ballast.errors import BallastError, Refused
-from ballast.ports.journal import FORGOTTEN, Journal, Request, is_expired, is_forgotten, signed
+from ballast.ports.journal import FORGOTTEN, Journal, Request, begun_record, is_expired, is_forgotten, signed
 
 log = logging.getLogger("ballast.audit")
 
@@ -117,6 +117,8 @@ def _pause(scene: Scene, request: Request) -> str:
 def _resume(scene: Scene, request: Request) -> str:
     if scene.board.view.pause is None:
         return "It was not paused."
+    # Whoever resumes has looked; were this second, a process that dies in between would begin without a pause.
+    write(scene, begun_record(None))
     write(scene, pause_record(None))
     scene.set_pause(None)
     return f"Resumed by {request.by}."

@@ -8,7 +8,7 @@ is what ``read`` returns, in the order in which the keys were last written.  Req
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -73,6 +73,31 @@ def is_forgotten(request: Request, now_ms: int) -> bool:
 def always() -> bool:
     """The lock is wanted for as long as ``acquire`` waits for it."""
     return True
+
+
+BEGUN_KEY: Final = "begun"
+"""The record of a journal that was begun where an earlier one had been deleted; a person takes it away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """When a journal was begun of which an earlier one had been lost, and by whom.  Nothing from before is known."""
+
+    at_ms: int
+    by: str
+
+
+def begun_record(begun: Begun | None) -> Record:
+    """The record; None takes it away."""
+    return Record(BEGUN_KEY, None if begun is None else {"at_ms": begun.at_ms, "by": begun.by})
+
+
+def begun_in(records: Iterable[Record]) -> Begun | None:
+    """Whether these are of a journal that was begun so, and that no person has acknowledged."""
+    for record in records:
+        if record.key == BEGUN_KEY and record.value is not None:
+            return Begun(int(record.value.get("at_ms", 0)), str(record.value.get("by", "unknown")))
+    return None
 
 
 EXPIRES_S: Final = 300.0

@@ -16,7 +16,7 @@ from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Plan
 from ballast.errors import BallastError, Refused
 from ballast.executor.driver import Driver
-from ballast.executor.events import Listener, RunResult
+from ballast.executor.events import Listener, Note, RunResult
 from ballast.executor.history import RunSummary, load_summaries
 from ballast.executor.inbound import Gauge
 from ballast.executor.ledger import load_ledger
@@ -26,11 +26,15 @@ from ballast.executor.records import load_open_runs, load_runs
 from ballast.executor.rollback import rollback_plan
 from ballast.executor.run import Now, Run, new_run
 from ballast.ports.cluster import ClusterReader, Reassignment
-from ballast.ports.journal import Journal, Request
+from ballast.ports.journal import Journal, Request, begun_in
 from ballast.ports.time import Clock
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import open_journal, this_process
 
+BEGUN_AGAIN: Final = (
+    "The journal was deleted, and an empty one was begun: which throttles and moves were Ballast's is not known "
+    "(ballast throttles; ballast throttles --clean)."
+)
 LEAVES_WITHIN_S: Final = 15.0
 """How long giving the lock back may hold whoever wants to leave."""
 
@@ -107,6 +111,8 @@ def hand(
         log.acquire(me, wait_s=lock_wait_s)
         if letter is not None:
             _answer_own(log, letter)
+        if listener is not None and begun_in(log.read()) is not None:
+            listener.hear(Note(BEGUN_AGAIN))
     except BaseException:
         log.close()
         raise
@@ -175,10 +181,10 @@ def _now() -> Now:
 
 
 def is_settled(opened: OpenCluster, journal: str | None = None) -> bool:
-    """Has every run ended, and is no throttle owed?  Looking takes no lock and makes no journal where there is none."""
+    """Has every run ended, is no throttle owed, and was nothing lost?  Looking takes no lock and makes no journal where there is none."""
     log = journal_to_look_at(opened, journal)
     try:
         records = log.read()
-        return not load_open_runs(records, _now()) and not load_ledger(records)
+        return not load_open_runs(records, _now()) and not load_ledger(records) and begun_in(records) is None
     finally:
         log.close()

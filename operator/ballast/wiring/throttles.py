@@ -15,7 +15,7 @@ from ballast.core.throttles import EVERYTHING, LISTS, Aim, Held, Setting, is_the
 from ballast.daemon.decisions import decisions_in
 from ballast.executor.ledger import BY_HAND, Throttler, load_ledger, load_topic_ids, own_value, resource_of, still_owed
 from ballast.ports.cluster import Outcome
-from ballast.ports.journal import Record
+from ballast.ports.journal import Begun, Record, begun_in
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.runs import Hand, journal_of
 
@@ -29,6 +29,8 @@ class HeldSettings(NamedTuple):
     """Set by a person with ``ballast throttles set``."""
     drains: tuple[Drain, ...] | None = ()
     """Brokers that people drained; None where the journal did not tell."""
+    begun: Begun | None = None
+    """When the journal was begun because an earlier one had been deleted; None where that is not so, or acknowledged."""
 
 
 def held_settings(opened: OpenCluster, journal: str | None = None, *, timeout_s: float = 30.0) -> HeldSettings:
@@ -40,6 +42,7 @@ def held_settings(opened: OpenCluster, journal: str | None = None, *, timeout_s:
             frozenset(load_ledger(records)),
             frozenset(load_ledger(records, BY_HAND)),
             decisions_in(records).drains,
+            begun_in(records),
         )
     finally:
         log.close()

@@ -1,0 +1,96 @@
+"""A process starts where the journal was deleted: it knows nothing of what was before, says so, and starts nothing by itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from tests.real.daemon_process import Daemon, start, until
+from tests.real.execution_scene import RATES, scene
+from tests.real.test_daemon_drains import TOKEN, fill, post
+from tests.waiting import PATIENCE_S
+from tests.waiting import until as eventually
+
+from ballast.ports.cluster import ConfigChange, ConfigResource
+from ballast.ports.journal import JOURNAL_TOPIC
+from ballast.sandbox import Sandbox
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
+
+LEFT = "1500000"
+"""A rate that a run of before left behind."""
+
+
+def test_a_daemon_that_starts_without_its_journal_waits_for_a_person(
+    own_cluster: Callable[..., Sandbox], daemons: list[Daemon], tmp_path: Path
+) -> None:
+    """In auto mode on an uneven cluster: paused, with what stands there told by name; resumed, it balances."""
+    sandbox = own_cluster(brokers=3, racks=1)
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    page = {"BALLAST__WEB__TOKEN_FILE": str(token)}
+    with scene(sandbox, tmp_path) as at:
+        assert json.loads(at.finish("status", "--output", "json"))["journal"] == {"state": "none", "begunAt": None}
+        daemons.append(start("pod-0", tmp_path, sandbox.bootstrap_server, {"mode": "auto"}, environment=page))
+        until("a leader", lambda: daemons[0].role == "leader", daemons)
+        assert json.loads(at.finish("status", "--output", "json"))["journal"]["state"] == "kept"
+        daemons[0].kill()
+
+        admin = AdminClient({"bootstrap.servers": sandbox.bootstrap_server})
+        admin.delete_topics([JOURNAL_TOPIC])[JOURNAL_TOPIC].result(30)
+        at.change(ConfigChange(ConfigResource("broker", "1"), RATES[0], "set", LEFT))
+        found = eventually(lambda: deleted(at.finish("status", "--check", "--output", "json", code=3)), "it is missed")
+        assert found["needsAttention"]
+        fill(sandbox, brokers=2)
+
+        daemons.append(start("pod-1", tmp_path, sandbox.bootstrap_server, {"mode": "auto"}, environment=page))
+        second = daemons[-1]
+        until("a pause", lambda: second.role == "leader" and second.status["pause"], [second])
+        assert second.status["pause"]["by"] == "ballast"
+        until("a plan that may not start", lambda: second.status["plans"], [second])
+        assert second.metrics["ballast_run_active"] == 0
+
+        # Another one that takes over knows it as well.
+        second.kill()
+        daemons.append(start("pod-2", tmp_path, sandbox.bootstrap_server, {"mode": "auto"}, environment=page))
+        third = daemons[-1]
+        until("a pause", lambda: third.role == "leader" and third.status["pause"], [third])
+        told = json.loads(at.finish("status", "--output", "json"))
+        assert told["journal"]["state"] == "begun-again"
+        assert [t["value"] for t in told["throttles"] if t["leftBehind"]] == [LEFT]
+        assert told["skew"]
+
+        post(third, "resume")
+        until("no pause", lambda: third.status["pause"] is None, [third])
+        until("a balanced cluster", lambda: third.status["level"]["verdict"] == "level", [third], 2 * PATIENCE_S)
+        assert json.loads(at.finish("status", "--output", "json"))["journal"] == {"state": "kept", "begunAt": None}
+        assert third.stop() == 0
+    assert not [m for d in daemons for m in d.messages() if m.startswith("A bug")]
+
+
+def deleted(status: str) -> dict[str, object] | None:
+    """The status, once it tells that the journal is gone."""
+    told: dict[str, object] = json.loads(status)
+    return told if told["journal"] == {"state": "deleted", "begunAt": None} else None
+
+
+def test_what_a_lost_journal_leaves_is_cleaned_by_hand(own_cluster: Callable[..., Sandbox], tmp_path: Path) -> None:
+    """Without any daemon: a command begins an empty journal, and cleaning up acknowledges it."""
+    sandbox = own_cluster(brokers=1)
+    with scene(sandbox, tmp_path) as at:
+        at.topic("t", {0: (1,)})
+        at.finish("throttles", "set", "--leader-rate", "20MB", "--broker", "1")
+        admin = AdminClient({"bootstrap.servers": sandbox.bootstrap_server})
+        admin.delete_topics([JOURNAL_TOPIC])[JOURNAL_TOPIC].result(30)
+        eventually(lambda: deleted(at.finish("status", "--output", "json")), "it is missed")
+        at.finish("throttles", "set", "--follower-rate", "20MB", "--broker", "1")
+        told = json.loads(at.finish("status", "--output", "json"))
+        assert told["journal"]["state"] == "begun-again"
+        assert told["needsAttention"]
+        at.finish("throttles", "--clean", "--yes", "--broker", "1")
+        told = json.loads(at.finish("status", "--output", "json"))
+        assert told["journal"]["state"] == "kept"
+        assert told["throttles"] == []
