@@ -255,6 +255,8 @@ def test_a_producer_that_died_is_not_replaced_over_a_new_topic(
     with pytest.raises(JournalLost):
         journal.append([Record("b", {})])
     assert topic.entries == [(LEASE_KEY, encode_lease(OTHER, 1))]
+    journal.release()
+    assert topic.entries == [(LEASE_KEY, encode_lease(OTHER, 1))]
 
 
 def test_offsets_of_the_old_topic_do_not_count_in_the_new_one(

@@ -270,7 +270,7 @@ class TopicJournal:
         with self._turn:
             if self._holder is None:
                 return
-            with contextlib.suppress(Fenced):
+            with contextlib.suppress(Fenced, JournalLost):
                 self._transact([], lease=None)
             self._forget()
 
