@@ -107,7 +107,7 @@ def test_a_drain_outlasts_a_kill_and_ends_with_a_command(
     for _ in range(ATTEMPTS):
         # Where the cluster has changed in between, the plan has another name: it is asked for again.
         plan = drain_plan(leader, standby)
-        until("the same on the standby's page", lambda: shown(standby) == shown(leader), daemons, 60)
+        until("the same on the standby's page", lambda: shown(standby) == shown(leader), daemons, 120)
         if accepted(leader, post(standby, "approve", plan=plan)):
             break
     until("the drain on the leader's page", lambda: leader.status["drains"], daemons, 60)
