@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 import pytest
 from tests.unit.executor.scenes import MB, T, scene
 
+from ballast.cli.apply import require_cluster
 from ballast.cli.journal_reading import heeding, read_drained, read_held, refuse_filling
 from ballast.cli.replan import replanned
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
 from ballast.core.plan import Move
 from ballast.core.planner import Expand, Level, PlannerPolicy, plan
-from ballast.errors import Refused
+from ballast.errors import Refused, UsageError
 from ballast.ports.journal import JOURNAL_TOPIC
 from ballast.wiring.cluster import OpenCluster
 
@@ -61,3 +63,13 @@ def test_a_plan_from_before_a_drain_is_refused() -> None:
     assert f"drains end {EMPTY}" in told.value.hint
     refuse_filling(filling, {3})
     refuse_filling(plan(s.cluster.snapshot(), Expand(brokers=frozenset({EMPTY}))), ())
+
+
+def test_a_plan_of_another_cluster_is_refused_by_its_id() -> None:
+    """By every command that compares a plan with a cluster, and whatever the topics there are called."""
+    s = scene()
+    made = s.plan(Move(T, 0, (1, 2), (EMPTY, 2), MB))
+    state = s.cluster.snapshot()
+    require_cluster(replace(made, cluster_id=state.cluster_id), state)
+    with pytest.raises(UsageError):
+        require_cluster(replace(made, cluster_id="another"), state)

@@ -14,6 +14,7 @@ from ballast.cli.journal_reading import read_drained, refuse_filling
 from ballast.cli.run_options import confirm, execution_options, lock_options, policy_from
 from ballast.cli.run_screen import say
 from ballast.cli.tables import human_bytes, human_many, output_option
+from ballast.errors import UsageError
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState
@@ -94,14 +95,10 @@ def read_plan(text: str, source: str, state: ClusterState) -> Plan:
 def fit(plan: Plan, state: ClusterState, on_drift: str, drained: Iterable[int] = ()) -> Plan:
     """Refuse a plan that was made for another picture, make it again, or keep what of it still holds."""
     from ballast.core.drift import drift, fitted
-    from ballast.errors import Refused, UsageError
+    from ballast.errors import Refused
 
+    require_cluster(plan, state)
     found = drift(plan, state)
-    if not found.same_cluster:
-        raise UsageError(
-            f"The plan was made for cluster {plan.cluster_id}, and this is {state.cluster_id}.",
-            hint="Give the right --bootstrap-server.",
-        )
     if found.same_fingerprint and not found.recreated:
         return plan
     if not found.touches_plan:
@@ -126,6 +123,15 @@ def fit(plan: Plan, state: ClusterState, on_drift: str, drained: Iterable[int] =
         f"Of the plan's {human_many(len(plan.moves), 'move')} {len(kept.moves)} can still be made."
     )
     return kept
+
+
+def require_cluster(plan: Plan, state: ClusterState) -> None:
+    """Raise where the plan was made for another cluster than this."""
+    if plan.cluster_id != state.cluster_id:
+        raise UsageError(
+            f"The plan was made for cluster {plan.cluster_id}, and this is {state.cluster_id}.",
+            hint="Give the right --bootstrap-server.",
+        )
 
 
 def outline(plan: Plan) -> str:

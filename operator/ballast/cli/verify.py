@@ -12,6 +12,7 @@ from ballast.cli.run_screen import say
 from ballast.cli.tables import Column, console, human_many, output_option, print_json, render_table
 
 if TYPE_CHECKING:
+    from ballast.core.cluster import ClusterState
     from ballast.core.plan import Move
     from ballast.wiring.cluster import OpenCluster
 
@@ -33,7 +34,7 @@ def verify(*, what: str, journal: str | None, output: str, cluster: ClusterOptio
 
     with cluster.open() as opened:
         state = opened.cluster.snapshot()
-        moves = _moves(what, opened, journal)
+        moves = _moves(what, opened, state, journal)
         found = mismatches(moves, state)
         left = [s for s in judged(opened, journal) if s.stale and s.value]
     if output == "json":
@@ -58,10 +59,11 @@ def verify(*, what: str, journal: str | None, output: str, cluster: ClusterOptio
     return MISMATCH if found else 0
 
 
-def _moves(what: str, opened: OpenCluster, journal: str | None) -> tuple[Move, ...]:
+def _moves(what: str, opened: OpenCluster, state: ClusterState, journal: str | None) -> tuple[Move, ...]:
     """The moves of a file, or of a run in the journal."""
     import json
 
+    from ballast.cli.apply import require_cluster
     from ballast.cli.runs import find_run
     from ballast.core.plan import Move as PlanMove
     from ballast.core.plan_file import FORMAT, loads
@@ -78,7 +80,9 @@ def _moves(what: str, opened: OpenCluster, journal: str | None) -> tuple[Move, .
         if isinstance(document, dict) and "partitions" in document and document.get("format") != FORMAT:
             entries = parse_reassignment(text, source=what)
             return tuple(PlanMove(e.topic, e.partition, (), e.replicas) for e in entries)
-        return loads(text, source=what).moves
+        plan = loads(text, source=what)
+        require_cluster(plan, state)
+        return plan.moves
     log = journal_of(opened, journal)
     try:
         return tuple(m.move for m in find_run(log, what).moves.values())

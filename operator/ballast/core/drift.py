@@ -14,7 +14,6 @@ from ballast.core.plan import Move, Plan
 class Drift:
     """What has changed since the plan was made."""
 
-    same_cluster: bool
     same_fingerprint: bool
     changed: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     """Partitions of the plan whose replicas are neither the plan's before nor its after; with what they are now."""
@@ -68,7 +67,6 @@ def drift(plan: Plan, state: ClusterState) -> Drift:
             changed[move.name] = now
     gone += [name for name in plan.elections if name not in state.index]
     return Drift(
-        plan.cluster_id == state.cluster_id,
         same,
         changed,
         tuple(dict.fromkeys(gone)),
