@@ -13,6 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from compiled_loops import build_kernels
 from environment import DEV, RUNTIME, VENV, Environment
 from story import Trouble, say
 from system_packages import install_missing
@@ -39,6 +40,8 @@ def main(argv: list[str]) -> int:
         if goal == "test":
             install_missing()
         environment.ensure()
+        if goal != "check":
+            build_kernels()
         if goal in KAFKA:
             subprocess.run([str(VENV / "bin" / "ballast"), "sandbox", "prepare", *KAFKA[goal]], check=True)
     except Trouble as trouble:

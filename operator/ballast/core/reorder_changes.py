@@ -9,14 +9,14 @@ chains of one cost at a time.  It stays optimal at every step, so the end is the
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ballast.core.cluster import Ints, SmallInts
+from ballast.core.compiled import kernel
 
 _FAR = np.int64(1) << 40
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def least_changes(start: Ints, option: SmallInts, at: Ints, home: Ints, load: Ints, cap: int) -> bool:
     """Bring every broker to ``cap`` rows or fewer by changing ``at`` (slot per row) and ``load`` in place.
 
@@ -45,7 +45,7 @@ def least_changes(start: Ints, option: SmallInts, at: Ints, home: Ints, load: In
             begin, rows = _by_broker(option, at, brokers)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _by_broker(option: SmallInts, at: Ints, brokers: int) -> tuple[Ints, Ints]:
     """Rows grouped by the broker they have chosen: ``rows[begin[b]:begin[b + 1]]``, ascending."""
     begin = np.zeros(brokers + 1, np.int64)
@@ -62,7 +62,7 @@ def _by_broker(option: SmallInts, at: Ints, brokers: int) -> tuple[Ints, Ints]:
     return begin, rows
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _cost(row: int, slot: int, at: Ints, home: Ints) -> int:
     """What it costs that a row changes to this slot: one, nothing, or one back."""
     if home[row] < 0:
@@ -70,7 +70,7 @@ def _cost(row: int, slot: int, at: Ints, home: Ints) -> int:
     return int(slot != home[row]) - int(at[row] != home[row])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _distances(
     start: Ints, option: SmallInts, at: Ints, home: Ints, load: Ints, cap: int, price: Ints, begin: Ints, rows: Ints
 ) -> Ints:
@@ -96,7 +96,7 @@ def _distances(
                 far[d] = min(far[d], far[b] + _cost(r, t, at, home) + price[b] - price[d])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _send(
     start: Ints, option: SmallInts, at: Ints, home: Ints, load: Ints, cap: int, price: Ints, begin: Ints, rows: Ints
 ) -> bool:
@@ -125,7 +125,7 @@ def _send(
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _measure(
     start: Ints,
     option: SmallInts,
@@ -163,7 +163,7 @@ def _measure(
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find(
     root: int,
     start: Ints,

@@ -8,12 +8,12 @@ stays above, the brokers that it could reach prove that no choice does better: w
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ballast.core.cluster import Flags, Ints, SmallInts
+from ballast.core.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def relax(start: Ints, option: SmallInts, amount: Ints, load: Ints, cap: int) -> Flags:
     """Push load above ``cap`` to brokers below it, changing ``amount`` (per slot) and ``load`` (per broker) in place.
 
@@ -64,7 +64,7 @@ def relax(start: Ints, option: SmallInts, amount: Ints, load: Ints, cap: int) ->
     return level >= 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _by_broker(option: SmallInts, brokers: int) -> tuple[Ints, Ints]:
     """Slots grouped by broker: ``slots[begin[b]:begin[b + 1]]``, ascending."""
     begin = np.zeros(brokers + 1, np.int64)
@@ -81,7 +81,7 @@ def _by_broker(option: SmallInts, brokers: int) -> tuple[Ints, Ints]:
     return begin, slots
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _measure(
     start: Ints,
     option: SmallInts,
@@ -123,7 +123,7 @@ def _measure(
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find(
     root: int,
     start: Ints,

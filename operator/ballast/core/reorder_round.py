@@ -8,12 +8,12 @@ height, so it ends; where it ends no such repair is left, and the gap to the bou
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ballast.core.cluster import Ints, SmallInts
+from ballast.core.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def round_off(start: Ints, amount: Ints, home: Ints) -> Ints:
     """Per row the slot that holds most of it; home wins a tie."""
     rows = len(start) - 1
@@ -27,7 +27,7 @@ def round_off(start: Ints, amount: Ints, home: Ints) -> Ints:
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def repair(start: Ints, option: SmallInts, weight: Ints, at: Ints, load: Ints, bound: int, most: int) -> int:
     """Lower the fullest broker until it is at ``bound``, nothing helps, or ``most`` repairs are made; how many were."""
     brokers = len(load)
@@ -51,7 +51,7 @@ def repair(start: Ints, option: SmallInts, weight: Ints, at: Ints, load: Ints, b
     return most
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _candidates(option: SmallInts, brokers: int, start: Ints) -> tuple[Ints, Ints]:
     """Slots grouped by broker, with their rows: who could lead there."""
     begin = np.zeros(brokers + 1, np.int64)
@@ -68,7 +68,7 @@ def _candidates(option: SmallInts, brokers: int, start: Ints) -> tuple[Ints, Int
     return begin, rows
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _change(slot: int, start: Ints, option: SmallInts, weight: Ints, at: Ints, load: Ints) -> None:
     """Let the row of a slot choose it."""
     row = np.searchsorted(start, slot, side="right") - 1
@@ -77,7 +77,7 @@ def _change(slot: int, start: Ints, option: SmallInts, weight: Ints, at: Ints, l
     at[row] = slot
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _single(
     full: int, start: Ints, option: SmallInts, weight: Ints, at: Ints, load: Ints, begin: Ints, rows: Ints
 ) -> int:
@@ -96,7 +96,7 @@ def _single(
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pair(
     full: int, start: Ints, option: SmallInts, weight: Ints, at: Ints, load: Ints, begin: Ints, rows: Ints
 ) -> tuple[int, int]:
@@ -119,7 +119,7 @@ def _pair(
     return first, second
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _room(
     full: int,
     there: int,

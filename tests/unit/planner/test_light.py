@@ -12,7 +12,7 @@ from ballast.core.planner import Level, plan
 lists = [tuple((p + i) % {used} for i in range(3)) for p in range(100)]
 rows = [PartitionRow("t", p, m[0], m, m, sizes=(1 << 30,) * 3) for p, m in enumerate(lists)]
 made = plan(build("c", tuple(Broker(i, host="h") for i in range(5)), (Topic("t"),), rows), Level())
-print(made.status, "numba" in sys.modules)
+print(made.status, "ballast.core.compiled" in sys.modules)
 """
 
 
@@ -23,6 +23,6 @@ def loaded(used: int) -> str:
 
 
 def test_a_level_cluster_loads_no_compiled_code() -> None:
-    """Importing numba and loading the kernels is most of a small plan's time; a cluster that is not level pays it."""
+    """Loading or compiling the loops of the search is for a cluster that is not level."""
     assert loaded(5) == "nothing-to-do False"
     assert loaded(4) == "complete True"

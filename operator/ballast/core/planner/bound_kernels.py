@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
+
+from ballast.core.compiled import kernel
 
 SCALE: Final = 1 << 12
 """A price of one byte per byte."""
@@ -30,7 +31,7 @@ ANYWHERE: Final = 3
 """No rule is held against it: the plan could not place it either."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def undercut(prices: Any, used: Any, a: int, b: int, first: bool) -> bool:
     """Is broker b nowhere dearer than a, and cheaper somewhere (or ``first``, where both are alike)?"""
     cheaper = first
@@ -42,7 +43,7 @@ def undercut(prices: Any, used: Any, a: int, b: int, first: bool) -> bool:
     return cheaper
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def front(prices: Any, used: Any, group_start: Any, member: Any, may: Any, kept_start: Any, kept: Any) -> None:
     """Of each group the members that may and whom no other undercuts, as runs of ``kept``."""
     at = 0
@@ -60,7 +61,7 @@ def front(prices: Any, used: Any, group_start: Any, member: Any, may: Any, kept_
     kept_start[len(group_start) - 1] = at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def floors(prices: Any, kept_start: Any, kept: Any, floor: Any) -> None:
     """By group and resource the least price of its kept members; the last row is the least of all."""
     last = len(floor) - 1
@@ -75,7 +76,7 @@ def floors(prices: Any, kept_start: Any, kept: Any, floor: Any) -> None:
             floor[last, k] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def priced(table: Any, at: int, cost: Any, p: int) -> int:
     """What this row of load costs at one row of prices."""
     total = 0
@@ -84,7 +85,7 @@ def priced(table: Any, at: int, cost: Any, p: int) -> int:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def offer(
     world: Any, prices: Any, cost: Any, p: int, options: Any, most: int, leading: bool, best: Any, who: Any
 ) -> None:
@@ -112,7 +113,7 @@ def offer(
                 best[g], who[g] = price, kept[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def choose(best_f: Any, best_l: Any, factor: int, top: Any) -> tuple[int, int]:
     """The cheapest leader's group with the cheapest followers in others, and what they cost; ``top`` ranks followers."""
     count = 0
@@ -149,7 +150,7 @@ def choose(best_f: Any, best_l: Any, factor: int, top: Any) -> tuple[int, int]:
     return leader, least
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def at_home(world: Any, prices: Any, lead: Any, follow: Any, p: int, placement: Any, bounds: Any) -> int:
     """Place p at its homes as cheaply as their order allows; ``bounds`` gets the dearest home of a follower and a leader.
 
@@ -191,7 +192,7 @@ def at_home(world: Any, prices: Any, lead: Any, follow: Any, p: int, placement: 
     return all_follow + best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def stay(world: Any, prices: Any, lead: Any, follow: Any, p: int, placement: Any) -> int:
     """The cost of a partition that nobody may change."""
     start, old_start, old = world[:3]
@@ -203,7 +204,7 @@ def stay(world: Any, prices: Any, lead: Any, follow: Any, p: int, placement: Any
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def free(world: Any, prices: Any, lead: Any, follow: Any, p: int) -> int:
     """Less than this the partition cannot cost, wherever its replicas are, and if some are nowhere."""
     start = world[0]
@@ -216,7 +217,7 @@ def free(world: Any, prices: Any, lead: Any, follow: Any, p: int) -> int:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def place_all(
     world: Any, prices: Any, lead: Any, follow: Any, racks: Any, singles: Any, scratch: Any, placement: Any
 ) -> tuple[int, int]:

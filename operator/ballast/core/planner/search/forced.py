@@ -8,12 +8,11 @@ from __future__ import annotations
 # ruff: noqa: FBT001 — compiled loops take no keyword arguments.
 from typing import Any
 
-from numba import njit
-
+from ballast.core.compiled import kernel
 from ballast.core.planner.search.kernels import NONE, add_gain, fits, put
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def place_forced(
     world: Any,
     load: Any,
@@ -64,7 +63,7 @@ def place_forced(
     return placed
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best_place(world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, slot: int, near: Any) -> int:
     """The broker that a replica which cannot stay serves best; of equals, the emptiest; -1 where none may have it."""
     start, cur, row = world[:3]
@@ -86,7 +85,7 @@ def best_place(world: Any, load: Any, lead: Any, follow: Any, low: Any, high: An
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def thin_out(world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, near: Any) -> int:
     """Move replicas, the smallest first, off brokers that hold more of a topic than its rule allows."""
     cur, row, size = world[1], world[2], world[10]
