@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import BrokerMetadata, ClusterMetadata
+from confluent_kafka.admin import BrokerMetadata, ClusterMetadata, PartitionMetadata, TopicMetadata
 
 from ballast.adapters import confluent
 from ballast.adapters.confluent import SAME_BROKER_TRIES, MetadataReader
@@ -131,3 +131,27 @@ def test_the_picture_of_another_cluster_is_refused(reader_of: Callable[..., Meta
         reader.read()
     with pytest.raises(WrongCluster):
         reader.addresses()
+
+
+def test_the_client_of_a_large_cluster_is_let_go(
+    reader_of: Callable[..., MetadataReader], servers: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would keep a second copy of all metadata; the next reading begins at the same server with a new client."""
+
+    class Large(Client):
+        def list_topics(self, **arguments: Any) -> ClusterMetadata:
+            told = super().list_topics(**arguments)
+            topic = TopicMetadata()
+            topic.partitions = {n: PartitionMetadata() for n in range(3)}
+            told.topics = {"t": topic}
+            return told
+
+    reader = reader_of(Large([1, 1]), Large([1]))
+    reader.read()
+    reader.read()
+    assert servers == ["a:1"]
+    monkeypatch.setattr(confluent, "KEPT_PARTITIONS", 2)
+    reader = reader_of(Large([1]), Large([1]))
+    reader.read()
+    reader.read()
+    assert servers == ["a:1"] * 3

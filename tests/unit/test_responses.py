@@ -13,6 +13,7 @@ from kafka.protocol.metadata import MetadataResponse
 
 from ballast.adapters.responses import (
     MetadataFacts,
+    join_facts,
     own_topic_entries,
     read_broker_logs,
     read_epochs,
@@ -105,8 +106,7 @@ def test_leadership_has_three_kinds_of_nobody() -> None:
         metadata(
             topic("live", partition(0, 1), partition(1, -1, error=5), partition(2, -1, error=-1)),
             topic("dying", partition(0, -2, error=5)),
-        ),
-        NO_FACTS,
+        )
     )
     assert read.columns.leader.tolist() == [1, NO_LEADER, NO_LEADERSHIP_RECORD, NO_LEADER]
     assert [(t.name, t.deleting) for t in read.columns.topics] == [("live", False), ("dying", True)]
@@ -115,7 +115,7 @@ def test_leadership_has_three_kinds_of_nobody() -> None:
 def test_replicas_in_sync_and_offline_are_marked() -> None:
     """One mark per replica, in assignment order; what is offline comes from the second answer."""
     facts = MetadataFacts({}, {TopicPartition("t", 1): (2,)}, NO_FACTS.racks)
-    read = read_metadata(metadata(topic("t", partition(0, 1), partition(1, 1))), facts)
+    read = join_facts(read_metadata(metadata(topic("t", partition(0, 1), partition(1, 1)))), facts)
     assert read.columns.replica.tolist() == [1, 2, 1, 2]
     assert read.columns.in_sync.tolist() == [True, False, True, False]
     assert read.columns.offline.tolist() == [False, False, False, True]
@@ -123,7 +123,7 @@ def test_replicas_in_sync_and_offline_are_marked() -> None:
 
 def test_a_topic_that_cannot_be_described_leaves_a_gap() -> None:
     """Its error is named and no partition is invented."""
-    read = read_metadata(metadata(topic("lost", error=3), topic("t", partition(0, 1))), NO_FACTS)
+    read = read_metadata(metadata(topic("lost", error=3), topic("t", partition(0, 1))))
     assert [(g.subject, g.missing, g.reason) for g in read.gaps] == [
         ("topic lost", "partitions", "UNKNOWN_TOPIC_OR_PARTITION")
     ]
@@ -131,8 +131,9 @@ def test_a_topic_that_cannot_be_described_leaves_a_gap() -> None:
 
 
 def test_racks_come_from_another_answer() -> None:
-    """The answer of ``list_topics`` has none; a broker that the other answer does not name has a gap."""
-    read = read_metadata(metadata(topic("t", partition(0, 1))), MetadataFacts({}, {}, {1: "a"}))
+    """A broker that it does not name has a gap."""
+    picture = read_metadata(metadata(topic("t", partition(0, 1))))
+    read = join_facts(picture, MetadataFacts({}, {}, {1: "a"}))
     assert [(b.id, b.rack, b.controller) for b in read.brokers] == [(1, "a", True), (2, None, False)]
     assert [(g.subject, g.missing) for g in read.gaps] == [("broker 2", "rack")]
 
@@ -146,7 +147,8 @@ def test_topic_ids_are_written_as_kafka_writes_them(version: int) -> None:
     )
     assert facts.ids == {"a": None if version < 10 else "QnDC1CzhRtqapHEY1FWWyA", "b": None}
     assert facts.offline == {TopicPartition("a", 0): (2,)}
-    read = read_metadata(metadata(topic("a", partition(0, 1)), topic("__consumer_offsets")), facts)
+    picture = read_metadata(metadata(topic("a", partition(0, 1)), topic("__consumer_offsets")))
+    read = join_facts(picture, facts)
     assert [(t.topic_id, t.internal) for t in read.columns.topics] == [(facts.ids["a"], False), (None, True)]
 
 

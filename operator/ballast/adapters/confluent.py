@@ -52,6 +52,9 @@ SAME_BROKER_TRIES: Final = 4
 CATCH_UP_S: Final = 1.0
 """A broker fetches metadata at least twice in this time: after it, it knows what another one told us before."""
 
+KEPT_PARTITIONS: Final = 50_000
+"""A client that has read more than these is let go: librdkafka keeps its own copy of metadata, 0.4 KiB for each partition."""
+
 CONFIG_SOURCES: Final[Mapping[int, str]] = {
     1: "DYNAMIC_TOPIC_CONFIG",
     2: "DYNAMIC_BROKER_CONFIG",
@@ -367,7 +370,11 @@ class MetadataReader:
 
     def read(self) -> ClusterMetadata:
         """Brokers, controller, topics, partitions, leaders, replicas and ISRs in one answer; needs no controller."""
-        return self._retry.call("metadata", self._read, recover=self.forget)
+        answer: ClusterMetadata = self._retry.call("metadata", self._read, recover=self.forget)
+        if sum(len(t.partitions) for t in answer.topics.values()) > KEPT_PARTITIONS:
+            with self._lock:
+                self._client = None  # The next one begins at the same server.
+        return answer
 
     def _read(self) -> ClusterMetadata:
         for attempt in range(SAME_BROKER_TRIES):

@@ -25,6 +25,7 @@ import numpy as np
 from kafka.protocol.admin import DescribeClusterRequest, DescribeQuorumRequest
 from kafka.protocol.metadata import MetadataRequest
 
+from ballast.adapters import collector
 from ballast.adapters import configs as config_requests
 from ballast.adapters import elections as election_requests
 from ballast.adapters import log_dirs as log_dir_requests
@@ -36,6 +37,7 @@ from ballast.adapters.responses import (
     Metadata,
     MetadataFacts,
     changes,
+    join_facts,
     own_topic_entries,
     read_broker_logs,
     read_epochs,
@@ -124,7 +126,7 @@ class KafkaCluster:
 
     def snapshot(self, *, log_dirs: bool = True, configs: bool = True) -> ClusterState:
         """Read the whole cluster; brokers that do not answer leave gaps, and all questions share one bound of time."""
-        with one_deadline(self._wire.timeout_s):
+        with one_deadline(self._wire.timeout_s), collector.paused():
             return self._snapshot(log_dirs=log_dirs, configs=configs)
 
     def _snapshot(self, *, log_dirs: bool, configs: bool) -> ClusterState:
@@ -321,11 +323,10 @@ class KafkaCluster:
         return ended
 
     def _metadata(self) -> Metadata:
-        # Two questions side by side; only this one is the picture.
-        asked = self._beside(self._facts)
-        answer = self._admin.metadata.read()
-        facts = asked.result()
-        metadata = read_metadata(answer, facts)
+        # The picture is in columns before its facts are asked for: both answers are large, and need not be held together.
+        picture = read_metadata(self._admin.metadata.read())
+        facts = self._facts()
+        metadata = join_facts(picture, facts)
         if not metadata.brokers or not facts.racks:
             self._wire.reconnect()
             self._admin.metadata.forget()

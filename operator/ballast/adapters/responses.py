@@ -7,10 +7,9 @@ make no object per row.
 from __future__ import annotations
 
 import base64
-import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -68,8 +67,8 @@ class MetadataFacts:
     racks: Mapping[int, str | None]
 
 
-def read_metadata(answer: ClusterMetadata, facts: MetadataFacts) -> Metadata:
-    """Linear in replicas; topics that the broker could not describe leave a gap, and so does a broker without its rack.
+def read_metadata(answer: ClusterMetadata) -> Metadata:
+    """Linear in replicas; topics that the broker could not describe leave a gap.  ``join_facts`` adds what it does not tell.
 
     The answer's topics are used up: an object for each partition beside the columns would be most of what a reading needs.
     """
@@ -92,8 +91,7 @@ def read_metadata(answer: ClusterMetadata, facts: MetadataFacts) -> Metadata:
             counts.append(len(replicas))
             replica.extend(replicas)
             in_sync.extend(b"\1" * len(replicas) if len(isr) == len(replicas) else (r in isr for r in replicas))
-        topics.append(Topic(name, topic_id=facts.ids.get(name), internal=name in INTERNAL_TOPICS, deleting=deleting))
-    gaps += [Gap(f"broker {b}", "rack", "no broker tells it") for b in answer.brokers if b not in facts.racks]
+        topics.append(Topic(name, internal=name in INTERNAL_TOPICS, deleting=deleting))
     controller = answer.controller_id
     columns = PartitionColumns(
         topics=topics,
@@ -105,16 +103,28 @@ def read_metadata(answer: ClusterMetadata, facts: MetadataFacts) -> Metadata:
         in_sync=np.frombuffer(in_sync, np.bool_),
         offline=np.zeros(len(replica), np.bool_),
     )
-    _mark_offline(columns, facts.offline)
     return Metadata(
         cluster_id=answer.cluster_id or "",
         controller_id=controller,
         brokers=tuple(
-            Broker(b.id, rack=facts.racks.get(b.id), host=b.host, port=b.port, controller=b.id == controller)
-            for b in answer.brokers.values()
+            Broker(b.id, host=b.host, port=b.port, controller=b.id == controller) for b in answer.brokers.values()
         ),
         columns=columns,
         gaps=tuple(gaps),
+    )
+
+
+def join_facts(metadata: Metadata, facts: MetadataFacts) -> Metadata:
+    """Add racks, topic ids and offline replicas; a broker without its rack leaves a gap."""
+    unknown = [Gap(f"broker {b.id}", "rack", "no broker tells it") for b in metadata.brokers if b.id not in facts.racks]
+    topics = [replace(t, topic_id=facts.ids.get(t.name)) for t in metadata.columns.topics]
+    columns = replace(metadata.columns, topics=topics)
+    _mark_offline(columns, facts.offline)
+    return replace(
+        metadata,
+        brokers=tuple(replace(b, rack=facts.racks.get(b.id)) for b in metadata.brokers),
+        columns=columns,
+        gaps=(*metadata.gaps, *unknown),
     )
 
 
@@ -209,23 +219,20 @@ def changes(moves: Mapping[TopicPartition, Reassignment]) -> dict[TopicPartition
 def read_log_columns(response: Any) -> LogColumns:
     """One broker's log dirs in columns."""
     names: list[str] = []
-    topic, number, log_dir = (array("i") for _ in range(3))
+    counts, number, log_dir = (array("i") for _ in range(3))
     size, future = array("q"), bytearray()
     for d, result in enumerate(response.results):
-        for t in result.topics:
-            # Each of a thousand brokers names the same topics, and holds few partitions of each.
-            row = len(names)
-            names.append(sys.intern(t.name))
-            for p in t.partitions:
-                topic.append(row)
-                number.append(p.partition_index)
-                size.append(p.partition_size)
-                future.append(p.is_future_key)
-        log_dir.extend([d] * (len(number) - len(log_dir)))
+        names += [t.name for t in result.topics]
+        counts.extend([len(t.partitions) for t in result.topics])
+        copies = [p for t in result.topics for p in t.partitions]
+        number.extend([p.partition_index for p in copies])
+        size.extend([p.partition_size for p in copies])
+        future.extend([p.is_future_key for p in copies])
+        log_dir.extend([d] * len(copies))
     return LogColumns(
         dirs=read_dirs(response),
         names=names,
-        topic=np.array(topic, np.int32),
+        topic=np.repeat(np.arange(len(names), dtype=np.int32), np.array(counts, np.int32)),
         number=np.array(number, np.int32),
         size_bytes=np.array(size, np.int64),
         log_dir=np.array(log_dir, np.int32),
