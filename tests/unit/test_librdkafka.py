@@ -16,6 +16,9 @@ from confluent_kafka.admin import AdminClient
 
 import ballast
 from ballast.adapters import librdkafka
+from ballast.adapters.confluent import new_client
+from ballast.adapters.journal_producer import transaction_timeout_ms
+from ballast.adapters.security import Security
 from ballast.cli.main import hear_client
 from ballast.daemon.logs import configure
 from ballast.daemon.policy import LogPolicy
@@ -125,3 +128,11 @@ def test_no_call_that_can_end_the_process_is_made() -> None:
     rooms = Path(ballast.__file__).parent
     makes = {file.name for file in rooms.rglob("*.py") if ENDS_THE_PROCESS.search(file.read_text())}
     assert makes == NAMES_ONE
+
+
+@pytest.mark.parametrize("timeout_s", [0.001, 30.0, 300.0, 301.0, 86_400.0])
+def test_any_timeout_makes_a_client(timeout_s: float) -> None:
+    """The client takes socket time-outs of at most 300 s; whoever waits longer is bounded by its own clock."""
+    assert new_client("127.0.0.1:1", Security(), timeout_s=timeout_s) is not None
+    assert librdkafka.socket_timeout_ms(timeout_s) == min(max(timeout_s * 1000, 1000), 300_000)
+    assert 10_000 <= transaction_timeout_ms(timeout_s) <= 900_000  # Brokers refuse more by default.

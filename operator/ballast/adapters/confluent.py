@@ -88,7 +88,7 @@ def new_client(servers: str, security: Security, *, timeout_s: float) -> AdminCl
             | {
                 "bootstrap.servers": servers,
                 "client.id": "ballast",
-                "socket.timeout.ms": max(1000, round(timeout_s * 1000)),
+                "socket.timeout.ms": librdkafka.socket_timeout_ms(timeout_s),
                 "topic.metadata.refresh.interval.ms": 30_000,
             }
         )

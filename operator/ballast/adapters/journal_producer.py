@@ -31,11 +31,16 @@ Committed = Callable[[Transaction, Sequence[int]], None]
 """Told of a transaction that is in the journal, and of the offsets of its records."""
 
 
+def transaction_timeout_ms(timeout_s: float) -> int:
+    """``transaction.timeout.ms``; brokers refuse a producer that asks for more than 15 minutes (``transaction.max.timeout.ms``)."""
+    return min(max(int(timeout_s * 1000), 10_000), 900_000)
+
+
 def start_transactions(client: Mapping[str, Any], transactional_id: str, *, timeout_s: float) -> ck.Producer:
     """A new producer with this id; from here on the brokers refuse every commit of the one before it."""
     settings = librdkafka.speaking(client) | {
         "transactional.id": transactional_id,
-        "transaction.timeout.ms": max(int(timeout_s * 1000), 10_000),
+        "transaction.timeout.ms": transaction_timeout_ms(timeout_s),
         "linger.ms": 0,
         "compression.type": "gzip",
         # A leader that freezes says nothing of its successor; the others do, when they are asked.

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from ballast.adapters import librdkafka
 from ballast.adapters.clock import SystemClock
 from ballast.adapters.identity import ClusterIdentity
 from ballast.adapters.journal_log import TRANSACTIONAL_ID, TopicLog, lock_lost
@@ -86,7 +87,7 @@ class TopicJournal:
         requests_topic: str = REQUESTS_TOPIC,
         identity: ClusterIdentity | None = None,
     ) -> None:
-        self._client = {"socket.timeout.ms": max(int(timeout_s * 1000), 1000), **client_config}
+        self._client = {"socket.timeout.ms": librdkafka.socket_timeout_ms(timeout_s), **client_config}
         self._clock = clock or SystemClock()
         self._timeout_s = timeout_s
         # Two topics under other names are another journal with another lock.

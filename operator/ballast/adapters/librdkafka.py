@@ -22,6 +22,8 @@ SAME_LINE_S: Final = 60.0
 """How often a client library may say the same."""
 KEPT_LINES: Final = 200
 """Lines that are remembered; the oldest is forgotten first."""
+_SOCKET_TIMEOUT_MS: Final = (1_000, 300_000)
+"""The least that is useful, and the most that librdkafka takes; a longer wait is bounded by who waits."""
 _VARYING: Final = re.compile(r"rdkafka#[a-z]+-\d+|\d+ ?ms\b|\d+ identical|\(after [^)]*\)")
 
 
@@ -33,6 +35,12 @@ def speaking(config: Mapping[str, Any]) -> dict[str, Any]:
 def silent(config: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration of a client that is only asked: it writes no lines, since its failures come back from the calls."""
     return {**_with_token(config), "log_level": 0}
+
+
+def socket_timeout_ms(timeout_s: float) -> int:
+    """``socket.timeout.ms`` of a client whose questions may take this long."""
+    least, most = _SOCKET_TIMEOUT_MS
+    return min(max(round(timeout_s * 1000), least), most)
 
 
 def produce(

@@ -16,7 +16,7 @@ from typing import Any, Final
 from ballast.adapters.clock import SystemClock
 from ballast.adapters.zk_lock import ZooKeeperLock, wait_until_gone
 from ballast.adapters.zookeeper import ELECTION, REASSIGN, LeaderAndIsr, ZooKeeper, _translated
-from ballast.core.cluster import TopicPartition
+from ballast.core.cluster import NO_LEADERSHIP_RECORD, TopicPartition
 from ballast.ports.cluster import OK, Epochs, Outcome, PartitionState
 
 ZNODE_BYTES: Final = 900_000
@@ -157,10 +157,19 @@ class ZooKeeperWrites:
     # The truth
 
     def partitions(self, names: Collection[TopicPartition]) -> dict[TopicPartition, PartitionState]:
-        """Leader, replicas and ISR as the controller wrote them, where brokers' metadata may be a minute old."""
+        """Leader, replicas and ISR as the controller wrote them, where brokers' metadata may be a minute old.
+
+        A partition exists once its topic's znode lists it; the controller writes its state a moment later.
+        """
         lists = self._keeper.assignments({name.topic for name in names})
-        states = self._keeper.partition_states([name for name in names if name in lists])
-        return {name: PartitionState(state.leader, lists[name], state.isr) for name, state in states.items()}
+        wanted = [name for name in names if name in lists]
+        states = self._keeper.partition_states(wanted)
+        return {
+            name: PartitionState(state.leader, lists[name], state.isr)
+            if (state := states.get(name)) is not None
+            else PartitionState(NO_LEADERSHIP_RECORD, lists[name], ())
+            for name in wanted
+        }
 
     def epochs(self, names: Collection[TopicPartition]) -> dict[TopicPartition, Epochs]:
         """The epochs in the partitions' state znodes."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from ballast.adapters.zk_admin import ZooKeeperWrites
 from ballast.adapters.zk_isr import IsrWatch
-from ballast.core.cluster import ClusterState, ConfigValue, TopicPartition
+from ballast.core.cluster import NO_LEADERSHIP_RECORD, ClusterState, ConfigValue, TopicPartition
 from ballast.core.log_ends import LogEnds
 from ballast.core.throttles import RATES
 from ballast.errors import BallastError
@@ -190,7 +190,7 @@ def with_true_isr(state: ClusterState, truth: Mapping[TopicPartition, PartitionS
     leader, in_sync = p.leader.copy(), p.in_sync.copy()
     for name, row in state.index.items():
         known = truth.get(name)
-        if known is not None:
+        if known is not None and known.leader != NO_LEADERSHIP_RECORD:
             run = slice(p.start[row], p.start[row + 1])
             leader[row] = known.leader
             in_sync[run] = np.isin(p.replica[run], known.isr)

@@ -182,6 +182,8 @@ def _quarters(level: list[Row]) -> str:
     ]
     heads = ("cluster", "disks", "growth a quarter", "full now", *(f"in {n} Q" for n in range(1, QUARTERS + 1)))
     said = "Used disk at today's growth, all live brokers together. Clusters without a load model count as not growing."
+    if len(known) < len(level):
+        said += f" {human_many(len(level) - len(known), 'cluster')} left out: no broker told how large its disks are."
     return _section("Capacity by quarter", said, heads, body)
 
 

@@ -104,7 +104,8 @@ def rooms(state: ClusterState, incoming: Mapping[Place, int], reserve_share: flo
         disks += [((b.id, d.path), d.usable_bytes, d.total_bytes) for d in b.log_dirs]
         for place, free, total in disks:
             if free != UNKNOWN:
-                reserve = int(total * reserve_share) if total != UNKNOWN else 0
+                # A disk whose size is not known is at least as large as what is free on it.
+                reserve = int(max(total, free) * reserve_share)
                 out[place] = free - incoming.get(place, 0) - reserve
     return out
 

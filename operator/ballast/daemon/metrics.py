@@ -66,7 +66,7 @@ def _of_run(value: Callable[[RunView], float | None]) -> Callable[[View], Iterab
     return _one(lambda view: None if view.run is None else value(view.run))
 
 
-def _run_or_zero(value: Callable[[RunView], float]) -> Callable[[View], Iterable[Sample]]:
+def _run_or_zero(value: Callable[[RunView], float | None]) -> Callable[[View], Iterable[Sample]]:
     return _one(lambda view: 0.0 if view.run is None else value(view.run))
 
 
@@ -325,7 +325,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_run_rate_bytes_per_second",
-        help="Rate at which the current run copies; 0 when there is none.",
+        help="Rate at which the current run copies; 0 when there is none, absent until it is known.",
         samples=_run_or_zero(lambda r: r.rate_bytes_per_s),
     ),
     Spec(

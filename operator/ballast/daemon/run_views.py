@@ -45,7 +45,7 @@ def run_view(run: Run, progress: Progress | None = None, note: str = "") -> RunV
         elections_held=held,
         bytes_total=total,
         bytes_left=max(0, total - done),
-        rate_bytes_per_s=(progress.bytes_per_s or 0.0) if progress else 0.0,
+        rate_bytes_per_s=progress.bytes_per_s if progress else None,
         seconds_left=progress.left_s if progress else None,
         throttle_bytes_per_s=_lowest_rate(run),
         sentence=_sentence(run, flying, note),

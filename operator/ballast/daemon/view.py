@@ -99,7 +99,8 @@ class RunView:
     elections_held: int = 0
     bytes_total: int = 0
     bytes_left: int = 0
-    rate_bytes_per_s: float = 0.0
+    rate_bytes_per_s: float | None = None
+    """None until two readings tell one."""
     seconds_left: float | None = None
     throttle_bytes_per_s: int | None = None
     sentence: str = ""

@@ -23,7 +23,7 @@ from ballast.pipeline.fleet_store import Contact, append_snapshots, record_conta
 from ballast.pipeline.policy import shown_master
 from ballast.pipeline.session import SparkPolicy, require_pyspark
 from ballast.wiring.cluster import open_cluster
-from ballast.wiring.loads import HistoryPolicy, loads_from_history, model_rows
+from ballast.wiring.loads import HistoryPolicy, loads_from_history, model_rows, unknown_growth
 from ballast.wiring.pipeline import Jars, spark_session
 
 AT_ONCE = 8
@@ -101,7 +101,10 @@ def collect(
         say(
             f"{entry.name}: {human_many(len(state.brokers), 'broker')}, {human_many(len(state.partitions), 'partition')}"
         )
-        return Member(entry.name, state, traffic_of(state, store))
+        traffic, lack = traffic_of(state, store)
+        if lack:
+            say(f"{entry.name}: {lack}")
+        return Member(entry.name, state, traffic)
 
     tried_at_ms = time.time_ns() // 1_000_000
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="collect") as pool:
@@ -134,17 +137,19 @@ def _contact(entry: Entry, found: Member | BallastError, tried_at_ms: int) -> Co
     return Contact(entry.name, None, tried_at_ms, answered=False, detail=found.message)
 
 
-def traffic_of(state: ClusterState, store: str) -> Traffic | None:
-    """What the load model says; None where there is none."""
+def traffic_of(state: ClusterState, store: str) -> tuple[Traffic | None, str]:
+    """What the load model says, None where there is none, and what it does not say."""
     try:
         loads = loads_from_history(state, HistoryPolicy(store=store), now=datetime.now(UTC))
         model = read_load_model(store, state.cluster_id, topic_ids={t.name: t.topic_id or "" for t in state.topics})
-    except UsageError:
-        return None
+    except UsageError as failure:
+        return None, f"traffic and growth are not known: {failure.message}"
     rows = model_rows(state, model)
     growth = np.nan_to_num(np.asarray(model.figures["growth_bytes_per_day"], np.float64))
     known = np.where(rows >= 0, growth[np.maximum(rows, 0)], 0.0)
-    return Traffic(loads.bytes_in_per_s, loads.bytes_out_per_s, np.rint(known).astype(np.int64))
+    still = unknown_growth(model, rows)
+    lack = f"the growth of {human_many(still, 'partition')} is not known: they count as not growing." if still else ""
+    return Traffic(loads.bytes_in_per_s, loads.bytes_out_per_s, np.rint(known).astype(np.int64)), lack
 
 
 def plan_fleet(

@@ -117,9 +117,23 @@ def _sentences(
         said.append(
             f"What consumers read of {unread} partitions is not known: their bytes out count replication alone."
         )
+    if silent := unknown_figures(model, rows, f"bytes_in_{policy.measure}"):
+        said.append(f"What producers write to {silent} partitions is not known: it counts as nothing.")
     if policy.growth_days > 0:
         said.append(f"Disks are levelled for {policy.growth_days:g} days ahead, by each partition's growth.")
+        if still := unknown_growth(model, rows):
+            said.append(f"The growth of {still} partitions is not known: they count as not growing.")
     return tuple(said)
+
+
+def unknown_growth(model: ModelColumns, rows: Ints) -> int:
+    """How many partitions of a state have no growth in the model, or no row; ``rows`` as of ``model_rows``."""
+    return unknown_figures(model, rows, "growth_bytes_per_day") + int((rows < 0).sum())
+
+
+def unknown_figures(model: ModelColumns, rows: Ints, name: str) -> int:
+    """How many partitions have a row in the model, and this figure is missing in it."""
+    return int(np.isnan(np.asarray(model.figures[name], np.float64)[rows[rows >= 0]]).sum())
 
 
 _WORDS: Final[dict[Measure, str]] = {"mean": "mean", "p95": "95th percentile", "peak": "peak"}

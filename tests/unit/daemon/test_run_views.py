@@ -8,9 +8,12 @@ import pytest
 
 from ballast.core.cluster import UNKNOWN
 from ballast.core.plan import Move, Plan
+from ballast.daemon.metrics import GAUGES
 from ballast.daemon.run_views import past_runs, run_view
+from ballast.daemon.view import View
 from ballast.executor.history import summarise
 from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.progress import Speedometer
 from ballast.executor.run import Now, Phase, Stage, Status, new_run, with_moves
 
 
@@ -31,3 +34,14 @@ def test_a_run_that_ended_is_shown_from_its_numbers_as_it_was_from_its_moves() -
     run = with_moves(run, {m.name: replace(run.moves[m.name], stage=stage) for m, stage in stages})
     run = replace(run, phase=Phase.ENDED, status=Status.INCOMPLETE, ended_ms=9)
     assert past_runs([summarise(run)]) == (run_view(run),)
+
+
+def test_a_rate_that_is_not_known_yet_is_not_nothing() -> None:
+    """Before two readings tell a rate the page has none and the metric is absent; without a run it is zero."""
+    run = new_run("r", Plan("test", "c", "f", (Move("t", 0, (1, 2), (3, 2), 10),)), ExecutionPolicy(), Now(0, 0.0))
+    view = run_view(run, Speedometer().read(run, 1.0))
+    assert view.rate_bytes_per_s is None
+    (rate,) = (spec for spec in GAUGES if spec.name == "ballast_run_rate_bytes_per_second")
+    assert list(rate.samples(View(run=view))) == []
+    assert list(rate.samples(View(run=replace(view, rate_bytes_per_s=5.0)))) == [((), 5.0)]
+    assert list(rate.samples(View())) == [((), 0.0)]

@@ -174,3 +174,10 @@ def test_two_moves_that_fit_alone_do_not_begin_together_in_one_small_log_dir() -
     found = judge(moves[1:], state, ours={m.name: m for m in moves}, room=left)
     assert [(n.partition, v.code) for n, v in found.items()] == [(1, "destination-full")]
     assert "Log dir /small of broker 2 has 10.0 MB to spare and t-1 needs 20.0 MB" in found[moves[1].name].detail
+
+
+def test_a_disk_whose_size_is_not_told_keeps_its_reserve() -> None:
+    """It is at least as large as what is free on it."""
+    disk = LogDir("/d", usable_bytes=100 * MB)
+    state = build("c", (Broker(1, host="h", log_dirs=(disk,), log_dirs_known=True),), (), [])
+    assert rooms(state, {}, 0.1)[1, "/d"] == 90 * MB

@@ -167,3 +167,12 @@ def test_a_cluster_that_was_renamed_is_noted(
     found = json.loads(report(tmp_path, capsys, "--output", "json"))
     assert found["same_cluster"] == [{"cluster": one.state.cluster_id, "names": ["new", "old"]}]
     assert one.state.cluster_id in page(read_report(str(tmp_path)), made_at="now")
+
+
+def test_a_cluster_without_a_load_model_is_named(answers: dict[str, ClusterState], tmp_path: Path) -> None:
+    """Its traffic and growth are unknown in the row, and that is said where it is collected."""
+    answers["a"] = member(1).state
+    said: list[str] = []
+    members, _ = collect([Entry("a", bootstrap_server="a")], str(tmp_path), timeout_s=1, say=said.append)
+    assert [m.traffic for m in members] == [None]
+    assert any(line.startswith("a: traffic and growth are not known") for line in said)

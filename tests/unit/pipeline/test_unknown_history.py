@@ -1,0 +1,56 @@
+"""What a load model does not know is counted in the plan's sentences."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ballast.adapters import load_model
+from ballast.adapters.load_model import ModelColumns
+from ballast.core.cluster import Broker, PartitionRow, Topic, build
+from ballast.pipeline import arrow  # noqa: F401 — the extra must be there
+from ballast.wiring.fleet import traffic_of
+from ballast.wiring.loads import HistoryPolicy, loads_from_history
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NAMES = ("bytes_in_mean", "bytes_in_p95", "bytes_in_peak", "bytes_out_mean", "bytes_out_p95", "growth_bytes_per_day")
+
+
+@pytest.fixture
+def _model(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow as pa  # noqa: PLC0415 — it needs the extra
+
+    figures = {name: np.array([5.0, 5.0, np.nan]) for name in NAMES} | {"coverage": np.ones(3)}
+    model = ModelColumns(
+        topic=pa.array(["t"] * 3),
+        topics=["t"],
+        topic_at=np.zeros(3, np.int64),
+        partition=np.arange(3),
+        as_of=NOW,
+        since=NOW,
+        figures=figures,
+    )
+
+    def read(*_: Any, **__: Any) -> ModelColumns:
+        return model
+
+    monkeypatch.setattr(load_model, "read_load_model", read)
+    monkeypatch.setattr("ballast.wiring.fleet.read_load_model", read)
+
+
+@pytest.mark.usefixtures("_model")
+def test_unknown_writes_and_growth_are_counted() -> None:
+    """Of four partitions one has no row and one no figures."""
+    rows = [PartitionRow("t", n, 1, (1,), (1,), sizes=(10,)) for n in range(4)]
+    state = build("c", (Broker(1, host="h"),), (Topic("t"),), rows)
+    loads = loads_from_history(state, HistoryPolicy(store="s", growth_days=1), now=NOW)
+    said = " ".join(loads.assumptions)
+    assert "write to 1 partitions is not known" in said
+    assert "growth of 2 partitions is not known" in said
+    traffic, lack = traffic_of(state, "s")
+    assert traffic is not None
+    assert traffic.growth.tolist() == [5, 5, 0, 0]
+    assert lack.startswith("the growth of 2 partitions is not known")
