@@ -131,7 +131,7 @@ def test_a_topic_that_cannot_be_described_leaves_a_gap() -> None:
 
 
 def test_racks_come_from_another_answer() -> None:
-    """A broker that it does not name has a gap."""
+    """The answer of ``list_topics`` has none; a broker that the other answer does not name has a gap."""
     picture = read_metadata(metadata(topic("t", partition(0, 1))))
     read = join_facts(picture, MetadataFacts({}, {}, {1: "a"}))
     assert [(b.id, b.rack, b.controller) for b in read.brokers] == [(1, "a", True), (2, None, False)]

@@ -21,7 +21,7 @@ NAMES = ("bytes_in_mean", "bytes_in_p95", "bytes_in_peak", "bytes_out_mean", "by
 
 @pytest.fixture
 def _model(monkeypatch: pytest.MonkeyPatch) -> None:
-    import pyarrow as pa  # noqa: PLC0415 — it needs the extra
+    import pyarrow as pa
 
     figures = {name: np.array([5.0, 5.0, np.nan]) for name in NAMES} | {"coverage": np.ones(3)}
     model = ModelColumns(
