@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from confluent_kafka.admin import ClusterMetadata
 
 from ballast.adapters.kafka_cluster import KafkaCluster
 from ballast.adapters.retry import RetryPolicy, one_deadline
@@ -103,9 +104,15 @@ def test_the_questions_of_a_snapshot_share_one_deadline(now_s: list[float]) -> N
         return {}
 
     wire = SimpleNamespace(timeout_s=30.0, versions=versions, ask=ask)
-    admin = SimpleNamespace(metadata=SimpleNamespace(read=object))
+    admin = SimpleNamespace(metadata=SimpleNamespace(read=ClusterMetadata))
+    cluster = KafkaCluster(cast("Any", wire), cast("Any", admin))
     with pytest.raises(Unavailable):
-        KafkaCluster(cast("Any", wire), cast("Any", admin)).snapshot()
+        cluster.snapshot()
+    with one_deadline(30.0):
+        versions()
+        beside = cluster._beside(ask, "in another thread")
+        with pytest.raises(Unavailable):
+            beside.result(timeout=60)
     assert asked == []
 
 
