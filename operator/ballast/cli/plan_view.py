@@ -88,11 +88,14 @@ def cost_lines(plan: Plan, rate_bytes_per_s: int) -> list[str]:
         )
     else:
         lines.append(f"Moves {moved}.")
-    longest = max((b["bytes_in"] for b in plan.summary.get("brokers", [])), default=0)
-    if longest:
+    busiest = plan.summary.get("busiest_bytes", 0)
+    if busiest is None:
+        unknown = sum(1 for m in plan.moves if m.adding and m.size_bytes < 0)
+        lines.append(f"The time cannot be told, as the size of {human_many(unknown, 'partition')} is not known.")
+    elif busiest:
         lines.append(
-            f"At {human_bytes(rate_bytes_per_s)}/s into each broker, side by side, it takes about "
-            f"{human_time(longest / rate_bytes_per_s)}; one after another {human_time(plan.bytes_moved / rate_bytes_per_s)}."
+            f"At {human_bytes(rate_bytes_per_s)}/s into and out of each broker, side by side, it takes about "
+            f"{human_time(busiest / rate_bytes_per_s)}; one after another {human_time(plan.bytes_moved / rate_bytes_per_s)}."
         )
     return lines
 

@@ -233,10 +233,13 @@ def _repair_lines(repair: Plan, rate_bytes_per_s: int) -> list[str]:
     if repair.status == "infeasible":
         return ["Nothing of it can be rebuilt on the brokers that are left.", *_obstacles(repair)]
     copies = repair.summary.get("replica_moves", 0)
-    longest = max((b["bytes_in"] for b in repair.summary.get("brokers", [])), default=0)
+    busiest = repair.summary.get("busiest_bytes", 0)
+    time = "for a time that cannot be told, as some sizes are not known"
+    if busiest is not None:
+        rate = f"{human_bytes(rate_bytes_per_s)}/s into and out of each broker"
+        time = f"about {human_time(busiest / rate_bytes_per_s)} at {rate}"
     line = (
-        f"To repair it without them, copy {human_many(copies, 'replica')} ({human_bytes(repair.bytes_moved)}): about "
-        f"{human_time(longest / rate_bytes_per_s)} at {human_bytes(rate_bytes_per_s)}/s into each broker."
+        f"To repair it without them, copy {human_many(copies, 'replica')} ({human_bytes(repair.bytes_moved)}): {time}."
     )
     return [line, *_obstacles(repair)]
 

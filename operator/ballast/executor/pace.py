@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.copying import copying_of, leader_in
 from ballast.core.pace import Basis, least
 from ballast.core.throttles import mb
 from ballast.core.wording import human_brokers, human_time
@@ -110,26 +111,23 @@ class Pace:
 
 def pace_of(run: Run, state: ClusterState) -> Pace:
     """The rates of a run that is about to begin, producers' writes counted."""
-    coming: defaultdict[int, int] = defaultdict(int)
-    going: defaultdict[int, int] = defaultdict(int)
     intake: defaultdict[int, float] = defaultdict(float)
     moves = [m.move for m in run.moves.values() if m.stage not in FINAL and m.move.adding]
+    leader_of = leader_in(state)
+    copying = copying_of(moves, leader_of)
     for move in moves:
-        row = state.index.get(move.name)
-        leader = int(state.partitions.leader[row]) if row is not None else -1
+        leader = leader_of(move.name)
         written = run.inbound.get(move.name, 0.0)
         for broker in move.adding:
-            coming[broker] += max(move.size_bytes, 0)
             intake[broker] = max(intake[broker], written)
-        going[leader] += move.bytes_moved
         intake[leader] = max(intake[leader], written * len(move.adding))
-    brokers = [_broker_pace(run, b, max(coming[b], going[b]), intake[b]) for b in sorted(intake) if b >= 0]
+    brokers = [_broker_pace(run, b, copying.of(b), intake[b]) for b in sorted(intake) if b >= 0]
     return Pace(
         auto=run.policy.auto,
         brokers=tuple(b for b in brokers if b is not None),
         small_bytes=run.policy.small_bytes,
         link_bytes_per_s=run.policy.link_bytes_per_s,
-        unknown=sum(m.size_bytes < 0 for m in moves),
+        unknown=copying.unknown,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from ballast.core.copying import copying_of
 from ballast.core.plan import Plan
 from ballast.core.throttles import LISTS, RATES
 from ballast.executor.policy import ExecutionPolicy
@@ -75,14 +76,9 @@ def throttles(world: SimWorld) -> dict[tuple[str, str, str], str]:
 
 def bound_s(plan: Plan, world: SimWorld, policy: ExecutionPolicy) -> float:
     """Bytes over the busiest link, divided by its rate: what no execution of this plan can be faster than."""
-    into: Counter[int] = Counter()
-    out: Counter[int] = Counter()
-    for move in plan.moves:
-        for broker in move.adding:
-            into[broker] += move.size_bytes
-            out[world.partition(move.topic, move.partition).leader] += move.size_bytes
+    copying = copying_of(plan.moves, lambda name: world.partition(name.topic, name.partition).leader)
     rate = policy.throttle if isinstance(policy.throttle, int) else float("inf")
-    links = [*into.items(), *out.items()]
+    links = [*copying.received.items(), *copying.sent.items()]
     return max(
         (load / min(rate, world.brokers[b].nic_bytes_per_s) for b, load in links if b in world.brokers), default=0.0
     )

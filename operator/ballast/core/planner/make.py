@@ -61,6 +61,9 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
         if isinstance(intent, Level | Leaders) and worse and not start.must_act():
             # Nearer to the ranges that can be reached is no reason to go further from those asked for.
             world, homeless = start, np.zeros(len(world.cur), np.bool_)
+        from ballast.core.planner.search.shorten import shorten  # noqa: PLC0415
+
+        shorten(world, asked, _senders(state))
     moves, after = moves_of(state, intent, asked, loads, world.cur, before)
     elections = _elections(state, intent, scope, moves)
     moves, tight = with_dirs(state, moves)
@@ -130,6 +133,15 @@ def _kept(asked: Problem, problem: Problem, before: Ints) -> Problem:
         high=np.where(met, asked.high, problem.high),
         hard=np.where(met, UPPER | LOWER, problem.hard).astype(np.int8),
     )
+
+
+def _senders(state: ClusterState) -> SmallInts:
+    """By partition the broker that copies are fetched from: its leader, -1 where none is alive."""
+    leader = state.partitions.leader
+    ids = np.array([b.id for b in state.brokers], np.int64)
+    at = np.minimum(np.searchsorted(ids, leader), max(len(ids) - 1, 0))
+    alive = np.array([b.alive for b in state.brokers], np.bool_)
+    return np.where((ids[at] == leader) & alive[at], at, -1).astype(np.int32)
 
 
 def _refined(world: World, problem: Problem, policy: PlannerPolicy, seed: int) -> World:

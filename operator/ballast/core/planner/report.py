@@ -38,7 +38,7 @@ svg text{fill:var(--ink);font:11px system-ui,sans-serif}.old{fill:var(--old)}.ne
 
 
 def page(plan: Plan, *, rate_bytes_per_s: int) -> str:
-    """The whole page; ``rate_bytes_per_s`` is what one broker is taken to receive."""
+    """The whole page; ``rate_bytes_per_s`` is what one broker is taken to receive and to send."""
     summary = plan.summary
     body = [
         f"<header><h1>{_text(plan.intent)}</h1>",
@@ -76,7 +76,7 @@ def _figure(value: float, unit: str) -> str:
 
 def _facts(plan: Plan, rate: int) -> str:
     s = plan.summary
-    busiest = max((b["bytes_in"] for b in s.get("brokers", [])), default=0)
+    busiest = s.get("busiest_bytes")
     facts = [
         (plan.status.replace("-", " "), "status"),
         (human_bytes(plan.bytes_moved), "to copy"),
@@ -84,8 +84,8 @@ def _facts(plan: Plan, rate: int) -> str:
         (f"{s.get('reorders', 0):,}", "free reorders"),
         (f"{len(plan.elections):,}", "elections"),
     ]
-    if plan.bytes_moved:
-        facts.append((human_time(busiest / rate), f"at {human_bytes(rate)}/s into each broker"))
+    if busiest:
+        facts.append((human_time(busiest / rate), f"at {human_bytes(rate)}/s into and out of each broker"))
     if plan.bound_bytes:
         over = plan.bytes_moved / plan.bound_bytes - 1
         facts.append((human_percent(over), f"above the proven least, {human_bytes(plan.bound_bytes)}"))

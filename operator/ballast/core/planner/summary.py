@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ballast.core.cluster import ClusterState, Ints
+from ballast.core.copying import copying_of, leader_in
 from ballast.core.plan import Move
 from ballast.core.planner.intents import Decommission, Evacuate, Intent
 from ballast.core.planner.policy import PlannerPolicy
@@ -25,12 +26,10 @@ def summary_of(
 ) -> dict[str, Any]:
     """Plain JSON values only."""
     index = state.broker_index
-    incoming = [0] * len(state.brokers)
+    copying = copying_of(moves, leader_in(state))
     outgoing = [0] * len(state.brokers)
     for m in moves:
         size = max(m.size_bytes, 0)
-        for b in m.adding:
-            incoming[index[b]] += size
         for b in m.removing:
             outgoing[index[b]] += size
     was, will = ranges(problem, policy, before), ranges(problem, policy, after)
@@ -39,6 +38,7 @@ def summary_of(
         "reorders": sum(m.is_reorder for m in moves),
         "leader_changes": sum(m.old[0] != m.new[0] for m in moves),
         "bytes_moved": sum(m.bytes_moved for m in moves),
+        "busiest_bytes": copying.busiest,
         "resources": [_resource(old, new) for old, new in zip(was, will, strict=True)],
         "brokers": [
             {
@@ -49,7 +49,8 @@ def summary_of(
                 "after": _figures(problem, after, i),
                 "range": {r.resource: _edges(r, b.id) for r in was if b.id in r.shares},
                 "share": {r.name: round(float(problem.share[i, k])) for k, r in enumerate(problem.resources)},
-                "bytes_in": incoming[i],
+                "bytes_in": copying.received[b.id],
+                "bytes_sent": copying.sent[b.id],
                 "bytes_out": outgoing[i],
             }
             for i, b in enumerate(state.brokers)
