@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.cases import small
 from bench.forms import Case, read
-from bench.score import crude_bound, score
+from bench.score import busiest, busiest_floor, crude_bound, score
 
 from ballast.core.plan import Plan
 from ballast.core.plan_file import kafka_json
@@ -93,6 +93,7 @@ def _figures(case: Case, made: Plan, band: float) -> dict[str, Any]:
         "crude_bound_bytes": crude,
         "times_crude": round(made.bytes_moved / crude, 4) if crude else None,
         **score(case, new),
+        "times_busiest_floor": round(busiest(case, new) / max(busiest_floor(case, new, band), 1.0), 4),
         "second_plan_moves": _again(case, new, band),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -69,6 +70,32 @@ def crude_bound(case: Case, band: float) -> int:
     over = sum(max(held[b] - mean * (1 + band), 0) for b in alive) + dead
     under = sum(max(mean * (1 - band) - held[b], 0) for b in alive)
     return int(max(over, under))
+
+
+def busiest(case: Case, new: Lists) -> int:
+    """The most bytes that one broker receives, or sends as the leader of what others copy."""
+    through: Counter[tuple[str, int]] = Counter()
+    for row in range(len(case.loads)):
+        name = case.state.name(row)
+        size = int(case.loads.size_bytes[row])
+        for b in set(new.get((name.topic, name.partition), ())) - set(case.state.target(row)):
+            through["in", b] += size
+            through["out", int(case.state.partitions.leader[row])] += size
+    return max((size for (_, b), size in through.items() if b >= 0), default=0)
+
+
+def busiest_floor(case: Case, new: Lists, band: float) -> float:
+    """What the busiest of equal brokers has at least: what the emptiest lacks on its disk, or its part of all bytes."""
+    alive = [b.id for b in case.state.brokers if b.alive]
+    p = case.state.partitions
+    rows = np.repeat(np.arange(len(p)), np.diff(p.start))
+    held = np.bincount(p.replica, weights=case.loads.size_bytes[rows], minlength=max(alive) + 1)
+    moved = 0
+    for row in range(len(case.loads)):
+        name = case.state.name(row)
+        added = set(new.get((name.topic, name.partition), ())) - set(case.state.target(row))
+        moved += len(added) * int(case.loads.size_bytes[row])
+    return float(max((held.sum() / len(alive) * (1 - band) - held[alive]).max(), moved / len(alive)))
 
 
 def _spread(case: Case, lists: list[tuple[int, ...]], at: dict[int, int], alive: Any) -> float:

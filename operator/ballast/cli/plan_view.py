@@ -51,6 +51,8 @@ def show(plan: Plan, *, rate_bytes_per_s: int) -> None:
 
 def headline(plan: Plan) -> str:
     """The plan in one sentence."""
+    if plan.status == "nothing-to-do" and plan.obstacles:
+        return f"{plan.intent}: nothing to do; no plan was found that brings brokers nearer to their ranges, see below."
     if plan.status == "nothing-to-do":
         return f"{plan.intent}: nothing to do, everything is within its range."
     if plan.status == "infeasible":

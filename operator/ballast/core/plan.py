@@ -110,7 +110,7 @@ class Plan:
     elections: tuple[TopicPartition, ...] = ()
     """Preferred elections to hold after the moves (and first of all, where the order is already right)."""
     status: str = "complete"
-    """``complete`` (every goal met), ``nothing-to-do``, ``partial`` (see obstacles), ``infeasible``."""
+    """``complete`` (every goal met), ``nothing-to-do`` (with ranges named that nothing mends), ``partial`` (see obstacles), ``infeasible``."""
     obstacles: tuple[Obstacle, ...] = ()
     assumptions: tuple[str, ...] = ()
     seed: int = 0

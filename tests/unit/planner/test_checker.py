@@ -14,6 +14,7 @@ from tests.unit.planner.clusters import cluster, clusters
 from tests.unit.planner.demands import demand_done
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, TopicPartition, build
+from ballast.core.copying import copying_of, leader_in
 from ballast.core.plan import Move, Obstacle, Plan
 from ballast.core.planner import (
     ChangeReplicationFactor,
@@ -140,6 +141,7 @@ def true_to_itself(made: Plan, state: ClusterState, loads: Loads) -> Plan:
         s["reorders"] = sum(m.is_reorder for m in made.moves)
         s["leader_changes"] = sum(m.old[0] != m.new[0] for m in made.moves)
         s["bytes_moved"] = made.bytes_moved
+        s["busiest_bytes"] = copying_of(made.moves, leader_in(state)).busiest
         for b in s["brokers"]:
             for side, assignment in (("before", lists), ("after", new)):
                 held = [n for n, members in assignment.items() if b["broker"] in members]

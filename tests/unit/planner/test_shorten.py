@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from bench.cases import make
 from bench.forms import Case, written
 from bench.mixed import mixed
-from bench.score import score
+from bench.score import Lists, busiest, busiest_floor, score
 
 from ballast.core.copying import copying_of
 from ballast.core.plan import Move, Plan
@@ -21,24 +19,9 @@ MOST_OVER_FLOOR = 1.10
 MOST_MORE_BYTES = 1.005
 
 
-def busiest(case: Case, made: Plan) -> int:
-    """The most that one broker receives, or sends as the leader, from plain lists."""
-    received: Counter[int] = Counter()
-    sent: Counter[int] = Counter()
-    for m in made.moves:
-        for b in set(m.new) - set(m.old):
-            received[b] += m.size_bytes
-            sent[int(case.state.partitions.leader[case.state.index[m.name]])] += m.size_bytes
-    return max([0, *received.values(), *sent.values()])
-
-
-def floor(case: Case, made: Plan, band: float) -> float:
-    """What the emptiest of equal brokers lacks, or each broker's part of all bytes."""
-    alive = [b.id for b in case.state.brokers if b.alive]
-    p = case.state.partitions
-    rows = np.repeat(np.arange(len(p)), np.diff(p.start))
-    held = np.bincount(p.replica, weights=case.loads.size_bytes[rows], minlength=max(alive) + 1)
-    return float(max((held.sum() / len(alive) * (1 - band) - held[alive]).max(), made.bytes_moved / len(alive)))
+def lists(made: Plan) -> Lists:
+    """By partition its new replicas."""
+    return {(m.topic, m.partition): m.new for m in made.moves}
 
 
 def both(case: Case, policy: PlannerPolicy, monkeypatch: pytest.MonkeyPatch) -> tuple[Plan, Plan]:
@@ -56,9 +39,9 @@ def test_a_plan_takes_hardly_longer_than_the_emptiest_broker_needs(seed: int, mo
     policy = PlannerPolicy(band=0.1, trigger=0.1, capacities=case.capacities, prove=False)
     long, short = both(case, policy, monkeypatch)
     assert short.status == long.status == "complete"
-    assert busiest(case, short) <= MOST_OVER_FLOOR * floor(case, short, 0.1)
+    assert busiest(case, lists(short)) <= MOST_OVER_FLOOR * busiest_floor(case, lists(short), 0.1)
     assert short.bytes_moved <= MOST_MORE_BYTES * long.bytes_moved
-    assert busiest(case, short) == short.summary["busiest_bytes"]
+    assert busiest(case, lists(short)) == short.summary["busiest_bytes"]
 
 
 @pytest.mark.parametrize("seed", range(200, 206))
@@ -67,9 +50,9 @@ def test_no_rule_and_no_range_pays_for_a_shorter_plan(seed: int, monkeypatch: py
     case = mixed(seed, brokers=8, partitions=150)
     policy = PlannerPolicy(band=0.1, trigger=0.1, capacities=case.capacities, prove=False)
     long, short = both(case, policy, monkeypatch)
-    found = score(case, {(m.topic, m.partition): m.new for m in short.moves})
+    found = score(case, lists(short))
     assert found["twins"] == found["on_dead"] == found["factor_changed"] == found["rack_breaches"] == 0
-    assert busiest(case, short) <= busiest(case, long)
+    assert busiest(case, lists(short)) <= busiest(case, lists(long))
     assert short.bytes_moved <= MOST_MORE_BYTES * long.bytes_moved
     for before, after in zip(long.summary["resources"], short.summary["resources"], strict=True):
         assert after["after"]["outside"] <= before["after"]["outside"]

@@ -39,8 +39,8 @@ def plan(
     """The cheapest plan found for this intent; raises ``UsageError`` when the intent names what is not there.
 
     Without ``loads`` the sizes in the state are all that is levelled, and the plan says so.  A plan that cannot reach
-    everything is ``partial`` or ``infeasible`` and names its obstacles; on a cluster that is level it is
-    ``nothing-to-do`` and empty.
+    everything is ``partial`` or ``infeasible`` and names its obstacles; on a cluster that is level, or that no plan was
+    found to bring nearer to its ranges, it is ``nothing-to-do`` and empty, with these ranges named.
     """
     # The compiled search takes a second to import, which commands that make no plan must not pay.
     if isinstance(intent, Place):

@@ -331,6 +331,11 @@ class _Judge:
         wanted = (
             ("partial" if changes else "infeasible") if plan.obstacles else "complete" if changes else "nothing-to-do"
         )
+        limited = self.policy.max_bytes is not None or self.policy.max_moves is not None
+        # Ranges that are missed and that nothing was found to mend leave nothing to do.
+        missed = {o.code for o in plan.obstacles} <= {"band", "racks-of-unlike-size"}
+        if isinstance(self.intent, Level) and missed and not changes and not limited:
+            wanted = "nothing-to-do"
         if plan.status != wanted:
             self._report("status", "the plan", f"calls itself {plan.status} and is {wanted}")
         if plan.obstacles:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ballast.core.cluster import ClusterState, Flags, Ints
 from ballast.core.plan import Plan
-from ballast.core.planner.checker_shares import TopicSplit
+from ballast.core.planner.checker_shares import TopicSplit, carried, risen
 from ballast.core.planner.checker_topics import TopicJudge
 from ballast.core.planner.finding import Finding
 from ballast.core.planner.goals import Resource, resources
@@ -318,13 +318,12 @@ def fair_shares(
     for topic, rows in topics.rows.items() if not alone else ():
         racks_of = topics.racks(topic)
         limit[rows] = factor[rows] if racks_of == 0 else np.maximum(-(-factor[rows] // (racks_of or 1)), 1)
-    whole = float((r.lead + (limit - 1) * r.follow).sum())
-    by_rack = np.bincount(of, weights=share, minlength=len(racks)).astype(np.float64)
-    if not bool((by_rack > whole * (1 + 1e-9)).any()):
+    bound = carried(r, factor, limit, len(racks))
+    by_rack = -np.sort(-np.bincount(of, weights=share, minlength=len(racks)))
+    if bool((np.cumsum(by_rack) <= bound[1:] * (1 + 1e-9)).all()):
         return share
-    rack_weight = np.bincount(of, weights=weight, minlength=len(racks)).astype(np.float64)
-    by_rack = poured(total, rack_weight, np.full(len(racks), whole))
-    return np.where(rack_weight[of] > 0, by_rack[of] * weight / np.maximum(rack_weight[of], 1e-300), 0.0)
+    weight = np.where(share > 0, weight, 0.0) if topics.rules else weight
+    return risen(min(total, float(bound[-1])), weight, most, of, bound)
 
 
 def poured(total: float, weight: Floats, most: Floats) -> Floats:

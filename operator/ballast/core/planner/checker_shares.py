@@ -1,7 +1,8 @@
 """The checker's own fair shares where topics may not be everywhere: by linear programs, level by level.
 
-The search pours until nothing changes (``pools``); this finds the same split from its definition: first how full the
-fullest broker must at least be, then, with those brokers done, how full the next, and so on.
+The search pours until nothing changes (``pools``) and parts racks that carry too much from the others (``shares``); this finds the same split from its definition: first how full the
+fullest broker must at least be, then, with those brokers done, how full the next, and so on; and how high all may stand before
+some racks are full.
 """
 
 from __future__ import annotations
@@ -19,6 +20,11 @@ from ballast.core.planner.goals import Resource
 from ballast.core.planner.linear import program, solve
 
 Floats = npt.NDArray[np.float64]
+
+BISECTIONS: Final = 100
+"""Halvings that find a level to the last bit."""
+FULL: Final = 1e-9
+"""Part of a bound by which racks may be below it and are full."""
 
 BINDING: Final = 1e-7
 """A price above this says that a broker cannot be less full."""
@@ -101,3 +107,54 @@ def _least_level(amount: Floats, may: Flags, width: Floats, height: Floats) -> t
     answer = solver.getSolution()
     binding = np.abs(np.array(answer.row_dual)[groups:]) > BINDING
     return float(answer.col_value[-1]), binding
+
+
+def carried(r: Resource, factor: Ints, limit: Ints, racks: int) -> Floats:
+    """By k: what k racks can hold of it together, when each holds at most ``limit`` of a partition's replicas."""
+    out = [0.0]
+    placed = np.zeros_like(factor)
+    for _ in range(racks):
+        more = np.minimum(limit, factor - placed)
+        leads = (placed == 0) & (factor > 0)
+        out.append(out[-1] + float((leads * r.lead + (more - leads) * r.follow).sum()))
+        placed += more
+        if not bool(more.any()):
+            out += [out[-1]] * (racks + 1 - len(out))
+            break
+    return np.array(out)
+
+
+def risen(total: float, weight: Floats, most: Floats, of: Ints, bound: Floats) -> Floats:
+    """The level rises everywhere at once; racks that are full together stay behind, and it goes on in the others."""
+    out = np.zeros(len(weight))
+    open_ = weight > 0
+    done = 0
+    while bool(open_.any()) and total > bound[done]:
+        bounds, left = bound[done:] - bound[done], total - float(bound[done])
+        width = np.where(open_, weight, 0.0)
+        low, high = 0.0, left / float(weight[open_].min())
+        for _ in range(BISECTIONS):
+            level = (low + high) / 2
+            sums = np.cumsum(_by_rack(width, most, of, level, len(bounds) - 1)[0])
+            fits = bool(sums[-1] <= left) and bool((sums <= bounds[1:]).all())
+            low, high = (level, high) if fits else (low, level)
+        by_rack, order = _by_rack(width, most, of, low, len(bounds) - 1)
+        sums = np.cumsum(by_rack)
+        out = np.where(open_, np.minimum(weight * low, most), out)
+        tight = np.flatnonzero(sums[:-1] >= bounds[1:-1] * (1 - FULL))
+        if not len(tight) or sums[-1] >= left * (1 - FULL):
+            break
+        full = order[: int(tight[-1]) + 1]
+        open_ = open_ & ~np.isin(of, full)
+        done += len(full)
+    return out
+
+
+def _by_rack(
+    width: Floats, most: Floats, of: Ints, level: float, racks: int
+) -> tuple[Floats, npt.NDArray[np.integer[Any]]]:
+    """What so many racks hold at this level, the fullest first, and which they are."""
+    stand = np.where(width > 0, np.minimum(width * level, most), 0.0)
+    total = np.bincount(of, weights=stand)
+    order = np.argsort(-total, kind="stable")[:racks]
+    return total[order].astype(np.float64), order

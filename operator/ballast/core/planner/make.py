@@ -9,7 +9,7 @@ import numpy as np
 
 from ballast.core.cluster import ClusterState, Flags, Ints, SmallInts, TopicPartition
 from ballast.core.fingerprint import fingerprint, with_topic_ids
-from ballast.core.plan import Move, Plan
+from ballast.core.plan import Move, Obstacle, Plan
 from ballast.core.planner.checker import demand_sound
 from ballast.core.planner.dirs import with_dirs
 from ballast.core.planner.intents import Demote, Intent, Leaders, Level, Swap
@@ -23,6 +23,8 @@ from ballast.core.planner.scope import Scope, scope_of
 from ballast.core.planner.search.world import World
 from ballast.core.planner.summary import summary_of
 
+RANGES: Final = frozenset({"band", "racks-of-unlike-size"})
+"""Obstacles that name ranges which are not met: alone, they call for nothing."""
 WORSE: Final = 10_000
 """A plan that adds more than one part in so many of an average share to what lies outside its ranges is none."""
 
@@ -77,13 +79,14 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
     if told:
         obstacles = waiving + obstacles
     bound_bytes, bound_method = _bound(problem, policy, scope, moves, after, world.cur)
+    bounded = policy.max_bytes is not None or policy.max_moves is not None or not isinstance(intent, Level)
     made = Plan(
         intent=intent.words,
         cluster_id=state.cluster_id,
         fingerprint=fingerprint(state),
         moves=moves,
         elections=elections,
-        status=_status(bool(moves or elections), bool(obstacles)),
+        status=_status(bool(moves or elections), obstacles, bounded=bounded),
         obstacles=obstacles,
         assumptions=loads.assumptions
         + problem.assumptions
@@ -166,8 +169,11 @@ def _bound(
     return found.bytes, found.method
 
 
-def _status(anything: bool, short: bool) -> str:  # noqa: FBT001
-    if short:
+def _status(anything: bool, obstacles: tuple[Obstacle, ...], *, bounded: bool) -> str:  # noqa: FBT001
+    """A cluster that no plan brings nearer to its ranges is at rest, unless a limit of moves or bytes kept it there."""
+    if obstacles and not (anything or bounded or any(o.code not in RANGES for o in obstacles)):
+        return "nothing-to-do"
+    if obstacles:
         return "partial" if anything else "infeasible"
     return "complete" if anything else "nothing-to-do"
 

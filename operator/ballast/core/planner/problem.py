@@ -9,7 +9,7 @@ same arrays on any machine.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,8 @@ from ballast.core.cluster import ClusterState, Ints, SmallInts
 from ballast.core.planner.goals import Resource, resources
 from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.policy import PlannerPolicy
-from ballast.core.planner.pools import pooled
 from ballast.core.planner.scope import Scope
+from ballast.core.planner.shares import fair_shares
 from ballast.core.wording import human_brokers
 
 SHARE: Final = 1 << 36
@@ -90,7 +90,7 @@ def problem_of(state: ClusterState, loads: Loads, policy: PlannerPolicy, scope: 
     lead, follow = np.zeros((count, width), np.int64), np.zeros((count, width), np.int64)
     shape = (len(state.brokers), width)
     low, high, share = np.zeros(shape, np.int64), np.full(shape, FREE, np.int64), np.zeros(shape)
-    fairs = [_fair_shares(r, scope, start, home, rack, rack_limit) for r in columns]
+    fairs = [fair_shares(r, scope, start, home, rack, rack_limit) for r in columns]
     # Bytes are priced in disk units: what one average broker has on its disk is the average.
     mean_disk = float(loads.size_bytes @ np.diff(start)) / max(int(scope.shares.sum()), 1)
     average, unit, byte_unit = _units([_mean(fair, scope) for fair in fairs], mean_disk)
@@ -269,83 +269,6 @@ def limits(r: Resource, fair: Floats, band: float, policy: PlannerPolicy) -> tup
     width = np.maximum(fair * band, slack)
     loose = fair * ROUNDING
     return np.ceil(np.maximum(fair - width - loose, 0)), np.floor(fair + width + loose)
-
-
-def _fair_shares(
-    r: Resource, scope: Scope, start: Ints, home: SmallInts, rack: SmallInts, rack_limit: SmallInts
-) -> Floats:
-    """Each broker's part of the whole, by capacity, as far as racks and cordons allow.
-
-    A rack cannot hold more than its limit of each partition, and a broker that takes nothing cannot rise: what they
-    cannot carry is shared by the others (water filling).
-    """
-    brokers = len(scope.shares)
-    active = scope.shares & scope.leading if r.leaders_only else scope.shares
-    row = np.repeat(np.arange(len(start) - 1), np.diff(start))
-    first = np.zeros(len(row), np.bool_)
-    first[start[:-1][np.diff(start) > 0]] = True
-    figure = np.where(first, r.lead[row], r.follow[row])
-    inside = (home >= 0) & (scope.shares | scope.leave)[np.maximum(home, 0)]
-    present = np.bincount(home[inside], weights=figure[inside], minlength=brokers)
-    total = float(figure[inside | (home < 0)].sum())
-    weight = np.where(active, r.capacity, 0.0)
-    most = np.where(active, np.inf, 0.0)
-    if scope.roam and not r.leaders_only:
-        stuck = active & ~scope.takes
-        most[stuck] = present[stuck]
-    share = _fill(total, weight, most, np.arange(brokers))
-    if scope.classes.any:
-        figure = np.where(inside | (home < 0), figure, 0.0)
-        share = _by_rules(scope, r, np.bincount(scope.classes.of[row], weights=figure), weight, most)
-    if r.leaders_only or not bool(active.any()):
-        return share
-    # One replica of every partition is the most that a rack can hold (or the limit, where racks do not suffice).
-    whole = float((r.lead + (rack_limit - 1) * r.follow).sum())
-    racks = int(rack.max()) + 1
-    by_rack = np.bincount(rack, weights=share, minlength=racks).astype(np.float64)
-    if bool((by_rack > whole * (1 + 1e-9)).any()):
-        # Whom the topics' rules leave no share gets none by its rack.
-        weight = np.where(share > 0, weight, 0.0) if scope.classes.any else weight
-        rack_weight = np.bincount(rack, weights=weight, minlength=racks).astype(np.float64)
-        rack_most = np.where(rack_weight > 0, whole, 0.0)
-        by_rack = _fill(total, rack_weight, rack_most, np.arange(racks))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(rack_weight[rack] > 0, by_rack[rack] * weight / rack_weight[rack], 0.0)
-    return share
-
-
-def _by_rules(scope: Scope, r: Resource, load: npt.NDArray[Any], weight: Floats, most: Floats) -> Floats:
-    """Shares as even as the topics' rules allow; who takes nothing has no more than it holds, and others share the rest."""
-    classes = scope.classes
-    allowed = ~(classes.barred | classes.unled) if r.leaders_only else ~classes.barred
-    loads = np.zeros(len(allowed))
-    loads[: len(load)] = load
-    share = pooled(loads, allowed, weight)
-    full = (share > most) & (weight > 0)
-    total = float(share.sum())
-    if bool(full.any()) and total > 0:
-        rest = pooled(loads * (1 - most[full].sum() / total), allowed, np.where(full, 0.0, weight))
-        share = np.where(full, most, rest)
-    return share
-
-
-def _fill(total: float, weight: Floats, most: Floats, members: npt.NDArray[np.integer[Any]]) -> Floats:
-    """Split ``total`` by weight where nobody gets more than ``most``."""
-    out = np.zeros(len(weight))
-    free = weight > 0
-    left = total
-    for _ in members:
-        if not bool(free.any()) or left <= 0:
-            break
-        level = left / weight[free].sum()
-        full = free & (weight * level > most)
-        if not bool(full.any()):
-            out[free] = weight[free] * level
-            break
-        out[full] = most[full]
-        left -= float(most[full].sum())
-        free &= ~full
-    return out
 
 
 def _room(state: ClusterState, policy: PlannerPolicy, byte_unit: int) -> Ints:
