@@ -1,5 +1,8 @@
 """Plans a cluster on paper and says what it cost: ``python bench/planner.py --input DIR --band 0.05``.
 
+``--mixed 0 1 2`` plans clusters of unlike brokers instead (``bench/mixed.py``, these seeds) and prints a line for each: the second
+table of ``docs/benchmarks.md``.  ``--brokers`` and ``--partitions`` say how large they are.
+
 CPU time is the process's own (user and system), so that a busy machine does not count.  Import, and the first call that
 compiles the kernels or loads them from their cache, are timed apart from planning; so is the proof of the bound.
 """
@@ -20,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.cases import small
 from bench.forms import Case, read
+from bench.mixed import mixed
 from bench.score import busiest, busiest_floor, crude_bound, score
 
 from ballast.core.plan import Plan
@@ -31,6 +35,10 @@ def main() -> None:
     """Plan, score, print, write."""
     options = _options()
     figures: dict[str, Any] = {"import_and_warm_up_cpu_s": _warm_up()}
+    if options.mixed:
+        for seed in options.mixed:
+            print(json.dumps(_mixed(seed, options)), flush=True)
+        return
     case = read(options.input)
     policy = {"band": options.band, "trigger": options.band, "capacities": case.capacities}
     intent: Intent = Expand(brokers=frozenset(options.expand)) if options.expand else Level()
@@ -56,9 +64,45 @@ def main() -> None:
     print(json.dumps(figures, indent=1))
 
 
+def _mixed(seed: int, options: argparse.Namespace) -> dict[str, Any]:
+    """One cluster of unlike brokers: what its plan and its second plan cost."""
+    case = mixed(seed, brokers=options.brokers, partitions=options.partitions)
+    policy = PlannerPolicy(
+        band=options.band, trigger=options.band, capacities=case.capacities, prove=not options.no_prove
+    )
+    started = time.process_time()
+    made = plan(case.state, Level(), loads=case.loads, policy=policy)
+    spent = time.process_time() - started
+    new = {(m.topic, m.partition): m.new for m in made.moves}
+    after = case.moved(new)
+    again = plan(after.state, Level(), loads=after.loads, policy=policy)
+    found = score(case, new)
+    return {
+        "seed": seed,
+        "brokers": len(case.state.brokers),
+        "replicas": int(case.state.partitions.start[-1]),
+        "status": made.status,
+        "ranges_missed": sum(r["after"]["outside"] for r in made.summary["resources"]),
+        "rules_broken": sum(found[rule] for rule in ("rack_breaches", "twins", "on_dead", "factor_changed")),
+        "times_bound": round(made.bytes_moved / (made.bound_bytes or 1), 4) if made.bound_bytes else None,
+        "bound_method": made.bound_method,
+        "second_plan": round(again.bytes_moved / max(made.bytes_moved, 1), 5),
+        "larger_than_any_range": any("alone is" in o.detail for o in made.obstacles),
+        "plan_cpu_s": round(spent, 2),
+        "peak_rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "load": os.getloadavg(),
+    }
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--input", type=Path, required=True, help="a folder, or the prefix of NAME.partitions.csv.gz")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--input", type=Path, help="a folder, or the prefix of NAME.partitions.csv.gz")
+    what.add_argument(
+        "--mixed", type=int, nargs="+", metavar="SEED", help="clusters of unlike brokers with these seeds"
+    )
+    parser.add_argument("--brokers", type=int, default=12, help="of each mixed cluster")
+    parser.add_argument("--partitions", type=int, default=400, help="of each mixed cluster")
     parser.add_argument("--band", type=float, default=0.05, help="0.05 is ±5 %%")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--repeat", type=int, default=1, help="plan so often and report the least CPU time")

@@ -242,7 +242,7 @@ def test_a_plan_says_how_long_it_takes_at_the_throttle_that_will_be_used(
     ask(leader, "plan", intent="balance")
     assert leader.memory.asked is not None
     plan, shown = leader.memory.asked.plan, only_plan(leader)
-    busiest = max(max(b["bytes_in"], b["bytes_out"]) for b in plan.summary["brokers"])
+    busiest = plan.summary["busiest_bytes"]
     assert (shown.throttle_bytes_per_s, shown.seconds) == (rate, None if rate is None else busiest / rate)
     assert [b["broker"] for b in shown.brokers] == [1, 2, 3, 4]
 
