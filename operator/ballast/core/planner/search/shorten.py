@@ -210,7 +210,7 @@ class _Shortening:
         w = self.world
         arrays, (load, lead, follow, _, _) = w.arrays, w.costs
         parts = [(change.slot, change.target)] + [(change.other, change.other_target)] * (change.other >= 0)
-        if not all(fits(arrays, w.row[slot], slot, target) for slot, target in parts):
+        if not all(fits(arrays, int(w.row[slot]), slot, target) for slot, target in parts):
             return False
         self.more += self._count(parts, -1)
         for slot, target in parts:
