@@ -21,10 +21,9 @@ from typing import Final
 import numpy as np
 
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
-from ballast.core.colocation import colocation
-from ballast.core.java_random import JavaRandom
 from ballast.core.leadership import imbalance
-from ballast.core.naive import naive_layout
+from ballast.core.leadership.reorder import choices, level_counts, level_weights, reorder_moves
+from ballast.core.leadership.skew import preferred_skew
 from ballast.core.placement import (
     Assignment,
     BrokerMetadata,
@@ -33,9 +32,10 @@ from ballast.core.placement import (
     expansion_start,
     rack_alternated,
 )
-from ballast.core.reorder import choices, level_counts, level_weights, reorder_moves
-from ballast.core.skew import preferred_skew
-from ballast.core.striped import place_striped
+from ballast.core.placement.colocation import colocation
+from ballast.core.placement.java_random import JavaRandom
+from ballast.core.placement.kraft import place_striped
+from ballast.core.placement.naive import naive_layout
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 DOCUMENTS: Final = ("placement.md", "leadership.md")

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.fingerprint import fingerprint
+from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, brokers_involved, entries
-from ballast.executor.driver import Driver
-from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.driver.driver import Driver
+from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource
 from ballast.ports.journal import Holder
 from ballast.sim import SimBroker, SimClock, SimCluster, SimWorld

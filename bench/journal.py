@@ -19,13 +19,13 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from ballast.adapters.journal_file import FileJournal
+from ballast.adapters.journal.file import FileJournal
 from ballast.core.plan import Move, Plan, Reason
-from ballast.daemon.run_views import Books, ParsedBooks, books_of
-from ballast.executor.history import expired
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.records import changes, dump_run
-from ballast.executor.run import Now, Phase, Run, Stage, Status, new_run, with_moves
+from ballast.daemon.acting.run_views import Books, ParsedBooks, books_of
+from ballast.executor.journal.history import expired
+from ballast.executor.journal.records import changes, dump_run
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Now, Phase, Run, Stage, Status, new_run, with_moves
 from ballast.ports.journal import Holder
 from ballast.ports.journal_codec import encode_record
 from ballast.sim.clock import SimClock

@@ -19,7 +19,7 @@ import numpy as np
 
 from ballast.core.cluster import Ints, SmallInts
 from ballast.core.leadership import tally
-from ballast.core.reorder import Choices, Reordering, level_counts, level_weights, loads
+from ballast.core.leadership.reorder import Choices, Reordering, level_counts, level_weights, loads
 
 
 def make(partitions: int, brokers: int, crooked: float, seed: int) -> tuple[Choices, Ints]:

@@ -23,8 +23,8 @@ from unittest import mock
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from ballast.adapters.confluent import Admin, MetadataReader
-from ballast.adapters.kafka_python import _Link
+from ballast.adapters.kafka.confluent import Admin, MetadataReader
+from ballast.adapters.kafka.kafka_python import _Link
 from ballast.core.cluster import ClusterState
 from ballast.ports.cluster import Cluster
 from ballast.sandbox import Sandbox, SandboxSpec

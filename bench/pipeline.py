@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.meter import Meter, measured
 
-from ballast.adapters.samples_delta import SampleStore, table_url
+from ballast.adapters.samples.store import SampleStore, table_url
 from ballast.core.cluster import Broker, ClusterState, LogDir, Partitions, Topic
 from ballast.core.samples import SAMPLES, MinuteSample
 
@@ -212,7 +212,7 @@ def pipeline(asked: argparse.Namespace, *more: str) -> dict[str, Any]:
 
 def planner(store: str) -> dict[str, Any]:
     """The load model as the planner reads it: one cluster's columns, without Spark."""
-    from ballast.adapters.load_model import read_load_model
+    from ballast.adapters.samples.load_model import read_load_model
 
     read_load_model(store, "bench", topic_ids={})
     model, found = measured(

@@ -27,7 +27,7 @@ from bench.mixed import mixed
 from bench.score import busiest, busiest_floor, crude_bound, score
 
 from ballast.core.plan import Plan
-from ballast.core.plan_file import kafka_json
+from ballast.core.plan.file import kafka_json
 from ballast.core.planner import Expand, Intent, Level, PlannerPolicy, plan
 
 

@@ -28,13 +28,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.recorded_broker import recorded_broker
 
 from ballast.adapters import collector
-from ballast.adapters.confluent import MetadataReader
-from ballast.adapters.diagnosis import parse_servers
-from ballast.adapters.responses import join_facts, read_log_columns, read_metadata, read_metadata_facts
-from ballast.adapters.retry import RetryPolicy
-from ballast.adapters.security import Security
-from ballast.core.assemble import Facts, LogColumns, assemble
+from ballast.adapters.auth.security import Security
+from ballast.adapters.kafka.confluent import MetadataReader
+from ballast.adapters.kafka.diagnosis import parse_servers
+from ballast.adapters.kafka.responses import join_facts, read_log_columns, read_metadata, read_metadata_facts
+from ballast.adapters.kafka.retry import RetryPolicy
 from ballast.core.cluster import ClusterState
+from ballast.core.cluster.assemble import Facts, LogColumns, assemble
 from ballast.core.status import cluster_status
 
 METADATA_VERSION = 12

@@ -17,6 +17,7 @@ from numba.core.registry import CPUDispatcher
 
 import ballast.core
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, LogDir, PartitionRow, Topic, build
+from ballast.core.leadership.reorder import choices, level_counts, level_weights
 from ballast.core.planner import (
     ChangeReplicationFactor,
     Decommission,
@@ -34,7 +35,6 @@ from ballast.core.planner import (
     plan,
 )
 from ballast.core.planner.loads import BYTES_IN, BYTES_OUT
-from ballast.core.reorder import choices, level_counts, level_weights
 
 GIB = 1 << 30
 

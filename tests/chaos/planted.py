@@ -32,19 +32,19 @@ def put(where: str, instead: Callable[..., Any]) -> None:
 
 def throttle_left() -> None:
     """A rate that it set it takes back in its ledger alone: the change of the broker is not sent, and counts as done."""
-    from ballast.executor.ledger import Throttler
+    from ballast.executor.journal.ledger import Throttler
 
     send = Throttler._alter
 
     def alter(self: Throttler, ops: Mapping[Any, Any]) -> Any:
         return send(self, {s: op for s, op in ops.items() if (s.kind, op.operation) != ("broker", "delete")})
 
-    put("ballast.executor.ledger.Throttler._alter", alter)
+    put("ballast.executor.journal.ledger.Throttler._alter", alter)
 
 
 def setting_changed() -> None:
     """With each throttle list it also sets a setting of that topic."""
-    from ballast.adapters.kafka_cluster import KafkaCluster
+    from ballast.adapters.kafka.cluster import KafkaCluster
     from ballast.ports.cluster import ConfigChange
 
     send = KafkaCluster.alter_configs
@@ -54,12 +54,12 @@ def setting_changed() -> None:
         more = [ConfigChange(topic, "segment.ms", "set", "86400001") for topic in topics]
         return send(self, [*changes, *more])
 
-    put("ballast.adapters.kafka_cluster.KafkaCluster.alter_configs", alter)
+    put("ballast.adapters.kafka.cluster.KafkaCluster.alter_configs", alter)
 
 
 def replica_dropped() -> None:
     """Each move loses the last replica of its list, and the brokers are told that this is wanted."""
-    from ballast.adapters import reassignments
+    from ballast.adapters.kafka import reassignments
 
     send = reassignments.alter_reassignments
 
@@ -68,7 +68,7 @@ def replica_dropped() -> None:
         shorter = {name: target and target[:-1] for name, target in targets.items()}
         return send(wire, shorter, allow_replication_factor_change=True)
 
-    put("ballast.adapters.reassignments.alter_reassignments", alter)
+    put("ballast.adapters.kafka.reassignments.alter_reassignments", alter)
 
 
 def lock_taken_early() -> None:
@@ -78,7 +78,7 @@ def lock_taken_early() -> None:
 
 def moves_unjournaled() -> None:
     """Now and then it moves a partition of which no journal knows, whether it holds the lock or not."""
-    from ballast.adapters.kafka_cluster import KafkaCluster
+    from ballast.adapters.kafka.cluster import KafkaCluster
     from ballast.errors import BallastError
 
     read, rng = KafkaCluster.snapshot, Random(1)
@@ -93,7 +93,7 @@ def moves_unjournaled() -> None:
                 self.alter_reassignments({state.name(row): tuple(target)})
         return state
 
-    put("ballast.adapters.kafka_cluster.KafkaCluster.snapshot", snapshot)
+    put("ballast.adapters.kafka.cluster.KafkaCluster.snapshot", snapshot)
 
 
 def never_balances() -> None:
@@ -107,7 +107,7 @@ def moves_every(seconds: float) -> Callable[[], None]:
     def install() -> None:
         from ballast.core.plan import Move, Plan
         from ballast.core.planner import Level
-        from ballast.daemon import planning
+        from ballast.daemon.planning import plans as planning
 
         make, rng, last = planning.make, Random(1), [time.monotonic()]
 
@@ -131,12 +131,12 @@ def moves_every(seconds: float) -> Callable[[], None]:
 
 def run_never_ends() -> None:
     """Whatever has become of its moves, a run stays open."""
-    put("ballast.executor.decide._end", lambda run, _now: run)
+    put("ballast.executor.machine.decide._end", lambda run, _now: run)
 
 
 def bug() -> None:
     """A look at the leaders divides by zero."""
-    put("ballast.daemon.service.check_leaders", lambda _scene: str(1 // 0))
+    put("ballast.daemon.process.service.check_leaders", lambda _scene: str(1 // 0))
 
 
 def dies() -> None:

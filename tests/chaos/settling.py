@@ -18,7 +18,7 @@ from tests.chaos.person import INSISTS_S, Person
 from tests.chaos.verdicts import Judge, Violated, violated
 
 from ballast.errors import BallastError
-from ballast.executor.run import Run
+from ballast.executor.machine.run import Run
 from ballast.wiring.cluster import open_cluster
 from ballast.wiring.runs import journal_of, runs_of
 

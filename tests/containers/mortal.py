@@ -14,12 +14,13 @@ from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from typing import Any, Final
 
-from ballast.adapters.journal_topic import TopicJournal
-from ballast.adapters.kafka_cluster import KafkaCluster
+from ballast.adapters.journal.topic import TopicJournal
+from ballast.adapters.kafka.cluster import KafkaCluster
 from ballast.cli.main import main
-from ballast.executor import absorb, transitions
-from ballast.executor.records import unpacked
-from ballast.executor.run import MoveRun, Now, Stage
+from ballast.executor.journal.records import unpacked
+from ballast.executor.machine import observe as absorb
+from ballast.executor.machine import transitions
+from ballast.executor.machine.run import MoveRun, Now, Stage
 from ballast.ports.journal import Record
 from ballast.wiring import runs
 from ballast.wiring.journal import this_process

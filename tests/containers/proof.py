@@ -20,7 +20,7 @@ from tests.waiting import becomes, until, whole_lines
 from ballast.core.cluster import TopicPartition
 from ballast.core.throttles import Setting
 from ballast.errors import BallastError, Unavailable
-from ballast.executor.ledger import load_ledger
+from ballast.executor.journal.ledger import load_ledger
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.wiring.cluster import open_cluster
 from ballast.wiring.runs import journal_of

@@ -12,8 +12,8 @@ from tests.real.execution_scene import Scene
 from tests.waiting import becomes, until
 
 from ballast.core.cluster import TopicPartition
-from ballast.executor.run import Run
-from ballast.executor.transitions import ELECTION_TRANSITIONS, TRANSITIONS
+from ballast.executor.machine.run import Run
+from ballast.executor.machine.transitions import ELECTION_TRANSITIONS, TRANSITIONS
 from ballast.ports.cluster import ConfigChange
 
 pytestmark = pytest.mark.containers

@@ -16,7 +16,7 @@ from tests.containers.test_pod import Run, objects_of, run
 from tests.spark.series import Log, World
 from tests.spark.series import run as run_world
 
-from ballast.adapters.samples_delta import SampleStore, table_url
+from ballast.adapters.samples.store import SampleStore, table_url
 
 pytestmark = [pytest.mark.containers, pytest.mark.spark]
 

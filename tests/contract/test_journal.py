@@ -13,8 +13,8 @@ from tests.contract.journal_forms import JournalForm
 from tests.waiting import becomes
 
 from ballast.adapters.clock import SystemClock
-from ballast.adapters.journal_file import FileJournal
-from ballast.adapters.journal_topic import TopicJournal
+from ballast.adapters.journal.file import FileJournal
+from ballast.adapters.journal.topic import TopicJournal
 from ballast.errors import Fenced, LockHeld, Refused
 from ballast.ports.journal import Journal, Record, Request
 from ballast.sim import JournalStore, MemoryJournal, SimClock

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from ballast.core.cluster import ClusterState
-from ballast.daemon.driving import DriverHands, HandParts, Spawn
-from ballast.daemon.policy import DaemonPolicy, WebPolicy
-from ballast.daemon.scene import Scene
-from ballast.daemon.service import Service, ServiceParts
-from ballast.daemon.view import Board, Role, View
-from ballast.executor.policy import ExecutionPolicy
+from ballast.daemon.acting.driving import DriverHands, HandParts, Spawn
+from ballast.daemon.acting.policy import DaemonPolicy, WebPolicy
+from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.view import Board, Role, View
+from ballast.daemon.process.service import Service, ServiceParts
+from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.journal import Holder
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster

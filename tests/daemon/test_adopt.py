@@ -7,16 +7,16 @@ from tests.daemon.conftest import give_hands, holder, make_world
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Move, Plan
-from ballast.daemon.acting import acts_key, start
-from ballast.daemon.books import read_books, show_run
-from ballast.daemon.lock import keep_lock, recall
-from ballast.daemon.permission import Acts
-from ballast.daemon.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode
-from ballast.daemon.scene import Proposal, Scene
-from ballast.daemon.view import Board, Role, RunView, View
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.records import dump_run
-from ballast.executor.run import Now, new_run
+from ballast.daemon.acting.journal_view import read_books, show_run
+from ballast.daemon.acting.permission import Acts
+from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode
+from ballast.daemon.acting.propose import acts_key, start
+from ballast.daemon.context.scene import Proposal, Scene
+from ballast.daemon.context.view import Board, Role, RunView, View
+from ballast.daemon.process.lock import keep_lock, recall
+from ballast.executor.journal.records import dump_run
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Now, new_run
 from ballast.ports.journal import Record
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster

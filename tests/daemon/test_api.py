@@ -13,10 +13,10 @@ from tests.daemon.conftest import WallClock
 from tests.page.conftest import a_plan, a_run, a_view, figures, now_ms, standing
 
 from ballast.core.cluster import UNKNOWN
-from ballast.core.drain import Drain
-from ballast.daemon.health import Health
-from ballast.daemon.metrics import Metrics
-from ballast.daemon.view import Board, Other, Outage, Pause, Role, View
+from ballast.core.cluster.drain import Drain
+from ballast.daemon.context.view import Board, Other, Outage, Pause, Role, View
+from ballast.daemon.metrics.catalog import Metrics
+from ballast.daemon.process.health import Health
 from ballast.daemon.web import api
 from ballast.daemon.web.actions import Desk
 from ballast.daemon.web.app import WebParts, build

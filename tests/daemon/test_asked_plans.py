@@ -14,19 +14,19 @@ from tests.daemon.test_api import validator
 
 from ballast.core.cluster import UNKNOWN
 from ballast.core.planner import Evacuate, plan
-from ballast.daemon.acting import ASKED_WAITS_S, act, propose, publish_proposals
-from ballast.daemon.asking import make_wanted
-from ballast.daemon.decisions import ANSWERS_KEY, ASKED_KEY, decisions_in
-from ballast.daemon.leaders import check_leaders
-from ballast.daemon.lock import keep_lock
-from ballast.daemon.observe import observe
-from ballast.daemon.policy import ActionKind, DaemonPolicy, Mode, WebPolicy
-from ballast.daemon.requests import Inbox, answer, answer_requests
-from ballast.daemon.scene import Scene
-from ballast.daemon.series import POINTS, Series
-from ballast.daemon.view import Board, PlanView, Role
+from ballast.daemon.acting.decisions import ANSWERS_KEY, ASKED_KEY, decisions_in
+from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode, WebPolicy
+from ballast.daemon.acting.propose import ASKED_WAITS_S, act, propose, publish_proposals
+from ballast.daemon.acting.requests import Inbox, answer, answer_requests
+from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.view import Board, PlanView, Role
+from ballast.daemon.observing.observe import observe
+from ballast.daemon.observing.series import POINTS, Series
+from ballast.daemon.planning.asking import make_wanted
+from ballast.daemon.planning.leaders import check_leaders
+from ballast.daemon.process.lock import keep_lock
 from ballast.daemon.web import api
-from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.journal import Record, Request
 from ballast.sim.clock import SimClock
 from ballast.sim.journal import JournalStore

@@ -12,20 +12,28 @@ from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.guards import Verdict
 from ballast.core.planner import Place, Selection, TopicRule, plan
 from ballast.core.throttles import FOLLOWER_RATE, Held, Setting
-from ballast.daemon.acting import act
-from ballast.daemon.books import read_books
-from ballast.daemon.driving import DriverHands
-from ballast.daemon.leaders import check_leaders
-from ballast.daemon.lock import keep_lock
-from ballast.daemon.observe import observe
-from ballast.daemon.planning import check_level, check_repair
-from ballast.daemon.policy import ActionKind, ActionPolicy, Actions, BesideController, DaemonPolicy, LeaderPolicy, Mode
-from ballast.daemon.requests import Inbox, answer_requests, submit
-from ballast.daemon.scene import Scene
-from ballast.daemon.view import Role
+from ballast.daemon.acting.driving import DriverHands
+from ballast.daemon.acting.journal_view import read_books
+from ballast.daemon.acting.policy import (
+    ActionKind,
+    ActionPolicy,
+    Actions,
+    BesideController,
+    DaemonPolicy,
+    LeaderPolicy,
+    Mode,
+)
+from ballast.daemon.acting.propose import act
+from ballast.daemon.acting.requests import Inbox, answer_requests, submit
+from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.view import Role
+from ballast.daemon.observing.observe import observe
+from ballast.daemon.planning.leaders import check_leaders
+from ballast.daemon.planning.plans import check_level, check_repair
+from ballast.daemon.process.lock import keep_lock
 from ballast.errors import Unavailable, WrongCluster
-from ballast.executor.events import Refusing
-from ballast.executor.ledger import dump_held
+from ballast.executor.driver.events import Refusing
+from ballast.executor.journal.ledger import dump_held
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.ports.journal import Request
 from ballast.sim.clock import SimClock

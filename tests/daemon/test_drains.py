@@ -8,17 +8,17 @@ import pytest
 from tests.daemon.conftest import bounce, give_hands, holder, pass_time
 from tests.daemon.test_asked_plans import ask, only_plan
 
-from ballast.core.drain import Drain
-from ballast.daemon.acting import act, withdraw
-from ballast.daemon.books import read_books
-from ballast.daemon.decisions import decisions_in
-from ballast.daemon.leaders import check_leaders
-from ballast.daemon.lock import keep_lock
-from ballast.daemon.observe import observe
-from ballast.daemon.planning import check_level, check_repair
-from ballast.daemon.policy import ActionKind, DaemonPolicy, Mode
-from ballast.daemon.scene import Scene
-from ballast.daemon.view import Board, Role
+from ballast.core.cluster.drain import Drain
+from ballast.daemon.acting.decisions import decisions_in
+from ballast.daemon.acting.journal_view import read_books
+from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode
+from ballast.daemon.acting.propose import act, withdraw
+from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.view import Board, Role
+from ballast.daemon.observing.observe import observe
+from ballast.daemon.planning.leaders import check_leaders
+from ballast.daemon.planning.plans import check_level, check_repair
+from ballast.daemon.process.lock import keep_lock
 from ballast.ports.journal import Record
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster

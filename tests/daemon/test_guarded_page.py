@@ -15,8 +15,8 @@ from starlette.exceptions import HTTPException
 from tests.daemon.conftest import Running, WallClock
 from tests.waiting import until
 
-from ballast.daemon.logs import JsonLines, Readable
-from ballast.daemon.policy import DaemonPolicy, Intervals, WebPolicy
+from ballast.daemon.acting.policy import DaemonPolicy, Intervals, WebPolicy
+from ballast.daemon.process.logs import JsonLines, Readable
 from ballast.daemon.web.actions import Desk
 from ballast.daemon.web.hosts import host_of
 from ballast.errors import UsageError

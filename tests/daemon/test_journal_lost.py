@@ -10,16 +10,16 @@ from tests.daemon.conftest import give_hands, holder, make_world
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan
-from ballast.daemon.books import read_books
-from ballast.daemon.lock import keep_lock
-from ballast.daemon.policy import DaemonPolicy, Mode
-from ballast.daemon.requests import answer
-from ballast.daemon.scene import Scene
-from ballast.daemon.view import Role
+from ballast.daemon.acting.journal_view import read_books
+from ballast.daemon.acting.policy import DaemonPolicy, Mode
+from ballast.daemon.acting.requests import answer
+from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.view import Role
+from ballast.daemon.process.lock import keep_lock
 from ballast.errors import BallastError, JournalLost, Refused, Unavailable
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.records import load_runs
-from ballast.executor.run import Now
+from ballast.executor.journal.records import load_runs
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Now
 from ballast.ports.journal import Begun, Record, Request, begun_in, begun_record
 from ballast.ports.news import News
 from ballast.sim.clock import SimClock

@@ -12,11 +12,11 @@ from tests.daemon.conftest import bounce, give_hands, holder
 from tests.daemon.events_api import NAMESPACE, TOKEN, EventsApi, objections
 
 from ballast.adapters.kubernetes_events import BURST, REFUSED_PAUSE_S, KubernetesEvents, Pod
-from ballast.daemon.leaders import check_leaders
-from ballast.daemon.lock import keep_lock
-from ballast.daemon.observe import observe
-from ballast.daemon.policy import DaemonPolicy, Mode
-from ballast.daemon.scene import Scene
+from ballast.daemon.acting.policy import DaemonPolicy, Mode
+from ballast.daemon.context.scene import Scene
+from ballast.daemon.observing.observe import observe
+from ballast.daemon.planning.leaders import check_leaders
+from ballast.daemon.process.lock import keep_lock
 from ballast.errors import UsageError
 from ballast.ports.news import News
 from ballast.sim.clock import SimClock

@@ -9,17 +9,17 @@ import pytest
 from tests.daemon.conftest import give_hands, holder
 
 from ballast.core.plan import Move, Plan
-from ballast.daemon.books import read_books, show_run
-from ballast.daemon.lock import keep_lock
-from ballast.daemon.observe import observe
-from ballast.daemon.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode
-from ballast.daemon.requests import Inbox, answer_requests, submit
-from ballast.daemon.scene import Scene
-from ballast.daemon.view import Role
+from ballast.daemon.acting.journal_view import read_books, show_run
+from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode
+from ballast.daemon.acting.requests import Inbox, answer_requests, submit
+from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.view import Role
+from ballast.daemon.observing.observe import observe
+from ballast.daemon.process.lock import keep_lock
 from ballast.errors import AuthorizationFailed, Refused
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.records import dump_run
-from ballast.executor.run import Now, Phase, Status, new_run
+from ballast.executor.journal.records import dump_run
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Now, Phase, Status, new_run
 from ballast.ports.journal import Record, Request
 from ballast.sim.clock import SimClock
 from ballast.sim.journal import JournalStore, MemoryJournal

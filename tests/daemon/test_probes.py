@@ -13,14 +13,14 @@ import pytest
 from tests.daemon.conftest import LiveCluster, Running, bounce, give_hands, holder
 from tests.waiting import until
 
-from ballast.daemon import health
-from ballast.daemon.leaders import check_leaders
-from ballast.daemon.lock import keep_lock
-from ballast.daemon.observe import observe
-from ballast.daemon.policy import DaemonPolicy, Mode, WebPolicy
-from ballast.daemon.scene import Scene
-from ballast.daemon.service import Service, ServiceParts
-from ballast.daemon.view import Role, View
+from ballast.daemon.acting.policy import DaemonPolicy, Mode, WebPolicy
+from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.view import Role, View
+from ballast.daemon.observing.observe import observe
+from ballast.daemon.planning.leaders import check_leaders
+from ballast.daemon.process import health
+from ballast.daemon.process.lock import keep_lock
+from ballast.daemon.process.service import Service, ServiceParts
 from ballast.daemon.web.connections import MOST
 from ballast.errors import Unavailable
 from ballast.sim.clock import SimClock

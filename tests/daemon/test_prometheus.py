@@ -22,9 +22,9 @@ from tests.daemon.conftest import Running
 from tests.leash import leashed
 from tests.waiting import until
 
-from ballast.daemon.metrics import CATALOG
-from ballast.daemon.metrics_page import page
-from ballast.daemon.policy import DaemonPolicy, Intervals, WebPolicy
+from ballast.daemon.acting.policy import DaemonPolicy, Intervals, WebPolicy
+from ballast.daemon.metrics.catalog import CATALOG
+from ballast.daemon.metrics.page import page
 from ballast.sandbox.ports import free_ports
 
 pytestmark = pytest.mark.prometheus

@@ -24,13 +24,13 @@ from tests.leash import leashed
 from tests.spark.series import RECORD_BYTES, START_MS, Log, World
 from tests.waiting import until
 
-from ballast.adapters.arrow_schema import arrow_schema
-from ballast.adapters.prometheus import PrometheusLoad
-from ballast.adapters.prometheus_queries import PrometheusPolicy
-from ballast.adapters.sampler import SampleReport, take
-from ballast.adapters.samples_delta import SampleStore, describe, table_url
+from ballast.adapters.samples.arrow_schema import arrow_schema
+from ballast.adapters.samples.prometheus import PrometheusLoad
+from ballast.adapters.samples.prometheus_queries import PrometheusPolicy
+from ballast.adapters.samples.sampler import SampleReport, take
+from ballast.adapters.samples.store import SampleStore, describe, table_url
 from ballast.core.cluster import ClusterState
-from ballast.core.external_load import ExternalLoad
+from ballast.core.cluster.external_load import ExternalLoad
 from ballast.pipeline.schemas import LOAD_MODEL
 from ballast.ports.cluster import Offsets
 from ballast.sandbox.ports import free_ports

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from tests.daemon.conftest import give_hands, holder
 
-from ballast.daemon.lock import keep_lock
-from ballast.daemon.observe import observe, with_racks
-from ballast.daemon.planning import check_repair
-from ballast.daemon.policy import ActionKind, DaemonPolicy, Mode, RepairPolicy
-from ballast.daemon.requests import Inbox, answer_requests, submit
-from ballast.daemon.scene import Scene
-from ballast.daemon.view import Board, Role
+from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode, RepairPolicy
+from ballast.daemon.acting.requests import Inbox, answer_requests, submit
+from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.view import Board, Role
+from ballast.daemon.observing.observe import observe, with_racks
+from ballast.daemon.planning.plans import check_repair
+from ballast.daemon.process.lock import keep_lock
 from ballast.ports.journal import Request
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster

@@ -8,27 +8,27 @@ from dataclasses import replace
 import pytest
 from tests.daemon.conftest import Running, bounce, give_hands, holder, not_led
 
-from ballast.adapters.retry import RetryPolicy
+from ballast.adapters.kafka.retry import RetryPolicy
 from ballast.core.cluster import TopicPartition
-from ballast.core.fingerprint import fingerprint
+from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import LEADER_RATE, Held, Setting
-from ballast.daemon.books import read_books, show_run
-from ballast.daemon.decisions import PAUSE_KEY
-from ballast.daemon.leaders import check_leaders
-from ballast.daemon.lock import GIVE_WAY_S, keep_lock
-from ballast.daemon.observe import observe
-from ballast.daemon.planning import check_level
-from ballast.daemon.policy import DaemonPolicy, Mode
-from ballast.daemon.requests import Inbox, answer, answer_requests, submit
-from ballast.daemon.scene import Scene
-from ballast.daemon.view import Board, Role, RunView
+from ballast.daemon.acting.decisions import PAUSE_KEY
+from ballast.daemon.acting.journal_view import read_books, show_run
+from ballast.daemon.acting.policy import DaemonPolicy, Mode
+from ballast.daemon.acting.requests import Inbox, answer, answer_requests, submit
+from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.view import Board, Role, RunView
+from ballast.daemon.observing.observe import observe
+from ballast.daemon.planning.leaders import check_leaders
+from ballast.daemon.planning.plans import check_level
+from ballast.daemon.process.lock import GIVE_WAY_S, keep_lock
 from ballast.errors import Refused, Unavailable
-from ballast.executor.driver import Driver
-from ballast.executor.ledger import dump_held
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.records import dump_run, load_runs
-from ballast.executor.run import Now, new_run
+from ballast.executor.driver.driver import Driver
+from ballast.executor.journal.ledger import dump_held
+from ballast.executor.journal.records import dump_run, load_runs
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Now, new_run
 from ballast.ports.journal import CLOCKS_DIFFER_S, EXPIRES_S, Record, Request
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from tests.daemon.conftest import Running
 
-from ballast.daemon.policy import DaemonPolicy, Intervals
-from ballast.daemon.service import SettingsChange
-from ballast.daemon.view import Role
+from ballast.daemon.acting.policy import DaemonPolicy, Intervals
+from ballast.daemon.context.view import Role
+from ballast.daemon.process.service import SettingsChange
 from ballast.errors import BallastError, UsageError
 
 Serve = Callable[..., Running]

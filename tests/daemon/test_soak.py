@@ -11,10 +11,10 @@ import pytest
 from prometheus_client import generate_latest
 from tests.daemon.conftest import holder, make_world
 
-from ballast.daemon.policy import DaemonPolicy, Intervals, WebPolicy
-from ballast.daemon.scene import Scene
-from ballast.daemon.service import Service, ServiceParts
-from ballast.daemon.view import Board
+from ballast.daemon.acting.policy import DaemonPolicy, Intervals, WebPolicy
+from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.view import Board
+from ballast.daemon.process.service import Service, ServiceParts
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
 

@@ -10,15 +10,15 @@ import pytest
 from tests.daemon.conftest import Running, bounce, give_hands, holder, make_world
 
 from ballast.core.cluster import UNKNOWN
-from ballast.daemon.acting import act
-from ballast.daemon.leaders import check_leaders
-from ballast.daemon.lock import keep_lock
-from ballast.daemon.observe import observe
-from ballast.daemon.planning import check_level, check_repair
-from ballast.daemon.policy import DaemonPolicy, Intervals, Mode
-from ballast.daemon.requests import answer
-from ballast.daemon.scene import Scene
-from ballast.daemon.view import Role
+from ballast.daemon.acting.policy import DaemonPolicy, Intervals, Mode
+from ballast.daemon.acting.propose import act
+from ballast.daemon.acting.requests import answer
+from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.view import Role
+from ballast.daemon.observing.observe import observe
+from ballast.daemon.planning.leaders import check_leaders
+from ballast.daemon.planning.plans import check_level, check_repair
+from ballast.daemon.process.lock import keep_lock
 from ballast.errors import Unavailable
 from ballast.ports.journal import Request
 from ballast.sim.clock import SimClock

@@ -17,15 +17,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.fuzz.mangling import spoilt_text, spoilt_tree, understood_or_refused
 
-from ballast.adapters.jaas import parse_jaas
-from ballast.adapters.properties import read_properties
-from ballast.adapters.security import Security
-from ballast.cli.plan_options import partition_of, seconds_of, size_of
+from ballast.adapters.auth.jaas import parse_jaas
+from ballast.adapters.auth.properties import read_properties
+from ballast.adapters.auth.security import Security
+from ballast.cli.commands.plan.options import partition_of, seconds_of, size_of
 from ballast.core.cluster import TopicPartition
 from ballast.core.placement import format_manual, parse_manual
 from ballast.core.plan import Move, Obstacle, Plan, Reason
-from ballast.core.plan_file import dumps, loads
-from ballast.core.stock_json import (
+from ballast.core.plan.file import dumps, loads
+from ballast.core.stock.files import (
     ReassignmentEntry,
     format_reassignment,
     parse_broker_list,
@@ -34,10 +34,10 @@ from ballast.core.stock_json import (
     parse_topics_to_move,
 )
 from ballast.errors import BallastError
-from ballast.executor.history import load_summaries
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.records import dump_run, load_runs
-from ballast.executor.run import Now, Phase, new_run
+from ballast.executor.journal.history import load_summaries
+from ballast.executor.journal.records import dump_run, load_runs
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Now, Phase, new_run
 from ballast.ports.journal import Holder, Record, Request
 from ballast.ports.journal_codec import (
     LEASE_KEY,

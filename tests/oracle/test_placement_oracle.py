@@ -11,7 +11,6 @@ import pytest
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from tests.oracle.java import Classic, Jvm, Striped
 
-from ballast.core.java_random import JavaRandom, hash_map_order, string_hash
 from ballast.core.placement import (
     Assignment,
     BrokerMetadata,
@@ -22,7 +21,8 @@ from ballast.core.placement import (
     expand_replicas,
     rack_alternated,
 )
-from ballast.core.striped import place_striped
+from ballast.core.placement.java_random import JavaRandom, hash_map_order, string_hash
+from ballast.core.placement.kraft import place_striped
 
 pytestmark = pytest.mark.kafka
 

@@ -12,8 +12,8 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from tests.oracle.java import TOOL, Jvm
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.stock_checks import check_entries
-from ballast.core.stock_json import (
+from ballast.core.stock.checks import check_entries
+from ballast.core.stock.files import (
     StockFormatError,
     format_reassignment,
     parse_broker_list,

@@ -19,20 +19,31 @@ from tests.daemon.conftest import WallClock, serve
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
 from ballast.core.planner import Level, plan
 from ballast.core.samples import Point
-from ballast.daemon.acting import name_of, plan_view
-from ballast.daemon.figures import Figures, measure
-from ballast.daemon.health import Health
-from ballast.daemon.metrics import Metrics
-from ballast.daemon.policy import ActionKind, WebPolicy
-from ballast.daemon.scene import Proposal
-from ballast.daemon.view import Board, LevelView, MoveView, Outage, PlanView, Role, RunView, Standing, TickReport, View
+from ballast.daemon.acting.policy import ActionKind, WebPolicy
+from ballast.daemon.acting.propose import name_of, plan_view
+from ballast.daemon.context.scene import Proposal
+from ballast.daemon.context.view import (
+    Board,
+    LevelView,
+    MoveView,
+    Outage,
+    PlanView,
+    Role,
+    RunView,
+    Standing,
+    TickReport,
+    View,
+)
+from ballast.daemon.metrics.catalog import Metrics
+from ballast.daemon.observing.figures import Figures, measure
+from ballast.daemon.process.health import Health
 from ballast.daemon.web.actions import Desk
 from ballast.daemon.web.app import WebParts, build_probes
 from ballast.daemon.web.app import build as build_app
 from ballast.daemon.web.server import WebServer
-from ballast.executor.pace import pace_of
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.run import Now, new_run
+from ballast.executor.driver.pace import pace_of
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Now, new_run
 from ballast.ports.journal import Request
 
 __all__ = ["serve"]

@@ -27,10 +27,10 @@ from tests.page.conftest import (
     uneven,
 )
 
-from ballast.core.drain import Drain
-from ballast.daemon.figures import measure
-from ballast.daemon.policy import DaemonPolicy, WebPolicy
-from ballast.daemon.view import Absence, Answer, Board, LevelView, LockView, Other, Pause, Role, Standing, View
+from ballast.core.cluster.drain import Drain
+from ballast.daemon.acting.policy import DaemonPolicy, WebPolicy
+from ballast.daemon.context.view import Absence, Answer, Board, LevelView, LockView, Other, Pause, Role, Standing, View
+from ballast.daemon.observing.figures import measure
 from ballast.ports.journal import Request
 
 pytestmark = pytest.mark.chromium

@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Page, expect
 from tests.page.conftest import a_day, a_real_plan, a_view, uneven
 
-from ballast.daemon.figures import measure
-from ballast.daemon.view import Board, LevelView
+from ballast.daemon.context.view import Board, LevelView
+from ballast.daemon.observing.figures import measure
 from ballast.ports.journal import Request
 
 pytestmark = pytest.mark.chromium

@@ -17,10 +17,10 @@ from tests.leash import leashed
 from tests.waiting import until
 
 from ballast.core.cluster import ClusterState, TopicPartition
-from ballast.core.fingerprint import fingerprint
+from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
-from ballast.core.plan_file import dumps
-from ballast.executor.run import Run
+from ballast.core.plan.file import dumps
+from ballast.executor.machine.run import Run
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource
 from ballast.ports.journal import Holder
 from ballast.wiring.cluster import open_cluster

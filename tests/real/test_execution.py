@@ -12,7 +12,7 @@ from tests.waiting import becomes, until
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.placement import BrokerMetadata, assign_replicas
-from ballast.executor.run import Stage
+from ballast.executor.machine.run import Stage
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.sandbox import Sandbox
 

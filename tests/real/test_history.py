@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from deltalake import DeltaTable
 
-from ballast.adapters.samples_delta import table_url
+from ballast.adapters.samples.store import table_url
 from ballast.pipeline.fleet_rows import from_row
 from ballast.pipeline.schemas import FLEET_SNAPSHOT
 from ballast.sandbox import Sandbox

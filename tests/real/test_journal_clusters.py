@@ -27,10 +27,10 @@ from confluent_kafka.admin import (
 from tests.leash import leashed
 from tests.waiting import becomes
 
+from ballast.adapters.auth.security import Security
 from ballast.adapters.clock import SystemClock
-from ballast.adapters.journal_log import TopicLog
-from ballast.adapters.journal_topic import TopicJournal
-from ballast.adapters.security import Security
+from ballast.adapters.journal.log import TopicLog
+from ballast.adapters.journal.topic import TopicJournal
 from ballast.errors import AuthorizationFailed, Fenced, LockHeld, Refused, Unavailable
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Holder, Record
 from ballast.ports.journal_codec import Entry
@@ -92,8 +92,8 @@ def test_a_topic_that_would_forget_is_refused(kraft: Sandbox) -> None:
 
 HOLD = """
 import sys, uuid
-from ballast.adapters.journal_log import TopicLog
-from ballast.adapters.journal_topic import TopicJournal
+from ballast.adapters.journal.log import TopicLog
+from ballast.adapters.journal.topic import TopicJournal
 from ballast.ports.journal import Holder, Record
 j = TopicJournal({"bootstrap.servers": sys.argv[1]}, journal_topic=sys.argv[2], requests_topic=sys.argv[2] + "_r")
 j.acquire(Holder(uuid.uuid4().hex, "the first process", 0, lease_s=4.0), wait_s=30)

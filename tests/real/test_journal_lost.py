@@ -17,7 +17,7 @@ from tests.clusters import ClusterFactory
 from tests.real.execution_scene import RATES, Scene, events, scene
 from tests.waiting import PATIENCE_S, until
 
-from ballast.adapters.journal_topic import TopicJournal
+from ballast.adapters.journal.topic import TopicJournal
 from ballast.errors import BallastError, Fenced, JournalLost, LockHeld
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Record, Request, begun_in, begun_record

@@ -10,12 +10,12 @@ import pytest
 from tests.real.execution_scene import Scene, events, scene
 from tests.waiting import becomes, until
 
-from ballast.adapters.journal_requests import CONFIGS as REQUESTS_CONFIGS
-from ballast.adapters.journal_topic import JOURNAL_CONFIGS, TopicJournal
+from ballast.adapters.journal.requests import CONFIGS as REQUESTS_CONFIGS
+from ballast.adapters.journal.topic import JOURNAL_CONFIGS, TopicJournal
 from ballast.core.cluster import TopicPartition
-from ballast.core.fingerprint import fingerprint
+from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Plan
-from ballast.core.plan_file import dumps
+from ballast.core.plan.file import dumps
 from ballast.errors import Unavailable
 from ballast.ports.cluster import ConfigResource
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC

@@ -14,12 +14,12 @@ from tests.real.test_status_guarded import status
 from tests.token_server import AUDIENCE, ISSUER, SigningKey, TokenServer, token_server
 from tests.waiting import until
 
+from ballast.adapters.auth.security import Security
 from ballast.adapters.clock import SystemClock
-from ballast.adapters.confluent import Admin
-from ballast.adapters.journal_topic import TopicJournal
-from ballast.adapters.kafka_cluster import KafkaCluster
-from ballast.adapters.kafka_python import Wire
-from ballast.adapters.security import Security
+from ballast.adapters.journal.topic import TopicJournal
+from ballast.adapters.kafka.cluster import KafkaCluster
+from ballast.adapters.kafka.confluent import Admin
+from ballast.adapters.kafka.kafka_python import Wire
 from ballast.core.cluster import TopicPartition
 from ballast.errors import AuthenticationFailed
 from ballast.ports.cluster import Offsets

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.real.daemon_process import start, until
 
-from ballast.daemon.requests import EXPIRING
+from ballast.daemon.acting.requests import EXPIRING
 from ballast.ports.journal import CLOCKS_DIFFER_S, EXPIRES_S, TAKE_OVER_WAIT_S, Request
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import open_cluster

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.clusters import ClusterFactory
 
-from ballast.cli.commands import COMMANDS
+from ballast.cli.registry import COMMANDS
 from ballast.sandbox import Sandbox
 
 pytestmark = pytest.mark.kafka

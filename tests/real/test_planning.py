@@ -16,7 +16,7 @@ from tests.waiting import becomes
 
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
-from ballast.core.plan_file import loads
+from ballast.core.plan.file import loads
 from ballast.sandbox import Sandbox, SandboxSpec
 from ballast.sandbox.fill import Filling, fill
 from ballast.wiring.cluster import OpenCluster, open_cluster

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.java_random import JavaRandom
 from ballast.core.placement import BrokerMetadata
-from ballast.core.placer import place
+from ballast.core.placement.java_random import JavaRandom
+from ballast.core.placement.placer import place
 from ballast.sandbox import Sandbox, SandboxSpec
 from ballast.sandbox.jars import ensure_jars
 from ballast.sandbox.java import ensure_java

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from ballast.adapters.journal_topic import TopicJournal
+from ballast.adapters.journal.topic import TopicJournal
 from ballast.errors import AuthenticationFailed, UsageError
 from ballast.sandbox import Sandbox, SandboxSpec
 from ballast.sandbox.security import ALICE, KINDS

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from tests.leash import leashed
 
-from ballast.adapters.confluent import Admin
-from ballast.adapters.kafka_cluster import KafkaCluster
-from ballast.adapters.kafka_python import Wire
-from ballast.adapters.security import Security
+from ballast.adapters.auth.security import Security
+from ballast.adapters.kafka.cluster import KafkaCluster
+from ballast.adapters.kafka.confluent import Admin
+from ballast.adapters.kafka.kafka_python import Wire
 from ballast.core.cluster import TopicPartition
 from ballast.ports.cluster import Offsets
 from ballast.sandbox import Sandbox

@@ -118,10 +118,10 @@ def test_without_zookeeper_an_old_cluster_says_what_it_hides(zk23: Sandbox) -> N
 
 def test_the_controller_dies_and_the_next_one_answers(own_cluster: Callable[..., Sandbox]) -> None:
     """With ZooKeeper the controller is one of the brokers: when it is killed, the same connection finds its successor."""
-    from ballast.adapters.confluent import Admin
-    from ballast.adapters.kafka_cluster import KafkaCluster
-    from ballast.adapters.kafka_python import Wire
-    from ballast.adapters.security import Security
+    from ballast.adapters.auth.security import Security
+    from ballast.adapters.kafka.cluster import KafkaCluster
+    from ballast.adapters.kafka.confluent import Admin
+    from ballast.adapters.kafka.kafka_python import Wire
 
     sandbox = own_cluster(kafka_version="3.9.2", mode="zookeeper")
     security = Security()

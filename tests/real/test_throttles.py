@@ -12,7 +12,7 @@ from tests.waiting import becomes
 from ballast.adapters.clock import SystemClock
 from ballast.core.cluster import ConfigValue
 from ballast.core.throttles import FOLLOWER_REPLICAS, LEADER_REPLICAS, Setting
-from ballast.executor.ledger import Throttler
+from ballast.executor.journal.ledger import Throttler
 from ballast.ports.cluster import ClusterReader, ConfigChange, ConfigResource
 from ballast.sandbox import Sandbox
 

@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from tests.waiting import PATIENCE_S, becomes
 
-from ballast.cli.topics import topics as group
-from ballast.core.java_random import JavaRandom
+from ballast.cli.commands.topics.command import topics as group
 from ballast.core.placement import Assignment, BrokerMetadata
-from ballast.core.striped import place_striped
+from ballast.core.placement.java_random import JavaRandom
+from ballast.core.placement.kraft import place_striped
 from ballast.errors import UsageError
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import open_cluster

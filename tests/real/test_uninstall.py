@@ -14,8 +14,8 @@ from tests.unit.test_settled import OPEN, RUN
 from tests.waiting import becomes
 
 from ballast.core.cluster import TopicPartition
-from ballast.executor.records import dump_run
-from ballast.executor.run import Phase
+from ballast.executor.journal.records import dump_run
+from ballast.executor.machine.run import Phase
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Journal
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import open_cluster

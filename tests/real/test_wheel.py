@@ -91,7 +91,7 @@ def test_what_needs_an_extra_names_it(ballast: Ballast, words: tuple[str, ...], 
 
 def test_every_command_has_its_help_without_the_extras(ballast: Ballast) -> None:
     """Help is what a person reads before installing more."""
-    from ballast.cli.commands import COMMANDS
+    from ballast.cli.registry import COMMANDS
 
     for name in COMMANDS:
         done = ballast(name, "--help")

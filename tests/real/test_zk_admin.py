@@ -12,10 +12,10 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from tests.waiting import until
 
-from ballast.adapters.security import Security
-from ballast.adapters.zk_admin import ZooKeeperWrites, body
-from ballast.adapters.zk_lock import LOCK, ZooKeeperLock
-from ballast.adapters.zookeeper import ELECTION, REASSIGN, ZooKeeper
+from ballast.adapters.auth.security import Security
+from ballast.adapters.zookeeper.admin import ZooKeeperWrites, body
+from ballast.adapters.zookeeper.client import ELECTION, REASSIGN, ZooKeeper
+from ballast.adapters.zookeeper.lock import LOCK, ZooKeeperLock
 from ballast.core.cluster import TopicPartition
 from ballast.errors import BallastError, Fenced, LockHeld
 from ballast.ports.cluster import ClusterWriter, ConfigChange, ConfigResource

@@ -7,7 +7,7 @@ import uuid
 import pytest
 from tests.real.test_journal_clusters import client, holder
 
-from ballast.adapters.journal_topic import TopicJournal
+from ballast.adapters.journal.topic import TopicJournal
 from ballast.errors import Fenced, LockHeld
 from ballast.ports.journal import Record, Request
 from ballast.sandbox import Sandbox

@@ -10,13 +10,13 @@ from tests.waiting import becomes, until
 
 from ballast.adapters.clock import SystemClock
 from ballast.core.cluster import TopicPartition
-from ballast.core.fingerprint import fingerprint
+from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import RATES
-from ballast.executor.driver import Driver
-from ballast.executor.events import Happening, MoveChanged
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.run import Stage
+from ballast.executor.driver.driver import Driver
+from ballast.executor.driver.events import Happening, MoveChanged
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Stage
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.ports.journal import Holder
 from ballast.sandbox import Sandbox

@@ -15,19 +15,19 @@ from kazoo.security import make_digest_acl
 from tests.real.test_zk_run import POLICY, filled_topic, holder
 from tests.waiting import until
 
+from ballast.adapters.auth.security import Security
 from ballast.adapters.clock import SystemClock
-from ballast.adapters.security import Security
-from ballast.adapters.zk_admin import ZooKeeperWrites, body
-from ballast.adapters.zk_cluster import ZooKeeperCluster
-from ballast.adapters.zk_lock import LOCK
-from ballast.adapters.zookeeper import ELECTION, REASSIGN, ZooKeeper
+from ballast.adapters.zookeeper.admin import ZooKeeperWrites, body
+from ballast.adapters.zookeeper.client import ELECTION, REASSIGN, ZooKeeper
+from ballast.adapters.zookeeper.cluster import ZooKeeperCluster
+from ballast.adapters.zookeeper.lock import LOCK
 from ballast.core.cluster import TopicPartition
-from ballast.core.fingerprint import fingerprint
+from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.errors import AuthorizationFailed, Fenced, LockHeld, Unavailable
-from ballast.executor.driver import Driver
-from ballast.executor.events import Happening, MoveChanged
-from ballast.executor.run import Stage
+from ballast.executor.driver.driver import Driver
+from ballast.executor.driver.events import Happening, MoveChanged
+from ballast.executor.machine.run import Stage
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import open_cluster
 from ballast.wiring.runs import journal_of

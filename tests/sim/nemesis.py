@@ -17,9 +17,9 @@ from tests.sim.proof import Proof, place_of
 
 from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, LISTS
 from ballast.errors import BallastError, JournalLost, LockHeld, Refused, Unavailable
-from ballast.executor.driver import Driver
-from ballast.executor.events import Listener
-from ballast.executor.machine import Wish
+from ballast.executor.driver.driver import Driver
+from ballast.executor.driver.events import Listener
+from ballast.executor.machine.step import Wish
 from ballast.ports.journal import Holder, Request
 from ballast.sim import MemoryJournal
 from ballast.sim.crash import Point, Reaper

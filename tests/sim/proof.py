@@ -17,18 +17,18 @@ from functools import partial
 from typing import Any
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.fingerprint import fingerprint
+from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.core.planner import Level, PlannerPolicy
 from ballast.core.planner import plan as make_plan
 from ballast.core.throttles import LISTS
 from ballast.errors import Fenced, LockHeld, Refused, Unavailable
-from ballast.executor.driver import Driver
-from ballast.executor.events import Happening, Listener, RunResult
-from ballast.executor.pauses import passes
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.records import load_runs
-from ballast.executor.run import MoveRun, Now, Run, Stage
+from ballast.executor.driver.driver import Driver
+from ballast.executor.driver.events import Happening, Listener, RunResult
+from ballast.executor.driver.pauses import passes
+from ballast.executor.journal.records import load_runs
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import MoveRun, Now, Run, Stage
 from ballast.ports.journal import Holder
 from ballast.sim import JournalStore, MemoryJournal, SimClock, SimCluster, SimWorld
 from ballast.sim.crash import MortalCluster, MortalJournal, ProcessKilled, Reaper

@@ -22,7 +22,7 @@ from tests.sim.proof import Proof
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
-from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.sim import Physics, SimBroker, SimClock, SimWorld
 
 MB = 1e6

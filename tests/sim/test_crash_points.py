@@ -10,12 +10,12 @@ from tests.sim.proof import Ears, Proof
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
-from ballast.executor.driver import Driver
-from ballast.executor.events import Happening, Listener, MoveChanged, Performing
-from ballast.executor.machine import Wish
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.run import Stage
-from ballast.executor.transitions import ELECTION_TRANSITIONS, TRANSITIONS, EffectKind
+from ballast.executor.driver.driver import Driver
+from ballast.executor.driver.events import Happening, Listener, MoveChanged, Performing
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Stage
+from ballast.executor.machine.step import Wish
+from ballast.executor.machine.transitions import ELECTION_TRANSITIONS, TRANSITIONS, EffectKind
 from ballast.sim import Physics, SimBroker, SimClock, SimWorld
 from ballast.sim.crash import Point, Reaper
 

@@ -13,11 +13,11 @@ from tests.unit.test_json_shapes import documented, shape
 
 from ballast.cli.main import cli
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
+from ballast.core.cluster.snapshot_file import Snapshot, dumps
 from ballast.core.plan import Plan
 from ballast.core.planner import Expand, Loads, PlannerPolicy, plan
-from ballast.core.snapshot_file import Snapshot, dumps
 from ballast.errors import Incomplete, UsageError
-from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.sim.play import Death, Playback, play
 
 MB = 1_000_000
@@ -120,7 +120,7 @@ def test_the_same_play_twice_is_the_same() -> None:
 
 def written(folder: Path) -> tuple[Path, Path]:
     """The scene's snapshot and plan as files."""
-    from ballast.core.plan_file import dumps as plan_text
+    from ballast.core.plan.file import dumps as plan_text
 
     state, loads, made = scene()
     snapshot, plan_file = folder / "case.json", folder / "plan.json"
@@ -217,7 +217,7 @@ def test_a_large_cluster_is_played_by_what_moves() -> None:
 
 def test_a_scenario_of_ones_own_is_run_by_the_command(tmp_path: Path) -> None:
     """As ``ballast snapshot --scenario`` writes it; an expectation that fails is an exit code and a sentence."""
-    from ballast.cli.snapshot import SCENARIO
+    from ballast.cli.commands.snapshot import SCENARIO
 
     snapshot, _ = written(tmp_path)
     file = tmp_path / "case.txt"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from ballast.adapters.sample_rows import rows_of
+from ballast.adapters.samples.rows import rows_of
 from ballast.core.cluster import Broker, ClusterState, ConfigValue, LogDir, PartitionRow, Topic, build
-from ballast.core.rates import measure
 from ballast.core.samples import MinuteSample, offset_columns
+from ballast.core.samples.rates import measure
 from ballast.ports.cluster import Offsets
 
 HOUR_MS = 3_600_000

@@ -20,7 +20,7 @@ from tests.spark.test_modes import Mode, keeping
 from tests.spark.test_pipeline_kills import BALLAST, MOMENTS, assert_each_minute_once, minutes, steady
 from tests.spark.test_sampler_kills import kill_writers
 
-from ballast.adapters.samples_delta import SampleStore
+from ballast.adapters.samples.store import SampleStore
 from ballast.core.samples import SAMPLES
 from ballast.errors import Unavailable
 from ballast.pipeline.table_log import TableLog

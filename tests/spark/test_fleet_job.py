@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.spark.fleets import member
 
-from ballast.cli.fleet_page import page
+from ballast.cli.commands.fleet.page import page
 from ballast.core.planner import Level, plan
 from ballast.core.what_if import POLICY, Member, digest
 from ballast.errors import Refused, UsageError

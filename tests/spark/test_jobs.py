@@ -13,10 +13,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from tests.spark.series import RECORD_BYTES, START_MS, Log, World, run, sample_rows
 
-from ballast.adapters.sample_rows import rows_of
-from ballast.adapters.samples_delta import SampleStore, table_url
-from ballast.core.rates import measure
+from ballast.adapters.samples.rows import rows_of
+from ballast.adapters.samples.store import SampleStore, table_url
 from ballast.core.samples import SAMPLES, MinuteSample
+from ballast.core.samples.rates import measure
 from ballast.errors import UsageError
 from ballast.pipeline.jobs import JobReport, run_all
 from ballast.pipeline.maintenance import forget, maintain

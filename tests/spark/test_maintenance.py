@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from tests.spark.series import START_MS, World, run
 from tests.spark.test_jobs import NOW, POLICY, grow, table, touched, world
 
-from ballast.adapters.samples_delta import SampleStore, table_url
+from ballast.adapters.samples.store import SampleStore, table_url
 from ballast.core.samples import SAMPLES, Table
 from ballast.pipeline.jobs import run_all
 from ballast.pipeline.maintenance import compact_samples, vacuum

@@ -24,7 +24,7 @@ from tests.spark.servers import QUICK, ROOT, connect_server, packed_environment,
 from tests.spark.test_jobs import RATE, grow, table, world, write
 from tests.spark.test_pipeline_kills import BALLAST, assert_each_minute_once, minutes, steady
 
-from ballast.adapters.samples_delta import table_url
+from ballast.adapters.samples.store import table_url
 from ballast.core.planner import Level, plan
 from ballast.core.what_if import POLICY, digest
 from ballast.pipeline.fleet_store import append_snapshots, read_plans

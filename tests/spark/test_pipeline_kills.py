@@ -16,7 +16,7 @@ from tests.spark.series import RECORD_BYTES, Log, World
 from tests.spark.servers import QUICK
 from tests.spark.test_jobs import write
 
-from ballast.adapters.samples_delta import table_url
+from ballast.adapters.samples.store import table_url
 from ballast.core.samples import MinuteSample
 from ballast.errors import Refused
 from ballast.pipeline.jobs import JOBS, NOTHING, Scope, run_all

@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from tests.spark.series import sample_rows
 
 from ballast.adapters.clock import SystemClock
-from ballast.adapters.sampler import take
+from ballast.adapters.samples.sampler import take
 from ballast.core.samples import MinuteSample
 from ballast.wiring.cluster import open_cluster
 

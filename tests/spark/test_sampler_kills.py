@@ -15,7 +15,7 @@ from tests.leash import leashed
 from tests.spark import kill_rounds
 from tests.spark.series import START_MS, Log, World
 
-from ballast.adapters.samples_delta import SampleStore, table_url
+from ballast.adapters.samples.store import SampleStore, table_url
 
 ROOT = Path(__file__).resolve().parents[2]
 ROUNDS = 30
@@ -25,7 +25,7 @@ LATEST_S = 0.03
 """A commit takes ten milliseconds or more: a kill comes somewhere within the write after a minute that was told."""
 CHILD = """
 import os, sys
-from ballast.adapters.samples_delta import SampleStore
+from ballast.adapters.samples.store import SampleStore
 from tests.spark.series import START_MS, Log, World
 world = World({("t", n): Log() for n in range(20)})
 

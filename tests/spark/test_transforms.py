@@ -12,11 +12,11 @@ from pyspark.sql import functions as F
 from tests.spark.series import RECORD_BYTES, START_MS, Log, World, run, sample_rows
 from tools import pipeline_plans
 
-from ballast.adapters.arrow_schema import arrow_schema
-from ballast.adapters.sample_rows import rows_of
+from ballast.adapters.samples.arrow_schema import arrow_schema
+from ballast.adapters.samples.rows import rows_of
 from ballast.core.leadership import imbalance
-from ballast.core.rates import measure
 from ballast.core.samples import BROKERS, SAMPLES, Table
+from ballast.core.samples.rates import measure
 from ballast.pipeline.schemas import DISK_HOUR, LOAD_DAY, LOAD_HOUR
 from ballast.pipeline.tables import SparkTables
 from ballast.pipeline.transforms.broker_imbalance import broker_imbalance

@@ -9,7 +9,6 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.core.assemble import Change, Facts, LogColumns, PartitionColumns, assemble, reconcile
 from ballast.core.cluster import (
     UNKNOWN,
     Broker,
@@ -21,6 +20,7 @@ from ballast.core.cluster import (
     TopicPartition,
     build,
 )
+from ballast.core.cluster.assemble import Change, Facts, LogColumns, PartitionColumns, assemble, reconcile
 
 P = TopicPartition("t", 0)
 

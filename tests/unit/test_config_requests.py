@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 from types import SimpleNamespace
 from typing import Any, cast
 
-from ballast.adapters.configs import alter
-from ballast.adapters.kafka_python import Wire
+from ballast.adapters.kafka.configs import alter
+from ballast.adapters.kafka.kafka_python import Wire
 from ballast.errors import BallastError, Unavailable
 from ballast.ports.cluster import OK, ConfigChange, ConfigResource
 

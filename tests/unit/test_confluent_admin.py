@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from ballast.adapters.confluent import Admin
-from ballast.adapters.retry import RetryObserver, RetryPolicy
-from ballast.adapters.security import Security
+from ballast.adapters.auth.security import Security
+from ballast.adapters.kafka.confluent import Admin
+from ballast.adapters.kafka.retry import RetryObserver, RetryPolicy
 from ballast.errors import BallastError, Refused, Unavailable
 
 

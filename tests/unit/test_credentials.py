@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ballast.adapters.security import Security
+from ballast.adapters.auth.security import Security
 from ballast.errors import AuthenticationFailed, Unavailable, UsageError
 from ballast.wiring.credentials import CredentialsWatch
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from ballast.cli.commands.runs import runs
+from ballast.cli.commands.throttles.command import throttles
 from ballast.cli.main import cli
-from ballast.cli.runs import runs
-from ballast.cli.throttles import throttles
 
 
 @pytest.mark.parametrize("words", [[], ["list"]])

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from ballast.adapters.diagnosis import knock, parse_servers
-from ballast.adapters.security import Security
+from ballast.adapters.auth.security import Security
+from ballast.adapters.kafka.diagnosis import knock, parse_servers
 from ballast.errors import AuthenticationFailed, Unavailable, UsageError
 
 Serve = Callable[[socket.socket], None]

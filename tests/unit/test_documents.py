@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 import pytest
 
-from ballast.cli.commands import COMMANDS
 from ballast.cli.main import cli
+from ballast.cli.registry import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ballast.cli.elect import named_in
+from ballast.cli.commands.elect import named_in
 from ballast.core.cluster import Broker, PartitionRow, Topic, TopicPartition, build
-from ballast.core.stock_json import StockFormatError
+from ballast.core.stock.files import StockFormatError
 from ballast.errors import UsageError
 
 STATE = build(

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.waiting import until
 
-from ballast.adapters.http_exchange import Exchange
+from ballast.adapters.auth.http_exchange import Exchange
 
 pytestmark = pytest.mark.openssl
 

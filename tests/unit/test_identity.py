@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ballast.adapters.identity import ClusterIdentity
-from ballast.adapters.zk_brokers import find_brokers
+from ballast.adapters.kafka.identity import ClusterIdentity
+from ballast.adapters.zookeeper.brokers import find_brokers
 from ballast.cli.cluster_options import ClusterOptions
 from ballast.cli.main import cli
 from ballast.errors import Unavailable, UsageError, WrongCluster

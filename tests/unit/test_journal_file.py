@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ballast.adapters.journal_file import FileJournal
+from ballast.adapters.journal.file import FileJournal
 from ballast.errors import Fenced, JournalLost, Refused, Unavailable, UsageError
 from ballast.ports.journal import Holder, Record
 from ballast.ports.journal_codec import Corrupt, JournalView, decode_value, encode_record, encode_value

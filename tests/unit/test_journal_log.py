@@ -9,8 +9,8 @@ from typing import Any
 import confluent_kafka as ck
 import pytest
 
-from ballast.adapters import journal_log
-from ballast.adapters.journal_log import TopicLog, translate
+from ballast.adapters.journal import log as journal_log
+from ballast.adapters.journal.log import TopicLog, translate
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, Unavailable
 
 EOF = ck.KafkaError(ck.KafkaError._PARTITION_EOF)

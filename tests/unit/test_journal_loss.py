@@ -9,8 +9,8 @@ from typing import Any
 import confluent_kafka as ck
 import pytest
 
-from ballast.adapters import journal_loss
-from ballast.adapters.journal_loss import NO_ID, TopicMark
+from ballast.adapters.journal import loss as journal_loss
+from ballast.adapters.journal.loss import NO_ID, TopicMark
 from ballast.errors import JournalLost
 
 

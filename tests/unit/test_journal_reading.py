@@ -8,9 +8,9 @@ from typing import cast
 import pytest
 from tests.unit.executor.scenes import MB, T, scene
 
-from ballast.cli.apply import require_cluster
+from ballast.cli.commands.apply.command import require_cluster
+from ballast.cli.commands.apply.replan import replanned
 from ballast.cli.journal_reading import heeding, read_drained, read_held, refuse_filling
-from ballast.cli.replan import replanned
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
 from ballast.core.plan import Move
 from ballast.core.planner import Expand, Level, PlannerPolicy, plan

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from ballast.adapters.journal_producer import JournalProducer
-from ballast.adapters.journal_topic import TopicJournal
+from ballast.adapters.journal.producer import JournalProducer
+from ballast.adapters.journal.topic import TopicJournal
 from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Unavailable
 from ballast.ports.journal import Holder, Record, begun_in, begun_record
 from ballast.ports.journal_codec import LEASE_KEY, Entry, JournalView, encode_lease, encode_record

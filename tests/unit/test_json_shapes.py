@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ballast.cli import status_view, topic_describe
-from ballast.core.balancers import OtherBalancer
+from ballast.cli.commands.status import view as status_view
+from ballast.cli.commands.topics import describe as topic_describe
 from ballast.core.cluster import Broker, ClusterState, ConfigValue, Gap, LogDir, PartitionRow, Topic, build
-from ballast.core.drain import Drain
+from ballast.core.cluster.balancers import OtherBalancer
+from ballast.core.cluster.drain import Drain
+from ballast.core.cluster.topic_description import Depth, describe_topic
 from ballast.core.status import cluster_status
-from ballast.core.topic_description import Depth, describe_topic
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "json.md"
 

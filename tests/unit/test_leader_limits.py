@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ballast.cli.elect import over_threshold
+from ballast.cli.commands.elect import over_threshold
 from ballast.core.cluster import Broker, ClusterState, ConfigValue, PartitionRow, Topic, TopicPartition, build
-from ballast.core.leader_limits import (
+from ballast.core.leadership.limits import (
     CLUSTER,
     DEFAULT,
     INTERVAL,
@@ -16,7 +16,7 @@ from ballast.core.leader_limits import (
     check_interval_s,
     imbalance_percentage,
 )
-from ballast.daemon.policy import LeaderPolicy
+from ballast.daemon.acting.policy import LeaderPolicy
 
 
 def cluster(mode: str = "zookeeper", **own: str) -> ClusterState:

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from ballast.cli import leaders as module
 from ballast.cli.cluster_options import ClusterOptions
+from ballast.cli.commands import leaders as module
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
-from ballast.core.fingerprint import fingerprint
-from ballast.core.leader_plan import leader_plan, level
-from ballast.core.plan_file import dumps, loads
-from ballast.core.stock_json import parse_reassignment
+from ballast.core.cluster.fingerprint import fingerprint
+from ballast.core.leadership.plan import leader_plan, level
+from ballast.core.plan.file import dumps, loads
+from ballast.core.stock.files import parse_reassignment
 from ballast.errors import UsageError
 
 BROKERS = tuple(Broker(b, f"rack-{b}", host="h") for b in (1, 2, 3))

@@ -6,7 +6,6 @@ import pytest
 from tests.unit.executor.scenes import Scene, T, scene
 
 from ballast.core.cluster import Broker, ClusterState, ConfigValue, PartitionRow, Topic, build
-from ballast.core.leftovers import all_settings, standing_throttles
 from ballast.core.status import cluster_status
 from ballast.core.throttles import (
     FOLLOWER_RATE,
@@ -17,7 +16,8 @@ from ballast.core.throttles import (
     Held,
     Setting,
 )
-from ballast.executor.ledger import dump_held
+from ballast.core.throttles.stale import all_settings, standing_throttles
+from ballast.executor.journal.ledger import dump_held
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.runs import Hand

@@ -15,13 +15,13 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 import ballast
-from ballast.adapters import librdkafka
-from ballast.adapters.confluent import new_client
-from ballast.adapters.journal_producer import transaction_timeout_ms
-from ballast.adapters.security import Security
+from ballast.adapters.auth.security import Security
+from ballast.adapters.journal.producer import transaction_timeout_ms
+from ballast.adapters.kafka import librdkafka
+from ballast.adapters.kafka.confluent import new_client
 from ballast.cli.main import hear_client
-from ballast.daemon.logs import configure
-from ballast.daemon.policy import LogPolicy
+from ballast.daemon.acting.policy import LogPolicy
+from ballast.daemon.process.logs import configure
 from ballast.errors import AuthenticationFailed, UsageError
 
 NOBODY = {"bootstrap.servers": "127.0.0.1:1"}

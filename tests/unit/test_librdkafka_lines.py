@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from ballast.adapters.librdkafka import KEPT_LINES, SAME_LINE_S, Sparing
+from ballast.adapters.kafka.librdkafka import KEPT_LINES, SAME_LINE_S, Sparing
 
 REFUSED = "FAIL [rdkafka#{client}] [thrd:{broker}/bootstrap]: {broker}: SASL authentication error: Invalid (after {ms}ms in state AUTH)"
 

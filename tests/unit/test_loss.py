@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.planner.clusters import cluster, clusters
 
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
-from ballast.core.loss import brokers_of, loss_of
+from ballast.core.what_if.loss import brokers_of, loss_of
 from ballast.errors import UsageError
 
 

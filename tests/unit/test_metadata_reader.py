@@ -9,11 +9,11 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import BrokerMetadata, ClusterMetadata, PartitionMetadata, TopicMetadata
 
-from ballast.adapters import confluent
-from ballast.adapters.confluent import SAME_BROKER_TRIES, MetadataReader
-from ballast.adapters.identity import ClusterIdentity
-from ballast.adapters.retry import RetryPolicy
-from ballast.adapters.security import Security
+from ballast.adapters.auth.security import Security
+from ballast.adapters.kafka import confluent
+from ballast.adapters.kafka.confluent import SAME_BROKER_TRIES, MetadataReader
+from ballast.adapters.kafka.identity import ClusterIdentity
+from ballast.adapters.kafka.retry import RetryPolicy
 from ballast.errors import Unavailable, WrongCluster
 
 SILENT = KafkaError._TRANSPORT

@@ -13,8 +13,8 @@ import pytest
 from tests.token_server import Answer, TokenServer, say, token_server
 from tests.waiting import eventually
 
-from ballast.adapters.oauth import ClientCredentials, Token, TokenSource
-from ballast.adapters.security import Security
+from ballast.adapters.auth.oauth import ClientCredentials, Token, TokenSource
+from ballast.adapters.auth.security import Security
 from ballast.errors import AuthenticationFailed, BallastError, Unavailable, UsageError
 from ballast.sandbox.ports import free_ports
 

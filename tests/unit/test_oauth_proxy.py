@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from tests.token_server import TokenServer, say
 
-from ballast.adapters.oauth import PROXY
-from ballast.adapters.security import Security
+from ballast.adapters.auth.oauth import PROXY
+from ballast.adapters.auth.security import Security
 from ballast.errors import BallastError, UsageError
 
 pytestmark = pytest.mark.openssl

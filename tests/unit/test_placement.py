@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.core.cluster import Broker
-from ballast.core.naive import naive_layout
 from ballast.core.placement import (
     BrokerMetadata,
     IncompleteRacks,
@@ -27,6 +26,7 @@ from ballast.core.placement import (
     parse_manual,
     rack_alternated,
 )
+from ballast.core.placement.naive import naive_layout
 from ballast.errors import UsageError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ballast.cli.plan_view import cost_lines, headline
+from ballast.cli.commands.plan.view import cost_lines, headline
 from ballast.core.cluster import UNKNOWN
 from ballast.core.plan import Move, Plan
 

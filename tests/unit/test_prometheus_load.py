@@ -15,8 +15,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from ballast.adapters.prometheus import BrokerNames, PrometheusLoad, Series
-from ballast.adapters.prometheus_queries import FAMILIES, NONE, PrometheusPolicy, Queries
+from ballast.adapters.samples.prometheus import BrokerNames, PrometheusLoad, Series
+from ballast.adapters.samples.prometheus_queries import FAMILIES, NONE, PrometheusPolicy, Queries
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, build
 from ballast.errors import AuthenticationFailed, Unavailable, UsageError
 from ballast.settings.load import validate

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.adapters.properties import parse_properties, read_properties
+from ballast.adapters.auth.properties import parse_properties, read_properties
 from ballast.errors import UsageError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.executor.scenes import T, scene
 
-from ballast.cli.reassign_cancel import _report, _Told, arrived
+from ballast.cli.commands.reassign.cancel import _report, _Told, arrived
 from ballast.core.cluster import TopicPartition
 from ballast.ports.cluster import Reassignment
 

@@ -14,9 +14,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from ballast.adapters.journal_file import FileJournal
-from ballast.cli import reassign_hand
-from ballast.cli.reassign_hand import hand_from_keeper
+from ballast.adapters.journal.file import FileJournal
+from ballast.cli.commands.reassign import hand as reassign_hand
+from ballast.cli.commands.reassign.hand import hand_from_keeper
 from ballast.cli.run_options import lock_options, taking_over
 from ballast.errors import LockHeld
 from ballast.ports.journal import Holder

@@ -13,8 +13,8 @@ from kafka.protocol.admin import (
     ListPartitionReassignmentsRequest,
 )
 
-from ballast.adapters.kafka_python import Wire
-from ballast.adapters.reassignments import ALTER, PARTITIONS_PER_REQUEST, alter_reassignments
+from ballast.adapters.kafka.kafka_python import Wire
+from ballast.adapters.kafka.reassignments import ALTER, PARTITIONS_PER_REQUEST, alter_reassignments
 from ballast.core.cluster import TopicPartition
 from ballast.errors import Refused, Unavailable
 from ballast.ports.cluster import OK

@@ -11,8 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ballast.core.cluster import Broker, ClusterState, Ints, PartitionRow, Topic, build
+from ballast.core.leadership.reorder import (
+    Choices,
+    choices,
+    least_cap,
+    level_counts,
+    level_weights,
+    loads,
+    reorder_moves,
+)
 from ballast.core.planner.linear import program
-from ballast.core.reorder import Choices, choices, least_cap, level_counts, level_weights, loads, reorder_moves
 
 Row = tuple[tuple[int, ...], int | None]
 """The brokers that may lead, and the one that does, if it may."""

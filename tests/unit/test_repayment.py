@@ -6,8 +6,8 @@ import shlex
 
 import pytest
 
-from ballast.core.repayment import repay_commands
 from ballast.core.throttles import Held, Setting
+from ballast.core.throttles.restore import repay_commands
 
 LIST = "leader.replication.throttled.replicas"
 RATE = "leader.replication.throttled.rate"

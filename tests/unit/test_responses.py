@@ -11,7 +11,7 @@ from confluent_kafka.admin import BrokerMetadata, ClusterMetadata, PartitionMeta
 from kafka.protocol.admin import DescribeLogDirsResponse
 from kafka.protocol.metadata import MetadataResponse
 
-from ballast.adapters.responses import (
+from ballast.adapters.kafka.responses import (
     MetadataFacts,
     join_facts,
     own_topic_entries,

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 from confluent_kafka.admin import ClusterMetadata
 
-from ballast.adapters.kafka_cluster import KafkaCluster
-from ballast.adapters.retry import RetryPolicy, one_deadline
+from ballast.adapters.kafka.cluster import KafkaCluster
+from ballast.adapters.kafka.retry import RetryPolicy, one_deadline
 from ballast.errors import AuthenticationFailed, BallastError, Unavailable
 
 
@@ -69,7 +69,7 @@ def test_the_whole_is_bounded() -> None:
 def now_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A clock that only answers move on."""
     at = [1000.0]
-    monkeypatch.setattr("ballast.adapters.retry.time.monotonic", lambda: at[0])
+    monkeypatch.setattr("ballast.adapters.kafka.retry.time.monotonic", lambda: at[0])
     return at
 
 

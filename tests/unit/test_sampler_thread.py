@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.spark.series import START_MS, Log, World
 
-from ballast.adapters.sampler import Sampler, SampleReport
+from ballast.adapters.samples.sampler import Sampler, SampleReport
 from ballast.core.cluster import ClusterState
 from ballast.core.samples import MinuteSample
 from ballast.errors import Unavailable

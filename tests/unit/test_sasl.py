@@ -6,8 +6,8 @@ import base64
 
 import pytest
 
-from ballast.adapters.sasl import dialogue
-from ballast.adapters.security import Security
+from ballast.adapters.auth.sasl import dialogue
+from ballast.adapters.auth.security import Security
 from ballast.errors import AuthenticationFailed
 
 SECURITY = Security(protocol="SASL_SSL", mechanism="SCRAM-SHA-256", username="ada", password="secret")  # noqa: S106

@@ -10,14 +10,14 @@ from typing import Any, cast
 
 import pytest
 
-from ballast.adapters.journal_file import FileJournal
+from ballast.adapters.journal.file import FileJournal
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import LEADER_REPLICAS, Held, Setting
 from ballast.errors import Unavailable
-from ballast.executor.ledger import dump_held
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.records import dump_run
-from ballast.executor.run import Now, Phase, new_run
+from ballast.executor.journal.ledger import dump_held
+from ballast.executor.journal.records import dump_run
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Now, Phase, new_run
 from ballast.ports.journal import Holder, Record
 from ballast.wiring.cluster import OpenCluster, open_cluster
 from ballast.wiring.runs import is_settled

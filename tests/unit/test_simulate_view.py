@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ballast.cli.simulate_view import loss_json
+from ballast.cli.commands.simulate.view import loss_json
 from ballast.core.cluster import UNKNOWN, Broker, LogDir, PartitionRow, Topic, build
-from ballast.core.loss import loss_of
 from ballast.core.planner import Evacuate, plan
 from ballast.core.status import cluster_status
+from ballast.core.what_if.loss import loss_of
 
 GIB = 1 << 30
 

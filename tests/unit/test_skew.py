@@ -6,8 +6,8 @@ import pytest
 
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
 from ballast.core.leadership import imbalance
-from ballast.core.reorder import choices, level_counts, reorder_moves
-from ballast.core.skew import partition_bytes, preferred_skew
+from ballast.core.leadership.reorder import choices, level_counts, reorder_moves
+from ballast.core.leadership.skew import partition_bytes, preferred_skew
 
 
 def row(topic: str, number: int, replicas: tuple[int, ...], size: int | None = 10) -> PartitionRow:

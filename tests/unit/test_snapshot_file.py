@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from tests.unit.planner.clusters import cluster, clusters
 
-from ballast.core.anonymise import anonymised
 from ballast.core.cluster import Broker, ClusterState, ConfigValue, LogDir, PartitionRow, Partitions, Topic, build
-from ballast.core.fingerprint import fingerprint
+from ballast.core.cluster.anonymise import anonymised
+from ballast.core.cluster.fingerprint import fingerprint
+from ballast.core.cluster.snapshot_file import Snapshot, dumps, loads
 from ballast.core.planner import Level, Loads, plan
 from ballast.core.planner.growth import measured
-from ballast.core.snapshot_file import Snapshot, dumps, loads
 from ballast.errors import UsageError
 
 HIDDEN = "hunter2-and-more"

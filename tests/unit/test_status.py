@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from ballast.cli.status_view import as_json, draw
-from ballast.core.balancers import other_balancers
+from ballast.cli.commands.status.view import as_json, draw
 from ballast.core.cluster import (
     NO_LEADER,
     UNKNOWN,
@@ -23,8 +22,9 @@ from ballast.core.cluster import (
     TopicPartition,
     build,
 )
-from ballast.core.leftovers import standing_throttles
+from ballast.core.cluster.balancers import other_balancers
 from ballast.core.status import cluster_status, sickness
+from ballast.core.throttles.stale import standing_throttles
 
 GIB = 1 << 30
 DIRS = (LogDir("/d", total_bytes=100 * GIB, usable_bytes=40 * GIB),)

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, TopicPartition, build
-from ballast.core.java_random import JavaRandom
 from ballast.core.placement import IncompleteRacks, InvalidReplicationFactor, assign_replicas, expand_replicas
-from ballast.core.placer import controllers_algorithm, expand, place, tool_shows_log_dirs, tools_algorithm
-from ballast.core.stock_generate import describe_moves, propose
-from ballast.core.striped import place_striped
+from ballast.core.placement.java_random import JavaRandom
+from ballast.core.placement.kraft import place_striped
+from ballast.core.placement.placer import controllers_algorithm, expand, place, tool_shows_log_dirs, tools_algorithm
+from ballast.core.stock.generate import describe_moves, propose
 
 
 def cluster(

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, TopicPartition, build
-from ballast.core.stock_checks import check_against, check_election, check_entries, check_topics, moves
-from ballast.core.stock_json import (
+from ballast.core.stock.checks import check_against, check_election, check_entries, check_topics, moves
+from ballast.core.stock.files import (
     ReassignmentEntry,
     StockFormatError,
     format_election,

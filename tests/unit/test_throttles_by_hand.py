@@ -8,9 +8,8 @@ import pytest
 from tests.unit.executor.scenes import MB, Scene, T, scene
 from tests.unit.test_leftovers import given
 
-from ballast.cli.throttles import unread
+from ballast.cli.commands.throttles.command import unread
 from ballast.core.cluster import Broker, ConfigValue, Gap, build
-from ballast.core.leftovers import all_settings
 from ballast.core.plan import Move
 from ballast.core.throttles import (
     FOLLOWER_RATE,
@@ -21,9 +20,10 @@ from ballast.core.throttles import (
     Held,
     Setting,
 )
-from ballast.executor.driver import Driver
-from ballast.executor.ledger import dump_held
-from ballast.executor.policy import ExecutionPolicy
+from ballast.core.throttles.stale import all_settings
+from ballast.executor.driver.driver import Driver
+from ballast.executor.journal.ledger import dump_held
+from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.sim import SimCluster
 from ballast.wiring.cluster import OpenCluster

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from ballast.cli.topic_describe import as_json, draw
+from ballast.cli.commands.topics.describe import as_json, draw
 from ballast.core.cluster import (
     UNKNOWN,
     Broker,
@@ -19,8 +19,8 @@ from ballast.core.cluster import (
     TopicPartition,
     build,
 )
-from ballast.core.isr import leaves_isr_after_s
-from ballast.core.topic_description import Depth, TopicDescription, describe_topic
+from ballast.core.cluster.isr import leaves_isr_after_s
+from ballast.core.cluster.topic_description import Depth, TopicDescription, describe_topic
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 ENDS = {1: {T0: 105, T1: 50}, 2: {T0: 95}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ballast.core.topic_names import LONGEST, InvalidTopicName, check_new_topic
+from ballast.core.cluster.topic_names import LONGEST, InvalidTopicName, check_new_topic
 
 
 @pytest.mark.parametrize("name", ["a", "Orders.v2_x-1", "...", "__own", "x" * LONGEST])

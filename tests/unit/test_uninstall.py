@@ -14,13 +14,13 @@ import click
 import pytest
 from tests.unit.test_settled import ENDED, OPEN, OWED
 
-from ballast.adapters.journal_file import FileJournal
+from ballast.adapters.journal.file import FileJournal
 from ballast.cli.cluster_options import ClusterOptions
-from ballast.cli.uninstall import uninstall as command
+from ballast.cli.commands.uninstall import uninstall as command
 from ballast.core.cluster import TopicPartition
 from ballast.core.throttles import LEADER_RATE, Held, Setting
 from ballast.errors import LockHeld, Refused, UsageError
-from ballast.executor.ledger import BY_HAND, dump_held
+from ballast.executor.journal.ledger import BY_HAND, dump_held
 from ballast.ports.cluster import PartitionState
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Holder, Record
 from ballast.wiring.cluster import OpenCluster

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from ballast.adapters import kafka_python
-from ballast.adapters.identity import ClusterIdentity
-from ballast.adapters.kafka_python import Wire, code_name, raise_for
-from ballast.adapters.retry import RetryPolicy
-from ballast.adapters.security import Security
+from ballast.adapters.auth.security import Security
+from ballast.adapters.kafka import kafka_python
+from ballast.adapters.kafka.identity import ClusterIdentity
+from ballast.adapters.kafka.kafka_python import Wire, code_name, raise_for
+from ballast.adapters.kafka.retry import RetryPolicy
 from ballast.errors import AuthorizationFailed, BallastError, Refused, Unavailable, WrongCluster
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import cast
 
 from ballast.adapters.clock import SystemClock
-from ballast.adapters.zk_isr import NOTIFICATIONS, IsrWatch
-from ballast.adapters.zookeeper import ZooKeeper
+from ballast.adapters.zookeeper.client import ZooKeeper
+from ballast.adapters.zookeeper.isr import NOTIFICATIONS, IsrWatch
 from ballast.errors import Unavailable
 
 LONG_S = 30.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import cast
 
-from ballast.adapters.zk_admin import ZooKeeperWrites
-from ballast.adapters.zk_cluster import with_true_isr
-from ballast.adapters.zookeeper import LeaderAndIsr, ZooKeeper
+from ballast.adapters.zookeeper.admin import ZooKeeperWrites
+from ballast.adapters.zookeeper.client import LeaderAndIsr, ZooKeeper
+from ballast.adapters.zookeeper.cluster import with_true_isr
 from ballast.core.cluster import NO_LEADERSHIP_RECORD, Broker, PartitionRow, Topic, TopicPartition, build
 from ballast.ports.cluster import PartitionState
 

@@ -15,8 +15,8 @@ from typing import NoReturn
 import click
 
 from ballast import __version__
-from ballast.adapters.librdkafka import LOGGER, Sparing
-from ballast.cli.commands import COMMANDS, SECTIONS
+from ballast.adapters.kafka.librdkafka import LOGGER, Sparing
+from ballast.cli.registry import COMMANDS, SECTIONS
 from ballast.errors import BallastError, UsageError
 
 

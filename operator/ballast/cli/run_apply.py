@@ -11,10 +11,10 @@ from ballast.cli.tables import human_bytes, human_many
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState
     from ballast.core.plan import Plan
-    from ballast.executor.events import RunResult
-    from ballast.executor.machine import Wish
-    from ballast.executor.policy import ExecutionPolicy
-    from ballast.executor.run import Run
+    from ballast.executor.driver.events import RunResult
+    from ballast.executor.machine.policy import ExecutionPolicy
+    from ballast.executor.machine.run import Run
+    from ballast.executor.machine.step import Wish
     from ballast.ports.cluster import ClusterReader
     from ballast.wiring.cluster import OpenCluster
     from ballast.wiring.runs import Hand
@@ -27,7 +27,7 @@ def show_pace(cluster: ClusterReader, state: ClusterState, plan: Plan, policy: E
 
     With ``--yes`` nobody reads it first: the run tells the same when it has measured.
     """
-    from ballast.executor.pace import CHANGE, UNTHROTTLED
+    from ballast.executor.driver.pace import CHANGE, UNTHROTTLED
     from ballast.wiring.runs import foreseen_pace
 
     if not any(m.adding for m in plan.moves):
@@ -52,7 +52,7 @@ def run_plan(
     unclean: bool = False,
 ) -> int:
     """Carry out a plan after whatever an earlier process left open; the exit code says how it ended."""
-    from ballast.executor.suited import suited
+    from ballast.executor.machine.suited import suited
     from ballast.wiring.runs import hand, new_run_id
 
     screen = screen_for(output)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from ballast.executor.policy import ExecutionPolicy
+    from ballast.executor.machine.policy import ExecutionPolicy
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -190,7 +190,7 @@ def execution_options(command: F) -> F:
 def policy_from(options: Mapping[str, Any]) -> ExecutionPolicy:
     """The policy these options make; what was not given keeps its default."""
     from ballast.errors import UsageError
-    from ballast.executor.policy import ExecutionPolicy
+    from ballast.executor.machine.policy import ExecutionPolicy
 
     if options["throttle"] is not None and options["no_throttle"]:
         raise UsageError("--throttle and --no-throttle exclude each other.", hint="Give one of them.")

@@ -28,9 +28,9 @@ from ballast.core.wording import UNKNOWN_TEXT, human_percent
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ballast.executor.driver import Driver
-    from ballast.executor.events import Happening, RunResult
-    from ballast.executor.progress import Progress
+    from ballast.executor.driver.driver import Driver
+    from ballast.executor.driver.events import Happening, RunResult
+    from ballast.executor.machine.progress import Progress
 
 MOVES_SHOWN: Final = 8
 LEAVES_WITHIN_S: Final = 20.0
@@ -78,8 +78,8 @@ def human_time(seconds: float | None) -> str:
 
 def sentence(happening: Happening) -> str | None:
     """A happening worth a line, as text."""
-    from ballast.executor import events
-    from ballast.executor.run import Stage
+    from ballast.executor.driver import events
+    from ballast.executor.machine.run import Stage
 
     match happening:
         case events.RunBegan(run, resumed):
@@ -113,7 +113,7 @@ class LineScreen:
         """Turn it into a line where it is worth one."""
         import time
 
-        from ballast.executor.events import Progressed
+        from ballast.executor.driver.events import Progressed
 
         line = sentence(happening)
         if line is not None:
@@ -158,7 +158,7 @@ class JsonScreen:
 
     def hear(self, happening: Happening) -> None:
         """Turn it into JSON."""
-        from ballast.executor import events
+        from ballast.executor.driver import events
 
         match happening:
             case events.Progressed(progress):
@@ -219,7 +219,7 @@ class LiveScreen:
 
     def hear(self, happening: Happening) -> None:
         """Keep the newest progress and the lines worth telling."""
-        from ballast.executor.events import Progressed
+        from ballast.executor.driver.events import Progressed
 
         if isinstance(happening, Progressed):
             self._progress = happening.progress
@@ -329,8 +329,8 @@ def carry_out(act: Callable[[], RunResult], driver: Driver, screen: Screen) -> R
 def _cut_short(driver: Driver, screen: Screen) -> RunResult:
     """End without waiting for whoever does not answer: the run as it is known here, and all that is owed."""
     from ballast.errors import Interrupted
-    from ballast.executor.endings import summary
-    from ballast.executor.events import RunEnded
+    from ballast.executor.driver.endings import summary
+    from ballast.executor.driver.events import RunEnded
 
     if driver.run is None:
         raise Interrupted("Left at once; nothing was sent.")
@@ -365,7 +365,7 @@ QUESTION: Final = (
 
 def _interrupted(signals: deque[int], driver: Driver, screen: Screen) -> float | None:
     """Do what the person says; when leaving began, where that is it."""
-    from ballast.executor.machine import Wish
+    from ballast.executor.machine.step import Wish
 
     if signal.SIGTERM in signals or not sys.stdin.isatty():
         stays = ": moves in flight go on by themselves, and a later start of Ballast takes the run up"

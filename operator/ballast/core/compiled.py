@@ -24,9 +24,9 @@ import numpy as np
 NAME: Final = "ballast_kernels"
 """The library as Python imports it."""
 SOURCES: Final = (
-    "reorder_changes",
-    "reorder_relax",
-    "reorder_round",
+    "leadership.reorder_changes",
+    "leadership.reorder_relax",
+    "leadership.reorder_round",
     "planner.bound_kernels",
     "planner.problem",
     "planner.search.forced",

@@ -14,17 +14,17 @@ from typing import Final
 
 import numpy as np
 
-from ballast.core.balancers import OtherBalancer, other_balancers
 from ballast.core.cluster import NO_LEADER, UNKNOWN, Broker, ClusterState, Flags, Gap, Ints, LogDir, TopicPartition
-from ballast.core.drain import Drain
-from ballast.core.isr import leaves_every_isr_after_s
-from ballast.core.leader_limits import Limit, imbalance_percentage
+from ballast.core.cluster.balancers import OtherBalancer, other_balancers
+from ballast.core.cluster.drain import Drain
+from ballast.core.cluster.isr import leaves_every_isr_after_s
 from ballast.core.leadership import LeaderImbalance, imbalance
-from ballast.core.leftovers import Standing, standing_throttles
+from ballast.core.leadership.limits import Limit, imbalance_percentage
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.ranges import Range, ranges_of
 from ballast.core.throttles import Setting
+from ballast.core.throttles.stale import Standing, standing_throttles
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ballast.adapters.arrow_schema import arrow_schema
+from ballast.adapters.samples.arrow_schema import arrow_schema
 from ballast.core.cluster import Ints
 from ballast.core.samples import Table
 

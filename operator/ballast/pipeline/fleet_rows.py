@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ballast.adapters.arrow_schema import arrow_schema
+from ballast.adapters.samples.arrow_schema import arrow_schema
 from ballast.core.cluster import NO_LEADERSHIP_RECORD, UNKNOWN, Broker, ClusterState, Ints, LogDir, Partitions, Topic
 from ballast.core.what_if import Member, Traffic
 from ballast.pipeline import arrow

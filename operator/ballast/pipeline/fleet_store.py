@@ -10,9 +10,9 @@ from typing import Any, Final
 import pyarrow as pa
 from deltalake import WriterProperties, write_deltalake
 
-from ballast.adapters.arrow_schema import arrow_schema
-from ballast.adapters.samples_delta import ensure_table, open_table, table_url
-from ballast.adapters.store_failures import store_failures
+from ballast.adapters.samples.arrow_schema import arrow_schema
+from ballast.adapters.samples.failures import store_failures
+from ballast.adapters.samples.store import ensure_table, open_table, table_url
 from ballast.core.what_if import Member
 from ballast.core.wording import human_many
 from ballast.errors import UsageError

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from ballast.adapters.samples_delta import FILES
-from ballast.adapters.store_failures import store_failures
+from ballast.adapters.samples.failures import store_failures
+from ballast.adapters.samples.store import FILES
 from ballast.core.samples import BROKERS, CLUSTERS, LOG_DIRS, SAMPLES, Table
 from ballast.core.wording import human_bytes, human_many
 from ballast.pipeline.buckets import is_bucket

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ballast.adapters.samples_delta import ensure_table, open_table, table_url
-from ballast.adapters.store_failures import store_failures
+from ballast.adapters.samples.failures import store_failures
+from ballast.adapters.samples.store import ensure_table, open_table, table_url
 from ballast.core.samples import Table
 
 RETENTION_H: Final = 168

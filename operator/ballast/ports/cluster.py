@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ballast.core.cluster import UNKNOWN, ClusterState, ConfigValue, LogDir, TopicPartition
-from ballast.core.log_ends import LogEnds
+from ballast.core.cluster.log_ends import LogEnds
 from ballast.ports.time import Clock
 
 

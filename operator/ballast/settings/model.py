@@ -12,9 +12,9 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt
 
-from ballast.adapters.prometheus_queries import PrometheusPolicy
+from ballast.adapters.samples.prometheus_queries import PrometheusPolicy
 from ballast.core.planner import PlannerPolicy
-from ballast.daemon.policy import (
+from ballast.daemon.acting.policy import (
     Actions,
     Caution,
     DaemonPolicy,
@@ -27,7 +27,7 @@ from ballast.daemon.policy import (
     StopPolicy,
     WebPolicy,
 )
-from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.pipeline.policy import LOCAL, PipelinePolicy, carries_token, check_master, check_memory
 
 

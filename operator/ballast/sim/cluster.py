@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
-from ballast.core.assemble import Change, reconcile
 from ballast.core.cluster import (
     STORAGE_ERROR,
     UNKNOWN,
@@ -26,7 +25,8 @@ from ballast.core.cluster import (
     TopicPartition,
     build,
 )
-from ballast.core.log_ends import LogEnds
+from ballast.core.cluster.assemble import Change, reconcile
+from ballast.core.cluster.log_ends import LogEnds
 from ballast.errors import Refused, Unavailable
 from ballast.ports.cluster import (
     OK,

@@ -14,13 +14,13 @@ from typing import Final
 import numpy as np
 
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
-from ballast.core.loss import Health, health_of
 from ballast.core.plan import Plan
 from ballast.core.planner import Loads
 from ballast.core.planner.loads import BYTES_IN, BYTES_OUT
-from ballast.executor.driver import Driver
-from ballast.executor.events import Happening, Note, Refusing
-from ballast.executor.policy import ExecutionPolicy
+from ballast.core.what_if.loss import Health, health_of
+from ballast.executor.driver.driver import Driver
+from ballast.executor.driver.events import Happening, Note, Refusing
+from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.journal import Holder
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster

@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
-from ballast.core.java_random import JavaRandom
+from ballast.core.cluster.snapshot_file import loads as read_snapshot
+from ballast.core.placement.java_random import JavaRandom
+from ballast.core.placement.kraft import place_striped
 from ballast.core.planner import Decommission, Demote, Evacuate, Expand, Intent, Leaders, Level, PlannerPolicy, Racks
 from ballast.core.planner import plan as make_plan
-from ballast.core.snapshot_file import loads as read_snapshot
-from ballast.core.striped import place_striped
 from ballast.core.throttles import RATES
-from ballast.executor.driver import Driver
-from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.driver.driver import Driver
+from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.journal import Holder
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster

@@ -12,7 +12,7 @@ from typing import Final
 from ballast.core.copying import copying_of
 from ballast.core.plan import Plan
 from ballast.core.throttles import LISTS, RATES
-from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.sim.scenario_text import Statement, quantity
 from ballast.sim.world import SimWorld
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
 
-from ballast.adapters.confluent import Admin
-from ballast.adapters.diagnosis import knock, parse_servers
-from ballast.adapters.identity import ClusterIdentity
-from ballast.adapters.kafka_cluster import KafkaCluster
-from ballast.adapters.kafka_python import Wire
-from ballast.adapters.retry import RetryPolicy
-from ballast.adapters.security import ENVIRONMENT_PREFIX, Security
-from ballast.adapters.zk_admin import ZooKeeperWrites
-from ballast.adapters.zk_brokers import find_brokers
-from ballast.adapters.zk_cluster import ZooKeeperCluster
-from ballast.adapters.zk_isr import IsrWatch
-from ballast.adapters.zookeeper import ZooKeeper
+from ballast.adapters.auth.security import ENVIRONMENT_PREFIX, Security
+from ballast.adapters.kafka.cluster import KafkaCluster
+from ballast.adapters.kafka.confluent import Admin
+from ballast.adapters.kafka.diagnosis import knock, parse_servers
+from ballast.adapters.kafka.identity import ClusterIdentity
+from ballast.adapters.kafka.kafka_python import Wire
+from ballast.adapters.kafka.retry import RetryPolicy
+from ballast.adapters.zookeeper.admin import ZooKeeperWrites
+from ballast.adapters.zookeeper.brokers import find_brokers
+from ballast.adapters.zookeeper.client import ZooKeeper
+from ballast.adapters.zookeeper.cluster import ZooKeeperCluster
+from ballast.adapters.zookeeper.isr import IsrWatch
 from ballast.errors import UsageError
 from ballast.ports.cluster import Cluster
 from ballast.settings import load_settings

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from ballast.adapters.security import Security
+from ballast.adapters.auth.security import Security
 from ballast.errors import AuthenticationFailed, Unavailable
 
 

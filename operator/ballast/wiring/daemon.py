@@ -15,17 +15,17 @@ from types import FrameType
 
 from ballast.adapters.clock import SystemClock
 from ballast.adapters.extras import require
+from ballast.adapters.kafka.retry import RetryPolicy
 from ballast.adapters.kubernetes_events import KubernetesEvents, Pod
-from ballast.adapters.retry import RetryPolicy
-from ballast.adapters.sampler import Sampler, SampleReport
+from ballast.adapters.samples.sampler import Sampler, SampleReport
 from ballast.core.cluster import ClusterState
 from ballast.core.planner import Loads
-from ballast.daemon import logs
-from ballast.daemon.driving import DriverHands, HandParts
-from ballast.daemon.logs import say
-from ballast.daemon.scene import Scene
-from ballast.daemon.service import Service, ServiceParts, SettingsChange
-from ballast.daemon.view import Board, View
+from ballast.daemon.acting.driving import DriverHands, HandParts
+from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.view import Board, View
+from ballast.daemon.process import logs
+from ballast.daemon.process.logs import say
+from ballast.daemon.process.service import Service, ServiceParts, SettingsChange
 from ballast.errors import BallastError, Unavailable, UsageError
 from ballast.ports.journal import Holder
 from ballast.ports.time import Clock
@@ -152,8 +152,8 @@ def journal_choice(settings: Settings) -> str | None:
 def keep_history(scene: Scene, settings: Settings, store: str) -> None:
     """Record a sample each minute, and plan by the load model once there is one."""
     require("history", "samples.store")
-    from ballast.adapters.samples_delta import SampleStore  # noqa: PLC0415 — it needs the extra
-    from ballast.adapters.series_delta import SeriesStore  # noqa: PLC0415 — so does this
+    from ballast.adapters.samples.series import SeriesStore  # noqa: PLC0415 — so does this
+    from ballast.adapters.samples.store import SampleStore  # noqa: PLC0415 — it needs the extra
 
     gaps: tuple[str, ...] = ()
     charts = StoredSeries(scene, SeriesStore(store))

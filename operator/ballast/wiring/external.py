@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ballast.adapters.prometheus import PrometheusLoad
-from ballast.adapters.prometheus_queries import PrometheusPolicy
-from ballast.adapters.sampler import External
+from ballast.adapters.samples.prometheus import PrometheusLoad
+from ballast.adapters.samples.prometheus_queries import PrometheusPolicy
+from ballast.adapters.samples.sampler import External
 
 
 def external_load(policy: PrometheusPolicy) -> External:

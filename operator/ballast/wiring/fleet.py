@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from ballast.adapters.load_model import read_load_model
+from ballast.adapters.samples.load_model import read_load_model
 from ballast.core.cluster import ClusterState
 from ballast.core.what_if import Member, Traffic
 from ballast.core.wording import human_many, human_names

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from ballast.adapters.clock import SystemClock
-from ballast.adapters.identity import ClusterIdentity
-from ballast.adapters.journal_file import FileJournal
-from ballast.adapters.journal_topic import TopicJournal
+from ballast.adapters.journal.file import FileJournal
+from ballast.adapters.journal.topic import TopicJournal
+from ballast.adapters.kafka.identity import ClusterIdentity
 from ballast.errors import UsageError
 from ballast.ports.journal import Holder, Journal
 

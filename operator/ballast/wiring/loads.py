@@ -15,7 +15,7 @@ from ballast.core.planner import Loads
 from ballast.core.wording import human_percent
 
 if TYPE_CHECKING:
-    from ballast.adapters.load_model import ModelColumns
+    from ballast.adapters.samples.load_model import ModelColumns
 
 Figures = npt.NDArray[np.float64]
 Measure = Literal["mean", "p95", "peak"]
@@ -41,7 +41,7 @@ def loads_from_history(state: ClusterState, policy: HistoryPolicy, *, now: datet
     Raises ``UsageError`` when the store has no model of this cluster.
     """
     require("history", "Planning by history")
-    from ballast.adapters.load_model import read_load_model  # noqa: PLC0415 — it needs the extra
+    from ballast.adapters.samples.load_model import read_load_model  # noqa: PLC0415 — it needs the extra
 
     model = read_load_model(policy.store, state.cluster_id, topic_ids={t.name: t.topic_id or "" for t in state.topics})
     rows = model_rows(state, model)

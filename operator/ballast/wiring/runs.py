@@ -15,16 +15,16 @@ from ballast.adapters.clock import SystemClock
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Plan
 from ballast.errors import BallastError, Refused
-from ballast.executor.driver import Driver
-from ballast.executor.events import Listener, Note, RunResult
-from ballast.executor.history import RunSummary, load_summaries
-from ballast.executor.inbound import Gauge
-from ballast.executor.ledger import load_ledger
-from ballast.executor.pace import Pace, measurable, pace_of, with_growth
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.records import load_open_runs, load_runs
-from ballast.executor.rollback import rollback_plan
-from ballast.executor.run import Now, Run, new_run
+from ballast.executor.driver.driver import Driver
+from ballast.executor.driver.events import Listener, Note, RunResult
+from ballast.executor.driver.inbound import Gauge
+from ballast.executor.driver.pace import Pace, measurable, pace_of, with_growth
+from ballast.executor.journal.history import RunSummary, load_summaries
+from ballast.executor.journal.ledger import load_ledger
+from ballast.executor.journal.records import load_open_runs, load_runs
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.rollback import rollback_plan
+from ballast.executor.machine.run import Now, Run, new_run
 from ballast.ports.cluster import ClusterReader, Reassignment
 from ballast.ports.journal import Journal, Request, begun_in
 from ballast.ports.time import Clock

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from ballast.core.samples import Point
-from ballast.daemon.logs import say
-from ballast.daemon.scene import Scene
-from ballast.daemon.series import DAY_MS
+from ballast.daemon.context.scene import Scene
+from ballast.daemon.observing.series import DAY_MS
+from ballast.daemon.process.logs import say
 from ballast.errors import BallastError
 
 log = logging.getLogger("ballast.daemon")

@@ -9,11 +9,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from ballast.core.drain import Drain
-from ballast.core.leftovers import Standing, all_settings
+from ballast.core.cluster.drain import Drain
 from ballast.core.throttles import EVERYTHING, LISTS, Aim, Held, Setting, is_theirs, parse_list
-from ballast.daemon.decisions import decisions_in
-from ballast.executor.ledger import BY_HAND, Throttler, load_ledger, load_topic_ids, own_value, resource_of, still_owed
+from ballast.core.throttles.stale import Standing, all_settings
+from ballast.daemon.acting.decisions import decisions_in
+from ballast.executor.journal.ledger import (
+    BY_HAND,
+    Throttler,
+    load_ledger,
+    load_topic_ids,
+    own_value,
+    resource_of,
+    still_owed,
+)
 from ballast.ports.cluster import Outcome
 from ballast.ports.journal import Begun, Record, begun_in
 from ballast.wiring.cluster import OpenCluster

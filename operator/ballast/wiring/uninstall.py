@@ -10,9 +10,9 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.throttles import Setting
 from ballast.core.wording import human_many
 from ballast.errors import LockHeld, Refused
-from ballast.executor.history import load_summaries
-from ballast.executor.ledger import BY_HAND, load_ledger
-from ballast.executor.run import Now
+from ballast.executor.journal.history import load_summaries
+from ballast.executor.journal.ledger import BY_HAND, load_ledger
+from ballast.executor.machine.run import Now
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Journal, Record
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import this_process

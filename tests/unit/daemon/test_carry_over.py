@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, PartitionRow, Topic, build
-from ballast.daemon.observe import carry_over
+from ballast.daemon.observing.observe import carry_over
 
 
 def picture(rows: list[PartitionRow], *, ids: dict[str, str] | None = None) -> ClusterState:

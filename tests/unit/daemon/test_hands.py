@@ -9,12 +9,12 @@ from tests.unit.executor.scenes import MB, Scene, T, scene
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
-from ballast.daemon import driving
-from ballast.daemon.driving import DriverHands, HandParts
+from ballast.daemon.acting import driving
+from ballast.daemon.acting.driving import DriverHands, HandParts
 from ballast.errors import AuthorizationFailed, Refused, Unavailable, WrongCluster
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.records import load_runs
-from ballast.executor.run import Now, Run, Stage
+from ballast.executor.journal.records import load_runs
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Now, Run, Stage
 from ballast.ports.cluster import Reassignment
 from ballast.sim import SimCluster
 

@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import pytest
 
-from ballast.daemon import service
-from ballast.daemon.health import PLANNING, STUCK_AFTER_S, STUCK_IN_PLAN_AFTER_S, alive, healthy, ready
-from ballast.daemon.loop import MAX_BACKOFF_S, Beat, Loop, Tick
-from ballast.daemon.view import Outage, Role, TickReport, View
+from ballast.daemon.context.view import Outage, Role, TickReport, View
+from ballast.daemon.process import service
+from ballast.daemon.process.health import PLANNING, STUCK_AFTER_S, STUCK_IN_PLAN_AFTER_S, alive, healthy, ready
+from ballast.daemon.process.loop import MAX_BACKOFF_S, Beat, Loop, Tick
 from ballast.errors import Unavailable
 from ballast.sim.clock import SimClock
 

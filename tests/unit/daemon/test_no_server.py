@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import ballast.sandbox
 import ballast.wiring.daemon
-from ballast.cli.run import run
+from ballast.cli.commands.run import run
 from ballast.errors import UsageError
 from ballast.sandbox.persons import RunningSandbox
 from ballast.settings.fields import walk

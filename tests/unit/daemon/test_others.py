@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ballast.core.balancers import controller_interval_s, controller_rebalances, other_balancers
 from ballast.core.cluster import Broker, ClusterState, ConfigValue, LogDir, PartitionRow, Topic, TopicPartition, build
-from ballast.daemon.others import find
+from ballast.core.cluster.balancers import controller_interval_s, controller_rebalances, other_balancers
+from ballast.daemon.observing.others import find
 
 OFF = {"auto.leader.rebalance.enable": ConfigValue("false", "STATIC_BROKER_CONFIG")}
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.daemon.permission import CODES, Acts, Situation, standing, standings
-from ballast.daemon.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, LeaderPolicy, Mode, Window
-from ballast.daemon.view import Other, Pause, Role
+from ballast.daemon.acting.permission import CODES, Acts, Situation, standing, standings
+from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, LeaderPolicy, Mode, Window
+from ballast.daemon.context.view import Other, Pause, Role
 
 NOON_MS = 1_795_262_400_000  # 2026-11-21 12:00 UTC
 AUTO = DaemonPolicy(mode=Mode.AUTO)

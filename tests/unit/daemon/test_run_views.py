@@ -8,13 +8,13 @@ import pytest
 
 from ballast.core.cluster import UNKNOWN
 from ballast.core.plan import Move, Plan
-from ballast.daemon.metrics import GAUGES
-from ballast.daemon.run_views import past_runs, run_view
-from ballast.daemon.view import View
-from ballast.executor.history import summarise
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.progress import Speedometer
-from ballast.executor.run import Now, Phase, Stage, Status, new_run, with_moves
+from ballast.daemon.acting.run_views import past_runs, run_view
+from ballast.daemon.context.view import View
+from ballast.daemon.metrics.catalog import GAUGES
+from ballast.executor.journal.history import summarise
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.progress import Speedometer
+from ballast.executor.machine.run import Now, Phase, Stage, Status, new_run, with_moves
 
 
 @pytest.mark.parametrize(("planned", "read", "shown"), [(UNKNOWN, 0, None), (UNKNOWN, 7, 7), (0, 0, 0), (5, 0, 5)])

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.fingerprint import fingerprint
+from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
-from ballast.executor.driver import Driver
-from ballast.executor.events import Happening, Performing
-from ballast.executor.transitions import EffectKind
+from ballast.executor.driver.driver import Driver
+from ballast.executor.driver.events import Happening, Performing
+from ballast.executor.machine.transitions import EffectKind
 from ballast.ports.journal import Holder
 from ballast.sim import Physics, SimBroker, SimClock, SimCluster, SimWorld
 from ballast.sim.journal import JournalStore, MemoryJournal

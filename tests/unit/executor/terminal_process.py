@@ -9,7 +9,7 @@ from tests.unit.executor.scenes import MB, scene
 
 from ballast.cli.run_screen import carry_out, screen_for
 from ballast.core.plan import Move
-from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.sim import SimClock
 
 STEP_S = 0.02

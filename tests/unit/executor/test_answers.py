@@ -12,11 +12,11 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.guards import Verdict, cancel_is_safe
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import Setting, entries, shortfall
-from ballast.executor.ledger import Throttler
-from ballast.executor.machine import Asked, Performed, Unanswered, Wish, step
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.run import ElectionRun, ElectionStage, MoveRun, Now, Phase, Run, Stage, new_run
-from ballast.executor.transitions import Effect, EffectKind
+from ballast.executor.journal.ledger import Throttler
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import ElectionRun, ElectionStage, MoveRun, Now, Phase, Run, Stage, new_run
+from ballast.executor.machine.step import Asked, Performed, Unanswered, Wish, step
+from ballast.executor.machine.transitions import Effect, EffectKind
 from ballast.ports.cluster import OK, Outcome
 from ballast.ports.journal import Record
 

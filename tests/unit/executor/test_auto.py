@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ballast.core.cluster import Broker, PartitionRow, Topic, TopicPartition, build
-from ballast.executor.auto import LAG_GROWTH, falls_behind, follow_cluster
-from ballast.executor.observation import Picture
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.run import Now, Run
+from ballast.executor.machine.auto import LAG_GROWTH, falls_behind, follow_cluster
+from ballast.executor.machine.observation import Picture
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Now, Run
 from ballast.ports.cluster import BrokerLogs, ReplicaLog
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

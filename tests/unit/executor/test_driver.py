@@ -11,14 +11,14 @@ from tests.unit.executor.scenes import MB, Scene, T, performed, scene
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.errors import Fenced, Unavailable
-from ballast.executor.events import MoveChanged, Performing, Progressed, Refusing
-from ballast.executor.ledger import load_ledger, still_owed
-from ballast.executor.machine import Wish
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.records import load_runs
-from ballast.executor.rollback import rollback_plan
-from ballast.executor.run import Stage
-from ballast.executor.transitions import EffectKind
+from ballast.executor.driver.events import MoveChanged, Performing, Progressed, Refusing
+from ballast.executor.journal.ledger import load_ledger, still_owed
+from ballast.executor.journal.records import load_runs
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.rollback import rollback_plan
+from ballast.executor.machine.run import Stage
+from ballast.executor.machine.step import Wish
+from ballast.executor.machine.transitions import EffectKind
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.sim import Physics
 

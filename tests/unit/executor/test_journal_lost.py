@@ -12,11 +12,11 @@ from tests.unit.executor.scenes import MB, Scene, T, scene
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.errors import Unavailable
-from ballast.executor.events import Happening, MoveChanged, Note, RunResult
-from ballast.executor.machine import Wish
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.records import load_runs
-from ballast.executor.run import Now, Stage
+from ballast.executor.driver.events import Happening, MoveChanged, Note, RunResult
+from ballast.executor.journal.records import load_runs
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Now, Stage
+from ballast.executor.machine.step import Wish
 from ballast.ports.journal import Request
 
 THEIRS = "5000000"

@@ -7,10 +7,10 @@ from tests.unit.executor.scenes import MB, Scene, T, scene
 
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
 from ballast.core.plan import Move, Plan
-from ballast.executor.events import Happening, MoveChanged, Note
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.run import Stage
-from ballast.executor.upkeep import KEY, MIN_ISR, emptied, lacking
+from ballast.executor.driver.events import Happening, MoveChanged, Note
+from ballast.executor.driver.journal_replication import KEY, MIN_ISR, emptied, lacking
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Stage
 from ballast.ports.cluster import ConfigResource
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC
 

@@ -8,9 +8,9 @@ from tests.unit.executor.scenes import MB, T, scene
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
-from ballast.executor.driver import Driver
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.upkeep import COPIED_WITHIN_S
+from ballast.executor.driver.driver import Driver
+from ballast.executor.driver.journal_replication import COPIED_WITHIN_S
+from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.cluster import PartitionState, Reassignment
 from ballast.ports.journal import JOURNAL_TOPIC
 from ballast.ports.journal_lease import LeaseWatch

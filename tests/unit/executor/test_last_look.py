@@ -11,12 +11,12 @@ from tests.unit.executor.scenes import MB, Ears, Scene, T, performed, scene
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.errors import AuthorizationFailed
-from ballast.executor.driver import Driver
-from ballast.executor.events import Happening, MoveChanged, Performing, Refusing
-from ballast.executor.machine import Wish
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.run import Stage
-from ballast.executor.transitions import EffectKind
+from ballast.executor.driver.driver import Driver
+from ballast.executor.driver.events import Happening, MoveChanged, Performing, Refusing
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Stage
+from ballast.executor.machine.step import Wish
+from ballast.executor.machine.transitions import EffectKind
 from ballast.ports.cluster import ConfigChange, ConfigResource, Outcome, PartitionState, Reassignment
 from ballast.sim import SimCluster, SimWorld
 from ballast.sim.crash import ProcessKilled

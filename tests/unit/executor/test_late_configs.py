@@ -9,9 +9,9 @@ from tests.unit.executor.scenes import MB, Scene, T, scene
 
 from ballast.core.cluster import ConfigValue
 from ballast.core.plan import Move
-from ballast.executor.driver import Driver
-from ballast.executor.ledger import load_ledger
-from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.driver.driver import Driver
+from ballast.executor.journal.ledger import load_ledger
+from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.cluster import ConfigChange, ConfigResource, Outcome
 from ballast.sim import SimCluster, SimWorld
 

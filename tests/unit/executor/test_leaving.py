@@ -6,9 +6,9 @@ import pytest
 from tests.unit.executor.scenes import MB, Scene, T, scene
 
 from ballast.core.plan import Move, Plan
-from ballast.executor.events import Note, RunEnded
-from ballast.executor.machine import Wish
-from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.driver.events import Note, RunEnded
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.step import Wish
 from ballast.ports.journal import FORGOTTEN, JOURNAL_TOPIC, Request
 
 POLICY = ExecutionPolicy(throttle=5 * MB)

@@ -9,11 +9,11 @@ from tests.unit.executor.scenes import MB, Scene, scene
 
 from ballast.core.cluster import ClusterState, ConfigValue, LogDir, TopicPartition
 from ballast.core.plan import Move
-from ballast.executor.events import Note
-from ballast.executor.inbound import Gauge
-from ballast.executor.look import FULL_EVERY_S, Looker
-from ballast.executor.observation import Needs
-from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.driver.events import Note
+from ballast.executor.driver.inbound import Gauge
+from ballast.executor.driver.look import FULL_EVERY_S, Looker
+from ballast.executor.machine.observation import Needs
+from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.cluster import BrokerLogs
 from ballast.ports.time import Clock
 

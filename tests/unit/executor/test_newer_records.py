@@ -11,9 +11,9 @@ from tests.unit.executor.scenes import scene
 
 from ballast.core.plan import Move, Plan
 from ballast.errors import Refused
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.records import dump_run, load_runs
-from ballast.executor.run import Now, Phase, new_run
+from ballast.executor.journal.records import dump_run, load_runs
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Now, Phase, new_run
 from ballast.ports.journal import Record
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.runs import Hand

@@ -9,9 +9,9 @@ from tests.unit.executor.scenes import T, scene
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan
-from ballast.executor.events import MoveChanged
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.run import Now, Stage, new_run, with_moves
+from ballast.executor.driver.events import MoveChanged
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Now, Stage, new_run, with_moves
 
 NAME = TopicPartition(T, 0)
 

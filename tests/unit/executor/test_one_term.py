@@ -8,10 +8,10 @@ from tests.unit.executor.scenes import MB, T, holder, scene
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.errors import Fenced
-from ballast.executor.events import Happening, MoveChanged
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.records import load_runs
-from ballast.executor.run import Now, Stage
+from ballast.executor.driver.events import Happening, MoveChanged
+from ballast.executor.journal.records import load_runs
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Now, Stage
 from ballast.sim.journal import MemoryJournal
 
 T0 = TopicPartition(T, 0)

@@ -9,16 +9,16 @@ from tests.unit.executor.scenes import MB, Scene, T, performed, scene
 from tests.unit.executor.test_speeds import rates_set
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.pace import Basis, Bounds, Known, Start, bytes_by_broker, start
 from ballast.core.plan import Move
 from ballast.core.throttles import LEADER_RATE
+from ballast.core.throttles.pace import Basis, Bounds, Known, Start, bytes_by_broker, start
 from ballast.errors import UsageError
-from ballast.executor.events import Paced
-from ballast.executor.pace import Pace, pace_of
-from ballast.executor.policy import MIB, ExecutionPolicy
-from ballast.executor.run import Now, Stage, new_run, with_moves
-from ballast.executor.speeds import broker_rates, needed_now
-from ballast.executor.transitions import EffectKind
+from ballast.executor.driver.events import Paced
+from ballast.executor.driver.pace import Pace, pace_of
+from ballast.executor.machine.policy import MIB, ExecutionPolicy
+from ballast.executor.machine.run import Now, Stage, new_run, with_moves
+from ballast.executor.machine.speeds import broker_rates, needed_now
+from ballast.executor.machine.transitions import EffectKind
 from ballast.wiring.runs import foreseen_pace
 
 BOUNDS = Bounds(floor=1, ceiling=1000, cautious=8, small_rate=32, small_bytes=256)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ballast.core.plan import Move, Plan
-from ballast.executor import records as run_records
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.records import Parsed, changes, dump_run, load_open_runs
-from ballast.executor.run import Now, Run, Stage, new_run, with_moves
+from ballast.executor.journal import records as run_records
+from ballast.executor.journal.records import Parsed, changes, dump_run, load_open_runs
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Now, Run, Stage, new_run, with_moves
 from ballast.ports import journal_codec
 from ballast.ports.journal import Record
 from ballast.ports.journal_codec import JournalView, encode_record

@@ -10,10 +10,10 @@ from tests.unit.executor.scenes import MB, Scene, T, scene
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.errors import UsageError
-from ballast.executor.events import MoveChanged
-from ballast.executor.patience import allowed_s, leg_bytes, marked, overdue
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.run import MoveRun, Now, Run, Stage
+from ballast.executor.driver.events import MoveChanged
+from ballast.executor.machine.patience import allowed_s, leg_bytes, marked, overdue
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import MoveRun, Now, Run, Stage
 
 T0, T1 = TopicPartition(T, 0), TopicPartition(T, 1)
 

@@ -9,11 +9,11 @@ from tests.unit.executor.scenes import MB, T, scene
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
-from ballast.executor.driver import Driver
-from ballast.executor.events import Happening, MoveChanged
-from ballast.executor.pauses import wait
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.run import Stage
+from ballast.executor.driver.driver import Driver
+from ballast.executor.driver.events import Happening, MoveChanged
+from ballast.executor.driver.pauses import wait
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Stage
 from ballast.ports.time import Clock
 from ballast.sim import SimClock, SimCluster, SimWorld
 

@@ -10,11 +10,11 @@ from tests.unit.executor.scenes import MB, Ears, Scene, T, holder
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.core.throttles import LOG_DIR_RATE
-from ballast.executor.driver import Driver
-from ballast.executor.events import MoveChanged, Progressed, RunResult
-from ballast.executor.machine import Wish
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.run import Stage
+from ballast.executor.driver.driver import Driver
+from ballast.executor.driver.events import MoveChanged, Progressed, RunResult
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Stage
+from ballast.executor.machine.step import Wish
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.sim import SimBroker, SimClock, SimCluster, SimWorld
 from ballast.sim.journal import JournalStore, MemoryJournal

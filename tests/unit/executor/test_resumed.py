@@ -8,11 +8,21 @@ import pytest
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan
-from ballast.executor.absorb import absorb
-from ballast.executor.observation import Picture
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.run import ElectionRun, ElectionStage, Now, Phase, Run, Stage, new_run, resumed, with_moves
-from ballast.executor.transitions import elect_to
+from ballast.executor.machine.observation import Picture
+from ballast.executor.machine.observe import absorb
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import (
+    ElectionRun,
+    ElectionStage,
+    Now,
+    Phase,
+    Run,
+    Stage,
+    new_run,
+    resumed,
+    with_moves,
+)
+from ballast.executor.machine.transitions import elect_to
 
 NAME = TopicPartition("t", 0)
 NOTHING = Picture(reassignments={}, partitions={}, names=frozenset(), alive=frozenset({1, 2}))

@@ -9,11 +9,11 @@ from tests.unit.executor.scenes import MB, Scene, T, scene
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan
-from ballast.executor.events import RunResult
-from ballast.executor.machine import Wish
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.rollback import rollback_plan
-from ballast.executor.run import Now, Stage, new_run, with_moves
+from ballast.executor.driver.events import RunResult
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.rollback import rollback_plan
+from ballast.executor.machine.run import Now, Stage, new_run, with_moves
+from ballast.executor.machine.step import Wish
 
 T0, T1 = TopicPartition(T, 0), TopicPartition(T, 1)
 MOVES = (Move(T, 0, (1, 2), (3, 2), 50 * MB), Move(T, 1, (2, 1), (4, 1), 50 * MB))

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from ballast.core.batches import Caps, Load, choose
 from ballast.core.cluster import Broker, LogDir, PartitionRow, Topic, TopicPartition, build
 from ballast.core.guards import judge, rooms, unknown_rooms
 from ballast.core.plan import Move
-from ballast.executor.absorb import absorb
-from ballast.executor.observation import Picture
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.run import MoveRun, Now, Run, Stage
-from ballast.executor.start import incoming
+from ballast.core.plan.batches import Caps, Load, choose
+from ballast.executor.machine.observation import Picture
+from ballast.executor.machine.observe import absorb
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import MoveRun, Now, Run, Stage
+from ballast.executor.machine.schedule import incoming
 from ballast.ports.cluster import BrokerLogs, PartitionState, Reassignment, ReplicaLog
 
 MB = 1_000_000

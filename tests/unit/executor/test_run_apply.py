@@ -13,9 +13,9 @@ from tests.unit.executor.scenes import MB, Scene, T, scene
 from ballast.cli.run_apply import run_plan
 from ballast.core.plan import Move
 from ballast.errors import Fenced
-from ballast.executor.events import Listener, Performing
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.transitions import EffectKind
+from ballast.executor.driver.events import Listener, Performing
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.transitions import EffectKind
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.runs import Hand
 

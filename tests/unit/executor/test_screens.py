@@ -19,8 +19,8 @@ from ballast.cli.run_options import Rate, Throttle, ThrottleType, policy_from
 from ballast.cli.run_screen import JsonScreen, LineScreen, LiveScreen, carry_out, human_time, screen_for
 from ballast.core.plan import Move
 from ballast.errors import UsageError
-from ballast.executor.events import RunResult
-from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.driver.events import RunResult
+from ballast.executor.machine.policy import ExecutionPolicy
 
 THROTTLED = ExecutionPolicy(throttle=5 * MB)
 

@@ -9,15 +9,15 @@ import pytest
 from tests.unit.executor.scenes import MB, Ears, Scene, T, scene
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.headroom import busiest_side, headroom
 from ballast.core.plan import Move
 from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, Setting
+from ballast.core.throttles.headroom import busiest_side, headroom
 from ballast.errors import UsageError
-from ballast.executor.events import Performing
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.run import Run
-from ballast.executor.speeds import broker_rates, ceiling, require_rates
-from ballast.executor.transitions import EffectKind
+from ballast.executor.driver.events import Performing
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Run
+from ballast.executor.machine.speeds import broker_rates, ceiling, require_rates
+from ballast.executor.machine.transitions import EffectKind
 
 T0 = TopicPartition(T, 0)
 MOVE = Move(T, 0, (1, 2), (3, 2), 100 * MB)

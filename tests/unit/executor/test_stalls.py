@@ -11,10 +11,10 @@ from tests.unit.executor.scenes import MB, T
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, TopicPartition, build
 from ballast.core.plan import Move
 from ballast.core.throttles import FOLLOWER_RATE, Setting
-from ballast.executor.observation import Picture
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.run import MoveRun, Run, Stage
-from ballast.executor.stalls import CAUSES, stall_cause
+from ballast.executor.machine.observation import Picture
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import MoveRun, Run, Stage
+from ballast.executor.machine.stalls import CAUSES, stall_cause
 from ballast.ports.cluster import BrokerLogs, PartitionState, ReplicaLog
 
 NAME = TopicPartition(T, 0)

@@ -8,10 +8,10 @@ from tests.unit.executor.scenes import MB, Scene, T
 from tests.unit.executor.test_relocation import two_dirs_scene
 
 from ballast.core.plan import Move
-from ballast.executor.events import Happening, MoveChanged
-from ballast.executor.machine import Wish
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.run import Stage
+from ballast.executor.driver.events import Happening, MoveChanged
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Stage
+from ballast.executor.machine.step import Wish
 
 MOVE = Move(T, 0, (1, 2), (3, 2), 50 * MB, log_dirs=("/data/1", "any"))
 POLICY = ExecutionPolicy(throttle=5 * MB, stall_after_s=30)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from tests.unit.executor.scenes import MB, T, scene
 
 from ballast.core.plan import Move
-from ballast.executor.machine import Wish
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.records import load_runs
-from ballast.executor.run import Now
+from ballast.executor.journal.records import load_runs
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Now
+from ballast.executor.machine.step import Wish
 from ballast.ports.journal import Request
 
 

@@ -8,9 +8,9 @@ from tests.unit.executor.scenes import MB, Scene, T, scene
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, Held, Setting
-from ballast.executor.events import Performing, Refusing
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.strangers import rates_of_others
+from ballast.executor.driver.events import Performing, Refusing
+from ballast.executor.driver.foreign_throttles import rates_of_others
+from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.cluster import ConfigChange, ConfigResource
 
 THEIRS = TopicPartition("theirs", 0)

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 
 from tests.unit.executor.scenes import MB, Scene, T, scene
 
-from ballast.core.batches import Caps, Load, choose
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
-from ballast.executor.driver import Driver
-from ballast.executor.policy import ExecutionPolicy
+from ballast.core.plan.batches import Caps, Load, choose
+from ballast.executor.driver.driver import Driver
+from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.cluster import Outcome, Reassignment
 from ballast.sim import SimCluster, SimWorld
 

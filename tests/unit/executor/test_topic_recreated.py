@@ -9,17 +9,17 @@ import pytest
 from tests.unit.executor.scenes import MB, T, holder, scene
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.fingerprint import with_topic_ids
+from ballast.core.cluster.fingerprint import with_topic_ids
 from ballast.core.plan import Move
 from ballast.core.throttles import LISTS
-from ballast.executor.driver import Driver
-from ballast.executor.events import Happening, MoveChanged, RunResult
-from ballast.executor.ledger import load_ledger, load_topic_ids
-from ballast.executor.machine import Wish
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.records import load_runs
-from ballast.executor.rollback import rollback_plan
-from ballast.executor.run import Now, Stage
+from ballast.executor.driver.driver import Driver
+from ballast.executor.driver.events import Happening, MoveChanged, RunResult
+from ballast.executor.journal.ledger import load_ledger, load_topic_ids
+from ballast.executor.journal.records import load_runs
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.rollback import rollback_plan
+from ballast.executor.machine.run import Now, Stage
+from ballast.executor.machine.step import Wish
 from ballast.ports.cluster import ConfigChange, ConfigResource, Outcome, Reassignment
 from ballast.ports.journal import Record
 from ballast.sim import MemoryJournal, SimCluster, SimWorld

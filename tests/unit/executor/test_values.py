@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.core.batches import Caps, Load, choose
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, ConfigValue, PartitionRow, Topic, TopicPartition, build
-from ballast.core.drift import drift, fitted, mismatches
-from ballast.core.fingerprint import fingerprint, with_topic_ids
+from ballast.core.cluster.fingerprint import fingerprint, with_topic_ids
 from ballast.core.guards import judge
+from ballast.core.guards.drift import drift, fitted, mismatches
 from ballast.core.plan import Move, Plan
-from ballast.core.plan_file import dumps
-from ballast.core.plan_file import loads as read_plan
+from ballast.core.plan.batches import Caps, Load, choose
+from ballast.core.plan.file import dumps
+from ballast.core.plan.file import loads as read_plan
 from ballast.errors import Refused, UsageError
-from ballast.executor.history import expired, load_summaries, summarise
-from ballast.executor.policy import ExecutionPolicy
-from ballast.executor.records import changes, dump_run, load_open_runs, load_runs
-from ballast.executor.run import ElectionStage, Now, Phase, Stage, new_run, with_moves
-from ballast.executor.transitions import ELECTION_TRANSITIONS, TRANSITIONS, EffectKind, elect_to, move_to
+from ballast.executor.journal.history import expired, load_summaries, summarise
+from ballast.executor.journal.records import changes, dump_run, load_open_runs, load_runs
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import ElectionStage, Now, Phase, Stage, new_run, with_moves
+from ballast.executor.machine.transitions import ELECTION_TRANSITIONS, TRANSITIONS, EffectKind, elect_to, move_to
 from ballast.ports.journal import Record
 
 NOW = Now(1000, 1.0)

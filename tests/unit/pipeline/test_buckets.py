@@ -9,7 +9,7 @@ import pytest
 from tests.spark.series import run
 from tests.spark.test_jobs import grow, world
 
-from ballast.adapters.samples_delta import SampleStore
+from ballast.adapters.samples.store import SampleStore
 from ballast.core.samples import BROKERS, LOG_DIRS, SAMPLES
 from ballast.pipeline.buckets import S3_LOCK, jar_locks, with_bucket
 from ballast.pipeline.maintenance import tidy_beside_writers

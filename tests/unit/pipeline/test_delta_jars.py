@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ballast.cli.pipeline import jars_of
+from ballast.cli.commands.pipeline import jars_of
 from ballast.sandbox import jars
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.core.external_load import ExternalLoad, consumed_per_partition
+from ballast.core.cluster.external_load import ExternalLoad, consumed_per_partition
 
 TOPICS = ("orders", "clicks")
 

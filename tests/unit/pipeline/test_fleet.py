@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.spark.fleets import member
 
-from ballast.adapters.samples_delta import table_url
-from ballast.cli.fleet_page import page
+from ballast.adapters.samples.store import table_url
+from ballast.cli.commands.fleet.page import page
 from ballast.core.cluster import (
     NO_LEADERSHIP_RECORD,
     UNKNOWN,
@@ -29,7 +29,7 @@ from ballast.core.cluster import (
     Topic,
     build,
 )
-from ballast.core.fingerprint import fingerprint
+from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.planner import Level, plan
 from ballast.core.what_if import (
     POLICY,

@@ -14,10 +14,10 @@ from deltalake import DeltaTable, write_deltalake
 from tests.spark.fleets import member
 from tests.unit.pipeline.test_fleet import section
 
-from ballast.adapters.arrow_schema import arrow_schema
-from ballast.adapters.samples_delta import ensure_table, table_url
-from ballast.cli.fleet import fleet
-from ballast.cli.fleet_page import page
+from ballast.adapters.samples.arrow_schema import arrow_schema
+from ballast.adapters.samples.store import ensure_table, table_url
+from ballast.cli.commands.fleet.command import fleet
+from ballast.cli.commands.fleet.page import page
 from ballast.core.cluster import ClusterState
 from ballast.core.what_if import Member, planned
 from ballast.errors import Unavailable, UsageError

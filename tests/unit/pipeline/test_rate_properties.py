@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.spark.series import RECORD_BYTES, START_MS, Log, World, sample_rows
 
-from ballast.core.rates import LONGEST_INTERVAL_MIN
 from ballast.core.samples import MinuteSample
+from ballast.core.samples.rates import LONGEST_INTERVAL_MIN
 
 
 class Minute(NamedTuple):

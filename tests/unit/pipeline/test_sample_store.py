@@ -16,10 +16,10 @@ from deltalake import DeltaTable
 from tests.leash import leashed
 from tests.spark.series import RECORD_BYTES, Log, World
 
-from ballast.adapters.sample_rows import rows_of
-from ballast.adapters.samples_delta import SampleStore, _append, ensure_table, table_url
-from ballast.core.rates import measure
+from ballast.adapters.samples.rows import rows_of
+from ballast.adapters.samples.store import SampleStore, _append, ensure_table, table_url
 from ballast.core.samples import BROKERS, LOG_DIRS, SAMPLES, MinuteSample, Table
+from ballast.core.samples.rates import measure
 from ballast.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -172,8 +172,8 @@ def test_a_leader_is_remembered_while_its_record_is_lost(tmp_path: Path, *, rest
 
 ORDINARY = """
 import os, sys
-from ballast.adapters.load_model import read_load_model
-from ballast.adapters.samples_delta import SampleStore
+from ballast.adapters.samples.load_model import read_load_model
+from ballast.adapters.samples.store import SampleStore
 from ballast.core.samples import SAMPLES
 from ballast.errors import Unavailable
 from ballast.pipeline.table_log import TableLog

@@ -10,13 +10,13 @@ import pytest
 from deltalake import DeltaTable
 from tests.daemon.conftest import make_world
 
-from ballast.adapters.samples_delta import describe, ensure_table, table_url
-from ballast.adapters.series_delta import SeriesStore
+from ballast.adapters.samples.series import SeriesStore
+from ballast.adapters.samples.store import describe, ensure_table, table_url
 from ballast.core.samples import CLUSTERS, SAMPLES, Point
-from ballast.daemon.observe import observe
-from ballast.daemon.policy import DaemonPolicy
-from ballast.daemon.scene import Scene
-from ballast.daemon.view import Board, Role, View
+from ballast.daemon.acting.policy import DaemonPolicy
+from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.view import Board, Role, View
+from ballast.daemon.observing.observe import observe
 from ballast.errors import Unavailable, UsageError
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ballast.cli.fleet import fleet
+from ballast.cli.commands.fleet.command import fleet
+from ballast.cli.commands.pipeline import pipeline
 from ballast.cli.main import main
-from ballast.cli.pipeline import pipeline
 from ballast.errors import UsageError
 from ballast.pipeline.policy import PipelinePolicy, check_master, shown_master
 from ballast.pipeline.session import SparkPolicy

@@ -9,8 +9,8 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from tests.spark.series import START_MS, Log, World
 
-from ballast.adapters.arrow_schema import arrow_schema
-from ballast.adapters.samples_delta import SampleStore, describe, table_url
+from ballast.adapters.samples.arrow_schema import arrow_schema
+from ballast.adapters.samples.store import SampleStore, describe, table_url
 from ballast.core.samples import SAMPLES
 from ballast.errors import Unavailable, UsageError
 from ballast.pipeline.jobs import JOBS, NOTHING, Scope, Stored

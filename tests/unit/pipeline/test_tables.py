@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ballast.adapters.arrow_schema import arrow_schema
-from ballast.adapters.load_model import LOAD_MODEL as READ_NAME
-from ballast.adapters.load_model import LOAD_MODEL_VERSION
-from ballast.adapters.samples_delta import check_layout, describe
+from ballast.adapters.samples.arrow_schema import arrow_schema
+from ballast.adapters.samples.load_model import LOAD_MODEL as READ_NAME
+from ballast.adapters.samples.load_model import LOAD_MODEL_VERSION
+from ballast.adapters.samples.store import check_layout, describe
 from ballast.core.samples import Table
 from ballast.errors import Refused, Unavailable, UsageError
 from ballast.pipeline.schemas import LOAD_MODEL, TABLES

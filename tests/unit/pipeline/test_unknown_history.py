@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ballast.adapters import load_model
-from ballast.adapters.load_model import ModelColumns
+from ballast.adapters.samples import load_model
+from ballast.adapters.samples.load_model import ModelColumns
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
 from ballast.pipeline import arrow  # noqa: F401 — the extra must be there
 from ballast.wiring.fleet import traffic_of

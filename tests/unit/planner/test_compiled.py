@@ -116,6 +116,6 @@ def test_both_ways_make_the_same_plans() -> None:
 
 def test_without_a_library_numba_compiles(tmp_path: Path) -> None:
     """As in an installation from the package index."""
-    program = "import sys; sys.prefix = sys.argv[1]; from ballast.core import reorder; print('numba' in sys.modules)"
+    program = "import sys; sys.prefix = sys.argv[1]; from ballast.core.leadership import reorder; print('numba' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "True"

@@ -11,7 +11,7 @@ from ballast.core.plan import Move
 from ballast.core.planner import Expand, Loads, PlannerPolicy, plan
 from ballast.core.planner.checker import check
 from ballast.core.planner.dirs import room_by_dir, with_dirs
-from ballast.executor.policy import ExecutionPolicy
+from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.sim.play import play
 
 INTENT = Expand(brokers=frozenset({3}))

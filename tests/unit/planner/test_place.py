@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
-from ballast.core.colocation import colocation
-from ballast.core.java_random import JavaRandom
 from ballast.core.placement import assign_replicas
-from ballast.core.placer import place
-from ballast.core.plan_file import dumps, loads
+from ballast.core.placement.colocation import colocation
+from ballast.core.placement.java_random import JavaRandom
+from ballast.core.placement.placer import place
+from ballast.core.plan.file import dumps, loads
 from ballast.core.planner import Level, Place, PlannerPolicy, Selection, TopicRule, plan
 from ballast.core.planner.checker import check
 from ballast.core.planner.loads import Loads

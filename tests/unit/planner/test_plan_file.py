@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Obstacle, Plan, Reason
-from ballast.core.plan_file import dumps, kafka_json, loads
+from ballast.core.plan.file import dumps, kafka_json, loads
 from ballast.errors import UsageError
 
 PLAN = Plan(

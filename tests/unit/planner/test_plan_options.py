@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 from tests.unit.planner.clusters import cluster
 
+from ballast.cli.commands.plan.topic_rules import rule_of
 from ballast.cli.main import cli
-from ballast.cli.topic_rules import rule_of
+from ballast.core.cluster.snapshot_file import Snapshot, dumps
 from ballast.core.planner import Loads, TopicRule
-from ballast.core.snapshot_file import Snapshot, dumps
 from ballast.errors import Infeasible, UsageError
 
 SETTINGS = """

@@ -20,7 +20,7 @@ from tests.unit.planner.test_bound import bound, searched
 
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, build
 from ballast.core.plan import Move, Plan
-from ballast.core.plan_file import dumps
+from ballast.core.plan.file import dumps
 from ballast.core.planner import (
     ChangeReplicationFactor,
     Decommission,

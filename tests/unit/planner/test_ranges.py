@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from ballast.cli.plan_view import cost_lines
+from ballast.cli.commands.plan.view import cost_lines
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
 from ballast.core.planner import Evacuate, Leaders, Level, Loads, PlannerPolicy, Racks, plan
 from ballast.core.planner.ranges import ranges_of
 from ballast.core.planner.report import page
 from ballast.core.wording import human_time
-from ballast.daemon.figures import measure
+from ballast.daemon.observing.figures import measure
 
 GIB = 1 << 30
 DISKS = (1.09, 0.91, 1.12, 0.88)

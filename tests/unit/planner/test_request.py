@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tests.unit.executor.scenes import MB, T, scene
 
-from ballast.cli.replan import difference, replanned
+from ballast.cli.commands.apply.replan import difference, replanned
 from ballast.core.plan import Move, Plan
-from ballast.core.plan_file import dumps, loads
+from ballast.core.plan.file import dumps, loads
 from ballast.core.planner import (
     Capacity,
     ChangeReplicationFactor,

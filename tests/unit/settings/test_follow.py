@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ballast.daemon.service import SettingsChange
+from ballast.daemon.process.service import SettingsChange
 from ballast.errors import UsageError
 from ballast.settings.load import load_settings
 from ballast.wiring.daemon import settings_reader

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from ballast.core.cluster import ClusterState, Flags, Ints, SmallInts, TopicPartition
-from ballast.core.fingerprint import fingerprint, with_topic_ids
+from ballast.core.cluster.fingerprint import fingerprint, with_topic_ids
 from ballast.core.plan import Move, Obstacle, Plan
 from ballast.core.planner.checker import demand_sound
 from ballast.core.planner.dirs import with_dirs

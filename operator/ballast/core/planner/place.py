@@ -15,12 +15,12 @@ from typing import Any, Final
 import numpy as np
 
 from ballast.core.cluster import Broker, ClusterState, Ints, TopicPartition
-from ballast.core.colocation import colocation
-from ballast.core.fingerprint import fingerprint, with_topic_ids
-from ballast.core.java_random import JavaRandom
-from ballast.core.naive import naive_layout
+from ballast.core.cluster.fingerprint import fingerprint, with_topic_ids
 from ballast.core.placement import Assignment, assign_replicas, effective_racks, rack_alternated
-from ballast.core.placer import place
+from ballast.core.placement.colocation import colocation
+from ballast.core.placement.java_random import JavaRandom
+from ballast.core.placement.naive import naive_layout
+from ballast.core.placement.placer import place
 from ballast.core.plan import Move, Plan, Reason
 from ballast.core.planner.intents import Expand, Leaders, Level, Place, Selection
 from ballast.core.planner.loads import DISK, Loads

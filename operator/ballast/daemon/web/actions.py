@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 
-from ballast.daemon.logs import say
+from ballast.daemon.process.logs import say
 from ballast.errors import BallastError
 from ballast.ports.journal import Request
 from ballast.ports.time import Clock

@@ -7,8 +7,8 @@ from typing import Any
 
 from ballast.core.cluster import UNKNOWN
 from ballast.core.planner.ranges import Range
-from ballast.daemon.figures import BrokerFigures, Figures
-from ballast.daemon.view import View
+from ballast.daemon.context.view import View
+from ballast.daemon.observing.figures import BrokerFigures, Figures
 
 
 def status(view: View, *, now_ms: int, can_act: bool) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from ballast.core.cluster import UNKNOWN, ClusterState
-from ballast.daemon.figures import RATES, THROTTLED_REPLICAS, Health
+from ballast.daemon.observing.figures import RATES, THROTTLED_REPLICAS, Health
 
 ROWS: Final = 1000
 STATES: Final = ("offline", "under-min-isr", "at-min-isr", "under-replicated", "moving")

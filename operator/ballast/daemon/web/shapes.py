@@ -11,11 +11,10 @@ from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from ballast.core.drain import Drain
+from ballast.core.cluster.drain import Drain
 from ballast.core.planner.ranges import Share
 from ballast.core.samples import Point
-from ballast.daemon.figures import BrokerFigures
-from ballast.daemon.view import (
+from ballast.daemon.context.view import (
     Absence,
     Answer,
     LevelView,
@@ -29,6 +28,7 @@ from ballast.daemon.view import (
     Standing,
     TickReport,
 )
+from ballast.daemon.observing.figures import BrokerFigures
 
 Schema = dict[str, Any]
 

@@ -1,0 +1,1 @@
+"""Client properties, certificates and tokens, for all clients."""

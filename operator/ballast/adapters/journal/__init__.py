@@ -1,0 +1,1 @@
+"""The journal: a compacted topic with a transactional producer, or a file."""

@@ -1,0 +1,1 @@
+"""Samples and tables in a Delta store, and what Prometheus adds to them."""

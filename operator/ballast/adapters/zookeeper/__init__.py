@@ -1,0 +1,1 @@
+"""ZooKeeper, for clusters that still have it."""

@@ -1,0 +1,99 @@
+"""``ballast drains``: brokers that people drained through the daemon, and the end of a drain."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.commands.runs import ask_holder
+from ballast.cli.default_command import GroupWithDefault
+from ballast.cli.run_options import lock_options, taking_over
+from ballast.cli.run_screen import say
+from ballast.cli.tables import Column, console, output_option, print_json, render_table
+from ballast.errors import Refused
+
+if TYPE_CHECKING:
+    from ballast.core.cluster.drain import Drain
+    from ballast.ports.journal import Journal
+
+
+@click.group(cls=GroupWithDefault, default="list")
+def drains() -> None:
+    """List brokers that were drained on the page (list, meant when nothing is named), end a drain (end)."""
+
+
+@drains.command("list")
+@click.option("--journal", metavar="file:PATH", help="The journal, where it is not the cluster's own.")
+@output_option
+@cluster_options
+def list_drains(*, journal: str | None, output: str, cluster: ClusterOptions) -> int:
+    """List the brokers, who drained them and since when; those of level.draining stand in the settings."""
+    from ballast.wiring.runs import journal_to_look_at
+
+    with cluster.open() as opened:
+        log = journal_to_look_at(opened, journal)
+        try:
+            found = _drains(log)
+        finally:
+            log.close()
+    if output == "json":
+        print_json(
+            {
+                "kind": "ballast.drains",
+                "version": 1,
+                "drains": [{"broker": d.broker, "by": d.by, "since": _when(d)} for d in found],
+            }
+        )
+    elif found:
+        columns = [Column("BROKER"), Column("SINCE", "left"), Column("BY", "left")]
+        screen = console()
+        screen.print(render_table(columns, [(str(d.broker), _when(d), d.by) for d in found], screen.width))
+    else:
+        say("No broker is drained by a request.")
+    return 0
+
+
+@drains.command("end")
+@click.argument("broker", type=int)
+@lock_options
+@cluster_options
+def end(*, broker: int, journal: str | None, lock_wait: float, cluster: ClusterOptions) -> int:
+    """Let BROKER take replicas again: the daemon's next balance fills it."""
+    from ballast.daemon.acting.decisions import drain_record
+    from ballast.wiring.runs import hand, journal_to_look_at
+
+    with cluster.open() as opened:
+        log = journal_to_look_at(opened, journal)
+        try:
+            _require(log, broker)
+            told = ask_holder(log, "end-drain", {"broker": str(broker)}, f"end the drain of broker {broker}")
+            if told is not None:
+                say(f"It answers: {told}")
+                return 0
+        finally:
+            log.close()
+        with hand(
+            opened, command="ballast drains end", journal=journal, lock_wait_s=lock_wait, take_over=taking_over()
+        ) as own:
+            _require(own.journal, broker)
+            own.journal.append([drain_record(broker, None)])
+    say(f"The drain of broker {broker} is ended.")
+    return 0
+
+
+def _require(log: Journal, broker: int) -> None:
+    if broker not in {d.broker for d in _drains(log)}:
+        raise Refused(f"Broker {broker} is not drained by a request.", hint="ballast drains lists those that are.")
+
+
+def _drains(log: Journal) -> tuple[Drain, ...]:
+    from ballast.daemon.acting.decisions import decisions_in
+
+    return decisions_in(log.read()).drains
+
+
+def _when(drain: Drain) -> str:
+    return datetime.fromtimestamp(drain.since_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,82 @@
+"""The fleet's report on a terminal and as JSON: the worst cluster first, and those that did not answer before all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ballast.cli.commands.fleet.page import moment, notes, risk
+from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_count, human_percent, render_table
+from ballast.core.what_if import LEVEL
+
+if TYPE_CHECKING:
+    from ballast.pipeline.fleet_store import Contact, FleetReport
+
+COLUMNS = (
+    Column("cluster", "left"),
+    Column("brokers", rank=1),
+    Column("partitions"),
+    Column("offline"),
+    Column("fullest disk"),
+    Column("days to full"),
+    Column("moves", rank=1),
+    Column("copies"),
+    Column("plan", "left"),
+)
+
+
+def as_json(report: FleetReport) -> dict[str, Any]:
+    """Every plan, who did not answer, and which names are one cluster."""
+    read = report.last_read_ms
+    return {
+        "version": 1,
+        "plans": report.plans,
+        "unreachable": [
+            {k: v for k, v in asdict(c).items() if k not in {"answered", "cluster"}}
+            | {"last_read_ms": read.get(c.name)}
+            for c in report.unreachable
+        ],
+        "unplanned": report.unplanned,
+        "same_cluster": [{"cluster": i, "names": names} for i, names in report.same_cluster.items()],
+    }
+
+
+def show(report: FleetReport, say: Callable[[str], None]) -> None:
+    """A line for each cluster; what a cluster that does not answer was like when it was last read."""
+    level = sorted((r for r in report.plans if r["scenario"] == LEVEL), key=lambda r: (*risk(r), r["name"]))
+    figures = {r["name"]: r for r in level}
+    away = {c.name for c in report.unreachable}
+    rows = [_unreachable(c, figures.get(c.name)) for c in report.unreachable]
+    rows += [_line(r, r["status"]) for r in level if r["name"] not in away]
+    rows += [_bare(name, "not planned yet") for name in report.unplanned]
+    screen = console()
+    screen.print(render_table(COLUMNS, rows, screen.width))
+    for contact in report.unreachable:
+        say(f"{contact.name} did not answer at {moment(contact.tried_at_ms)}: {contact.detail}")
+    for sentence in notes(report):
+        say(sentence)
+
+
+def _unreachable(contact: Contact, row: dict[str, Any] | None) -> Row:
+    if row is None:
+        return _bare(contact.name, Cell("unreachable, never read", "red"))
+    return _line(row, Cell(f"unreachable, last read {moment(row['taken_at_ms'])}", "red"))
+
+
+def _bare(name: str, plan: str | Cell) -> Row:
+    return [name, *("-" for _ in COLUMNS[2:]), plan]
+
+
+def _line(r: dict[str, Any], plan: str | Cell) -> Row:
+    return [
+        r["name"],
+        str(r["brokers"]),
+        human_count(r["partitions"]),
+        human_count(r["offline"]),
+        "-" if r["disk_full_before"] is None else human_percent(r["disk_full_before"], 0),
+        "-" if r["days_to_full"] is None else f"{r['days_to_full']:.0f}",
+        human_count(r["moves"]),
+        human_bytes(r["bytes_moved"]),
+        plan,
+    ]

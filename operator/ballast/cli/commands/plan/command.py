@@ -1,0 +1,293 @@
+"""``ballast plan``: one command for each intent, one plan out."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.commands.plan.options import PlanOptions, partition_of, plan_options
+from ballast.cli.journal_reading import heeding, read_drained
+from ballast.core.planner import (
+    ChangeReplicationFactor,
+    Decommission,
+    Demote,
+    Evacuate,
+    Expand,
+    Intent,
+    Leaders,
+    Level,
+    Place,
+    Racks,
+    Swap,
+)
+from ballast.errors import Infeasible, UsageError
+
+if TYPE_CHECKING:
+    from ballast.core.cluster import ClusterState
+    from ballast.core.plan import Plan
+    from ballast.core.planner import Loads
+
+EXIT_PENDING = 3
+SLOW_S = 3.0
+"""How long a plan may take without a word."""
+
+
+@click.group()
+def plan() -> None:
+    """Make a plan: what is wrong, what to do, what it costs and why.  Nothing is changed.
+
+    Every plan prints the least bytes that any plan could move.  Save it with --save and carry it out with ballast apply.
+    """
+
+
+@plan.command()
+@plan_options
+@cluster_options
+def level(*, options: PlanOptions, cluster: ClusterOptions) -> int:
+    """Bring everything within its band: dead and draining brokers, racks, disk, traffic, replicas, leaders."""
+    return _run(Level(selection=options.selection()), options, cluster)
+
+
+@plan.command()
+@plan_options
+@cluster_options
+def leaders(*, options: PlanOptions, cluster: ClusterOptions) -> int:
+    """Bring the number, the traffic and the CPU of leaders within their bands by reorders and elections: no byte moves.
+
+    Where only the number counts, or only bytes on disk, use ballast leaders --level: it finds the least possible maximum
+    of leaders per broker with the fewest reorders, and shows how close it comes for bytes.
+    """
+    return _run(Leaders(selection=options.selection()), options, cluster)
+
+
+@plan.command()
+@click.argument("brokers_", type=int, nargs=-1, required=True, metavar="BROKER…")
+@plan_options
+@cluster_options
+def demote(*, brokers_: tuple[int, ...], options: PlanOptions, cluster: ClusterOptions) -> int:
+    """Take leadership away from brokers, and change nothing else."""
+    return _run(Demote(brokers=frozenset(brokers_), selection=options.selection()), options, cluster)
+
+
+@plan.command()
+@click.argument("brokers_", type=int, nargs=-1, required=True, metavar="BROKER…")
+@plan_options
+@cluster_options
+def decommission(*, brokers_: tuple[int, ...], options: PlanOptions, cluster: ClusterOptions) -> int:
+    """Empty brokers so that they can be stopped; run it again and it goes on where it was."""
+    return _run(Decommission(brokers=frozenset(brokers_), selection=options.selection()), options, cluster)
+
+
+@plan.command()
+@click.argument("brokers_", type=int, nargs=-1, required=True, metavar="BROKER…")
+@plan_options
+@cluster_options
+def expand(*, brokers_: tuple[int, ...], options: PlanOptions, cluster: ClusterOptions) -> int:
+    """Fill new brokers to their share; nothing moves between the old ones."""
+    return _run(Expand(brokers=frozenset(brokers_), selection=options.selection()), options, cluster)
+
+
+@plan.command()
+@click.argument("brokers_", type=int, nargs=-1, metavar="BROKER…")
+@click.option("--rack", "racks_", multiple=True, metavar="RACK", help="Every broker of this rack.")
+@plan_options
+@cluster_options
+def evacuate(
+    *, brokers_: tuple[int, ...], racks_: tuple[str, ...], options: PlanOptions, cluster: ClusterOptions
+) -> int:
+    """Restore elsewhere what sits on dead brokers, or on a rack."""
+    if not brokers_ and not racks_:
+        raise UsageError("Nothing to evacuate is named.", hint="Give broker ids, or --rack.")
+    intent = Evacuate(brokers=frozenset(brokers_), racks=frozenset(racks_), selection=options.selection())
+    return _run(intent, options, cluster)
+
+
+@plan.command(name="change-rf")
+@click.argument("topics_", nargs=-1, metavar="TOPIC…")
+@click.option("--to", type=click.IntRange(1), required=True, help="Replicas that each partition shall have.")
+@plan_options
+@cluster_options
+def change_rf(*, topics_: tuple[str, ...], to: int, options: PlanOptions, cluster: ClusterOptions) -> int:
+    """Give topics more or fewer replicas, racks kept; topics are regular expressions on the whole name."""
+    if bool(topics_) == bool(options.topics):
+        raise UsageError("Which topics?", hint="Name them as arguments or with --topics; '.*' is every topic.")
+    pattern = options.topics or (topics_[0] if len(topics_) == 1 else "|".join(f"(?:{t})" for t in topics_))
+    return _run(
+        ChangeReplicationFactor(to=to, selection=replace(options.selection(), topics=pattern)), options, cluster
+    )
+
+
+@plan.command()
+@plan_options
+@cluster_options
+def racks(*, options: PlanOptions, cluster: ClusterOptions) -> int:
+    """Give the replicas of each partition racks of their own; move nothing else."""
+    return _run(Racks(selection=options.selection()), options, cluster)
+
+
+@plan.command()
+@click.argument("old", type=int)
+@click.argument("new", type=int)
+@plan_options
+@cluster_options
+def swap(*, old: int, new: int, options: PlanOptions, cluster: ClusterOptions) -> int:
+    """Put broker NEW in the place of broker OLD in every replica list."""
+    return _run(Swap(old=old, new=new, selection=options.selection()), options, cluster)
+
+
+@plan.command()
+@click.argument("topics_", nargs=-1, required=True, metavar="TOPIC…")
+@click.option(
+    "--algorithm",
+    type=click.Choice(["classic", "striped", "naive"]),
+    help="Kafka's classic or striped placement, or the naive layout that is often taken for it.  [default: what this cluster's "
+    "controller uses; classic with --start]",
+)
+@click.option("--rf", "factor", type=click.IntRange(1), help="Replicas of each partition.  [default: as many as now]")
+@click.option("--start", type=click.IntRange(0), help="Position of partition 0's first replica; classic alone.")
+@click.option("--shift", type=click.IntRange(0), help="Distance of its followers.  [default: the start]")
+@plan_options
+@cluster_options
+def place(
+    *,
+    topics_: tuple[str, ...],
+    algorithm: str | None,
+    factor: int | None,
+    start: int | None,
+    shift: int | None,
+    options: PlanOptions,
+    cluster: ClusterOptions,
+) -> int:
+    """Give topics the replica lists that Kafka's own algorithm gives them, on --brokers (1,2,3) or on all.
+
+    Topics are regular expressions on the whole name. What is not fixed by --start and --shift is drawn from --seed. Shown beside it:
+    what balancing the same topics would move instead, and what the loss of one broker and of two does to the lists.
+    """
+    if options.topics:
+        raise UsageError("Name the topics as arguments.")
+    pattern = topics_[0] if len(topics_) == 1 else "|".join(f"(?:{t})" for t in topics_)
+
+    def intent(state: ClusterState) -> Intent:
+        from ballast.core.placement.placer import controllers_algorithm
+
+        chosen = algorithm or ("classic" if start is not None else controllers_algorithm(state))
+        selection = replace(options.selection(), topics=pattern)
+        return Place(selection=selection, algorithm=chosen, replication_factor=factor, start=start, shift=shift)
+
+    return _run(intent, options, cluster)
+
+
+def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions, cluster: ClusterOptions) -> int:
+    policy = options.policy(cluster.settings().level)
+    wanted = partition_of(options.why) if options.why else None
+    state, loads, drained = _read_cluster(options, cluster)
+    intent = intent if isinstance(intent, Intent) else intent(state)
+    from ballast.core.planner import plan as make_plan
+    from ballast.core.planner.request import dump_request
+
+    # Drains are of the moment, not of the question: a plan that is made again goes by those there are then.
+    asked = dump_request(intent, policy, options.seed)
+    policy = heeding(policy, drained)
+    with _told_when_slow():
+        made = make_plan(state, intent, loads=loads, policy=policy, seed=options.seed)
+    asked = {**asked, "history": options.history} if options.history is not None else asked
+    made = replace(made, created_at_ms=int(time.time() * 1000), request=asked)
+    _write(made, options)
+    if wanted is not None or options.why_not is not None:
+        from ballast.core.planner.explain import why, why_not
+
+        lines = why(state, made, intent, wanted, loads=loads, policy=policy) if wanted else ()
+        if options.why_not is not None:
+            lines += why_not(state, made, intent, options.why_not, loads=loads, policy=policy)
+        click.echo("\n".join(lines))
+        return 0
+    if options.simulate and not made.is_empty:
+        _play(state, made, loads, options)
+    else:
+        _show(made, options)
+    if made.status == "infeasible":
+        first = made.obstacles[0]
+        raise Infeasible(f"{first.subject}: {first.detail}.", hint=first.remedy or None)
+    return EXIT_PENDING if options.check and not made.is_empty else 0
+
+
+@contextmanager
+def _told_when_slow() -> Iterator[None]:
+    """Whoever waits in silence for half a minute takes a program for dead."""
+    sentence = "Planning. The first plan after an installation takes longer, since the planner is compiled."
+    timer = threading.Timer(SLOW_S, lambda: click.echo(sentence, err=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _read_cluster(options: PlanOptions, cluster: ClusterOptions) -> tuple[ClusterState, Loads, frozenset[int]]:
+    """The cluster to plan for, live or from a file, what its partitions cost, and which of its brokers people drain."""
+    drained: frozenset[int] = frozenset()
+    if options.snapshot is not None:
+        from ballast.cli.commands.snapshot import read_snapshot
+
+        taken = read_snapshot(options.snapshot)
+        state, loads = taken.state, taken.loads
+    else:
+        from ballast.core.planner import Loads
+
+        with cluster.open() as opened:
+            state = opened.cluster.snapshot()
+            drained = read_drained(opened, state)
+        loads = Loads.from_state(state)
+    if options.history is not None:
+        from ballast.wiring.loads import HistoryPolicy, loads_from_history
+
+        loads = loads_from_history(state, HistoryPolicy(store=options.history), now=datetime.now(UTC))
+    return state, loads, drained
+
+
+def _write(made: Plan, options: PlanOptions) -> None:
+    from ballast.core.plan.file import dumps
+
+    if options.save is not None:
+        options.save.write_text(dumps(made), encoding="utf-8")
+        click.echo(f"Plan saved; carry it out with: ballast apply {options.save}", err=True)
+    if options.report is not None:
+        from ballast.core.planner.report import page
+
+        options.report.write_text(page(made, rate_bytes_per_s=options.rate_bytes_per_s), encoding="utf-8")
+        click.echo(f"Report written to {options.report}", err=True)
+
+
+def _play(state: ClusterState, made: Plan, loads: Loads, options: PlanOptions) -> None:
+    from ballast.cli.commands.plan.view import headline
+    from ballast.cli.commands.simulate.command import NETWORK, show_played
+    from ballast.cli.tables import console
+    from ballast.executor.machine.policy import ExecutionPolicy
+
+    if options.output != "json":
+        console().print(headline(made))
+    policy = ExecutionPolicy(throttle=options.rate_bytes_per_s)
+    show_played(state, made, policy, loads=loads, death=None, network=NETWORK, output=options.output)
+
+
+def _show(made: Plan, options: PlanOptions) -> None:
+    from ballast.core.plan.file import dumps, kafka_json
+
+    if options.form == "kafka":
+        sys.stdout.write(kafka_json(made))
+    elif options.output == "json":
+        sys.stdout.write(dumps(made))
+    else:
+        from ballast.cli.commands.plan.view import show
+
+        show(made, rate_bytes_per_s=options.rate_bytes_per_s)

@@ -1,0 +1,245 @@
+"""Options that every planning command shares, and what they mean to the planner."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from ballast.cli.commands.plan.topic_rules import rule_of
+from ballast.core.cluster import TopicPartition
+from ballast.core.planner import Capacity, PlannerPolicy, Selection
+from ballast.errors import UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SIZE: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]+)?)\s*([KMGTP]?)(i?)B?(?:/s)?", re.IGNORECASE)
+_TIME: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]+)?)\s*(s|m|h|d)", re.IGNORECASE)
+_PARTITION: Final = re.compile(r"(.+)-([0-9]{1,10})", re.DOTALL)
+_LIST: Final = re.compile(r"[0-9]+(?:,[0-9]+)+")
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def size_of(text: str, option: str) -> int:
+    """``50MB`` as 50 000 000, ``50MiB`` as 52 428 800."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{option} {text!r} is not a size.", hint="Write for example 500MB, 2TB or 64MiB.")
+    number, prefix, binary = match.groups()
+    power = " KMGTP".index(prefix.upper() or " ")
+    unit: int = (1024 if binary else 1000) ** power
+    return round(float(number) * unit)
+
+
+def seconds_of(text: str, option: str) -> float:
+    """``2h`` as 7200."""
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{option} {text!r} is not a duration.", hint="Write for example 90s, 45m, 2h or 1d.")
+    return float(match.group(1)) * _SECONDS[match.group(2).lower()]
+
+
+def partition_of(text: str) -> TopicPartition:
+    """``orders-3`` as a partition; the number is what follows the last dash."""
+    match = _PARTITION.fullmatch(text)
+    if match is None:
+        raise UsageError(f"{text!r} is not a partition.", hint="Write TOPIC-NUMBER, for example orders-3.")
+    return TopicPartition(match[1], int(match[2]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """What the person said about the plan, whatever the intent."""
+
+    topics: str | None
+    exclude_topics: str | None
+    brokers: str | None
+    exclude_brokers: str | None
+    band: float | None
+    band_of: tuple[str, ...]
+    trigger: float | None
+    max_bytes: str | None
+    max_moves: int | None
+    deadline: str | None
+    rate: str
+    disk_limit: float | None
+    disk_of: tuple[str, ...]
+    cordon: tuple[int, ...]
+    drain: tuple[int, ...]
+    topic_rule: tuple[str, ...]
+    history: str | None
+    snapshot: Path | None
+    seed: int
+    output: str
+    form: str
+    save: Path | None
+    report: Path | None
+    why: str | None
+    why_not: int | None
+    prove: bool | None
+    check: bool
+    simulate: bool
+
+    def selection(self) -> Selection:
+        """Topics and brokers that take part."""
+        return Selection(
+            topics=self.topics,
+            exclude_topics=self.exclude_topics,
+            brokers=_ids(self.brokers),
+            exclude_brokers=_ids(self.exclude_brokers),
+        )
+
+    @property
+    def rate_bytes_per_s(self) -> int:
+        """The rate at which times are reckoned."""
+        rate = size_of(self.rate, "--rate")
+        if rate <= 0:
+            raise UsageError("--rate must be more than 0.", hint="Write for example 50MB/s.")
+        return rate
+
+    def policy(self, settings: PlannerPolicy) -> PlannerPolicy:
+        """The planner's knobs: what was said here, over what the settings say (``level``), over the defaults."""
+        said: dict[str, Any] = {}
+        if self.band is not None:
+            # Someone who names a band wants it reached, even where the usual trigger would leave things alone.
+            said = {"band": self.band, "trigger": self.trigger or self.band}
+        elif self.trigger is not None:
+            said = {"trigger": self.trigger}
+        others: dict[str, Any] = {
+            "max_bytes": self._budget(),
+            "max_moves": self.max_moves,
+            "disk_limit": self.disk_limit,
+            "prove": self.prove,
+        }
+        disks = (_pair(p, "--disk-of", lambda v: size_of(v, "--disk-of")) for p in self.disk_of)
+        capacities = dict(settings.capacities)
+        for broker, size in disks:
+            capacities[int(broker)] = replace(capacities.get(int(broker), Capacity()), disk_bytes=size)
+        return replace(
+            settings,
+            **said,
+            **{k: v for k, v in others.items() if v is not None},
+            bands={**settings.bands, **dict(_pair(p, "--band-of", float) for p in self.band_of)},
+            capacities=capacities,
+            cordoned=settings.cordoned | set(self.cordon),
+            draining=settings.draining | set(self.drain),
+            topic_rules=settings.topic_rules + tuple(rule_of(text) for text in self.topic_rule),
+        )
+
+    def _budget(self) -> int | None:
+        """The bytes that --max-bytes allows and that --deadline leaves time for, whichever is less."""
+        limits = []
+        if self.max_bytes is not None:
+            limits.append(size_of(self.max_bytes, "--max-bytes"))
+        if self.deadline is not None:
+            limits.append(int(seconds_of(self.deadline, "--deadline") * self.rate_bytes_per_s))
+        return min(limits) if limits else None
+
+
+def _ids(text: str | None) -> str | None:
+    """``1,2,3``, which no id matches as an expression, as ``1|2|3``."""
+    return text.replace(",", "|") if text is not None and _LIST.fullmatch(text) else text
+
+
+def _pair(text: str, option: str, read: Callable[[str], Any]) -> tuple[str, Any]:
+    name, sign, value = text.partition("=")
+    try:
+        if sign:
+            return name.strip(), read(value)
+    except ValueError:
+        pass
+    raise UsageError(f"{option} {text!r} is not NAME=VALUE.", hint="Write for example disk=0.05 or 7=8TB.")
+
+
+def plan_options(command: F) -> F:
+    """Add the shared options and pass them on as one ``options`` argument."""
+
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        said = {name: kwargs.pop(name) for name in PlanOptions.__dataclass_fields__}
+        return command(*args, options=PlanOptions(**said), **kwargs)
+
+    decorated.__name__ = command.__name__
+    decorated.__doc__ = command.__doc__
+    wrapped: Any = decorated
+    if hasattr(command, "__click_params__"):
+        wrapped.__click_params__ = command.__click_params__
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped  # type: ignore[no-any-return]
+
+
+_FILE: Final = click.Path(dir_okay=False, writable=True, path_type=Path)
+_FRACTION: Final = click.FloatRange(0, 1, min_open=True, max_open=True)
+_OPTIONS: Final = (
+    click.option("--topics", metavar="REGEX", help="Only topics whose whole name matches."),
+    click.option("--exclude-topics", metavar="REGEX", help="All but these topics."),
+    click.option("--brokers", metavar="REGEX", help="Only brokers whose id matches take part."),
+    click.option("--exclude-brokers", metavar="REGEX", help="These brokers stay as they are."),
+    click.option(
+        "--band", type=_FRACTION, help="How far from its share a broker may be: 0.05 is ±5 %.  [default: 0.08]"
+    ),
+    click.option("--band-of", multiple=True, metavar="RESOURCE=BAND", help="Another band for one resource."),
+    click.option(
+        "--trigger", type=_FRACTION, help="Within this fraction nothing is done.  [default: --band, else 0.10]"
+    ),
+    click.option("--max-bytes", metavar="SIZE", help="Copy at most so much: the plan buys the most level for it."),
+    click.option("--max-moves", type=click.IntRange(0), help="Copy at most so many replicas."),
+    click.option("--deadline", metavar="TIME", help="Copy at most what --rate carries in this time: 2h."),
+    click.option(
+        "--rate", default="50MB/s", show_default=True, metavar="RATE", help="Rate at which times are reckoned."
+    ),
+    click.option(
+        "--disk-limit",
+        type=click.FloatRange(0, 1, min_open=True),
+        help="Share of a disk that may be full while the plan runs.  [default: 0.9]",
+    ),
+    click.option("--disk-of", multiple=True, metavar="BROKER=SIZE", help="A broker's disk, where it does not say."),
+    click.option("--cordon", multiple=True, type=int, metavar="BROKER", help="Takes no new replica."),
+    click.option("--drain", multiple=True, type=int, metavar="BROKER", help="Emptied by plan level."),
+    click.option(
+        "--topic-rule",
+        multiple=True,
+        metavar="'REGEX RULE…'",
+        help="A rule for some topics: 'gpu.* brokers=7,8', 'audit leader-racks=a', 'orders spread-evenly'. May be repeated.",
+    ),
+    click.option(
+        "--history", metavar="STORE", help="Folder or URL of the pipeline's tables: level traffic by history."
+    ),
+    click.option(
+        "--snapshot",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Plan for the cluster in this file (from ballast snapshot) instead of a live one.",
+    ),
+    click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Same seed, same plan."),
+    click.option(
+        "--output",
+        type=click.Choice(["table", "json"]),
+        default="table",
+        show_default=True,
+        help="For people, or the plan file for programs and ballast apply.",
+    ),
+    click.option(
+        "--format",
+        "form",
+        type=click.Choice(["ballast", "kafka"]),
+        default="ballast",
+        show_default=True,
+        help="kafka prints stock reassignment JSON instead.",
+    ),
+    click.option("--save", type=_FILE, metavar="FILE", help="Write the plan file here as well."),
+    click.option("--report", type=_FILE, metavar="FILE", help="Write one HTML page with pictures."),
+    click.option("--why", metavar="TOPIC-PARTITION", help="Why does this partition move, or stay?"),
+    click.option("--why-not", type=int, metavar="BROKER", help="Why does this broker get, or give, no more?"),
+    click.option("--prove/--no-prove", default=None, help="Compute the best bound, or only the crude one."),
+    click.option(
+        "--simulate",
+        is_flag=True,
+        help="Play the plan at --rate on a simulated copy: time, peaks of disk and network. See ballast simulate.",
+    ),
+    click.option("--check", is_flag=True, help="Exit with 3 when the plan is not empty."),
+)

@@ -1,0 +1,1 @@
+"""``ballast reassign``: the options, answers and exit codes of kafka-reassign-partitions."""

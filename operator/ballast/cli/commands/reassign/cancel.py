@@ -1,0 +1,158 @@
+"""``ballast reassign --cancel``: the moves of a file go back, whoever started them, between brokers and between log dirs.
+
+A run of Ballast's own that moves nothing else is cancelled as such, so that the order before comes back as well.  What
+others have started is cancelled as the stock tool does it: by the controller's cancel, and by ordering replicas to the log
+dir where they lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import click
+
+from ballast.cli.commands.reassign.execute import dir_moves, entries_of, keep_following, take_back
+from ballast.cli.commands.reassign.hand import hand_from_keeper
+from ballast.cli.commands.reassign.options import COMMAND, ReassignOptions, say
+from ballast.core.stock import report
+
+if TYPE_CHECKING:
+    from ballast.core.cluster import TopicPartition
+    from ballast.core.stock.files import ReassignmentEntry
+    from ballast.executor.machine.run import Run
+    from ballast.ports.cluster import ClusterReader, Reassignment
+    from ballast.wiring.runs import Hand
+
+
+@dataclass(slots=True)
+class _Told:
+    """What came of it."""
+
+    cancelled: set[TopicPartition] = field(default_factory=set)
+    ended: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    """Moves that had ended before the cancel reached them, and where their partitions are."""
+    why: dict[TopicPartition, str] = field(default_factory=dict)
+    """What the cluster said of moves that go on."""
+    stopped: list[report.DirMove] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    """Replicas whose copies go on, and why."""
+    open_runs: bool = False
+
+
+def cancel(options: ReassignOptions) -> int:
+    """Cancel the moves of the file that are in flight."""
+    entries = entries_of(options)
+    with options.cluster.open() as opened:
+        names = {e.name for e in entries}
+        active = {n: r for n, r in opened.cluster.reassignments().items() if n in names}
+        copies = [d for d in dir_moves(opened, entries) if d.active]
+        told = _Told()
+        if active or copies:
+            with hand_from_keeper(opened, "--cancel") as own:
+                _cancel(own, entries, active, copies, told)
+                told.open_runs = bool(own.driver.open_runs())
+        if told.open_runs:
+            keep_following(opened, options)
+        code = _report(active, copies, told)
+        if code == 0 and not options.preserve_throttles and not told.open_runs:
+            take_back(opened, entries, everybodys=options.clear_throttles)
+    return code
+
+
+def _report(active: Mapping[TopicPartition, Reassignment], copies: Collection[report.DirMove], told: _Told) -> int:
+    missed = {
+        n: told.why.get(n, "it is still in flight") for n in active if n not in told.cancelled | told.ended.keys()
+    }
+    if missed:
+        click.echo(report.not_cancelled(missed))
+        return 1
+    click.echo(report.cancelled(sorted(told.cancelled)) if told.cancelled else report.NONE_ACTIVE)
+    for name, replicas in sorted(told.ended.items()):
+        say(f"{name} was moved already when the cancel came: its replicas are {list(replicas)}.")
+    for replica, why in told.refused.items():
+        click.echo(f"The copy of {replica} goes on: {why}")
+    if told.stopped:
+        click.echo(report.dir_started(told.stopped))
+    elif not copies:
+        click.echo(report.NO_MOVES_ACTIVE)
+    return 1 if told.refused else 0
+
+
+def _cancel(
+    own: Hand,
+    entries: tuple[ReassignmentEntry, ...],
+    active: Mapping[TopicPartition, Reassignment],
+    copies: Collection[report.DirMove],
+    told: _Told,
+) -> None:
+    from ballast.executor.machine.run import Stage
+    from ballast.executor.machine.step import Wish
+    from ballast.wiring.journal import this_process
+    from ballast.wiring.runs import new_run_id
+
+    def note() -> None:
+        run = own.driver.run
+        moves = {} if run is None else run.moves
+        told.cancelled |= {n for n, m in moves.items() if n in active and m.stage is Stage.ROLLED_BACK}
+        told.why |= {n: m.detail for n, m in moves.items() if n in active and m.detail}
+
+    names = {e.name for e in entries}
+    for run in own.driver.open_runs():
+        if _open_names(run) <= names:
+            own.driver.ask(Wish.CANCEL, run=run.id, by=this_process(f"{COMMAND} --cancel").description)
+            own.driver.resume(run)
+            note()
+    still = {n: r for n, r in own.opened.cluster.reassignments().items() if n in active}
+    if still:
+        own.cancel_in_flight(still, run_id=new_run_id())
+        note()
+    told.ended |= arrived(own.opened.cluster, {n for n in active if n not in told.cancelled})
+    _stop_copies(own, entries, copies, told)
+
+
+def arrived(cluster: ClusterReader, names: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
+    """Of these the partitions that are in flight no more, with their replicas; a topic that is gone has none.
+
+    A move may end between the list that was asked for and the cancel: then there was nothing to cancel, and that is no error.
+    """
+    listed = cluster.reassignments() if names else {}
+    rest = [n for n in names if n not in listed]
+    seen = cluster.partitions(rest)
+    return {n: seen[n].replicas if n in seen else () for n in rest}
+
+
+def _stop_copies(
+    own: Hand, entries: tuple[ReassignmentEntry, ...], copies: Collection[report.DirMove], told: _Told
+) -> None:
+    """Copies that have ended by now, or with a run that was cancelled, are told like those that are stopped here."""
+    from ballast.wiring.log_dirs import keep_in_place
+
+    held = {name: run for run in own.driver.open_runs() for name in _open_names(run)}
+    now = {(d.name, d.broker): d for d in dir_moves(own.opened, entries)}
+    places: dict[tuple[TopicPartition, int], str] = {}
+    for d in (now[c.name, c.broker] for c in copies):
+        if d.active and d.name in held:
+            run = held[d.name].id
+            told.refused[_replica(d)] = (
+                f"run {run} moves other partitions as well; ballast cancel {run} stops all of it."
+            )
+        elif d.active and d.current is not None:
+            places[d.name, d.broker] = d.current
+    outcomes = keep_in_place(own, places) if places else {}
+    for c in copies:
+        d = now[c.name, c.broker]
+        outcome = outcomes.get((d.name, d.broker))
+        if outcome is not None and not outcome.ok:
+            told.refused[_replica(d)] = f"{outcome.code} {outcome.message}".rstrip()
+        elif _replica(d) not in told.refused and d.current is not None:
+            told.stopped.append(replace(d, wanted=d.current))
+
+
+def _replica(d: report.DirMove) -> str:
+    return f"{d.name}-{d.broker}"
+
+
+def _open_names(run: Run) -> set[TopicPartition]:
+    return {m.move.name for m in run.open_moves}

@@ -1,0 +1,249 @@
+"""``ballast reassign``: what ``kafka-reassign-partitions`` does, under the same options, with the same answers.
+
+The exit codes are the stock tool's, 0 and 1.  ``--generate`` and ``--list`` live here; ``--execute`` and ``--verify`` in
+``cli.commands.reassign.execute`` and ``--cancel`` in ``cli.commands.reassign.cancel``, since they act under Ballast's lock and journal.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import click
+
+from ballast.cli.cluster_options import ClusterOptions
+from ballast.cli.commands.reassign.options import ReassignOptions, read_text
+from ballast.errors import BallastError
+
+ACTIONS: Final = ("generate", "execute", "verify", "cancel", "list")
+
+CONNECTION: Final = ("bootstrap_server", "bootstrap_controller", "command_config", "zookeeper", "config")
+REQUIRED: Final[dict[str, tuple[str, ...]]] = {
+    "generate": ("topics_to_move_json_file", "broker_list"),
+    "execute": ("reassignment_json_file",),
+    "verify": ("reassignment_json_file",),
+    "cancel": ("reassignment_json_file",),
+    "list": (),
+}
+PERMITTED: Final[dict[str, tuple[str, ...]]] = {
+    "generate": ("disable_rack_aware", "placement", "seed"),
+    "execute": ("throttle", "no_throttle", "replica_alter_log_dirs_throttle", "timeout", "additional"),
+    "verify": ("preserve_throttles", "clear_throttles"),
+    "cancel": ("preserve_throttles", "clear_throttles", "timeout"),
+    "list": (),
+}
+"""What may be given with each action, besides what it needs and the connection; as in the stock tool."""
+
+
+class StockCommand(click.Command):
+    """Leaves with 1, as the stock tool does, where other commands leave with their own codes."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Parse; a mistake in the options ends with 1."""
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.ClickException as mistake:
+            mistake.show()
+            raise click.exceptions.Exit(1) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run; a failure is one sentence and ends with 1."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as mistake:
+            mistake.show()
+        except BallastError as failure:
+            click.echo(f"Error: {failure.message}", err=True)
+            if failure.hint:
+                click.echo(f"  → {failure.hint}", err=True)
+        return 1
+
+
+def _file(**about: Any) -> Any:
+    return click.Path(exists=True, dir_okay=False, path_type=Path, **about)
+
+
+@click.command(cls=StockCommand)
+@click.option("--generate", "generate", is_flag=True, help="Propose a placement of topics on a list of brokers.")
+@click.option("--execute", "execute", is_flag=True, help="Start the moves of a file.")
+@click.option("--verify", "verify", is_flag=True, help="Tell whether the moves of a file are done.")
+@click.option("--cancel", "cancel", is_flag=True, help="Cancel the moves of a file.")
+@click.option("--list", "list_", is_flag=True, help="List every move in flight.")
+@click.option("--bootstrap-server", "-b", envvar="BALLAST_BOOTSTRAP_SERVER", metavar="HOST:PORT,…", help="The cluster.")
+@click.option("--bootstrap-controller", metavar="HOST:PORT,…", help="Not supported: Ballast talks to brokers.")
+@click.option(
+    "--command-config",
+    type=_file(),
+    envvar="BALLAST_COMMAND_CONFIG",
+    help="Client properties in Kafka's own form (security).",
+)
+@click.option(
+    "--zookeeper",
+    envvar="BALLAST_ZOOKEEPER",
+    metavar="HOST:PORT[/CHROOT]",
+    help="For clusters that still have ZooKeeper: finds their brokers as well.",
+)
+@click.option("--config", type=_file(), envvar="BALLAST_CONFIG", help="Ballast's settings file (YAML).")
+@click.option("--topics-to-move-json-file", type=_file(), help='{"topics": [{"topic": "foo"}], "version": 1}')
+@click.option("--broker-list", metavar="0,1,2", help="Where --generate may place.")
+@click.option("--disable-rack-aware", is_flag=True, help="Let --generate ignore racks.")
+@click.option(
+    "--placement",
+    type=click.Choice(["auto", "classic", "striped"]),
+    default="auto",
+    show_default=True,
+    help="How --generate places: as the stock tool of the cluster's version does, or as told. Not in the stock tool.",
+)
+@click.option("--seed", type=int, help="Repeat a proposal of --generate. Not in the stock tool.")
+@click.option(
+    "--reassignment-json-file",
+    type=_file(),
+    help='{"partitions": [{"topic": "foo", "partition": 1, "replicas": [1, 2], "log_dirs": ["any", "/d"]}], "version": 1}',
+)
+@click.option(
+    "--throttle",
+    type=int,
+    metavar="BYTES/S",
+    help="Limit of --execute between brokers; -1 is --no-throttle.  [default: chosen from what is known of the cluster, and "
+    "followed while the moves run]",
+)
+@click.option(
+    "--no-throttle",
+    is_flag=True,
+    help="Let --execute copy at full speed, as the stock tool does where no --throttle is given.",
+)
+@click.option(
+    "--replica-alter-log-dirs-throttle", type=int, metavar="BYTES/S", help="Limit of --execute between log dirs."
+)
+@click.option(
+    "--timeout",
+    type=int,
+    default=10_000,
+    show_default=True,
+    metavar="MS",
+    help="Longest wait for moves between log dirs to begin.",
+)
+@click.option("--additional", is_flag=True, help="Let --execute add to moves in flight.")
+@click.option("--preserve-throttles", is_flag=True, help="Let --verify and --cancel leave throttles alone.")
+@click.option(
+    "--clear-throttles",
+    is_flag=True,
+    help="Let --verify and --cancel remove throttles of the file's topics that nobody needs, whoever set them, as the stock "
+    "tool does. Without it only Ballast's own go.",
+)
+@click.pass_context
+def reassign(ctx: click.Context, /, **given: Any) -> int:
+    """Do what kafka-reassign-partitions does, with the same options, answers and exit codes.
+
+    Exactly one of --generate, --execute, --verify, --cancel and --list says what.
+    """
+    action = _action(ctx, given)
+    cluster = ClusterOptions(
+        bootstrap_server=given["bootstrap_server"],
+        command_config=given["command_config"],
+        zookeeper=given["zookeeper"],
+        config=given["config"],
+        timeout_s=30.0,
+    )
+    if action == "generate":
+        return _generate(cluster, given)
+    if action == "list":
+        return _list(cluster)
+    from ballast.cli.commands.reassign import cancel as reassign_cancel
+    from ballast.cli.commands.reassign import execute as reassign_execute
+
+    if given["preserve_throttles"] and given["clear_throttles"]:
+        raise click.UsageError("--preserve-throttles and --clear-throttles contradict each other.")
+    options = ReassignOptions(
+        cluster=cluster,
+        reassignment_json_file=given["reassignment_json_file"],
+        throttle=_throttle(given["throttle"], no_throttle=given["no_throttle"]),
+        replica_alter_log_dirs_throttle=_rate(given["replica_alter_log_dirs_throttle"]),
+        timeout_ms=given["timeout"],
+        additional=given["additional"],
+        preserve_throttles=given["preserve_throttles"],
+        clear_throttles=given["clear_throttles"],
+    )
+    act = {
+        "execute": reassign_execute.execute,
+        "verify": reassign_execute.verify,
+        "cancel": reassign_cancel.cancel,
+    }[action]
+    return act(options)
+
+
+def _action(ctx: click.Context, given: dict[str, Any]) -> str:
+    """The one action, checked against the options that came with it as the stock tool checks them."""
+    given["list"] = given.pop("list_")
+    chosen = [a for a in ACTIONS if given[a]]
+    if len(chosen) != 1:
+        raise click.UsageError(f"Command must include exactly one action: {', '.join(f'--{a}' for a in ACTIONS)}")
+    action = chosen[0]
+    if given["bootstrap_controller"] is not None:
+        raise click.UsageError("--bootstrap-controller is not supported: name brokers with --bootstrap-server.")
+    for name in REQUIRED[action]:
+        if given[name] is None:
+            raise click.UsageError(f"Missing required argument --{name.replace('_', '-')} for --{action}.")
+    allowed = {action, *REQUIRED[action], *PERMITTED[action], *CONNECTION, "list_"}
+    for name in given:
+        source = ctx.get_parameter_source("list_" if name == "list" else name)
+        if name not in allowed and source is click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"Option --{name.replace('_', '-')} can't be used with action --{action}.")
+    return action
+
+
+def _throttle(rate: int | None, *, no_throttle: bool) -> int | Literal["auto", "none"]:
+    """What limits copies between brokers: a rate, none, or what is known of the cluster."""
+    if no_throttle and rate is not None:
+        raise click.UsageError("--throttle and --no-throttle exclude each other.")
+    if rate is None:
+        return "none" if no_throttle else "auto"
+    return rate if rate >= 0 else "none"
+
+
+def _rate(value: int | None) -> int | None:
+    """A negative rate means none, as the stock tool's default of -1 does."""
+    return None if value is None or value < 0 else value
+
+
+def _generate(cluster: ClusterOptions, given: dict[str, Any]) -> int:
+    import secrets
+
+    from ballast.core.placement.java_random import JavaRandom
+    from ballast.core.placement.placer import tools_algorithm
+    from ballast.core.stock.checks import check_topics
+    from ballast.core.stock.files import parse_broker_list, parse_topics_to_move
+    from ballast.core.stock.generate import propose
+
+    path = given["topics_to_move_json_file"]
+    brokers = parse_broker_list(given["broker_list"])
+    topics = parse_topics_to_move(read_text(path), source=path.name)
+    with cluster.open() as opened:
+        state = opened.cluster.snapshot(configs=False)
+    check_topics(topics, state, source=path.name)
+    algorithm = tools_algorithm(state) if given["placement"] == "auto" else given["placement"]
+    seed = given["seed"] if given["seed"] is not None else secrets.randbits(47)
+    proposal = propose(
+        state,
+        topics,
+        brokers,
+        algorithm=algorithm,
+        rng=JavaRandom(seed),
+        rack_aware="disabled" if given["disable_rack_aware"] else "enforced",
+    )
+    for warning in proposal.warnings:
+        click.echo(f"ballast: {warning}", err=True)
+    click.echo(proposal)
+    click.echo(f"ballast: placed by the {algorithm} algorithm; --seed {seed} proposes the same again.", err=True)
+    return 0
+
+
+def _list(cluster: ClusterOptions) -> int:
+    from ballast.core.stock.generate import describe_moves
+
+    with cluster.open() as opened:
+        moves = opened.cluster.reassignments()
+    click.echo(describe_moves({name: (m.replicas, m.adding, m.removing) for name, m in moves.items()}))
+    return 0

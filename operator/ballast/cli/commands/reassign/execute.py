@@ -1,0 +1,238 @@
+"""``ballast reassign --execute`` and ``--verify``: the stock tool's words, under Ballast's lock and guards.
+
+What differs is said on stderr.  Moves are journaled and followed by a keeper that takes the throttles back when they have
+ended, so ``--verify`` is for looking.  Throttles that were there before come back as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from ballast.cli.commands.reassign.hand import hand_from_keeper
+from ballast.cli.commands.reassign.options import COMMAND, ReassignOptions, read_text, say
+from ballast.core.plan import ANY_LOG_DIR
+from ballast.core.stock import report
+from ballast.core.stock.files import ReassignmentEntry, parse_reassignment
+
+if TYPE_CHECKING:
+    from ballast.core.cluster import ClusterState, TopicPartition
+    from ballast.core.plan import Plan
+    from ballast.executor.driver.events import Happening
+    from ballast.executor.machine.policy import ExecutionPolicy
+    from ballast.wiring.cluster import OpenCluster
+    from ballast.wiring.runs import Hand
+
+UNLIMITED: Final = 1_000_000
+"""The stock tool starts everything at once, and so does this command."""
+
+
+def entries_of(options: ReassignOptions) -> tuple[ReassignmentEntry, ...]:
+    """What the file asks for."""
+    path = options.reassignment_json_file
+    return parse_reassignment(read_text(path), source=path.name)
+
+
+def execute(options: ReassignOptions) -> int:
+    """Start every move of the file, or none."""
+    from ballast.core.stock.plan import plan_of_entries
+    from ballast.wiring.runs import new_run_id
+
+    entries = entries_of(options)
+    with options.cluster.open() as opened:
+        state = opened.cluster.snapshot()
+        if opened.cluster.reassignments() and not options.additional:
+            click.echo(report.EXISTING)
+            return 1
+        source = options.reassignment_json_file.name
+        plan = plan_of_entries(entries, state, intent="reassign --execute", source=source)
+        click.echo(report.current_assignment({e.name: state.replicas(state.index[e.name]) for e in entries}))
+        refused = _refusals(plan, state)
+        if refused:
+            click.echo(report.rejected(refused))
+            return 1
+        if plan.moves:
+            run_id = new_run_id()
+            watch = _Started(say)
+            with hand_from_keeper(opened, "--execute", watch) as own:
+                _finish_left(own)
+                failed = _begin(own, plan, policy_of(options), run_id, watch)
+            if failed:
+                click.echo(report.rejected(failed))
+                return 1
+            follower = keep_following(opened, options, run_id)
+            say(f"run {run_id}: {follower}; ballast runs show {run_id} tells how it stands.")
+        for line in _limits(options):
+            click.echo(line)
+        click.echo(report.started([e.name for e in entries]))
+        wanted = dir_moves(opened, entries)
+        if wanted:
+            click.echo(report.dir_started(wanted))
+    return 0
+
+
+def keep_following(opened: OpenCluster, options: ReassignOptions, run_id: str = "runs") -> str:
+    """Leave a process behind that follows every open run to its end; says which."""
+    from ballast.wiring.keeper import start_keeper
+
+    given = options.cluster
+    pid = start_keeper(opened, run_id, command_config=given.command_config, config=given.config)
+    return f"process {pid} follows it" if pid is not None else "follow it with ballast runs resume"
+
+
+def policy_of(options: ReassignOptions) -> ExecutionPolicy:
+    """Everything at once, at the rates given and else ``auto``; moves that join others' keep to the rates that brokers have."""
+    from ballast.executor.machine.policy import ExecutionPolicy
+
+    stated = isinstance(options.throttle, int) or options.replica_alter_log_dirs_throttle
+    return ExecutionPolicy(
+        throttle=options.throttle,
+        keep_existing_rates=options.additional and not stated,
+        log_dir_throttle_bytes_per_s=options.replica_alter_log_dirs_throttle or None,
+        override_rates_of_others=options.additional,
+        moves_in_per_broker=UNLIMITED,
+        moves_out_per_broker=UNLIMITED,
+        moves_in_cluster=UNLIMITED,
+        measure_s=1.0,
+    )
+
+
+def _limits(options: ReassignOptions) -> list[str]:
+    out = [report.inter_broker_limit(options.throttle)] if isinstance(options.throttle, int) else []
+    if options.replica_alter_log_dirs_throttle:
+        out.append(report.log_dir_limit(options.replica_alter_log_dirs_throttle))
+    return out
+
+
+def _refusals(plan: Plan, state: ClusterState) -> dict[TopicPartition, str]:
+    """What the guards have against the plan now; the stock tool starts all or nothing."""
+    from ballast.core.guards import judge, rooms, unknown_rooms
+    from ballast.executor.machine.policy import ExecutionPolicy
+
+    moves = {m.name: m for m in plan.moves}
+    reserve = ExecutionPolicy().disk_reserve_share
+    verdicts = judge(plan.moves, state, ours=moves, room=rooms(state, {}, reserve), unknown=unknown_rooms(state))
+    return {name: str(v) for name, v in verdicts.items() if v.code != "already-there"}
+
+
+class _Started:
+    """Listens until every move of the run has begun or ended."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self.leave: Callable[[], None] = lambda: None
+        self.waiting: set[TopicPartition] = set()
+        self.refused: dict[TopicPartition, str] = {}
+
+    def hear(self, happening: Happening) -> None:
+        """Count moves as they begin."""
+        from ballast.executor.driver import events
+        from ballast.executor.machine.run import Stage
+        from ballast.ports.journal import STANDS_ON
+
+        match happening:
+            case events.RunBegan(run, _):
+                # The journal's own topics move last: their turn comes when the keeper has seen the others arrive.
+                self.waiting = {n for n in run.moves if n.topic not in STANDS_ON} or set(run.moves)
+            case events.MoveChanged(name, _, after, _, detail):
+                if after is Stage.FAILED:
+                    self.refused[name] = detail
+                if after not in {Stage.PLANNED, Stage.THROTTLED, Stage.SUBMITTED}:
+                    self.waiting.discard(name)
+            case events.Refusing(verdicts) if verdicts:
+                self.refused |= {n: str(verdicts[0]) for n in self.waiting}
+            case events.Paced(pace):
+                for line in pace.lines():
+                    self._tell(line)
+            case events.Note(text):
+                self._tell(text)
+        if isinstance(happening, events.Progressed) and (not self.waiting or self.refused):
+            self.leave()
+
+
+def _finish_left(own: Hand) -> None:
+    """Pay what earlier runs owe; runs that are still open are taken up by the keeper in their turn."""
+    if not own.driver.open_runs():
+        own.driver.pay_debts()
+
+
+def _begin(
+    own: Hand, plan: Plan, policy: ExecutionPolicy, run_id: str, watch: _Started
+) -> Mapping[TopicPartition, str]:
+    """Start the run and leave it as soon as everything is in flight; answers what was refused."""
+    from ballast.executor.machine.step import Wish
+
+    watch.leave = own.driver.leave
+    result = own.apply(plan, policy, run_id=run_id)
+    if watch.refused and result.status == "left":
+        # All or nothing, as the stock tool promises: take back what had begun.
+        own.driver.stay()
+        (*_, begun) = own.driver.open_runs()
+        own.driver.ask(Wish.CANCEL, run=begun.id, by=f"{COMMAND} --execute: all or nothing")
+        own.resume(begun)
+    return watch.refused
+
+
+def verify(options: ReassignOptions) -> int:
+    """Say how each partition stands; when all is done, take away what any tool's throttle has left."""
+    entries = entries_of(options)
+    with options.cluster.open() as opened:
+        moving = opened.cluster.reassignments()
+        now = opened.cluster.partitions([e.name for e in entries])
+        current = {name: state.replicas for name, state in now.items()}
+        click.echo(report.status({e.name: e.replicas for e in entries}, current, moving))
+        dirs = dir_moves(opened, entries)
+        click.echo(report.dir_status(dirs))
+        if not moving and not any(d.active for d in dirs) and not options.preserve_throttles:
+            take_back(opened, entries, everybodys=options.clear_throttles)
+    return 0
+
+
+def take_back(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...], *, everybodys: bool) -> None:
+    """Finish what Ballast left open, which takes its throttles back; what others have set goes only where that was asked for.
+
+    A rate that stands when the ledger is empty may be the very one that the ledger has just given back to a person.
+    """
+    from ballast.errors import LockHeld
+    from ballast.wiring.runs import hand
+    from ballast.wiring.throttles import clear_left_behind, left_behind
+
+    topics = {e.topic for e in entries}
+    if everybodys:
+        brokers = {b.id for b in opened.cluster.snapshot(log_dirs=False, configs=False).brokers}
+        click.echo(report.clearing(brokers | {b for e in entries for b in e.replicas}, topics))
+    try:
+        with hand(opened, command=f"{COMMAND} --verify", lock_wait_s=0) as own:
+            for run in own.driver.open_runs():
+                own.resume(run)
+            own.driver.pay_debts()
+            if everybodys:
+                for line in clear_left_behind(own, topics):
+                    say(line)
+            else:
+                for found in left_behind(own, topics):
+                    say(
+                        f"{found.setting} = {found.value or '(empty)'} stays: it is not Ballast's; --clear-throttles removes it."
+                    )
+    except LockHeld as held:
+        say(f"{held.message} It takes its throttles back itself.")
+
+
+def dir_moves(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]) -> list[report.DirMove]:
+    """Every replica of the file that names a log dir, and where it is."""
+    wanted = [
+        (e.name, broker, path)
+        for e in entries
+        for broker, path in zip(e.replicas, e.log_dirs or (), strict=False)
+        if path != ANY_LOG_DIR
+    ]
+    logs = opened.cluster.log_dirs({broker for _, broker, _ in wanted}) if wanted else {}
+    out = []
+    for name, broker, path in wanted:
+        places = logs[broker].replicas.get(name, ()) if broker in logs else ()
+        current = next((p.log_dir for p in places if not p.is_future), None)
+        future = next((p.log_dir for p in places if p.is_future), None)
+        out.append(report.DirMove(name, broker, path, current, future, known=broker in logs))
+    return out

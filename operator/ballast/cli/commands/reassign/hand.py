@@ -1,0 +1,66 @@
+"""How ``ballast reassign`` gets the lock from the process that an earlier ``--execute`` has left behind.
+
+Such a keeper lets go when it is asked.  It may also be just starting, or just ending: then nobody answers the letter, and
+whoever holds the lock next answers it, so that it does not send away a later keeper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Final
+
+from ballast.cli.commands.reassign.options import COMMAND, say
+from ballast.errors import LockHeld
+
+if TYPE_CHECKING:
+    from ballast.executor.driver.events import Listener
+    from ballast.wiring.cluster import OpenCluster
+    from ballast.wiring.runs import Hand
+
+KEEPER: Final = "ballast runs resume"
+"""The command by which a keeper describes itself."""
+TRIES: Final = 3
+WAIT_S: Final = 20.0
+"""How long each try waits for the lock: longer than a lease, so that a keeper that was killed is found out."""
+
+
+@contextmanager
+def hand_from_keeper(opened: OpenCluster, action: str, listener: Listener | None = None) -> Iterator[Hand]:
+    """The lock for the block, from a keeper where one has it; raises ``LockHeld`` where somebody else keeps it."""
+    from ballast.wiring.runs import hand
+
+    letters: list[str] = []
+    with ExitStack() as stack:
+        for left in reversed(range(TRIES)):
+            letters += _ask(opened, action)
+            try:
+                own = stack.enter_context(
+                    hand(opened, command=f"{COMMAND} {action}", listener=listener, lock_wait_s=WAIT_S)
+                )
+            except LockHeld as held:
+                if not left or KEEPER not in held.message:
+                    raise
+            else:
+                break
+        for request in own.journal.requests():
+            if request.id in letters and request.answer is None:
+                own.journal.answer(request.id, "the lock was free already")
+        yield own
+
+
+def _ask(opened: OpenCluster, action: str) -> list[str]:
+    """Ask a keeper to let go; the letter's id where there is one to be asked."""
+    from ballast.wiring.journal import this_process
+    from ballast.wiring.runs import ask_to_let_go, journal_of
+
+    log = journal_of(opened)
+    try:
+        holder = log.holder()
+        if holder is None or KEEPER not in holder.description:
+            return []
+        letter = ask_to_let_go(log, this_process(f"{COMMAND} {action}").description, wait_s=WAIT_S)
+        say(f"{holder.description} is asked to let go.")
+        return [letter] if letter is not None else []
+    finally:
+        log.close()

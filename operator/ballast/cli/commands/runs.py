@@ -1,0 +1,374 @@
+"""``ballast runs``, ``cancel``, ``rollback``: what was done, what is going on, how to stop it and how to go back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import click
+
+from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.default_command import GroupWithDefault
+from ballast.cli.run_options import confirm, lock_options, taking_over
+from ballast.cli.run_screen import human_time, say
+from ballast.cli.tables import Column, console, human_bytes, output_option, print_json, render_table
+
+if TYPE_CHECKING:
+    from ballast.core.plan import Move
+    from ballast.executor.journal.history import RunSummary
+    from ballast.executor.machine.run import Run
+    from ballast.executor.machine.step import Wish
+    from ballast.ports.journal import Journal
+    from ballast.wiring.runs import Hand
+
+ANSWER_WITHIN_S = 20.0
+
+
+@click.group(cls=GroupWithDefault, default="list")
+def runs() -> None:
+    """List runs (list, meant when nothing is named), tell the story of one (show), go on with one that was left (resume)."""
+
+
+@runs.command("list")
+@click.option("--journal", metavar="file:PATH", help="The journal, where it is not the cluster's own.")
+@output_option
+@cluster_options
+def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> int:
+    """List runs, newest first, and who acts now."""
+    from ballast.wiring.runs import journal_to_look_at, summaries_of
+
+    with cluster.open() as opened:
+        log = journal_to_look_at(opened, journal)
+        try:
+            found, holder = list(reversed(summaries_of(log))), log.holder()
+        finally:
+            log.close()
+    if output == "json":
+        print_json(
+            {"version": 1, "holder": None if holder is None else holder.description, "runs": [_json(r) for r in found]}
+        )
+        return 0
+    if holder is not None:
+        say(f"{holder.description} holds the lock since {_when(holder.since_ms)}: {holder.doing or 'idle'}.")
+    if not found:
+        say("No runs in the journal.")
+        return 0
+    columns = [
+        Column("run", "left"),
+        Column("started", "left", 1),
+        Column("status", "left"),
+        Column("moves"),
+        Column("done"),
+        Column("elections", rank=2),
+        Column("copied", rank=1),
+        Column("took", rank=2),
+        Column("what", "left"),
+    ]
+    rows = [
+        [
+            r.id,
+            _when(r.started_ms),
+            _status(r),
+            str(sum(r.moves.values())),
+            str(r.verified),
+            str(sum(r.elections.values())),
+            human_bytes(r.bytes_done),
+            human_time((r.ended_ms - r.started_ms) / 1000) if r.ended_ms else "",
+            r.intent,
+        ]
+        for r in found
+    ]
+    out = console()
+    out.print(render_table(columns, rows, out.width))
+    return 0
+
+
+def _when(ms: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ms / 1000))
+
+
+def _status(run: Run | RunSummary) -> str:
+    return run.status.value if run.ended else f"open ({run.phase.value})"
+
+
+def _json(run: RunSummary) -> dict[str, object]:
+    return {
+        "id": run.id,
+        "intent": run.intent,
+        "status": _status(run),
+        "started_ms": run.started_ms,
+        "ended_ms": run.ended_ms or None,
+        "undoes": run.undoes,
+        "stopped_by": run.stopped_by or None,
+        "moves": run.moves,
+        "elections": run.elections,
+    }
+
+
+@runs.command()
+@click.argument("run_id", metavar="RUN")
+@click.option("--journal", metavar="file:PATH", help="The journal, where it is not the cluster's own.")
+@output_option
+@cluster_options
+def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptions) -> int:
+    """Tell the story of RUN: every move, how it ended and why, and which throttles stand."""
+    from ballast.executor.journal.history import summarise
+    from ballast.executor.journal.ledger import load_ledger
+    from ballast.wiring.runs import journal_to_look_at
+
+    with cluster.open() as opened:
+        log = journal_to_look_at(opened, journal)
+        try:
+            run, ledger = find_run(log, run_id), load_ledger(log.read())
+        finally:
+            log.close()
+    moves = [
+        {
+            "topic": m.move.topic,
+            "partition": m.move.partition,
+            "old": list(m.move.old),
+            "new": list(m.move.new),
+            "log_dirs": None if m.move.log_dirs is None else list(m.move.log_dirs),
+            "size_bytes": m.move.size_bytes if m.move.size_bytes >= 0 else None,
+            "reason": str(m.move.reason),
+            "stage": m.stage.value,
+            "outcome": m.outcome,
+            "detail": m.detail,
+            "attempts": m.attempts,
+            "since_ms": m.since_ms,
+        }
+        for m in run.moves.values()
+    ]
+    elections = [
+        {"topic": n.topic, "partition": n.partition, "stage": e.stage.value, "detail": e.detail}
+        for n, e in run.elections.items()
+    ]
+    if output == "json":
+        print_json(
+            {
+                "version": 1,
+                **_json(summarise(run)),
+                "policy": run.policy.dump(),
+                "moves": moves,
+                "elections": elections,
+                "throttles_standing": [str(s) for s in ledger],
+            }
+        )
+        return 0
+    say(f"Run {run.id}: {run.intent}; {_status(run)}; began {_when(run.started_ms)}.")
+    if run.stopped_by:
+        say(f"Cancelled by {run.stopped_by}.")
+    columns = [
+        Column("partition", "left"),
+        Column("from", "left"),
+        Column("to", "left"),
+        Column("size", rank=1),
+        Column("stage", "left"),
+        Column("since", "left", 2),
+        Column("why", "left", 3),
+        Column("detail", "left", 1),
+    ]
+    rows = [
+        [
+            str(m.move.name),
+            str(list(m.move.old)),
+            _destination(m.move),
+            human_bytes(m.move.size_bytes),
+            f"{m.stage.value}{f' ({m.outcome})' if m.outcome else ''}",
+            _when(m.since_ms),
+            str(m.move.reason),
+            m.detail,
+        ]
+        for m in run.moves.values()
+    ]
+    rows += [[str(n), "", "", "", f"election {e.stage.value}", "", "", e.detail] for n, e in run.elections.items()]
+    out = console()
+    out.print(render_table(columns, rows, out.width))
+    if ledger:
+        say(f"Throttle settings that Ballast still holds: {', '.join(map(str, ledger))}.")
+    return 0
+
+
+def _destination(move: Move) -> str:
+    """Replicas, each with the log dir asked for where there is one."""
+    dirs = move.log_dirs or ("any",) * len(move.new)
+    return f"[{', '.join(f'{b}' if d == 'any' else f'{b} in {d}' for b, d in zip(move.new, dirs, strict=False))}]"
+
+
+def find_run(log: Journal, run_id: str) -> Run:
+    """The run with this id, or the only one that begins with it."""
+    from ballast.errors import UsageError
+    from ballast.wiring.runs import runs_of
+
+    found = [r for r in runs_of(log).values() if r.id.startswith(run_id)]
+    exact = [r for r in found if r.id == run_id]
+    if len(exact or found) != 1:
+        word = "There is no run" if not found else "More than one run begins with"
+        raise UsageError(f"{word} {run_id}.", hint="ballast runs shows them.")
+    return (exact or found)[0]
+
+
+@runs.command()
+@click.argument("run_id", metavar="[RUN]", required=False)
+@click.option(
+    "--give-up-after",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="End (exit code 6) when the cluster has not answered for this long; the run stays in the journal. Without it, wait.",
+)
+@lock_options
+@output_option
+@cluster_options
+def resume(
+    *,
+    run_id: str | None,
+    give_up_after: float | None,
+    journal: str | None,
+    lock_wait: float,
+    output: str,
+    cluster: ClusterOptions,
+) -> int:
+    """Go on with RUN, or with every run that was left, and take back throttles that are still owed."""
+    from ballast.cli.run_apply import resume_run
+    from ballast.executor.journal.ledger import still_owed
+    from ballast.wiring.runs import hand, is_settled
+
+    with cluster.open() as opened:
+        if is_settled(opened, journal):
+            say("No run is open.")
+            return 0
+        with hand(
+            opened, command="ballast runs resume", journal=journal, lock_wait_s=lock_wait, take_over=taking_over()
+        ) as own:
+            if give_up_after is not None:
+                own.driver.give_up_after(give_up_after)
+            left = [r for r in own.driver.open_runs() if run_id is None or r.id.startswith(run_id)]
+            if not left:
+                owed = still_owed(own.driver.pay_debts())
+                say("\n".join(["No run is open.", *(f"Still owed: {debt}" for debt in owed)]))
+                return 0
+            code = 0
+            for run in left:
+                code = resume_run(own, run, output=output) or code
+                if code == 130:
+                    break
+            return code
+
+
+@click.command()
+@click.argument("run_id", metavar="[RUN]", required=False)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@lock_options
+@output_option
+@cluster_options
+def cancel(
+    *, run_id: str | None, yes: bool, journal: str | None, lock_wait: float, output: str, cluster: ClusterOptions
+) -> int:
+    """Stop RUN (or the one that is open): take back what is in flight, keep what has arrived."""
+    from ballast.executor.machine.step import Wish
+
+    return _wish(Wish.CANCEL, run_id, yes=yes, journal=journal, lock_wait_s=lock_wait, output=output, cluster=cluster)
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@lock_options
+@output_option
+@cluster_options
+def rollback(
+    *, run_id: str, yes: bool, journal: str | None, lock_wait: float, output: str, cluster: ClusterOptions
+) -> int:
+    """Undo RUN: cancel what is in flight and move back what has arrived, from the journal alone."""
+    from ballast.executor.machine.step import Wish
+
+    return _wish(Wish.ROLLBACK, run_id, yes=yes, journal=journal, lock_wait_s=lock_wait, output=output, cluster=cluster)
+
+
+def _wish(
+    wish: Wish,
+    run_id: str | None,
+    *,
+    yes: bool,
+    journal: str | None,
+    lock_wait_s: float,
+    output: str,
+    cluster: ClusterOptions,
+) -> int:
+    """Ask whoever acts; when nobody does, take the lock and do it."""
+    from ballast.executor.machine.step import Wish as Wishes
+    from ballast.wiring.runs import hand, journal_to_look_at, runs_of
+
+    with cluster.open() as opened:
+        log = journal_to_look_at(opened, journal)
+        try:
+            if run_id is None:
+                left = [r for r in runs_of(log).values() if not r.ended]
+                if not left:
+                    say("No run is open.")
+                    return 0
+                run = left[-1]
+            else:
+                run = find_run(log, run_id)
+            if run.ended and wish is Wishes.CANCEL:
+                return _too_late(run)
+            confirm(f"{wish.value.capitalize()} run {run.id} ({run.intent})?", yes=yes)
+            if not run.ended:
+                what = f"{wish.value} run {run.id}"
+                if (told := ask_holder(log, wish.value, {"run": run.id}, what)) is not None:
+                    say(f"It answers: {told}. Follow it with: ballast runs show {run.id}")
+                    return 0
+        finally:
+            log.close()
+        with hand(
+            opened, command=f"ballast {wish.value}", journal=journal, lock_wait_s=lock_wait_s, take_over=taking_over()
+        ) as own:
+            current = runs_of(own.journal)[run.id]
+            return _do(own, current, wish, output=output)
+
+
+def _do(own: Hand, run: Run, wish: Wish, *, output: str) -> int:
+    from ballast.cli.run_apply import resume_run, tell
+    from ballast.cli.run_screen import carry_out, screen_for
+    from ballast.executor.machine.step import Wish as Wishes
+
+    if not run.ended:
+        return resume_run(own, run, output=output, wish=wish)
+    if wish is not Wishes.ROLLBACK:
+        return _too_late(run)
+    own.driver.pay_debts()
+    screen = screen_for(output)
+    own.driver.listen(screen)
+    result = carry_out(lambda: own.rollback(run), own.driver, screen)
+    tell(result, output=output)
+    return result.exit_code
+
+
+def _too_late(run: Run) -> int:
+    say(f"Run {run.id} has ended already ({run.status.value}); ballast rollback {run.id} would undo it.")
+    return 0
+
+
+def ask_holder(log: Journal, kind: str, body: Mapping[str, str], what: str) -> str | None:
+    """Leave a request for the process that holds the lock; its answer, None when there is none, or it does not answer."""
+    import uuid
+
+    from ballast.ports.journal import Request
+    from ballast.wiring.journal import this_process
+
+    holder = log.holder()
+    if holder is None:
+        return None
+    request_id = uuid.uuid4().hex
+    by = this_process(f"ballast {kind}").description
+    log.request(Request(request_id, kind, by, time.time_ns() // 1_000_000, body))
+    say(f"Asked {holder.description} to {what}.")
+    deadline = time.monotonic() + ANSWER_WITHIN_S
+    while time.monotonic() < deadline:
+        for request in log.requests():
+            if request.id == request_id and request.answer is not None:
+                return request.answer
+        time.sleep(0.5)
+    say("It does not answer.")
+    return None

@@ -1,0 +1,229 @@
+"""``ballast sandbox``: a real Kafka on this machine, to play with."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from ballast.sandbox import Sandbox
+
+
+def story(line: str) -> None:
+    """Progress, on stderr."""
+    click.echo(f"[sandbox] {line}", err=True)
+
+
+def attached() -> Sandbox:
+    """The person's running sandbox; raises ``UsageError`` when there is none."""
+    from ballast.errors import UsageError
+    from ballast.sandbox import Sandbox
+    from ballast.sandbox.folders import has_keeper
+    from ballast.sandbox.persons import persons_folder
+
+    if not has_keeper(persons_folder()):
+        raise UsageError("No sandbox is running.", hint="Start one: ballast sandbox up")
+    return Sandbox.attach(persons_folder())
+
+
+@click.group()
+def sandbox() -> None:
+    """A real Kafka on this machine's loopback.
+
+    One sandbox per user; the other commands find it when no --bootstrap-server is given.  It listens on 127.0.0.1 only and
+    lives in the temporary folder until `ballast sandbox down` or a reboot.
+    """
+
+
+@sandbox.command()
+@click.option("--brokers", type=int, default=3, show_default=True, help="How many brokers; their ids are 1, 2, 3, …")
+@click.option("--racks", type=int, default=3, show_default=True, help="Over how many racks they stand; 0 for none.")
+@click.option("--mode", type=click.Choice(["kraft", "zookeeper"]), default="kraft", show_default=True)
+@click.option("--kafka-version", default=None, metavar="VERSION", help="One of `ballast sandbox versions`.")
+@click.option("--controllers", type=int, default=1, show_default=True, help="Separate KRaft controllers.")
+@click.option("--log-dirs", type=int, default=1, show_default=True, help="Log dirs of each broker.")
+@click.option(
+    "--security", default=None, metavar="KIND", help="What clients must show: see `ballast sandbox versions`."
+)
+@click.option("--set", "configs", multiple=True, metavar="NAME=VALUE", help="Further broker settings; repeatable.")
+def up(
+    *,
+    brokers: int,
+    racks: int,
+    mode: str,
+    kafka_version: str | None,
+    controllers: int,
+    log_dirs: int,
+    security: str | None,
+    configs: tuple[str, ...],
+) -> None:
+    """Start the sandbox and leave it running."""
+    from ballast.errors import UsageError
+    from ballast.sandbox import Sandbox, SandboxSpec
+    from ballast.sandbox.persons import new_persons_folder
+    from ballast.sandbox.prepare import prepare
+    from ballast.sandbox.spec import NEWEST, NEWEST_WITH_ZOOKEEPER
+
+    if unreadable := [word for word in configs if "=" not in word]:
+        raise UsageError(f"--set takes NAME=VALUE, not {unreadable[0]!r}.")
+    spec = SandboxSpec(
+        brokers=brokers,
+        racks=racks,
+        mode="zookeeper" if mode == "zookeeper" else "kraft",
+        kafka_version=kafka_version or (NEWEST_WITH_ZOOKEEPER if mode == "zookeeper" else NEWEST),
+        controllers=controllers,
+        log_dirs=log_dirs,
+        security=security,
+        broker_configs=dict(word.split("=", maxsplit=1) for word in configs),
+    )
+    folder = new_persons_folder()
+    prepare(spec.kafka_version, say=story)
+    _show(Sandbox.up(spec, folder=folder, owned=False, say=story), "table")
+
+
+@sandbox.command()
+def down() -> None:
+    """End the sandbox and remove everything of it; fine to call twice, and after a crash."""
+    from ballast.sandbox.persons import end
+
+    story("ended; nothing of it is left" if end() else "none was running")
+
+
+@sandbox.command()
+@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def status(*, output: str) -> None:
+    """Say how to reach the sandbox and which brokers run."""
+    _show(attached(), output)
+
+
+def _show(running: Sandbox, output: str) -> None:
+    alive = running.running()
+    properties = running.client_properties_file
+    facts = {
+        "kafka_version": running.spec.kafka_version,
+        "mode": running.spec.mode,
+        "bootstrap_server": running.bootstrap_server,
+        "zookeeper": running.zookeeper,
+        "command_config": str(properties) if running.spec.security else None,
+        "folder": str(running.folder),
+    }
+    if output == "json":
+        rows = [
+            {"id": broker, "rack": running.spec.rack_of(broker), "running": alive[broker]}
+            for broker in running.broker_ids
+        ]
+        click.echo(json.dumps({**facts, "brokers": rows}))
+        return
+    for name, value in facts.items():
+        if value is not None:
+            click.echo(f"{name.replace('_', ' '):17} {value}")
+    for broker in running.broker_ids:
+        rack = running.spec.rack_of(broker) or "no rack"
+        click.echo(f"broker {broker:<10} {rack}, {'running' if alive[broker] else 'dead'}")
+
+
+@sandbox.command()
+@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def versions(*, output: str) -> None:
+    """List the Kafka versions and kinds of security that a sandbox can have."""
+    from ballast.sandbox.jars import versions as locked_versions
+    from ballast.sandbox.security import KINDS
+
+    if output == "json":
+        click.echo(json.dumps({"kafka_versions": locked_versions(), "security": list(KINDS)}))
+        return
+    click.echo(f"Kafka     {', '.join(locked_versions())}")
+    for kind, meaning in KINDS.items():
+        click.echo(f"{kind:9} {meaning}")
+
+
+@sandbox.command("kill-broker")
+@click.argument("broker", type=int)
+@click.option("--gently", is_flag=True, help="Let it shut down in order instead of kill -9.")
+@click.option("--freeze", is_flag=True, help="Stop its process where it stands; its connections stay open.")
+def kill_broker(*, broker: int, gently: bool, freeze: bool) -> None:
+    """Kill a broker as a crash would; its data stays."""
+    from ballast.errors import UsageError
+
+    if gently and freeze:
+        raise UsageError("--gently and --freeze exclude each other.")
+    running = attached()
+    if freeze:
+        running.pause_broker(broker)
+        story(f"broker {broker} is frozen; `ballast sandbox start-broker {broker}` lets it go on")
+        return
+    (running.stop_broker if gently else running.kill_broker)(broker)
+    story(f"broker {broker} is dead; `ballast sandbox start-broker {broker}` brings it back")
+
+
+@sandbox.command("start-broker")
+@click.argument("broker", type=int)
+def start_broker(*, broker: int) -> None:
+    """Start a dead broker, or let a frozen one go on, and wait until it serves."""
+    running = attached()
+    if running.running().get(broker):
+        running.resume_broker(broker)
+    running.start_broker(broker)
+    story(f"broker {broker} serves")
+
+
+@sandbox.command()
+@click.option("--topics", type=int, default=8, show_default=True, help="How many topics.")
+@click.option("--partitions", type=int, default=6, show_default=True, help="Partitions of each.")
+@click.option("--replication-factor", type=int, default=2, show_default=True, help="Replicas of each partition.")
+@click.option("--megabytes", type=float, default=20.0, show_default=True, help="Data in all, replicas not counted.")
+@click.option(
+    "--shape",
+    default="level",
+    show_default=True,
+    metavar="SHAPE",
+    help="level · newcomer (nothing on the last broker) · leaders (piled up on low ids) · one-rack · hot (few big ones)",
+)
+@click.option("--prefix", default="orders", show_default=True, help="What the topics' names begin with.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same cluster.")
+def fill(
+    *, topics: int, partitions: int, replication_factor: int, megabytes: float, shape: str, prefix: str, seed: int
+) -> None:
+    """Create topics with data, level or out of level in a chosen way."""
+    from ballast.sandbox.fill import Filling
+    from ballast.sandbox.fill import fill as pour
+
+    filling = Filling(
+        topics=topics,
+        partitions=partitions,
+        replication_factor=replication_factor,
+        megabytes=megabytes,
+        shape=shape,
+        prefix=prefix,
+        seed=seed,
+    )
+    pour(attached(), filling, say=story)
+    story("filled")
+
+
+@sandbox.command()
+@click.option(
+    "--kafka-version", "kafka_versions", multiple=True, metavar="VERSION", help="Repeatable; default: newest."
+)
+@click.option("--tools", is_flag=True, help="Also Kafka's own command line tools.")
+def prepare(*, kafka_versions: tuple[str, ...], tools: bool) -> None:
+    """Bring Java and Kafka into the cache, so that starting a sandbox later needs no network."""
+    from ballast.sandbox.jars import TOOLS, ensure_jars
+    from ballast.sandbox.prepare import prepare as bring
+    from ballast.sandbox.spec import NEWEST
+
+    for version in kafka_versions or (NEWEST,):
+        bring(version, say=story)
+    if tools:
+        ensure_jars(TOOLS, say=story)
+
+
+@sandbox.command()
+@click.option("--keep", is_flag=True, help="Leave the sandbox running afterwards.")
+def demo(*, keep: bool) -> None:
+    """Five brokers in three racks, pulled out of level, planned for, levelled and verified."""
+    from ballast.cli.commands.sandbox.demo import run
+
+    run(keep=keep)

@@ -1,0 +1,206 @@
+"""``ballast simulate``: how a plan would go, and what losing brokers would mean, without touching the cluster."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.commands.plan.options import seconds_of, size_of
+from ballast.cli.run_options import execution_options, policy_from
+from ballast.cli.tables import output_option, print_json
+from ballast.core.wording import human_many
+from ballast.errors import UsageError
+
+if TYPE_CHECKING:
+    from ballast.core.cluster import ClusterState
+    from ballast.core.plan import Plan
+    from ballast.core.planner import Loads
+    from ballast.executor.machine.policy import ExecutionPolicy
+    from ballast.sim.play import Death
+
+NETWORK: Final = 125_000_000
+"""What a network card carries in each direction when nobody says: one gigabit a second, in bytes."""
+_INPUT: Final = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+
+
+@click.command()
+@click.argument("plan", type=_INPUT, required=False)
+@click.option("--kill-broker", "brokers_", multiple=True, type=int, metavar="BROKER", help="This broker dies.")
+@click.option("--kill-rack", "racks_", multiple=True, metavar="RACK", help="Every broker of this rack dies.")
+@click.option(
+    "--at",
+    default="50%",
+    show_default=True,
+    metavar="WHEN",
+    help="When they die: a share of the bytes, or a time (10m).",
+)
+@click.option("--back-after", metavar="TIME", help="They come back so long after.  [default: they stay dead]")
+@click.option(
+    "--network",
+    default="125MB/s",
+    show_default=True,
+    metavar="RATE",
+    help="What a network card carries in each direction.",
+)
+@click.option(
+    "--rate",
+    default="50MB/s",
+    show_default=True,
+    metavar="RATE",
+    help="Rate at which the time of a repair is reckoned.",
+)
+@click.option(
+    "--snapshot",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Simulate the cluster in this file (from ballast snapshot) instead of a live one.",
+)
+@click.option(
+    "--scenario",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Run this scenario file instead; its expectations decide the exit code (7 when one fails).",
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of a scenario's chances.")
+@execution_options
+@output_option
+@cluster_options
+def simulate(
+    *,
+    plan: Path | None,
+    brokers_: tuple[int, ...],
+    racks_: tuple[str, ...],
+    at: str,
+    back_after: str | None,
+    network: str,
+    rate: str,
+    snapshot: Path | None,
+    scenario: Path | None,
+    seed: int,
+    policy_options: Mapping[str, Any],
+    output: str,
+    cluster: ClusterOptions,
+) -> int:
+    """Play PLAN with its batches and throttle on a simulated copy of the cluster, and say what it would do.
+
+    Without PLAN, --kill-broker and --kill-rack say what the cluster would look like without them.
+    """
+    if scenario is not None:
+        return _act_out(scenario, seed)
+    if plan is None and not brokers_ and not racks_:
+        raise UsageError(
+            "Nothing to simulate is named.", hint="Give a plan file, --kill-broker, --kill-rack or --scenario."
+        )
+    if plan is None:
+        return _lose(_read(snapshot, cluster), brokers_, racks_, size_of(rate, "--rate"), output)
+    from ballast.cli.commands.apply.command import fit, read_plan
+
+    text = sys.stdin.read() if str(plan) == "-" else plan.read_text(encoding="utf-8")
+    state, loads = _read(snapshot, cluster)
+    wanted = fit(read_plan(text, str(plan), state), state, "refuse")
+    death = death_of(state, brokers_, racks_, at, back_after) if brokers_ or racks_ else None
+    policy, card = policy_from(policy_options), size_of(network, "--network")
+    if card <= 0:
+        raise UsageError("A network card that carries nothing copies nothing.", hint="Write for example 1GB/s.")
+    show_played(state, wanted, policy, loads=loads, death=death, network=card, output=output)
+    return 0
+
+
+def show_played(
+    state: ClusterState,
+    plan: Plan,
+    policy: ExecutionPolicy,
+    *,
+    loads: Loads,
+    death: Death | None,
+    network: int,
+    output: str,
+) -> None:
+    """Play it and print what came of it."""
+    from ballast.cli.commands.simulate.view import play_json, show_play
+    from ballast.sim.play import play
+
+    played = play(state, plan, policy, loads=loads, nic_bytes_per_s=float(network), death=death)
+    if output == "json":
+        print_json(play_json(played, plan, death))
+    else:
+        show_play(played, death)
+
+
+def death_of(
+    state: ClusterState, brokers: tuple[int, ...], racks: tuple[str, ...], at: str, back_after: str | None
+) -> Death:
+    """Who dies, and when."""
+    from ballast.core.what_if.loss import brokers_of
+    from ballast.sim.play import Death
+
+    share, at_s = 0.0, None
+    if at.strip().endswith("%"):
+        try:
+            share = float(at.strip().removesuffix("%")) / 100
+        except ValueError:
+            share = -1.0
+        if not 0 <= share <= 1:
+            raise UsageError(f"--at {at!r} is not a share.", hint="Write for example 50%, or a time like 10m.")
+    else:
+        at_s = seconds_of(at, "--at")
+    return Death(
+        brokers=brokers_of(state, brokers, racks),
+        at_share=share,
+        at_s=at_s,
+        back_after_s=None if back_after is None else seconds_of(back_after, "--back-after"),
+    )
+
+
+def _read(snapshot: Path | None, cluster: ClusterOptions) -> tuple[ClusterState, Loads]:
+    if snapshot is not None:
+        from ballast.cli.commands.snapshot import read_snapshot
+
+        taken = read_snapshot(snapshot)
+        return taken.state, taken.loads
+    from ballast.core.planner import Loads
+
+    with cluster.open() as opened:
+        state = opened.cluster.snapshot()
+    return state, Loads.from_state(state)
+
+
+def _lose(
+    read: tuple[ClusterState, Loads], brokers: tuple[int, ...], racks: tuple[str, ...], rate: int, output: str
+) -> int:
+    from ballast.cli.commands.simulate.view import loss_json, show_loss
+    from ballast.core.planner import Evacuate, PlannerPolicy
+    from ballast.core.planner import plan as make_plan
+    from ballast.core.what_if.loss import brokers_of, loss_of
+
+    state, loads = read
+    lost = loss_of(state, brokers_of(state, brokers, racks))
+    repair = make_plan(
+        lost.after, Evacuate(brokers=frozenset(lost.brokers)), loads=loads, policy=PlannerPolicy(prove=False)
+    )
+    if output == "json":
+        print_json(loss_json(lost, repair))
+    else:
+        show_loss(lost, repair, rate_bytes_per_s=rate)
+    return 0
+
+
+def _act_out(file: Path, seed: int) -> int:
+    from ballast.cli.tables import human_bytes
+    from ballast.core.wording import human_time
+    from ballast.errors import Incomplete
+    from ballast.sim.scenario import Scenario
+
+    outcome = Scenario(file.read_text(encoding="utf-8"), seed=seed, folder=file.parent).run()
+    click.echo(
+        f"{file.name}: {outcome.status}; {human_many(outcome.moves, 'move')} ({human_bytes(outcome.bytes)}) in "
+        f"{human_time(outcome.seconds)}, at best {human_time(outcome.bound_s)}."
+    )
+    if outcome.failures:
+        raise Incomplete(f"{file.name}: " + "; ".join(outcome.failures) + ".")
+    return 0

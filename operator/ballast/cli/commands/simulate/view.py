@@ -1,0 +1,308 @@
+"""What a simulation tells, as tables for people and as JSON for programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_names, human_percent, render_table
+from ballast.core.wording import human_many, human_time
+
+if TYPE_CHECKING:
+    from ballast.core.cluster import ClusterState, TopicPartition
+    from ballast.core.plan import Plan
+    from ballast.core.what_if.loss import Health, Loss
+    from ballast.sim.play import BrokerPeak, Death, Playback
+
+BROKERS_SHOWN: Final = 40
+NAMES_SHOWN: Final = 8
+STORY_SHOWN: Final = 12
+
+
+def show_play(played: Playback, death: Death | None) -> None:
+    """How a plan would go."""
+    out = console()
+    style = "green" if played.status == "done" else "yellow"
+    out.print(_headline(played), style=style)
+    out.print(
+        f"  {human_bytes(played.bytes_copied)} are copied; the busiest link needs {human_time(played.least_seconds)}."
+    )
+    if death is not None:
+        out.print()
+        for line in _aftermath(played, death):
+            out.print(line)
+    if len(played.story) > 1:
+        out.print()
+        for at_s, sentence in _shortened(played.story):
+            out.print(f"  after {human_time(at_s)}: {sentence}")
+    shown = _telling(played.brokers)
+    if shown:
+        out.print()
+        out.print(_peaks(shown, out.width))
+        if len(played.brokers) > len(shown):
+            out.print(f"  … and {len(played.brokers) - len(shown)} more brokers (--output json has them all)")
+    out.print()
+    for sentence in played.assumptions:
+        out.print(f"Assumed: {sentence}", style="dim")
+
+
+def _headline(played: Playback) -> str:
+    ended = f"{played.moves_ended:,} of {played.moves:,} moves"
+    match played.status:
+        case "done":
+            return f"The plan is carried out in {human_time(played.seconds)}: {ended} made and verified."
+        case "waiting":
+            return (
+                f"The run would still be waiting after {human_time(played.seconds)}, with {ended} ended. "
+                "Cancel it, bring the broker back, or give --cancel-stalled-after."
+            )
+        case _:
+            return (
+                f"The run ends as {played.status} after {human_time(played.seconds)}, with {ended} made and verified."
+            )
+
+
+def _aftermath(played: Playback, death: Death) -> list[str]:
+    named = ", ".join(str(b) for b in sorted(death.brokers))
+    if played.died_at_s is None:
+        return [f"The run is over before broker {named} could die; give an earlier --at."]
+    lines = [f"Broker {named} dies after {human_time(played.died_at_s)}:"]
+    for kind, words in _TROUBLE.items():
+        names = played.troubled.get(kind, [])
+        if names:
+            lines.append(f"  {human_many(len(names), 'partition')} {words}: {human_names(names, NAMES_SHOWN)}")
+    if not any(played.troubled.values()):
+        lines.append("  Every partition keeps a leader and more replicas in sync than its minimum.")
+    if played.after is not None:
+        lines.append(
+            f"  At the end {len(played.after.offline):,} are offline and {len(played.after.under_replicated):,} lack replicas."
+        )
+    return lines
+
+
+_TROUBLE: Final = {
+    "offline": "are offline",
+    "under_min_isr": "refuse writes with acks=all (under min.insync.replicas)",
+    "at_min_isr": "are one loss away from refusing writes",
+}
+
+
+def _shortened(story: list[tuple[float, str]]) -> list[tuple[float, str]]:
+    if len(story) <= STORY_SHOWN:
+        return story
+    return [*story[: STORY_SHOWN - 2], (story[-2][0], f"… ({len(story) - STORY_SHOWN} more)"), *story[-2:]]
+
+
+def _telling(brokers: list[BrokerPeak]) -> list[BrokerPeak]:
+    """All of them, or those to which something happens."""
+    if len(brokers) <= BROKERS_SHOWN:
+        return brokers
+    busy = sorted(brokers, key=lambda b: -(b.in_peak + b.out_peak))[:BROKERS_SHOWN]
+    return sorted(busy, key=lambda b: b.broker)
+
+
+def _peaks(brokers: list[BrokerPeak], width: int) -> Any:
+    columns = [Column("Broker"), Column("Disk now", rank=2), Column("Disk at most"), Column("Full at most"),
+               Column("When", rank=3), Column("Disk after", rank=1), Column("In at most"), Column("Out at most"),
+               Column("Leaders", rank=1)]  # fmt: skip
+    rows: list[Row] = []
+    for b in brokers:
+        full = "?" if not b.disk_total else human_percent(b.disk_peak / b.disk_total)
+        tight = bool(b.disk_total) and b.disk_peak > 0.9 * (b.disk_total or 0)
+        led = str(b.leaders_after)
+        rows.append(
+            [
+                str(b.broker),
+                human_bytes(b.disk_before),
+                human_bytes(b.disk_peak),
+                Cell(full, "red" if tight else ""),
+                human_time(b.disk_peak_at_s) if b.disk_peak_at_s else "-",
+                human_bytes(b.disk_after),
+                _rate(b.in_peak, b.in_usual),
+                _rate(b.out_peak, b.out_usual),
+                led if b.leaders_before == b.leaders_after else f"{b.leaders_before} → {led}",
+            ]
+        )
+    return render_table(columns, rows, width)
+
+
+def _rate(peak: float, usual: float | None) -> str:
+    told = f"{human_bytes(peak)}/s" if peak else "-"
+    return told if not usual else f"{human_bytes(usual)}/s + {told}" if peak else f"{human_bytes(usual)}/s"
+
+
+def play_json(played: Playback, plan: Plan, death: Death | None) -> dict[str, Any]:
+    """``ballast.simulation``."""
+    return {
+        "kind": "ballast.simulation",
+        "version": 1,
+        "intent": plan.intent,
+        "status": played.status,
+        "seconds": round(played.seconds, 1),
+        "leastSeconds": round(played.least_seconds, 1),
+        "moves": played.moves,
+        "movesEnded": played.moves_ended,
+        "bytesCopied": round(played.bytes_copied),
+        "death": None if death is None or played.died_at_s is None else _death_json(played, death),
+        "brokers": [
+            {
+                "id": b.broker,
+                "diskBytesBefore": round(b.disk_before),
+                "diskBytesPeak": round(b.disk_peak),
+                "diskPeakAtSecond": round(b.disk_peak_at_s, 1),
+                "diskBytesAfter": round(b.disk_after),
+                "diskTotalBytes": None if b.disk_total is None else round(b.disk_total),
+                "copyInPeakBytesPerS": round(b.in_peak),
+                "copyOutPeakBytesPerS": round(b.out_peak),
+                "usualInBytesPerS": None if b.in_usual is None else round(b.in_usual),
+                "usualOutBytesPerS": None if b.out_usual is None else round(b.out_usual),
+                "leadersBefore": b.leaders_before,
+                "leadersAfter": b.leaders_after,
+            }
+            for b in played.brokers
+        ],
+        "story": [{"second": round(at_s, 1), "sentence": sentence} for at_s, sentence in played.story],
+        "assumptions": played.assumptions,
+    }
+
+
+def _death_json(played: Playback, death: Death) -> dict[str, Any]:
+    return {
+        "brokers": sorted(death.brokers),
+        "atSecond": round(played.died_at_s or 0.0, 1),
+        "offline": _names(played.troubled.get("offline", [])),
+        "underMinIsr": _names(played.troubled.get("under_min_isr", [])),
+        "atMinIsr": _names(played.troubled.get("at_min_isr", [])),
+        "offlineAtEnd": 0 if played.after is None else len(played.after.offline),
+        "underReplicatedAtEnd": 0 if played.after is None else len(played.after.under_replicated),
+    }
+
+
+def _names(names: list[TopicPartition]) -> list[dict[str, Any]]:
+    return [{"topic": n.topic, "partition": n.partition} for n in names]
+
+
+# Losing brokers without a plan
+
+
+def show_loss(loss: Loss, repair: Plan, *, rate_bytes_per_s: int) -> None:
+    """What the cluster would look like."""
+    out = console()
+    health = loss.health_after
+    named = ", ".join(map(str, loss.brokers))
+    bad = len(health.offline) or len(health.under_min_isr)
+    head = f"Without broker{'s' if len(loss.brokers) > 1 else ''} {named}: "
+    out.print(head + _counts(health), style="red" if bad else "green")
+    out.print(f"  {loss.leaders_moved:,} partitions get another leader.")
+    for kind, words in _TROUBLE.items():
+        new = loss.newly(kind)
+        if new:
+            out.print(f"  {len(new):,} more than now {words}: {human_names(new, NAMES_SHOWN)}")
+    out.print()
+    for line in _repair_lines(repair, rate_bytes_per_s):
+        out.print(line)
+    rows = _broker_rows(loss, repair)
+    if len(rows) <= BROKERS_SHOWN:
+        columns = [Column("Broker"), Column("Rack", "left", 3), Column("Leaders"), Column("Disk now"),
+                   Column("Disk after repair"), Column("Full after repair")]  # fmt: skip
+        table: list[Row] = [
+            [
+                f"{r['id']} (lost)" if r["lost"] else str(r["id"]),
+                r["rack"] or "-",
+                f"{r['leadersBefore']} → {r['leadersAfter']}",
+                human_bytes(r["diskBytesBefore"]),
+                human_bytes(r["diskBytesAfterRepair"]),
+                "?" if r["diskTotalBytes"] is None else human_percent(r["diskBytesAfterRepair"] / r["diskTotalBytes"]),
+            ]
+            for r in rows
+        ]
+        out.print()
+        out.print(render_table(columns, table, out.width))
+
+
+def _counts(health: Health) -> str:
+    return (
+        f"{len(health.offline):,} partitions are offline, {len(health.under_min_isr):,} refuse writes with acks=all, "
+        f"{len(health.under_replicated):,} lack replicas."
+    )
+
+
+def _repair_lines(repair: Plan, rate_bytes_per_s: int) -> list[str]:
+    if repair.status == "nothing-to-do":
+        return ["Nothing would have to be rebuilt."]
+    if repair.status == "infeasible":
+        return ["Nothing of it can be rebuilt on the brokers that are left.", *_obstacles(repair)]
+    copies = repair.summary.get("replica_moves", 0)
+    busiest = repair.summary.get("busiest_bytes", 0)
+    time = "for a time that cannot be told, as some sizes are not known"
+    if busiest is not None:
+        rate = f"{human_bytes(rate_bytes_per_s)}/s into and out of each broker"
+        time = f"about {human_time(busiest / rate_bytes_per_s)} at {rate}"
+    line = (
+        f"To repair it without them, copy {human_many(copies, 'replica')} ({human_bytes(repair.bytes_moved)}): {time}."
+    )
+    return [line, *_obstacles(repair)]
+
+
+def _obstacles(repair: Plan) -> list[str]:
+    out = [f"  {o.subject}: {o.detail}." for o in repair.obstacles[:NAMES_SHOWN]]
+    more = len(repair.obstacles) - len(out)
+    return out + ([f"  … and {more} more obstacles."] if more > 0 else [])
+
+
+def _broker_rows(loss: Loss, repair: Plan) -> list[dict[str, Any]]:
+    led_before, led_after = _led(loss.before), _led(loss.after)
+    sizes = loss.before.partitions.size_bytes
+    held = {b["broker"]: b for b in repair.summary.get("brokers", [])}
+    replicas = {
+        b.id: int(sizes[(loss.before.partitions.replica == b.id) & (sizes >= 0)].sum()) for b in loss.before.brokers
+    }
+    # What else lies on the disk, Kafka's or not, is there before and after.
+    other = {b.id: max(b.used_bytes - replicas[b.id], 0) if b.used_bytes >= 0 else 0 for b in loss.before.brokers}
+    return [
+        {
+            "id": b.id,
+            "rack": b.rack,
+            "lost": b.id in loss.brokers,
+            "leadersBefore": led_before[b.id],
+            "leadersAfter": led_after[b.id],
+            "diskBytesBefore": _with(other[b.id], held[b.id]["before"].get("disk")),
+            "diskBytesAfterRepair": _with(other[b.id], held[b.id]["after"].get("disk")),
+            "diskTotalBytes": b.capacity_bytes if b.capacity_bytes > 0 else None,
+        }
+        for b in loss.before.brokers
+    ]
+
+
+def _with(other: int, replicas: int | None) -> int | None:
+    return None if replicas is None else other + replicas
+
+
+def _led(state: ClusterState) -> Counter[int]:
+    return Counter(state.partitions.leader.tolist())
+
+
+def loss_json(loss: Loss, repair: Plan) -> dict[str, Any]:
+    """``ballast.loss``."""
+    health = loss.health_after
+    return {
+        "kind": "ballast.loss",
+        "version": 1,
+        "brokersLost": list(loss.brokers),
+        "leadersMoved": loss.leaders_moved,
+        "underReplicated": len(health.under_replicated),
+        "offline": _rows(loss, health.offline.tolist()),
+        "underMinIsr": _rows(loss, health.under_min_isr.tolist()),
+        "atMinIsr": _rows(loss, health.at_min_isr.tolist()),
+        "repair": {
+            "status": repair.status,
+            "replicas": repair.summary.get("replica_moves", 0),
+            "bytes": repair.bytes_moved,
+            "obstacles": [{"subject": o.subject, "detail": o.detail} for o in repair.obstacles],
+        },
+        "brokers": _broker_rows(loss, repair),
+    }
+
+
+def _rows(loss: Loss, rows: list[int]) -> list[dict[str, Any]]:
+    return _names([loss.after.name(row) for row in rows])

@@ -1,0 +1,115 @@
+"""``ballast snapshot``: one reading of the cluster as a file, to plan on, to simulate, or to send with a report."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.run_screen import say
+from ballast.core.wording import human_many
+
+if TYPE_CHECKING:
+    from ballast.core.cluster import ClusterState
+    from ballast.core.cluster.snapshot_file import Snapshot
+    from ballast.core.planner import Loads
+    from ballast.wiring.cluster import OpenCluster
+
+
+SCENARIO: Final = """\
+# The cluster as it was read, levelled while producers write; see docs/simulator.md for what else can happen to it.
+snapshot {file} nic=125MB/s
+policy throttle=50MB/s
+level
+expect lost=0 moving=0 throttles_unchanged steady
+"""
+
+
+@click.command()
+@click.option(
+    "--save", "-o", "save", type=click.Path(dir_okay=False, writable=True, path_type=Path), metavar="FILE",
+    help="Write it here.  [default: stdout]",
+)  # fmt: skip
+@click.option("--anonymise", is_flag=True, help="Replace the names of topics, racks, folders and the cluster.")
+@click.option(
+    "--measure",
+    type=click.FloatRange(1),
+    metavar="SECONDS",
+    help="Watch so long how fast logs grow, so that plans and simulations know what producers write.",
+)
+@click.option(
+    "--scenario",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    metavar="FILE",
+    help="Write a scenario of the simulator as well, which levels this cluster; edit it, then ballast simulate --scenario.",
+)
+@click.option("--history", metavar="STORE", help="Take traffic and CPU from the pipeline's load model instead.")
+@cluster_options
+def snapshot(
+    *,
+    save: Path | None,
+    anonymise: bool,
+    measure: float | None,
+    scenario: Path | None,
+    history: str | None,
+    cluster: ClusterOptions,
+) -> int:
+    """Write what the cluster is now: brokers, disks, replica lists, sizes, throttles; no host, no secret.
+
+    ballast plan … --snapshot FILE and ballast simulate --snapshot FILE work on the file as on the cluster, and the line
+    "snapshot FILE" begins a scenario of the simulator.
+    """
+    from ballast.core.cluster.anonymise import anonymised
+    from ballast.core.cluster.snapshot_file import Snapshot, dumps
+    from ballast.errors import UsageError
+
+    if measure is not None and history is not None:
+        raise UsageError("Rates are either measured or taken from history.", hint="Give --measure or --history.")
+    if scenario is not None and (save is None or save.parent.resolve() != scenario.parent.resolve()):
+        raise UsageError("A scenario names its snapshot's file.", hint="Give -o FILE as well, in the same folder.")
+    with cluster.open() as opened:
+        state, loads = _read(opened, measure, history)
+    made = Snapshot(state, loads)
+    text = dumps(anonymised(made) if anonymise else made)
+    if save is None:
+        sys.stdout.write(text)
+    else:
+        save.write_text(text, encoding="utf-8")
+        say(
+            f"{human_many(len(state.brokers), 'broker')}, {human_many(len(state.topics), 'topic')}, {human_many(len(state.partitions), 'partition')} written to {save}."
+        )
+        say(f"  Look at it with: ballast plan level --snapshot {save}")
+    if scenario is not None and save is not None:
+        scenario.write_text(SCENARIO.format(file=save.name), encoding="utf-8")
+        say(f"  Play it with: ballast simulate --scenario {scenario}")
+    for gap in state.gaps:
+        say(f"  Missing: {gap.missing} of {gap.subject}: {gap.reason}.")
+    return 0
+
+
+def read_snapshot(path: Path) -> Snapshot:
+    """A snapshot file, for the commands that take one in place of a cluster."""
+    from ballast.core.cluster.snapshot_file import loads
+
+    return loads(path.read_text(encoding="utf-8"), source=path.name)
+
+
+def _read(opened: OpenCluster, measure: float | None, history: str | None) -> tuple[ClusterState, Loads]:
+    from ballast.core.planner import Loads
+    from ballast.core.planner.growth import measured
+
+    state, began_s = opened.cluster.snapshot(), time.monotonic()
+    if measure is not None:
+        time.sleep(measure)
+        later = opened.cluster.snapshot()
+        return later, measured(state, later, seconds=time.monotonic() - began_s)
+    if history is not None:
+        from ballast.wiring.loads import HistoryPolicy, loads_from_history
+
+        return state, loads_from_history(state, HistoryPolicy(store=history), now=datetime.now(UTC))
+    return state, Loads.from_state(state)

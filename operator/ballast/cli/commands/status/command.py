@@ -1,0 +1,116 @@
+"""``ballast status``: is the cluster level, is it well, is anything moving, is anything left over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.journal_reading import heeding, journal_state, read_held
+from ballast.cli.tables import output_option
+from ballast.errors import Unavailable
+
+if TYPE_CHECKING:
+    from ballast.core.status import ClusterStatus
+
+EXIT_NEEDS_ATTENTION = 3
+
+
+@click.command()
+@output_option
+@click.option("--watch", is_flag=True, help="Read and show again until interrupted; as JSON, one line per reading.")
+@click.option(
+    "--interval", default=5.0, show_default=True, metavar="SECONDS", help="Pause between readings of --watch."
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 100),
+    default=None,
+    metavar="PERCENT",
+    help="Leader imbalance above which a broker counts as imbalanced.  [default: as in the settings, else the cluster's own with ZooKeeper, else 10]",
+)
+@click.option("--all", "show_all", is_flag=True, help="Name every sick or moving partition, not the first few.")
+@click.option("--check", is_flag=True, help="Exit with 3 when something needs attention.")
+@cluster_options
+def status(
+    *,
+    output: str,
+    watch: bool,
+    interval: float,
+    threshold: float | None,
+    show_all: bool,
+    check: bool,
+    cluster: ClusterOptions,
+) -> int:
+    """Show brokers, leader imbalance, sick and moving partitions, throttles, and who else balances this cluster.
+
+    A figure that a broker did not give is shown as ? and never as zero; what is missing is listed at the end.
+    """
+    from dataclasses import replace
+
+    from ballast.core.leadership.limits import imbalance_percentage
+    from ballast.core.status import cluster_status
+
+    if interval <= 0:
+        raise click.BadParameter("must be more than 0", param_hint="--interval")
+    settings = cluster.settings()
+    given = threshold if threshold is not None else settings.leaders.imbalance_percentage
+
+    with cluster.open() as opened:
+
+        def read() -> ClusterStatus:
+            state = opened.cluster.snapshot()
+            held = read_held(opened, state)
+            level = heeding(settings.level, {d.broker for d in held.drains or ()})
+            found = cluster_status(state, imbalance_percentage(state, given), level)
+            begun_ms = held.begun.at_ms if held.begun is not None else None
+            found = replace(found, journal=journal_state(state, held), journal_begun_ms=begun_ms)
+            return replace(found.holding(held.runs, held.by_hand), drains=held.drains)
+
+        if watch:
+            _watch(read, output=output, interval_s=interval, show_all=show_all)
+            return 0
+        result = read()
+    _show(result, output=output, show_all=show_all)
+    return EXIT_NEEDS_ATTENTION if check and result.needs_attention else 0
+
+
+def _show(result: ClusterStatus, *, output: str, show_all: bool) -> None:
+    from ballast.cli.commands.status import view as status_view
+    from ballast.cli.tables import console, print_json
+
+    if output == "json":
+        print_json(status_view.as_json(result))
+    else:
+        status_view.draw(result, console(), limit=None if show_all else status_view.FEW)
+
+
+def _watch(read: Callable[[], ClusterStatus], *, output: str, interval_s: float, show_all: bool) -> None:
+    """Show reading after reading; a cluster that is away for a while is waited for."""
+    import time
+
+    from ballast.cli.commands.status import view as status_view
+    from ballast.cli.tables import console, print_json_line
+
+    screen = console()
+    try:
+        while True:
+            try:
+                result = read()
+            except Unavailable as failure:
+                if not failure.retryable:
+                    raise
+                click.echo(f"ballast: {failure.message} Trying again.", err=True)
+            else:
+                if output == "json":
+                    print_json_line(status_view.as_json(result))
+                else:
+                    if screen.is_terminal:
+                        screen.clear()
+                    status_view.draw(result, screen, limit=None if show_all else status_view.FEW)
+            time.sleep(interval_s)
+    except KeyboardInterrupt:
+        # Ctrl-C is how a watch ends; it is no failure.
+        return

@@ -1,0 +1,1 @@
+"""``ballast throttles``."""

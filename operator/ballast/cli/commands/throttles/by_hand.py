@@ -1,0 +1,246 @@
+"""``ballast throttles set`` and ``remove``: what kafka-configs can do with throttles, remembered so that it can be taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.run_options import Rate, confirm, lock_options, taking_over
+from ballast.cli.run_screen import say
+from ballast.cli.tables import human_many
+
+if TYPE_CHECKING:
+    from ballast.core.cluster import ClusterState
+    from ballast.core.throttles import Setting
+
+DEFAULT: Final = "default"
+"""As a broker: the cluster-wide default, which holds on every broker without a rate of its own."""
+
+
+class Replicas(click.ParamType[frozenset[str]]):
+    """A throttle list: ``0:1,0:2`` (partition:broker) or ``*``."""
+
+    name = "replicas"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[str]:
+        """The entries."""
+        entries = [e.strip() for e in str(value).split(",") if e.strip()]
+        for entry in entries:
+            partition, sign, broker = entry.partition(":")
+            if entry != "*" and not (
+                sign and partition.isascii() and partition.isdigit() and broker.isascii() and broker.isdigit()
+            ):
+                self.fail(
+                    f"{entry!r} is not PARTITION:BROKER; write for example 0:1,0:2, or * for all replicas.", param, ctx
+                )
+        if not entries or ("*" in entries and len(entries) > 1):
+            self.fail("Name at least one replica, and * alone.", param, ctx)
+        return frozenset(entries)
+
+
+class BrokerOrDefault(click.ParamType[str]):
+    """A broker's id, or ``default``."""
+
+    name = "broker"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The id as text."""
+        text = str(value)
+        if text != DEFAULT and not (text.isascii() and text.isdigit()):
+            self.fail(f"{text!r} is no broker id; {DEFAULT} is the cluster-wide default.", param, ctx)
+        return text
+
+
+@click.command("set")
+@click.option("--rate", type=Rate(), help="Bytes per second on both sides, as 50MB.")
+@click.option("--leader-rate", type=Rate(), help="Bytes per second that leaders send to throttled replicas.")
+@click.option("--follower-rate", type=Rate(), help="Bytes per second that throttled followers fetch.")
+@click.option("--log-dir-rate", type=Rate(), help="Bytes per second of copies between log dirs of one broker.")
+@click.option(
+    "--broker",
+    "brokers",
+    type=BrokerOrDefault(),
+    multiple=True,
+    help="The rates on this broker, or default for the cluster-wide default; may be repeated.  [default: every alive broker, "
+    "with --moves-of those of the moves]",
+)
+@click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    help="Throttle this topic: all its replicas, unless lists are given; may be repeated.",
+)
+@click.option(
+    "--leader-replicas", type=Replicas(), metavar="P:B,…|*", help="With --topic: its list of the leader side."
+)
+@click.option(
+    "--follower-replicas", type=Replicas(), metavar="P:B,…|*", help="With --topic: its list of the follower side."
+)
+@click.option(
+    "--moves-of",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Throttle the moves of this reassignment JSON.",
+)
+@lock_options
+@cluster_options
+def set_throttle(
+    *,
+    rate: int | None,
+    leader_rate: int | None,
+    follower_rate: int | None,
+    log_dir_rate: int | None,
+    brokers: tuple[str, ...],
+    topics: tuple[str, ...],
+    leader_replicas: frozenset[str] | None,
+    follower_replicas: frozenset[str] | None,
+    moves_of: Path | None,
+    journal: str | None,
+    lock_wait: float,
+    cluster: ClusterOptions,
+) -> int:
+    """Set throttles by hand: rates on brokers, lists on topics, or both; they stay until ballast throttles remove.
+
+    Entries are added to the lists that stand, whose own entries stay. Rates alone, and lists alone, are fine: a throttle works
+    where a list names a replica and its broker has a rate.
+    """
+    from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
+    from ballast.errors import Incomplete, UsageError
+    from ballast.wiring.runs import hand
+    from ballast.wiring.throttles import set_by_hand
+
+    rates = {LEADER_RATE: leader_rate or rate, FOLLOWER_RATE: follower_rate or rate, LOG_DIR_RATE: log_dir_rate}
+    wanted_rates = {key: value for key, value in rates.items() if value is not None}
+    lists = {LEADER_REPLICAS: leader_replicas, FOLLOWER_REPLICAS: follower_replicas}
+    if (leader_replicas or follower_replicas) and not topics:
+        raise UsageError("Lists belong to a topic.", hint="Give --topic NAME as well.")
+    if brokers and not wanted_rates:
+        raise UsageError("Brokers have rates.", hint="Give --rate, --leader-rate, --follower-rate or --log-dir-rate.")
+    if not (wanted_rates or topics or moves_of):
+        raise UsageError("Nothing to set is named.", hint="Give a rate, --topic NAME or --moves-of FILE.")
+    with (
+        cluster.open() as opened,
+        hand(
+            opened, command="ballast throttles set", journal=journal, lock_wait_s=lock_wait, take_over=taking_over()
+        ) as own,
+    ):
+        state = opened.cluster.snapshot()
+        aim = dict(_lists(state, topics, _sides(lists, wanted_rates)))
+        on = set(brokers) or {str(b) for b in state.alive}
+        if moves_of is not None:
+            listed, involved = _of_moves(state, moves_of)
+            aim |= listed
+            on = set(brokers) or involved
+        aim |= dict(_rates(state, on, wanted_rates))
+        failures = set_by_hand(own, aim)
+    if failures:
+        raise Incomplete(f"{human_many(len(failures), 'setting')} could not be set: {failures[0]}")
+    say(f"Set {human_many(len(aim), 'setting')}. Take back what was set by hand with: ballast throttles remove")
+    return 0
+
+
+def _sides(lists: dict[str, frozenset[str] | None], rates: Collection[str]) -> dict[str, frozenset[str]]:
+    """The lists that are meant: those given, else all replicas on the sides that get a rate, both where none does."""
+    from ballast.core.throttles import EVERYTHING, FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+
+    given = {key: entries for key, entries in lists.items() if entries is not None}
+    if given:
+        return given
+    sided = {LEADER_REPLICAS: LEADER_RATE in rates, FOLLOWER_REPLICAS: FOLLOWER_RATE in rates}
+    return {key: frozenset({EVERYTHING}) for key, named in sided.items() if named or not any(sided.values())}
+
+
+def _lists(
+    state: ClusterState, topics: Collection[str], lists: dict[str, frozenset[str]]
+) -> Iterator[tuple[Setting, frozenset[str]]]:
+    from ballast.core.throttles import Setting
+    from ballast.errors import UsageError
+
+    for topic in topics:
+        if topic not in state.topic_index:
+            raise UsageError(f"Topic {topic} does not exist.")
+        for key, entries in lists.items():
+            yield Setting("topic", topic, key), entries
+
+
+def _rates(
+    state: ClusterState, brokers: Collection[str], rates: dict[str, int]
+) -> Iterator[tuple[Setting, frozenset[str]]]:
+    from ballast.core.throttles import Setting
+    from ballast.errors import UsageError
+
+    known = {str(b.id) for b in state.brokers}
+    for broker in sorted(brokers):
+        if rates and broker != DEFAULT and broker not in known:
+            raise UsageError(f"There is no broker {broker}.", hint=f"The cluster has {', '.join(sorted(known))}.")
+        for key, rate in rates.items():
+            yield Setting("broker", "" if broker == DEFAULT else broker, key), frozenset({str(rate)})
+
+
+def _of_moves(state: ClusterState, file: Path) -> tuple[dict[Setting, frozenset[str]], set[str]]:
+    from ballast.core.stock.files import parse_reassignment
+    from ballast.core.stock.plan import plan_of_entries
+    from ballast.core.throttles import brokers_involved, entries
+
+    text = file.read_text(encoding="utf-8")
+    moves = plan_of_entries(parse_reassignment(text, source=str(file)), state).moves
+    return entries(moves), {str(b) for b in brokers_involved(moves)}
+
+
+@click.command("remove")
+@click.option("--topic", "topics", multiple=True, help="Only this topic's lists; may be repeated.")
+@click.option(
+    "--broker",
+    "brokers",
+    type=BrokerOrDefault(),
+    multiple=True,
+    help="Only this broker's rates, or default; may be repeated.",
+)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@lock_options
+@cluster_options
+def remove_throttle(
+    *,
+    topics: tuple[str, ...],
+    brokers: tuple[str, ...],
+    yes: bool,
+    journal: str | None,
+    lock_wait: float,
+    cluster: ClusterOptions,
+) -> int:
+    """Take back what ballast throttles set has put there; what was there before comes back, what others added stays.
+
+    A topic or broker that is named loses all its throttles, whoever set them, except those of a run of Ballast.
+    """
+    from ballast.cli.commands.throttles.command import judged
+    from ballast.errors import Incomplete
+    from ballast.wiring.runs import hand
+    from ballast.wiring.throttles import as_left_behind, named, set_so_far, take_back
+
+    with (
+        cluster.open() as opened,
+        hand(
+            opened, command="ballast throttles remove", journal=journal, lock_wait_s=lock_wait, take_over=taking_over()
+        ) as own,
+    ):
+        by_hand = set_so_far(own)
+        lines = {s: by_hand[s] for s in named(by_hand, topics, brokers)}
+        if topics or brokers:
+            standing = {s.setting: s for s in judged(opened, journal) if not s.held and not s.static}
+            others = [standing[s] for s in named(standing, topics, brokers) if s not in lines]
+            lines |= as_left_behind(others)
+        if not lines:
+            say("Nothing was set by hand." if not topics and not brokers else "Nothing is set there.")
+            return 0
+        for setting, held in sorted(lines.items()):
+            back = f" → {held.prior}" if held.prior else ""
+            say(f"{setting} = {','.join(sorted(held.ours))}{back}")
+        confirm(f"Remove {human_many(len(lines), 'setting')}?", yes=yes)
+        failures = take_back(own, lines)
+    if failures:
+        raise Incomplete(f"{human_many(len(failures), 'setting')} could not be removed: {failures[0]}")
+    say(f"Removed {human_many(len(lines), 'setting')}.")
+    return 0

@@ -1,0 +1,207 @@
+"""``ballast throttles``: what is set, who needs it, what was left behind; clean it up (``set`` and ``remove``: ``throttles_by_hand``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.default_command import GroupWithDefault
+from ballast.cli.run_options import confirm, lock_options, taking_over
+from ballast.cli.run_screen import say
+from ballast.cli.tables import Column, console, human_many, output_option, print_json, render_table
+from ballast.core.wording import human_brokers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ballast.core.cluster import ClusterState
+    from ballast.core.throttles.stale import Standing
+    from ballast.wiring.cluster import OpenCluster
+
+
+@click.group(cls=GroupWithDefault, default="list")
+def throttles() -> None:
+    """List replication throttles (the default), clean up with --clean, or set and remove them by hand."""
+
+
+def judged(opened: OpenCluster, journal: str | None) -> Sequence[Standing]:
+    """Every throttle setting with who needs it, empty lists too; an unreadable journal counts as empty and is said.
+
+    Brokers and topics that did not tell their configs are named: what stands there is not among the settings.
+    """
+    from ballast.core.throttles.stale import all_settings
+    from ballast.errors import Unavailable
+    from ballast.wiring.throttles import HeldSettings, held_settings
+
+    try:
+        held = held_settings(opened, journal)
+    except Unavailable as silence:
+        say(f"The journal does not answer ({silence.message}); what Ballast itself has set cannot be told apart.")
+        held = HeldSettings(frozenset(), frozenset())
+    state = opened.cluster.snapshot()
+    for sentence in unread(state):
+        say(sentence)
+    return all_settings(state, held.runs, held.by_hand)
+
+
+def unread(state: ClusterState) -> list[str]:
+    """Where throttle settings may stand that nobody has seen."""
+    told = [
+        f"{g.subject} did not tell its configs: throttles there are not known ({g.reason})."
+        for g in state.gaps
+        if g.missing == "configs"
+    ]
+    down = [b.id for b in state.brokers if not b.alive]
+    return [*told, f"Down: {human_brokers(down)}; rates set there are not known."] if down else told
+
+
+@throttles.command("list")
+@click.option(
+    "--clean",
+    is_flag=True,
+    help="Take away what was left behind, what Ballast itself still owes, and what was set by hand.",
+)
+@click.option("--topic", "topics", multiple=True, help="With --clean: only this topic's lists; may be repeated.")
+@click.option(
+    "--broker", "brokers", type=int, multiple=True, help="With --clean: this broker's rates as well; may be repeated."
+)
+@click.option("--yes", "-y", is_flag=True, help="With --clean: do not ask.")
+@lock_options
+@output_option
+@cluster_options
+def list_throttles(
+    *,
+    clean: bool,
+    topics: tuple[str, ...],
+    brokers: tuple[int, ...],
+    yes: bool,
+    journal: str | None,
+    lock_wait: float,
+    output: str,
+    cluster: ClusterOptions,
+) -> int:
+    """List every throttle setting that stands, and who needs it; with --clean take away those that nobody needs.
+
+    Each is shown with the proof that nobody needs it, and judged once more right before it goes. A rate on a broker may be a
+    person's own: it goes when a list that was left behind names its broker, or when --broker does. What ballast throttles set
+    has put there goes too, and what was there before it comes back.
+    """
+    if not clean and (topics or brokers or yes):
+        raise click.UsageError("--topic, --broker and --yes go with --clean.")
+    with cluster.open() as opened:
+        if clean:
+            return _clean(opened, topics, brokers, yes=yes, journal=journal, lock_wait_s=lock_wait, output=output)
+        found = [s for s in judged(opened, journal) if s.value]
+    if output == "json":
+        print_json({"version": 1, "throttles": [_json(s) for s in found]})
+        return 0
+    if not found:
+        say("No throttle is set.")
+        return 0
+    columns = [Column("on", "left"), Column("setting", "left"), Column("value", "left", 1), Column("why", "left")]
+    rows = [[s.resource, s.setting.key, _short(s.value), s.why] for s in found]
+    out = console()
+    out.print(render_table(columns, rows, out.width))
+    if any(s.stale for s in found):
+        say("Take the stale ones away with: ballast throttles --clean")
+    return 0
+
+
+def _json(s: Standing) -> dict[str, object]:
+    return {
+        "kind": s.setting.kind,
+        "name": s.setting.name,
+        "key": s.setting.key,
+        "value": s.value,
+        "stale": s.stale,
+        "held_by_ballast": s.held,
+        "set_by_hand": s.by_hand,
+        "why": s.why,
+    }
+
+
+def _short(value: str) -> str:
+    if not value:
+        return "(empty)"
+    return value if len(value) <= 40 else f"{value[:37]}…"
+
+
+def _clean(
+    opened: OpenCluster,
+    topics: tuple[str, ...],
+    brokers: tuple[int, ...],
+    *,
+    yes: bool,
+    journal: str | None,
+    lock_wait_s: float,
+    output: str,
+) -> int:
+    from ballast.errors import Incomplete
+    from ballast.executor.journal.ledger import still_owed
+    from ballast.ports.journal import begun_in, begun_record
+    from ballast.wiring.runs import hand, is_settled
+    from ballast.wiring.throttles import as_left_behind, named, removable, set_so_far, take_back
+
+    ids = [str(b) for b in brokers]
+
+    def going(found: Sequence[Standing]) -> list[Standing]:
+        by_hand = named([s.setting for s in found if s.by_hand], topics, ids)
+        return [*removable(found, topics=topics, brokers=brokers), *(s for s in found if s.setting in by_hand)]
+
+    if is_settled(opened, journal):
+        found = judged(opened, journal)
+        if not going(found):
+            # Nothing is written, so no lock is wanted: it would make a journal on a cluster that has none.
+            _tell_what_stays(found, ())
+            return _tell_what_went((), output)
+    with hand(
+        opened, command="ballast throttles --clean", journal=journal, lock_wait_s=lock_wait_s, take_over=taking_over()
+    ) as own:
+        if own.driver.open_runs():
+            say("A run is still open; its throttles are taken back when it ends (ballast runs resume).")
+        else:
+            for debt in still_owed(own.driver.pay_debts()):
+                say(f"Still owed: {debt}")
+        found = judged(opened, journal)
+        gone = going(found)
+        _tell_what_stays(found, gone)
+        for s in gone:
+            say(f"{s.setting} = {_short(s.value)}: {s.why}.")
+        if gone:
+            confirm(f"Remove {human_many(len(gone), 'setting')}?", yes=yes)
+            # A person may have thought about it for minutes, and somebody else may have begun a move.
+            again = going(judged(opened, journal))
+            for s in gone:
+                if s not in again:
+                    say(f"{s.setting} stays: it is not what it was a moment ago.")
+            gone = [s for s in gone if s in again]
+        by_hand = set_so_far(own)
+        lines = as_left_behind(gone) | {s.setting: by_hand[s.setting] for s in gone if s.setting in by_hand}
+        failures = take_back(own, lines) if lines else []
+        if not failures and begun_in(own.journal.read()) is not None:
+            own.journal.append([begun_record(None)])
+            say("The journal that was begun again counts as whole from now on.")
+    if failures:
+        raise Incomplete(f"{human_many(len(failures), 'setting')} could not be removed: {failures[0]}.")
+    return _tell_what_went(gone, output)
+
+
+def _tell_what_stays(found: Sequence[Standing], gone: Sequence[Standing]) -> None:
+    for s in found:
+        if s.stale and s not in gone and s.setting.kind == "broker":
+            say(f"{s.setting} = {s.value} stays: it may be a person's own. Say --broker {s.setting.name} to remove it.")
+
+
+def _tell_what_went(gone: Sequence[Standing], output: str) -> int:
+    if output == "json":
+        print_json({"version": 1, "removed": [_json(s) for s in gone]})
+    say(f"Removed {human_many(len(gone), 'setting')}." if gone else "Nothing was left behind.")
+    return 0
+
+
+from ballast.cli.commands.throttles.by_hand import remove_throttle, set_throttle  # noqa: E402 — they join the group above
+
+throttles.add_command(set_throttle)
+throttles.add_command(remove_throttle)

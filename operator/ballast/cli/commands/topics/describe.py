@@ -1,0 +1,224 @@
+"""``ballast topics describe NAME``: where every replica of a topic is, and how far behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.tables import (
+    Cell,
+    Column,
+    Row,
+    console,
+    human_bytes,
+    human_count,
+    known,
+    output_option,
+    print_json,
+    render_table,
+)
+from ballast.core.cluster.isr import leaving_sentence
+from ballast.core.wording import human_many
+from ballast.errors import UsageError
+
+if TYPE_CHECKING:
+    from ballast.core.cluster.topic_description import PartitionDescription, ReplicaDescription, TopicDescription
+
+SHAPE: Final = "ballast.topic"
+SHAPE_VERSION: Final = 1
+
+_PARTITION_COLUMNS: Final = (
+    Column("PARTITION"),
+    Column("LEADER"),
+    Column("AR", "left"),
+    Column("ISR", "left"),
+    Column("OSR", "left", rank=2),
+    Column("EARLIEST", rank=4),
+    Column("HIGH WATERMARK", rank=1),
+    Column("EPOCH", rank=4),
+    Column("SIZE", rank=1),
+    Column("NOTE", "left", rank=3),
+)
+_REPLICA_COLUMNS: Final = (
+    Column("PARTITION"),
+    Column("REPLICA"),
+    Column("STATE", "left"),
+    Column("LOG END"),
+    Column("LAG"),
+    Column("SIZE"),
+    Column("LOG DIR", "left", rank=1),
+)
+
+
+@click.command()
+@click.argument("topic")
+@output_option
+@cluster_options
+def describe(topic: str, *, output: str, cluster: ClusterOptions) -> None:
+    """Show each partition of TOPIC: leader, replicas (AR, ISR, OSR), high watermark, and each replica's log end, lag, size.
+
+    A figure that a broker did not give is shown as ? and never as zero.
+    """
+    from ballast.core.cluster.log_ends import holders
+    from ballast.core.cluster.topic_description import Depth, describe_topic
+
+    with cluster.open() as opened:
+        state = opened.cluster.snapshot()
+        names = [name for name in state.index if name.topic == topic]
+        epochs = opened.cluster.epochs(names)
+        depth = Depth(
+            {n.partition: (o.earliest, o.high_watermark) for n, o in opened.cluster.offsets(names).items()},
+            opened.cluster.log_ends(holders(state, (state.index[n] for n in names))),
+            {n.partition: (e.leader, e.controller) for n, e in epochs.items()},
+        )
+    described = describe_topic(state, topic, depth)
+    if described is None:
+        raise UsageError(
+            f"There is no topic {topic} on this cluster, or we may not describe it.",
+            hint=_nearest(topic, [t.name for t in state.topics]),
+        )
+    if output == "json":
+        print_json(as_json(described))
+    else:
+        draw(described, console())
+
+
+def _nearest(topic: str, names: Sequence[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(topic, names, n=3)
+    return f"Did you mean {' or '.join(near)}?" if near else "Check the name and our user's Describe permission."
+
+
+def as_json(described: TopicDescription) -> dict[str, Any]:
+    """The documented shape; every figure that is not known is null."""
+    topic = described.topic
+    return {
+        "kind": SHAPE,
+        "version": SHAPE_VERSION,
+        "topic": topic.name,
+        "topicId": topic.topic_id,
+        "internal": topic.internal,
+        "deleting": topic.deleting,
+        "minIsr": known(topic.min_isr),
+        "configs": {k: v.value for k, v in sorted(topic.configs.items())},
+        "partitions": [_partition_json(p) for p in described.partitions],
+    }
+
+
+def _partition_json(p: PartitionDescription) -> dict[str, Any]:
+    return {
+        "partition": p.number,
+        "leader": known(p.leader),
+        "preferredLeader": known(p.preferred),
+        "assignedReplicas": list(p.assigned),
+        "inSyncReplicas": list(p.in_sync),
+        "outOfSyncReplicas": list(p.out_of_sync),
+        "moving": p.moving,
+        "earliestOffset": known(p.earliest),
+        "highWatermark": known(p.high_watermark),
+        "leaderEpoch": known(p.leader_epoch),
+        "controllerEpoch": known(p.controller_epoch),
+        "leavesIsrAfterMs": None if p.leaves_isr_after_s < 0 else round(p.leaves_isr_after_s * 1000),
+        "sizeBytes": known(p.size_bytes),
+        "replicas": [
+            {
+                "broker": r.broker,
+                "inSync": r.in_sync,
+                "brokerAlive": r.alive,
+                "offline": r.offline,
+                "adding": r.adding,
+                "removing": r.removing,
+                "logEndOffset": known(r.log_end),
+                "lag": known(r.lag),
+                "sizeBytes": known(r.size_bytes),
+                "logDir": r.log_dir,
+                "futureSizeBytes": known(r.future_size_bytes),
+            }
+            for r in p.replicas
+        ],
+    }
+
+
+def draw(described: TopicDescription, screen: Any) -> None:
+    """Print it on a rich console."""
+    topic = described.topic
+    facts = [f"{human_many(len(described.partitions), 'partition')}"]
+    facts += [f"min ISR {topic.min_isr}"] if topic.min_isr >= 0 else []
+    facts += ["internal"] if topic.internal else []
+    facts += ["being deleted"] if topic.deleting else []
+    facts += [f"id {topic.topic_id}"] if topic.topic_id else []
+    screen.print(f"Topic {topic.name}: {', '.join(facts)}", markup=False, soft_wrap=True)
+    for key, entry in sorted(topic.configs.items()):
+        screen.print(f"  {key}={entry.value}", markup=False, soft_wrap=True)
+    screen.print()
+    screen.print(render_table(_PARTITION_COLUMNS, [_partition_row(p) for p in described.partitions], screen.width))
+    screen.print()
+    rows = [_replica_row(p, r) for p in described.partitions for r in p.replicas]
+    screen.print(render_table(_REPLICA_COLUMNS, rows, screen.width))
+    waits = {p.leaves_isr_after_s for p in described.partitions} - {-1}
+    if waits:
+        screen.print()
+        screen.print(leaving_sentence(max(waits)), markup=False, soft_wrap=True)
+
+
+def _partition_row(p: PartitionDescription) -> Row:
+    return (
+        str(p.number),
+        Cell(str(p.leader), "" if p.leader == p.preferred else "yellow") if p.leader >= 0 else Cell("none", "red"),
+        _ids(p.assigned),
+        _ids(p.in_sync),
+        Cell(_ids(p.out_of_sync), "red" if p.out_of_sync else ""),
+        human_count(p.earliest),
+        human_count(p.high_watermark),
+        _epoch(p),
+        human_bytes(p.size_bytes),
+        _note(p),
+    )
+
+
+def _epoch(p: PartitionDescription) -> str:
+    """The leader epoch and, with ZooKeeper, the controller epoch."""
+    return human_count(p.leader_epoch) + (f" / {human_count(p.controller_epoch)}" if p.controller_epoch >= 0 else "")
+
+
+def _note(p: PartitionDescription) -> Cell:
+    if p.moving:
+        return Cell(f"moving to {_ids([r.broker for r in p.replicas if not r.removing])}", "yellow")
+    if p.leader != p.preferred:
+        return Cell(f"preferred leader is {p.preferred}", "yellow")
+    return Cell("")
+
+
+def _replica_row(p: PartitionDescription, r: ReplicaDescription) -> Row:
+    state = _replica_state(p, r)
+    log_dir = r.log_dir or "-"
+    if r.future_size_bytes >= 0:
+        log_dir += f" (moving to another dir, {human_bytes(r.future_size_bytes)} there)"
+    return (
+        str(p.number),
+        str(r.broker),
+        Cell(state, "" if r.in_sync else "red"),
+        human_count(r.log_end),
+        human_count(r.lag),
+        human_bytes(r.size_bytes),
+        log_dir,
+    )
+
+
+def _replica_state(p: PartitionDescription, r: ReplicaDescription) -> str:
+    words = ["leader" if r.broker == p.leader else "in sync" if r.in_sync else "out of sync"]
+    if not r.alive:
+        words.append("broker down")
+    elif r.offline:
+        words.append("offline")
+    words += ["adding"] if r.adding else []
+    words += ["removing"] if r.removing else []
+    return ", ".join(words)
+
+
+def _ids(brokers: Sequence[int]) -> str:
+    return ",".join(str(b) for b in brokers) or "-"

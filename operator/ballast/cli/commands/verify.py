@@ -1,0 +1,90 @@
+"""``ballast verify``: is the cluster as a plan or a run wanted it, and is anything left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.run_screen import say
+from ballast.cli.tables import Column, console, human_many, output_option, print_json, render_table
+
+if TYPE_CHECKING:
+    from ballast.core.cluster import ClusterState
+    from ballast.core.plan import Move
+    from ballast.wiring.cluster import OpenCluster
+
+MISMATCH = 7
+
+
+@click.command()
+@click.argument("what", metavar="PLAN|RUN")
+@click.option("--journal", metavar="file:PATH", help="The journal, where it is not the cluster's own.")
+@output_option
+@cluster_options
+def verify(*, what: str, journal: str | None, output: str, cluster: ClusterOptions) -> int:
+    """Compare the cluster with PLAN (a plan file or Kafka's reassignment JSON) or with RUN; exit with 7 on a mismatch.
+
+    Changes nothing. Also names throttles that nobody needs any more.
+    """
+    from ballast.cli.commands.throttles.command import judged
+    from ballast.core.guards.drift import mismatches
+
+    with cluster.open() as opened:
+        state = opened.cluster.snapshot()
+        moves = _moves(what, opened, state, journal)
+        found = mismatches(moves, state)
+        left = [s for s in judged(opened, journal) if s.stale and s.value]
+    if output == "json":
+        print_json(
+            {
+                "version": 1,
+                "moves": len(moves),
+                "mismatches": [
+                    {"topic": m.name.topic, "partition": m.name.partition, "code": m.code, "detail": m.detail}
+                    for m in found
+                ],
+                "stale_throttles": [str(s.setting) for s in left],
+            }
+        )
+    elif found:
+        columns = [Column("partition", "left"), Column("what", "left"), Column("detail", "left", 1)]
+        out = console()
+        out.print(render_table(columns, [[str(m.name), m.code, m.detail] for m in found], out.width))
+    for s in left:
+        say(f"{s.setting} = {s.value}: {s.why}; remove it with ballast throttles --clean.")
+    say(f"{len(moves) - len(found)} of {human_many(len(moves), 'partition')} as wanted.")
+    return MISMATCH if found else 0
+
+
+def _moves(what: str, opened: OpenCluster, state: ClusterState, journal: str | None) -> tuple[Move, ...]:
+    """The moves of a file, or of a run in the journal."""
+    import json
+
+    from ballast.cli.commands.apply.command import require_cluster
+    from ballast.cli.commands.runs import find_run
+    from ballast.core.plan import Move as PlanMove
+    from ballast.core.plan.file import FORMAT, loads
+    from ballast.core.stock.files import parse_reassignment
+    from ballast.wiring.runs import journal_of
+
+    path = Path(what)
+    if path.is_file():
+        text = path.read_text(encoding="utf-8")
+        try:
+            document = json.loads(text)
+        except ValueError:
+            document = None
+        if isinstance(document, dict) and "partitions" in document and document.get("format") != FORMAT:
+            entries = parse_reassignment(text, source=what)
+            return tuple(PlanMove(e.topic, e.partition, (), e.replicas) for e in entries)
+        plan = loads(text, source=what)
+        require_cluster(plan, state)
+        return plan.moves
+    log = journal_of(opened, journal)
+    try:
+        return tuple(m.move for m in find_run(log, what).moves.values())
+    finally:
+        log.close()

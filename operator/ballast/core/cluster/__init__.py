@@ -1,0 +1,43 @@
+"""A cluster as it was read at one moment, and what is read off it."""
+
+from __future__ import annotations
+
+from ballast.core.cluster.state import (
+    NO_LEADER,
+    NO_LEADERSHIP_RECORD,
+    STORAGE_ERROR,
+    UNKNOWN,
+    Broker,
+    ClusterState,
+    ConfigValue,
+    Flags,
+    Gap,
+    Ints,
+    LogDir,
+    PartitionRow,
+    Partitions,
+    SmallInts,
+    Topic,
+    TopicPartition,
+    build,
+)
+
+__all__ = [
+    "NO_LEADER",
+    "NO_LEADERSHIP_RECORD",
+    "STORAGE_ERROR",
+    "UNKNOWN",
+    "Broker",
+    "ClusterState",
+    "ConfigValue",
+    "Flags",
+    "Gap",
+    "Ints",
+    "LogDir",
+    "PartitionRow",
+    "Partitions",
+    "SmallInts",
+    "Topic",
+    "TopicPartition",
+    "build",
+]

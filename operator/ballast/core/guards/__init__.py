@@ -1,0 +1,16 @@
+"""What must hold before something starts, and whether the cluster is still what a plan was made for."""
+
+from __future__ import annotations
+
+from ballast.core.guards.checks import (
+    Verdict,
+    cancel_is_safe,
+    in_flight,
+    judge,
+    repairs,
+    rooms,
+    sickness,
+    unknown_rooms,
+)
+
+__all__ = ["Verdict", "cancel_is_safe", "in_flight", "judge", "repairs", "rooms", "sickness", "unknown_rooms"]

@@ -1,0 +1,327 @@
+"""What must hold before moves start: each guard answers with a verdict, a value that says who, why and what to do.
+
+A verdict *holds* its move (it is judged again at the next look) or *ends* it (the partition is gone, somebody else changed
+its assignment, it is already there).  An unrelated sick partition elsewhere stops nothing; a partition at its minimum ISR
+anywhere stops every move but the ones that repair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from ballast.core.cluster import UNKNOWN, Broker, ClusterState, TopicPartition
+from ballast.core.cluster.isr import leaves_isr_after_s, leaving_sentence
+from ballast.core.plan import Move, Place
+from ballast.core.throttles import mb
+
+ENDS: Final = frozenset({"deleted", "already-there", "changed-by-somebody"})
+"""Codes that end a move; every other code holds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why a move may not start."""
+
+    code: str
+    subject: str
+    detail: str
+    remedy: str = ""
+    isr_within_s: float = UNKNOWN
+    """For a refusal that waits for an ISR: after this long at most it no longer names a follower that has stopped fetching."""
+
+    @property
+    def ends(self) -> bool:
+        """Waiting would not help: the move is over."""
+        return self.code in ENDS
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.detail, self.remedy, leaving_sentence(self.isr_within_s)) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Sickness:
+    """The partitions that are not well, and the brokers that hold them."""
+
+    neighbours: Mapping[int, TopicPartition] = field(default_factory=dict)
+    """Broker to one under-replicated partition on it that no move of ours repairs."""
+    at_min_isr: TopicPartition | None = None
+    """A partition that has shrunk to its minimum ISR and that no move of ours repairs."""
+    min_isr_unknown: TopicPartition | None = None
+    """One that lacks a replica and whose topic's minimum nobody has told: it may have shrunk to that."""
+    isr: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+
+
+def repairs(move: Move, state: ClusterState, row: int) -> bool:
+    """Does this move replace or drop a replica that is dead or out of sync?"""
+    healthy = set(state.isr(row)) & state.alive
+    leaving = set(move.removing)
+    return any(b not in healthy and b in leaving for b in state.settled(row))
+
+
+def sickness(state: ClusterState, moves: Mapping[TopicPartition, Move]) -> Sickness:
+    """Find under-replicated partitions; replicas being added do not count, and neither do partitions we repair."""
+    p = state.partitions
+    lacking = np.concatenate(([0], np.cumsum(~p.in_sync & ~p.adding)))
+    rows = np.flatnonzero(lacking[p.start[1:]] > lacking[p.start[:-1]])
+    neighbours: dict[int, TopicPartition] = {}
+    isrs: dict[TopicPartition, tuple[int, ...]] = {}
+    at_min: TopicPartition | None = None
+    unknown: TopicPartition | None = None
+    for row in rows.tolist():
+        topic = state.topics[int(p.topic[row])]
+        name = state.name(row)
+        move = moves.get(name)
+        if topic.deleting or (move is not None and repairs(move, state, row)):
+            continue
+        isr = state.isr(row)
+        isrs[name] = isr
+        for broker in state.settled(row):
+            neighbours.setdefault(broker, name)
+        if topic.min_isr == UNKNOWN:
+            unknown = unknown or name
+        elif len(isr) <= topic.min_isr:
+            at_min = at_min or name
+    return Sickness(neighbours, at_min, unknown, isrs)
+
+
+def cancel_is_safe(old: Sequence[int], isr: Collection[int], alive: Collection[int]) -> bool:
+    """Can the old list be given back without an unclean election: is one of it alive and in sync?"""
+    return any(b in isr and b in alive for b in old)
+
+
+def rooms(state: ClusterState, incoming: Mapping[Place, int], reserve_share: float) -> dict[Place, int]:
+    """Bytes that each broker, and each of its log dirs, can still take; where the free space is unknown nothing is said.
+
+    ``incoming`` are the bytes that moves in flight have yet to write to each broker, and to each log dir that one names.
+    """
+    out: dict[Place, int] = {}
+    for b in state.brokers:
+        disks: list[tuple[Place, int, int]] = [(b.id, b.usable_bytes, b.capacity_bytes)]
+        disks += [((b.id, d.path), d.usable_bytes, d.total_bytes) for d in b.log_dirs]
+        for place, free, total in disks:
+            if free != UNKNOWN:
+                # A disk whose size is not known is at least as large as what is free on it.
+                reserve = int(max(total, free) * reserve_share)
+                out[place] = free - incoming.get(place, 0) - reserve
+    return out
+
+
+def unknown_rooms(state: ClusterState) -> frozenset[int]:
+    """Living brokers whose free space nobody knows, in a cluster whose brokers tell it (Kafka 3.3 and newer).
+
+    One that did not answer, or whose every log dir has failed.  Where no broker tells, a plan goes by stated capacities.
+    """
+    tells = any(d.usable_bytes != UNKNOWN for b in state.brokers for d in b.log_dirs)
+    return frozenset(b.id for b in state.brokers if tells and b.alive and b.usable_bytes == UNKNOWN)
+
+
+def judge(
+    waiting: Iterable[Move],
+    state: ClusterState,
+    *,
+    ours: Mapping[TopicPartition, Move],
+    room: Mapping[Place, int],
+    sizes: Mapping[TopicPartition, int] | None = None,
+    sick_neighbours: bool = True,
+    unknown: Collection[int] = (),
+) -> dict[TopicPartition, Verdict]:
+    """Judge every waiting move on this picture; a move without a verdict may start.
+
+    ``unknown`` are brokers that get nothing because their free space is not known.
+
+    ``ours`` are all moves of the run that have not ended, waiting or in flight; ``room`` is what ``rooms`` said,
+    ``sizes`` what the last reading that asked for sizes said (a light one does not).
+    """
+    sick = sickness(state, ours)
+    verdicts: dict[TopicPartition, Verdict] = {}
+    for move in waiting:
+        size = (sizes or {}).get(move.name, UNKNOWN)
+        verdict = _partition(move, state) or _destinations(move, state, room, size, unknown) or _in_sync(move, state)
+        if verdict is None and move.adding and not _repairs(move, state):
+            verdict = _health(move, state, sick, sick_neighbours=sick_neighbours)
+        if verdict is not None:
+            verdicts[move.name] = verdict
+    return verdicts
+
+
+def _repairs(move: Move, state: ClusterState) -> bool:
+    return repairs(move, state, state.index[move.name])
+
+
+def _partition(move: Move, state: ClusterState) -> Verdict | None:
+    """Is the partition still the one that the plan spoke of?"""
+    name = str(move.name)
+    row = state.index.get(move.name)
+    if row is None or state.topics[int(state.partitions.topic[row])].deleting:
+        return Verdict("deleted", name, f"{name} no longer exists or is being deleted.")
+    if bool(state.moving[row]):
+        return in_flight(move, state.target(row))
+    return _at_rest(move, state.target(row), int(state.partitions.leader[row]))
+
+
+def in_flight(move: Move, target: tuple[int, ...]) -> Verdict | None:
+    """A partition that is being moved: by us, or to the same place, or by somebody else."""
+    if set(target) == set(move.new):
+        return None
+    return Verdict(
+        "foreign-reassignment",
+        str(move.name),
+        f"{move.name} is being moved to {list(target)} by somebody else.",
+        "Wait for that move to end, or cancel it with the tool that started it.",
+    )
+
+
+def _at_rest(move: Move, replicas: tuple[int, ...], leader: int) -> Verdict | None:
+    name = str(move.name)
+    if replicas == move.new:
+        if move.log_dirs is not None:
+            return None
+        return Verdict("already-there", name, f"{name} already has the replicas {list(move.new)}.")
+    if set(replicas) not in (set(move.old), set(move.new)):
+        return Verdict(
+            "changed-by-somebody",
+            name,
+            f"{name} has the replicas {list(replicas)}, and the plan was made for {list(move.old)}.",
+            "Make a new plan.",
+        )
+    if move.adding and leader < 0:
+        return Verdict(
+            "no-leader",
+            name,
+            f"{name} has no leader, so nothing can be copied from it.",
+            f"Bring one of the brokers {list(move.old)} back.",
+        )
+    return None
+
+
+def _destinations(
+    move: Move, state: ClusterState, room: Mapping[Place, int], known: int, unknown: Collection[int]
+) -> Verdict | None:
+    # A plan may be older than what producers have written since.
+    size = max(move.size_bytes, known, _present_size(state, move.name))
+    for broker_id in move.adding:
+        broker = state.broker(broker_id)
+        if broker is None or not broker.alive:
+            return Verdict(
+                "destination-dead",
+                f"broker {broker_id}",
+                f"Broker {broker_id}, where {move.name} is to go, is not alive.",
+                "Start it, or make a new plan without it.",
+            )
+        if broker.cordoned:
+            return Verdict(
+                "destination-cordoned",
+                f"broker {broker_id}",
+                f"Broker {broker_id}, where {move.name} is to go, is cordoned.",
+                "Remove its log dirs from cordoned.log.dirs, or make a new plan without it.",
+            )
+        if broker_id in unknown:
+            return _room_unknown(move, broker)
+        full = _full(move, broker, size, room)
+        if full is not None:
+            return full
+    return None
+
+
+def _in_sync(move: Move, state: ClusterState) -> Verdict | None:
+    """Would fewer replicas be in sync afterwards, because one that is not stays and one that is goes?
+
+    Every replica that is added is in sync when a move ends; nothing brings the others into sync.
+    """
+    row = state.index[move.name]
+    if bool(state.moving[row]):
+        return None
+    healthy = set(state.isr(row)) & state.alive
+    lagging = [b for b in move.new if b not in move.adding and b not in healthy]
+    if not lagging or len(move.new) - len(lagging) >= len(healthy):
+        return None
+    going = [b for b in move.removing if b in healthy]
+    return Verdict(
+        "drops-in-sync",
+        str(move.name),
+        f"{move.name} would keep broker {lagging[0]}, which is out of sync, and give up broker {going[0]}, which is not "
+        f"(in sync: {sorted(healthy)}).",
+        f"Bring broker {lagging[0]} back into sync, or make a new plan.",
+        _isr_within_s(state, move.name),
+    )
+
+
+def _isr_within_s(state: ClusterState, name: TopicPartition) -> float:
+    return leaves_isr_after_s(state, int(state.partitions.leader[state.index[name]]))
+
+
+def _present_size(state: ClusterState, name: TopicPartition) -> int:
+    row = state.index[name]
+    p = state.partitions
+    return int(p.size_bytes[p.start[row] : p.start[row + 1]].max())
+
+
+def _room_unknown(move: Move, broker: Broker) -> Verdict:
+    why = _failed_dirs(broker) if broker.log_dirs else " It did not tell its log dirs."
+    return Verdict(
+        "destination-room-unknown",
+        f"broker {broker.id}",
+        f"How much room broker {broker.id} has for {move.name} is not known.{why}",
+        "See to that broker, or say --unknown-room allow.",
+    )
+
+
+def _failed_dirs(broker: Broker) -> str:
+    """A sentence on its failed log dirs; empty where there are none."""
+    failed = [d.path for d in broker.log_dirs if d.failed]
+    return f" Failed there: {', '.join(failed)}." if failed else ""
+
+
+def _full(move: Move, broker: Broker, size: int, room: Mapping[Place, int]) -> Verdict | None:
+    """Does the replica not fit: on the broker's disks together, or in the log dir that the move asks for?"""
+    for place in move.places(broker.id):
+        free = room.get(place)
+        if free is not None and size > free:
+            where = f"Broker {place}" if isinstance(place, int) else f"Log dir {place[1]} of broker {place[0]}"
+            return Verdict(
+                "destination-full",
+                f"broker {broker.id}",
+                f"{where} has {mb(max(free, 0))} to spare and {move.name} needs {mb(size)}.{_failed_dirs(broker)}",
+                "Free disk space there, or make a new plan.",
+            )
+    return None
+
+
+def _health(move: Move, state: ClusterState, sick: Sickness, *, sick_neighbours: bool) -> Verdict | None:
+    if sick.at_min_isr is not None:
+        name = sick.at_min_isr
+        return Verdict(
+            "at-min-isr",
+            str(name),
+            f"{name} is down to its minimum in-sync replicas {list(sick.isr[name])}; one more loss stops its producers.",
+            "Bring its missing replicas back; moves go on by themselves then.",
+            _isr_within_s(state, name),
+        )
+    if sick.min_isr_unknown is not None:
+        name = sick.min_isr_unknown
+        return Verdict(
+            "min-isr-unknown",
+            str(name),
+            f"{name} is under-replicated (in sync: {list(sick.isr[name])}), and its min.insync.replicas is not known: one more "
+            "loss may stop its producers.",
+            "It is read again within a minute; it takes DescribeConfigs on the topic.",
+            _isr_within_s(state, name),
+        )
+    if not sick_neighbours:
+        return None
+    for broker in (*move.old, *move.adding):
+        name_on = sick.neighbours.get(broker)
+        if name_on is not None:
+            return Verdict(
+                "under-replicated",
+                str(name_on),
+                f"{name_on} on broker {broker} is under-replicated (in sync: {list(sick.isr[name_on])}), "
+                f"and {move.name} would load that broker more.",
+                "Bring its missing replicas back; moves go on by themselves then.",
+                _isr_within_s(state, name_on),
+            )
+    return None

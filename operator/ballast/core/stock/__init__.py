@@ -1,0 +1,1 @@
+"""The files and answers of Kafka's own reassignment tool."""

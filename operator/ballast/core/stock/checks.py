@@ -1,0 +1,141 @@
+"""Can this cluster do what a stock file asks for?  Each obstacle has its own sentence.
+
+``check_entries`` looks at the file alone and refuses what ``kafka-reassign-partitions --execute`` refuses before it asks
+the cluster.  ``check_against`` holds it against a cluster.  Both list every problem, not the first only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from ballast.core.cluster import Broker, ClusterState, TopicPartition
+from ballast.core.plan import ANY_LOG_DIR, Move, Reason
+from ballast.core.stock.files import Problem, ReassignmentEntry, StockFormatError
+
+
+def check_entries(entries: Sequence[ReassignmentEntry], *, source: str = "reassignment JSON") -> None:
+    """Refuse an empty list, duplicate partitions, empty replica lists, duplicate and negative brokers, odd log dirs."""
+    problems = list(_file_problems(entries))
+    if problems:
+        raise StockFormatError(source, problems)
+
+
+def check_against(
+    entries: Sequence[ReassignmentEntry], state: ClusterState, *, source: str = "reassignment JSON"
+) -> None:
+    """Refuse unknown topics and partitions, topics being deleted, unknown and dead new brokers, unknown log dirs.
+
+    A dead broker that already has a replica of the partition may stay in its list: nothing is copied to it.
+    """
+    problems = [p for i, entry in enumerate(entries) for p in _cluster_problems(i, entry, state)]
+    if problems:
+        raise StockFormatError(source, problems)
+
+
+def check_topics(topics: Sequence[str], state: ClusterState, *, source: str = "topics-to-move JSON") -> None:
+    """Refuse topics that do not exist or are being deleted."""
+    problems = [
+        Problem(f"topics[{i}]", reason) for i, name in enumerate(topics) if (reason := _topic_problem(name, state))
+    ]
+    if problems:
+        raise StockFormatError(source, problems)
+
+
+def check_election(names: Sequence[TopicPartition], state: ClusterState, *, source: str = "election JSON") -> None:
+    """Refuse partitions that do not exist and topics that are being deleted."""
+    problems = []
+    for i, name in enumerate(names):
+        reason = _topic_problem(name.topic, state) or _partition_problem(name, state)
+        if reason:
+            problems.append(Problem(f"partitions[{i}]", reason))
+    if problems:
+        raise StockFormatError(source, problems)
+
+
+def moves(
+    entries: Sequence[ReassignmentEntry], state: ClusterState, *, reason: Reason | None = None
+) -> tuple[Move, ...]:
+    """What the entries change, in the file's order, for a file that passed both checks.
+
+    An entry that asks for what is already there, in the same order and without a log dir, is no move.
+    """
+    why = reason or Reason("file", "asked for by a reassignment file")
+    found = (_move(entry, state, why) for entry in entries)
+    return tuple(move for move in found if move is not None)
+
+
+def _move(entry: ReassignmentEntry, state: ClusterState, why: Reason) -> Move | None:
+    row = state.index[entry.name]
+    old = state.target(row)
+    wants_dirs = entry.log_dirs is not None and any(d != ANY_LOG_DIR for d in entry.log_dirs)
+    if old == entry.replicas and not wants_dirs:
+        return None
+    p = state.partitions
+    size = int(p.size_bytes[p.start[row] : p.start[row + 1]].max(initial=-1))
+    return Move(
+        entry.topic,
+        entry.partition,
+        old,
+        entry.replicas,
+        size_bytes=size,
+        reason=why,
+        log_dirs=entry.log_dirs if wants_dirs else None,
+    )
+
+
+def _file_problems(entries: Sequence[ReassignmentEntry]) -> Iterator[Problem]:
+    if not entries:
+        yield Problem("partitions", "the list of partitions is empty, so there is nothing to do")
+    for name, times in Counter(e.name for e in entries).items():
+        if times > 1:
+            yield Problem("partitions", f"{name} is listed {times} times")
+    for i, entry in enumerate(entries):
+        place = f"partitions[{i}]"
+        if entry.partition < 0:
+            yield Problem(f"{place}.partition", f"a partition number is not negative: {entry.partition}")
+        if not entry.replicas:
+            yield Problem(f"{place}.replicas", f"the replica list of {entry.name} is empty")
+        for broker, times in Counter(entry.replicas).items():
+            if times > 1:
+                yield Problem(f"{place}.replicas", f"{entry.name} lists broker {broker} {times} times")
+            if broker < 0:
+                yield Problem(f"{place}.replicas", f"a broker id is not negative: {broker}")
+        for log_dir in entry.log_dirs or ():
+            if log_dir != ANY_LOG_DIR and not log_dir.startswith("/"):
+                yield Problem(f"{place}.log_dirs", f'a log dir is "any" or an absolute path, not "{log_dir}"')
+
+
+def _cluster_problems(i: int, entry: ReassignmentEntry, state: ClusterState) -> Iterator[Problem]:
+    place = f"partitions[{i}]"
+    reason = _topic_problem(entry.topic, state) or _partition_problem(entry.name, state)
+    if reason:
+        yield Problem(place, reason)
+        return
+    present = state.replicas(state.index[entry.name])
+    for at, broker in enumerate(entry.replicas):
+        known = state.broker(broker)
+        if known is None:
+            yield Problem(f"{place}.replicas[{at}]", f"broker {broker} is unknown: it is not registered now")
+        elif not known.alive and broker not in present:
+            yield Problem(f"{place}.replicas[{at}]", f"broker {broker} is dead and cannot take a new replica")
+        elif entry.log_dirs is not None and (unknown := _log_dir_problem(entry.log_dirs[at], known)):
+            yield Problem(f"{place}.log_dirs[{at}]", unknown)
+
+
+def _topic_problem(topic: str, state: ClusterState) -> str | None:
+    at = state.topic_index.get(topic)
+    if at is None:
+        return f"topic {topic} does not exist"
+    return f"topic {topic} is being deleted" if state.topics[at].deleting else None
+
+
+def _partition_problem(name: TopicPartition, state: ClusterState) -> str | None:
+    return None if name in state.index else f"topic {name.topic} has no partition {name.partition}"
+
+
+def _log_dir_problem(log_dir: str, broker: Broker) -> str | None:
+    if log_dir == ANY_LOG_DIR or not broker.log_dirs_known:
+        return None
+    paths = [d.path for d in broker.log_dirs]
+    return None if log_dir in paths else f"broker {broker.id} has no log dir {log_dir}; it has {', '.join(paths)}"

@@ -1,0 +1,45 @@
+"""Clusters that could be: a broker lost, a broker more, and what that does."""
+
+from __future__ import annotations
+
+from ballast.core.what_if.scenarios import (
+    ADD_BROKERS,
+    CHANGE_RF,
+    GROW,
+    KINDS,
+    LEVEL,
+    LOSE_BROKER,
+    LOSE_RACK,
+    POLICY,
+    Member,
+    Traffic,
+    days_to_full,
+    digest,
+    offline,
+    planned,
+    room,
+    under_min_isr,
+    with_brokers,
+    without,
+)
+
+__all__ = [
+    "ADD_BROKERS",
+    "CHANGE_RF",
+    "GROW",
+    "KINDS",
+    "LEVEL",
+    "LOSE_BROKER",
+    "LOSE_RACK",
+    "POLICY",
+    "Member",
+    "Traffic",
+    "days_to_full",
+    "digest",
+    "offline",
+    "planned",
+    "room",
+    "under_min_isr",
+    "with_brokers",
+    "without",
+]

@@ -1,0 +1,133 @@
+"""What people have decided, as the journal keeps it: the pause, plans rejected and approved, brokers drained.
+
+The process that holds the lock writes it; every other one reads it whenever it reads the journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from ballast.core.cluster.drain import Drain
+from ballast.daemon.acting.policy import ActionKind
+from ballast.daemon.context.view import Answer, MoveView, Pause, PlanView
+from ballast.ports.journal import Record
+
+PAUSE_KEY: Final = "pause"
+ASKED_KEY: Final = "daemon/asked"
+ANSWERS_KEY: Final = "daemon/answers"
+_DRAIN: Final = "drain/"
+_SOMEBODY: Final = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """The plan of a kind that a person approved and that has not started yet."""
+
+    plan: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decisions:
+    """Everything that holds until somebody ends it, or until its plan is no longer wanted."""
+
+    pause: Pause | None = None
+    rejected: Mapping[ActionKind, str] = field(default_factory=dict)
+    """By kind, the name of the plan that was rejected last."""
+    approved: Mapping[ActionKind, Approval] = field(default_factory=dict)
+    drains: tuple[Drain, ...] = ()
+    """By broker."""
+    asked: PlanView | None = None
+    """The plan that was asked for on some page, as the one that acts shows it."""
+    answers: tuple[Answer, ...] = ()
+    """What that one answered last."""
+
+
+def decisions_in(records: Iterable[Record]) -> Decisions:
+    """What the journal says."""
+    values = {r.key: r.value for r in records if r.value is not None}
+    pause = values.get(PAUSE_KEY)
+    rejected = {kind: values[_rejected(kind)] for kind in ActionKind if _rejected(kind) in values}
+    approved = {kind: values[_approved(kind)] for kind in ActionKind if _approved(kind) in values}
+    drains = [_drain(key.removeprefix(_DRAIN), value) for key, value in values.items() if key.startswith(_DRAIN)]
+    return Decisions(
+        pause=None if pause is None else _pause(pause),
+        rejected={kind: str(value.get("plan", "")) for kind, value in rejected.items()},
+        approved={
+            kind: Approval(plan=str(value.get("plan", "")), by=str(value.get("by", _SOMEBODY)))
+            for kind, value in approved.items()
+        },
+        drains=tuple(sorted((d for d in drains if d is not None), key=lambda d: d.broker)),
+        asked=_plan(values.get(ASKED_KEY)),
+        answers=_answers(values.get(ANSWERS_KEY)),
+    )
+
+
+def pause_record(pause: Pause | None) -> Record:
+    """The switch; None turns it off."""
+    return Record(PAUSE_KEY, None if pause is None else asdict(pause))
+
+
+def rejection_record(kind: ActionKind, plan: str) -> Record:
+    """A plan of this kind that is not wanted."""
+    return Record(_rejected(kind), {"plan": plan})
+
+
+def approval_record(kind: ActionKind, approval: Approval | None) -> Record:
+    """A plan of this kind that may start; None once it has, or is no longer wanted."""
+    return Record(_approved(kind), None if approval is None else asdict(approval))
+
+
+def drain_record(broker: int, drain: Drain | None) -> Record:
+    """A broker that is drained; None ends it."""
+    value = None if drain is None else {"by": drain.by, "since_ms": drain.since_ms}
+    return Record(f"{_DRAIN}{broker}", value)
+
+
+def shared_records(asked: PlanView | None, answers: tuple[Answer, ...]) -> list[Record]:
+    """What only the one that acts knows, for the pages of the others."""
+    plan = None if asked is None else asdict(asked)
+    return [Record(ASKED_KEY, plan), Record(ANSWERS_KEY, {"answers": [asdict(a) for a in answers]})]
+
+
+def _plan(value: Mapping[str, Any] | None) -> PlanView | None:
+    """None where another version wrote what this one does not know: then its page is where the plan is."""
+    try:
+        if value is None:
+            return None
+        lists = {name: tuple(found) for name, found in value.items() if isinstance(found, list)}
+        moves = tuple(MoveView(**move) for move in value["examples"])
+        return PlanView(**{**value, **lists, "examples": moves})
+    except (KeyError, TypeError):
+        return None
+
+
+def _answers(value: Mapping[str, Any] | None) -> tuple[Answer, ...]:
+    try:
+        return () if value is None else tuple(Answer(**answer) for answer in value["answers"])
+    except (KeyError, TypeError):
+        return ()
+
+
+def _rejected(kind: ActionKind) -> str:
+    return f"daemon/rejected/{kind.value}"
+
+
+def _approved(kind: ActionKind) -> str:
+    return f"daemon/approved/{kind.value}"
+
+
+def _pause(value: Mapping[str, Any]) -> Pause:
+    return Pause(
+        by=str(value.get("by", _SOMEBODY)),
+        since_ms=int(value.get("since_ms", 0)),
+        reason=str(value.get("reason", "")),
+    )
+
+
+def _drain(broker: str, value: Mapping[str, Any]) -> Drain | None:
+    if not broker.isdecimal():
+        return None
+    return Drain(broker=int(broker), by=str(value.get("by", _SOMEBODY)), since_ms=int(value.get("since_ms", 0)))

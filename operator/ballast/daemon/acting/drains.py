@@ -1,0 +1,72 @@
+"""Brokers that people drain: they are emptied and take no replica, in every plan, until somebody ends that.
+
+A drain begins with the approval of its plan and stands in the journal, so that it outlasts restarts and fail-overs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ballast.core.cluster import ClusterState
+from ballast.core.cluster.drain import Drain
+from ballast.core.wording import human_brokers
+from ballast.daemon.acting.decisions import drain_record
+from ballast.daemon.acting.propose import write
+from ballast.daemon.context.scene import Proposal, Scene
+from ballast.daemon.context.view import Role
+from ballast.errors import Refused
+from ballast.ports.journal import Request
+
+
+def named_broker(state: ClusterState, request: Request) -> int:
+    """The broker that a request means; raises where the cluster has none of this id."""
+    return _broker_among([b.id for b in state.brokers], request, "There is no broker {}.")
+
+
+def _broker_among(known: Iterable[int], request: Request, otherwise: str, hint: str | None = None) -> int:
+    """The broker that a request names, if it is one of these."""
+    broker = str(request.body.get("broker", ""))
+    if not broker.isdecimal() or int(broker) not in known:
+        raise Refused(otherwise.format(broker or "without a number"), hint=hint)
+    return int(broker)
+
+
+def drained_by(proposal: Proposal) -> int | None:
+    """The broker that this plan was asked for to drain; None where it was asked for something else."""
+    request = proposal.request
+    if request is None or request.body.get("intent") != "drain":
+        return None
+    return int(str(request.body["broker"]))
+
+
+def begin_drain(scene: Scene, broker: int, by: str) -> None:
+    """From now on no plan puts a replica there."""
+    drain = Drain(broker=broker, by=by, since_ms=scene.clock.now_ms())
+    write(scene, drain_record(broker, drain))
+    others = [d for d in scene.board.view.drains if d.broker != broker]
+    scene.board.publish(drains=tuple(sorted((*others, drain), key=lambda d: d.broker)))
+    scene.look_again()
+
+
+def drain_empty(scene: Scene, request: Request) -> str | None:
+    """A broker without replicas needs no plan and no approval to be drained: it stays empty.  None where a plan is needed."""
+    state = scene.memory.state
+    if request.body.get("intent") != "drain" or state is None or scene.board.view.role is not Role.LEADER:
+        return None
+    broker = named_broker(state, request)
+    if (state.partitions.replica == broker).any():
+        return None
+    begin_drain(scene, broker, request.by)
+    return f"Broker {broker} holds no replica and takes none until its drain is ended."
+
+
+def end_drain(scene: Scene, request: Request) -> str:
+    """The broker takes its share again; the next balance fills it."""
+    drained = sorted(d.broker for d in scene.board.view.drains)
+    known = f"Drained: {human_brokers(drained)}." if drained else "No broker is drained by a request."
+    broker = _broker_among(drained, request, "Broker {} is not drained by a request.", hint=known)
+    write(scene, drain_record(broker, None))
+    scene.board.publish(drains=tuple(d for d in scene.board.view.drains if d.broker != broker))
+    scene.look_again()
+    kept = " level.draining still names it." if broker in scene.policy.level.draining else ""
+    return f"{request.by} ended the drain of broker {broker}.{kept}"

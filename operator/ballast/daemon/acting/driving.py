@@ -1,0 +1,289 @@
+"""The daemon's hands: the executor's driver on a thread of its own, one run at a time.
+
+The driver journals before it acts and checks the lease before each write; this module only starts it, listens to it, and
+turns what it tells into views.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.plan import Plan
+from ballast.daemon.acting.run_views import debts_in, run_view
+from ballast.daemon.context.view import SETTLING, RunView
+from ballast.daemon.process.health import RUN
+from ballast.daemon.process.logs import say
+from ballast.daemon.process.loop import Beat, BeatingClock
+from ballast.errors import BallastError, Fenced, Refused
+from ballast.executor.driver.driver import Driver
+from ballast.executor.driver.events import MoveChanged, Note, Paced, Progressed, Refusing, RunBegan, RunEnded, RunResult
+from ballast.executor.journal.ledger import still_owed
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.progress import Progress
+from ballast.executor.machine.step import Wish
+from ballast.ports.cluster import Cluster
+from ballast.ports.journal import Journal
+from ballast.ports.time import Clock
+
+log = logging.getLogger("ballast.runs")
+
+Spawn = Callable[[Callable[[], None]], None]
+
+
+def in_a_thread(body: Callable[[], None]) -> None:
+    """How a run is carried out beside the loops."""
+    threading.Thread(target=body, name="run", daemon=True).start()
+
+
+@dataclass(slots=True, kw_only=True)
+class HandParts:
+    """What a driver is made of."""
+
+    cluster: Cluster
+    journal: Journal
+    clock: Clock
+    policy: Callable[[], ExecutionPolicy]
+    new_id: Callable[[], str]
+    ended: Callable[[RunResult], None] = lambda _: None
+    refused: Callable[[str], None] = lambda _code: None
+    """Told the code of each guard that holds moves of a run back, when what they refuse has changed."""
+    spawn: Spawn = in_a_thread
+    server: str = "HOST:PORT"
+    """How a person reaches the cluster."""
+
+
+class DriverHands:
+    """``Hands`` over the executor's driver."""
+
+    def __init__(self, parts: HandParts) -> None:
+        self._parts = parts
+        self._clock = BeatingClock(parts.clock)
+        self._driver: Driver | None = None
+        self._progress: Progress | None = None
+        self._note = ""
+        self._busy = threading.Lock()
+        self._idle = threading.Event()
+        self._idle.set()
+        self._leaving = False
+        self._begun: RunView | None = None
+        self._paused = False
+        """A person's switch, which outlives processes: every run that is begun or taken up here heeds it."""
+
+    def start(self, plan: Plan) -> str:
+        """Begin a run; refuses while there is one."""
+        run_id = self._parts.new_id()
+        begun = RunView(
+            id=run_id,
+            intent=plan.intent,
+            phase="starting",
+            started_at_ms=self._parts.clock.now_ms(),
+            moves_total=len(plan.moves),
+            elections_total=len(plan.elections),
+            bytes_total=plan.bytes_moved,
+            bytes_left=plan.bytes_moved,
+            sentence="Writing the plan into the journal",
+        )
+
+        def carry(driver: Driver) -> None:
+            driver.go_back(driver.execute(plan, self._parts.policy(), run_id=run_id))
+
+        self._begin(carry, self._new_driver(), begun)
+        return run_id
+
+    def adopt(self) -> str | None:
+        """Resume what is open in the journal, oldest first, then take back throttles that are still owed."""
+        driver = self._new_driver()
+        found = driver.open_runs()
+        if not found and not debts_in(self._parts.journal.read()):
+            return None
+        begun = replace(run_view(found[0]), sentence="Taking the run up again") if found else self._settling()
+        self._begin(self._resume_all, driver, begun)
+        return found[0].id if found else None
+
+    def current(self) -> RunView | None:
+        """The run in flight, as far as the newest look told."""
+        driver = self._driver
+        if driver is None or self._idle.is_set():
+            return None
+        return self._begun if driver.run is None else run_view(driver.run, self._progress, self._note)
+
+    def beat(self) -> Beat | None:
+        """The last sign of life of the run in flight; None while there is none."""
+        return None if self._idle.is_set() else Beat(self._clock.at_s, RUN)
+
+    def ours(self) -> Collection[TopicPartition]:
+        """Partitions of the current run whose moves have not ended."""
+        driver = self._driver
+        if driver is None or driver.run is None or self._idle.is_set():
+            return frozenset()
+        return frozenset(m.move.name for m in driver.run.open_moves)
+
+    def pause(self, *, paused: bool) -> None:
+        """Hold the next moves back, or go on; a run that is taken up later is held back as well."""
+        self._paused = paused
+        self._ask(Wish.PAUSE if paused else Wish.RESUME)
+
+    def cancel(self, run_id: str, *, rollback: bool = False, by: str = "") -> bool:
+        """Take back what this run has in flight; with ``rollback`` also what has arrived.  A later run does not hear of it."""
+        return self._ask(Wish.ROLLBACK if rollback else Wish.CANCEL, run_id, by)
+
+    def stop(self, *, drain_s: float) -> None:
+        """Wait for the run's end at most so long, then leave it to a successor."""
+        if drain_s > 0:
+            self._idle.wait(drain_s)
+        self._leaving = True
+        driver = self._driver
+        if driver is not None:
+            driver.leave()
+        self._idle.wait(_LEAVE_S)
+
+    def hear(self, event: object) -> None:
+        """The driver's listener: log lines for decisions, the newest progress for views."""
+        if isinstance(event, Progressed):
+            self._progress = event.progress
+        elif isinstance(event, RunBegan):
+            word = "goes on" if event.resumed else "begins"
+            say(log, f"Run {event.run.id} {word}: {event.run.intent}", run=event.run.id, moves=len(event.run.moves))
+            if self._paused:
+                self._ask(Wish.PAUSE)
+        elif isinstance(event, MoveChanged):
+            run = self._driver.run if self._driver else None
+            tail = f": {event.detail}" if event.detail else ""
+            sentence = f"{event.name} is {event.after.value}{tail}"
+            say(log, sentence, run=run.id if run else None, move=str(event.name), outcome=event.outcome or None)
+        elif isinstance(event, Refusing) and event.verdicts:
+            self._note = str(event.verdicts[0])
+            codes = sorted({verdict.code for verdict in event.verdicts})
+            for code in codes:
+                self._parts.refused(code)
+            run = self._driver.run if self._driver else None
+            say(
+                log,
+                f"Held back: {event.verdicts[0]}",
+                run=run.id if run else None,
+                refusals=len(event.verdicts),
+                guards=", ".join(codes),
+            )
+        elif isinstance(event, Paced):
+            for line in event.pace.lines():
+                say(log, line)
+        elif isinstance(event, Note):
+            self._note = event.text
+            say(log, event.text)
+        elif isinstance(event, RunEnded):
+            result = event.result
+            say(
+                log,
+                f"Run {result.run_id} ended: {result.status}.",
+                run=result.run_id,
+                outcome=result.status,
+                verified=result.verified,
+                failed=result.failed,
+                left=result.left,
+                seconds=round(result.seconds, 1),
+            )
+            self._parts.ended(result)
+
+    def _ask(self, wish: Wish, run_id: str | None = None, by: str = "") -> bool:
+        driver = self._driver
+        if driver is None or self._idle.is_set():
+            return False
+        driver.ask(wish, run=run_id, by=by)
+        return True
+
+    def _settling(self) -> RunView:
+        """What is shown while throttles of runs that have ended are taken back: no run may begin beside it, either."""
+        return RunView(
+            id=SETTLING,
+            intent="take back throttles of earlier runs",
+            phase="settling",
+            started_at_ms=self._parts.clock.now_ms(),
+            sentence="Taking back throttles of earlier runs",
+        )
+
+    def _new_driver(self) -> Driver:
+        return Driver(
+            self._parts.cluster,
+            self._parts.journal,
+            self._clock,
+            self,
+            # The daemon's own loops answer people and make a lost journal again; this one takes the run up again then.
+            alone=False,
+            server=self._parts.server,
+        )
+
+    def _resume_all(self, driver: Driver) -> None:
+        for run in driver.open_runs():
+            driver.go_back(driver.resume(run))
+        for debt in still_owed(driver.pay_debts()):
+            say(log, f"Still owed: {debt}", level=logging.WARNING)
+
+    def _begin(self, carry: Callable[[Driver], None], driver: Driver, begun: RunView) -> None:
+        if not self._busy.acquire(blocking=False):
+            raise Refused("A run is being carried out already.")
+        self._driver, self._progress, self._note, self._begun = driver, None, "", begun
+        self._leaving = False
+        self._clock.monotonic_s()
+        self._idle.clear()
+        self._parts.spawn(lambda: self._carry(carry))
+
+    def _carry(self, carry: Callable[[Driver], None]) -> None:
+        """Carry out; after a failure take up from the journal what was left, each time after a longer pause."""
+        pause_s = _FIRST_PAUSE_S
+        try:
+            while not self._carried(carry):
+                self._wait(pause_s)
+                if self._leaving:
+                    break
+                pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+                self._replace_driver()
+                carry = self._resume_all
+        finally:
+            self._idle.set()
+            self._busy.release()
+
+    def _replace_driver(self) -> None:
+        """A new one for another attempt; what a person asked for meanwhile holds for that as well."""
+        assert self._driver is not None
+        before, self._driver = self._driver, self._new_driver()
+        for asked, meant in before.unheard():
+            self._driver.ask(asked.wish, run=meant, by=asked.by)
+
+    def _carried(self, carry: Callable[[Driver], None]) -> bool:
+        """Is there nothing more to do here?  False asks for another attempt."""
+        assert self._driver is not None
+        try:
+            carry(self._driver)
+        except Fenced as lost:
+            say(log, f"The run is left to whoever acts now: {lost.message}", level=logging.WARNING)
+        except Refused as refusal:
+            if self._driver.run is not None or carry == self._resume_all:
+                return self._held_up(refusal)
+            say(log, f"The run was not begun: {refusal}", level=logging.WARNING, failure=refusal.id)
+        except BallastError as failure:
+            return self._held_up(failure)
+        except Exception:
+            log.exception("A bug in Ballast stopped the run; it is taken up again from the journal")
+            self._note = "A bug in Ballast stopped the run; it is taken up again. See the log."
+            return False
+        return True
+
+    def _held_up(self, failure: BallastError) -> bool:
+        """The run stands in the journal: another attempt takes it up."""
+        say(log, f"The run is held up: {failure}", level=logging.WARNING, failure=failure.id)
+        self._note = failure.message
+        return False
+
+    def _wait(self, seconds: float) -> None:
+        end_s = self._clock.monotonic_s() + seconds
+        while not self._leaving and self._clock.monotonic_s() < end_s:
+            self._clock.sleep(min(1.0, seconds))
+
+
+_LEAVE_S = 10.0
+_FIRST_PAUSE_S = 2.0
+_LONGEST_PAUSE_S = 120.0

@@ -1,0 +1,310 @@
+"""What the daemon may do, and when: the knobs of this room.
+
+Every field's docstring is its documentation; the reference page is generated from it.  Nothing here acts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+from zoneinfo import ZoneInfo
+
+from annotated_types import Ge, Gt, Interval
+from cronsim import CronSim, CronSimError
+
+from ballast.core.planner import PlannerPolicy
+from ballast.executor.machine.policy import ExecutionPolicy
+
+Seconds = Annotated[float, Gt(0)]
+NonNegativeSeconds = Annotated[float, Ge(0)]
+Percent = Annotated[float, Interval(ge=0, le=100)]
+
+
+IGNORABLE = frozenset({"cruise-control", "confluent-balancer"})
+"""Other balancers that may be installed and idle: the operator may say so."""
+
+
+class Mode(StrEnum):
+    """How far the daemon goes by itself."""
+
+    OBSERVE = "observe"
+    APPROVE = "approve"
+    AUTO = "auto"
+
+
+class ActionKind(StrEnum):
+    """What the daemon can do to a cluster, from the cheapest to the dearest."""
+
+    ELECTIONS = "elections"
+    REORDERS = "reorders"
+    MOVES = "moves"
+    REPAIR = "repair"
+
+
+class BesideController(StrEnum):
+    """What to do while the controller holds preferred elections by itself."""
+
+    WAIT = "wait"
+    ACT = "act"
+    STAND_BACK = "stand-back"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Window:
+    """A time in which an action may start."""
+
+    opens: str
+    """When the window opens, as a cron expression of five fields, for example `0 1 * * 1-5`."""
+    lasts_minutes: Annotated[int, Gt(0)]
+    """How long it stays open, in minutes. A batch that started inside may finish after it closed."""
+    timezone: str = "UTC"
+    """The IANA time zone that the cron expression is read in, for example `Europe/Berlin`."""
+
+    def __post_init__(self) -> None:
+        try:
+            CronSim(self.opens, datetime(2026, 1, 1, tzinfo=UTC))
+        except CronSimError as error:
+            raise ValueError(f"“{self.opens}” is not a cron expression of five fields ({error})") from error
+        try:
+            ZoneInfo(self.timezone)
+        except (KeyError, ValueError, OSError) as error:
+            raise ValueError(f"“{self.timezone}” is not a time zone; use an IANA name such as Europe/Berlin") from error
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ActionPolicy:
+    """One kind of action: whether, when and how often."""
+
+    mode: Mode | None = None
+    """`observe`, `approve` or `auto` for this kind of action alone. Empty takes the daemon's `mode`."""
+    windows: tuple[Window, ...] = ()
+    """Times in which this action may start. Empty means at any time."""
+    per_day: Annotated[int, Gt(0)] | None = None
+    """Most starts in a calendar day (UTC); it survives restarts. Empty means no cap."""
+    cool_down_s: NonNegativeSeconds = 0.0
+    """Least time between the end of one and the start of the next, in seconds."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Actions:
+    """The four kinds of action."""
+
+    elections: ActionPolicy = ActionPolicy()
+    """Preferred leader elections: no data moves."""
+    reorders: ActionPolicy = ActionPolicy(cool_down_s=600)
+    """Reorders of replica lists, so that preferred leaders are spread: no data moves."""
+    moves: ActionPolicy = ActionPolicy(per_day=4, cool_down_s=1800)
+    """Moves of replicas to level the load: data moves, throttled."""
+    repair: ActionPolicy = ActionPolicy(cool_down_s=60)
+    """Moves away from dead brokers, and rack repairs: data moves, throttled."""
+
+    def of(self, kind: ActionKind) -> ActionPolicy:
+        """The policy of one kind."""
+        policy = getattr(self, kind.value)
+        assert isinstance(policy, ActionPolicy)
+        return policy
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeaderPolicy:
+    """Leader imbalance: when a broker counts as imbalanced, and how soon it is put right."""
+
+    imbalance_percentage: Percent | None = None
+    """Kafka's `leader.imbalance.per.broker.percentage`: of the partitions that prefer a broker, the share in
+    percent that it does not lead, above which (strictly) the broker is imbalanced. Empty means the cluster's own value
+    where ZooKeeper's controller has one, else 10."""
+    check_interval_s: Seconds | None = None
+    """Kafka's `leader.imbalance.check.interval.seconds`: time between two checks, in seconds. Empty means the cluster's
+    own value where ZooKeeper's controller has one, else 300."""
+    auto: bool = False
+    """Kafka's `auto.leader.rebalance.enable`, here for Ballast itself: true lets it hold elections by itself
+    (`actions.elections.mode: auto`). Kafka's default is true, Ballast's is false."""
+    leave_percentage: Percent | None = None
+    """Once imbalanced, a broker counts as imbalanced until its share is at or below this, in percent.
+    Empty means half of the percentage above; never more than that percentage."""
+    beside_controller: BesideController = BesideController.WAIT
+    """While the controller holds elections by itself (`auto.leader.rebalance.enable` on the brokers, Kafka's default):
+    `wait` leaves it one of its own check intervals and elects only what it left over, `act` does not care,
+    `stand-back` leaves elections to it."""
+
+    def __post_init__(self) -> None:
+        given = self.imbalance_percentage
+        if self.leave_percentage is not None and given is not None and self.leave_percentage > given:
+            raise ValueError("leave_percentage must not be above imbalance_percentage")
+
+    def leave(self, imbalance_percentage: float) -> float:
+        """The level at or below which an imbalanced broker is well again, in percent."""
+        if self.leave_percentage is None:
+            return imbalance_percentage / 2
+        return min(self.leave_percentage, imbalance_percentage)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Intervals:
+    """How often the daemon looks; all in seconds."""
+
+    observe_s: Seconds = 15.0
+    """Between two readings of the cluster's metadata."""
+    log_dirs_s: Seconds = 60.0
+    """Between two readings of replica sizes and configs, which cost the brokers more than metadata does."""
+    level_s: Seconds = 3600.0
+    """Between two checks of whether the load is level."""
+    repair_s: Seconds = 60.0
+    """Between two checks for dead brokers and broken racks."""
+    act_s: Seconds = 5.0
+    """Between two looks at whether a plan that exists may start by now."""
+    journal_s: Seconds = 30.0
+    """Between two readings of the journal's history."""
+    lock_s: Seconds = 3.0
+    """Between two renewals of the lock, or a standby's attempts to get it."""
+    requests_s: Seconds = 2.0
+    """Between two looks for requests from people and other processes."""
+    settings_s: Seconds = 5.0
+    """Between two looks at whether the settings file changed."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Caution:
+    """When to hold still."""
+
+    dead_broker_grace_s: NonNegativeSeconds = 1800.0
+    """How long a broker must have been gone before its replicas are rebuilt elsewhere, in seconds."""
+    quiet_after_return_s: NonNegativeSeconds = 300.0
+    """How long after a broker came, left or returned nothing is improved, in seconds. Replicas must also be in sync."""
+    ignore_others: tuple[str, ...] = ()
+    """Other balancers that Ballast need not stand back from: `cruise-control`, `confluent-balancer`."""
+    max_snapshot_age_s: Seconds = 120.0
+    """Oldest reading of the cluster that a decision may rest on, in seconds."""
+
+    def __post_init__(self) -> None:
+        unknown = set(self.ignore_others) - IGNORABLE
+        if unknown:
+            raise ValueError(f"ignore_others knows cruise-control and confluent-balancer, not {', '.join(unknown)}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RepairPolicy:
+    """How far repair goes by itself. Beyond any of these bounds a plan waits for approval, also in mode `auto`."""
+
+    whole_racks: bool = False
+    """True lets repair begin by itself also while no broker of a rack of several is up: most often a rack returns as a whole. Replicas of one
+    partition never share a rack for it where each had its own: those wait for the rack, or for `ballast plan evacuate`."""
+    max_racks: Annotated[int, Ge(0)] = 1
+    """In how many racks brokers may be down."""
+    max_brokers_share: Annotated[float, Interval(gt=0, le=1)] = 0.1
+    """Which share of the brokers may be down, as a fraction, those within their grace counted; one broker always may."""
+    max_bytes: Annotated[int, Gt(0)] | None = 1 << 40
+    """Most bytes that one repair copies (1 TiB). Empty sets no bound."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StopPolicy:
+    """What SIGTERM does."""
+
+    grace_s: Seconds = 25.0
+    """Time from SIGTERM until the process is gone, in seconds; keep it below the pod's
+    `terminationGracePeriodSeconds`."""
+    drain: bool = False
+    """True waits, within `grace_s`, for moves in flight to finish. False leaves them, with their throttles, to the
+    process that starts next."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WebPolicy:
+    """The page, the JSON API, the metrics and the probes."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on; `0.0.0.0` inside a pod."""
+    port: Annotated[int, Interval(ge=0, le=65535)] = 8080
+    """Port to listen on; 0 takes a free one and logs it."""
+    probes_port: Annotated[int, Interval(ge=0, le=65535)] | None = None
+    """A port of their own for probes and metrics, so that nothing that happens to the page holds them up; the chart sets it.
+    Empty serves them on `port` alone."""
+    hosts: tuple[str, ...] = ()
+    """Names under which the page may be asked for, as browsers and proxies give them in the Host header. Addresses, `localhost`,
+    names without a dot and of Kubernetes Services (`….svc`) always are; another name is refused, so that no foreign site can read the page through a browser."""
+    tls_certificate: Path | None = None
+    """A PEM file with the certificate chain of the page; with `tls_key` the page speaks TLS. A renewed one is used without a restart."""
+    tls_key: Path | None = None
+    """The PEM file with its private key."""
+    token_file: Path | None = None
+    """A file with the token that allows pause, resume, approve and cancel, or with a line `NAME ROLE TOKEN` for each person, where
+    the role is `operator` or `viewer` (may not act). It is read at each use, so it may be rotated. Empty makes the page read-only."""
+    read_needs_token: bool = False
+    """True asks for a token, a viewer's or an operator's, to read the page and the API, too. Probes and metrics need none: give them
+    `probes_port` and a NetworkPolicy."""
+    topic_metrics: bool = False
+    """True adds metrics per topic (size, under-replicated partitions). Never per partition."""
+
+    def __post_init__(self) -> None:
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError("tls_certificate and tls_key need each other")
+        if self.read_needs_token and self.token_file is None:
+            raise ValueError("read_needs_token needs token_file")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EventPolicy:
+    """Where news goes beside the log, the metrics and the page."""
+
+    kubernetes: bool = False
+    """True writes what Ballast did as Kubernetes Events about its own pod, so that `kubectl describe pod` tells it. The
+    pod's ServiceAccount needs the right to create events; the chart gives it with `events.enabled`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LogPolicy:
+    """What the log looks like."""
+
+    format: str = "auto"
+    """`json`, `text`, or `auto`: text on a terminal and JSON elsewhere."""
+    level: str = "info"
+    """`debug`, `info`, `warning` or `error`."""
+
+    def __post_init__(self) -> None:
+        if self.format not in {"auto", "json", "text"}:
+            raise ValueError("format must be auto, json or text")
+        if self.level not in {"debug", "info", "warning", "error"}:
+            raise ValueError("level must be debug, info, warning or error")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DaemonPolicy:
+    """Everything the loop decides by; replaced whole when the settings change."""
+
+    mode: Mode = Mode.OBSERVE
+    """`observe` writes nothing to the cluster, not even a journal; `approve` prepares plans that wait for a person;
+    `auto` carries them out."""
+    leaders: LeaderPolicy = LeaderPolicy()
+    """Leader imbalance."""
+    actions: Actions = field(default_factory=Actions)
+    """Per kind of action: mode, windows, caps."""
+    intervals: Intervals = Intervals()
+    """How often to look."""
+    caution: Caution = Caution()
+    """When to hold still."""
+    repair: RepairPolicy = RepairPolicy()
+    """How far repair goes by itself."""
+    stop: StopPolicy = StopPolicy()
+    """What SIGTERM does."""
+    level: PlannerPolicy = field(default_factory=PlannerPolicy)
+    """How level is level enough, and what plans may do."""
+    execution: ExecutionPolicy = field(default_factory=ExecutionPolicy)
+    """How plans are carried out."""
+
+    def mode_of(self, kind: ActionKind) -> Mode:
+        """The mode in force for one kind of action."""
+        own = self.actions.of(kind).mode
+        if own is not None:
+            return own
+        if kind is ActionKind.ELECTIONS and self.leaders.auto:
+            return Mode.AUTO
+        return self.mode
+
+    @property
+    def writes(self) -> bool:
+        """Does any kind of action ever write to the cluster?"""
+        return any(self.mode_of(kind) is not Mode.OBSERVE for kind in ActionKind)

@@ -1,0 +1,342 @@
+"""From a plan to a run: propose it, let it wait for a person, or start it, and keep the counts that caps need."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections import Counter
+from dataclasses import replace
+
+from ballast.core.cluster import UNKNOWN
+from ballast.core.cluster.fingerprint import fingerprint, recreated
+from ballast.core.plan import Move, Plan
+from ballast.core.wording import human_bytes, human_many
+from ballast.daemon.acting.decisions import Approval, approval_record, rejection_record
+from ballast.daemon.acting.permission import Acts, standing
+from ballast.daemon.acting.policy import ActionKind, Mode
+from ballast.daemon.context.scene import Proposal, Scene
+from ballast.daemon.context.view import MoveView, PlanView, Role
+from ballast.daemon.process.logs import say
+from ballast.errors import Refused
+from ballast.executor.driver.pace import Pace, pace_of
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Now, new_run
+from ballast.ports.journal import Record
+from ballast.ports.news import News
+
+log = logging.getLogger("ballast.daemon")
+
+SHOWN_BROKERS = 200
+"""Brokers of a plan whose loads the page draws before and after."""
+ASKED_WAITS_S = 600
+"""How long a plan that was asked for keeps runs that nobody approved from beginning."""
+SHOWN_MOVES = 50
+"""Moves of a waiting plan that the page lists; the rest it counts."""
+
+
+def propose(scene: Scene, kind: ActionKind, plan: Plan, beyond: tuple[str, ...] = ()) -> str:
+    """Show the plan; start it if its kind may act by itself now; say what came of it."""
+    if notice_end(scene):
+        return "A run has just ended: the cluster is read again before anything is decided."
+    if run := scene.run_in_flight():
+        withdraw(scene, kind)
+        return f"Nothing is planned from a half-moved cluster: run {run} is in progress."
+    verdict = standing(kind, scene.policy, scene.situation())
+    before, name = scene.memory.proposals.get(kind), name_of(kind, plan)
+    if scene.memory.rejected.get(kind) == name:
+        withdraw(scene, kind)
+        return f"{name} was rejected; another plan is proposed when the cluster has changed."
+    if before is not None and before.id == name:
+        # What a person approved stays approved, and what has waited since yesterday is not new because it was made again.
+        proposal = replace(before, plan=replace(plan, created_at_ms=before.plan.created_at_ms), beyond=beyond)
+    else:
+        proposal = Proposal(
+            id=name, kind=kind, plan=plan, beyond=beyond, approved_by=scene.memory.approval_of(kind, name)
+        )
+        if proposal.approved_by is None:
+            forget_approval(scene, kind)
+        say(log, f"Planned: {outline(plan)}", plan=proposal.id, action=kind.value)
+        if verdict.allowed and _wants_approval(scene, proposal):
+            scene.herald(News(reason="ApprovalWanted", sentence=_waits(proposal)))
+    scene.memory.proposals[kind] = proposal
+    publish_proposals(scene)
+    if not verdict.allowed:
+        scene.refused(kind.value, verdict.code)
+        return f"Would {outline(plan)}. {verdict.sentence}"
+    if _wants_approval(scene, proposal):
+        return _waits(proposal)
+    return _left_to_a_person(scene, proposal) or start(scene, proposal)
+
+
+def act(scene: Scene) -> str:
+    """Start the weightiest proposal that may start by now; drop those whose cluster has changed under them."""
+    if notice_end(scene):
+        return "A run has ended; the cluster is read again before anything is decided."
+    order = (ActionKind.REPAIR, ActionKind.ELECTIONS, ActionKind.REORDERS, ActionKind.MOVES)
+    for proposal in (scene.memory.asked, *(scene.memory.proposals.get(kind) for kind in order)):
+        if proposal is None or not standing(proposal.kind, scene.policy, scene.situation()).allowed:
+            continue
+        state = scene.fresh_state()
+        if proposal.plan.fingerprint != fingerprint(state) or recreated(proposal.plan, state):
+            if proposal.request is not None:
+                scene.memory.wanted = proposal.request
+            discard(scene, proposal)
+            scene.look_again()
+            return f"The assignment changed since {proposal.id} was planned; it is planned anew."
+        if not _wants_approval(scene, proposal) and not _left_to_a_person(scene, proposal):
+            return start(scene, proposal)
+    waiting = [p.id for p in shown_proposals(scene) if _wants_approval(scene, p)]
+    return f"Waiting for approval: {', '.join(waiting)}." if waiting else "No pending action."
+
+
+def drop_plans(scene: Scene, why: str) -> None:
+    """Forget every plan: the cluster that they were made for cannot be seen, or is being changed."""
+    if scene.board.view.plans or shown_proposals(scene):
+        _withdraw_asked(scene, why)
+        scene.memory.proposals.clear()
+        scene.memory.asked_elsewhere = None
+        publish_proposals(scene)
+
+
+def discard(scene: Scene, proposal: Proposal) -> None:
+    """Drop one plan."""
+    if scene.memory.asked is proposal:
+        scene.memory.asked = None
+    else:
+        scene.memory.proposals.pop(proposal.kind, None)
+        forget_approval(scene, proposal.kind)
+    publish_proposals(scene)
+
+
+def approve(scene: Scene, proposal: Proposal, by: str) -> str:
+    """A person wants it: it starts now, or once nothing keeps it any more, after a restart and a fail-over, too."""
+    kind = proposal.kind
+    scene.memory.proposals[kind] = replace(proposal, approved_by=by)
+    sentence = propose(scene, kind, proposal.plan)
+    waits = scene.memory.proposals.get(kind)
+    if waits is not None and waits.id == proposal.id:
+        approval = Approval(plan=proposal.id, by=by)
+        scene.memory.approved[kind] = approval
+        write(scene, approval_record(kind, approval))
+    publish_proposals(scene)
+    return sentence
+
+
+def forget_approval(scene: Scene, kind: ActionKind) -> None:
+    """The plan that was approved has started, or another one is wanted by now: an old approval starts nothing later."""
+    if scene.memory.approved.pop(kind, None) is not None:
+        write(scene, approval_record(kind, None))
+
+
+def write(scene: Scene, record: Record) -> None:
+    """Into the journal, where this process is the one that may."""
+    if scene.journal is not None and scene.board.view.role is Role.LEADER:
+        scene.journal.append([record])
+
+
+def reject(scene: Scene, proposal: Proposal) -> None:
+    """A person does not want it: it is not proposed again, not by another process either, until the cluster wants another."""
+    if proposal.request is None:
+        scene.memory.rejected[proposal.kind] = proposal.id
+        write(scene, rejection_record(proposal.kind, proposal.id))
+    discard(scene, proposal)
+
+
+def shown_proposals(scene: Scene) -> list[Proposal]:
+    """Every plan that exists, the one that a person asked for first."""
+    asked = [scene.memory.asked] if scene.memory.asked else []
+    return [*asked, *scene.memory.proposals.values()]
+
+
+def withdraw(scene: Scene, kind: ActionKind) -> None:
+    """There is nothing to do of this kind any more."""
+    forget_approval(scene, kind)
+    if scene.memory.proposals.pop(kind, None) is not None:
+        publish_proposals(scene)
+
+
+def _wants_approval(scene: Scene, proposal: Proposal) -> bool:
+    mode = scene.policy.mode_of(proposal.kind)
+    by_person = mode is Mode.AUTO and proposal.request is not None
+    asked = mode is Mode.APPROVE or by_person or bool(proposal.beyond)
+    return asked and proposal.approved_by is None
+
+
+def _left_to_a_person(scene: Scene, proposal: Proposal) -> str:
+    """Why a run that nobody approved does not begin: it would take away the plan that somebody asked for and looks at now.
+
+    Empty where nobody does, for repairs, and once the plan has been there for a while.
+    """
+    asked = scene.memory.asked
+    if asked is None or asked.request is None or proposal.kind is ActionKind.REPAIR or _approved(proposal):
+        return ""
+    if scene.clock.now_ms() - asked.plan.created_at_ms >= ASKED_WAITS_S * 1000:
+        return ""
+    return f"{proposal.id} waits for {asked.id}, which {asked.request.by} asked for: {outline(proposal.plan)}."
+
+
+def _approved(proposal: Proposal) -> bool:
+    return proposal.request is not None or proposal.approved_by is not None
+
+
+def _withdraw_asked(scene: Scene, why: str) -> None:
+    """The plan that a person was told to be ready goes, and they hear of it."""
+    asked, scene.memory.asked = scene.memory.asked, None
+    if asked is not None and asked.request is not None:
+        scene.tell(asked.request.id, f"{asked.id} was withdrawn, since {why}. Ask again afterwards.", ok=False)
+
+
+def _waits(proposal: Proposal) -> str:
+    why = f", since {'; '.join(proposal.beyond)}" if proposal.beyond else ""
+    return f"Waiting for approval of {proposal.id}{why}: {outline(proposal.plan)}."
+
+
+def start(scene: Scene, proposal: Proposal) -> str:
+    """Begin the run; whoever calls this has checked the permission."""
+    if scene.hands is None:
+        raise Refused("This process only observes: it cannot start a run.")
+    kind = proposal.kind
+    run = scene.hands.start(proposal.plan)
+    # The others were made from what is being changed now.
+    if proposal.request is None:
+        _withdraw_asked(scene, f"run {run} began ({outline(proposal.plan)})")
+    scene.memory.proposals.clear()
+    scene.memory.asked = None
+    forget_approval(scene, kind)
+    scene.memory.running = kind
+    scene.hold_run()
+    remember(scene, kind, scene.memory.acts.get(kind, Acts()).started(scene.clock.now_ms(), run))
+    by = f", approved by {proposal.approved_by}" if proposal.approved_by else ""
+    say(log, f"Started: {outline(proposal.plan)}{by}", run=run, plan=proposal.id, action=kind.value)
+    publish_proposals(scene)
+    sentence = f"Run {run} started{by}: {outline(proposal.plan)}."
+    scene.herald(News(reason="RunStarted", sentence=sentence))
+    return sentence
+
+
+def notice_end(scene: Scene) -> bool:
+    """Has the run in flight just ended?  Then the cool-down begins, and what was seen before is old.
+
+    Proposals and the reading under them are dropped: they may want what the run has done already.
+    """
+    memory = scene.memory
+    if run := scene.run_in_flight():
+        memory.saw_run = True
+        drop_plans(scene, f"run {run} is in progress")
+        return False
+    kind = memory.running
+    if kind is None and not memory.saw_run:
+        return False
+    memory.running, memory.saw_run, memory.read_at_s = None, False, None
+    drop_plans(scene, "a run has changed the cluster")
+    scene.look_again()
+    if kind is None:
+        return True
+    remember(scene, kind, scene.memory.acts.get(kind, Acts()).ended(scene.clock.now_ms()))
+    return True
+
+
+def remember(scene: Scene, kind: ActionKind, acts: Acts) -> None:
+    """Keep a kind's counts, in the journal too: a restart must not grant a second day's worth."""
+    scene.memory.acts = {**scene.memory.acts, kind: acts}
+    write(scene, Record(acts_key(kind), acts.to_json()))
+
+
+def acts_key(kind: ActionKind) -> str:
+    """The journal key of a kind's counts."""
+    return f"daemon/acts/{kind.value}"
+
+
+def outline(plan: Plan) -> str:
+    """A plan in half a sentence."""
+    parts = []
+    reorders = sum(m.is_reorder for m in plan.moves)
+    moves = len(plan.moves) - reorders
+    if moves:
+        parts.append(f"move {human_many(moves, 'partition')} ({human_bytes(plan.bytes_moved)})")
+    if reorders:
+        parts.append(f"reorder {human_many(reorders, 'replica list')}")
+    if plan.elections:
+        parts.append(f"hold {human_many(len(plan.elections), 'election')}")
+    return ", ".join(parts) or "do nothing"
+
+
+def publish_proposals(scene: Scene) -> None:
+    """Show every plan that exists and whether a person's word would start it."""
+    now = Now(scene.clock.now_ms(), scene.clock.monotonic_s())
+    policy = scene.execution()
+    state = scene.memory.state
+    elsewhere = scene.memory.asked_elsewhere if scene.board.view.role is not Role.LEADER else None
+    scene.board.publish(
+        plans=(() if elsewhere is None else (elsewhere,))
+        + tuple(
+            plan_view(
+                p,
+                waiting=_wants_approval(scene, p),
+                policy=policy,
+                pace=None if state is None else pace_of(new_run(p.id, p.plan, policy, now), state),
+            )
+            for p in shown_proposals(scene)
+        )
+    )
+
+
+def plan_view(proposal: Proposal, *, waiting: bool, policy: ExecutionPolicy, pace: Pace | None) -> PlanView:
+    """A plan as the page shows it, with the pace that a run of it would begin at; None where no reading tells."""
+    plan = proposal.plan
+    reasons = Counter(m.reason.code for m in plan.moves)
+    if plan.elections:
+        reasons["preferred leader elections"] = len(plan.elections)
+    busiest = pace.busiest if pace else None
+    return PlanView(
+        id=proposal.id,
+        kind=proposal.kind.value,
+        intent=plan.intent,
+        created_at_ms=plan.created_at_ms,
+        moves=len(plan.moves),
+        elections=len(plan.elections),
+        copies=sum(bool(m.adding) for m in plan.moves),
+        bytes_moved=plan.bytes_moved,
+        bound_bytes=plan.bound_bytes,
+        status=plan.status,
+        waiting=waiting,
+        approved_by=proposal.approved_by or "",
+        reasons=tuple(reasons.most_common()),
+        resources=tuple(plan.summary.get("resources", ())),
+        brokers=tuple(plan.summary.get("brokers", ()))[:SHOWN_BROKERS],
+        reorders=sum(m.is_reorder for m in plan.moves),
+        throttle=policy.throttle if isinstance(policy.throttle, str) else "fixed",
+        throttle_bytes_per_s=busiest.bytes_per_s if busiest else None,
+        seconds=pace.seconds if pace and busiest else None,
+        asked_by=proposal.request.by if proposal.request else "",
+        examples=tuple(_move_view(m) for m in plan.moves[:SHOWN_MOVES]),
+        obstacles=tuple(f"Waits for approval: {why}." for why in proposal.beyond if waiting)
+        + tuple(f"{o.subject}: {o.detail}. {o.remedy}".strip() for o in plan.obstacles),
+    )
+
+
+def _move_view(move: Move) -> MoveView:
+    return MoveView(
+        topic=move.topic,
+        partition=move.partition,
+        old=move.old,
+        new=move.new,
+        size_bytes=move.size_bytes if move.size_bytes != UNKNOWN else None,
+        copied_bytes=0,
+        phase="planned",
+        reason=str(move.reason),
+    )
+
+
+def name_of(kind: ActionKind, plan: Plan) -> str:
+    """A plan's name says what it would do: whichever replica makes it, and however often, it is the same name.
+
+    So a person may approve on any replica's page what another one carries out.  Sizes are left out, since they grow while
+    producers write, and so are log dirs, which go by the room of the moment: neither makes it another plan.
+    """
+    digest = hashlib.sha256(plan.fingerprint.encode())
+    for move in plan.moves:
+        digest.update(f"\n{move.topic} {move.partition} {move.old} {move.new}".encode())
+    for name in plan.elections:
+        digest.update(f"\n{name.topic} {name.partition}".encode())
+    return f"{kind.value}-{digest.hexdigest()[:10]}"

@@ -1,0 +1,191 @@
+"""The requests tick: what people ask for, through the page or the journal, is answered by the one that acts."""
+
+from __future__ import annotations
+
+import logging
+import queue
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from ballast.core.wording import human_many
+from ballast.daemon.acting.decisions import pause_record, shared_records
+from ballast.daemon.acting.drains import begin_drain, drained_by, end_drain
+from ballast.daemon.acting.propose import act, approve, publish_proposals, reject, shown_proposals, write
+from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.view import SETTLING, Pause, Role
+from ballast.daemon.planning.asking import want
+from ballast.daemon.process.logs import say
+from ballast.errors import BallastError, Refused
+from ballast.ports.journal import FORGOTTEN, Journal, Request, begun_record, is_expired, is_forgotten, signed
+
+log = logging.getLogger("ballast.audit")
+
+Inbox = queue.SimpleQueue[Request]
+
+
+def submit(scene: Scene, inbox: Inbox, request: Request) -> None:
+    """Take a request from the page: into the journal, so that the one that acts finds it, whichever replica was asked.
+
+    A cancel that names no run means the one that the page shows now, and no later one.
+    """
+    if request.kind in {"cancel", "rollback"} and scene.policy.writes:
+        wanted = str(request.body.get("run", "")) or _shown_run(scene)
+        _refuse_settling(wanted)
+        request = replace(request, body={**request.body, "run": wanted})
+    if scene.letters is not None and scene.policy.writes:
+        scene.letters.request(request)
+    elif request.kind in {"pause", "resume", "plan", "reject"}:
+        inbox.put(request)
+    else:
+        raise Refused("This process only observes: there is nothing to approve or to cancel.")
+
+
+def _shown_run(scene: Scene) -> str:
+    view = scene.board.view
+    shown = (scene.hands.current() if scene.hands else None) or view.run or view.run_elsewhere
+    if shown is None:
+        raise Refused("Nothing is being carried out.", hint="Name the run, if one is about to begin.")
+    return shown.id
+
+
+def _refuse_settling(run: str) -> None:
+    if run == SETTLING:
+        raise Refused(
+            "No run is being carried out: throttles of earlier runs are being taken back, and that cannot be cancelled."
+        )
+
+
+def answer_requests(scene: Scene, inbox: Inbox) -> str:
+    """Answer everything that waits."""
+    answered = 0
+    while not inbox.empty():
+        request = inbox.get_nowait()
+        say(log, answer(scene, request), request=request.id, by=request.by)
+        answered += 1
+    if scene.journal is not None and scene.letters is not None and _answers(scene):
+        for request in [r for r in scene.letters.requests() if r.answer is None and r.kind in ANSWERS]:
+            if not _answers(scene):
+                break  # The lock was given up meanwhile; the rest is for whoever acts next.
+            sentence = answer(scene, request)
+            scene.journal.answer(request.id, sentence)
+            say(log, sentence, request=request.id, by=request.by)
+            answered += 1
+            if scene.give_way and scene.hands is not None:
+                # Only now: it takes a while, and the lock tick, which gives the lock up, does not wait for the answer.
+                scene.hands.stop(drain_s=0.0)
+        share(scene, scene.journal)
+    scene.publish_standings()
+    return f"Answered {human_many(answered, 'request')}." if answered else "No requests."
+
+
+def share(scene: Scene, journal: Journal) -> None:
+    """Let the other replicas' pages show the plan that was asked for, and the answers: whoever asked may look at any of them."""
+    view = scene.board.view
+    known = next((p for p in view.plans if p.asked_by), None), view.answers
+    if known != scene.memory.shared and _answers(scene):
+        journal.append(shared_records(*known))
+        scene.memory.shared = known
+
+
+def _answers(scene: Scene) -> bool:
+    """Only the one that may write answers, since an answer is a record."""
+    return scene.board.view.role is Role.LEADER and scene.policy.writes
+
+
+def answer(scene: Scene, request: Request) -> str:
+    """Carry one request out and say what came of it; a refusal is an answer, too."""
+    try:
+        if request.kind in EXPIRING and is_expired(request, scene.clock.now_ms()):
+            raise Refused(f"{request.by} asked to {request.kind} too long ago; whoever still means it asks again.")
+        sentence, ok = ANSWERS[request.kind](scene, request), True
+    except BallastError as failure:
+        sentence, ok = f"Refused: {failure}", False
+    if request.kind != "plan" or not ok:
+        # A plan's answer is told when it has been made.
+        scene.tell(request.id, sentence, ok=ok)
+    return sentence
+
+
+def _pause(scene: Scene, request: Request) -> str:
+    pause = Pause(by=request.by, since_ms=request.at_ms, reason=str(request.body.get("reason", ""))[:200])
+    write(scene, pause_record(pause))
+    scene.set_pause(pause)
+    return f"Paused by {pause.by}: nothing new starts, moves in flight go on."
+
+
+def _resume(scene: Scene, request: Request) -> str:
+    if scene.board.view.pause is None:
+        return "It was not paused."
+    # Whoever resumes has looked; were this second, a process that dies in between would begin without a pause.
+    write(scene, begun_record(None))
+    write(scene, pause_record(None))
+    scene.set_pause(None)
+    return f"Resumed by {request.by}."
+
+
+def _approve(scene: Scene, request: Request) -> str:
+    wanted = str(request.body.get("plan", ""))
+    if run := scene.run_in_flight():
+        raise Refused(f"Run {run} is in progress.", hint="Plans are made anew when it has ended.")
+    if scene.memory.asked is not None and scene.memory.asked.id == wanted:
+        if (broker := drained_by(scene.memory.asked)) is not None:
+            begin_drain(scene, broker, request.by)
+        scene.memory.asked = replace(scene.memory.asked, approved_by=request.by)
+        publish_proposals(scene)
+        return f"{request.by} approved {wanted}. {act(scene)}"
+    for proposal in list(scene.memory.proposals.values()):
+        if proposal.id == wanted:
+            return f"{request.by} approved {wanted}. {approve(scene, proposal, request.by)}"
+    raise Refused(f"There is no plan {wanted} any more.", hint="The cluster changed; look at the plan that waits now.")
+
+
+def _reject(scene: Scene, request: Request) -> str:
+    wanted = str(request.body.get("plan", ""))
+    for proposal in shown_proposals(scene):
+        if proposal.id == wanted:
+            reject(scene, proposal)
+            why = f": {request.body['reason']}" if request.body.get("reason") else ""
+            return f"{request.by} rejected {wanted}{why}."
+    raise Refused(f"There is no plan {wanted} any more.", hint="The cluster changed; look at the plans there are now.")
+
+
+def _cancel(scene: Scene, request: Request) -> str:
+    rollback, wanted = request.kind == "rollback", request.body.get("run")
+    run = scene.hands.current() if scene.hands else None
+    if wanted is None:
+        raise Refused(f"A {request.kind} names its run.", hint="Another one may have begun since it was asked for.")
+    _refuse_settling(run.id if run else "")
+    if run is not None and wanted != run.id:
+        raise Refused(f"Run {wanted} is not being carried out; run {run.id} is.")
+    if scene.hands is None or run is None or not scene.hands.cancel(run.id, rollback=rollback, by=signed(request)):
+        return "Nothing is being carried out."
+    return f"{request.by} cancelled run {run.id}" + (" and asked to undo what had arrived." if rollback else ".")
+
+
+def _take_over(scene: Scene, request: Request) -> str:
+    """Make room for a person: leave the run to them, give the lock up, and keep every replica from it for a moment.
+
+    The run is left once this is answered; from now on the work loop begins no other one.
+    """
+    if is_forgotten(request, scene.clock.now_ms()):
+        raise Refused(f"That is {FORGOTTEN}.")
+    scene.yield_to(request.by)
+    return f"The lock is given up for {request.by}; the daemon waits until it is free again."
+
+
+ANSWERS: dict[str, Callable[[Scene, Request], str]] = {
+    "pause": _pause,
+    "resume": _resume,
+    "approve": _approve,
+    "reject": _reject,
+    "plan": want,
+    "end-drain": end_drain,
+    "cancel": _cancel,
+    "rollback": _cancel,
+    "take-over": _take_over,
+}
+
+
+EXPIRING: Final = frozenset({"pause", "resume", "approve", "reject", "plan", "end-drain"})
+"""Requests that a later process must not obey: they name no run, and plans are numbered anew by each."""

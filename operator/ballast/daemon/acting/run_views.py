@@ -1,0 +1,151 @@
+"""Runs as the page and the metrics show them: the one in flight, and the ones of the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from ballast.core.cluster import UNKNOWN, TopicPartition
+from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, Setting
+from ballast.core.wording import human_many
+from ballast.daemon.context.view import MoveView, RunView
+from ballast.executor.journal.history import RunSummary, load_ended
+from ballast.executor.journal.ledger import load_ledger
+from ballast.executor.journal.records import Parsed, load_open_runs, names_in_flight
+from ballast.executor.machine.progress import Progress, done_of, total_of
+from ballast.executor.machine.run import FINAL, IN_FLIGHT, ElectionStage, MoveRun, Now, Run, Stage
+from ballast.ports.journal import Record
+from ballast.ports.time import Clock
+
+SHOWN_MOVES: Final = 50
+SHOWN_RUNS: Final = 50
+
+
+def run_view(run: Run, progress: Progress | None = None, note: str = "") -> RunView:
+    """A run at this moment."""
+    moves = list(run.moves.values())
+    ended_well = sum(m.stage is Stage.VERIFIED for m in moves)
+    failed = sum(m.stage in FINAL and m.stage is not Stage.VERIFIED for m in moves)
+    total = sum(total_of(m) for m in moves)
+    done = sum(done_of(m) for m in moves)
+    flying = [m for m in moves if m.stage in IN_FLIGHT]
+    held = sum(e.stage is ElectionStage.HELD for e in run.elections.values())
+    return RunView(
+        id=run.id,
+        intent=run.intent,
+        phase=run.phase.value,
+        started_at_ms=run.started_ms,
+        ended_at_ms=run.ended_ms or None,
+        outcome=run.status.value if run.ended else "",
+        moves_total=len(moves),
+        moves_done=ended_well,
+        moves_failed=failed,
+        elections_total=len(run.elections),
+        elections_held=held,
+        bytes_total=total,
+        bytes_left=max(0, total - done),
+        rate_bytes_per_s=progress.bytes_per_s if progress else None,
+        seconds_left=progress.left_s if progress else None,
+        throttle_bytes_per_s=_lowest_rate(run),
+        sentence=_sentence(run, flying, note),
+        moves=tuple(_move(m) for m in flying[:SHOWN_MOVES]),
+    )
+
+
+def _lowest_rate(run: Run) -> int | None:
+    """The lowest replication rate that the run has set on a broker; None while it has set none."""
+    rates = [
+        int(r) for s, values in (run.applied or {}).items() if s.key in (LEADER_RATE, FOLLOWER_RATE) for r in values
+    ]
+    return min(rates, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Books:
+    """What the journal said of runs when it was read last, whoever carried them out."""
+
+    history: tuple[RunView, ...] = ()
+    """Runs that ended, newest first."""
+    open: RunView | None = None
+    """The oldest run that has not ended."""
+    debts: tuple[Setting, ...] = ()
+    """Throttles that were set and not yet taken back."""
+    moving: frozenset[TopicPartition] = frozenset()
+    """Partitions of open runs whose moves have not ended."""
+
+
+@dataclass(slots=True)
+class ParsedBooks:
+    """What was parsed of earlier readings of the same journal, so that the next one parses what is new."""
+
+    moves: Parsed = field(default_factory=Parsed)
+    headers: Parsed = field(default_factory=Parsed)
+
+
+def books_of(records: Sequence[Record], clock: Clock, parsed: ParsedBooks) -> Books:
+    """Read the journal's records."""
+    left = load_open_runs(records, Now(clock.now_ms(), clock.monotonic_s()), parsed.moves)
+    return Books(
+        history=past_runs(load_ended(records, parsed.headers)),
+        open=run_view(left[0]) if left else None,
+        debts=debts_in(records),
+        moving=names_in_flight(records),
+    )
+
+
+def past_runs(ended: Sequence[RunSummary]) -> tuple[RunView, ...]:
+    """Runs that ended, newest first."""
+    return tuple(map(_past, sorted(ended, key=lambda r: r.ended_ms, reverse=True)[:SHOWN_RUNS]))
+
+
+def _past(run: RunSummary) -> RunView:
+    final = sum(run.moves.get(stage, 0) for stage in FINAL)
+    return RunView(
+        id=run.id,
+        intent=run.intent,
+        phase=run.phase.value,
+        started_at_ms=run.started_ms,
+        ended_at_ms=run.ended_ms or None,
+        outcome=run.status.value,
+        moves_total=sum(run.moves.values()),
+        moves_done=run.verified,
+        moves_failed=final - run.verified,
+        elections_total=sum(run.elections.values()),
+        elections_held=run.elections.get(ElectionStage.HELD, 0),
+        bytes_total=run.bytes_total,
+        bytes_left=max(0, run.bytes_total - run.bytes_done),
+    )
+
+
+def debts_in(records: Iterable[Record]) -> tuple[Setting, ...]:
+    """Throttle settings that a journal says are still to be taken back."""
+    return tuple(load_ledger(records))
+
+
+def _sentence(run: Run, flying: list[MoveRun], note: str) -> str:
+    if run.ended:
+        return ""
+    stalled = [m for m in flying if m.stands]
+    if stalled:
+        return f"{human_many(len(stalled), 'move')} of {len(flying)} in flight stalled: {stalled[0].detail or 'no progress'}"
+    if flying:
+        return f"Moving {human_many(len(flying), 'partition')}"
+    if run.verdicts:
+        return f"Held back: {run.verdicts[0]}"
+    if run.elections and not run.moves:
+        return f"Holding {human_many(len(run.elections), 'election')}"
+    return note or "Looking"
+
+
+def _move(m: MoveRun) -> MoveView:
+    return MoveView(
+        topic=m.move.topic,
+        partition=m.move.partition,
+        old=m.move.old,
+        new=m.move.new,
+        size_bytes=total_of(m) or (None if m.move.size_bytes == UNKNOWN else 0),
+        copied_bytes=done_of(m),
+        phase=m.stage.value,
+        reason=m.detail or str(m.move.reason),
+    )

@@ -1,0 +1,1 @@
+"""What the daemon's parts share: the view that is published and the collaborators."""

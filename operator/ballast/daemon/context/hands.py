@@ -1,0 +1,50 @@
+"""What the daemon needs to act: somebody who carries plans out.
+
+The daemon decides whether and when; ``driving`` puts the executor's driver behind this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.plan import Plan
+from ballast.daemon.context.view import RunView
+from ballast.daemon.process.loop import Beat
+
+
+class Hands(Protocol):
+    """Carries plans out, one run at a time, in the background; journals before it acts."""
+
+    def start(self, plan: Plan) -> str:
+        """Begin a run and return its id at once; raises ``Refused`` when one is being carried out."""
+        ...
+
+    def adopt(self) -> str | None:
+        """Go on with a run that an earlier process left open and take its throttles over; None when there is none."""
+        ...
+
+    def current(self) -> RunView | None:
+        """The run being carried out."""
+        ...
+
+    def beat(self) -> Beat | None:
+        """The last sign of life of the run in flight; None while there is none."""
+        ...
+
+    def ours(self) -> Collection[TopicPartition]:
+        """Partitions that the current run may be moving."""
+        ...
+
+    def pause(self, *, paused: bool) -> None:
+        """Hold the current run's next moves back, or let them go on."""
+        ...
+
+    def cancel(self, run_id: str, *, rollback: bool = False, by: str = "") -> bool:
+        """Take the moves that this run has in flight back; False when there is no run."""
+        ...
+
+    def stop(self, *, drain_s: float) -> None:
+        """Stop acting: wait at most so long for moves in flight, then leave them with their throttles."""
+        ...

@@ -1,0 +1,287 @@
+"""What the daemon knows about itself and its cluster right now, as one frozen value.
+
+The loop publishes; metrics, the page and the probes read.  A reader never sees half an update, holds no lock while it
+renders, and can wait for the next version.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from ballast.core.cluster.drain import Drain
+from ballast.core.samples import Point
+from ballast.daemon.observing.figures import Figures
+
+
+class Role(StrEnum):
+    """What this process is to its cluster."""
+
+    STARTING = "starting"
+    OBSERVER = "observer"
+    """No kind of action may write: no lock is wanted."""
+    LEADER = "leader"
+    """It holds the cluster's lock and is the only one that acts."""
+    STANDBY = "standby"
+    """Another process holds the lock; this one is ready to take it."""
+    STOPPING = "stopping"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TickReport:
+    """How one kind of tick went last time, in one sentence."""
+
+    sentence: str
+    at_ms: int
+    duration_s: float
+    ok: bool = True
+    failures: int = 0
+    """Failures in a row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Whether one kind of action may start now, and the sentence that says why."""
+
+    kind: str
+    mode: str
+    allowed: bool
+    code: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Other:
+    """Another balancer of this cluster, or a foreign reassignment."""
+
+    code: str
+    sentence: str
+    blocking: bool
+    """Ballast stands back while this lasts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveView:
+    """One partition on its way."""
+
+    topic: str
+    partition: int
+    old: tuple[int, ...]
+    new: tuple[int, ...]
+    size_bytes: int | None
+    """None where no broker said it."""
+    copied_bytes: int
+    phase: str
+    reason: str
+
+
+SETTLING: Final = "throttles"
+"""In the place of a run's id while throttles of runs that have ended are taken back: there is nothing to cancel."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunView:
+    """The run that is being carried out, or one of history."""
+
+    id: str
+    intent: str
+    phase: str
+    started_at_ms: int
+    ended_at_ms: int | None = None
+    outcome: str = ""
+    moves_total: int = 0
+    moves_done: int = 0
+    moves_failed: int = 0
+    elections_total: int = 0
+    elections_held: int = 0
+    bytes_total: int = 0
+    bytes_left: int = 0
+    rate_bytes_per_s: float | None = None
+    """None until two readings tell one."""
+    seconds_left: float | None = None
+    throttle_bytes_per_s: int | None = None
+    sentence: str = ""
+    moves: tuple[MoveView, ...] = ()
+    """The ones in flight, at most a page of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanView:
+    """A plan that waits for a person, or that the daemon would carry out if it were allowed to."""
+
+    id: str
+    kind: str
+    intent: str
+    created_at_ms: int
+    moves: int
+    elections: int
+    copies: int
+    """Moves that copy data; the others only change an order."""
+    bytes_moved: int
+    """Of those of them whose size is known."""
+    bound_bytes: int | None
+    status: str
+    waiting: bool
+    """True when a person's approval would start it."""
+    approved_by: str = ""
+    """Who approved it; empty while nobody has."""
+    reasons: tuple[tuple[str, int], ...] = ()
+    resources: tuple[Mapping[str, Any], ...] = ()
+    """Per resource: name, label, unit, band, and least, most and outside before and after, as shares of the fair one."""
+    brokers: tuple[Mapping[str, Any], ...] = ()
+    """Per broker: its loads before and after, and the range of each resource."""
+    reorders: int = 0
+    """Replica lists whose order alone changes."""
+    throttle: str = ""
+    """``auto``, ``none``, or ``fixed``: how copies are throttled when this plan runs."""
+    throttle_bytes_per_s: int | None = None
+    """The rate that ``seconds`` was computed with; None where there is none."""
+    seconds: float | None = None
+    """About how long its copies take at that rate; None where no rate or no size is known."""
+    asked_by: str = ""
+    """Who asked for it; empty for plans that Ballast made by itself."""
+    blocked: str = ""
+    """Why it may not start now even when it is approved; filled in whenever it is shown, empty where nothing keeps it."""
+    examples: tuple[MoveView, ...] = ()
+    obstacles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came of something that a person asked of this process."""
+
+    request: str
+    """The id that the API gave for it."""
+    sentence: str
+    ok: bool
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """The pause switch, as the journal remembers it."""
+
+    by: str
+    since_ms: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outage:
+    """The cluster cannot be read now; every figure is as old as the newest reading before."""
+
+    code: str
+    """``unreachable``, ``access-denied`` or ``refused``."""
+    sentence: str
+    since_ms: int
+    """When reading it first failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absence:
+    """A broker that is down and holds replicas."""
+
+    broker: int
+    since_ms: int
+    """When it was first missed."""
+    repair_at_ms: int
+    """When its replicas are to be rebuilt on other brokers, unless it returns before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelView:
+    """What the newest level check concluded."""
+
+    verdict: str = "unknown"
+    """``unknown``, ``level``, ``uneven`` (a plan would help) or ``stuck`` (out of the band, and no plan helps)."""
+    sentence: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockView:
+    """The cluster's lock as far as this process can tell."""
+
+    held: bool = False
+    holder: str = ""
+    since_ms: int | None = None
+    journal_readable: bool | None = None
+    """None when there is no journal to read (observe mode)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """Everything at one moment."""
+
+    version: int = 0
+    name: str = ""
+    """What people call the cluster."""
+    instance: str = ""
+    """What people call this process: the pod's name."""
+    started_at_ms: int = 0
+    role: Role = Role.STARTING
+    mode: str = "observe"
+    figures: Figures | None = None
+    outage: Outage | None = None
+    """Why the cluster cannot be read now, and since when; None when the newest reading succeeded."""
+    absences: tuple[Absence, ...] = ()
+    ticks: Mapping[str, TickReport] = field(default_factory=dict)
+    standings: tuple[Standing, ...] = ()
+    others: tuple[Other, ...] = ()
+    plans: tuple[PlanView, ...] = ()
+    level: LevelView = LevelView()
+    run: RunView | None = None
+    run_elsewhere: RunView | None = None
+    """The run that another process carries out, as far as the journal tells: its stages, but neither rate nor time."""
+    history: tuple[RunView, ...] = ()
+    history_problem: str = ""
+    """Why the runs that ended are not known; empty when they are."""
+    pause: Pause | None = None
+    drains: tuple[Drain, ...] = ()
+    """Brokers that people drained; those that the settings drain are not among them."""
+    lock: LockView = LockView()
+    sampled_at_ms: int | None = None
+    """When this process recorded its newest minute for the load model; None before the first one."""
+    sample_failures: int | None = None
+    """How many samples in a row could not be recorded; None where none is kept."""
+    throttle_debts: int = 0
+    """Throttles that Ballast set and has not yet taken back."""
+    answers: tuple[Answer, ...] = ()
+    """The newest ones, oldest first."""
+    series: tuple[Point, ...] = ()
+    series_problem: str = ""
+    """Why points of earlier processes are missing, or new ones are not kept; empty where nothing fails."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """The settings in force, as (name, value); no secret is ever among them."""
+    settings_changed: frozenset[str] = frozenset()
+    """Names of those that differ from the defaults."""
+    settings_problem: str = ""
+    """Why the newest settings file is not in force; empty when it is."""
+
+
+class Board:
+    """Holds the newest view; safe to use from any thread."""
+
+    def __init__(self, first: View | None = None) -> None:
+        self._view = first or View()
+        self._changed = threading.Condition()
+
+    @property
+    def view(self) -> View:
+        """The newest view."""
+        return self._view
+
+    def publish(self, **changes: Any) -> View:
+        """Replace some fields; wakes whoever waits."""
+        with self._changed:
+            self._view = replace(self._view, version=self._view.version + 1, **changes)
+            self._changed.notify_all()
+            return self._view
+
+    def wait(self, version: int, timeout_s: float) -> View:
+        """Return when there is a newer view than ``version``, or after the timeout with what there is."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._view.version > version, timeout_s)
+            return self._view

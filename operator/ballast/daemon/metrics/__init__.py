@@ -1,0 +1,1 @@
+"""``/metrics`` and its page of documentation."""

@@ -1,0 +1,457 @@
+"""``/metrics``: every metric is declared once in ``CATALOG``; the page of documentation is generated from it.
+
+Gauges are computed from the board's view when Prometheus asks, so that a broker that is gone leaves no stale series.
+Labels are bounded by brokers, resources and closed sets of words; topics only on request; partitions never.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from prometheus_client import CollectorRegistry, Counter, GCCollector, Histogram, ProcessCollector
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from ballast import __version__
+from ballast.core.cluster import UNKNOWN
+from ballast.daemon.context.view import Board, Role, RunView, View
+from ballast.daemon.observing.figures import Figures
+
+Sample = tuple[tuple[str, ...], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """One metric: its name, what it means, its labels, and how its samples come out of a view."""
+
+    name: str
+    help: str
+    labels: tuple[str, ...] = ()
+    samples: Callable[[View], Iterable[Sample]] = lambda _: ()
+    kind: Literal["gauge", "counter", "histogram"] = "gauge"
+
+
+def _one(value: Callable[[View], float | None]) -> Callable[[View], Iterable[Sample]]:
+    def samples(view: View) -> Iterator[Sample]:
+        number = value(view)
+        if number is not None:
+            yield (), float(number)
+
+    return samples
+
+
+def _of_figures(value: Callable[[Figures], float | None]) -> Callable[[View], Iterable[Sample]]:
+    return _one(lambda view: None if view.figures is None else value(view.figures))
+
+
+def _per_broker(attribute: str) -> Callable[[View], Iterable[Sample]]:
+    def samples(view: View) -> Iterator[Sample]:
+        for broker in view.figures.brokers if view.figures else ():
+            value = getattr(broker, attribute)
+            if value != UNKNOWN:
+                yield (str(broker.id),), float(value)
+
+    return samples
+
+
+def _per_level(value: Callable[[Figures], Iterator[Sample]]) -> Callable[[View], Iterable[Sample]]:
+    return lambda view: () if view.figures is None else value(view.figures)
+
+
+def _of_run(value: Callable[[RunView], float | None]) -> Callable[[View], Iterable[Sample]]:
+    return _one(lambda view: None if view.run is None else value(view.run))
+
+
+def _run_or_zero(value: Callable[[RunView], float | None]) -> Callable[[View], Iterable[Sample]]:
+    return _one(lambda view: 0.0 if view.run is None else value(view.run))
+
+
+def _age_s(at_ms: int | None) -> float | None:
+    return None if at_ms is None else max(0.0, time.time() - at_ms / 1000)
+
+
+GAUGES: Final[tuple[Spec, ...]] = (
+    Spec(
+        name="ballast_build_info",
+        help="Always 1; the labels say which version of Ballast and Python this is.",
+        labels=("version", "python"),
+        samples=lambda _: [((__version__, platform.python_version()), 1.0)],
+    ),
+    Spec(
+        name="ballast_cluster_info",
+        help="Always 1; the labels name the cluster that this process keeps.",
+        labels=("cluster_id", "name", "kafka_version"),
+        samples=lambda v: (
+            [((v.figures.cluster_id, v.name, v.figures.kafka_version or "unknown"), 1.0)] if v.figures else []
+        ),
+    ),
+    Spec(
+        name="ballast_cluster_reachable",
+        help="1 when the newest attempt to read the cluster succeeded.",
+        samples=_one(lambda v: float(v.figures is not None and v.outage is None)),
+    ),
+    Spec(
+        name="ballast_reading_timestamp_seconds",
+        help="Unix time of the newest successful reading of the cluster.",
+        samples=_of_figures(lambda f: f.taken_at_ms / 1000),
+    ),
+    Spec(
+        name="ballast_mode",
+        help="1 for the mode in force of each kind of action.",
+        labels=("action", "mode"),
+        samples=lambda v: [
+            ((s.kind, mode), float(s.mode == mode)) for s in v.standings for mode in ("observe", "approve", "auto")
+        ],
+    ),
+    Spec(
+        name="ballast_action_allowed",
+        help="1 when this kind of action may start now; otherwise 0 and `reason` says which guard refuses.",
+        labels=("action", "reason"),
+        samples=lambda v: [((s.kind, s.code), float(s.allowed)) for s in v.standings],
+    ),
+    Spec(
+        name="ballast_paused",
+        help="1 while the pause switch is on.",
+        samples=_one(lambda v: float(v.pause is not None)),
+    ),
+    Spec(
+        name="ballast_lock_held",
+        help="1 in the process that holds the cluster's lock, or that needs none because it only observes. Alerts use "
+        "it, so that two replicas do not alert twice.",
+        samples=_one(lambda v: float(v.lock.held or v.role is Role.OBSERVER)),
+    ),
+    Spec(
+        name="ballast_role",
+        help="1 for what this process is: observer, leader, standby, starting or stopping.",
+        labels=("role",),
+        samples=lambda v: [((r.value,), float(v.role is r)) for r in Role],
+    ),
+    Spec(
+        name="ballast_journal_readable",
+        help="1 when the journal could be read last time; absent where there is none (observe).",
+        samples=_one(lambda v: None if v.lock.journal_readable is None else float(v.lock.journal_readable)),
+    ),
+    Spec(
+        name="ballast_brokers",
+        help="Brokers that the cluster or a replica list names.",
+        samples=_of_figures(lambda f: len(f.brokers)),
+    ),
+    Spec(name="ballast_brokers_alive", help="Brokers that are up.", samples=_of_figures(lambda f: f.alive)),
+    Spec(name="ballast_topics", help="Topics.", samples=_of_figures(lambda f: f.topics)),
+    Spec(name="ballast_partitions", help="Partitions.", samples=_of_figures(lambda f: f.partitions)),
+    Spec(
+        name="ballast_under_replicated_partitions",
+        help="Partitions with fewer replicas in sync than assigned, as kafka-topics --under-replicated-partitions "
+        "counts them.",
+        samples=_of_figures(lambda f: f.under_replicated),
+    ),
+    Spec(
+        name="ballast_under_min_isr_partitions",
+        help="Partitions with fewer replicas in sync than min.insync.replicas.",
+        samples=_of_figures(lambda f: f.under_min_isr),
+    ),
+    Spec(
+        name="ballast_at_min_isr_partitions",
+        help="Partitions with exactly min.insync.replicas replicas in sync.",
+        samples=_of_figures(lambda f: f.at_min_isr),
+    ),
+    Spec(
+        name="ballast_offline_partitions",
+        help="Partitions without a living leader.",
+        samples=_of_figures(lambda f: f.offline),
+    ),
+    Spec(
+        name="ballast_moving_partitions",
+        help="Partitions being reassigned, whoever started it.",
+        samples=_of_figures(lambda f: f.moving),
+    ),
+    Spec(
+        name="ballast_leader_imbalance_ratio",
+        help="Of the partitions whose preferred leader is this broker, the share (0 to 1) that it does not lead.",
+        labels=("broker",),
+        samples=_per_broker("imbalance"),
+    ),
+    Spec(
+        name="ballast_leader_imbalance_threshold_ratio",
+        help="The share (0 to 1) above which a broker counts as imbalanced: leader.imbalance.per.broker.percentage.",
+        samples=_of_figures(lambda f: f.threshold),
+    ),
+    Spec(
+        name="ballast_broker_alive",
+        help="1 for a broker that is up.",
+        labels=("broker",),
+        samples=_per_broker("alive"),
+    ),
+    Spec(
+        name="ballast_broker_draining",
+        help="1 for a broker that the settings or a person drain; once it holds no replicas it may be stopped.",
+        labels=("broker",),
+        samples=_per_broker("draining"),
+    ),
+    Spec(
+        name="ballast_broker_replicas",
+        help="Replicas on this broker.",
+        labels=("broker",),
+        samples=_per_broker("replicas"),
+    ),
+    Spec(
+        name="ballast_broker_leaders",
+        help="Partitions that this broker leads.",
+        labels=("broker",),
+        samples=_per_broker("leaders"),
+    ),
+    Spec(
+        name="ballast_broker_preferred_leaders",
+        help="Partitions whose preferred leader is this broker.",
+        labels=("broker",),
+        samples=_per_broker("preferred"),
+    ),
+    Spec(
+        name="ballast_broker_disk_used_bytes",
+        help="Bytes of all replicas on this broker.",
+        labels=("broker",),
+        samples=_per_broker("disk_bytes"),
+    ),
+    Spec(
+        name="ballast_broker_disk_capacity_bytes",
+        help="Total size of this broker's log dirs (Kafka 3.3 and later).",
+        labels=("broker",),
+        samples=_per_broker("capacity_bytes"),
+    ),
+    Spec(
+        name="ballast_broker_disk_usable_bytes",
+        help="Free space in this broker's log dirs (Kafka 3.3 and later).",
+        labels=("broker",),
+        samples=_per_broker("usable_bytes"),
+    ),
+    Spec(
+        name="ballast_level_mean",
+        help="Average fair share of a resource over the brokers that share it, in the resource's own unit.",
+        labels=("resource",),
+        samples=_per_level(lambda f: (((lv.resource,), lv.mean) for lv in f.ranges)),
+    ),
+    Spec(
+        name="ballast_level_band",
+        help="Lower and upper edge of the range in which a broker is left alone, averaged over brokers, in the resource's own unit.",
+        labels=("resource", "edge"),
+        samples=_per_level(
+            lambda f: (
+                ((lv.resource, edge), value) for lv in f.ranges for edge, value in (("low", lv.low), ("high", lv.high))
+            )
+        ),
+    ),
+    Spec(
+        name="ballast_level_skew_ratio",
+        help="The largest distance of any broker from its fair share, as a part of that share.",
+        labels=("resource",),
+        samples=_per_level(lambda f: (((lv.resource,), lv.skew) for lv in f.ranges)),
+    ),
+    Spec(
+        name="ballast_level_brokers_outside",
+        help="Brokers out of range of a resource.",
+        labels=("resource",),
+        samples=_per_level(lambda f: (((lv.resource,), float(len(lv.outside))) for lv in f.ranges)),
+    ),
+    Spec(
+        name="ballast_throttled_topics",
+        help="Topics with a replication throttle list, whoever set it.",
+        samples=_of_figures(lambda f: len(f.throttles.topics)),
+    ),
+    Spec(
+        name="ballast_throttled_brokers",
+        help="Brokers with a dynamic replication throttle rate, whoever set it.",
+        samples=_of_figures(lambda f: len(f.throttles.brokers)),
+    ),
+    Spec(
+        name="ballast_throttle_bytes_per_second",
+        help="The lowest replication throttle rate on any broker; absent when none is set.",
+        samples=_of_figures(lambda f: None if f.throttles.bytes_per_s == UNKNOWN else f.throttles.bytes_per_s),
+    ),
+    Spec(
+        name="ballast_throttle_debts",
+        help="Throttles that Ballast set and has not yet taken back; absent in observe mode, where nothing is taken back.",
+        samples=_one(lambda v: None if v.role is Role.OBSERVER else v.throttle_debts),
+    ),
+    Spec(
+        name="ballast_others_active",
+        help="1 for another balancer or a foreign reassignment; Ballast waits where blocking is true.",
+        labels=("who", "blocking"),
+        samples=lambda v: [((o.code, str(o.blocking).lower()), 1.0) for o in v.others],
+    ),
+    Spec(
+        name="ballast_plans",
+        help="Plans that exist and were not started; waiting is true where a person's approval would start one.",
+        labels=("action", "waiting"),
+        samples=lambda v: [((p.kind, str(p.waiting).lower()), 1.0) for p in v.plans],
+    ),
+    Spec(
+        name="ballast_plan_cost_bytes",
+        help="Bytes that a plan would send over the network.",
+        labels=("action",),
+        samples=lambda v: [((p.kind,), float(p.bytes_moved)) for p in v.plans],
+    ),
+    Spec(
+        name="ballast_plan_bound_bytes",
+        help="The least bytes that any plan could move to reach the same bands.",
+        labels=("action",),
+        samples=lambda v: [((p.kind,), float(p.bound_bytes)) for p in v.plans if p.bound_bytes is not None],
+    ),
+    Spec(
+        name="ballast_plan_age_seconds",
+        help="Age of a plan that was not started.",
+        labels=("action",),
+        samples=lambda v: [
+            ((p.kind,), age) for p in v.plans if p.created_at_ms and (age := _age_s(p.created_at_ms)) is not None
+        ],
+    ),
+    Spec(
+        name="ballast_run_active",
+        help="1 while a run is being carried out.",
+        samples=_one(lambda v: float(v.run is not None)),
+    ),
+    Spec(
+        name="ballast_run_moves_left",
+        help="Moves of the current run that are not done; 0 when there is none.",
+        samples=_run_or_zero(lambda r: r.moves_total - r.moves_done - r.moves_failed),
+    ),
+    Spec(
+        name="ballast_run_bytes_left",
+        help="Bytes the current run still has to copy; 0 when there is none.",
+        samples=_run_or_zero(lambda r: r.bytes_left),
+    ),
+    Spec(
+        name="ballast_run_rate_bytes_per_second",
+        help="Rate at which the current run copies; 0 when there is none, absent until it is known.",
+        samples=_run_or_zero(lambda r: r.rate_bytes_per_s),
+    ),
+    Spec(
+        name="ballast_run_time_left_seconds",
+        help="Estimated time until the current run is done; absent when it cannot be told.",
+        samples=_of_run(lambda r: r.seconds_left),
+    ),
+    Spec(
+        name="ballast_run_throttle_bytes_per_second",
+        help="The throttle that the current run set; absent when it set none.",
+        samples=_of_run(lambda r: r.throttle_bytes_per_s),
+    ),
+    Spec(
+        name="ballast_tick_timestamp_seconds",
+        help="Unix time at which a tick last began.",
+        labels=("tick",),
+        samples=lambda v: [((name,), t.at_ms / 1000) for name, t in v.ticks.items()],
+    ),
+    Spec(
+        name="ballast_tick_failures_in_a_row",
+        help="How often a tick has failed since it last succeeded.",
+        labels=("tick",),
+        samples=lambda v: [((name,), float(t.failures)) for name, t in v.ticks.items()],
+    ),
+    Spec(
+        name="ballast_sample_timestamp_seconds",
+        help="Unix time of the newest minute that this process recorded for the load model; absent before the first one.",
+        samples=_one(lambda v: None if v.sampled_at_ms is None else v.sampled_at_ms / 1000),
+    ),
+    Spec(
+        name="ballast_sample_failures_in_a_row",
+        help="How many samples could not be recorded since the last one that could; absent where none is kept.",
+        samples=_one(lambda v: None if v.sample_failures is None else float(v.sample_failures)),
+    ),
+    Spec(
+        name="ballast_settings_valid",
+        help="1 when the newest settings file is in force, 0 when it has a mistake and the one before stays.",
+        samples=_one(lambda v: float(not v.settings_problem)),
+    ),
+    Spec(
+        name="ballast_topic_size_bytes",
+        help="Bytes of all replicas of a topic. Only with web.topic_metrics.",
+        labels=("topic",),
+        samples=lambda v: [((t.name,), float(t.size_bytes)) for t in (v.figures.per_topic if v.figures else ())],
+    ),
+    Spec(
+        name="ballast_topic_under_replicated_partitions",
+        help="Under-replicated partitions of a topic. Only with web.topic_metrics.",
+        labels=("topic",),
+        samples=lambda v: [((t.name,), float(t.under_replicated)) for t in (v.figures.per_topic if v.figures else ())],
+    ),
+)
+
+COUNTED: Final[tuple[Spec, ...]] = (
+    Spec(
+        name="ballast_ticks_total",
+        help="Ticks by name and result: ok, failed (the cluster or a guard said no) or bug.",
+        labels=("tick", "result"),
+        kind="counter",
+    ),
+    Spec(
+        name="ballast_tick_duration_seconds",
+        help="How long ticks took.",
+        labels=("tick",),
+        kind="histogram",
+    ),
+    Spec(
+        name="ballast_runs_total",
+        help="Runs that ended while this process looked, by outcome.",
+        labels=("outcome",),
+        kind="counter",
+    ),
+    Spec(
+        name="ballast_cluster_retries_total",
+        help="Questions to the cluster that failed and were asked again, by what was asked.",
+        labels=("operation",),
+        kind="counter",
+    ),
+    Spec(
+        name="ballast_refusals_total",
+        help="Times a guard kept a plan from being started, or (action `run`) held moves of a run back, by guard.",
+        labels=("action", "reason"),
+        kind="counter",
+    ),
+)
+
+CATALOG: Final = (*GAUGES, *COUNTED)
+
+
+class _ViewCollector(Collector):
+    """Computes every gauge from one view, so that a scrape is consistent in itself."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        view = self._board.view
+        for spec in GAUGES:
+            samples = list(spec.samples(view))
+            if samples:
+                family = GaugeMetricFamily(spec.name, spec.help, labels=spec.labels)
+                for labels, value in samples:
+                    family.add_metric(labels, value)
+                yield family
+
+
+class Metrics:
+    """The registry of one daemon; several may live in one process (tests do that)."""
+
+    def __init__(self, board: Board) -> None:
+        self.registry = CollectorRegistry(auto_describe=False)
+        self.registry.register(_ViewCollector(board))
+        ProcessCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+        help_of = {spec.name: spec for spec in COUNTED}
+        ticks, durations = help_of["ballast_ticks_total"], help_of["ballast_tick_duration_seconds"]
+        runs, refusals = help_of["ballast_runs_total"], help_of["ballast_refusals_total"]
+        self.ticks = Counter(ticks.name, ticks.help, ticks.labels, registry=self.registry)
+        self.durations = Histogram(
+            durations.name,
+            durations.help,
+            durations.labels,
+            registry=self.registry,
+            buckets=(0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300),
+        )
+        self.runs = Counter(runs.name, runs.help, runs.labels, registry=self.registry)
+        retries = help_of["ballast_cluster_retries_total"]
+        self.retries = Counter(retries.name, retries.help, retries.labels, registry=self.registry)
+        self.refusals = Counter(refusals.name, refusals.help, refusals.labels, registry=self.registry)

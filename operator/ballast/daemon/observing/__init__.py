@@ -1,0 +1,1 @@
+"""Reading the cluster and measuring it."""

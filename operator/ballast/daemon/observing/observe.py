@@ -1,0 +1,212 @@
+"""The observe tick: read the cluster, measure it, notice who came, who left and who else moves things."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ballast.core.cluster import UNKNOWN, ClusterState, Flags, Ints, Partitions, SmallInts
+from ballast.core.leadership.limits import imbalance_percentage
+from ballast.core.planner import Loads
+from ballast.core.planner.loads import DISK
+from ballast.core.wording import human_brokers, human_many
+from ballast.daemon.acting.propose import drop_plans
+from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.view import Absence, Outage, Role
+from ballast.daemon.observing import others
+from ballast.daemon.observing.figures import Figures, measure
+from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Unavailable
+
+
+def observe(scene: Scene) -> str:
+    """Take one reading and publish its figures."""
+    now_s = scene.clock.monotonic_s()
+    full = _wants_full(scene, now_s)
+    try:
+        state = scene.cluster.snapshot(log_dirs=full, configs=full)
+        if not state.alive:
+            raise Unavailable("The cluster answered and named no living broker.")
+    except BallastError as failure:
+        _lost(scene, failure)
+        raise
+    memory = scene.memory
+    if full:
+        memory.full_read_at_s = now_s
+    elif memory.state is not None:
+        state = carry_over(memory.state, state)
+    state, memory.racks = with_racks(state, memory.racks)
+    learned = full and memory.state is not None and _unknown_sizes(memory.state) > _unknown_sizes(state)
+    memory.state, memory.read_at_s = state, scene.clock.monotonic_s()
+    memory.presence = memory.presence.see(state.alive, state.missing, now_s)
+    figures = measure(
+        state,
+        threshold_percent=imbalance_percentage(state, scene.policy.leaders.imbalance_percentage).value,
+        policy=scene.level,
+        loads=current_loads(memory.loads, state),
+        per_topic=scene.web.topic_metrics,
+    )
+    ours = frozenset(scene.hands.ours() if scene.hands else ())
+    found = others.find(state, ours | memory.books.moving, ignore=scene.policy.caution.ignore_others)
+    if memory.series.add(state, figures):
+        scene.board.publish(series=tuple(memory.series.points))
+    returned = scene.board.view.outage is not None
+    scene.board.publish(figures=figures, outage=None, others=found, absences=_absences(scene))
+    scene.publish_standings()
+    if returned or learned:
+        # What was planned before says nothing about the cluster that came back, nor what took new topics for as large as others.
+        scene.look_again()
+    if full and scene.on_state is not None and scene.board.view.role is not Role.STANDBY:
+        scene.on_state(state)
+    return sentence(figures)
+
+
+def _unknown_sizes(state: ClusterState) -> int:
+    """Replicas whose size no broker has told."""
+    return int((state.partitions.size_bytes == UNKNOWN).sum())
+
+
+def _lost(scene: Scene, failure: BallastError) -> None:
+    """The cluster cannot be read: say since when, and offer nothing that was planned from what it was."""
+    denied = isinstance(failure, AuthenticationFailed | AuthorizationFailed)
+    code = "access-denied" if denied else "unreachable" if isinstance(failure, Unavailable) else "refused"
+    before = scene.board.view.outage
+    since_ms = before.since_ms if before else scene.clock.now_ms()
+    scene.board.publish(outage=Outage(code=code, sentence=failure.message, since_ms=since_ms))
+    drop_plans(scene, "the cluster cannot be read")
+    scene.publish_standings()
+
+
+def _absences(scene: Scene) -> tuple[Absence, ...]:
+    """Brokers that are missed, with the end of their grace; monotonic times told by the wall clock of now."""
+    now_s, now_ms = scene.clock.monotonic_s(), scene.clock.now_ms()
+    grace_s = scene.policy.caution.dead_broker_grace_s
+    found = []
+    for broker, gone_s in sorted(scene.memory.presence.gone_since_s.items()):
+        since_ms = now_ms - round((now_s - gone_s) * 1000)
+        found.append(Absence(broker=broker, since_ms=since_ms, repair_at_ms=since_ms + round(grace_s * 1000)))
+    return tuple(found)
+
+
+def current_loads(known: tuple[ClusterState, Loads] | None, state: ClusterState) -> Loads | None:
+    """The traffic that the newest plan was made with, and the sizes of now; None where the partitions are others by now."""
+    if known is None:
+        return None
+    before, loads = known[0].partitions, known[1]
+    now = state.partitions
+    names = [t.name for t in known[0].topics] == [t.name for t in state.topics]
+    if not (names and np.array_equal(before.topic, now.topic) and np.array_equal(before.number, now.number)):
+        return None
+    sizes = Loads.from_state(state)
+    return replace(loads, size_bytes=sizes.size_bytes, known=(loads.known - {DISK}) | sizes.known)
+
+
+def with_racks(state: ClusterState, known: Mapping[int, str]) -> tuple[ClusterState, Mapping[int, str]]:
+    """Give brokers that are down the racks that they named before; and remember those that are named now."""
+    remembered = dict(known) | {b.id: b.rack for b in state.brokers if b.rack is not None}
+    if all(b.rack is not None or b.alive or b.id not in remembered for b in state.brokers):
+        return state, remembered
+    brokers = tuple(
+        replace(b, rack=remembered.get(b.id)) if b.rack is None and not b.alive else b for b in state.brokers
+    )
+    return replace(state, brokers=brokers), remembered
+
+
+def sentence(figures: Figures) -> str:
+    """The cluster in one sentence."""
+    down = sum(not b.alive and b.replicas > 0 for b in figures.brokers)
+    parts = [f"{human_many(figures.alive, 'broker')} up" + (f", {down} down" if down else "")]
+    parts.append(human_many(figures.partitions, "partition"))
+    for count, what in (
+        (figures.offline, "offline"),
+        (figures.under_min_isr, "under min ISR"),
+        (figures.under_replicated, "under-replicated"),
+        (figures.moving, "moving"),
+    ):
+        if count:
+            parts.append(f"{count} {what}")
+    over = figures.over
+    leaders = f"leaders of {human_brokers(over)} imbalanced" if over else "preferred leaders OK"
+    return f"{', '.join(parts)}; {leaders}."
+
+
+def carry_over(old: ClusterState, new: ClusterState) -> ClusterState:
+    """Give a reading of metadata alone the sizes and configs of the reading before, replica by replica.
+
+    A replica that was not there before has no size: it stays unknown until the next full reading.  Neither a topic that was
+    made meanwhile nor a move makes those of the others unknown, since plans are weighed by them.
+    """
+    kept = {b.id: b for b in old.brokers}
+    brokers = tuple(
+        replace(
+            b,
+            # Metadata alone asks no broker: who did not answer the last time is not there before it answers again.
+            reachable=kept[b.id].reachable,
+            log_dirs=kept[b.id].log_dirs,
+            log_dirs_known=kept[b.id].log_dirs_known,
+        )
+        if b.id in kept
+        else b
+        for b in new.brokers
+    )
+    configs = {t.name: t for t in old.topics}
+    topics = tuple(
+        replace(t, configs=configs[t.name].configs, min_isr=configs[t.name].min_isr) if t.name in configs else t
+        for t in new.topics
+    )
+    return replace(
+        new,
+        brokers=brokers,
+        topics=topics,
+        partitions=_with_sizes(old, new),
+        broker_configs=old.broker_configs,
+        cluster_configs=old.cluster_configs,
+        gaps=old.gaps + tuple(g for g in new.gaps if g not in old.gaps),
+    )
+
+
+def _with_sizes(old: ClusterState, new: ClusterState) -> Partitions:
+    p, q = old.partitions, new.partitions
+    if not len(p.replica):
+        return q
+    at, found = _same_replicas(old, new)
+    return replace(
+        q,
+        size_bytes=np.where(found, p.size_bytes[at], q.size_bytes),
+        lag=np.where(found, p.lag[at], q.lag),
+        log_dir=np.where(found, p.log_dir[at], q.log_dir),
+        future_size_bytes=np.where(found, p.future_size_bytes[at], q.future_size_bytes),
+    )
+
+
+def _same_replicas(old: ClusterState, new: ClusterState) -> tuple[Ints, Flags]:
+    """Per replica of ``new``: where it stands among those of ``old``, and whether it does; a sort of the old ones at most.
+
+    A topic that was deleted and made again under its name is another topic, as far as ids tell.
+    """
+    known = {(t.name, t.topic_id): i for i, t in enumerate(old.topics)}
+    topic = np.array([known.get((t.name, t.topic_id), -1) for t in new.topics], np.int64)
+    p, q = old.partitions, new.partitions
+    brokers = np.unique(np.concatenate([p.replica, q.replica]))
+    numbers = 1 + max(p.number.max(initial=0), q.number.max(initial=0))
+    before = _replica_keys(p, p.topic, brokers, int(numbers))
+    wanted = _replica_keys(q, topic[q.topic], brokers, int(numbers))
+    order = np.argsort(before, kind="stable")
+    at = order[np.minimum(np.searchsorted(before, wanted, sorter=order), len(before) - 1)]
+    return at, np.asarray(before[at] == wanted)
+
+
+def _replica_keys(p: Partitions, topic: Ints | SmallInts, brokers: SmallInts, numbers: int) -> Ints:
+    """Per replica one number for topic, partition and broker; negative where the topic is -1."""
+    partition = topic.astype(np.int64) * numbers + p.number
+    of_replica = np.where(topic < 0, -1, partition)[np.repeat(np.arange(len(p)), np.diff(p.start))]
+    return np.where(of_replica < 0, -1, of_replica * len(brokers) + np.searchsorted(brokers, p.replica))
+
+
+def _wants_full(scene: Scene, now_s: float) -> bool:
+    """Sizes and configs cost the brokers more: they are read less often; in between ``carry_over`` keeps them."""
+    last = scene.memory.full_read_at_s
+    intervals = scene.policy.intervals
+    # Half an observe interval early rather than half of one late: a reading for each minute makes gapless samples.
+    return last is None or now_s - last >= intervals.log_dirs_s - min(intervals.observe_s, intervals.log_dirs_s) / 2

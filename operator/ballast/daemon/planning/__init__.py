@@ -1,0 +1,1 @@
+"""Plans that the daemon makes by itself or is asked for."""

@@ -1,0 +1,172 @@
+"""The checks that need the planner: repair before improvement, free moves before dear ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ballast.core.cluster import ClusterState
+from ballast.core.plan import Plan
+from ballast.core.planner import Evacuate, Intent, Leaders, Level, Racks, plan
+from ballast.core.planner.place import following
+from ballast.core.wording import human_brokers
+from ballast.daemon.acting.policy import ActionKind
+from ballast.daemon.acting.propose import outline, propose, withdraw
+from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.view import LevelView, Role
+from ballast.daemon.planning import bounds
+from ballast.errors import Infeasible, UsageError
+
+_RACKLESS = 2
+"""Fewer racks than this cannot be spread over."""
+_NAMED = 4
+"""Throttles that a sentence names."""
+
+
+def check_level(scene: Scene) -> str:
+    """Is the load within its bands?  If not: reorders, which are free, and only when they do not suffice, moves."""
+    state = scene.fresh_state()
+    if run := scene.run_in_flight():
+        return f"Nothing is planned from a half-moved cluster: run {run} is in progress."
+    down = sorted(state.missing)
+    if down:
+        withdraw(scene, ActionKind.REORDERS)
+        withdraw(scene, ActionKind.MOVES)
+        return f"Not levelled while {human_brokers(down)} {_be(down)} down: repair comes first."
+    free = make(scene, state, Leaders())
+    said = []
+    if free.moves:
+        said.append(propose(scene, ActionKind.REORDERS, free))
+    else:
+        withdraw(scene, ActionKind.REORDERS)
+    dear = make(scene, state, Level())
+    if any(m.adding for m in dear.moves):
+        said.append(propose(scene, ActionKind.MOVES, dear))
+    else:
+        withdraw(scene, ActionKind.MOVES)
+    conclude(scene, dear, said)
+    if not said:
+        level = (
+            f"As balanced as it can be: {dear.obstacles[0].detail}."
+            if dear.obstacles
+            else "Every resource is within its range."
+        )
+        said.append(level)
+    return " ".join([*said, *_emptied(scene, state)])
+
+
+def _emptied(scene: Scene, state: ClusterState) -> list[str]:
+    """Say of brokers that were to be drained that they are."""
+    empty = sorted(b for b in scene.level.draining & state.alive if not (state.partitions.replica == b).any())
+    if not empty:
+        return []
+    return [f"{human_brokers(empty).capitalize()} {_be(empty)} empty and may be stopped."]
+
+
+def conclude(scene: Scene, dear: Plan, proposed: list[str]) -> None:
+    """Show what the check found, in one word and one sentence."""
+    if proposed:
+        level = LevelView(verdict="uneven", sentence=f"Proposed plan: {outline(dear)}.")
+    elif dear.obstacles:
+        level = LevelView(verdict="stuck", sentence=f"{dear.obstacles[0].detail}.")
+    else:
+        level = LevelView(verdict="level", sentence="Every resource is within its range.")
+    scene.board.publish(level=level)
+
+
+def check_repair(scene: Scene) -> str:
+    """What slows replicas down by our own doing is taken back first; then whatever else is broken is repaired."""
+    state = scene.fresh_state()
+    return " ".join([*take_back(scene, state), repair(scene, state)])
+
+
+def take_back(scene: Scene, state: ClusterState) -> list[str]:
+    """Take back throttles that an ended run could not, most often because their broker was down, as soon as that can be done.
+
+    A broker that returns under such a throttle catches up slowly, or never.  This is no action that a mode or a window could
+    forbid: it ends one that was permitted.
+    """
+    if scene.hands is None or scene.board.view.role is not Role.LEADER or scene.hands.current() is not None:
+        return []
+    due = [d for d in scene.memory.books.debts if d.kind != "broker" or not d.name or int(d.name) in state.alive]
+    if not due:
+        return []
+    scene.hands.adopt()
+    return [f"Taking back what an earlier run has left: {', '.join(map(str, due[:_NAMED]))}."]
+
+
+def repair(scene: Scene, state: ClusterState) -> str:
+    """Are brokers gone for good, or partitions without a rack for each replica?"""
+    grace_s = scene.policy.caution.dead_broker_grace_s
+    now_s = scene.clock.monotonic_s()
+    gone = scene.memory.presence.gone_since_s
+    dead = scene.memory.presence.dead(grace_s, now_s)
+    if dead:
+        made = make(scene, state, Evacuate(brokers=dead, keep_racks=True))
+        have = "has" if len(dead) == 1 else "have"
+        headline = f"{human_brokers(sorted(dead)).capitalize()} {have} been gone for longer than {grace_s:.0f} s."
+        if made.is_empty:
+            withdraw(scene, ActionKind.REPAIR)
+            worst = next((f"{o.subject}: {o.detail}." for o in made.obstacles), "There is nothing to rebuild.")
+            return f"{headline} {worst}"
+        return f"{headline} {propose(scene, ActionKind.REPAIR, made, _beyond(scene, state, made))}{_kept(made)}"
+    if gone:
+        withdraw(scene, ActionKind.REPAIR)
+        broker, since = max(gone.items(), key=lambda item: item[1])
+        left_s = grace_s - (now_s - since)
+        return f"Broker {broker} is down; it has {left_s:.0f} s to return before its replicas are rebuilt elsewhere."
+    return _replace_lists(scene, state)
+
+
+def _replace_lists(scene: Scene, state: ClusterState) -> str:
+    """Lists that are not as racks, or the rule of a topic to follow Kafka's placement, want them."""
+    racks = {b.rack for b in state.brokers if b.rack is not None}
+    if len(racks) >= _RACKLESS:
+        made = make(scene, state, Racks())
+        if made.moves:
+            beyond = _beyond(scene, state, made)
+            return f"Racks are not respected. {propose(scene, ActionKind.REPAIR, made, beyond)}"
+    wanted, refusals = following(state, scene.level)
+    refused = _unplaced(refusals)
+    if wanted is not None:
+        try:
+            made = make(scene, state, wanted)
+            if made.moves:
+                beyond = _beyond(scene, state, made)
+                said = propose(scene, ActionKind.REPAIR, made, beyond)
+                return f"Topics do not follow Kafka's placement. {said}{refused}"
+        except (Infeasible, UsageError) as refusal:
+            refused = _unplaced((refusal.message, *refusals))
+    withdraw(scene, ActionKind.REPAIR)
+    return f"Nothing needs repair: every broker is up and racks are respected.{refused}"
+
+
+def _unplaced(refusals: Sequence[str]) -> str:
+    """Topics whose rule asks for Kafka's placement, and why they do not get it."""
+    if not refusals:
+        return ""
+    more = f" And {len(refusals) - _NAMED} more." if len(refusals) > _NAMED else ""
+    return f" Topics that are to follow Kafka's placement stay as they are: {' '.join(refusals[:_NAMED])}{more}"
+
+
+def _beyond(scene: Scene, state: ClusterState, made: Plan) -> tuple[str, ...]:
+    """Why this repair is not begun without a person's word."""
+    gone = scene.memory.presence.gone_since_s
+    return tuple(o.sentence for o in bounds.beyond(scene.policy.repair, state, gone, made))
+
+
+def _kept(made: Plan) -> str:
+    """What the repair leaves as it is, and why."""
+    return f" Not rebuilt: {made.obstacles[0].subject}: {made.obstacles[0].detail}." if made.obstacles else ""
+
+
+def _be(brokers: Sequence[int]) -> str:
+    return "is" if len(brokers) == 1 else "are"
+
+
+def make(scene: Scene, state: ClusterState, intent: Intent) -> Plan:
+    """One plan from the newest reading, by the settings in force."""
+    loads = scene.loads(state)
+    scene.memory.loads = None if loads is None else (state, loads)
+    made = plan(state, intent, loads=loads, policy=scene.level)
+    return replace(made, created_at_ms=scene.clock.now_ms(), summary={**made.summary, "outline": outline(made)})

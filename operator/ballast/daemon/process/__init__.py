@@ -1,0 +1,1 @@
+"""The process: its loops, its lock, its probes and its logs."""

@@ -1,0 +1,149 @@
+"""The loop: runs what is due, survives what fails, and shows that it lives.
+
+A failure with a name (``BallastError``) puts one tick to sleep on a rising delay while the others go on; any other
+exception is a bug: logged once with its traceback, counted, and slept off the same way.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ballast.daemon.context.view import TickReport
+from ballast.daemon.process.logs import say
+from ballast.errors import BallastError
+from ballast.ports.time import Clock
+
+log = logging.getLogger("ballast.daemon")
+
+MAX_BACKOFF_S = 300.0
+LONGEST_NAP_S = 1.0
+"""The loop beats at least this often while nothing is due."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """One thing the daemon does again and again."""
+
+    name: str
+    every_s: Callable[[], float]
+    """Asked each time, so that a changed setting takes effect at once."""
+    run: Callable[[], str]
+    """Does it, and says in one sentence what came of it."""
+    max_backoff_s: float = MAX_BACKOFF_S
+    """Longest wait after failures, unless ``every_s`` is longer."""
+
+
+@dataclass(slots=True)
+class _Schedule:
+    tick: Tick
+    due_s: float
+    failures: int = 0
+    hurried: bool = False
+    """Asked for since it last began, also while it ran."""
+
+
+@dataclass(slots=True)
+class Beat:
+    """When the loop last showed a sign of life (monotonic seconds)."""
+
+    at_s: float = 0.0
+    doing: str = ""
+
+
+class BeatingClock:
+    """A clock that notes when it was last looked at: whoever works by it shows that it moves, whatever it does."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.at_s = clock.monotonic_s()
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch."""
+        self.at_s = self._clock.monotonic_s()
+        return self._clock.now_ms()
+
+    def monotonic_s(self) -> float:
+        """Seconds that never go back."""
+        self.at_s = self._clock.monotonic_s()
+        return self.at_s
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; a long wait ends before it is looked at again."""
+        self._clock.sleep(seconds)
+        self.at_s = self._clock.monotonic_s()
+
+
+@dataclass(slots=True)
+class Loop:
+    """Runs ticks one at a time, in the order given where several are due."""
+
+    ticks: Sequence[Tick]
+    clock: Clock
+    report: Callable[[str, TickReport], None]
+    nap: Callable[[float], None]
+    """Waits at most so many seconds; returns early when there is news."""
+    beat: Beat = field(default_factory=Beat)
+    _schedule: list[_Schedule] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        now = self.clock.monotonic_s()
+        self.beat.at_s = now
+        self._schedule = [_Schedule(tick, now) for tick in self.ticks]
+
+    def run(self, stopping: Callable[[], bool]) -> None:
+        """Go on until told to stop."""
+        while not stopping():
+            self.nap(min(self.pass_once(stopping), LONGEST_NAP_S))
+
+    def hurry(self, name: str) -> None:
+        """Make one tick due now: a person asked, or something changed."""
+        for entry in self._schedule:
+            if entry.tick.name == name:
+                entry.hurried = True
+
+    def pass_once(self, stopping: Callable[[], bool] = lambda: False) -> float:
+        """Run everything that is due; return the seconds until something is.
+
+        Where a tick makes an earlier one due, that goes first: nothing is decided from a reading that was just dropped.
+        """
+        at = 0
+        while at < len(self._schedule) and not stopping():
+            entry = self._schedule[at]
+            now = self.clock.monotonic_s()
+            self.beat.at_s, self.beat.doing = now, ""
+            at += 1
+            if entry.hurried or now >= entry.due_s:
+                self.beat.doing = entry.tick.name
+                self._run(entry)
+                at = next((i for i, e in enumerate(self._schedule[:at]) if e.hurried), at)
+        now = self.clock.monotonic_s()
+        self.beat.at_s, self.beat.doing = now, ""
+        if any(e.hurried for e in self._schedule):
+            return 0.0
+        return max(0.0, min((e.due_s for e in self._schedule), default=now) - now)
+
+    def _run(self, entry: _Schedule) -> None:
+        began_s, began_ms, entry.hurried = self.clock.monotonic_s(), self.clock.now_ms(), False
+        ok = False
+        try:
+            sentence = entry.tick.run()
+            ok = True
+        except BallastError as failure:
+            sentence = str(failure)
+            say(log, sentence, level=logging.WARNING, tick=entry.tick.name, failure=failure.id)
+        except Exception as bug:
+            sentence = f"A bug in Ballast: {type(bug).__name__}. Nothing more was done; see the log."
+            log.exception(sentence, extra={"ballast_fields": {"tick": entry.tick.name}})
+        ended_s = self.clock.monotonic_s()
+        entry.failures = 0 if ok else entry.failures + 1
+        every_s = entry.tick.every_s()
+        # From the start of this one, so that a slow tick keeps its rhythm; a failing one waits twice as long each time.
+        pause_s = every_s if ok else min(max(entry.tick.max_backoff_s, every_s), every_s * 2 ** min(entry.failures, 10))
+        entry.due_s = max(began_s + pause_s, ended_s)
+        say(log, sentence, level=logging.DEBUG, tick=entry.tick.name, duration_s=round(ended_s - began_s, 3))
+        self.report(
+            entry.tick.name,
+            TickReport(sentence=sentence, at_ms=began_ms, duration_s=ended_s - began_s, ok=ok, failures=entry.failures),
+        )

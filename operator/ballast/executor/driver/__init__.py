@@ -1,0 +1,1 @@
+"""Performs what the machine decides, and tells it what came of it."""

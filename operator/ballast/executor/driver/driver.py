@@ -1,0 +1,480 @@
+"""Performs what the machine decides: journals each intent, checks the lock, sends, and tells the machine what came of it.
+
+One loop, no threads of its own.  Invariants: nothing is sent to the cluster whose intent is not durable in the journal; the
+lease is checked right before each send; a lost lease (``Fenced``) ends the loop before its next write; whatever cannot be
+known (a send without an answer) is told to the machine as ``Unanswered`` and found out by looking.
+
+Whoever calls holds the journal's lock already (``wiring.runs``) and releases it afterwards.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.plan import Move, Plan
+from ballast.core.throttles import Aim, Ledger, Setting, brokers_involved
+from ballast.core.throttles.restore import repay_commands
+from ballast.core.wording import human_many
+from ballast.errors import BallastError, JournalLost, Refused, Unavailable
+from ballast.executor.driver.endings import summary
+from ballast.executor.driver.events import (
+    Listener,
+    MoveChanged,
+    Note,
+    Paced,
+    Performing,
+    Progressed,
+    Refusing,
+    RunBegan,
+    RunEnded,
+    RunResult,
+    Silence,
+)
+from ballast.executor.driver.inbound import Gauge
+from ballast.executor.driver.journal_replication import keep_replicated
+from ballast.executor.driver.look import Looker
+from ballast.executor.driver.pace import measurable, pace_of, with_growth
+from ballast.executor.driver.pauses import passes, pause_until_next_s, stand_still, wait
+from ballast.executor.driver.recheck import first_failures, recheck
+from ballast.executor.driver.requests import Wishes, take_requests
+from ballast.executor.driver.term import OneTerm
+from ballast.executor.journal.history import expired
+from ballast.executor.journal.keeping import JournalKeeping, repay_from_memory
+from ballast.executor.journal.ledger import Throttler, load_ledger, load_topic_ids, merged, still_owed
+from ballast.executor.journal.records import changes, dump_run, load_open_runs
+from ballast.executor.machine.decide import wanted_throttle
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.progress import Speedometer
+from ballast.executor.machine.rollback import cancel_plan, owed_rollback
+from ballast.executor.machine.run import FINAL, Now, Phase, Run, Stage, new_run, resumed
+from ballast.executor.machine.step import Asked, Event, Observed, Performed, Unanswered, Wish, needs, step
+from ballast.executor.machine.transitions import Effect, EffectKind
+from ballast.ports.cluster import Cluster, Outcome, Reassignment
+from ballast.ports.journal import Journal, Record
+from ballast.ports.time import Clock
+
+REQUESTS_EVERY_S: Final = 2.0
+"""How often the driver looks whether somebody asks for something."""
+BACK_OFF_S: Final = 10.0
+"""Longest wait between looks while the cluster does not answer."""
+
+
+class Driver:
+    """Carries out one run at a time on one cluster."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        journal: Journal,
+        clock: Clock,
+        listener: Listener | None = None,
+        *,
+        alone: bool = True,
+        server: str = "HOST:PORT",
+    ) -> None:
+        """``alone`` is False where others in this process answer requests and make a lost journal again: each has one owner.
+
+        ``server`` is how a person reaches the cluster; it stands in commands that are told.
+        """
+        self._server = server
+        self._alone = alone
+        self._cluster = cluster
+        self._journal = OneTerm(journal)
+        self._clock = clock
+        self._listener = listener or Silence()
+        self._throttler = Throttler(cluster, clock, self._journal.renew)
+        self._wishes = Wishes()
+        self._leave = threading.Event()
+        self._endures_s = math.inf
+        self._gauge: Gauge | None = None
+        self._measured = False
+        self._others: Aim = {}
+        self._run: Run | None = None
+        self._written: Run | None = None
+        self._looker: Looker | None = None
+        self._keeping = JournalKeeping(self._journal, clock, self._note, self.by_hand)
+
+    # --- what others may call, from any thread
+
+    def ask(self, wish: Wish, *, run: str | None = None, by: str = "") -> None:
+        """Cancel, roll back, pause or go on; taken up at the next look.
+
+        ``run`` is whom it is meant for, else the run that is carried out or made ready now: one that comes when that has
+        ended is not heard by the next.  Before the first run it is meant for that.
+        """
+        self._wishes.add(Asked(wish, by), run)
+
+    def unheard(self) -> list[tuple[Asked, str | None]]:
+        """Wishes that no look has taken up, for whoever goes on with the run; they are this driver's no longer."""
+        return list(self._wishes.take())
+
+    def leave(self) -> None:
+        """Stop acting at the next opportunity; moves in flight go on by themselves and a later start adopts them."""
+        self._leave.set()
+
+    def stay(self) -> None:
+        """Take ``leave`` back, to go on with a run."""
+        self._leave.clear()
+
+    def listen(self, listener: Listener) -> None:
+        """Tell this one from now on."""
+        self._listener = listener
+
+    def give_up_after(self, seconds: float) -> None:
+        """End with ``Unavailable`` when nobody has answered for this long; the run stays open in the journal."""
+        self._endures_s = seconds
+
+    def by_hand(self) -> list[str]:
+        """The commands that put back every throttle setting that this process still owes, from memory."""
+        return repay_commands(dict(self._throttler.ledger), self._server)
+
+    def owed(self) -> tuple[Setting, ...]:
+        """The throttle settings that this process has set and not yet put back."""
+        return tuple(setting for setting, held in dict(self._throttler.ledger).items() if held.ours)
+
+    @property
+    def run(self) -> Run | None:
+        """The run as it stands; a value, safe to read from any thread."""
+        return self._run
+
+    # --- runs
+
+    def execute(
+        self,
+        plan: Plan,
+        policy: ExecutionPolicy,
+        *,
+        run_id: str,
+        undoes: str | None = None,
+        unclean: bool = False,
+    ) -> RunResult:
+        """Carry a plan out until it has ended, or until told to leave."""
+        self._journal.begin()
+        self._wishes.at_hand = run_id
+        self._look_ahead(policy, plan.moves)
+        stand_still(self._cluster, self._journal, self._clock, self._leave.is_set)
+        if not self._leave.is_set():
+            keep_replicated(
+                self._cluster, self._journal, self._clock, plan=plan, note=self._note, leaving=self._leave.is_set
+            )
+        run = replace(new_run(run_id, plan, policy, self._now(), undoes=undoes), unclean=unclean)
+        if self._leave.is_set():
+            self._note(f"Run {run_id} was not begun: nothing of it was written down or sent.")
+            result = summary(run, "not-begun", 0.0)
+            self._listener.hear(RunEnded(result))
+            return result
+        self._journal.append(dump_run(run))
+        return self._carry(run, resumed=False)
+
+    def resume(self, run: Run) -> RunResult:
+        """Go on with a run of the journal (``open_runs``)."""
+        self._journal.begin()
+        self._wishes.at_hand = run.id
+        self._look_ahead(run.policy, [m.move for m in run.open_moves])
+        stand_still(self._cluster, self._journal, self._clock, self._leave.is_set)
+        return self._carry(
+            resumed(run, self._now()), resumed=any(m.stage is not Stage.PLANNED for m in run.moves.values())
+        )
+
+    def go_back(self, result: RunResult) -> RunResult:
+        """Carry out the rollback that was asked for while this run was cancelled; its result where there is none."""
+        if result.rollback_wanted:
+            for run in self.open_runs():
+                if run.undoes == result.run_id:
+                    return self.resume(run)
+        return result
+
+    def _look_ahead(self, policy: ExecutionPolicy, moves: Iterable[Move]) -> None:
+        """The first readings, taken before what has to be waited for anyway."""
+        self._looker = Looker(self._cluster, self._clock, policy, lambda: self._throttler.ledger)
+        self._gauge = None
+        self._measured = not policy.throttled or policy.measure_s <= 0
+        names = [m.name for m in moves if m.adding]
+        if not self._measured and names:
+            state = self._looker.state()
+            self._gauge = Gauge.begin(self._cluster, self._clock, state, measurable(policy, state, names))
+
+    def undo(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str) -> RunResult:
+        """Cancel these moves in flight as a run of its own, with the guard and the journal of any other."""
+        self._journal.begin()
+        self._wishes.at_hand = run_id
+        # Only our own journal remembers the order before; the union has lost it.
+        before = {n: m.move.old for r in self.open_runs() for n, m in r.moves.items()}
+        plan = cancel_plan(active, before, self._cluster.snapshot(log_dirs=False, configs=False).cluster_id)
+        run = new_run(run_id, plan, ExecutionPolicy(throttle="none"), self._now())
+        run = replace(
+            run,
+            phase=Phase.CANCELLING,
+            moves={n: replace(m, stage=Stage.MOVING) for n, m in run.moves.items()},
+        )
+        self._journal.append(dump_run(run))
+        self._look_ahead(run.policy, plan.moves)
+        return self._carry(run, resumed=True)
+
+    def open_runs(self) -> list[Run]:
+        """The journal's runs that have not ended, oldest first."""
+        return load_open_runs(self._journal.read(), self._now())
+
+    def pay_debts(self) -> dict[Setting, Outcome]:
+        """Take back every throttle setting of runs that have ended; answers what is still owed, and why."""
+        records = self._journal.read()
+        self._throttler.ledger, self._throttler.topic_ids = load_ledger(records), load_topic_ids(records)
+        if not self._throttler.ledger:
+            return {}
+        alive = self._cluster.snapshot(log_dirs=False, configs=False).alive
+        needed = self._needed_by_others("", self._throttler.ledger)
+        return self._throttler.settle(needed, alive, self._write_and_check, self._note)
+
+    def _needed_by_others(self, run_id: str, ledger: Ledger) -> Aim:
+        """What other open runs have in flight under a throttle of theirs: it must stand until they are taken up."""
+        out: dict[Setting, frozenset[str]] = {}
+        for other in self.open_runs():
+            if other.id != run_id:
+                wanted = wanted_throttle(other, frozenset(brokers_involved(m.move for m in other.open_moves)))
+                out |= {s: v for s, v in wanted.items() if s in ledger}
+        return out
+
+    # --- the loop
+
+    def _carry(self, run: Run, *, resumed: bool) -> RunResult:
+        began_s = self._clock.monotonic_s()
+        records = self._journal.read()
+        self._throttler = replace(
+            self._throttler,
+            ledger=load_ledger(records),
+            topic_ids=load_topic_ids(records),
+            keep_existing_rates=run.policy.keep_existing_rates,
+        )
+        self._others = self._needed_by_others(run.id, self._throttler.ledger)
+        self._run = self._written = run
+        self._listener.hear(RunBegan(run, resumed))
+        looker = self._looker
+        assert looker is not None
+        speed = Speedometer()
+        pause_s = look_s = 0.0
+        asked_s, heard_s = float("-inf"), began_s
+        while not self._current.ended and not self._leave.is_set():
+            try:
+                if wait(self._cluster, self._clock, pause_s, look_s):
+                    looker.changed()
+                if self._keeping.renew(self._doing()) and self._clock.monotonic_s() - asked_s >= REQUESTS_EVERY_S:
+                    self._take_requests()
+                    asked_s = self._clock.monotonic_s()
+                self._hear_wishes()
+                self._measure_once()
+                began_look_s = self._clock.monotonic_s()
+                picture = looker.look(needs(self._current))
+                look_s = self._clock.monotonic_s() - began_look_s
+                self._feed(Observed(picture))
+                if self._current.verdicts:
+                    looker.hurry()
+                self._write([])
+                pause_s, heard_s = pause_until_next_s(self._current, look_s, self._now()), self._clock.monotonic_s()
+            except JournalLost as lost:
+                self._mend(lost)
+            except (Unavailable, Refused) as failure:
+                if not passes(failure) or self._clock.monotonic_s() - heard_s > self._endures_s:
+                    raise
+                self._note(f"{failure.message} It is tried again.")
+                pause_s = min(max(pause_s * 2, run.policy.poll_s), BACK_OFF_S)
+            self._listener.hear(Progressed(speed.read(self._current, self._clock.monotonic_s())))
+        result = self._result(began_s)
+        self._listener.hear(RunEnded(result))
+        return result
+
+    def _mend(self, lost: JournalLost) -> None:
+        """Make the journal again, or leave the run, as its policy says; where that is another's, this attempt ends here."""
+        if not self._keeping.mend(lost, alone=self._alone, finish=self._current.policy.journal_lost == "finish"):
+            self.leave()
+
+    def _hear_wishes(self) -> None:
+        """Those that are meant for this run; of one that has ended, a wish is too late."""
+        for asked, meant in self._wishes.take():
+            if meant in {None, self._current.id}:
+                self._feed(asked)
+            else:
+                self._note(f"Too late to {asked.wish}: run {meant} had ended.")
+
+    @property
+    def _current(self) -> Run:
+        assert self._run is not None
+        return self._run
+
+    def _now(self) -> Now:
+        return Now(self._clock.now_ms(), self._clock.monotonic_s())
+
+    def _note(self, text: str) -> None:
+        self._listener.hear(Note(text))
+
+    def _doing(self) -> str:
+        run = self._current
+        open_moves = sum(1 for _ in run.open_moves)
+        return (
+            f"run {run.id}: {run.intent}, {len(run.moves) - open_moves} of {human_many(len(run.moves), 'move')} ended"
+        )
+
+    def _feed(self, first: Event) -> None:
+        """Step the machine with an event and perform what follows from it, until nothing more follows."""
+        events: deque[Event] = deque([first])
+        while events:
+            before = self._current
+            after, effects = step(before, events.popleft(), self._now())
+            self._run = after
+            self._tell(before, after)
+            events.extend(self._perform(effect) for effect in effects)
+
+    def _tell(self, before: Run, after: Run) -> None:
+        if before.moves is not after.moves:
+            for name, m in after.moves.items():
+                was = before.moves[name]
+                # Another cause of the same stall is news as well.
+                if was.stage is not m.stage or (m.stands and was.cause != m.cause):
+                    self._listener.hear(MoveChanged(name, was.stage, m.stage, m.outcome, m.detail))
+        if before.verdicts != after.verdicts:
+            self._listener.hear(Refusing(after.verdicts))
+
+    # --- effects
+
+    def _perform(self, effect: Effect) -> Event:
+        self._listener.hear(Performing(effect))
+        try:
+            return self._send(effect)
+        except JournalLost as lost:
+            # Nothing was sent: the intent is written first.
+            self._mend(lost)
+            return Unanswered(effect, lost.message)
+        except (Unavailable, Refused) as failure:
+            if passes(failure):
+                self._note(f"No answer to {effect.kind}: {failure.message} The next look tells what came of it.")
+                return Unanswered(effect, failure.message)
+            if isinstance(failure, Refused):
+                raise
+            denied = Outcome(ok=False, code=_DENIED, message=failure.message)
+            names = [*effect.targets, *effect.names, *(name for name, _ in effect.log_dirs)]
+            return Performed(effect, dict.fromkeys(names, denied), dict.fromkeys(effect.aim, denied))
+
+    def _send(self, effect: Effect) -> Event:
+        match effect.kind:
+            case EffectKind.THROTTLE | EffectKind.UNTHROTTLE:
+                assert self._looker is not None
+                state = self._looker.state()
+                aim = merged(effect.aim, self._others)
+                failed = self._throttler.settle(aim, state.alive, self._write_and_check, self._note)
+                return Performed(effect, failed=failed)
+            case EffectKind.SUBMIT | EffectKind.CANCEL | EffectKind.RESTORE:
+                seen = self._looker.last_state if self._looker is not None else None
+                targets, known = recheck(self._cluster, effect, self._current.moves, seen, self._throttler.ids_now())
+                self._write_and_check([])
+                outcomes = (
+                    self._cluster.alter_reassignments(
+                        targets, allow_replication_factor_change=effect.allow_replication_factor_change
+                    )
+                    if targets
+                    else {}
+                )
+                return Performed(effect, {**outcomes, **known})
+            case EffectKind.PLACE:
+                self._write_and_check([])
+                placed = self._cluster.alter_log_dirs(effect.log_dirs)
+                return Performed(effect, first_failures(placed))
+            case EffectKind.ELECT:
+                self._write_and_check([])
+                return Performed(effect, self._cluster.elect_leaders(effect.names, unclean=effect.unclean))
+
+    def _write(self, records: Sequence[Record]) -> None:
+        """Journal these, and whatever of the run is not written yet, in one atomic append."""
+        assert self._written is not None
+        # The rollback begins in the very append that ends the run: a death in between must not forget it.
+        back = owed_rollback(self._written, self._current, self._now())
+        lines = [*changes(self._written, self._current), *(dump_run(back) if back is not None else []), *records]
+        if lines:
+            self._journal.append(lines)
+        self._written = self._current
+
+    def _write_and_check(self, records: list[Record]) -> None:
+        began_s = self._clock.monotonic_s()
+        if self._run is not None:
+            self._write(records)
+        elif records:
+            self._journal.append(records)
+        self._journal.check()
+        self._keeping.require_in_time(began_s)
+
+    # --- requests, inbound rates, the end
+
+    def _take_requests(self) -> None:
+        """Requests of others that concern a run in progress; the rest is left to whoever else holds this journal."""
+        if not self._alone:
+            return
+        for asked, sentence in take_requests(self._journal, self._current.id, self._clock.now_ms()):
+            self._note(sentence)
+            if asked is None:
+                self.leave()
+            else:
+                self.ask(asked.wish, run=self._current.id, by=asked.by)
+
+    def _measure_once(self) -> None:
+        """Before the first throttled move: what do producers write, and at which rates does that let the run begin?"""
+        if self._measured or self._gauge is None:
+            return
+        grown = self._gauge.bytes_per_s(self._current.policy.measure_s)
+        self._measured = True
+        assert self._looker is not None
+        moved = [n for n, m in self._current.moves.items() if m.stage not in FINAL and m.move.adding]
+        if sentence := self._gauge.unmeasured(grown, moved):
+            self._note(sentence)
+        self._run = with_growth(self._current, self._looker.state(), grown)
+        self._listener.hear(Paced(pace_of(self._run, self._looker.state())))
+
+    def _result(self, began_s: float) -> RunResult:
+        try:
+            return self._journaled_result(began_s)
+        except JournalLost as lost:
+            self._mend(lost)
+            if self._keeping.gone is None:
+                return self._journaled_result(began_s)
+            repay_from_memory(self._cluster, self._throttler, self._current, self._others, self._note)
+            failure: BallastError = lost
+        except Unavailable as silence:
+            if not silence.retryable or not self._leave.is_set():
+                raise
+            failure = silence
+        run = self._current
+        self._note(f"How run {run.id} stands is not in the journal: {failure.message}")
+        self._keeping.tell_by_hand()
+        return self._left(run, began_s, by_hand=tuple(self.by_hand()))
+
+    def _left(self, run: Run, began_s: float, *, by_hand: tuple[str, ...] = ()) -> RunResult:
+        """The result of a run that this process leaves, with every throttle setting that is owed."""
+        left = summary(run, run.status.value if run.ended else "left", self._clock.monotonic_s() - began_s)
+        return replace(left, debts=self.owed(), by_hand=by_hand)
+
+    def _journaled_result(self, began_s: float) -> RunResult:
+        run = self._current
+        self._keeping.require()
+        self._write([])
+        if not run.ended:
+            return self._left(run, began_s)
+        if old := expired(self._journal.read()):
+            self._journal.append(old)
+        owed: dict[Setting, Outcome] = {}
+        if self._throttler.ledger:
+            try:
+                alive = self._cluster.snapshot(log_dirs=False, configs=False).alive
+                owed = self._throttler.settle(self._others, alive, self._write_and_check, self._note)
+            except Unavailable as silence:
+                owed = dict.fromkeys(
+                    self._throttler.ledger, Outcome(ok=False, code="NO_ANSWER", message=silence.message)
+                )
+        for debt in still_owed(owed):
+            self._note(f"Not taken back now: {debt}  It is in the journal; the next start takes it back.")
+        return replace(summary(run, run.status.value, self._clock.monotonic_s() - began_s), debts=tuple(owed))
+
+
+_DENIED: Final = "CLUSTER_AUTHORIZATION_FAILED"

@@ -1,0 +1,149 @@
+"""What the driver tells whoever listens: the terminal's bars, JSON lines, the daemon's page, a test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.guards import Verdict
+from ballast.core.throttles import Setting
+from ballast.executor.driver.pace import Pace
+from ballast.executor.machine.progress import Progress
+from ballast.executor.machine.run import Run, Stage
+from ballast.executor.machine.transitions import Effect
+
+
+@dataclass(frozen=True, slots=True)
+class RunBegan:
+    """A run starts, or is taken up again."""
+
+    run: Run
+    resumed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MoveChanged:
+    """A move entered another stage."""
+
+    name: TopicPartition
+    before: Stage
+    after: Stage
+    outcome: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Performing:
+    """An effect is about to be journaled and sent."""
+
+    effect: Effect
+
+
+@dataclass(frozen=True, slots=True)
+class Refusing:
+    """What the guards refuse now; empty when they have stopped refusing."""
+
+    verdicts: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Progressed:
+    """How far the run has come."""
+
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A sentence for people: something went wrong that is being tried again, or was left as it is."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """The driver is done with the run."""
+
+    result: RunResult
+
+
+@dataclass(frozen=True, slots=True)
+class Paced:
+    """The rates at which the run begins, once traffic has been measured."""
+
+    pace: Pace
+
+
+Happening = RunBegan | Paced | MoveChanged | Performing | Refusing | Progressed | Note | RunEnded
+
+
+class Listener(Protocol):
+    """Hears of everything in order; must not block and must not raise."""
+
+    def hear(self, happening: Happening) -> None:
+        """Take note of it."""
+        ...
+
+
+class Silence:
+    """Listens to nothing."""
+
+    def hear(self, happening: Happening) -> None:
+        """Nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """One move or election that did not simply succeed."""
+
+    subject: str
+    outcome: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What came of a run."""
+
+    run_id: str
+    status: str
+    """``done``, ``incomplete``, ``cancelled``, ``refused``, with moves still in flight ``left``, or ``not-begun``: it was to
+    leave before anything was written down."""
+    verified: int = 0
+    rolled_back: int = 0
+    failed: int = 0
+    left: int = 0
+    elections_held: int = 0
+    bytes_moved: int = 0
+    seconds: float = 0.0
+    endings: tuple[Ending, ...] = ()
+    debts: tuple[Setting, ...] = ()
+    """Throttle settings that could not be taken back yet; unless ``by_hand`` tells how, the next start takes them back."""
+    by_hand: tuple[str, ...] = ()
+    """Where the journal does not hold the debts: the commands with which a person puts the settings back."""
+    rollback_wanted: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        """The documented exit code of a command that ends so."""
+        return {"done": 0, "incomplete": 7, "cancelled": 8, "refused": 5, "left": 130, "not-begun": 130}[self.status]
+
+    def as_json(self) -> dict[str, Any]:
+        """For ``--output json``."""
+        return {
+            "run": self.run_id,
+            "status": self.status,
+            "moves": {
+                "verified": self.verified,
+                "rolled_back": self.rolled_back,
+                "failed": self.failed,
+                "left": self.left,
+            },
+            "elections_held": self.elections_held,
+            "bytes_moved": self.bytes_moved,
+            "seconds": round(self.seconds, 1),
+            "endings": [{"subject": e.subject, "outcome": e.outcome, "detail": e.detail} for e in self.endings],
+            "throttle_debts": [str(s) for s in self.debts],
+            "by_hand": list(self.by_hand),
+        }

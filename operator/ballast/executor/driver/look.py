@@ -1,0 +1,208 @@
+"""Reads the cluster for the machine, no more than it needs: cheap looks often, dear ones rarely.
+
+A look is the controller's list of reassignments and the state of the partitions being changed.  Guards want the whole cluster:
+a light reading no older than ``policy.guard_s``, with the slow facts (min ISR, disks, sizes) of the last full one laid over.
+A reading that took long is repeated less often, so that looking never takes more than a tenth of a large cluster's time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from ballast.core.cluster import UNKNOWN, Broker, ClusterState, LogDir, TopicPartition
+from ballast.core.cluster.log_ends import LogEnds, holders
+from ballast.core.throttles import Ledger
+from ballast.executor.driver.foreign_throttles import rates_of_others
+from ballast.executor.machine.observation import Needs, Picture
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.ports.cluster import BrokerLogs, ClusterReader, Reassignment
+from ballast.ports.time import Clock
+
+FULL_EVERY_S: Final = 60.0
+HURRY_S: Final = 2.0
+"""Age of the reading that a refusal is judged by again."""
+SHARE_OF_TIME: Final = 10.0
+"""A reading that took t seconds is not repeated within this many times t."""
+
+
+class _Cadence:
+    """When a reading is due again."""
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s = every_s
+        self._next_s = self.ended_s = float("-inf")
+        self._cost_s = 0.0
+
+    def due(self, now_s: float) -> bool:
+        return now_s >= self._next_s
+
+    def took(self, began_s: float, ended_s: float) -> None:
+        self.ended_s, self._cost_s = ended_s, ended_s - began_s
+        self._next_s = ended_s + max(self._every_s, self._cost_s * SHARE_OF_TIME)
+
+    def hurry(self, every_s: float) -> None:
+        self._next_s = min(self._next_s, self.ended_s + max(every_s, self._cost_s * SHARE_OF_TIME))
+
+
+class Looker:
+    """Keeps what the last readings said."""
+
+    def __init__(
+        self,
+        cluster: ClusterReader,
+        clock: Clock,
+        policy: ExecutionPolicy,
+        ledger: Callable[[], Ledger] = dict,
+    ) -> None:
+        """``ledger`` tells which throttle settings are ours now."""
+        self._cluster = cluster
+        self._clock = clock
+        self._ledger = ledger if policy.throttled else None
+        self._bystanders = policy.auto
+        self._others = _Cadence(policy.guard_s)
+        self._foreign: frozenset[TopicPartition] = frozenset()
+        self._rates_of_others: Mapping[int, int] = {}
+        self._full = _Cadence(FULL_EVERY_S)
+        self._light = _Cadence(policy.guard_s)
+        self._logs = _Cadence(policy.progress_s)
+        self._state: ClusterState | None = None
+        self._slow: ClusterState | None = None
+        self._sizes: dict[TopicPartition, int] = {}
+        self._growth: Mapping[TopicPartition, float] | None = None
+        self._disks: dict[int, tuple[LogDir, ...]] = {}
+
+    def state(self) -> ClusterState:
+        """A whole-cluster reading that guards may judge by."""
+        now_s = self._clock.monotonic_s()
+        if self._state is None or self._full.due(now_s):
+            before, since_s = self._sizes, self._full.ended_s
+            self._slow = self._state = self._cluster.snapshot()
+            # What was read of disks before is older than this.
+            self._disks.clear()
+            self._sizes = partition_sizes(self._slow)
+            self._full.took(now_s, self._clock.monotonic_s())
+            if before:
+                self._growth = growth(before, self._sizes, self._full.ended_s - since_s)
+            self._light.took(now_s, self._clock.monotonic_s())
+        elif self._light.due(now_s):
+            light = self._cluster.snapshot(log_dirs=False, configs=False)
+            self._light.took(now_s, self._clock.monotonic_s())
+            assert self._slow is not None
+            self._state = laid_over(light, self._slow, self._disks)
+        return self._state
+
+    @property
+    def last_state(self) -> ClusterState | None:
+        """The last whole-cluster reading, however old."""
+        return self._state
+
+    def hurry(self) -> None:
+        """Something is refused: it is to be judged by fresher facts than usual."""
+        self._light.hurry(HURRY_S)
+
+    def changed(self) -> None:
+        """The cluster tells that ISRs are others than before: the next look reads them all."""
+        self._light.hurry(0.0)
+
+    def look(self, needs: Needs) -> Picture:
+        """One look; partitions are read before the list, so that an ended move is never called gone too early."""
+        state = self.state()
+        partitions = self._cluster.partitions(needs.names) if needs.names else {}
+        listed = self._cluster.reassignments()
+        grown, self._growth = self._growth, None
+        logs = self._read_logs(needs.logs & state.alive)
+        return Picture(
+            reassignments=listed,
+            partitions=partitions,
+            names=needs.names,
+            alive=state.alive,
+            logs=logs,
+            ends=self._read_ends(state, logs, needs.names),
+            state=state,
+            rates_of_others=self._read_others({n: r for n, r in listed.items() if n not in needs.names}),
+            growth=grown,
+            sizes=self._sizes,
+        )
+
+    def _read_others(self, foreign: Mapping[TopicPartition, Reassignment]) -> Mapping[int, int]:
+        """The rates that moves of others run under; read anew when their moves are others than before, or from time to time."""
+        if self._ledger is None or not foreign:
+            self._foreign, self._rates_of_others = frozenset(), {}
+            return {}
+        now_s = self._clock.monotonic_s()
+        if self._foreign != foreign.keys() or self._others.due(now_s):
+            self._rates_of_others = rates_of_others(self._cluster, foreign, self._ledger())
+            self._foreign = frozenset(foreign)
+            self._others.took(now_s, self._clock.monotonic_s())
+        return self._rates_of_others
+
+    def _read_logs(self, brokers: Collection[int]) -> Mapping[int, BrokerLogs] | None:
+        now_s = self._clock.monotonic_s()
+        if not brokers or not self._logs.due(now_s):
+            return None
+        logs = self._cluster.log_dirs(brokers)
+        self._logs.took(now_s, self._clock.monotonic_s())
+        self._disks.update({broker: answer.dirs for broker, answer in logs.items()})
+        return logs
+
+    def _read_ends(
+        self, state: ClusterState, logs: Mapping[int, BrokerLogs] | None, names: Collection[TopicPartition]
+    ) -> LogEnds | None:
+        """Beside the log dirs, which do not tell how far a replica is behind."""
+        if logs is None:
+            return None
+        wanted = set(names)
+        if self._bystanders:
+            wanted.update(*(answer.replicas for answer in logs.values()))
+        index = state.index
+        return self._cluster.log_ends(holders(state, (index[n] for n in wanted if n in index)))
+
+
+def partition_sizes(state: ClusterState) -> dict[TopicPartition, int]:
+    """The largest replica of each partition; unknown sizes are left out."""
+    p = state.partitions
+    if not len(p):
+        return {}
+    out = {}
+    ends = p.start.tolist()
+    sizes = p.size_bytes
+    for row, name in enumerate(state.index):
+        run = sizes[ends[row] : ends[row + 1]]
+        largest = int(np.max(run)) if len(run) else UNKNOWN
+        if largest != UNKNOWN:
+            out[name] = largest
+    return out
+
+
+def growth(
+    before: Mapping[TopicPartition, int], after: Mapping[TopicPartition, int], seconds: float
+) -> dict[TopicPartition, float]:
+    """Bytes/s that each partition grew by; what retention took away reads as no growth."""
+    return {n: max(0, size - before[n]) / max(seconds, 1e-3) for n, size in after.items() if n in before}
+
+
+def laid_over(light: ClusterState, slow: ClusterState, disks: Mapping[int, tuple[LogDir, ...]]) -> ClusterState:
+    """The light reading with the min ISRs, configs and disks of slower ones."""
+    configured = {t.name: t for t in slow.topics}
+    topics = tuple(
+        replace(t, min_isr=known.min_isr, configs=known.configs) if (known := configured.get(t.name)) is not None else t
+        for t in light.topics
+    )
+
+    def disk(b: Broker) -> Broker:
+        if b.id in disks:
+            return replace(b, log_dirs=disks[b.id], log_dirs_known=True)
+        known = slow.broker(b.id)
+        return b if known is None else replace(b, log_dirs=known.log_dirs, log_dirs_known=known.log_dirs_known)
+
+    return replace(
+        light,
+        topics=topics,
+        brokers=tuple(disk(b) for b in light.brokers),
+        broker_configs=slow.broker_configs,
+        cluster_configs=slow.cluster_configs,
+    )

@@ -1,0 +1,155 @@
+"""What a run is throttled to and how long that takes, as a value that is shown before anybody agrees to it.
+
+The same value is told by ``ballast apply`` before it asks and by the run when it has measured.  ``lines`` says it, ``as_json``
+gives the codes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.copying import copying_of, leader_in
+from ballast.core.throttles import mb
+from ballast.core.throttles.pace import Basis, least
+from ballast.core.wording import human_brokers, human_time
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import FINAL, Run
+from ballast.executor.machine.speeds import ceiling, measured, started
+
+UNTHROTTLED: Final = (
+    "No throttle: copies take all that disks and network give. To limit them: --throttle auto, or --throttle 50MB."
+)
+CHANGE: Final = "To change it: --throttle 50MB, --link 125MB (what a broker's network carries), or --no-throttle."
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerPace:
+    """One broker's rate, and what it has to copy."""
+
+    broker: int
+    bytes_per_s: int
+    basis: Basis
+    bytes: int
+    """That it receives or, as leader, sends, whichever is more."""
+    known: float | None = None
+    """The figure that the rate was chosen by, in bytes/s: headroom, traffic, or what producers write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The throttle of a run when it begins."""
+
+    auto: bool
+    brokers: tuple[BrokerPace, ...]
+    small_bytes: int
+    link_bytes_per_s: int | None
+    unknown: int
+    """Moves whose size no broker tells."""
+
+    @property
+    def busiest(self) -> BrokerPace | None:
+        """The broker that needs the longest at its first rate; None where none has one, or a size is unknown."""
+        return None if self.unknown else max(self.brokers, key=lambda b: b.bytes / b.bytes_per_s, default=None)
+
+    @property
+    def seconds(self) -> float | None:
+        """What the busiest broker needs at its first rate; None where a size is unknown."""
+        if self.unknown:
+            return None
+        return self.busiest.bytes / self.busiest.bytes_per_s if self.busiest else 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """Codes and figures."""
+        return {
+            "auto": self.auto,
+            "seconds": None if self.seconds is None else round(self.seconds, 1),
+            "brokers": [
+                {
+                    "broker": b.broker,
+                    "bytes_per_s": b.bytes_per_s,
+                    "basis": b.basis.value,
+                    "bytes": b.bytes,
+                    "known": b.known,
+                }
+                for b in self.brokers
+            ],
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Rate with its arithmetic, then the time."""
+        groups: defaultdict[tuple[int, Basis], list[BrokerPace]] = defaultdict(list)
+        for b in self.brokers:
+            groups[b.bytes_per_s, b.basis].append(b)
+        for (rate, basis), members in sorted(groups.items()):
+            yield f"Throttle: {mb(rate)}/s on {human_brokers([b.broker for b in members])} ({self._why(basis, members)})."
+        if not self.brokers:
+            return
+        time = "unknown, as some sizes are" if self.seconds is None else f"about {human_time(self.seconds)}"
+        follows = (
+            "; auto raises the rate while it is used, and halves it when other replicas fall behind"
+            if self.auto
+            else ""
+        )
+        yield f"Time at this rate: {time}{follows}."
+
+    def _why(self, basis: Basis, members: list[BrokerPace]) -> str:
+        figure = max((b.known or 0.0 for b in members), default=0.0)
+        return {
+            Basis.STATED: "as stated",
+            Basis.LINK: f"half of the {mb(figure)}/s that other traffic leaves of the stated link, {mb(self.link_bytes_per_s or 0)}/s",
+            Basis.TRAFFIC: f"no link stated: half of the {mb(figure)}/s that it carries now",
+            Basis.SMALL: f"no more than {mb(self.small_bytes)} to copy",
+            Basis.PRODUCERS: f"raised: producers write {mb(figure)}/s to what it copies",
+            Basis.CEILING: "the most that auto gives it",
+            Basis.CAUTIOUS: "little known of the network: a cautious start",
+        }[basis]
+
+
+def pace_of(run: Run, state: ClusterState) -> Pace:
+    """The rates of a run that is about to begin, producers' writes counted."""
+    intake: defaultdict[int, float] = defaultdict(float)
+    moves = [m.move for m in run.moves.values() if m.stage not in FINAL and m.move.adding]
+    leader_of = leader_in(state)
+    copying = copying_of(moves, leader_of)
+    for move in moves:
+        leader = leader_of(move.name)
+        written = run.inbound.get(move.name, 0.0)
+        for broker in move.adding:
+            intake[broker] = max(intake[broker], written)
+        intake[leader] = max(intake[leader], written * len(move.adding))
+    brokers = [_broker_pace(run, b, copying.of(b), intake[b]) for b in sorted(intake) if b >= 0]
+    return Pace(
+        auto=run.policy.auto,
+        brokers=tuple(b for b in brokers if b is not None),
+        small_bytes=run.policy.small_bytes,
+        link_bytes_per_s=run.policy.link_bytes_per_s,
+        unknown=copying.unknown,
+    )
+
+
+def _broker_pace(run: Run, broker: int, copies: int, written: float) -> BrokerPace | None:
+    begins = started(run, broker)
+    if begins is None:
+        return None
+    wanted = least(written)
+    follows = run.policy.follows(broker)
+    if wanted > begins.bytes_per_s and (follows or run.policy.raise_throttle):
+        rate = min(wanted, ceiling(run, broker)) if follows else wanted
+        return BrokerPace(broker, rate, Basis.PRODUCERS, copies, written)
+    known = {Basis.LINK: run.headroom.get(broker), Basis.TRAFFIC: run.traffic.get(broker)}.get(begins.basis)
+    return BrokerPace(broker, begins.bytes_per_s, begins.basis, copies, known)
+
+
+def measurable(policy: ExecutionPolicy, state: ClusterState, names: list[TopicPartition]) -> list[TopicPartition]:
+    """Whose growth tells what this policy starts from: for ``auto`` everybody's, else that of what is to move."""
+    return list(state.index) if policy.auto else names
+
+
+def with_growth(run: Run, state: ClusterState, grown: Mapping[TopicPartition, float]) -> Run:
+    """The run with what was measured before its first copy."""
+    inbound = {n: grown[n] for n, m in run.moves.items() if m.stage not in FINAL and n in grown}
+    return measured(replace(run, inbound=inbound), state, grown)

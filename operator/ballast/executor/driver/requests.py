@@ -1,0 +1,51 @@
+"""What is asked of the run in progress: by threads of this process, and by other processes and people through the journal."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Final
+
+from ballast.executor.driver.term import OneTerm
+from ballast.executor.machine.step import Asked, Wish
+from ballast.ports.journal import FORGOTTEN, Journal, is_forgotten, signed
+
+_WISHES: Final = frozenset(w.value for w in Wish)
+
+
+class Wishes:
+    """Wishes of this process's threads, each with the run that it is meant for, until a look takes them up."""
+
+    def __init__(self) -> None:
+        self.at_hand: str | None = None
+        """The run that is carried out, or made ready: whom a wish without a name is meant for."""
+        self._waiting: deque[tuple[Asked, str | None]] = deque()
+
+    def add(self, asked: Asked, run: str | None) -> None:
+        """For this run, else for the one at hand; callable from any thread."""
+        self._waiting.append((asked, run or self.at_hand))
+
+    def take(self) -> Iterator[tuple[Asked, str | None]]:
+        """Each one once."""
+        while self._waiting:
+            yield self._waiting.popleft()
+
+
+def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Iterator[tuple[Asked | None, str]]:
+    """What is asked of this run (None: leave it to another process) and a sentence on who asks; answered once it is heard.
+
+    An answer whose commit fails may be in the journal all the same, and what it answers is not read again.  One that was heard
+    and could not be answered is heard again at the next look.
+    """
+    for request in journal.requests():
+        run = request.body.get("run")
+        if request.answer is not None or (run is not None and run != run_id):
+            continue
+        if request.kind == "take-over" and is_forgotten(request, now_ms):
+            journal.answer(request.id, FORGOTTEN)
+        elif request.kind == "take-over":
+            yield None, f"{request.by} takes over."
+            journal.answer(request.id, f"run {run_id} is left for you")
+        elif run is not None and request.kind in _WISHES:
+            yield Asked(Wish(request.kind), signed(request)), f"{request.by} asks to {request.kind}."
+            journal.answer(request.id, f"run {run_id}: {request.kind}")

@@ -1,0 +1,1 @@
+"""Runs and throttles as the journal keeps them."""

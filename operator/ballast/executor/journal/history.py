@@ -1,0 +1,128 @@
+"""Runs in a line each: what lists and pages show of them, without their moves, and which of those that ended are forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ballast.core.document import Reader
+from ballast.errors import Refused
+from ballast.executor.journal.records import KINDS, Parsed, ended_key, has_ended, load_open_runs, run_key, tally
+from ballast.executor.machine.run import Now, Phase, Run, Stage, Status
+from ballast.ports.journal import Record
+
+KEEP_RUNS: Final = 50
+"""Runs that have ended and whose moves (and way back) the journal keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A run in numbers."""
+
+    id: str
+    intent: str
+    phase: Phase
+    status: Status
+    started_ms: int
+    ended_ms: int
+    undoes: str | None
+    stopped_by: str
+    moves: Mapping[str, int]
+    """How many are in each stage."""
+    elections: Mapping[str, int]
+    bytes_total: int
+    bytes_done: int
+    """Of moves that have arrived, and what the others have copied so far."""
+
+    @property
+    def ended(self) -> bool:
+        """Nothing is left to do for this run."""
+        return self.phase is Phase.ENDED
+
+    @property
+    def verified(self) -> int:
+        """Moves that ended well."""
+        return self.moves.get(Stage.VERIFIED.value, 0)
+
+
+def summarise(run: Run) -> RunSummary:
+    """A run as it stands."""
+    return RunSummary(
+        run.id,
+        run.intent,
+        run.phase,
+        run.status,
+        run.started_ms,
+        run.ended_ms,
+        run.undoes,
+        run.stopped_by,
+        **tally(run),
+    )
+
+
+def load_summaries(records: Sequence[Record], now: Now) -> list[RunSummary]:
+    """Every run in the journal, oldest first; no move of one that has ended is read."""
+    found = [*map(summarise, load_open_runs(records, now)), *load_ended(records)]
+    return sorted(found, key=_age)
+
+
+def load_ended(records: Sequence[Record], parsed: Parsed | None = None) -> list[RunSummary]:
+    """The runs that have ended, oldest first; one that this version cannot read is skipped, as ``load_runs`` does."""
+    parsed = parsed or Parsed()
+    packed = {r.key for r in records if r.key.startswith(ended_key(""))}
+    found = []
+    for record in records:
+        if record.key.startswith(run_key("")) and has_ended(record):
+            run_id = record.key.removeprefix(run_key(""))
+            # Its moves were taken away by somebody else: nothing of it can be shown or taken back.
+            if ended_key(run_id) not in packed:
+                continue
+            try:
+                found.append(parsed.read(record, lambda r, run_id=run_id: _summary(run_id, r)))  # type: ignore[misc]
+            except Refused:
+                continue
+    parsed.end_reading()
+    return sorted(found, key=_age)
+
+
+def expired(records: Sequence[Record], keep: int = KEEP_RUNS) -> list[Record]:
+    """Tombstones for the oldest runs that have ended, beyond the newest ``keep``; an open run never expires."""
+    headers = [r for r in records if r.key.startswith(run_key("")) and has_ended(r)]
+    headers.sort(key=lambda r: (_started(r), r.key))
+    old = {r.key.removeprefix(run_key("")) for r in headers[: max(0, len(headers) - keep)]}
+    return [Record(r.key, None) for r in records if r.key.split("/")[0] in KINDS and r.key.split("/")[1] in old]
+
+
+def _started(header: Record) -> int:
+    at_ms = (header.value or {}).get("started_ms")
+    return at_ms if isinstance(at_ms, int) else 0
+
+
+def _age(run: RunSummary) -> tuple[int, str]:
+    return run.started_ms, run.id
+
+
+def _summary(run_id: str, r: Reader) -> RunSummary:
+    numbers = r.child("tally")
+    return RunSummary(
+        id=run_id,
+        intent=r.text("intent"),
+        phase=Phase(r.text("phase")),
+        status=Status(r.text("status")),
+        started_ms=r.integer("started_ms"),
+        ended_ms=r.integer("ended_ms"),
+        undoes=r.optional_text("undoes"),
+        stopped_by=r.text("stopped_by") if r.has("stopped_by") else "",
+        moves=_counts(numbers, "moves"),
+        elections=_counts(numbers, "elections"),
+        bytes_total=numbers.integer("bytes_total"),
+        bytes_done=numbers.integer("bytes_done"),
+    )
+
+
+def _counts(r: Reader, key: str) -> dict[str, int]:
+    counts: dict[str, Any] = r.mapping(key)
+    if not all(isinstance(n, int) for n in counts.values()):
+        raise r.wrong(key, "an object of whole numbers")
+    return counts

@@ -1,0 +1,131 @@
+"""What the driver does when the journal does not take records, or is no longer the one that it wrote to.
+
+Nothing is sent whose intent is not durable; meanwhile the moves in flight are still followed, and what is owed is known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from ballast.core.throttles import Aim, Setting
+from ballast.errors import JournalLost, Refused, Unavailable
+from ballast.executor.driver.term import OneTerm
+from ballast.executor.journal.ledger import Throttler, merged, still_owed
+from ballast.executor.machine.decide import wanted_throttle
+from ballast.executor.machine.run import Run
+from ballast.ports.cluster import Cluster, Outcome
+from ballast.ports.journal import Journal
+from ballast.ports.time import Clock
+
+SILENCE_S: Final = 30.0
+"""A journal that takes nothing for this long is told by name, with the commands that put throttles back by hand."""
+
+STOOD_STILL_S: Final = 15.0
+"""A whole lease: what was judged before an intent that took longer to write down is judged anew."""
+
+
+class JournalKeeping:
+    """One run's dealings with a journal that fails."""
+
+    def __init__(
+        self, journal: Journal | OneTerm, clock: Clock, note: Callable[[str], None], by_hand: Callable[[], list[str]]
+    ) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._note = note
+        self._by_hand = by_hand
+        self.gone: JournalLost | None = None
+        """How it was lost, until it is made again."""
+        self._silent_since_s: float | None = None
+        self._told = False
+
+    def renew(self, doing: str) -> bool:
+        """Show that the holder lives; False while the journal does not answer, so that moves are followed without it."""
+        try:
+            self._journal.renew(doing)
+        except Unavailable as silence:
+            if not silence.retryable:
+                raise
+            self._keep_silence(silence)
+            return False
+        if self._told:
+            self._note("The journal takes records again.")
+        self._silent_since_s, self._told = None, False
+        return True
+
+    def _keep_silence(self, silence: Unavailable) -> None:
+        now = self._clock.monotonic_s()
+        since = self._silent_since_s = now if self._silent_since_s is None else self._silent_since_s
+        if self._told or now - since < SILENCE_S:
+            return
+        self._told = True
+        self._note(
+            f"The journal has taken no record for {now - since:.0f} s: {silence.message} Moves in flight are followed; nothing "
+            "new begins and no throttle changes until it does."
+        )
+        self.tell_by_hand()
+
+    def require_in_time(self, began_s: float) -> None:
+        """Raise ``Unavailable`` where writing an intent took so long that the cluster may have become another one.
+
+        The process was stopped, or the journal hardly answers.
+        """
+        late_s = self._clock.monotonic_s() - began_s
+        if late_s > STOOD_STILL_S:
+            raise Unavailable(f"Its intent took {late_s:.0f} s to write down, so nothing was sent.")
+
+    def require(self) -> None:
+        """Raise ``JournalLost`` while it is gone: where nothing is to be written the journal itself is not asked."""
+        if self.gone is not None:
+            raise self.gone
+
+    def mend(self, lost: JournalLost, *, alone: bool, finish: bool) -> bool:
+        """Tell the loss and make the journal again, so that the run can end; False where the run is to be left instead.
+
+        Where somebody else in this process does that, the loss is raised.
+        """
+        if self.gone is None or self.gone.how != lost.how:
+            self._note(f"The journal is gone ({lost.how}): {lost}")
+            self.tell_by_hand()
+        self.gone = lost
+        if not alone:
+            raise lost
+        if not finish:
+            return False
+        try:
+            self._journal.remake()
+        except Unavailable as silence:
+            self._note(f"It cannot be made again yet: {silence.message} It is tried again.")
+        except JournalLost as again:
+            self._note(f"It cannot be made again yet: {again.message} It is tried again.")
+        else:
+            self.gone = None
+            self._note("The journal was made again with everything that this process knew of it; the run goes on.")
+        return True
+
+    def tell_by_hand(self) -> None:
+        """How a person puts back what is owed, should this process end."""
+        commands = self._by_hand()
+        if commands:
+            self._note("Throttle settings that this process still owes, and how to put them back without it:")
+        for command in commands:
+            self._note(command)
+
+
+def repay_from_memory(
+    cluster: Cluster, throttler: Throttler, run: Run, others: Aim, note: Callable[[str], None]
+) -> None:
+    """Put back what no move in flight needs: no journal is left from which another process would."""
+    owed: dict[Setting, Outcome] = {}
+    # The ledger is the same one; the lock that it would renew went with the journal.
+    throttler = replace(throttler, renew=lambda: None)
+    try:
+        alive = cluster.snapshot(log_dirs=False, configs=False).alive
+        needed = merged({} if run.ended else wanted_throttle(run, alive), others)
+        owed = throttler.settle(needed, alive, lambda _records: None, note)
+    except (Unavailable, Refused) as failure:
+        note(failure.message)
+    for debt in still_owed(owed):
+        note(f"Not taken back: {debt}")

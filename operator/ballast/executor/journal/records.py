@@ -1,0 +1,352 @@
+"""A run's form in the journal: one header, and a record for each move and each election.
+
+The append that ends a run packs its moves and elections into a single record and deletes theirs; the header then says how they
+ended, in numbers, so that nobody has to unpack them to list runs.
+
+A record is versioned; one of a version that is not known, or that Ballast did not write, is refused, never guessed.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar
+
+from ballast.core.cluster import UNKNOWN, TopicPartition
+from ballast.core.document import Reader
+from ballast.core.plan import Move, Reason
+from ballast.errors import Refused, UsageError
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.progress import done_of, total_of
+from ballast.executor.machine.run import FINAL, ElectionRun, ElectionStage, MoveRun, Now, Phase, Run, Stage, Status
+from ballast.ports.journal import Record
+from ballast.ports.journal_codec import STRANGE_HINT, Corrupt
+
+T = TypeVar("T")
+RUN_VERSION: Final = 1
+LONGEST_UNPACKED_BYTES: Final = 1 << 30
+"""What is packed is never longer; a million moves take half of it."""
+
+
+KINDS: Final = frozenset({"run", "move", "election", "ended"})
+"""What the keys of a run's records begin with; its id follows."""
+
+
+def run_key(run_id: str) -> str:
+    """The journal key of a run's header."""
+    return f"run/{run_id}"
+
+
+def move_key(run_id: str, name: TopicPartition) -> str:
+    """The journal key of one move."""
+    return f"move/{run_id}/{name}"
+
+
+def election_key(run_id: str, name: TopicPartition) -> str:
+    """The journal key of one election."""
+    return f"election/{run_id}/{name}"
+
+
+def ended_key(run_id: str) -> str:
+    """The journal key of the moves and elections of a run that has ended."""
+    return f"ended/{run_id}"
+
+
+def dump_header(run: Run) -> Record:
+    """The run without its moves; of one that has ended, their numbers."""
+    value: dict[str, Any] = {
+        "version": RUN_VERSION,
+        "intent": run.intent,
+        "cluster_id": run.cluster_id,
+        "policy": run.policy.dump(),
+        "phase": run.phase.value,
+        "status": run.status.value,
+        "unclean": run.unclean,
+        "started_ms": run.started_ms,
+        "ended_ms": run.ended_ms,
+        "undoes": run.undoes,
+        "rollback_when_cancelled": run.rollback_when_cancelled,
+        "stopped_by": run.stopped_by,
+        "moves": len(run.moves),
+        "elections": len(run.elections),
+    }
+    if run.ended:
+        value["tally"] = tally(run)
+    return Record(run_key(run.id), value)
+
+
+def tally(run: Run) -> dict[str, Any]:
+    """How many moves and elections stand in which stage, and the bytes of all moves and of those that have arrived."""
+    return {
+        "moves": dict(Counter(m.stage.value for m in run.moves.values())),
+        "elections": dict(Counter(e.stage.value for e in run.elections.values())),
+        "bytes_total": sum(map(total_of, run.moves.values())),
+        "bytes_done": sum(map(done_of, run.moves.values())),
+    }
+
+
+def dump_move(run: Run, order: int, m: MoveRun) -> Record:
+    """One move with all that its rollback needs."""
+    value: dict[str, Any] = {
+        "version": RUN_VERSION,
+        "order": order,
+        "topic": m.move.topic,
+        "partition": m.move.partition,
+        "old": list(m.move.old),
+        "new": list(m.move.new),
+        "size_bytes": m.move.size_bytes,
+        "reason": [m.move.reason.code, m.move.reason.detail],
+        "stage": m.stage.value,
+        "attempts": m.attempts,
+        "since_ms": m.since_ms,
+    }
+    if m.move.log_dirs is not None:
+        value["log_dirs"] = list(m.move.log_dirs)
+    if m.outcome:
+        value["outcome"] = m.outcome
+    if m.detail:
+        value["detail"] = m.detail
+    if m.astray:
+        value["astray"] = True
+    if m.topic_id is not None:
+        value["topic_id"] = m.topic_id
+    return Record(move_key(run.id, m.move.name), value)
+
+
+def dump_election(run: Run, name: TopicPartition, e: ElectionRun) -> Record:
+    """One election."""
+    return Record(
+        election_key(run.id, name),
+        {
+            "version": RUN_VERSION,
+            "topic": name.topic,
+            "partition": name.partition,
+            "stage": e.stage.value,
+            "attempts": e.attempts,
+            "detail": e.detail,
+        },
+    )
+
+
+def dump_run(run: Run) -> list[Record]:
+    """Every record of a run; of one that has ended, two."""
+    if run.ended:
+        return [_dump_ended(run), dump_header(run)]
+    return [dump_header(run), *_dump_parts(run)]
+
+
+def _dump_parts(run: Run) -> list[Record]:
+    moves = [dump_move(run, i, m) for i, m in enumerate(run.moves.values())]
+    return [*moves, *(dump_election(run, n, e) for n, e in run.elections.items())]
+
+
+def _dump_ended(run: Run) -> Record:
+    parts = [{"key": r.key, "value": r.value} for r in _dump_parts(run)]
+    packed = zlib.compress(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode())
+    return Record(ended_key(run.id), {"version": RUN_VERSION, "packed": base64.b64encode(packed).decode()})
+
+
+def changes(before: Run, after: Run) -> list[Record]:
+    """The records that differ between two values of one run; with its end its moves are packed."""
+    if after.ended:
+        return _end(before, after)
+    out: list[Record] = []
+    if before.moves is not after.moves:
+        for i, (name, m) in enumerate(after.moves.items()):
+            was = before.moves[name]
+            if was is not m and not was.persists_like(m):
+                out.append(dump_move(after, i, m))
+    if before.elections is not after.elections:
+        for name, e in after.elections.items():
+            was_e = before.elections[name]
+            if (was_e.stage, was_e.attempts, was_e.detail) != (e.stage, e.attempts, e.detail):
+                out.append(dump_election(after, name, e))
+    header = dump_header(after)
+    return out if header == dump_header(before) else [*out, header]
+
+
+def _end(before: Run, after: Run) -> list[Record]:
+    """What ends a run; the header goes last: once it says so, what it counts is in the journal."""
+    if not before.ended:
+        return [*(Record(r.key, None) for r in _dump_parts(after)), *dump_run(after)]
+    same = before.moves is after.moves and before.elections is after.elections
+    return [] if same and dump_header(before) == dump_header(after) else dump_run(after)
+
+
+class Parsed:
+    """What was made of records at the reading before: the same record is not parsed again."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, tuple[Record, Any]] = {}
+        self._now: dict[str, tuple[Record, Any]] = {}
+
+    def read(self, record: Record, read: Callable[[Reader], T]) -> T:
+        """What the record says."""
+        known = self._before.get(record.key)
+        if known is None or known[0] is not record:
+            known = (record, _read(record, read))
+        self._now[record.key] = known
+        found: T = known[1]
+        return found
+
+    def end_reading(self) -> None:
+        """Forget what this reading did not ask for."""
+        self._before, self._now = self._now, {}
+
+
+def load_runs(records: Iterable[Record], now: Now) -> dict[str, Run]:
+    """Every run in the journal, oldest first.
+
+    An open run that this version cannot read is refused by name.  One that has ended is no longer acted upon: settings that a
+    newer version gave it are skipped, and where that is not enough the run is, so that going back to this version is possible.
+    """
+    found = []
+    for run_id, header, own in _by_run(records):
+        ended = has_ended(header)
+        try:
+            parts = [part for record in own for part in unpacked(record)] if ended else own
+            found.append(_load_run(run_id, header, parts, now, Parsed(), ended=ended))
+        except Refused:
+            if not ended:
+                raise
+    return {r.id: r for r in sorted(filter(None, found), key=lambda r: (r.started_ms, r.id))}
+
+
+def load_open_runs(records: Iterable[Record], now: Now, parsed: Parsed | None = None) -> list[Run]:
+    """The runs that have not ended, oldest first; one that this version cannot read is refused by name."""
+    parsed = parsed or Parsed()
+    found = [
+        _load_run(run_id, header, own, now, parsed, ended=False)
+        for run_id, header, own in _by_run(records)
+        if not has_ended(header)
+    ]
+    parsed.end_reading()
+    return sorted(filter(None, found), key=lambda r: (r.started_ms, r.id))
+
+
+def has_ended(header: Record | None) -> bool:
+    """Whether a run's header says so."""
+    return header is not None and (header.value or {}).get("phase") == Phase.ENDED.value
+
+
+def _by_run(records: Iterable[Record]) -> list[tuple[str, Record | None, list[Record]]]:
+    """The id, the header and the other records of each run."""
+    headers: dict[str, Record | None] = {}
+    parts: dict[str, list[Record]] = {}
+    for record in records:
+        kind, _, rest = record.key.partition("/")
+        if kind not in KINDS:
+            continue
+        run_id = rest.partition("/")[0]
+        headers.setdefault(run_id, None)
+        if kind == "run":
+            headers[run_id] = record
+        else:
+            parts.setdefault(run_id, []).append(record)
+    return [(run_id, header, parts.get(run_id, [])) for run_id, header in headers.items()]
+
+
+def unpacked(record: Record) -> list[Record]:
+    """The records of moves and elections that were packed into this one; any other record by itself."""
+    if not record.key.startswith("ended/"):
+        return [record]
+    text = _read(record, lambda r: r.text("packed"))
+    try:
+        unpacking = zlib.decompressobj()
+        data = unpacking.decompress(base64.b64decode(text, validate=True), LONGEST_UNPACKED_BYTES)
+        return [Record(str(part["key"]), dict(part["value"])) for part in json.loads(data)]
+    except (ValueError, zlib.error, KeyError, TypeError, RecursionError):
+        raise Corrupt(f"The journal's record {record.key} is not one of Ballast's.", hint=STRANGE_HINT) from None
+
+
+def names_in_flight(records: Iterable[Record]) -> frozenset[TopicPartition]:
+    """Partitions whose moves in open runs have not ended."""
+    values = [r.value for r in records if r.key.startswith("move/") and r.value is not None]
+    return frozenset(TopicPartition(v["topic"], v["partition"]) for v in values if v.get("stage") not in FINAL)
+
+
+def _load_run(
+    run_id: str, header: Record | None, records: Sequence[Record], now: Now, parsed: Parsed, *, ended: bool
+) -> Run | None:
+    """One run out of its records; None where some of them are missing."""
+    own: list[tuple[int, MoveRun]] = []
+    votes: dict[TopicPartition, ElectionRun] = {}
+    for record in records:
+        if record.key.startswith("move/"):
+            order, move = parsed.read(record, lambda r: (r.integer("order"), _move(r)))
+            own.append((order, move.taken_up(now)))
+        elif record.key.startswith("election/"):
+            name, election = parsed.read(record, _election)
+            votes[name] = election
+
+    def run(r: Reader) -> Run | None:
+        # Journals are read in whole appends, so every record of a run is here with its header.  Should one be missing all
+        # the same, somebody else took it away, and half a run is nothing to act upon.
+        if (len(own), len(votes)) != (r.integer("moves"), r.integer("elections")):
+            return None
+        return Run(
+            id=run_id,
+            intent=r.text("intent"),
+            cluster_id=r.text("cluster_id"),
+            policy=ExecutionPolicy.load(r.mapping("policy"), skips_unknown=ended),
+            moves={m.move.name: m for _, m in sorted(own, key=lambda pair: pair[0])},
+            elections=votes,
+            phase=Phase(r.text("phase")),
+            status=Status(r.text("status")),
+            unclean=r.flag("unclean"),
+            started_ms=r.integer("started_ms"),
+            ended_ms=r.integer("ended_ms"),
+            undoes=r.optional_text("undoes"),
+            rollback_when_cancelled=r.flag("rollback_when_cancelled"),
+            stopped_by=r.text("stopped_by") if r.has("stopped_by") else "",
+            unknown_settings=ExecutionPolicy.unknown(r.mapping("policy")),
+        )
+
+    return None if header is None else _read(header, run)
+
+
+def _read(record: Record, read: Callable[[Reader], T]) -> T:
+    """What the record says, when this version of Ballast knows how to read it."""
+    value = record.value or {}
+    if value.get("version") != RUN_VERSION:
+        raise Refused(
+            f"The journal's record {record.key} has version {value.get('version')}, and this Ballast reads {RUN_VERSION}.",
+            hint="Use the Ballast version that wrote it, or a newer one.",
+        )
+    place = f"The journal's record {record.key}"
+    try:
+        return read(Reader(value, place, STRANGE_HINT))
+    except UsageError as mistake:
+        raise Corrupt(mistake.message, hint=mistake.hint) from None
+    except (ValueError, TypeError):
+        raise Corrupt(f"{place} is not one of Ballast's.", hint=STRANGE_HINT) from None
+
+
+def _move(r: Reader) -> MoveRun:
+    code, detail = r.texts("reason")
+    return MoveRun(
+        Move(
+            topic=r.text("topic"),
+            partition=r.integer("partition"),
+            old=r.integers("old"),
+            new=r.integers("new"),
+            size_bytes=r.integer("size_bytes", at_least=UNKNOWN),
+            reason=Reason(code, detail),
+            log_dirs=r.texts("log_dirs") if r.has("log_dirs") else None,
+        ),
+        stage=Stage(r.text("stage")),
+        attempts=r.integer("attempts"),
+        outcome=r.text("outcome") if r.has("outcome") else "",
+        detail=r.text("detail") if r.has("detail") else "",
+        since_ms=r.integer("since_ms"),
+        astray=r.flag("astray") if r.has("astray") else False,
+        topic_id=r.text("topic_id") if r.has("topic_id") else None,
+    )
+
+
+def _election(r: Reader) -> tuple[TopicPartition, ElectionRun]:
+    name = TopicPartition(r.text("topic"), r.integer("partition"))
+    return name, ElectionRun(ElectionStage(r.text("stage")), r.integer("attempts"), r.text("detail"))

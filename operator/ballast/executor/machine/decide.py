@@ -1,0 +1,275 @@
+"""What to do next: the half of the machine that chooses effects, from the run and one look at the cluster.
+
+Order of concern: put back what was cancelled, cancel what must be, start what may start, keep the throttle true to what is in
+flight, hold elections.  Nothing here waits: what cannot be done now is decided again at the next look.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ballast.core import guards
+from ballast.core.cluster import TopicPartition
+from ballast.core.throttles import (
+    FOLLOWER_RATE,
+    LEADER_RATE,
+    LOG_DIR_RATE,
+    Aim,
+    Setting,
+    brokers_involved,
+    entries,
+)
+from ballast.executor.machine.observation import Picture
+from ballast.executor.machine.observe import misplaced
+from ballast.executor.machine.relocation import STAYS, is_given_up, taken_back
+from ballast.executor.machine.run import (
+    FINAL,
+    HOLDS_THROTTLE,
+    ElectionRun,
+    ElectionStage,
+    MoveRun,
+    Now,
+    Phase,
+    Run,
+    Stage,
+    Status,
+    with_moves,
+)
+from ballast.executor.machine.schedule import chunks, only_log_dirs, preset, start, submit
+from ballast.executor.machine.speeds import broker_rates
+from ballast.executor.machine.transitions import Effect, EffectKind, elect_to, move_to
+
+RESEND_S = 5.0
+"""A free change that was journaled and does not show is sent again after this long."""
+
+LOG_DIRS_RIGHT = "Every replica is in the log dir asked for."
+"""Set once, from a look at the log dirs; until then a move that names log dirs does not count as arrived."""
+
+Step = tuple[Run, tuple[Effect, ...]]
+
+
+def decide(run: Run, picture: Picture, now: Now) -> Step:
+    """The run with its next transitions entered, and the effects that carry them out."""
+    effects: list[Effect] = []
+    run = _restore(run, picture, now, effects)
+    run = _cancel(run, picture, now, effects)
+    run = start(run, picture, now, effects)
+    run = _place(run, picture, now, effects)
+    run = throttle(run, picture.alive, now, effects)
+    run = _elect(run, now, effects)
+    return _end(run, now), tuple(effects)
+
+
+def _restore(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
+    """A cancel may leave the old brokers in another order (and so another preferred leader): put it back, it is free."""
+    changed = {}
+    for name, m in run.moves.items():
+        state = picture.partitions.get(name)
+        if m.stage not in {Stage.CANCELLING, Stage.RESTORING} or state is None or name in picture.reassignments:
+            continue
+        if state.replicas != m.move.old and set(state.replicas) == set(m.move.old):
+            if m.stage is Stage.CANCELLING:
+                begun = move_to(m, Stage.RESTORING, now, detail=m.detail)
+                changed[name] = replace(begun, attempts=1, retry_at_s=now.s + RESEND_S)
+            elif m.retry_at_s <= now.s and m.attempts < run.policy.max_attempts:
+                # Intended and perhaps never sent: a process that died in between leaves it to the next one.
+                changed[name] = replace(m, attempts=m.attempts + 1, retry_at_s=now.s + RESEND_S)
+    targets = {name: m.move.old for name, m in changed.items()}
+    effects.extend(Effect(EffectKind.RESTORE, targets=c) for c in chunks(run, targets))
+    return with_moves(run, changed)
+
+
+def _cancel(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
+    changed: dict[TopicPartition, MoveRun] = {}
+    targets: dict[TopicPartition, tuple[int, ...] | None] = {}
+    for name, m in run.moves.items():
+        if run.phase is Phase.CANCELLING and m.stage in {Stage.PLANNED, Stage.THROTTLED}:
+            outcome = "refused" if run.status is Status.REFUSED else "not-started"
+            changed[name] = move_to(m, Stage.ROLLED_BACK, now, outcome=outcome, detail=m.detail)
+        elif m.stage in {Stage.MOVING, Stage.STALLED} and _wants_cancel(run, m, now):
+            state = picture.partitions.get(name)
+            if m.retry_at_s > now.s or name not in picture.reassignments or state is None:
+                continue
+            if guards.cancel_is_safe(m.after_cancel or m.move.old, state.isr, picture.alive):
+                begun = move_to(m, Stage.CANCELLING, now, detail=m.detail)
+                changed[name] = replace(begun, cancel_taken=False, retry_at_s=now.s + 5.0)
+                targets[name] = None
+            else:
+                back = list(m.after_cancel or m.move.old)
+                why = f"It is not cancelled: none of its old replicas {back} is alive and in sync."
+                changed[name] = replace(m, detail=why) if m.detail != why else m
+    effects.extend(Effect(EffectKind.CANCEL, targets=c) for c in chunks(run, targets))
+    return with_moves(run, changed)
+
+
+def _wants_cancel(run: Run, m: MoveRun, now: Now) -> bool:
+    if run.phase is Phase.CANCELLING or m.astray:
+        return True
+    patience = run.policy.cancel_stalled_after_s
+    return m.stage is Stage.STALLED and patience is not None and now.s - m.entered_s >= patience
+
+
+def submit_throttled(run: Run, now: Now) -> Step:
+    """Once their throttle stands: submit the moves that waited for it."""
+    changed: dict[TopicPartition, MoveRun] = {}
+    standing = run.applied or {}
+    places: dict[tuple[TopicPartition, int], str] = {}
+    for name, m in run.moves.items():
+        if m.stage is not Stage.THROTTLED:
+            continue
+        if only_log_dirs(m.move):
+            changed[name] = replace(move_to(m, Stage.RELOCATING, now), attempts=m.attempts + 1)
+            places.update(
+                {(name, b): path for b, path in zip(m.move.new, m.move.log_dirs or (), strict=False) if path != "any"}
+            )
+        elif all(wanted <= standing.get(s, frozenset()) for s, wanted in entries([m.move]).items()):
+            changed[name] = replace(move_to(m, Stage.SUBMITTED, now), attempts=m.attempts + 1)
+    run = with_moves(run, changed)
+    submitted = [m for m in changed.values() if m.stage is Stage.SUBMITTED]
+    effects = [*preset(submitted), *submit(run, submitted)]
+    if places:
+        effects.insert(0, Effect(EffectKind.PLACE, log_dirs=places))
+    return run, tuple(effects)
+
+
+def _place(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
+    """Arrived on the right brokers, but not in the log dirs asked for; or asked for, and perhaps never sent."""
+    changed: dict[TopicPartition, MoveRun] = {}
+    places: dict[tuple[TopicPartition, int], str] = {}
+    for name, m in run.moves.items():
+        if m.move.log_dirs is None or m.stage not in {Stage.MOVED, Stage.RELOCATING}:
+            continue
+        if m.stage is Stage.RELOCATING and run.phase is Phase.CANCELLING:
+            changed[name] = taken_back(replace(m, given_up=False), picture, now, places)
+            continue
+        if m.stage is Stage.RELOCATING and is_given_up(run, m, now):
+            changed[name] = taken_back(replace(m, given_up=True), picture, now, places)
+            continue
+        if m.retry_at_s <= now.s and m.detail != LOG_DIRS_RIGHT:
+            changed[name] = _directed(run, m, picture, now, places)
+    if places:
+        effects.append(Effect(EffectKind.PLACE, log_dirs=places))
+    return with_moves(run, changed)
+
+
+def _directed(
+    run: Run, m: MoveRun, picture: Picture, now: Now, places: dict[tuple[TopicPartition, int], str]
+) -> MoveRun:
+    """The move on its way into the log dirs asked for, with the orders that it takes in ``places``."""
+    asked = m.move.named_dirs
+    if picture.logs is None and not picture.alive.isdisjoint(asked):
+        return m
+    wrong = misplaced(m, picture)
+    if m.stage is Stage.RELOCATING:
+        wrong = {b: path for b, path in wrong.items() if not _on_its_way(m, picture, b, path)}
+    # What a broker that is dead or silent holds is not known: it is waited for, by name, as for a copy.
+    unknown = asked.keys() - (picture.logs or {}).keys()
+    if not wrong and (m.stage is Stage.RELOCATING or not unknown):
+        return m if m.stage is Stage.RELOCATING else replace(m, detail=LOG_DIRS_RIGHT)
+    if run.phase is Phase.CANCELLING:
+        return move_to(m, Stage.FAILED, now, outcome="log-dir", detail=STAYS)
+    if wrong and m.attempts > run.policy.max_attempts:
+        broker, path = next(iter(wrong.items()))
+        detail = f"The replica on broker {broker} is not in {path} after {m.attempts} attempts."
+        return move_to(m, Stage.FAILED, now, outcome="log-dir", detail=detail)
+    placed = move_to(m, Stage.RELOCATING, now) if m.stage is Stage.MOVED else m
+    places.update({(m.move.name, b): path for b, path in wrong.items()})
+    return replace(placed, attempts=m.attempts + 1, retry_at_s=now.s + RESEND_S) if wrong else placed
+
+
+def _on_its_way(m: MoveRun, picture: Picture, broker: int, path: str) -> bool:
+    """The broker is copying the replica to that log dir."""
+    logs = (picture.logs or {}).get(broker)
+    return logs is not None and any(r.is_future and r.log_dir == path for r in logs.replicas.get(m.move.name, ()))
+
+
+def wanted_throttle(run: Run, alive: frozenset[int]) -> Aim:
+    """The settings that are to stand while these moves are in flight.
+
+    Rates stay on a broker between two moves of one run, so that they are not set and deleted for each; entries do not.
+    A dead broker cannot be told a rate: it is left out unless its rate stands already.
+    """
+    holding = [m.move for m in run.moves.values() if m.stage in HOLDS_THROTTLE]
+    aim: dict[Setting, frozenset[str]] = {}
+    if run.policy.throttled:
+        aim |= entries(holding)
+        involved = brokers_involved(holding)
+        waiting = brokers_involved(m.move for m in run.moves.values() if m.stage is Stage.PLANNED)
+        # Where moves of others run under their rate, it stays: what of ours must go on there shares it.
+        theirs = set() if run.policy.override_rates_of_others else run.rates_of_others.keys()
+        for broker, rate in broker_rates(run, involved | waiting).items():
+            for key in (LEADER_RATE, FOLLOWER_RATE):
+                setting = Setting("broker", str(broker), key)
+                stands = setting in (run.applied or {})
+                if stands or (broker in alive and broker in involved and broker not in theirs):
+                    aim[setting] = frozenset({str(rate)})
+    if run.policy.log_dir_throttle_bytes_per_s is not None:
+        value = frozenset({str(run.policy.log_dir_throttle_bytes_per_s)})
+        for move in holding:
+            if move.log_dirs is not None:
+                aim |= {Setting("broker", str(b), LOG_DIR_RATE): value for b in move.new if b in alive}
+    return aim
+
+
+def throttle(run: Run, alive: frozenset[int], now: Now, effects: list[Effect]) -> Run:
+    """Bring the throttle in line with what is in flight; moves that have arrived leave it."""
+    arrived = {name: m for name, m in run.moves.items() if m.stage is Stage.MOVED and _log_dirs_settled(m)}
+    ours = {n: m for n, m in arrived.items() if run.policy.throttled and m.move.adding}
+    changed = {n: move_to(m, Stage.UNTHROTTLED if n in ours else Stage.VERIFIED, now) for n, m in arrived.items()}
+    run = with_moves(run, changed)
+    aim = wanted_throttle(run, alive)
+    if aim != run.applied:
+        before = run.applied or {}
+        adds = any(wanted - before.get(s, frozenset()) for s, wanted in aim.items())
+        if adds or run.applied is not None or _may_hold(run):
+            effects.append(Effect(EffectKind.THROTTLE if adds else EffectKind.UNTHROTTLE, aim=aim))
+            return run
+        run = replace(run, applied=aim)
+    if any(m.stage is Stage.THROTTLED for m in run.moves.values()):
+        run, more = submit_throttled(run, now)
+        effects.extend(more)
+    return run
+
+
+def _log_dirs_settled(m: MoveRun) -> bool:
+    return m.move.log_dirs is None or m.detail == LOG_DIRS_RIGHT
+
+
+def _may_hold(run: Run) -> bool:
+    """After a restart only the ledger knows what stands; an effect with the whole aim settles it."""
+    throttled = run.policy.throttled and any(m.move.adding for m in run.moves.values())
+    return throttled or run.policy.log_dir_throttle_bytes_per_s is not None
+
+
+def _elect(run: Run, now: Now, effects: list[Effect]) -> Run:
+    if run.phase is not Phase.RUNNING:
+        return run
+    asked = sum(1 for e in run.elections.values() if e.stage is ElectionStage.ASKED)
+    changed: dict[TopicPartition, ElectionRun] = {}
+    for name, e in run.elections.items():
+        if asked + len(changed) >= run.policy.election_batch:
+            break
+        m = run.moves.get(name)
+        if e.stage is ElectionStage.WAITING and e.retry_at_s <= now.s and (m is None or m.stage in FINAL):
+            changed[name] = elect_to(e, ElectionStage.ASKED, retry_at_s=now.s + run.policy.submit_grace_s)
+    if changed:
+        effects.append(Effect(EffectKind.ELECT, names=tuple(changed), unclean=run.unclean))
+        return replace(run, elections={**run.elections, **changed})
+    return run
+
+
+def _end(run: Run, now: Now) -> Run:
+    """The run is over when nothing is open and none of its throttle is wanted or known to stand."""
+    open_elections = any(e.stage in {ElectionStage.WAITING, ElectionStage.ASKED} for e in run.elections.values())
+    if run.ended or open_elections or run.applied or any(True for _ in run.open_moves):
+        return run
+    if run.applied is None and _may_hold(run):
+        return run
+    status = run.status
+    if status is Status.OPEN:
+        good = all(m.stage is Stage.VERIFIED for m in run.moves.values())
+        held = all(e.stage is ElectionStage.HELD for e in run.elections.values())
+        status = (
+            Status.CANCELLED if run.phase is Phase.CANCELLING else Status.DONE if good and held else Status.INCOMPLETE
+        )
+    return replace(run, phase=Phase.ENDED, status=status, ended_ms=now.ms, verdicts=())

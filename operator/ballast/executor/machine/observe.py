@@ -1,0 +1,361 @@
+"""What a look at the cluster means for each move: the half of the machine that believes the cluster.
+
+Two sources are weighed: the controller's list of reassignments, which is exact, and metadata, which may lag behind it.  A
+move has ended only when both say so; while they disagree nothing is concluded until ``policy.submit_grace_s`` has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ballast.core.cluster import UNKNOWN, TopicPartition
+from ballast.core.wording import human_many
+from ballast.executor.machine.observation import Picture, target
+from ballast.executor.machine.patience import marked, overdue
+from ballast.executor.machine.relocation import between_dirs, stopped_on
+from ballast.executor.machine.run import FINAL, ElectionStage, MoveRun, Now, Phase, Run, Stage, with_moves
+from ballast.executor.machine.stalls import is_broken, stall_cause
+from ballast.executor.machine.transitions import elect_to, move_to
+from ballast.ports.cluster import PartitionState
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One partition in one look."""
+
+    run: Run
+    picture: Picture
+    state: PartitionState
+    now: Now
+
+
+def absorb(run: Run, picture: Picture, now: Now) -> Run:
+    """The run after this look; no effect is decided here."""
+    if run.rates_of_others != picture.rates_of_others:
+        run = replace(run, rates_of_others=picture.rates_of_others)
+    changed: dict[TopicPartition, MoveRun] = {}
+    for name, m in run.moves.items():
+        if m.stage in FINAL:
+            continue
+        looked_at = name in picture.names
+        seen = _absorb_move(run, m, picture, now) if looked_at else _absorb_waiting(m, picture, now)
+        if seen is not m:
+            changed[name] = seen
+    return _absorb_elections(with_moves(run, changed), now)
+
+
+def _absorb_waiting(m: MoveRun, picture: Picture, now: Now) -> MoveRun:
+    """A move that waits is looked at with the whole cluster only: is its topic still the same?"""
+    state = picture.state
+    row = None if state is None else state.index.get(m.move.name)
+    if state is None or row is None:
+        return m
+    found = state.topics[int(state.partitions.topic[row])].topic_id
+    if found is None or found == m.topic_id:
+        return m
+    return replace(m, topic_id=found) if m.topic_id is None else _recreated(m, found, now)
+
+
+def _absorb_move(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
+    name = m.move.name
+    state = picture.partitions.get(name)
+    if state is None and name not in picture.reassignments:
+        return _gone(run, m, now)
+    if state is not None and state.topic_id is not None:
+        if m.topic_id is None:
+            m = replace(m, topic_id=state.topic_id)
+        elif m.topic_id != state.topic_id:
+            return _recreated(m, state.topic_id, now)
+    judge = _JUDGES.get(m.stage)
+    if judge is None:
+        return m
+    seen = judge(m, _Look(run, picture, state or PartitionState(-1, (), ()), now))
+    if seen.stage is m.stage:
+        seen = _progress(run, seen, picture, now)
+        if seen.stage in {Stage.MOVING, Stage.STALLED}:
+            seen = _stall(run, seen, picture, now)
+        elif seen.stage is Stage.RELOCATING:
+            seen = _stand(run, seen, picture, now)
+    return seen
+
+
+def _gone(run: Run, m: MoveRun, now: Now) -> MoveRun:
+    """A partition that neither list knows: deleted, unless metadata merely lags."""
+    if m.absent_since_s is None:
+        return replace(m, absent_since_s=now.s)
+    if now.s - m.absent_since_s < min(run.policy.submit_grace_s, 5.0):
+        return m
+    return move_to(m, Stage.FAILED, now, outcome="deleted", detail=f"{m.move.name} no longer exists.")
+
+
+def _recreated(m: MoveRun, topic_id: str, now: Now) -> MoveRun:
+    """Another topic has the name: its replicas and its moves are somebody else's."""
+    detail = f"Topic {m.move.topic} was deleted and made again: its id was {m.topic_id} and is {topic_id}."
+    return move_to(m, Stage.FAILED, now, outcome="topic-recreated", detail=detail)
+
+
+def _listed(m: MoveRun, picture: Picture) -> bool | None:
+    """Is our move in the cluster's list? None when another move of the same partition is."""
+    listed = picture.reassignments.get(m.move.name)
+    if listed is None:
+        return False
+    return True if set(target(listed)) == set(m.move.new) else None
+
+
+def _overridden(m: MoveRun, picture: Picture, now: Now) -> MoveRun:
+    other = list(target(picture.reassignments[m.move.name]))
+    detail = f"{m.move.name} is now on its way to {other}, which is not this run's doing."
+    return move_to(m, Stage.FAILED, now, outcome="overridden", detail=detail)
+
+
+def _not_begun(m: MoveRun, look: _Look) -> MoveRun:
+    """Planned or throttled: the very same move may be in flight already."""
+    if _listed(m, look.picture) and m.move.old != m.move.new:
+        return move_to(m, Stage.MOVING, look.now, detail="The move was in flight already and is followed.")
+    return m
+
+
+def _submitted(m: MoveRun, look: _Look) -> MoveRun:
+    listed = _listed(m, look.picture)
+    if listed is None:
+        return _overridden(m, look.picture, look.now)
+    if listed:
+        return _begun(m, look)
+    if look.state.replicas == m.move.new:
+        return move_to(m, Stage.MOVED, look.now)
+    if look.now.s - m.entered_s < look.run.policy.submit_grace_s:
+        return m
+    if m.attempts < look.run.policy.max_attempts:
+        detail = m.detail or "The cluster did not show the move; it is submitted again."
+        return move_to(m, Stage.PLANNED, look.now, detail=detail)
+    detail = (
+        m.detail or f"{m.move.name} was submitted {human_many(m.attempts, 'time')} and the cluster never showed it."
+    )
+    return move_to(m, Stage.FAILED, look.now, outcome="rejected" if m.detail else "not-taken", detail=detail)
+
+
+def _begun(m: MoveRun, look: _Look) -> MoveRun:
+    """Look once more after a submission: did it start from the list that was planned for?
+
+    Somebody may have changed that between our last look and the send; a request without the flag of KIP-860 then changes the
+    replica count as well.  Only a submission that this process knows to be its own is taken back.  Before KIP-455 the list does
+    not tell what a move began with.
+    """
+    begun = _with_way_back(move_to(m, Stage.MOVING, look.now), look)
+    state, began_with = look.picture.state, set(begun.after_cancel)
+    told = state is not None and "reassign" in state.api and not m.loose
+    if not told or began_with in (set(m.move.old), set(m.move.new)):
+        return begun
+    detail = f"{m.move.name} had the replicas {sorted(began_with)} when the move began; it is taken back."
+    return replace(begun, astray=True, detail=detail)
+
+
+def _moving(m: MoveRun, look: _Look) -> MoveRun:
+    listed = _listed(m, look.picture)
+    if listed is None:
+        return _overridden(m, look.picture, look.now)
+    if listed:
+        return _with_way_back(replace(m, absent_since_s=None) if m.absent_since_s is not None else m, look)
+    if look.state.replicas == m.move.new:
+        return move_to(m, Stage.MOVED, look.now)
+    if m.absent_since_s is None:
+        return replace(m, absent_since_s=look.now.s)
+    if look.now.s - m.absent_since_s < look.run.policy.submit_grace_s:
+        return m
+    detail = f"{m.move.name} is no longer moving and has the replicas {list(look.state.replicas)}."
+    return move_to(m, Stage.FAILED, look.now, outcome="cancelled-by-somebody", detail=detail)
+
+
+def _with_way_back(m: MoveRun, look: _Look) -> MoveRun:
+    """The move with the replicas that its cancel would leave: the union without what is being added."""
+    listed = look.picture.reassignments[m.move.name]
+    after = tuple(b for b in listed.replicas if b not in listed.adding)
+    return m if after == m.after_cancel else replace(m, after_cancel=after)
+
+
+def _cancelling(m: MoveRun, look: _Look) -> MoveRun:
+    """Back as soon as nothing can contradict it; after ``submit_grace_s`` where something could.
+
+    Two things could.  A submission that nobody answered may arrive after the cancel and start the move again (``loose``): then
+    the list is watched for the whole grace.  And metadata that lags may show the list from *before* the move while the cancel
+    has left the same brokers in another order: so the old list is believed at once only where the controller's own list said
+    that the cancel leaves just that.  With every request answered, neither is possible, and nobody has to wait.
+    """
+    listed = _listed(m, look.picture)
+    if listed is None:
+        return _overridden(m, look.picture, look.now)
+    waited = look.now.s - m.entered_s >= look.run.policy.submit_grace_s
+    if listed:
+        # The cancel was lost or refused this time: back to moving, from where it is decided anew.
+        return move_to(m, Stage.MOVING, look.now, detail="The cancel did not take.") if waited else m
+    if m.astray:
+        return move_to(m, Stage.FAILED, look.now, outcome="changed-by-somebody", detail=m.detail)
+    certain = m.cancel_taken and not m.loose and m.after_cancel == m.move.old
+    if look.state.replicas == m.move.old and (waited or certain):
+        return rolled_back(look.run, m, look.now)
+    if look.state.replicas == m.move.new and waited:
+        return move_to(m, Stage.MOVED, look.now, detail="It arrived before the cancel did.")
+    # The old brokers in another order, or the union that metadata still shows: decide.restore acts on the former.
+    return m
+
+
+def rolled_back(run: Run, m: MoveRun, now: Now) -> MoveRun:
+    """As before the run: because somebody asked, or else because its time was up; then its cause is kept."""
+    if run.phase is Phase.CANCELLING:
+        return move_to(m, Stage.ROLLED_BACK, now, outcome="rolled-back")
+    return move_to(m, Stage.ROLLED_BACK, now, outcome="timed-out", detail=m.detail)
+
+
+def _restoring(m: MoveRun, look: _Look) -> MoveRun:
+    # A submission that may still arrive would start the move again: then the list is watched here as well.
+    quiet = not m.loose or look.now.s - m.entered_s >= look.run.policy.submit_grace_s
+    if quiet and m.move.name not in look.picture.reassignments and look.state.replicas == m.move.old:
+        return rolled_back(look.run, m, look.now)
+    tries = set(look.state.replicas) == set(m.move.old) and m.attempts < look.run.policy.max_attempts
+    if tries or m.retry_at_s > look.now.s or look.now.s - m.entered_s < look.run.policy.submit_grace_s * 2:
+        return m
+    detail = f"{m.move.name} is back on its old brokers, in the order {list(look.state.replicas)}."
+    return move_to(m, Stage.FAILED, look.now, outcome="rejected", detail=detail)
+
+
+def _unthrottled(m: MoveRun, look: _Look) -> MoveRun:
+    listed = m.move.name in look.picture.reassignments
+    if listed or look.state.replicas != m.move.new:
+        if not listed and look.now.s - m.entered_s < look.run.policy.submit_grace_s:
+            # Another broker may have answered, whose metadata is older than what the move was seen to arrive by.
+            return m
+        detail = f"{m.move.name} has the replicas {list(look.state.replicas)} a moment after it had arrived."
+        return move_to(m, Stage.FAILED, look.now, outcome="changed-by-somebody", detail=detail)
+    lacking = [b for b in m.move.adding if b not in look.state.isr]
+    if not lacking:
+        return move_to(m, Stage.VERIFIED, look.now)
+    if look.now.s - m.entered_s < look.run.policy.stall_after_s:
+        return m
+    detail = f"{m.move.name} arrived, and broker {lacking[0]} has fallen out of sync since."
+    return move_to(m, Stage.FAILED, look.now, outcome="out-of-sync", detail=detail)
+
+
+def _relocating(m: MoveRun, look: _Look) -> MoveRun:
+    if look.picture.logs is None:
+        return m
+    if not misplaced(m, look.picture):
+        # What a broker that is dead or silent holds is not known, and so not right.
+        unknown = m.move.named_dirs.keys() - look.picture.logs.keys()
+        return m if unknown else move_to(m, Stage.MOVED, look.now)
+    ours = m.given_up or look.run.phase is Phase.CANCELLING
+    stopped = None if ours else stopped_on(m, look.picture)
+    if stopped is not None:
+        detail = f"Its copy on broker {stopped} is gone: somebody stopped it, or the log dir has failed."
+        return move_to(m, Stage.FAILED, look.now, outcome="log-dir", detail=detail)
+    return m
+
+
+def misplaced(m: MoveRun, picture: Picture) -> dict[int, str]:
+    """Brokers whose replica is not (only) in the log dir asked for; brokers that did not answer are left out."""
+    out = {}
+    for broker, wanted in zip(m.move.new, m.move.log_dirs or (), strict=False):
+        logs = (picture.logs or {}).get(broker)
+        if wanted == "any" or logs is None:
+            continue
+        places = {r.log_dir for r in logs.replicas.get(m.move.name, ()) if not r.is_future}
+        if places != {wanted}:
+            out[broker] = wanted
+    return out
+
+
+_Judge = Callable[[MoveRun, _Look], MoveRun]
+_JUDGES: Final[Mapping[Stage, _Judge]] = {
+    Stage.PLANNED: _not_begun,
+    Stage.THROTTLED: _not_begun,
+    Stage.SUBMITTED: _submitted,
+    Stage.MOVING: _moving,
+    Stage.STALLED: _moving,
+    Stage.CANCELLING: _cancelling,
+    Stage.RESTORING: _restoring,
+    Stage.RELOCATING: _relocating,
+    Stage.UNTHROTTLED: _unthrottled,
+}
+
+
+def _progress(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
+    """Bytes at the destinations against the leader's present size."""
+    if picture.logs is None or m.stage not in {Stage.MOVING, Stage.STALLED, Stage.CANCELLING, Stage.RELOCATING}:
+        return m
+    copied, total = _copied(m, picture)
+    if (copied, total) == (m.copied_bytes, m.total_bytes):
+        return m
+    stood = now.s - m.grown_at_s >= run.policy.stall_after_s
+    grown = copied > m.copied_bytes
+    read = replace(m, copied_bytes=copied, total_bytes=total, grown_at_s=now.s if grown else m.grown_at_s)
+    return marked(read, now, anew=grown and stood)
+
+
+def _copied(m: MoveRun, picture: Picture) -> tuple[int, int]:
+    """Bytes at their destinations, and bytes that belong there."""
+    if m.stage is Stage.RELOCATING or not m.move.adding:
+        # What has come from other brokers has arrived; what belongs in other log dirs comes on top of it.
+        arrived = max(picture.sizes.get(m.move.name, 0), m.move.size_bytes, 0) * len(m.move.adding)
+        figures = between_dirs(m, picture)
+        return (m.copied_bytes, m.total_bytes) if figures is None else (arrived + figures[0], arrived + figures[1])
+    logs = picture.logs or {}
+    if any(b not in logs for b in m.move.adding):
+        # What a silent broker holds is not known, which is not nothing.
+        return m.copied_bytes, m.total_bytes
+    places = [logs[b].replicas.get(m.move.name, ()) for b in m.move.adding]
+    size = max(picture.sizes.get(m.move.name, 0), m.move.size_bytes, 0)
+    return sum(r.size_bytes for of in places for r in of), size * len(m.move.adding)
+
+
+def _stall(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
+    """Named as stalled when nothing has arrived for too long or too little in its time; as moving again when neither is so.
+
+    Judged when something new is known of its destinations: they were read, or one is dead and cannot be.
+    What is plainly broken is named as soon as the cluster has had time to show the move.
+    """
+    broken = is_broken(m, picture)
+    if picture.logs is None and not broken:
+        return m
+    state = picture.partitions.get(m.move.name)
+    late = overdue(run, m, state.leader if state is not None else UNKNOWN, now)
+    idle = now.s - m.grown_at_s >= run.policy.stall_after_s
+    if m.stage is Stage.STALLED and not (broken or late or idle) and m.grown_at_s > m.entered_s:
+        return replace(move_to(m, Stage.MOVING, now), grown_at_s=now.s)
+    begins = idle or bool(late) or (broken and now.s - m.entered_s >= run.policy.submit_grace_s)
+    if m.stage is Stage.MOVING and not begins:
+        return m
+    cause = stall_cause(run, m, picture, crawling="" if idle else late)
+    if m.stage is Stage.MOVING:
+        stalled = move_to(m, Stage.STALLED, now, detail=cause.detail)
+        return replace(stalled, grown_at_s=m.grown_at_s, cause=cause.code)
+    # The figures in the sentence change with every reading; only another cause is news that belongs in the journal.
+    return m if cause.code == m.cause else replace(m, detail=cause.detail, cause=cause.code)
+
+
+def _stand(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
+    """The same for copies between log dirs, which have no stage of their own for it; what was given up stays so."""
+    unread = picture.logs is None and not picture.alive.isdisjoint(m.move.named_dirs)
+    if unread or m.given_up or run.phase is Phase.CANCELLING:
+        return m
+    late = overdue(run, m, UNKNOWN, now)
+    idle = now.s - m.grown_at_s >= run.policy.stall_after_s
+    if not (late or idle):
+        return m if m.named_s is None else replace(m, named_s=None, cause="", detail="")
+    cause = stall_cause(run, m, picture, crawling="" if idle else late)
+    if cause.code == m.cause:
+        return m
+    return replace(m, named_s=now.s if m.named_s is None else m.named_s, cause=cause.code, detail=cause.detail)
+
+
+def _absorb_elections(run: Run, now: Now) -> Run:
+    """Elections whose answer was lost are asked for again: an election is idempotent."""
+    changed = {}
+    for name, e in run.elections.items():
+        if e.stage is ElectionStage.ASKED and now.s >= e.retry_at_s:
+            enough = e.attempts >= run.policy.max_attempts
+            detail = e.detail or "The cluster did not answer the request."
+            changed[name] = elect_to(e, ElectionStage.FAILED if enough else ElectionStage.WAITING, detail=detail)
+        elif e.stage is ElectionStage.WAITING and run.phase is Phase.CANCELLING:
+            changed[name] = elect_to(e, ElectionStage.FAILED, detail="The run was cancelled before this election.")
+    return replace(run, elections={**run.elections, **changed}) if changed else run

@@ -1,0 +1,106 @@
+"""How long a move may take: a timeout that follows its bytes and the rate in force, and starts anew with progress.
+
+A move is measured in *legs* of a tenth of its bytes.  For the next leg it has ``policy.timeout_slack`` times what the leg
+takes at its share of the throttle, and never less than ``policy.timeout_floor_s``; where no throttle is set it is expected
+to make ``policy.least_bytes_per_s``.  Every leg that is done starts the clock anew, so a large move is not ended for being
+large and a crawling one is not kept alive by single bytes.  Copies between the log dirs of a broker have their time by the
+same rule and their own rate.  Pure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Final
+
+from ballast.core.throttles import mb
+from ballast.executor.machine.run import IN_FLIGHT, MoveRun, Now, Run, Stage
+from ballast.executor.machine.speeds import broker_rates
+
+LEGS: Final = 10
+"""Parts of a move that each have a time of their own."""
+
+
+def next_end_s(run: Run, now: Now) -> float | None:
+    """Seconds until the first move in flight may have arrived, at its share of its destinations' rates; None unthrottled.
+
+    Reckoned from the last reading of what has arrived and the time since, so it may be a little early and is rarely late.
+    """
+    flying = [m for m in run.moves.values() if m.stage is Stage.MOVING and m.move.adding]
+    sharing = Counter(b for m in flying for b in m.move.adding)
+    rates = broker_rates(run, sharing)
+    ends = [
+        max(0.0, m.left_bytes / len(m.move.adding) * sharing[b] / rates[b] - (now.s - m.grown_at_s))
+        for m in flying
+        for b in m.move.adding
+        if b in rates
+    ]
+    return min(ends, default=None)
+
+
+def leg_bytes(m: MoveRun) -> int:
+    """Bytes that must arrive before the clock starts anew."""
+    total = m.total_bytes or m.move.bytes_moved
+    return min(m.mark_left_bytes, -(-total // LEGS))
+
+
+def share_bytes_per_s(run: Run, m: MoveRun, leader: int) -> float:
+    """What this move may be expected to copy: the tightest of its brokers' rates, divided among the moves that share it."""
+    least = float(run.policy.least_bytes_per_s)
+    if not run.policy.throttled:
+        return least
+    flying = [o for o in run.moves.values() if o.stage in IN_FLIGHT and o.move.adding]
+    rates = broker_rates(run, (*m.move.adding, leader))
+    shares = [rates[b] / max(1, sum(b in o.move.adding for o in flying)) for b in m.move.adding if b in rates]
+    if leader in rates:
+        # Who leads the others is not known here; that any broker that had the partition may send is the careful side.
+        shares.append(rates[leader] / max(1, sum(leader in o.move.old for o in flying)))
+    return min(shares, default=least) * max(len(m.move.adding), 1)
+
+
+def dir_share_bytes_per_s(run: Run, m: MoveRun) -> float:
+    """The same for its copies between log dirs: the broker's rate for these, divided among the moves that copy there.
+
+    That one copy after the other gets it is the careful side.
+    """
+    rate = run.policy.log_dir_throttle_bytes_per_s
+    if rate is None:
+        return float(run.policy.least_bytes_per_s)
+    sharing = Counter(b for o in run.moves.values() if o.stage is Stage.RELOCATING for b in o.move.named_dirs)
+    return rate / max((sharing[b] for b in m.move.named_dirs), default=1)
+
+
+def _share(run: Run, m: MoveRun, leader: int) -> tuple[float, bool]:
+    """Bytes/s that it is expected to make, and whether a throttle is what says so."""
+    if m.stage is Stage.RELOCATING:
+        return dir_share_bytes_per_s(run, m), run.policy.log_dir_throttle_bytes_per_s is not None
+    return share_bytes_per_s(run, m, leader), run.policy.throttled
+
+
+def allowed_s(run: Run, m: MoveRun, leader: int) -> float:
+    """Seconds that the next leg may take."""
+    due = run.policy.timeout_slack * leg_bytes(m) / _share(run, m, leader)[0]
+    return max(run.policy.timeout_floor_s, due)
+
+
+def marked(m: MoveRun, now: Now, *, anew: bool = False) -> MoveRun:
+    """The move with its clock started anew where a leg is done, or where it goes on after having stood still."""
+    left = m.left_bytes
+    if anew or m.mark_left_bytes - left >= leg_bytes(m) > 0:
+        return replace(m, mark_left_bytes=left, mark_s=now.s)
+    # What producers add while it runs is more to copy, not progress undone.
+    return replace(m, mark_left_bytes=left) if left > m.mark_left_bytes else m
+
+
+def overdue(run: Run, m: MoveRun, leader: int, now: Now) -> str:
+    """Why this move is over its time, with the arithmetic; empty while it is not."""
+    passed = now.s - m.mark_s
+    if passed < run.policy.timeout_floor_s or passed < (allowed := allowed_s(run, m, leader)):
+        return ""
+    done, leg = max(0, m.mark_left_bytes - m.left_bytes), leg_bytes(m)
+    share, throttled = _share(run, m, leader)
+    source = "its share of the throttle is" if throttled else "without a throttle it is expected to make"
+    return (
+        f"{mb(done)} have arrived in {passed:.0f} s, and {mb(leg)} were due within {allowed:.0f} s "
+        f"({source} {mb(share)}/s); {mb(m.left_bytes)} are left."
+    )

@@ -1,0 +1,120 @@
+"""How far a run has come: bytes, rate and time left, for the whole and for each move in flight."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from ballast.core.cluster import TopicPartition
+from ballast.executor.machine.run import FINAL, IN_FLIGHT, ElectionStage, MoveRun, Run, Stage
+
+WINDOW_S = 30.0
+"""The rate is an average over this time."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveProgress:
+    """One move in flight."""
+
+    name: TopicPartition
+    stage: Stage
+    copied_bytes: int
+    total_bytes: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One look at a run."""
+
+    run_id: str
+    phase: str
+    moves: int
+    verified: int
+    ended_otherwise: int
+    in_flight: tuple[MoveProgress, ...]
+    waiting: int
+    elections: int
+    elections_held: int
+    bytes_total: int
+    bytes_done: int
+    bytes_per_s: float | None
+    """Averaged over the last half minute; None before two readings."""
+    left_s: float | None
+    """Time left at that rate; None while nothing is known."""
+    refusals: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """For ``--output json`` and the page."""
+        return {
+            "run": self.run_id,
+            "phase": self.phase,
+            "moves": self.moves,
+            "verified": self.verified,
+            "ended_otherwise": self.ended_otherwise,
+            "in_flight": len(self.in_flight),
+            "waiting": self.waiting,
+            "elections": self.elections,
+            "elections_held": self.elections_held,
+            "bytes_total": self.bytes_total,
+            "bytes_done": self.bytes_done,
+            "bytes_per_s": None if self.bytes_per_s is None else round(self.bytes_per_s),
+            "left_s": None if self.left_s is None else round(self.left_s),
+            "refusals": list(self.refusals),
+        }
+
+
+def total_of(m: MoveRun) -> int:
+    """Bytes this move copies, by the newest figure."""
+    return m.total_bytes or m.move.bytes_moved
+
+
+def done_of(m: MoveRun) -> int:
+    """Bytes it has copied; a move that arrived has copied all."""
+    if m.stage in {Stage.MOVED, Stage.UNTHROTTLED, Stage.VERIFIED}:
+        return total_of(m)
+    return min(m.copied_bytes, total_of(m)) if m.stage in IN_FLIGHT else 0
+
+
+@dataclass(slots=True)
+class Speedometer:
+    """Remembers readings to tell a rate from."""
+
+    readings: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def read(self, run: Run, now_s: float) -> Progress:
+        """The progress now; call it whenever bytes may have changed."""
+        moves = list(run.moves.values())
+        done = sum(done_of(m) for m in moves)
+        total = sum(total_of(m) for m in moves if m.stage not in FINAL or m.stage is Stage.VERIFIED)
+        if not self.readings or done != self.readings[-1][1] or now_s - self.readings[-1][0] > WINDOW_S / 3:
+            self.readings.append((now_s, done))
+        while len(self.readings) > 2 and now_s - self.readings[0][0] > WINDOW_S:
+            self.readings.popleft()
+        rate = self._rate(now_s, done)
+        left = max(0, total - done)
+        return Progress(
+            run_id=run.id,
+            phase=run.phase.value,
+            moves=len(moves),
+            verified=sum(m.stage is Stage.VERIFIED for m in moves),
+            ended_otherwise=sum(m.stage in FINAL and m.stage is not Stage.VERIFIED for m in moves),
+            in_flight=tuple(
+                MoveProgress(m.move.name, m.stage, m.copied_bytes, total_of(m), m.detail)
+                for m in moves
+                if m.stage in IN_FLIGHT
+            ),
+            waiting=sum(m.stage in {Stage.PLANNED, Stage.THROTTLED} for m in moves),
+            elections=len(run.elections),
+            elections_held=sum(e.stage is ElectionStage.HELD for e in run.elections.values()),
+            bytes_total=total,
+            bytes_done=done,
+            bytes_per_s=rate,
+            left_s=0.0 if not left else left / rate if rate else None,
+            refusals=tuple(str(v) for v in run.verdicts[:5]),
+        )
+
+    def _rate(self, now_s: float, done: int) -> float | None:
+        since, before = self.readings[0]
+        return max(0, done - before) / (now_s - since) if now_s > since else None

@@ -1,0 +1,91 @@
+"""Taking back moves between the log dirs of a broker.
+
+Kafka has no call for it: a replica that is ordered to the log dir where it lies drops the copy it was making elsewhere.
+That is what the stock tool's ``--cancel`` does too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ballast.core.cluster import TopicPartition
+from ballast.executor.machine.observation import Picture
+from ballast.executor.machine.run import MoveRun, Now, Run, Stage
+from ballast.executor.machine.transitions import move_to
+from ballast.ports.cluster import BrokerLogs
+
+QUIET_S = 5.0
+"""How long an order that was journaled and perhaps sent late has to show before its absence counts."""
+
+STAYS = "The run was cancelled before its replicas were in the log dirs asked for."
+GOES_ON = "Broker {} is not alive and was not told to stop: its copy to {} may go on when it returns."
+
+
+def is_given_up(run: Run, m: MoveRun, now: Now) -> bool:
+    """Has it stood still, or crawled, for longer than the run waits?"""
+    patience = run.policy.cancel_stalled_after_s
+    return m.given_up or (patience is not None and m.named_s is not None and now.s - m.named_s >= patience)
+
+
+def taken_back(m: MoveRun, picture: Picture, now: Now, places: dict[tuple[TopicPartition, int], str]) -> MoveRun:
+    """A relocation that was cancelled or given up: its copies are stopped through ``places``; it ends when none is left.
+
+    Replicas that have reached their log dir stay there, as moves that have arrived do.
+    """
+    wanted = m.move.named_dirs
+    logs = picture.logs or {}
+    if m.retry_at_s > now.s:
+        return m
+    orders = {b: home for b, path in wanted.items() if b in logs and (home := home_of(logs[b], m.move.name, path))}
+    if orders:
+        places.update({(m.move.name, b): home for b, home in orders.items()})
+        return replace(m, retry_at_s=now.s + QUIET_S)
+    silent = [b for b in wanted if b not in logs]
+    if not picture.alive.isdisjoint(silent) or now.s - m.entered_s < QUIET_S:
+        return m
+    if silent:
+        return move_to(m, Stage.FAILED, now, outcome="log-dir", detail=GOES_ON.format(silent[0], wanted[silent[0]]))
+    why = m.detail if m.given_up else ""
+    if m.move.old == m.move.new:
+        outcome = "timed-out" if m.given_up else "rolled-back"
+        return move_to(m, Stage.ROLLED_BACK, now, outcome=outcome, detail=why)
+    return move_to(m, Stage.FAILED, now, outcome="log-dir", detail=why or STAYS)
+
+
+def home_of(logs: BrokerLogs, name: TopicPartition, copied_to: str) -> str | None:
+    """Where a replica lies that the broker is copying to this log dir; None where it is making no such copy."""
+    places = logs.replicas.get(name, ())
+    if not any(p.is_future and p.log_dir == copied_to for p in places):
+        return None
+    return next((p.log_dir for p in places if not p.is_future), None)
+
+
+def between_dirs(m: MoveRun, picture: Picture) -> tuple[int, int] | None:
+    """Bytes in the log dirs asked for, and bytes that belong there; None where a broker concerned was not read."""
+    done = total = 0
+    for broker, path in zip(m.move.new, m.move.log_dirs or (), strict=False):
+        if path == "any":
+            continue
+        logs = (picture.logs or {}).get(broker)
+        if logs is None:
+            return None
+        places = logs.replicas.get(m.move.name, ())
+        there = sum(p.size_bytes for p in places if p.log_dir == path)
+        done += there
+        total += max([there, *(p.size_bytes for p in places if not p.is_future)])
+    return done, total
+
+
+def stopped_on(m: MoveRun, picture: Picture) -> int | None:
+    """The broker on which a copy that had been seen is gone without having arrived: not ours to begin again.
+
+    A copy that was never seen may have been ordered in vain, and is ordered again.
+    """
+    figures = None if m.move.adding else between_dirs(m, picture)
+    if figures is None or figures[0] >= m.copied_bytes:
+        return None
+    for broker, path in zip(m.move.new, m.move.log_dirs or (), strict=False):
+        places = (picture.logs or {})[broker].replicas.get(m.move.name, ()) if path != "any" else ()
+        if path != "any" and not any(p.log_dir == path for p in places):
+            return broker
+    return None

@@ -1,0 +1,76 @@
+"""The way back: a plan that undoes what a run has done, from nothing but the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.plan import Move, Plan, Reason
+from ballast.executor.machine.run import MoveRun, Now, Run, Stage, new_run
+from ballast.ports.cluster import Reassignment
+
+ARRIVED_ALL_THE_SAME: Final = frozenset({"out-of-sync", "log-dir"})
+"""Outcomes of moves that did not end well and have changed the partition's replicas, or may have."""
+
+
+def rollback_plan(run: Run) -> Plan:
+    """Every move that arrived, turned round, newest first; then elections where the preferred leader changes back.
+
+    Moves that found the partition in place already were not the run's doing and stay.  So do log dirs: where replicas lay
+    before is not in the plan.
+    """
+    done = [m for m in run.moves.values() if _arrived(m)]
+    moves = tuple(
+        Move(
+            topic=m.move.topic,
+            partition=m.move.partition,
+            old=m.move.new,
+            new=m.move.old,
+            size_bytes=m.move.size_bytes,
+            reason=Reason("rollback", f"undoes run {run.id}"),
+        )
+        for m in reversed(done)
+        if m.move.old != m.move.new
+    )
+    return Plan(
+        intent=f"rollback {run.id}",
+        cluster_id=run.cluster_id,
+        fingerprint="",
+        moves=moves,
+        elections=tuple(m.name for m in moves if m.old[0] != m.new[0]),
+        status="complete" if moves else "nothing-to-do",
+        allow_replication_factor_change=any(m.changes_replication_factor for m in moves),
+        topic_ids={m.move.topic: m.topic_id for m in done if m.topic_id is not None},
+    )
+
+
+def _arrived(m: MoveRun) -> bool:
+    if m.stage is Stage.FAILED:
+        return m.outcome in ARRIVED_ALL_THE_SAME
+    return m.stage is Stage.VERIFIED and m.outcome != "already-there"
+
+
+def owed_rollback(before: Run, after: Run, now: Now) -> Run | None:
+    """The run that undoes a cancelled one, for the moment in which that ends; None in every other, or when none was asked for."""
+    if before.ended or not after.ended or not after.rollback_when_cancelled:
+        return None
+    plan = rollback_plan(after)
+    return new_run(f"{after.id}-back", plan, after.policy, now, undoes=after.id) if plan.moves else None
+
+
+def cancel_plan(
+    active: Mapping[TopicPartition, Reassignment], before: Mapping[TopicPartition, tuple[int, ...]], cluster_id: str
+) -> Plan:
+    """These moves in flight as a plan, to be cancelled; ``before`` are the lists that the journal remembers."""
+    moves = tuple(
+        Move(
+            name.topic,
+            name.partition,
+            before.get(name, tuple(b for b in r.replicas if b not in r.adding)),
+            tuple(b for b in r.replicas if b not in r.removing),
+            reason=Reason("cancel", "a person asked to cancel it"),
+        )
+        for name, r in active.items()
+    )
+    return Plan(intent="cancel moves in flight", cluster_id=cluster_id, fingerprint="", moves=moves)

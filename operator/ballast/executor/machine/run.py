@@ -1,0 +1,295 @@
+"""A run as a value: its moves, elections and phase.
+
+Frozen all through: the machine answers with a new ``Run``.  What a restart must know goes into the journal (``records``);
+what it can see for itself in the cluster (bytes copied, timers) is kept in memory only and marked ``transient``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.cluster.log_ends import Replica
+from ballast.core.guards import Verdict
+from ballast.core.plan import Move, Plan
+from ballast.core.throttles import Aim
+from ballast.core.throttles.pace import bytes_by_broker
+from ballast.executor.machine.policy import ExecutionPolicy
+
+
+class Now(NamedTuple):
+    """The time as the driver's clock gives it: wall milliseconds for records, monotonic seconds for waits."""
+
+    ms: int
+    s: float
+
+
+class Stage(StrEnum):
+    """Where one move stands. ``machine.TRANSITIONS`` says which may follow which, and by which effect."""
+
+    PLANNED = "planned"
+    THROTTLED = "throttled"
+    """Its throttle is intended (journaled); it is set before the move is submitted."""
+    SUBMITTED = "submitted"
+    """Its submission is intended (journaled); whether the cluster has it, the cluster says."""
+    MOVING = "moving"
+    STALLED = "stalled"
+    MOVED = "moved"
+    """List and metadata agree that it has arrived."""
+    RELOCATING = "relocating"
+    """Replicas are on the right brokers and are being moved to the log dirs asked for."""
+    UNTHROTTLED = "unthrottled"
+    VERIFIED = "verified"
+    CANCELLING = "cancelling"
+    RESTORING = "restoring"
+    """Cancelled, but Kafka left the old replicas in another order; the old order is being put back."""
+    ROLLED_BACK = "rolled-back"
+    """As it was before the run (also when it was never started)."""
+    FAILED = "failed"
+    """Ended otherwise; ``outcome`` says how."""
+
+
+FINAL: Final = frozenset({Stage.VERIFIED, Stage.ROLLED_BACK, Stage.FAILED})
+IN_FLIGHT: Final = frozenset({Stage.SUBMITTED, Stage.MOVING, Stage.STALLED, Stage.CANCELLING, Stage.RELOCATING})
+"""Stages in which the cluster may be copying this partition."""
+HOLDS_THROTTLE: Final = frozenset({Stage.THROTTLED, *IN_FLIGHT})
+"""Stages in which the move's replicas stand in the throttle lists."""
+
+
+class ElectionStage(StrEnum):
+    """Where one election stands."""
+
+    WAITING = "waiting"
+    ASKED = "asked"
+    HELD = "held"
+    FAILED = "failed"
+
+
+class Phase(StrEnum):
+    """What the whole run is doing."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    """Moves in flight go on, no new one starts."""
+    CANCELLING = "cancelling"
+    """Moves in flight are taken back, what has arrived stays."""
+    ENDED = "ended"
+
+
+class Status(StrEnum):
+    """How a run ended."""
+
+    OPEN = "open"
+    DONE = "done"
+    INCOMPLETE = "incomplete"
+    """Some moves or elections ended otherwise; each says how."""
+    CANCELLED = "cancelled"
+    REFUSED = "refused"
+    """A guard kept refusing for longer than the policy's patience."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRun:
+    """One move and how far it has come."""
+
+    move: Move
+    stage: Stage = Stage.PLANNED
+    attempts: int = 0
+    """Submissions so far; while restoring, of the old order."""
+    outcome: str = ""
+    """For a final stage: a closed set of codes, see ``machine.OUTCOMES``."""
+    detail: str = ""
+    """A sentence for people: the broker's words, the cause of a stall."""
+    since_ms: int = 0
+    """Wall time at which it entered its stage."""
+    astray: bool = False
+    """Our submission met another list than the one that was planned for, and is taken back."""
+    topic_id: str | None = None
+    """The topic's id in the plan, or when the run first saw it; None where the cluster has none, or before that."""
+    # Transient: seen again after a restart.
+    entered_s: float = 0.0
+    """Monotonic time at which it entered its stage (or the process started)."""
+    retry_at_s: float = 0.0
+    copied_bytes: int = 0
+    """Bytes at the destinations, summed over the adding replicas."""
+    total_bytes: int = 0
+    """Bytes the adding replicas will have, by the leader's present size."""
+    grown_at_s: float = 0.0
+    """Monotonic time at which a destination was last seen to grow."""
+    mark_left_bytes: int = 0
+    """Bytes that were left when its clock was last started: see ``patience``."""
+    mark_s: float = 0.0
+    """Monotonic time at which its clock was last started."""
+    after_cancel: tuple[int, ...] = ()
+    """The replicas that a cancel would leave, in their order, by the controller's own list; empty before that was seen."""
+    loose: bool = False
+    """A submission of ours may still be on its way: one had no answer, or a process before this one may have sent it."""
+    cancel_taken: bool = False
+    """The controller has answered the cancel with yes."""
+    cause: str = ""
+    """For a move that stands still, the code of the cause that ``detail`` tells: see ``stalls.CAUSES``."""
+    named_s: float | None = None
+    """For a copy between log dirs that stands still or is over its time: when that was found."""
+    given_up: bool = False
+    """Copies between log dirs that were given up are being stopped: see ``relocation``."""
+    absent_since_s: float | None = None
+    """Monotonic time since when the cluster no longer lists it and metadata does not show it done."""
+
+    def taken_up(self, now: Now) -> MoveRun:
+        """The move with every wait begun now: what a process that begins with it knows."""
+        return replace(self, entered_s=now.s, grown_at_s=now.s, mark_s=now.s, mark_left_bytes=self.left_bytes)
+
+    @property
+    def stands(self) -> bool:
+        """It stands still or is over its time, and ``detail`` says why."""
+        return self.stage is Stage.STALLED or self.named_s is not None
+
+    @property
+    def left_bytes(self) -> int:
+        """Bytes still to be copied, as far as sizes are known."""
+        total = self.total_bytes or self.move.bytes_moved
+        return max(0, total - self.copied_bytes)
+
+    def persists_like(self, other: MoveRun) -> bool:
+        """Would both write the same record?"""
+        return (self.stage, self.attempts, self.outcome, self.detail, self.astray, self.topic_id) == (
+            other.stage,
+            other.attempts,
+            other.outcome,
+            other.detail,
+            other.astray,
+            other.topic_id,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionRun:
+    """One election and how far it has come."""
+
+    stage: ElectionStage = ElectionStage.WAITING
+    attempts: int = 0
+    detail: str = ""
+    retry_at_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class AutoReading:
+    """What ``throttle_auto`` judged by last."""
+
+    at_s: float
+    arrived: Mapping[int, int]
+    """Bytes at each destination broker."""
+    lags: Mapping[Replica, int]
+    """Messages that replicas of others are behind, as far as known."""
+    sick: int
+    """Under-replicated partitions of others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution of a plan."""
+
+    id: str
+    intent: str
+    cluster_id: str
+    policy: ExecutionPolicy
+    moves: Mapping[TopicPartition, MoveRun]
+    """In the plan's order."""
+    elections: Mapping[TopicPartition, ElectionRun]
+    phase: Phase = Phase.RUNNING
+    status: Status = Status.OPEN
+    unclean: bool = False
+    """Elections may choose a replica out of sync (data loss; only when a person said so)."""
+    started_ms: int = 0
+    ended_ms: int = 0
+    undoes: str | None = None
+    """The run that this one rolls back."""
+    rollback_when_cancelled: bool = False
+    """After the cancel a rollback run is to follow."""
+    stopped_by: str = ""
+    """Who asked for the cancel or the rollback, and why where they said so."""
+    unknown_settings: tuple[str, ...] = ()
+    """Settings of a newer version that its policy had in the journal and does not have here; only a run that has ended has any."""
+    # Transient.
+    applied: Aim | None = None
+    """Throttle settings known to stand; None after a restart, when only the cluster knows."""
+    rates: Mapping[int, int] = field(default_factory=dict)
+    """Rates chosen by ``throttle_auto`` or raised; a broker not named has the policy's."""
+    auto: AutoReading | None = None
+    headroom: Mapping[int, int] = field(default_factory=dict)
+    """Bytes/s that each broker's network has left for moves, as last measured; empty where no link is stated."""
+    traffic: Mapping[int, float] = field(default_factory=dict)
+    """Bytes/s through each broker's busier direction when the run began; empty where it was not measured."""
+    needed: Mapping[int, int] = field(default_factory=dict)
+    """Bytes/s without which a broker cannot keep up with what producers write to the moves in flight."""
+    copies: Mapping[int, int] = field(default_factory=dict, compare=False)
+    """Bytes that each broker receives, or may have to send, in all of the run; absent where a size is not known."""
+    rates_of_others: Mapping[int, int] = field(default_factory=dict)
+    """Brokers on which somebody else's throttled moves are in flight now, with their rate in bytes/s: see ``strangers``."""
+    inbound: Mapping[TopicPartition, float] = field(default_factory=dict)
+    """Bytes/s that producers write to each partition, as measured."""
+    verdicts: tuple[Verdict, ...] = ()
+    """What the guards refuse now."""
+    refused_since_s: float | None = None
+
+    @property
+    def open_moves(self) -> Iterator[MoveRun]:
+        """Moves that have not ended."""
+        return (m for m in self.moves.values() if m.stage not in FINAL)
+
+    @property
+    def ended(self) -> bool:
+        """Nothing is left to do for this run."""
+        return self.phase is Phase.ENDED
+
+
+def new_run(run_id: str, plan: Plan, policy: ExecutionPolicy, now: Now, *, undoes: str | None = None) -> Run:
+    """A run of this plan in which nothing has happened yet."""
+    return Run(
+        id=run_id,
+        intent=plan.intent,
+        cluster_id=plan.cluster_id,
+        policy=policy,
+        moves={
+            m.name: MoveRun(m, since_ms=now.ms, topic_id=plan.topic_ids.get(m.topic)).taken_up(now) for m in plan.moves
+        },
+        elections={name: ElectionRun() for name in plan.elections},
+        started_ms=now.ms,
+        undoes=undoes,
+        copies=bytes_by_broker(plan.moves),
+    )
+
+
+def resumed(run: Run, now: Now) -> Run:
+    """The run as the next process goes on with it: no longer paused, and with every wait begun now.
+
+    An attempt whose end the process before did not live to see was not the cluster's failure, and is not counted.  A move
+    that was about to be submitted is planned again: what its guards said then is as old as the process that asked them.
+    """
+    moves = {
+        n: replace(
+            m.taken_up(now),
+            stage=Stage.PLANNED if m.stage is Stage.THROTTLED else m.stage,
+            loose=m.attempts > 0,
+            attempts=m.attempts - (m.stage in _ATTEMPTED and m.attempts > 0),
+        )
+        for n, m in run.moves.items()
+    }
+    elections = {
+        n: replace(e, attempts=e.attempts - (e.stage is ElectionStage.ASKED and e.attempts > 0))
+        for n, e in run.elections.items()
+    }
+    phase = Phase.RUNNING if run.phase is Phase.PAUSED else run.phase
+    copies = bytes_by_broker(m.move for m in run.open_moves)
+    return replace(run, moves=moves, elections=elections, phase=phase, copies=copies)
+
+
+_ATTEMPTED: Final = frozenset({Stage.SUBMITTED, Stage.RELOCATING})
+
+
+def with_moves(run: Run, changed: Mapping[TopicPartition, MoveRun]) -> Run:
+    """The run with some moves replaced."""
+    return replace(run, moves={**run.moves, **changed}) if changed else run

@@ -1,0 +1,307 @@
+"""Which moves start now: guards, caps and the throttle's arithmetic, from the run and one look at the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Final
+
+from ballast.core import guards
+from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.guards import Verdict
+from ballast.core.plan import Move, Place, batches
+from ballast.core.throttles import RateShortfall, brokers_involved, mb, shortfall
+from ballast.executor.machine.observation import Picture, target
+from ballast.executor.machine.run import HOLDS_THROTTLE, MoveRun, Now, Phase, Run, Stage, Status, with_moves
+from ballast.executor.machine.speeds import broker_rates, ceiling
+from ballast.executor.machine.transitions import Effect, EffectKind, move_to
+from ballast.ports.journal import STANDS_ON
+
+FULL_SHARE: Final = 0.85
+"""A disk fuller than this is relieved before anything else is done."""
+
+
+def chunks(
+    run: Run, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+) -> Iterator[dict[TopicPartition, tuple[int, ...] | None]]:
+    """Pieces that the controller takes in one request."""
+    items = iter(targets.items())
+    while chunk := dict(islice(items, run.policy.submit_chunk)):
+        yield chunk
+
+
+def start(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
+    """Judge waiting moves and start those that guards and caps let through."""
+    state = picture.state
+    waiting = [m for m in run.moves.values() if m.stage is Stage.PLANNED and m.retry_at_s <= now.s]
+    if run.phase is not Phase.RUNNING or state is None or not waiting:
+        return run
+    active = [m for m in run.moves.values() if m.stage in HOLDS_THROTTLE]
+    if run.policy.one_batch_at_a_time and active:
+        return run
+    if run.policy.one_batch_at_a_time and picture.reassignments:
+        return _refuse(run, waiting, _in_the_way(waiting, picture), active, now)
+    room = guards.rooms(state, incoming(active), run.policy.disk_reserve_share)
+
+    def choose(ready: list[MoveRun]) -> list[MoveRun]:
+        turn = in_turn(ready, active)
+        return _choose(run, ready=turn, active=active, state=state, picture=picture, room=room)
+
+    # Judging ten thousand moves at each look to start a dozen would be waste: those that would start are judged, and all
+    # the others only when one of these is refused.
+    chosen = choose(waiting)
+    if not chosen and active and not run.verdicts:
+        return run
+    run, verdicts = _judge(run, chosen, picture, state, room)
+    if verdicts or not chosen:
+        run, verdicts = _judge(run, waiting, picture, state, room)
+        run = _refuse(run, waiting, verdicts, active, now)
+        chosen = choose([m for m in waiting if m.move.name not in verdicts])
+    else:
+        run = _refuse(run, chosen, {}, active, now)
+    return _begin(run, chosen, now, effects)
+
+
+def in_turn(ready: list[MoveRun], active: list[MoveRun]) -> list[MoveRun]:
+    """The moves whose turn it is: those of the journal's own topics only when no other can start or is on its way.
+
+    Until then all that the run learns of the others is written where nothing is changing.  A move that has stalled may stand
+    still for days and holds nothing up.
+    """
+    others = [m for m in ready if m.move.topic not in STANDS_ON]
+    busy = any(m.move.topic not in STANDS_ON and not m.stands for m in active)
+    return others if others or busy else ready
+
+
+def _in_the_way(waiting: list[MoveRun], picture: Picture) -> dict[TopicPartition, Verdict]:
+    """Where only one batch may be in flight, somebody else's holds up every move of ours; it is named and waited for."""
+    foreign = min(picture.reassignments)
+    others = len(picture.reassignments) - 1
+    also = f" and {others} more partitions" if others else ""
+    verdict = Verdict(
+        "another-batch",
+        str(foreign),
+        f"Somebody else is moving {foreign}{also}, and only one batch may be in flight.",
+        "It is waited for; if it cannot end, whoever started it has to cancel it.",
+    )
+    return dict.fromkeys((m.move.name for m in waiting), verdict)
+
+
+def _begin(run: Run, chosen: list[MoveRun], now: Now, effects: list[Effect]) -> Run:
+    changed: dict[TopicPartition, MoveRun] = {}
+    for m in chosen:
+        held = run.policy.throttled and bool(m.move.adding)
+        stage = Stage.THROTTLED if held or only_log_dirs(m.move) else Stage.SUBMITTED
+        begun = move_to(m, stage, now)
+        changed[m.move.name] = replace(begun, attempts=m.attempts + 1) if stage is Stage.SUBMITTED else begun
+    run = with_moves(run, changed)
+    direct = [m for m in changed.values() if m.stage is Stage.SUBMITTED]
+    effects.extend(preset(direct))
+    effects.extend(submit(run, direct))
+    return run
+
+
+def _judge(
+    run: Run, moves: list[MoveRun], picture: Picture, state: ClusterState, room: Mapping[Place, int]
+) -> tuple[Run, dict[TopicPartition, Verdict]]:
+    """Guards, the controller's fresh list of moves, and the throttle's arithmetic."""
+    verdicts = guards.judge(
+        [m.move for m in moves],
+        state,
+        ours={m.move.name: m.move for m in run.open_moves},
+        room=room,
+        sizes=picture.sizes,
+        sick_neighbours=run.policy.guard_sick_neighbours,
+        unknown=guards.unknown_rooms(state) if run.policy.unknown_room == "refuse" else (),
+    )
+    for m in moves:
+        listed = picture.reassignments.get(m.move.name)
+        foreign = guards.in_flight(m.move, target(listed)) if listed is not None else None
+        if foreign is not None:
+            verdicts[m.move.name] = foreign
+        elif m.move.name not in verdicts and (theirs := _under_their_rate(run, m.move, state)) is not None:
+            verdicts[m.move.name] = theirs
+    return _too_slow(run, moves, state, verdicts)
+
+
+def _under_their_rate(run: Run, move: Move, state: ClusterState) -> Verdict | None:
+    """A broker of this move throttles somebody else's: setting our rate there, or copying beside them, would slow them."""
+    policy = run.policy
+    if not policy.throttled or policy.keep_existing_rates or policy.override_rates_of_others:
+        return None
+    busy = sorted(brokers_involved([move]) & run.rates_of_others.keys())
+    if not busy or guards.repairs(move, state, state.index[move.name]):
+        return None
+    return Verdict(
+        "foreign-throttle",
+        f"broker {busy[0]}",
+        f"Somebody else's moves on broker {busy[0]} run under their throttle of {mb(run.rates_of_others[busy[0]])}/s, "
+        f"and {move.name} would take part of it or change it.",
+        "It waits until they have ended; --keep-rates shares their rate instead.",
+    )
+
+
+def only_log_dirs(move: Move) -> bool:
+    """The brokers stay, log dirs change."""
+    return move.old == move.new and move.log_dirs is not None
+
+
+def incoming(active: Iterable[MoveRun]) -> dict[Place, int]:
+    """Bytes that moves in flight have yet to write, by broker and by each log dir that is named."""
+    out: dict[Place, int] = {}
+    for m in active:
+        # Between log dirs the copy takes room beside the replica until it has taken its place.
+        between = m.stage is Stage.RELOCATING or only_log_dirs(m.move)
+        writing = tuple(m.move.named_dirs) if between else m.move.adding
+        for place in (p for b in writing for p in m.move.places(b)):
+            out[place] = out.get(place, 0) + m.left_bytes // len(writing)
+    return out
+
+
+def _too_slow(
+    run: Run, waiting: list[MoveRun], state: ClusterState, verdicts: Mapping[TopicPartition, Verdict]
+) -> tuple[Run, dict[TopicPartition, Verdict]]:
+    """Refuse, or raise, a rate that could not even keep up with what producers write."""
+    out = dict(verdicts)
+    if not run.policy.throttled or not run.inbound:
+        return run, out
+    rates = broker_rates(run, brokers_involved(m.move for m in waiting))
+    if not run.policy.override_rates_of_others:
+        rates |= {b: rate for b, rate in run.rates_of_others.items() if b in rates}
+    raised = dict(run.rates)
+    for m in waiting:
+        inbound = run.inbound.get(m.move.name, 0.0)
+        if m.move.name in out or inbound <= 0:
+            continue
+        leader = int(state.partitions.leader[state.index[m.move.name]])
+        while (lack := shortfall(m.move, leader, inbound, rates)) is not None:
+            if (refusal := _not_raised(run, lack)) is not None:
+                out[m.move.name] = Verdict("throttle-too-low", str(m.move.name), *refusal)
+                break
+            rates[lack.broker] = raised[lack.broker] = lack.needed_bytes_per_s
+    return (replace(run, rates=raised) if raised != run.rates else run), out
+
+
+def _not_raised(run: Run, lack: RateShortfall) -> tuple[str, str] | None:
+    """Why this rate is not raised to what the move needs, and what to do; None where it is."""
+    if lack.broker in run.rates_of_others and not run.policy.override_rates_of_others:
+        return f"{lack}; that throttle is somebody else's, whose moves run under it.", "It waits until they have ended."
+    most = ceiling(run, lack.broker)
+    follows = run.policy.follows(lack.broker)
+    if follows and lack.needed_bytes_per_s > most:
+        headroom = f"{lack}, and auto may give broker {lack.broker} at most {mb(most)}/s."
+        return headroom, "Wait for a quieter hour, or give a rate with --throttle."
+    if follows or run.policy.raise_throttle:
+        return None
+    return f"{lack}.", "Give a higher --throttle, or --raise-throttle."
+
+
+def _refuse(
+    run: Run, waiting: list[MoveRun], verdicts: Mapping[TopicPartition, Verdict], active: list[MoveRun], now: Now
+) -> Run:
+    """End the moves that are over, keep the other verdicts for people, and give up when patience has run out."""
+    changed = {}
+    for m in waiting:
+        verdict = verdicts.get(m.move.name)
+        if verdict is not None and verdict.ends:
+            stage = Stage.VERIFIED if verdict.code == "already-there" else Stage.FAILED
+            changed[m.move.name] = move_to(m, stage, now, outcome=verdict.code, detail=verdict.detail)
+    held = tuple(dict.fromkeys(v for v in verdicts.values() if not v.ends))
+    stuck = bool(held) and not active and all(m.move.name in verdicts for m in waiting)
+    since = (run.refused_since_s if run.refused_since_s is not None else now.s) if stuck else None
+    run = replace(with_moves(run, changed), verdicts=held, refused_since_s=since)
+    patience = run.policy.refusal_patience_s
+    if since is not None and patience is not None and now.s - since >= patience:
+        details = {
+            m.move.name: replace(m, detail=str(verdicts[m.move.name]))
+            for m in waiting
+            if m.move.name in verdicts and m.move.name not in changed
+        }
+        return replace(with_moves(run, details), phase=Phase.CANCELLING, status=Status.REFUSED)
+    return run
+
+
+def _choose(
+    run: Run,
+    *,
+    ready: list[MoveRun],
+    active: list[MoveRun],
+    state: ClusterState,
+    picture: Picture,
+    room: Mapping[Place, int],
+) -> list[MoveRun]:
+    policy = run.policy
+    free = [m for m in ready if not m.move.adding and not only_log_dirs(m.move)]
+    free_active = sum(1 for m in active if not m.move.adding)
+    chosen = free[: max(0, policy.free_batch - free_active)]
+    if policy.one_batch_at_a_time and chosen:
+        return _within_json(chosen, policy.batch_json_bytes)
+    heavy = [m for m in ready if m.move.adding or only_log_dirs(m.move)]
+    if not heavy:
+        return chosen
+    caps = batches.Caps(
+        moves_in_per_broker=policy.moves_in_per_broker,
+        moves_out_per_broker=policy.moves_out_per_broker,
+        moves_in_cluster=policy.moves_in_cluster,
+        bytes_in_flight=policy.bytes_in_flight,
+        json_bytes=policy.batch_json_bytes if policy.one_batch_at_a_time else None,
+    )
+
+    def load(m: MoveRun) -> batches.Load:
+        row = state.index.get(m.move.name)
+        leader = int(state.partitions.leader[row]) if row is not None else -1
+        size = max(m.move.size_bytes, picture.sizes.get(m.move.name, 0), 0)
+        left = m.left_bytes if m.total_bytes else size * len(m.move.adding)
+        return batches.Load(m.move, leader, left, run.inbound.get(m.move.name, 0.0))
+
+    picked = batches.choose(
+        [load(m) for m in heavy],
+        [load(m) for m in active if m.move.adding],
+        caps,
+        rates=broker_rates(run, brokers_involved(m.move for m in (*heavy, *active))),
+        room=room,
+        full=_full(state),
+    )
+    return [*chosen, *(run.moves[m.name] for m in picked)]
+
+
+def _within_json(moves: list[MoveRun], limit: int) -> list[MoveRun]:
+    out: list[MoveRun] = []
+    used = 60
+    for m in moves:
+        used += batches.json_bytes(m.move)
+        if used > limit and out:
+            break
+        out.append(m)
+    return out
+
+
+def _full(state: ClusterState) -> frozenset[int]:
+    return frozenset(
+        b.id
+        for b in state.brokers
+        if b.capacity_bytes > 0 and b.usable_bytes >= 0 and 1 - b.usable_bytes / b.capacity_bytes > FULL_SHARE
+    )
+
+
+def submit(run: Run, moves: Iterable[MoveRun]) -> Iterator[Effect]:
+    """Submissions in chunks, moves that change the replica count apart from the rest."""
+    listed = list(moves)
+    for changes_count in (False, True):
+        targets: dict[TopicPartition, tuple[int, ...] | None] = {
+            m.move.name: m.move.new for m in listed if m.move.changes_replication_factor is changes_count
+        }
+        for chunk in chunks(run, targets):
+            yield Effect(EffectKind.SUBMIT, targets=chunk, allow_replication_factor_change=changes_count)
+
+
+def preset(moves: Iterable[MoveRun]) -> list[Effect]:
+    """Tell destinations which log dir a replica is to be created in, before it is created."""
+    wanted = {
+        (m.move.name, broker): path
+        for m in moves
+        for broker, path in zip(m.move.new, m.move.log_dirs or (), strict=False)
+        if path != "any" and broker in m.move.adding
+    }
+    return [Effect(EffectKind.PLACE, log_dirs=wanted)] if wanted else []

@@ -1,0 +1,108 @@
+"""The throttle of each broker, as a run sets it now."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.plan import Move
+from ballast.core.throttles import brokers_involved
+from ballast.core.throttles.headroom import busiest_side, headroom
+from ballast.core.throttles.pace import Basis, Bounds, Known, Start, least, start
+from ballast.errors import UsageError
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import HOLDS_THROTTLE, Run
+
+
+def broker_rates(run: Run, brokers: Iterable[int]) -> dict[int, int]:
+    """Bytes/s of each broker; one for which this run sets none is left out."""
+    found = {b: _rate(run, b) for b in brokers}
+    return {b: rate for b, rate in found.items() if rate is not None}
+
+
+def require_rates(policy: ExecutionPolicy, moves: Iterable[Move], brokers: Collection[int]) -> None:
+    """Refuse rates by broker that name a stranger, or leave a broker of these moves without any."""
+    named = policy.throttle_per_broker
+    strangers = sorted(set(named) - set(brokers))
+    if strangers:
+        raise UsageError(
+            f"The throttle names broker {strangers[0]}, and the cluster has {', '.join(map(str, sorted(brokers)))}.",
+            hint="Leave it out, or correct the id.",
+        )
+    bare = sorted(brokers_involved(moves) - set(named)) if named and policy.throttle == "none" else []
+    if bare:
+        also = f" (and {len(bare) - 1} more)" if len(bare) > 1 else ""
+        raise UsageError(
+            f"The throttle says nothing of broker {bare[0]}{also}, which sends or receives in this plan.",
+            hint=f"Add {bare[0]}=RATE, or default=RATE (or default=auto) for all that are not named.",
+        )
+
+
+def ceiling(run: Run, broker: int) -> int:
+    """The most that ``auto`` gives a broker: its headroom where that is known, and never under its floor."""
+    policy = run.policy
+    most = min(policy.auto_ceiling_bytes_per_s, run.headroom.get(broker, policy.auto_ceiling_bytes_per_s))
+    return max(floor(run, broker), most)
+
+
+def floor(run: Run, broker: int) -> int:
+    """The least that ``auto`` gives a broker: what its copies in flight need to keep up with producers, or more."""
+    return max(run.policy.auto_floor_bytes_per_s, run.needed.get(broker, 0))
+
+
+def started(run: Run, broker: int) -> Start | None:
+    """The rate that a broker begins with and what it was chosen by; None where this run sets none."""
+    policy = run.policy
+    if not policy.follows(broker):
+        rate = policy.rate(broker)
+        return None if rate is None else Start(rate, Basis.STATED)
+    known = Known(
+        headroom=run.headroom.get(broker), traffic=run.traffic.get(broker), copies=run.copies.get(broker)
+    )  # fmt: skip
+    bounds = Bounds(
+        floor=floor(run, broker),
+        ceiling=ceiling(run, broker),
+        cautious=policy.auto_start_bytes_per_s,
+        small_rate=policy.auto_small_bytes_per_s,
+        small_bytes=policy.small_bytes,
+    )
+    return start(known, bounds)
+
+
+def _rate(run: Run, broker: int) -> int | None:
+    if broker in run.rates:
+        rate = run.rates[broker]
+    elif (begins := started(run, broker)) is None:
+        return None
+    else:
+        rate = begins.bytes_per_s
+    return max(floor(run, broker), min(rate, ceiling(run, broker))) if run.policy.follows(broker) else rate
+
+
+def measured(run: Run, state: ClusterState, growth: Mapping[TopicPartition, float]) -> Run:
+    """The run with the traffic and headroom of each broker by a measurement.
+
+    Only what a run knows before its first copy decides where its rates start; the headroom is followed all the time.
+    """
+    if not run.policy.auto:
+        return run
+    link = run.policy.link_bytes_per_s
+    if link is not None:
+        run = replace(run, headroom=headroom(state, growth, link_bytes_per_s=link, share=run.policy.link_share))
+    return run if run.traffic else replace(run, traffic=busiest_side(state, growth))
+
+
+def needed_now(run: Run, state: ClusterState) -> dict[int, int]:
+    """Bytes/s that each broker needs for its moves in flight together to keep up with what producers write."""
+    intake: defaultdict[int, float] = defaultdict(float)
+    sending: defaultdict[int, float] = defaultdict(float)
+    for name, m in run.moves.items():
+        rate = run.inbound.get(name, 0.0)
+        if rate <= 0 or m.stage not in HOLDS_THROTTLE or name not in state.index:
+            continue
+        for broker in m.move.adding:
+            intake[broker] += rate
+        sending[int(state.partitions.leader[state.index[name]])] += rate * len(m.move.adding)
+    return {b: least(max(intake[b], sending[b])) for b in intake.keys() | sending.keys()}

@@ -1,0 +1,295 @@
+"""The pure state machine of a run: ``(run, event, now) -> (run, effects)``.
+
+``TRANSITIONS`` (in ``transitions``, shown here again) is the one table of what may follow what.  The machine knows no
+clock, no port and no client: the driver tells it what was seen (``Observed``), what came of an effect (``Performed``, or
+``Unanswered`` when nobody can know), and what a person wants (``Asked``); it answers with the next run and the effects to
+perform, in order.  The invariant that makes a crash harmless at any point: a transition with an effect is entered, and
+journaled, before the effect is sent, and every stage in which an effect may have been sent is resolved by looking at the
+cluster, never by memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.throttles import Setting
+from ballast.executor.machine.auto import follow_cluster
+from ballast.executor.machine.decide import Step, decide, submit_throttled
+from ballast.executor.machine.observation import Needs, Picture
+from ballast.executor.machine.observe import absorb
+from ballast.executor.machine.run import HOLDS_THROTTLE, ElectionStage, MoveRun, Now, Phase, Run, Stage, with_moves
+from ballast.executor.machine.transitions import (
+    ELECTION_TRANSITIONS,
+    OUTCOMES,
+    TRANSITIONS,
+    Effect,
+    EffectKind,
+    elect_to,
+    move_to,
+)
+from ballast.ports.cluster import Outcome
+
+RETRY_S: Final = 2.0
+"""First wait before a refused step is tried again; doubles with each attempt."""
+
+HOPELESS: Final = frozenset(
+    {
+        "INVALID_REPLICA_ASSIGNMENT",
+        "INVALID_REPLICATION_FACTOR",
+        "INVALID_REQUEST",
+        "TOPIC_AUTHORIZATION_FAILED",
+        "CLUSTER_AUTHORIZATION_FAILED",
+        "UNSUPPORTED_VERSION",
+        "POLICY_VIOLATION",
+        "LOG_DIR_NOT_FOUND",
+        "INELIGIBLE_REPLICA",
+    }
+)
+"""Kafka's errors that trying again does not cure."""
+HOPELESS_AGAIN_S: Final = 300.0
+"""A cancel that cannot be cured by asking again is asked for this much later all the same: a right may be granted meanwhile."""
+CHANGED_MEANWHILE: Final = "CHANGED_MEANWHILE"
+"""Ours, for what was not sent since it is no longer as it was judged."""
+NOT_BEGUN: Final = frozenset({CHANGED_MEANWHILE, "REASSIGNMENT_IN_PROGRESS"})
+"""What says that a move was not begun, and may be tried again; after any other failure it may have been."""
+GONE: Final = frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"})
+
+
+class Wish(StrEnum):
+    """What a person can ask of a run in progress."""
+
+    CANCEL = "cancel"
+    ROLLBACK = "rollback"
+    PAUSE = "pause"
+    RESUME = "resume"
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A look at the cluster."""
+
+    picture: Picture
+
+
+@dataclass(frozen=True, slots=True)
+class Performed:
+    """The cluster answered an effect."""
+
+    effect: Effect
+    outcomes: Mapping[TopicPartition, Outcome] = field(default_factory=dict)
+    """Per partition; for PLACE, the first failure of each partition."""
+    failed: Mapping[Setting, Outcome] = field(default_factory=dict)
+    """THROTTLE and UNTHROTTLE: the settings that could not be changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """An effect was sent and no answer came: it may or may not have happened."""
+
+    effect: Effect
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A person, or the policy, wants something of the run."""
+
+    wish: Wish
+    by: str = ""
+    """Who asked, and why where they said so."""
+
+
+Event = Observed | Performed | Unanswered | Asked
+
+
+def step(run: Run, event: Event, now: Now) -> Step:
+    """The next run and the effects to perform, in order."""
+    if run.ended:
+        return run, ()
+    match event:
+        case Observed(picture):
+            seen = follow_cluster(absorb(run, picture, now), picture, now)
+            return decide(seen, picture, now)
+        case Performed(effect, outcomes, failed):
+            return _performed(run, effect, outcomes, failed, now)
+        case Unanswered(effect):
+            return _unanswered(run, effect, now), ()
+        case Asked(wish, by):
+            return _asked(run, wish, by), ()
+
+
+def needs(run: Run) -> Needs:
+    """What the next look has to cover for this run to go on."""
+    watched = {n for n, m in run.moves.items() if m.stage in _WATCHED}
+    logs = {
+        b
+        for m in run.moves.values()
+        if m.stage in HOLDS_THROTTLE or (m.stage is Stage.MOVED and m.move.log_dirs is not None)
+        # Where log dirs are asked for, every replica's place counts, not only the new ones'.
+        for b in (m.move.new if m.move.log_dirs is not None else m.move.adding or m.move.new)
+    }
+    return Needs(frozenset(watched), frozenset(logs))
+
+
+_WATCHED: Final = frozenset(
+    {
+        Stage.THROTTLED,
+        Stage.SUBMITTED,
+        Stage.MOVING,
+        Stage.STALLED,
+        Stage.MOVED,
+        Stage.RELOCATING,
+        Stage.UNTHROTTLED,
+        Stage.CANCELLING,
+        Stage.RESTORING,
+    }
+)
+
+
+def _asked(run: Run, wish: Wish, by: str) -> Run:
+    if wish in {Wish.CANCEL, Wish.ROLLBACK} and not run.stopped_by:
+        run = replace(run, stopped_by=by)
+    if run.phase is Phase.CANCELLING:
+        return replace(run, rollback_when_cancelled=run.rollback_when_cancelled or wish is Wish.ROLLBACK)
+    match wish:
+        case Wish.CANCEL:
+            return replace(run, phase=Phase.CANCELLING)
+        case Wish.ROLLBACK:
+            return replace(run, phase=Phase.CANCELLING, rollback_when_cancelled=True)
+        case Wish.PAUSE:
+            return replace(run, phase=Phase.PAUSED, verdicts=(), refused_since_s=None)
+        case Wish.RESUME:
+            return replace(run, phase=Phase.RUNNING)
+
+
+def _performed(
+    run: Run,
+    effect: Effect,
+    outcomes: Mapping[TopicPartition, Outcome],
+    failed: Mapping[Setting, Outcome],
+    now: Now,
+) -> Step:
+    match effect.kind:
+        case EffectKind.THROTTLE | EffectKind.UNTHROTTLE:
+            return _throttled(run, effect, failed, now)
+        case EffectKind.ELECT:
+            return _elected(run, effect, outcomes, now), ()
+        case _:
+            known = {n: (run.moves[n], outcome) for n, outcome in outcomes.items() if n in run.moves}
+            changed = {
+                n: _answered(run, effect.kind, m, outcome, now) for n, (m, outcome) in known.items() if not outcome.ok
+            }
+            if effect.kind is EffectKind.CANCEL:
+                changed |= {n: replace(m, cancel_taken=True) for n, (m, outcome) in known.items() if outcome.ok}
+            return with_moves(run, changed), ()
+
+
+def _answered(run: Run, kind: EffectKind, m: MoveRun, outcome: Outcome, now: Now) -> MoveRun:
+    """The cluster said no to one partition."""
+    said = f"{outcome.code}: {outcome.message}" if outcome.message else outcome.code
+    hopeless = outcome.code in HOPELESS or m.attempts >= run.policy.max_attempts
+    again = now.s + RETRY_S * 2 ** max(m.attempts - 1, 0)
+    match kind, m.stage:
+        case EffectKind.SUBMIT, Stage.SUBMITTED if outcome.code not in GONE | HOPELESS | NOT_BEGUN:
+            # It may have been taken all the same: the next looks say how.
+            m = replace(m, loose=True, detail=said)
+        case EffectKind.SUBMIT, Stage.SUBMITTED if outcome.code in GONE or hopeless:
+            end = "deleted" if outcome.code in GONE else "rejected"
+            return move_to(m, Stage.FAILED, now, outcome=end, detail=said)
+        case EffectKind.SUBMIT, Stage.SUBMITTED:
+            return replace(move_to(m, Stage.PLANNED, now, detail=said), retry_at_s=again)
+        case EffectKind.CANCEL, Stage.CANCELLING if outcome.code in HOPELESS | {CHANGED_MEANWHILE}:
+            # With any other code it may have ended, or been cancelled all the same: the next looks say how.
+            later = now.s + HOPELESS_AGAIN_S if outcome.code in HOPELESS else again
+            return replace(move_to(m, Stage.MOVING, now, detail=f"The cancel was refused: {said}"), retry_at_s=later)
+        case EffectKind.RESTORE, Stage.RESTORING:
+            return replace(m, detail=f"The old order was refused: {said}")
+        case EffectKind.PLACE, Stage.RELOCATING:
+            return (
+                move_to(m, Stage.FAILED, now, outcome="log-dir", detail=said) if hopeless else replace(m, detail=said)
+            )
+    return m
+
+
+def _throttled(run: Run, effect: Effect, failed: Mapping[Setting, Outcome], now: Now) -> Step:
+    """Moves whose throttle stands are submitted at once; those whose throttle could not be set go back and wait."""
+    run = replace(run, applied={s: v for s, v in effect.aim.items() if s not in failed})
+    topics = {s.name: o for s, o in failed.items() if s.kind == "topic" and effect.aim.get(s)}
+    brokers = {int(s.name): o for s, o in failed.items() if s.kind == "broker" and effect.aim.get(s)}
+    changed: dict[TopicPartition, MoveRun] = {}
+    for name, m in run.moves.items():
+        if m.stage is not Stage.THROTTLED:
+            continue
+        hit = topics.get(m.move.topic) or next((brokers[b] for b in m.move.adding if b in brokers), None)
+        if hit is not None:
+            changed[name] = _not_throttled(run, m, hit, now)
+    return submit_throttled(with_moves(run, changed), now)
+
+
+def _not_throttled(run: Run, m: MoveRun, hit: Outcome, now: Now) -> MoveRun:
+    said = f"Its throttle could not be set: {hit.code} {hit.message}".rstrip()
+    attempts = m.attempts + 1
+    if attempts >= run.policy.max_attempts:
+        return replace(move_to(m, Stage.FAILED, now, outcome="throttle-not-set", detail=said), attempts=attempts)
+    back = move_to(m, Stage.PLANNED, now, detail=said)
+    return replace(back, attempts=attempts, retry_at_s=now.s + RETRY_S * 2**m.attempts)
+
+
+def _elected(run: Run, effect: Effect, outcomes: Mapping[TopicPartition, Outcome], now: Now) -> Run:
+    changed = {}
+    for name in effect.names:
+        e = run.elections[name]
+        outcome = outcomes.get(name)
+        if e.stage is not ElectionStage.ASKED or outcome is None:
+            continue
+        said = f"{outcome.code}: {outcome.message}" if outcome.message else outcome.code
+        if outcome.ok:
+            changed[name] = elect_to(e, ElectionStage.HELD)
+        elif outcome.code in GONE | HOPELESS or e.attempts >= run.policy.max_attempts:
+            changed[name] = elect_to(e, ElectionStage.FAILED, detail=said)
+        else:
+            wait = now.s + RETRY_S * 2 ** max(e.attempts - 1, 0)
+            changed[name] = elect_to(e, ElectionStage.WAITING, detail=said, retry_at_s=wait)
+    return replace(run, elections={**run.elections, **changed}) if changed else run
+
+
+def _unanswered(run: Run, effect: Effect, now: Now) -> Run:
+    """Nobody knows whether it happened: throttles are settled anew, all else is left to the next look."""
+    match effect.kind:
+        case EffectKind.THROTTLE | EffectKind.UNTHROTTLE:
+            # Moves that waited for it are judged again: who knows how long the cluster is silent.
+            waiting = {n: m for n, m in run.moves.items() if m.stage is Stage.THROTTLED}
+            back = {n: move_to(m, Stage.PLANNED, now, detail=m.detail) for n, m in waiting.items()}
+            return with_moves(replace(run, applied=None), back)
+        case EffectKind.SUBMIT:
+            return with_moves(run, {n: replace(run.moves[n], loose=True) for n in effect.targets})
+        case EffectKind.RESTORE:
+            # Silence is no refusal, and does not count as one: the old order is asked for until somebody answers.
+            unheard = {n: m for n in effect.targets if (m := run.moves[n]).stage is Stage.RESTORING}
+            again = {n: replace(m, attempts=max(0, m.attempts - 1), retry_at_s=now.s) for n, m in unheard.items()}
+            return with_moves(run, again)
+        case _:
+            return run
+
+
+__all__ = [
+    "ELECTION_TRANSITIONS",
+    "OUTCOMES",
+    "TRANSITIONS",
+    "Asked",
+    "Effect",
+    "EffectKind",
+    "Event",
+    "Observed",
+    "Performed",
+    "Run",
+    "Stage",
+    "Unanswered",
+    "Wish",
+    "needs",
+    "step",
+]
