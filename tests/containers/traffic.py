@@ -12,15 +12,26 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import confluent_kafka as ck
 from tests.containers.ledger import Ledger, judge
+from tests.waiting import until
 
 PAYLOAD: Final = b"." * 200
 STUCK_S: Final = 12.0
 """A client that makes no headway for this long is replaced."""
 SETTLED_WITHIN_S: Final = 120.0
+NOT_KNOWN_YET: Final = frozenset(
+    {
+        ck.KafkaError.UNKNOWN_TOPIC_OR_PART,
+        ck.KafkaError.LEADER_NOT_AVAILABLE,
+        ck.KafkaError.NOT_LEADER_FOR_PARTITION,
+        ck.KafkaError._UNKNOWN_PARTITION,
+        ck.KafkaError._UNKNOWN_TOPIC,
+    }
+)
 
 
 @dataclass(slots=True)
@@ -48,9 +59,19 @@ class Traffic:
         """Begin after what is in the topic already."""
         consumer = ck.Consumer({"bootstrap.servers": self.bootstrap_server, "group.id": "nobody", "log_level": 0})
         for p in range(self.partitions):
-            _, end = consumer.get_watermark_offsets(ck.TopicPartition(self.topic, p), timeout=60)
+            _, end = until(partial(self._ends, consumer, p), f"{self.topic}-{p} is known")
             self.ledgers[p] = Ledger(first=end)
         consumer.close()
+
+    def _ends(self, consumer: ck.Consumer, partition: int) -> tuple[int, int] | None:
+        """Where the partition begins and ends; None while a broker has not heard of a topic that was just made."""
+        try:
+            low, high = consumer.get_watermark_offsets(ck.TopicPartition(self.topic, partition), timeout=60)
+        except ck.KafkaException as failure:
+            if failure.args[0].code() not in NOT_KNOWN_YET:
+                raise
+            return None
+        return low, high
 
     @property
     def acked(self) -> int:
