@@ -1,6 +1,6 @@
 """Counts the small changes of the executor's code ("mutants") that its unit tests do not notice, and prints those changes.
 
-``python tools/mutants.py executor/machine executor/ledger`` with mutmut, which is no dependency of ours (``pip install
+``python tools/mutants.py executor/machine/step executor/journal/ledger`` with mutmut, which is no dependency of ours (``pip install
 mutmut==3.8.1`` into the environment, or into a folder that ``PYTHONPATH`` names).  Mutmut wants the package in ``src``, so it
 works on a copy in ``build/mutants``; there ``python -m mutmut run NAME…`` tries some of them again.
 """
@@ -81,7 +81,7 @@ def _mutmut(*arguments: str, **how: object) -> subprocess.CompletedProcess[str]:
 def main() -> None:
     """Run and tell."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("modules", nargs="+", help="such as executor/machine")
+    parser.add_argument("modules", nargs="+", help="such as executor/machine/step")
     parser.add_argument("--minutes", type=float, default=60, help="end the run after so long")
     parser.add_argument("--processes", default="2")
     asked = parser.parse_args()

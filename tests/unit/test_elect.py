@@ -1,4 +1,4 @@
-"""Files of ``ballast elect``: what is wrong is named with its place, before anything is asked of the cluster."""
+"""What ``ballast elect`` is asked for: what is wrong is named with its place, before anything is asked of the cluster."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ballast.cli.commands.elect import named_in
+from ballast.cli.commands.elect import chosen, named_in
 from ballast.core.cluster import Broker, PartitionRow, Topic, TopicPartition, build
 from ballast.core.stock.files import StockFormatError
 from ballast.errors import UsageError
@@ -50,3 +50,13 @@ def test_a_file_that_is_not_text_is_one_sentence(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(UsageError, match="cannot be read"):
         named_in(path, STATE)
+
+
+def test_an_unknown_broker_or_topic_is_refused() -> None:
+    """It would otherwise count as nothing to do."""
+    with pytest.raises(UsageError, match="no broker 99") as refused:
+        chosen(STATE, None, (), None, (1, 99))
+    assert refused.value.hint == "It has 1."
+    with pytest.raises(UsageError, match="Topic b"):
+        chosen(STATE, None, ("a", "b"), None, ())
+    assert chosen(STATE, None, ("a",), None, (1,)) == [TopicPartition("a", 0)]
