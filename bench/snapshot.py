@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.recorded_broker import recorded_broker
 
-from ballast.adapters import collector
 from ballast.adapters.auth.security import Security
+from ballast.adapters.kafka import collector
 from ballast.adapters.kafka.confluent import MetadataReader
 from ballast.adapters.kafka.diagnosis import parse_servers
 from ballast.adapters.kafka.responses import join_facts, read_log_columns, read_metadata, read_metadata_facts

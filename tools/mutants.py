@@ -35,7 +35,7 @@ def copy(modules: Iterable[str]) -> None:
     units = ROOT / "tests" / "unit"
     tests = [
         str(path.relative_to(ROOT))
-        for path in (*sorted((units / "executor").glob("test_*.py")), units / "test_throttles_by_hand.py")
+        for path in (*sorted((units / "executor").glob("test_*.py")), units / "cli" / "test_throttles_by_hand.py")
         if path.stem.removeprefix("test_") not in NO_TESTS
     ]
     settings = {

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.unit.planner.clusters import cluster
-from tests.unit.test_json_shapes import documented, shape
+from tests.unit.cli.test_json_shapes import documented, shape
+from tests.unit.core.planner.clusters import cluster
 
 from ballast.cli.main import cli
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build

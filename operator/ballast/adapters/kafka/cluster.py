@@ -25,7 +25,7 @@ import numpy as np
 from kafka.protocol.admin import DescribeClusterRequest, DescribeQuorumRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from ballast.adapters import collector
+from ballast.adapters.kafka import collector
 from ballast.adapters.kafka import configs as config_requests
 from ballast.adapters.kafka import elections as election_requests
 from ballast.adapters.kafka import log_dirs as log_dir_requests

@@ -1,0 +1,128 @@
+"""What the command line says over what the settings say."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests.unit.core.planner.clusters import cluster
+
+from ballast.cli.commands.plan.topic_rules import rule_of
+from ballast.cli.main import cli
+from ballast.core.cluster.snapshot_file import Snapshot, dumps
+from ballast.core.planner import Loads, TopicRule
+from ballast.errors import Infeasible, UsageError
+
+SETTINGS = """
+level:
+  band: 0.3
+  trigger: 0.4
+  pinned_topics: "held.*"
+  cordoned: [4]
+  max_moves: 3
+"""
+
+
+def planned(folder: Path, *words: str, settings: str = SETTINGS) -> dict[str, Any]:
+    """``ballast plan level`` on a snapshot of five brokers of which the first two hold everything."""
+    state = cluster(*[(1, 2), (2, 1)] * 12, brokers=5, sizes=(1 << 24,) * 24)
+    (folder / "case.json").write_text(dumps(Snapshot(state, Loads.from_state(state))))
+    (folder / "ballast.yaml").write_text(settings)
+    line = ["plan", "level", "--snapshot", str(folder / "case.json"), "--config", str(folder / "ballast.yaml")]
+    done = CliRunner().invoke(cli, [*line, "--output", "json", *words], standalone_mode=False)
+    assert done.exception is None or isinstance(done.exception, Infeasible), done.exception
+    return dict(json.loads(done.stdout))
+
+
+def test_the_settings_hold_where_nothing_is_said(tmp_path: Path) -> None:
+    """Band, cordon and budget come from the file."""
+    made = planned(tmp_path)
+    assert {r["band"] for r in made["summary"]["resources"]} == {0.3}
+    assert made["summary"]["replica_moves"] <= 3
+    assert not any(4 in m["new"] for m in made["moves"])
+
+
+def test_the_command_line_wins_and_cordons_add_up(tmp_path: Path) -> None:
+    """A band and a budget that are said replace the file's; brokers named in either take nothing."""
+    made = planned(tmp_path, "--band", "0.1", "--max-moves", "1000")
+    assert {r["band"] for r in made["summary"]["resources"]} == {0.1}
+    assert made["summary"]["replica_moves"] > 3
+    both = planned(tmp_path, "--cordon", "3")
+    assert not any({3, 4} & set(m["new"]) for m in both["moves"])
+
+
+def test_a_question_does_not_keep_the_plan_from_being_written(tmp_path: Path) -> None:
+    """``--why`` answers instead of showing the plan; what ``--save`` and ``--report`` ask for is written all the same."""
+    planned(tmp_path)
+    saved, page = tmp_path / "plan.json", tmp_path / "plan.html"
+    line = ["plan", "level", "--snapshot", str(tmp_path / "case.json"), "--why", "t-0", "--why-not", "5"]
+    done = CliRunner().invoke(cli, [*line, "--save", str(saved), "--report", str(page)], standalone_mode=False)
+    assert done.stdout.startswith("t-0 ")
+    assert "Broker 5 gets" in done.stdout
+    assert json.loads(saved.read_text())["moves"]
+    assert page.stat().st_size > 0
+
+
+RULED = """
+level:
+  topic_rules:
+    - topics: "t"
+      brokers: [1, 2, 3]
+"""
+
+
+def test_topic_rules_of_the_settings_and_the_command_line_add_up(tmp_path: Path) -> None:
+    """What either forbids is forbidden, and the plan file says what was asked."""
+    made = planned(tmp_path, "--topic-rule", "t not-brokers=3", "--topic-rule", "x.* spread-evenly", settings=RULED)
+    assert {b for m in made["moves"] for b in m["new"]} <= {1, 2}
+    assert made["request"]["policy"]["topic_rules"] == [
+        {"topics": "t", "brokers": [1, 2, 3]},
+        {"topics": "t", "not_brokers": [3]},
+        {"topics": "x.*", "spread_evenly": True},
+    ]
+    made = planned(
+        tmp_path, "--topic-rule", "t most-per-broker=12", settings=RULED.replace("[1, 2, 3]", "[1, 2, 3, 4]")
+    )
+    assert {b for m in made["moves"] for b in m["new"]} <= {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "says nothing"),
+        ("t", "says nothing"),
+        ("t colour=red", "says 'colour=red', which is no rule"),
+        ("t brokers=a", "gives brokers no value"),
+        ("t brokers=", "gives brokers no value"),
+        ("t spread-evenly=yes", "gives spread-evenly no value"),
+        ("t most-per-broker=1 most-per-broker=2", "says most-per-broker twice"),
+        ("( ignore-racks", "is not a regular expression"),
+    ],
+)
+def test_a_rule_that_cannot_be_read_is_refused(text: str, sentence: str) -> None:
+    """One sentence that names the place, and what can be said."""
+    with pytest.raises(UsageError, match=re.escape(sentence)) as refused:
+        rule_of(text)
+    assert refused.value.hint
+
+
+def test_every_kind_of_rule_can_be_said() -> None:
+    """Fields by their names, with dashes."""
+    assert rule_of("gpu-.* brokers=1,2 leader-brokers=1 leader-racks=a,b most-per-broker=3 ignore-racks") == TopicRule(
+        topics="gpu-.*",
+        brokers=frozenset({1, 2}),
+        leader_brokers=frozenset({1}),
+        leader_racks=frozenset({"a", "b"}),
+        most_per_broker=3,
+        ignore_racks=True,
+    )
+
+
+def test_pinned_topics_of_the_settings_stay(tmp_path: Path) -> None:
+    """The only topic is pinned, so nothing moves."""
+    made = planned(tmp_path, settings=SETTINGS.replace("held.*", "t"))
+    assert made["moves"] == []

@@ -1,0 +1,73 @@
+"""Losing brokers on paper: who leads, what is offline, what refuses writes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.core.planner.clusters import cluster, clusters
+
+from ballast.core.cluster import Broker, PartitionRow, Topic, build
+from ballast.core.what_if.loss import brokers_of, loss_of
+from ballast.errors import UsageError
+
+
+@settings(max_examples=150)
+@given(st.data())
+def test_leaders_are_alive_and_in_sync_or_there_is_none(data: st.DataObject) -> None:
+    """A partition is led exactly when somebody alive is in sync, and its ISR never becomes empty."""
+    state = data.draw(clusters())
+    lost = data.draw(st.sets(st.sampled_from([b.id for b in state.brokers]), max_size=4))
+    after = loss_of(state, frozenset(lost)).after
+    for row in range(len(state.partitions)):
+        may = [b for b in after.replicas(row) if b in state.isr(row) and b in state.alive - lost]
+        leader = int(after.partitions.leader[row])
+        assert (leader in may) if may else leader == -1
+        if state.isr(row):
+            assert after.isr(row)
+        was = int(state.partitions.leader[row])
+        if was in may:
+            assert leader == was
+
+
+def test_each_trouble_is_counted_once_and_named() -> None:
+    """Three partitions with a minimum of 2 after one broker of three is gone, one of them already short."""
+    rows = [
+        PartitionRow("t", 0, 1, (1, 2, 3), (1, 2, 3)),
+        PartitionRow("t", 1, 1, (1, 2, 3), (1, 3)),
+        PartitionRow("t", 2, 1, (1,), (1,)),
+        PartitionRow("t", 3, 2, (2, 3), (2, 3)),
+    ]
+    state = build("c", (Broker(1), Broker(2), Broker(3)), (Topic("t", min_isr=2),), rows)
+    lost = loss_of(state, frozenset({1}))
+    health = lost.health_after
+    assert health.offline.tolist() == [2]
+    assert health.under_min_isr.tolist() == [1]
+    assert health.at_min_isr.tolist() == [0]
+    assert health.under_replicated.tolist() == [0, 1]
+    assert [str(n) for n in lost.newly("under_min_isr")] == ["t-1"]
+    assert [str(n) for n in lost.newly("at_min_isr")] == ["t-0"]
+    assert lost.leaders_moved == 2
+    assert lost.after.partitions.leader.tolist() == [2, 3, -1, 2]
+    assert lost.after.isr(2) == (1,)
+
+
+def test_a_rack_is_all_of_its_brokers() -> None:
+    """Ids and racks add up; a name that is not there is refused with those that are."""
+    state = cluster((1, 2), brokers=4, racks=2)
+    assert brokers_of(state, (1,), ("r0",)) == {1, 2, 4}
+    with pytest.raises(UsageError, match=r"no broker 9.*brokers 1, 2, 3, 4"):
+        brokers_of(state, (9,), ())
+    with pytest.raises(UsageError, match=r"no rack 'r7'.*r0, r1"):
+        brokers_of(state, (), ("r7",))
+
+
+def test_a_broker_that_is_down_already_changes_nothing_more() -> None:
+    """Losing it again is no loss."""
+    state = cluster((1, 2), (2, 1), brokers=3)
+    once = loss_of(state, frozenset({1})).after
+    twice = loss_of(replace(once), frozenset({1}))
+    assert twice.leaders_moved == 0
+    assert twice.newly("under_replicated") == []

@@ -1,0 +1,121 @@
+"""Every program that tests start is in the one table, from which the set-up installs and by which tests are left out."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from bootstrap import programs
+from bootstrap.programs import TABLE, Outside, known
+from tests.leash import leashed
+from tests.programs_started import objection, started
+from tests.requirements import NEEDS
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+LISTS: Final = frozenset({"run", "Popen", "check_output", "check_call", "call"})
+"""Functions of ``subprocess``, whose first argument is a command line."""
+WORDS: Final = frozenset({"leashed", "which", "path_of"})
+"""Functions whose first argument is the program."""
+PYTHON: Final = "python"
+
+
+def named(tree: ast.AST) -> Iterator[str]:
+    """The program names that stand in the calls of a module, also by a variable of the same function."""
+    for scope in [tree, *(n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef))]:
+        commands = {
+            target.id: node.value
+            for node in ast.walk(scope)
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for node in ast.walk(scope):
+            if isinstance(node, ast.Call) and node.args:
+                yield from _program(node.func, node.args[0], commands)
+
+
+def _program(function: ast.expr, first: ast.expr, commands: dict[str, ast.expr]) -> Iterator[str]:
+    if isinstance(first, ast.Name):
+        first = commands.get(first.id, first)
+    if isinstance(function, ast.Attribute) and function.attr in LISTS and ast.unparse(function.value) == "subprocess":
+        if not isinstance(first, ast.List | ast.Tuple) or not first.elts:
+            return
+        first = first.elts[0]
+    elif (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) not in WORDS:
+        return
+    if isinstance(first, ast.Constant) and isinstance(first.value, str):
+        yield Path(first.value).name
+
+
+def test_no_module_names_a_program_that_is_not_in_the_table() -> None:
+    """A program that is only on the author's machine makes a fresh one fail."""
+    found: dict[str, str] = {}
+    for folder in ("tests", "operator", "bench"):
+        for path in (ROOT / folder).rglob("*.py"):
+            text = path.read_text()
+            if path == Path(__file__) or not re.search(r"subprocess|leashed|which|path_of", text):
+                continue
+            for name in named(ast.parse(text)):
+                found.setdefault(name, str(path.relative_to(ROOT)))
+    assert {"docker", "dockerd", "openssl", "promtool"} <= set(found), "the search itself has gone blind"
+    assert {name: path for name, path in found.items() if name not in known() | {PYTHON}} == {}
+
+
+@pytest.mark.parametrize("outside", TABLE, ids=lambda outside: outside.name)
+def test_every_row_belongs_to_a_marker_that_looks_for_it(outside: Outside) -> None:
+    """A row that no marker asks for would be installed and never missed."""
+    assert outside.marker in NEEDS
+
+
+def test_what_is_missing_is_told_by_program_and_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A library counts like a program, and the packages are named once."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(programs, "_library", lambda _soname: None)
+    monkeypatch.setattr(programs, "DAEMONS", str(tmp_path))
+    assert [outside.name for outside in programs.missing("chromium")] == ["chromium", "libatomic.so.1"]
+    (tmp_path / "google-chrome").touch(mode=0o755)
+    assert [outside.name for outside in programs.missing("chromium")] == ["libatomic.so.1"]
+    assert programs.path_of("chromium") == str(tmp_path / "google-chrome")
+    with pytest.raises(FileNotFoundError, match="apt-get install openssl"):
+        programs.path_of("openssl")
+
+
+def test_a_library_is_there_or_not() -> None:
+    """The loader itself is asked."""
+    there = Outside("libc.so.6", "libc6", "chromium", "")
+    assert there.find() == "libc.so.6"
+    assert Outside("libnowhere.so.7", "libnowhere7", "chromium", "").find() is None
+
+
+@pytest.mark.parametrize(
+    ("words", "markers", "refused"),
+    [
+        (["jq", "."], set(), True),
+        (["/usr/bin/jq", "."], set(), True),
+        (leashed("jq", "."), set(), True),
+        (["promtool", "check"], set(), True),
+        (["promtool", "check"], {"prometheus"}, False),
+        (["/usr/lib/jvm/java-17/bin/java", "-version"], set(), False),
+        (["/tmp/somewhere/made-by-the-test"], set(), False),  # noqa: S108 — only a name
+        (["sh", "-c", "exit 7"], set(), False),
+    ],
+)
+def test_a_test_may_start_what_its_markers_promise(words: list[str], markers: set[str], *, refused: bool) -> None:
+    """Anything else ends the test with the sentence that says what to do."""
+    assert (objection(words, frozenset(markers)) is not None) is refused
+
+
+def test_this_suite_is_watched() -> None:
+    """The watch is on while tests run, and sees through the leash."""
+    import subprocess
+
+    from tests.programs_started import UnlistedProgram
+
+    command: Any = ["no-such-program-anywhere"]
+    with pytest.raises(UnlistedProgram):
+        subprocess.run(command, check=False)
+    assert started(leashed("touch", "x")) == "touch"

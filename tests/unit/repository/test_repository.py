@@ -1,0 +1,22 @@
+"""What must hold of the repository itself."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_operator_folder_is_not_a_package() -> None:
+    """``operator/__init__.py`` would shadow the standard library's ``operator`` and break every import from the root."""
+    assert not (ROOT / "operator" / "__init__.py").exists()
+    assert (ROOT / "operator" / "ballast" / "__init__.py").exists()
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    """A page that nobody links to is a page that nobody reads, and a link to nowhere is worse."""
+    linked = set(re.findall(r"\]\(([\w./-]+\.md)\)", (ROOT / "README.md").read_text()))
+    there = {str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.md")}
+    assert there - linked == set()
+    assert {page for page in linked if not (ROOT / page).is_file()} == set()
