@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from ballast.daemon.context.view import Outage, Role, TickReport, View
+from ballast.daemon.context.view import Outage, Role, TickReport, TickResult, View
 from ballast.daemon.process import service
 from ballast.daemon.process.health import PLANNING, STUCK_AFTER_S, STUCK_IN_PLAN_AFTER_S, alive, healthy, ready
 from ballast.daemon.process.loop import MAX_BACKOFF_S, Beat, Loop, Tick
@@ -64,6 +64,7 @@ def test_failures_sleep_longer_each_time_and_recover_at_once() -> None:
     gaps = [b - a for a, b in pairwise(began)]
     assert gaps == [20, 40, 80, 160, MAX_BACKOFF_S, MAX_BACKOFF_S, MAX_BACKOFF_S, 10, 10]
     assert [r.failures for r in reports] == [1, 2, 3, 4, 5, 6, 7, 0, 0, 0]
+    assert [r.result for r in reports] == [TickResult.FAILED] * 7 + [TickResult.OK] * 3
 
 
 def test_a_tick_may_have_a_shorter_bound() -> None:
@@ -104,7 +105,7 @@ def test_a_bug_in_one_tick_leaves_the_others_alone(caplog: pytest.LogCaptureFixt
     loop.pass_once()
     assert ran == ["good"]
     assert "ZeroDivisionError" in reports["bad"].sentence
-    assert not reports["bad"].ok
+    assert (reports["bad"].result, reports["good"].result) == (TickResult.BUG, TickResult.OK)
     assert "Traceback" in caplog.text
 
 

@@ -30,6 +30,14 @@ class Role(StrEnum):
     STOPPING = "stopping"
 
 
+class TickResult(StrEnum):
+    """How a tick went, as its metric's label says it."""
+
+    OK = "ok"
+    FAILED = "failed"
+    BUG = "bug"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TickReport:
     """How one kind of tick went last time, in one sentence."""
@@ -37,9 +45,14 @@ class TickReport:
     sentence: str
     at_ms: int
     duration_s: float
-    ok: bool = True
+    result: TickResult = TickResult.OK
     failures: int = 0
     """Failures in a row."""
+
+    @property
+    def ok(self) -> bool:
+        """It did what it is for."""
+        return self.result is TickResult.OK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

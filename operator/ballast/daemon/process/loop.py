@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ballast.daemon.context.view import TickReport
+from ballast.daemon.context.view import TickReport, TickResult
 from ballast.daemon.process.logs import say
 from ballast.errors import BallastError
 from ballast.ports.time import Clock
@@ -126,17 +126,17 @@ class Loop:
 
     def _run(self, entry: _Schedule) -> None:
         began_s, began_ms, entry.hurried = self.clock.monotonic_s(), self.clock.now_ms(), False
-        ok = False
+        result = TickResult.OK
         try:
             sentence = entry.tick.run()
-            ok = True
         except BallastError as failure:
-            sentence = str(failure)
+            result, sentence = TickResult.FAILED, str(failure)
             say(log, sentence, level=logging.WARNING, tick=entry.tick.name, failure=failure.id)
         except Exception as bug:
+            result = TickResult.BUG
             sentence = f"A bug in Ballast: {type(bug).__name__}. Nothing more was done; see the log."
             log.exception(sentence, extra={"ballast_fields": {"tick": entry.tick.name}})
-        ended_s = self.clock.monotonic_s()
+        ended_s, ok = self.clock.monotonic_s(), result is TickResult.OK
         entry.failures = 0 if ok else entry.failures + 1
         every_s = entry.tick.every_s()
         # From the start of this one, so that a slow tick keeps its rhythm; a failing one waits twice as long each time.
@@ -145,5 +145,11 @@ class Loop:
         say(log, sentence, level=logging.DEBUG, tick=entry.tick.name, duration_s=round(ended_s - began_s, 3))
         self.report(
             entry.tick.name,
-            TickReport(sentence=sentence, at_ms=began_ms, duration_s=ended_s - began_s, ok=ok, failures=entry.failures),
+            TickReport(
+                sentence=sentence,
+                at_ms=began_ms,
+                duration_s=ended_s - began_s,
+                result=result,
+                failures=entry.failures,
+            ),
         )

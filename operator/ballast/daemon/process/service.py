@@ -228,8 +228,7 @@ class Service:
     def _report(self, name: str, report: TickReport) -> None:
         before = self.scene.board.view.ticks.get(name)
         self.scene.board.publish(ticks={**self.scene.board.view.ticks, name: report})
-        result = "ok" if report.ok else ("bug" if report.sentence.startswith("A bug") else "failed")
-        self.metrics.ticks.labels(name, result).inc()
+        self.metrics.ticks.labels(name, report.result.value).inc()
         self.metrics.durations.labels(name).observe(report.duration_s)
         if report.ok and (before is None or before.sentence != report.sentence):
             say(log, report.sentence, tick=name)

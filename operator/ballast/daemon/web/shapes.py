@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from enum import StrEnum
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -101,8 +102,8 @@ def _of_view(view: type) -> Schema:
 def _of_type(hint: Any) -> Schema:
     if hint in _PLAIN:
         return dict(_PLAIN[hint])
-    if is_dataclass(hint) and isinstance(hint, type):
-        return ref(NAMES[hint])
+    if isinstance(hint, type) and (is_dataclass(hint) or issubclass(hint, StrEnum)):
+        return ref(NAMES[hint]) if is_dataclass(hint) else {"enum": [member.value for member in hint]}
     origin, inside = get_origin(hint), get_args(hint)
     if origin in {Union, UnionType}:
         return {"anyOf": [_of_type(option) for option in inside]}

@@ -269,8 +269,8 @@ function drawLists(s) {
   draw("others", s.others, () => s.others.map((o) => h("li", {}, h("span", { class: "word" }, o.code), h("span", { class: "said" }, o.sentence))));
   // Housekeeping is shown only when it fails.
   const known = ["observe", "leaders", "repair", "level", "act", "lock"].filter((name) => s.ticks[name]);
-  const ticks = [...known, ...Object.keys(s.ticks).filter((name) => !known.includes(name) && !s.ticks[name].ok)].map((name) => [name, s.ticks[name]]);
-  draw("ticks", ticks.map(([n, t]) => [n, t.sentence, t.ok, t.failures]), () => ticks.map(([name, t]) => h("li", { "data-tone": t.ok ? null : "bad" },
+  const ticks = [...known, ...Object.keys(s.ticks).filter((name) => !known.includes(name) && s.ticks[name].result !== "ok")].map((name) => [name, s.ticks[name]]);
+  draw("ticks", ticks.map(([n, t]) => [n, t.sentence, t.result, t.failures]), () => ticks.map(([name, t]) => h("li", { "data-tone": t.result === "ok" ? null : "bad" },
     h("span", { class: "word" }, name), h("span", { class: "said" }, t.sentence, t.failures > 1 ? h("small", {}, `${t.failures} failures in a row`) : null))));
 }
 
