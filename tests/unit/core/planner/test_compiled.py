@@ -15,7 +15,7 @@ import pytest
 from ballast.core import compiled
 
 CORE = Path(compiled.__file__).parent
-DEPLOY = str(CORE.parents[3] / "deploy")
+DEPLOY = str(CORE.parents[2] / "deploy")
 
 
 def imported(module: str) -> set[str]:
