@@ -24,8 +24,11 @@ def demand_at_rest(made: Plan, intent: Intent) -> None:
     assert not named or (isinstance(intent, Level) and made.is_empty and named <= {"band", "racks-of-unlike-size"})
 
 
-def demand_done(state: ClusterState, made: Plan, intent: Intent) -> None:
-    """Complete, or nothing to do: what was asked for is so afterwards.  Anything less names what stands in its way."""
+def demand_done(state: ClusterState, made: Plan, intent: Intent, closed: frozenset[int] = frozenset()) -> None:
+    """Complete, or nothing to do: what was asked for is so afterwards.  Anything less names what prevents it.
+
+    ``closed`` are brokers that take no replica: draining or cordoned.
+    """
     status = "complete" if made.moves or made.elections else "nothing-to-do"
     if made.status != status:
         assert made.status == ("partial" if status == "complete" else "infeasible")
@@ -45,18 +48,18 @@ def demand_done(state: ClusterState, made: Plan, intent: Intent) -> None:
         case ChangeReplicationFactor(to=count):
             assert {len(m) for m in lists.values()} <= {count}
         case Level() | Racks():
-            _demand_racks(state, lists)
+            _demand_racks(state, lists, closed)
             if isinstance(intent, Level):
                 assert not {b for m in lists.values() for b in m} - state.alive
         case _:
             pass
 
 
-def _demand_racks(state: ClusterState, lists: Lists) -> None:
-    """No rack with more of a partition than an even share of the living racks, where every broker has one."""
+def _demand_racks(state: ClusterState, lists: Lists, closed: frozenset[int]) -> None:
+    """No rack with more of a partition than an even share of the racks that take replicas, where every broker has one."""
     rack = {b.id: b.rack for b in state.brokers}
-    racks = {rack[b] for b in state.alive}
-    if None not in rack.values():
+    racks = {rack[b] for b in state.alive - closed}
+    if None not in rack.values() and racks:
         for members in lists.values():
             held = Counter(rack[b] for b in members)
             assert max(held.values()) <= -(-len(members) // len(racks)), (members, rack)

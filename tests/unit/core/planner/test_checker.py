@@ -79,7 +79,7 @@ def test_every_plan_of_the_search_passes(data: st.DataObject) -> None:
     intent = data.draw(st.sampled_from(intents))
     made = plan(state, intent, policy=policy)
     if policy.pinned_topics is None and selection.exclude_brokers is None:
-        demand_done(state, made, intent)
+        demand_done(state, made, intent, policy.draining | policy.cordoned)
     elif made.status in {"partial", "infeasible"}:
         assert made.obstacles
     else:
