@@ -351,6 +351,13 @@ class TopicLog:
         there = {name for name, topic in cluster.topics.items() if topic.error is None}
         return self.topic not in there and companion in there
 
+    def is_unwritten(self) -> bool:
+        """Whether the topic is there and nobody has ever written into it."""
+        if not self.exists():
+            return False
+        with self._translated(f"read {self.topic}"):
+            return self._patiently(self._high_watermark) == 0
+
     def _require_one(self, partitions: Collection[int]) -> None:
         if len(partitions) != 1:
             raise Refused(

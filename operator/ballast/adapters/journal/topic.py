@@ -194,13 +194,17 @@ class TopicJournal:
             return True
 
     def _is_lost(self, holder: Holder, wanted: Callable[[], bool]) -> bool:
-        """Whether the journal was deleted and nobody makes it again within one lease: a process that lives remembers it."""
-        ends_s = self._clock.monotonic_s() + holder.lease_s
-        while self._log.is_gone_beside(self._requests.topic):
+        """Whether the journal was deleted and nobody makes it again within one lease: a process that lives remembers it.
+
+        One in which nothing was ever written is waited for as well: whoever has just made it is about to write.
+        """
+        ends_s, was_gone = self._clock.monotonic_s() + holder.lease_s, False
+        while (is_gone := self._log.is_gone_beside(self._requests.topic)) or self._log.is_unwritten():
+            was_gone = was_gone or is_gone
             if not wanted():
                 raise lock_unwanted()
             if self._clock.monotonic_s() >= ends_s:
-                return True
+                return was_gone
             self._clock.sleep(POLL_S)
         return False
 

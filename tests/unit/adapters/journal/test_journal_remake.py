@@ -29,6 +29,8 @@ class Topic:
         self.how_lost = ""
         """How it was lost."""
         self.gone = 0
+        self.unwritten = 0
+        self.about_to_be_written: list[Entry] = []
         self._at = 0
 
     def lose(self, how: str = "remade", *, keep: int = 0) -> None:
@@ -51,6 +53,13 @@ class Topic:
         """Whatever stands there is the topic, after so many looks at which it was gone."""
         self.gone -= 1
         return self.gone >= 0
+
+    def is_unwritten(self) -> bool:
+        """Whatever stands there is the topic, after so many looks at which nobody had written yet."""
+        self.unwritten -= 1
+        if self.unwritten == 0:
+            self.entries += self.about_to_be_written
+        return self.unwritten > 0
 
     def rebuild(self, _configs: Mapping[str, str]) -> None:
         """Whatever stands there is the topic."""
@@ -308,6 +317,31 @@ def test_whoever_starts_where_it_is_gone_leaves_it_to_one_that_remembers(
     with pytest.raises(LockHeld):
         own.acquire(ME)
     assert own.read() == tuple(RECORDS)
+
+
+@pytest.mark.parametrize("gone", [0, 2], ids=["made already", "seen gone"])
+def test_whoever_starts_waits_for_the_first_record_of_one_that_remembers(
+    gone: int, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its holder has made the topic again, and is about to write: the lock is not free."""
+    own = handle(topic, monkeypatch)
+    topic.gone, topic.unwritten, topic.about_to_be_written = gone, 3, others(1)
+    with pytest.raises(LockHeld):
+        own.acquire(ME)
+    assert own.read() == tuple(RECORDS)
+
+
+@pytest.mark.parametrize("gone", [0, 2], ids=["made beforehand", "seen gone"])
+def test_a_topic_that_stays_empty_is_taken_after_a_lease(
+    gone: int, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says that it is not the first only where one was seen to be gone."""
+    own = handle(topic, monkeypatch)
+    topic.gone, topic.unwritten = gone, 1000
+    began = own._clock.monotonic_s()
+    own.acquire(ME)
+    assert own._clock.monotonic_s() - began >= ME.lease_s
+    assert (begun_in(own.read()) is not None) == bool(gone)
 
 
 def test_a_standby_leaves_it_to_the_holder_for_a_lease(standby: TopicJournal, topic: Topic) -> None:
