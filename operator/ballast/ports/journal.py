@@ -40,6 +40,8 @@ class Holder:
     since_ms: int
     doing: str = ""
     lease_s: float = 15.0
+    is_follower: bool = False
+    """It only resumes open runs: ``ballast reassign`` may ask it to release the lock."""
 
 
 @dataclass(frozen=True, slots=True)

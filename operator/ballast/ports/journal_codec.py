@@ -114,6 +114,7 @@ def decode_request(key: str, data: bytes) -> Request | None:
 
 _TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
     "str": str,
+    "bool": bool,
     "int": int,
     "float": (int, float),
     "Mapping[str, Any]": dict,

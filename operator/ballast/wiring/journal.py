@@ -46,7 +46,7 @@ def open_journal(
     return FileJournal(Path(path).expanduser().absolute())
 
 
-def this_process(command: str, *, lease_s: float = LEASE_S) -> Holder:
+def this_process(command: str, *, lease_s: float = LEASE_S, is_follower: bool = False) -> Holder:
     """How this process start names itself to the others; a pod's name is its host name."""
     try:
         user = getpass.getuser()
@@ -59,4 +59,5 @@ def this_process(command: str, *, lease_s: float = LEASE_S) -> Holder:
         description=f"{user}@{host} ({command})",
         since_ms=SystemClock().now_ms(),
         lease_s=lease_s,
+        is_follower=is_follower,
     )

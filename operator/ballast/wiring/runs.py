@@ -98,6 +98,7 @@ def hand(
     journal: str | None = None,
     lock_wait_s: float = 20.0,
     take_over: bool = False,
+    is_follower: bool = False,
 ) -> Iterator[Hand]:
     """Become the writer for as long as the block lasts; raises ``LockHeld`` naming who is.
 
@@ -106,7 +107,7 @@ def hand(
     clock = SystemClock()
     log = journal_of(opened, journal)
     try:
-        me = this_process(command)
+        me = this_process(command, is_follower=is_follower)
         letter = ask_to_let_go(log, me.description, wait_s=lock_wait_s) if take_over else None
         log.acquire(me, wait_s=lock_wait_s)
         if letter is not None:

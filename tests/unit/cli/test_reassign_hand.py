@@ -41,16 +41,16 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @contextmanager
-def somebody(path: Path, description: str, *, lets_go: bool = True, answers: bool = True) -> Iterator[FileJournal]:
-    """A process that holds the lock, and lets go, or not, when it is asked."""
+def somebody(path: Path, description: str, *, is_follower: bool = False, answers: bool = True) -> Iterator[FileJournal]:
+    """A process that holds the lock, and lets go when it is asked."""
     journal = FileJournal(path)
-    journal.acquire(Holder("k", description, 0, lease_s=600))
+    journal.acquire(Holder("k", description, 0, lease_s=600, is_follower=is_follower))
     done = threading.Event()
 
     def serve() -> None:
         while not done.wait(0.05):
             for request in journal.requests():
-                if request.kind == "take-over" and request.answer is None and lets_go:
+                if request.kind == "take-over" and request.answer is None:
                     if answers:
                         journal.answer(request.id, "left for you")
                     journal.release()
@@ -68,7 +68,10 @@ def somebody(path: Path, description: str, *, lets_go: bool = True, answers: boo
 @pytest.mark.parametrize("answers", [True, False])
 def test_a_keeper_lets_go_and_no_letter_stays_unanswered(path: Path, answers: bool) -> None:  # noqa: FBT001
     """A letter that the keeper had no time to answer would send the next keeper away: the new holder answers it."""
-    with somebody(path, "ana@pod (ballast runs resume)", answers=answers), hand_from_keeper(OPENED, "--cancel") as own:
+    with (
+        somebody(path, "ana@pod", is_follower=True, answers=answers),
+        hand_from_keeper(OPENED, "--cancel") as own,
+    ):
         assert [r.kind for r in own.journal.requests()] == ["take-over"]
         assert [r.answer is None for r in own.journal.requests()] == [False]
 
@@ -82,16 +85,16 @@ def test_a_keeper_that_was_only_starting_is_asked_again(path: Path, monkeypatch:
         return ask(opened, action) if looks[0] > 1 else []
 
     monkeypatch.setattr(reassign_hand, "_ask", first_in_vain)
-    with somebody(path, "ana@pod (ballast runs resume)"), hand_from_keeper(OPENED, "--execute") as own:
+    with somebody(path, "ana@pod", is_follower=True), hand_from_keeper(OPENED, "--execute") as own:
         assert looks[0] == 2
         own.journal.check()
 
 
 def test_whoever_is_no_keeper_is_not_asked(path: Path) -> None:
-    """A daemon, or a person's apply, keeps the lock, and is named."""
+    """A daemon, or a person's apply, keeps the lock, and is named; also where its name is like that of a keeper."""
     began = time.monotonic()
     with (
-        somebody(path, "ballast run on pod-1") as journal,
+        somebody(path, "ballast runs resume on pod-1") as journal,
         pytest.raises(LockHeld, match="pod-1"),
         hand_from_keeper(OPENED, "--cancel"),
     ):

@@ -239,7 +239,12 @@ def resume(
             say("No run is open.")
             return 0
         with hand(
-            opened, command="ballast runs resume", journal=journal, lock_wait_s=lock_wait, take_over=taking_over()
+            opened,
+            command="ballast runs resume",
+            journal=journal,
+            lock_wait_s=lock_wait,
+            take_over=taking_over(),
+            is_follower=True,
         ) as own:
             if give_up_after is not None:
                 own.driver.give_up_after(give_up_after)

@@ -42,9 +42,6 @@ from ballast.executor.machine.transitions import Effect, EffectKind, elect_to, m
 RESEND_S = 5.0
 """A free change that was journaled and does not show is sent again after this long."""
 
-LOG_DIRS_RIGHT = "Every replica is in the log dir asked for."
-"""Set once, from a look at the log dirs; until then a move that names log dirs does not count as arrived."""
-
 Step = tuple[Run, tuple[Effect, ...]]
 
 
@@ -145,7 +142,7 @@ def _place(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
         if m.stage is Stage.RELOCATING and is_given_up(run, m, now):
             changed[name] = taken_back(replace(m, given_up=True), picture, now, places)
             continue
-        if m.retry_at_s <= now.s and m.detail != LOG_DIRS_RIGHT:
+        if m.retry_at_s <= now.s and not m.in_log_dirs:
             changed[name] = _directed(run, m, picture, now, places)
     if places:
         effects.append(Effect(EffectKind.PLACE, log_dirs=places))
@@ -165,7 +162,7 @@ def _directed(
     # What a broker that is dead or silent holds is not known: it is waited for, by name, as for a copy.
     unknown = asked.keys() - (picture.logs or {}).keys()
     if not wrong and (m.stage is Stage.RELOCATING or not unknown):
-        return m if m.stage is Stage.RELOCATING else replace(m, detail=LOG_DIRS_RIGHT)
+        return m if m.stage is Stage.RELOCATING else replace(m, in_log_dirs=True)
     if run.phase is Phase.CANCELLING:
         return move_to(m, Stage.FAILED, now, outcome="log-dir", detail=STAYS)
     if wrong and m.attempts > run.policy.max_attempts:
@@ -232,7 +229,7 @@ def throttle(run: Run, alive: frozenset[int], now: Now, effects: list[Effect]) -
 
 
 def _log_dirs_settled(m: MoveRun) -> bool:
-    return m.move.log_dirs is None or m.detail == LOG_DIRS_RIGHT
+    return m.move.log_dirs is None or m.in_log_dirs
 
 
 def _may_hold(run: Run) -> bool:

@@ -135,6 +135,8 @@ class MoveRun:
     """For a copy between log dirs that stands still or is over its time: when that was found."""
     given_up: bool = False
     """Copies between log dirs that were given up are being stopped: see ``relocation``."""
+    in_log_dirs: bool = False
+    """Its replicas were seen in the log dirs that it names; until then a move that names some has not arrived."""
     absent_since_s: float | None = None
     """Monotonic time since when the cluster no longer lists it and metadata does not show it done."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ballast.wiring.cluster import OpenCluster
     from ballast.wiring.runs import Hand
 
-KEEPER: Final = "ballast runs resume"
-"""The command by which a keeper describes itself."""
 TRIES: Final = 3
 WAIT_S: Final = 20.0
 """How long each try waits for the lock: longer than a lease, so that a keeper that was killed is found out."""
@@ -38,8 +36,8 @@ def hand_from_keeper(opened: OpenCluster, action: str, listener: Listener | None
                 own = stack.enter_context(
                     hand(opened, command=f"{COMMAND} {action}", listener=listener, lock_wait_s=WAIT_S)
                 )
-            except LockHeld as held:
-                if not left or KEEPER not in held.message:
+            except LockHeld:
+                if not left or _is_kept(opened):
                     raise
             else:
                 break
@@ -47,6 +45,18 @@ def hand_from_keeper(opened: OpenCluster, action: str, listener: Listener | None
             if request.id in letters and request.answer is None:
                 own.journal.answer(request.id, "the lock was free already")
         yield own
+
+
+def _is_kept(opened: OpenCluster) -> bool:
+    """Whether a process that does not let go when it is asked holds the lock now."""
+    from ballast.wiring.runs import journal_of
+
+    log = journal_of(opened)
+    try:
+        holder = log.holder()
+        return holder is not None and not holder.is_follower
+    finally:
+        log.close()
 
 
 def _ask(opened: OpenCluster, action: str) -> list[str]:
@@ -57,7 +67,7 @@ def _ask(opened: OpenCluster, action: str) -> list[str]:
     log = journal_of(opened)
     try:
         holder = log.holder()
-        if holder is None or KEEPER not in holder.description:
+        if holder is None or not holder.is_follower:
             return []
         letter = ask_to_let_go(log, this_process(f"{COMMAND} {action}").description, wait_s=WAIT_S)
         say(f"{holder.description} is asked to let go.")
