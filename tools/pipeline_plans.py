@@ -76,8 +76,10 @@ def document(tables: SparkTables) -> str:
 def _explained(rows: DataFrame) -> str:
     with contextlib.redirect_stdout(io.StringIO()) as out:
         rows.explain()
-    # Where the table lies is told up to a length, and so in as many ways as there are folders.
-    return re.sub(r"#\d+L?|, \[plan_id=\d+\]|, Location: [^,]*(?=, PartitionFilters)", "", out.getvalue()).strip()
+    # Spark counts these through the life of its process. Where the table lies is told up to a length, and so in as many ways
+    # as there are folders.
+    counted = r"#\d+L?|, \[plan_id=\d+\]|(?<=_common_expr)_\d+|, Location: [^,]*(?=, PartitionFilters)"
+    return re.sub(counted, "", out.getvalue()).strip()
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from tests.containers.docker_host import DockerHost
 from tests.leash import leashed
 from tests.waiting import until
 
-from ballast.core.cluster import TopicPartition
+from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.ports.cluster import Cluster
 from ballast.sandbox import SandboxSpec
 from ballast.wiring.cluster import open_cluster
@@ -89,11 +89,17 @@ def site(containers: ContainerCluster, tmp_path: Path) -> Iterator[Site]:
         yield Site(containers, opened.cluster, tmp_path)
 
 
+def complete(cluster: Cluster) -> ClusterState | None:
+    """The cluster where every broker has told of every replica; a new topic takes them a moment."""
+    state = cluster.snapshot()
+    return None if state.gaps else state
+
+
 def test_it_is_read(site: Site) -> None:
     """Brokers, racks, controller, leaders and epochs; nothing is missing."""
     name = site.topic("read", (2, 3))
-    until(lambda: name in site.cluster.snapshot(configs=False).index)
-    state = site.cluster.snapshot()
+    until(lambda: site.stands(name, (2, 3)))
+    state = until(lambda: complete(site.cluster), "nothing is missing")
     assert [(b.id, b.rack) for b in state.brokers] == [(1, "rack-1"), (2, "rack-2"), (3, "rack-3")]
     assert (state.gaps, state.controller_id in {1, 2, 3}) == ((), True)
     described = json.loads(site.ballast("topics", "describe", "read", "--output", "json"))

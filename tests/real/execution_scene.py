@@ -79,8 +79,9 @@ class Scene:
         return set(state.isr) if state is not None else set()
 
     def replicas(self, name: TopicPartition) -> tuple[int, ...]:
-        """The replica list as metadata shows it."""
-        return self.cluster.partitions([name])[name].replicas
+        """The replica list as metadata shows it; empty where the broker that answers has not heard of the topic yet."""
+        state = self.cluster.partitions([name]).get(name)
+        return state.replicas if state is not None else ()
 
     def move(self, state: ClusterState, topic: str, partition: int, new: tuple[int, ...]) -> Move:
         """A move from where the partition is."""

@@ -275,7 +275,7 @@ class TopicLog:
             isolation_level=ck.IsolationLevel.READ_UNCOMMITTED,
             request_timeout=try_s,
         )
-        return int(asked[self._place].result().offset)
+        return int(librdkafka.answer_of(asked[self._place]).offset)
 
     def _last_stable(self, try_s: float) -> int:
         _, end = self._opened().get_watermark_offsets(self._place, timeout=try_s, cached=False)
@@ -373,7 +373,7 @@ class TopicLog:
 
         def describe(try_s: float) -> dict[str, ConfigEntry]:
             asked = self._admin().describe_configs([resource], request_timeout=try_s)
-            entries: dict[str, ConfigEntry] = asked[resource].result()
+            entries: dict[str, ConfigEntry] = librdkafka.answer_of(asked[resource])
             return entries
 
         with self._translated(f"describe {self.topic}"):
@@ -402,7 +402,8 @@ class TopicLog:
                 if time.monotonic() > deadline:
                     raise
                 with self._translated(f"delete {self.topic}"), contextlib.suppress(ck.KafkaException):
-                    self._admin().delete_topics([self.topic], request_timeout=self._timeout_s)[self.topic].result()
+                    asked = self._admin().delete_topics([self.topic], request_timeout=self._timeout_s)
+                    librdkafka.answer_of(asked[self.topic])
             except Unavailable:
                 # Its deletion may still be on its way.
                 if time.monotonic() > deadline:
@@ -459,7 +460,7 @@ class TopicLog:
             topic = NewTopic(self.topic, num_partitions=1, replication_factor=replicas, config=settings)
             future = self._admin().create_topics([topic], request_timeout=self._timeout_s)[self.topic]
             try:
-                future.result()
+                librdkafka.answer_of(future)
             except ck.KafkaException as failure:
                 if failure.args[0].code() != ck.KafkaError.TOPIC_ALREADY_EXISTS:
                     raise

@@ -12,6 +12,7 @@ from typing import Any, Final
 import confluent_kafka as ck
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from ballast.adapters.kafka import librdkafka
 from ballast.errors import AuthorizationFailed, Incomplete, JournalLost, Refused
 
 LOOK_EVERY_S: Final = 2.0
@@ -99,7 +100,7 @@ class TopicMark:
         """The topic's id as the controller's cluster knows it; None where there is no such topic."""
         asked = admin.describe_topics(ck.TopicCollection([self._topic]), request_timeout=ASK_S)[self._topic]
         try:
-            described: Any = asked.result()
+            described: Any = librdkafka.answer_of(asked)
         except ck.KafkaException as failure:
             if failure.args[0].code() in _ABSENT:
                 return None
@@ -111,7 +112,7 @@ class TopicMark:
         place = ck.TopicPartition(self._topic, 0)
         asked = admin.list_offsets({place: OffsetSpec.latest()}, request_timeout=ASK_S)[place]
         try:
-            return int(asked.result().offset)
+            return int(librdkafka.answer_of(asked).offset)
         except ck.KafkaException:
             return None
 
@@ -119,7 +120,7 @@ class TopicMark:
 def delete_topic(admin: AdminClient, topic: str, *, timeout_s: float) -> None:
     """Delete a topic where there is one, and wait until it is gone; the client's errors are the caller's to translate."""
     try:
-        admin.delete_topics([topic], request_timeout=timeout_s)[topic].result()
+        librdkafka.answer_of(admin.delete_topics([topic], request_timeout=timeout_s)[topic])
     except ck.KafkaException as failure:
         code = failure.args[0].code()
         if code == ck.KafkaError.TOPIC_AUTHORIZATION_FAILED:

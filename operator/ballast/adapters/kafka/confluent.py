@@ -276,7 +276,7 @@ class Admin:
 
     def _wait(self, what: str, future: concurrent.futures.Future[Any]) -> Any:
         with translated(what, self._security):
-            return future.result(self._timeout_s + _SPARE_S)
+            return librdkafka.answer_of(future, self._timeout_s + _SPARE_S)
 
 
 def _config_value(entry: Any) -> ConfigValue:

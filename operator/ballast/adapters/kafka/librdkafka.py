@@ -12,10 +12,14 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     import confluent_kafka as ck
+
+T = TypeVar("T")
 
 LOGGER: Final = "ballast.librdkafka"
 SAME_LINE_S: Final = 60.0
@@ -35,6 +39,19 @@ def speaking(config: Mapping[str, Any]) -> dict[str, Any]:
 def silent(config: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration of a client that is only asked: it writes no lines, since its failures come back from the calls."""
     return {**_with_token(config), "log_level": 0}
+
+
+def answer_of(future: Future[T], timeout_s: float | None = None) -> T:
+    """What the cluster answered; raises what it failed with.
+
+    The client library holds on to its futures in circles.  An exception that a future raises itself keeps the frames it went
+    through, and with them their client, its threads and connections, until the garbage collector comes round: in a daemon
+    that may be hours.  Therefore a new one is raised.
+    """
+    failure = future.exception(timeout_s)
+    if failure is None:
+        return future.result()
+    raise type(failure)(*failure.args)
 
 
 def socket_timeout_ms(timeout_s: float) -> int:

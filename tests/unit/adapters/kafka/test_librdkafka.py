@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import logging
 import re
 import time
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import confluent_kafka as ck
@@ -16,6 +19,8 @@ from confluent_kafka.admin import AdminClient
 
 import ballast
 from ballast.adapters.auth.security import Security
+from ballast.adapters.journal import loss
+from ballast.adapters.journal.loss import TopicMark, delete_topic
 from ballast.adapters.journal.producer import transaction_timeout_ms
 from ballast.adapters.kafka import librdkafka
 from ballast.adapters.kafka.confluent import new_client
@@ -136,3 +141,28 @@ def test_any_timeout_makes_a_client(timeout_s: float) -> None:
     assert new_client("127.0.0.1:1", Security(), timeout_s=timeout_s) is not None
     assert librdkafka.socket_timeout_ms(timeout_s) == min(max(timeout_s * 1000, 1000), 300_000)
     assert 10_000 <= transaction_timeout_ms(timeout_s) <= 900_000  # Brokers refuse more by default.
+
+
+ASKED: dict[str, Callable[[AdminClient], object]] = {
+    "the topic's id": lambda client: TopicMark("t")._found(client),
+    "its end": lambda client: TopicMark("t")._high_watermark(client),
+    "its deletion": lambda client: delete_topic(client, "t", timeout_s=1.0),
+}
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
+def test_a_client_that_was_not_answered_is_gone_when_it_is_let_go(
+    ask: Callable[[AdminClient], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once: a daemon's collector of garbage may come hours later, and each client has threads and connections."""
+    monkeypatch.setattr(loss, "ASK_S", 0.2)
+    client = AdminClient(librdkafka.silent(NOBODY))
+    left = weakref.ref(client)
+    gc.disable()
+    try:
+        with suppress(ck.KafkaException):
+            ask(client)
+        del client
+        assert left() is None
+    finally:
+        gc.enable()
