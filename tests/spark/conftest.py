@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import SparkContext
 from tests.spark.servers import QUICK, ROOT, connect_server, standalone
 
 from ballast.pipeline.session import DELTA_LOCK, SparkPolicy, open_session
@@ -22,8 +23,8 @@ from ballast.sandbox.jars import ensure_jars
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The session that every test is handed."""
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One for all tests."""
     folder, jars = tmp_path_factory.mktemp("spark"), list(ensure_jars(DELTA_LOCK))
     kind = os.environ.get("BALLAST_TEST_SPARK", "local")
     conf = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.local.dir": str(folder), **QUICK}
@@ -47,6 +48,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         session = open_session(SparkPolicy(master=master, driver_memory="1g", conf=conf), jars)
         stack.callback(session.stop)
         yield session
+
+
+@pytest.fixture
+def spark(session: Any) -> Iterator[Any]:
+    """The session that every test is handed; a JVM that ends is told in the test in which it did, and in each one after it."""
+    yield session
+    gateway = SparkContext._gateway
+    code = None if gateway is None or not hasattr(gateway, "proc") else gateway.proc.poll()
+    if code is not None:
+        pytest.fail(f"Spark's JVM has ended with {code} (-9: killed, 52: out of memory, 134: crashed)")
 
 
 @pytest.fixture
