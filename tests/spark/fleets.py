@@ -31,5 +31,6 @@ def member(seed: int, *, brokers: int = 6, partitions: int = 40, traffic: bool =
         size = dice.randint(10**8, 10**10)
         rows.append(PartitionRow("t", n, first, replicas, replicas, sizes=(size, size), log_dirs=(0, 0)))
     state = build(f"c{seed}", members, (Topic("t", topic_id="id", min_isr=1),), rows, taken_at_ms=5)
-    known = Traffic(*(np.array([dice.randint(0, 10**6) for _ in rows]) for _ in range(3))) if traffic else None
+    rates = [np.array([dice.randint(0, 10**6) for _ in rows]) for _ in range(3)]
+    known = Traffic(rates[0], rates[1], rates[2].astype(np.float64)) if traffic else None
     return Member(f"cluster-{seed}", state, known)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ballast.adapters.samples.arrow_schema import arrow_schema
-from ballast.core.cluster import NO_LEADERSHIP_RECORD, UNKNOWN, Broker, ClusterState, Ints, LogDir, Partitions, Topic
+from ballast.core.cluster import NO_LEADERSHIP_RECORD, UNKNOWN, Broker, ClusterState, LogDir, Partitions, Topic
 from ballast.core.what_if import Member, Traffic
 from ballast.pipeline import arrow
 from ballast.pipeline.schemas import FLEET_SNAPSHOT
@@ -24,7 +24,7 @@ def to_batch(member: Member) -> Any:
         flat = values if isinstance(values, pa.Array) else pa.array(values)
         return arrow.lists(np.array([0, len(flat)]), flat)
 
-    def figures(values: Ints | None) -> Any:
+    def figures(values: Any) -> Any:
         return pa.nulls(1, pa.list_(pa.int64())) if values is None else one(values)
 
     brokers = [
@@ -61,7 +61,7 @@ def to_batch(member: Member) -> Any:
             "leader": one(_known(p.leader, NO_LEADERSHIP_RECORD)),
             "bytes_in": figures(None if t is None else t.bytes_in),
             "bytes_out": figures(None if t is None else t.bytes_out),
-            "growth": figures(None if t is None else t.growth),
+            "growth": figures(None if t is None else _growth(t.growth)),
             "replica_count": one(np.diff(p.start).astype(np.int32)),
             "replica": one(p.replica),
             "in_sync": one(p.in_sync),
@@ -77,6 +77,10 @@ def to_batch(member: Member) -> Any:
 def _known(values: npt.NDArray[Any], unknown: int) -> Any:
     """The figures, null where they are this one."""
     return pa.array(values, mask=values == unknown)
+
+
+def _growth(values: npt.NDArray[np.float64]) -> Any:
+    return pa.array(np.rint(np.nan_to_num(values)).astype(np.int64), mask=np.isnan(values))
 
 
 def from_row(batch: Any, row: int) -> Member:
@@ -122,7 +126,8 @@ def from_row(batch: Any, row: int) -> Member:
     )
     traffic = None
     if column("bytes_in").is_valid:
-        traffic = Traffic(numbers("bytes_in", np.int64), numbers("bytes_out", np.int64), numbers("growth", np.int64))
+        growth = column("growth").values.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
+        traffic = Traffic(numbers("bytes_in", np.int64), numbers("bytes_out", np.int64), np.array(growth, np.float64))
     return Member(column("name").as_py(), state, traffic)
 
 

@@ -23,7 +23,7 @@ from ballast.pipeline.fleet_store import Contact, append_snapshots, record_conta
 from ballast.pipeline.policy import shown_master
 from ballast.pipeline.session import SparkPolicy, require_pyspark
 from ballast.wiring.cluster import open_cluster
-from ballast.wiring.loads import HistoryPolicy, loads_from_history, model_rows, unknown_growth
+from ballast.wiring.loads import HistoryPolicy, loads_from_history, model_rows, unknown_figures
 from ballast.wiring.pipeline import Jars, spark_session
 
 AT_ONCE = 8
@@ -145,11 +145,14 @@ def traffic_of(state: ClusterState, store: str) -> tuple[Traffic | None, str]:
     except UsageError as failure:
         return None, f"traffic and growth are not known: {failure.message}"
     rows = model_rows(state, model)
-    growth = np.nan_to_num(np.asarray(model.figures["growth_bytes_per_day"], np.float64))
-    known = np.where(rows >= 0, growth[np.maximum(rows, 0)], 0.0)
-    still = unknown_growth(model, rows)
-    lack = f"the growth of {human_many(still, 'partition')} is not known: they count as not growing." if still else ""
-    return Traffic(loads.bytes_in_per_s, loads.bytes_out_per_s, np.rint(known).astype(np.int64)), lack
+    growth = np.asarray(model.figures["growth_bytes_per_day"], np.float64)
+    known = np.where(rows >= 0, growth[np.maximum(rows, 0)], np.nan) if len(growth) else np.full(len(rows), np.nan)
+    lacks = []
+    if still := int(np.isnan(known).sum()):
+        lacks.append(f"the growth of {human_many(still, 'partition')} is not known: they count as not growing.")
+    if silent := unknown_figures(model, rows, "bytes_in_p95"):
+        lacks.append(f"what producers write to {human_many(silent, 'partition')} is not known: it counts as nothing.")
+    return Traffic(loads.bytes_in_per_s, loads.bytes_out_per_s, np.rint(known)), " ".join(lacks)
 
 
 def plan_fleet(

@@ -44,6 +44,7 @@ from ballast.core.what_if import (
     with_brokers,
     without,
 )
+from ballast.errors import UsageError
 from ballast.pipeline.fleet_job import plans
 from ballast.pipeline.fleet_rows import from_row, to_batch
 from ballast.pipeline.fleet_store import FleetReport, append_snapshots, tidy_readings
@@ -156,7 +157,7 @@ def test_growth_and_days_to_full_come_from_the_history() -> None:
     """600 GB free and 100 GB a day on the fastest broker last six days; without a history nothing is claimed."""
     m = member(5, brokers=3, partitions=3)
     p = m.state.partitions
-    growth = np.zeros(3, np.int64)
+    growth = np.zeros(3)
     growth[0] = 10**11
     known = Member(m.name, m.state, Traffic(np.zeros(3, np.int64), np.zeros(3, np.int64), growth))
     assert days_to_full(known) == pytest.approx(6.0)
@@ -167,20 +168,65 @@ def test_growth_and_days_to_full_come_from_the_history() -> None:
 def test_the_room_of_a_cluster_is_that_of_its_live_brokers_and_growth_counts_each_replica() -> None:
     """Three disks of a terabyte, 600 GB free on each; a gigabyte a day of a partition with two replicas is two."""
     m = member(5, brokers=3, partitions=3)
-    growth = np.array([10**9, 0, -(10**8)], np.int64)
+    growth = np.array([10.0**9, 0, -(10**8)])
     known = Member(m.name, m.state, Traffic(np.zeros(3, np.int64), np.zeros(3, np.int64), growth))
     assert room(known) == {
         "disk_bytes": 3 * 10**12,
         "disk_free_bytes": 18 * 10**11,
         "growth_bytes_per_day": 2 * 9 * 10**8,
+        "growth_unknown": 0,
     }
     assert room(Member(m.name, without(m.state, frozenset({1}))))["disk_bytes"] == 2 * 10**12
     assert room(m)["growth_bytes_per_day"] is None
+    assert room(m)["growth_unknown"] == 3
+
+
+def test_growth_that_nobody_knows_is_told_and_never_zero() -> None:
+    """One cluster has no load model, one lacks the growth of two partitions, one shrinks: no cell says 0 B for want of a figure."""
+    zero = np.zeros(3, np.int64)
+    bare, part, less = (member(seed, brokers=3, partitions=3) for seed in (5, 6, 7))
+    part = Member(part.name, part.state, Traffic(zero, zero, np.array([10**9, np.nan, np.nan])))
+    less = Member(less.name, less.state, Traffic(zero, zero, np.array([-(10.0**9), 0, 0])))
+    text = page(FleetReport([planned(m, "level", "") for m in (bare, part, less)]), made_at="2026-11-21")
+    gained = {line[0]: line[2] for line in section(text, "Capacity by quarter")}
+    assert gained == {"cluster-5": "-", "cluster-6": "169.5 GiB", "cluster-7": "-169.5 GiB", "all 3": "0 B"}
+    assert "cluster-6 (2 of 3 partitions)" in text
+    alone = page(FleetReport([planned(bare, "level", "")]), made_at="2026-11-21")
+    assert [line[2] for line in section(alone, "Capacity by quarter")] == ["-", "-"]
+
+
+def test_a_cluster_that_could_not_be_planned_keeps_what_is_known_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is offline is told, what a plan would move is not, and no figure is a zero for want of a plan."""
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise UsageError("no plan")
+
+    m = member(8)
+    lost = Member(m.name, without(without(m.state, frozenset({1})), frozenset({2})))
+    found = planned(lost, "level", "")
+    monkeypatch.setattr("ballast.core.what_if.scenarios.make_plan", fail)
+    failed = planned(lost, "level", "")
+    assert failed["status"] == "failed"
+    assert failed["offline"] == found["offline"] > 0
+    assert failed["under_min_isr"] == found["under_min_isr"]
+    assert failed["moves"] is failed["bytes_moved"] is None
+    text = page(FleetReport([failed]), made_at="2026-11-21")
+    assert section(text, "Clusters")[0][9:12] == ["-", "-", "-"]
+    assert planned(m, "add-brokers", "0")["offline"] is None, "there is no such cluster to count in"
+
+
+def test_a_min_isr_that_no_topic_tells_is_not_kept() -> None:
+    """Settings that may not be read: nothing is said to be above or under its min ISR."""
+    m = member(8)
+    silent = replace(m.state, topics=tuple(replace(t, min_isr=UNKNOWN) for t in m.state.topics))
+    row = planned(Member(m.name, silent), "level", "")
+    assert row["under_min_isr"] is None
+    assert section(page(FleetReport([row]), made_at="2026-11-21"), "Clusters")[0][4] == "-"
 
 
 def rows_of_a_fleet() -> list[dict[str, Any]]:
     """Two clusters planned under every scenario; only one has a history, and is full in two quarters."""
-    growth = np.full(40, 10**8, np.int64)
+    growth = np.full(40, 10.0**8)
     slow, grown = member(1, brokers=3), member(2, brokers=3)
     grown = Member("<b>grown</b>", grown.state, Traffic(np.zeros(40, np.int64), np.zeros(40, np.int64), growth))
     asked = {"level": "", "lose-broker": "", "lose-rack": "", "grow": "90", "add-brokers": "1", "change-rf": "3"}
@@ -240,7 +286,7 @@ def test_the_fullest_disk_is_per_cent_of_the_disk() -> None:
     assert row["disk_full_after"] == max(900 - row["bytes_moved"], 100 + row["bytes_moved"]) / 1000
     text = page(FleetReport([row]), made_at="2026-11-21")
     assert section(text, "Clusters")[0][5] == "90 %"
-    grown = Member("c", state, Traffic(*(np.full(8, n, np.int64) for n in (0, 0, 1))))
+    grown = Member("c", state, Traffic(np.zeros(8, np.int64), np.zeros(8, np.int64), np.ones(8)))
     assert planned(grown, "grow", "10")["disk_full_before"] == 0.98
     silent = replace(state, brokers=tuple(replace(b, log_dirs=(LogDir("/d"),)) for b in brokers))
     assert planned(Member("c", silent), "level", "")["disk_full_before"] is None

@@ -11,7 +11,8 @@ import pytest
 from ballast.adapters.samples import load_model
 from ballast.adapters.samples.load_model import ModelColumns
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
-from ballast.pipeline import arrow  # noqa: F401 — the extra must be there
+from ballast.core.what_if import Member, room
+from ballast.pipeline.fleet_rows import from_row, to_batch
 from ballast.wiring.fleet import traffic_of
 from ballast.wiring.loads import HistoryPolicy, loads_from_history
 
@@ -52,5 +53,11 @@ def test_unknown_writes_and_growth_are_counted() -> None:
     assert "growth of 2 partitions is not known" in said
     traffic, lack = traffic_of(state, "s")
     assert traffic is not None
-    assert traffic.growth.tolist() == [5, 5, 0, 0]
-    assert lack.startswith("the growth of 2 partitions is not known")
+    assert np.array_equal(traffic.growth, [5, 5, np.nan, np.nan], equal_nan=True)
+    assert "growth of 2 partitions is not known" in lack
+    assert "write to 1 partition is not known" in lack
+    known = from_row(to_batch(Member("c", state, traffic)), 0).traffic
+    assert known is not None
+    assert np.array_equal(known.growth, traffic.growth, equal_nan=True), "unknown growth stays unknown in the table"
+    assert room(Member("c", state, known))["growth_bytes_per_day"] == 10
+    assert room(Member("c", state, known))["growth_unknown"] == 2

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
-from ballast.core.cluster import NO_LEADER, Broker, ClusterState, Ints, TopicPartition
+from ballast.core.cluster import NO_LEADER, UNKNOWN, Broker, ClusterState, Ints, TopicPartition
 from ballast.core.leadership import imbalance
 from ballast.core.plan import Plan
 from ballast.core.planner import (
@@ -48,8 +49,8 @@ class Traffic:
 
     bytes_in: Ints
     bytes_out: Ints
-    growth: Ints
-    """Bytes per day of one replica."""
+    growth: npt.NDArray[np.float64]
+    """Bytes per day of one replica; NaN where it is not known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +99,7 @@ def planned(member: Member, kind: str, subject: str) -> dict[str, Any]:
         grown = loads.size_bytes - member.loads.size_bytes
         row |= _figures(made, lost_rows(state)) | fullest(state, made, grown, lost_rows(state))
     except BallastError as failure:
-        row |= {"offline": 0, "under_min_isr": 0} | _NOTHING | {"status": "failed", "detail": str(failure)}
+        row = {"offline": None, "under_min_isr": None} | row | _NOTHING | {"status": "failed", "detail": str(failure)}
     return row
 
 
@@ -119,7 +120,8 @@ def scene(member: Member, kind: str, subject: str) -> tuple[ClusterState, Intent
         return state, ChangeReplicationFactor(to=int(subject)), loads
     if kind == GROW:
         days = float(subject)
-        growth = member.traffic.growth if member.traffic else np.zeros(len(state.partitions), np.int64)
+        # What is not known to grow stays as large as it is; ``growth_unknown`` tells how many these are.
+        growth = np.nan_to_num(member.traffic.growth) if member.traffic else np.zeros(len(state.partitions))
         ahead = np.maximum(growth, 0) * days
         return state, Level(), replace(loads, size_bytes=loads.size_bytes + np.rint(ahead).astype(np.int64))
     raise UsageError(f"There is no scenario {kind!r}.", hint=f"Choose among {', '.join(KINDS)}.")
@@ -173,19 +175,21 @@ def offline(state: ClusterState) -> int:
     return int((_live_in_sync(state) == 0).sum())
 
 
-def under_min_isr(state: ClusterState) -> int:
-    """Partitions with fewer live replicas in sync than their topic wants, so that acks=all fails."""
+def under_min_isr(state: ClusterState) -> int | None:
+    """Partitions with fewer live replicas in sync than their topic wants, so that acks=all fails; None where no topic tells."""
     floor = np.array([t.min_isr for t in state.topics], np.int64)
+    if len(floor) and bool((floor == UNKNOWN).all()):
+        return None
     wanted = floor[state.partitions.topic] if len(state.partitions) else np.zeros(0, np.int64)
     return int((_live_in_sync(state) < wanted).sum())
 
 
 def days_to_full(member: Member) -> float | None:
-    """Days until the first broker's free space is used up at the growth of what it holds; None when nobody's is."""
+    """Days until the first broker's free space is used up at the known growth of what it holds; None when nobody's is."""
     if member.traffic is None:
         return None
     p = member.state.partitions
-    growth = np.repeat(member.traffic.growth, np.diff(p.start))
+    growth = np.repeat(np.nan_to_num(member.traffic.growth), np.diff(p.start))
     soonest = math.inf
     for broker in member.state.brokers:
         per_day = float(growth[p.replica == broker.id].sum())
@@ -195,13 +199,16 @@ def days_to_full(member: Member) -> float | None:
 
 
 def room(member: Member) -> dict[str, int | None]:
-    """How large the disks are, how much of them is free, and what all replicas together gain in a day."""
+    """How large the disks are, how much of them is free, what all replicas together gain in a day, and whose growth that lacks."""
     told = [b for b in member.state.brokers if b.alive and b.capacity_bytes >= 0 and b.usable_bytes >= 0]
     replicas = np.diff(member.state.partitions.start)
+    growth = member.traffic.growth if member.traffic else np.full(len(replicas), np.nan)
+    unknown = int(np.isnan(growth).sum())
     return {
         "disk_bytes": sum(b.capacity_bytes for b in told) if told else None,
         "disk_free_bytes": sum(b.usable_bytes for b in told) if told else None,
-        "growth_bytes_per_day": int((member.traffic.growth * replicas).sum()) if member.traffic else None,
+        "growth_bytes_per_day": round(float(np.nansum(growth * replicas))) if unknown < len(growth) else None,
+        "growth_unknown": unknown,
     }
 
 
@@ -237,9 +244,9 @@ def fullest(state: ClusterState, made: Plan, grown: Ints, lost: frozenset[TopicP
 
 
 _NOTHING: Final[dict[str, Any]] = {
-    "moves": 0,
-    "reorders": 0,
-    "bytes_moved": 0,
+    "moves": None,
+    "reorders": None,
+    "bytes_moved": None,
     "bound_bytes": None,
     "worst_before": None,
     "worst_after": None,

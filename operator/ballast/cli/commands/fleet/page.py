@@ -67,7 +67,13 @@ def _one_each(rows: Iterable[Row]) -> list[Row]:
 def risk(row: Row) -> tuple[float, ...]:
     """What makes a cluster come first: what is offline, what is under its min ISR, how soon a disk is full, imbalance."""
     days = row["days_to_full"] if row["days_to_full"] is not None else float("inf")
-    return (-row["offline"], -row["under_min_isr"], days, -(row["worst_before"] or 1.0), -row["imbalance"])
+    return (
+        -(row["offline"] or 0),
+        -(row["under_min_isr"] or 0),
+        days,
+        -(row["worst_before"] or 1.0),
+        -row["imbalance"],
+    )
 
 
 def notes(report: FleetReport) -> list[str]:
@@ -115,9 +121,9 @@ def _ranking(rows: list[Row], away: Collection[str]) -> str:
             _times(r["leaders_before"]),
             f"{human_percent(r['imbalance'], 0)}",
             _days(r["days_to_full"]),
-            f"{r['moves'] - r['reorders']:,}",
-            f"{r['reorders']:,}",
-            human_bytes(r["bytes_moved"]),
+            _count(None if r["moves"] is None else r["moves"] - r["reorders"]),
+            _count(r["reorders"]),
+            _bytes(r["bytes_moved"]),
             _share(r["disk_full_after"]),
             _times(r["leaders_after"]),
             '<span class="bad">unreachable</span>' if r["name"] in away else _status(r),
@@ -138,14 +144,17 @@ def _ranking(rows: list[Row], away: Collection[str]) -> str:
 def _losses(rows: list[Row]) -> str:
     if not rows:
         return ""
-    worst = sorted(rows, key=lambda r: (-r["offline"], -r["under_min_isr"], -r["bytes_moved"], r["name"], r["subject"]))
+    worst = sorted(
+        rows,
+        key=lambda r: (*(-(r[k] or 0) for k in ("offline", "under_min_isr", "bytes_moved")), r["name"], r["subject"]),
+    )
     body = [
         (
             escape(r["name"]),
             escape(f"{'broker' if r['scenario'] == LOSE_BROKER else 'rack'} {r['subject']}"),
             _flag(r["offline"], "bad"),
             _flag(r["under_min_isr"], "warn"),
-            human_bytes(r["bytes_moved"]),
+            _bytes(r["bytes_moved"]),
             _share(r["disk_full_after"]),
             _status(r),
         )
@@ -170,18 +179,18 @@ def _quarters(level: list[Row]) -> str:
     if not known:
         return ""
     rows = sorted(known, key=lambda r: (-_used(r, QUARTERS), r["name"]))
-    every = {k: sum(r[k] or 0 for r in known) for k in ("disk_bytes", "disk_free_bytes", "growth_bytes_per_day")}
+    every = {k: _sum(r[k] for r in known) for k in ("disk_bytes", "disk_free_bytes", "growth_bytes_per_day")}
     body = [
         (
             escape(r["name"]),
             human_bytes(r["disk_bytes"]),
-            "-" if r["growth_bytes_per_day"] is None else human_bytes(r["growth_bytes_per_day"] * QUARTER_DAYS),
+            _gained(r["growth_bytes_per_day"]),
             *(_full(_used(r, ahead)) for ahead in range(QUARTERS + 1)),
         )
         for r in (*rows, {"name": f"all {len(rows)}", **every})
     ]
     heads = ("cluster", "disks", "growth a quarter", "full now", *(f"in {n} Q" for n in range(1, QUARTERS + 1)))
-    said = "Used disk at today's growth, all live brokers together. Clusters without a load model count as not growing."
+    said = f"Used disk at today's growth, all live brokers together. {_growth_lacks(level)}"
     if len(known) < len(level):
         said += f" {human_many(len(level) - len(known), 'cluster')} left out: no broker told how large its disks are."
     return _section("Capacity by quarter", said, heads, body)
@@ -224,7 +233,7 @@ def _outlook(level: list[Row], grown: list[Row]) -> str:
                     (
                         f"{later['subject']} days",
                         _share(later["disk_full_before"]),
-                        human_bytes(later["bytes_moved"]),
+                        _bytes(later["bytes_moved"]),
                         _status(later),
                     )
                     if later
@@ -241,7 +250,7 @@ def _outlook(level: list[Row], grown: list[Row]) -> str:
         "copies to level then",
         "plan then",
     )
-    said = "At today's growth. Clusters without a load model have no growth and count as not growing."
+    said = f"At today's growth. {_growth_lacks(level)}"
     return _section("Looking ahead", said, heads, body)
 
 
@@ -253,8 +262,8 @@ def _others(rows: list[Row]) -> str:
         (
             escape(r["name"]),
             escape(words[r["scenario"]].format(r["subject"])),
-            f"{r['moves']:,}",
-            human_bytes(r["bytes_moved"]),
+            _count(r["moves"]),
+            _bytes(r["bytes_moved"]),
             _share(r["disk_full_after"]),
             _status(r),
         )
@@ -272,8 +281,45 @@ def _section(title: str, said: str, heads: Sequence[str], body: Sequence[Sequenc
     )
 
 
-def _flag(count: int, kind: str) -> str:
-    return f'<span class="{kind}">{count:,}</span>' if count else "0"
+def _growth_lacks(level: list[Row]) -> str:
+    """Where growth is not known and counts as none: whole clusters, and single partitions of others."""
+    bare = [r["name"] for r in level if r["growth_bytes_per_day"] is None]
+    some = [
+        f"{escape(r['name'])} ({r['growth_unknown']:,} of {human_many(r['partitions'], 'partition')})"
+        for r in level
+        if r["growth_bytes_per_day"] is not None and r["growth_unknown"]
+    ]
+    said = ["What is not known to grow counts as not growing."] if bare or some else []
+    if bare:
+        said.append(f"No growth is known of {escape(human_names(bare))}.")
+    if some:
+        said.append(f"Growth is not known in part of {human_names(some)}.")
+    return " ".join(said)
+
+
+def _flag(count: int | None, kind: str) -> str:
+    return f'<span class="{kind}">{count:,}</span>' if count else _count(count)
+
+
+def _count(count: int | None) -> str:
+    return "-" if count is None else f"{count:,}"
+
+
+def _bytes(figure: float | None) -> str:
+    return "-" if figure is None else human_bytes(figure)
+
+
+def _gained(per_day: int | None) -> str:
+    """What a quarter brings; logs that shrink have a sign."""
+    if per_day is None:
+        return "-"
+    return f"{'-' if per_day < 0 else ''}{human_bytes(abs(per_day) * QUARTER_DAYS)}"
+
+
+def _sum(figures: Iterable[int | None]) -> int | None:
+    """The sum of what is known; None where nothing is."""
+    known = [f for f in figures if f is not None]
+    return sum(known) if known else None
 
 
 def _status(row: Row) -> str:

@@ -73,10 +73,14 @@ def _line(r: dict[str, Any], plan: str | Cell) -> Row:
         r["name"],
         str(r["brokers"]),
         human_count(r["partitions"]),
-        human_count(r["offline"]),
+        _known(r["offline"], human_count),
         "-" if r["disk_full_before"] is None else human_percent(r["disk_full_before"], 0),
         "-" if r["days_to_full"] is None else f"{r['days_to_full']:.0f}",
-        human_count(r["moves"]),
-        human_bytes(r["bytes_moved"]),
+        _known(r["moves"], human_count),
+        _known(r["bytes_moved"], human_bytes),
         plan,
     ]
+
+
+def _known(figure: int | None, show: Callable[[int], str]) -> str:
+    return "-" if figure is None else show(figure)
