@@ -465,6 +465,15 @@ def test_a_plan_that_was_approved_says_by_whom(show: Show, open_page: Open) -> N
     expect(page.locator("#history")).to_contain_text("Not allowed.")
 
 
+def test_a_past_run_that_cannot_be_shown_is_named(show: Show, open_page: Open) -> None:
+    """Beside those that can."""
+    url, _, _ = show(a_view(history_skipped=(("1118-0000-zz", "Its records are of a newer version."),)))
+    page = open_page(url)
+    expect(page.locator("#history")).to_contain_text("1118-0000-zz")
+    expect(page.locator("#history")).to_contain_text("Its records are of a newer version.")
+    expect(page.locator("#history")).to_contain_text("1120-2300-aa")
+
+
 def test_a_countdown_closes_nothing_that_somebody_has_opened(show: Show, open_page: Open) -> None:
     """The reason why a plan is blocked counts on in its place, under a list of changes that stays open."""
 

@@ -14,14 +14,14 @@ from typing import Final
 from ballast.adapters.clock import SystemClock
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Plan
-from ballast.errors import BallastError, Refused
+from ballast.errors import BallastError, Refused, UsageError
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Listener, Note, RunResult
 from ballast.executor.driver.inbound import Gauge
 from ballast.executor.driver.pace import Pace, measurable, pace_of, with_growth
-from ballast.executor.journal.history import RunSummary, load_summaries
+from ballast.executor.journal.history import History, load_summaries
 from ballast.executor.journal.ledger import load_ledger
-from ballast.executor.journal.records import load_open_runs, load_runs
+from ballast.executor.journal.records import load_open_runs, load_runs, read_runs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.rollback import rollback_plan
 from ballast.executor.machine.run import Now, Run, new_run
@@ -167,12 +167,25 @@ def foreseen_pace(cluster: ClusterReader, state: ClusterState, plan: Plan, polic
 
 
 def runs_of(log: Journal) -> dict[str, Run]:
-    """Every run in the journal with its moves, oldest first."""
+    """Every run in the journal with its moves, oldest first; those that cannot be read are left out."""
     return load_runs(log.read(), _now())
 
 
-def summaries_of(log: Journal) -> list[RunSummary]:
-    """Every run in the journal in numbers, oldest first."""
+def find_run(log: Journal, run_id: str) -> Run:
+    """The run with this id, or the only one that begins with it; raises ``UsageError``, or ``Refused`` where it cannot be read."""
+    runs, skipped = read_runs(log.read(), _now())
+    known = [i for i in (*runs, *skipped) if i.startswith(run_id)]
+    found = [run_id] if run_id in known else known
+    if len(found) != 1:
+        word = "There is no run" if not found else "More than one run begins with"
+        raise UsageError(f"{word} {run_id}.", hint="ballast runs shows them.")
+    if (why := skipped.get(found[0])) is not None:
+        raise Refused(f"Run {found[0]} cannot be read: {why}")
+    return runs[found[0]]
+
+
+def summaries_of(log: Journal) -> History:
+    """Every run in the journal in numbers, oldest first, and what cannot be read of it."""
     return load_summaries(log.read(), _now())
 
 

@@ -44,10 +44,10 @@ class Footprint:
 
 def contents_of(records: Sequence[Record]) -> Contents:
     """What these records of a journal say."""
-    runs = load_summaries(records, Now(0, 0.0))
+    found = load_summaries(records, Now(0, 0.0))
     return Contents(
-        tuple(r.id for r in runs if not r.ended),
-        tuple(r.id for r in runs if r.ended),
+        tuple(r.id for r in found.runs if not r.ended),
+        (*(r.id for r in found.runs if r.ended), *found.skipped),
         tuple(load_ledger(records)),
         tuple(load_ledger(records, BY_HAND)),
     )

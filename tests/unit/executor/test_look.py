@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+import pytest
 from tests.unit.executor.scenes import MB, Scene, scene
 
 from ballast.core.cluster import ClusterState, ConfigValue, LogDir, TopicPartition
 from ballast.core.plan import Move
-from ballast.executor.driver.events import Note
-from ballast.executor.driver.inbound import Gauge
+from ballast.executor.driver.events import Paced
 from ballast.executor.driver.look import FULL_EVERY_S, Looker
-from ballast.executor.machine.observation import Needs
+from ballast.executor.driver.pace import with_growth
+from ballast.executor.machine.observation import Needs, Picture
 from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Now, Stage, new_run
+from ballast.executor.machine.step import Observed, step
 from ballast.ports.cluster import BrokerLogs
 from ballast.ports.time import Clock
+from ballast.wiring.runs import foreseen_pace
 
 NAME = TopicPartition("t", 0)
 LAG_TIME = {"replica.lag.time.max.ms": ConfigValue("4000", "STATIC_BROKER_CONFIG")}
@@ -67,26 +71,41 @@ def test_disks_that_filled_up_since_a_broker_was_last_asked_count() -> None:
     assert light.broker_configs == {1: LAG_TIME}
 
 
-def test_partitions_whose_inbound_rate_was_not_measured_are_named() -> None:
-    """Their leader did not tell its log dirs: nothing is known of what producers write, which is not nothing."""
+@pytest.mark.parametrize("moves", [1, 2])
+def test_a_run_tells_that_a_leader_was_not_measured(moves: int) -> None:
+    """With the throttle, before it is agreed to and before the first copy: what producers write is not known, which is not nothing."""
     s = scene({0: (1, 2), 1: (2, 1)})
-    state = s.cluster.snapshot()
-    names = [TopicPartition("t", n) for n in (0, 1)]
-    gauge = Gauge.begin(s.cluster, s.world.clock, state, names)
-    grown = gauge.bytes_per_s(1.0)
-    assert gauge.unmeasured(grown, names) == ""
-    assert "t-1" in gauge.unmeasured({names[0]: 0.0}, names)
-
-
-def test_a_run_tells_that_a_leader_was_not_measured() -> None:
-    """In its story, before the first copy."""
-    s = scene({0: (1, 2)})
     answers = s.cluster.log_dirs
 
     def silent(brokers: Collection[int]) -> dict[int, BrokerLogs]:
         return {b: logs for b, logs in answers(brokers).items() if b != 1}
 
     s.cluster.log_dirs = silent  # type: ignore[method-assign]
-    s.driver.execute(s.plan(Move("t", 0, (1, 2), (3, 2))), ExecutionPolicy(throttle=50 * MB, measure_s=5), run_id="r")
-    notes = [heard.text for heard in s.ears.heard if isinstance(heard, Note)]
-    assert [note for note in notes if "t-0" in note and "log dirs" in note]
+    plan = s.plan(*(Move("t", n, old, (3, old[1])) for n, old in enumerate([(1, 2), (2, 1)][:moves])))
+    policy = ExecutionPolicy(throttle=50 * MB, measure_s=0.1)
+    foreseen = foreseen_pace(s.cluster, s.cluster.snapshot(), plan, policy)
+    s.driver.execute(plan, policy, run_id="r")
+    (told,) = [heard.pace for heard in s.ears.heard if isinstance(heard, Paced)]
+    for pace in (foreseen, told):
+        assert pace.unmeasured == (TopicPartition("t", 0),)
+        assert pace.as_json()["unmeasured"] == ["t-0"]
+        assert any("t-0" in line for line in pace.lines())
+
+
+def test_a_rate_is_checked_as_soon_as_a_reading_tells_what_producers_write() -> None:
+    """The leader was silent at first: the move that was to start is refused once its log dirs show that the rate is too low."""
+    s = scene({0: (1, 2)}, inbound_bytes_per_s=5 * MB)
+    state = s.cluster.snapshot()
+    plan, name = s.plan(Move("t", 0, (1, 2), (3, 2), MB)), TopicPartition("t", 0)
+    run = with_growth(new_run("r", plan, ExecutionPolicy(throttle=MB), Now(0, 0.0)), state, {})
+    assert run.unmeasured == {name}
+    blind = Picture(
+        reassignments={}, partitions=s.cluster.partitions([name]), names=frozenset({name}), alive=state.alive
+    )
+    waiting, _ = step(run, Observed(blind), Now(1, 1.0))
+    assert waiting.unmeasured == {name}
+    seen = replace(blind, state=state, growth={name: 5.0 * MB})
+    judged, _ = step(run, Observed(seen), Now(1, 1.0))
+    assert [v.code for v in judged.verdicts] == ["throttle-too-low"]
+    assert judged.moves[name].stage is Stage.PLANNED
+    assert judged.unmeasured == frozenset()

@@ -11,7 +11,8 @@ from tests.unit.executor.scenes import scene
 
 from ballast.core.plan import Move, Plan
 from ballast.errors import Refused
-from ballast.executor.journal.records import dump_run, load_runs
+from ballast.executor.journal.history import load_summaries
+from ballast.executor.journal.records import dump_run, load_runs, read_runs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, Phase, new_run
 from ballast.ports.journal import Record
@@ -48,9 +49,20 @@ OF_OPEN = [newer for newer in NEWER[1:] if newer[0] != "ended/"]
 
 @pytest.mark.parametrize(("kind", "change", "shown"), OF_ENDED)
 def test_an_ended_run_of_a_newer_version_stops_nothing(kind: str, change: Change, *, shown: bool) -> None:
-    """What is unknown of it is skipped, or all of it; the open run beside it is read."""
-    found = load_runs([*records("old", ended=True, change=change, kind=kind), *records("open", ended=False)], NOW)
+    """What is unknown of it is skipped, or all of it, by name; the open run beside it is read."""
+    newer = [*records("old", ended=True, change=change, kind=kind), *records("open", ended=False)]
+    found, skipped = read_runs(newer, NOW)
     assert list(found) == (["old", "open"] if shown else ["open"])
+    assert list(skipped) == ([] if shown else ["old"])
+
+
+def test_a_list_of_runs_names_those_it_cannot_show() -> None:
+    """The header alone decides, as lists read nothing else."""
+    newer = records("old", ended=True, change=lambda v: v.update(version=99), kind="run/")
+    found = load_summaries([*newer, *records("new", ended=True)], NOW)
+    assert [r.id for r in found.runs] == ["new"]
+    assert list(found.skipped) == ["old"]
+    assert "99" in found.skipped["old"]
 
 
 @pytest.mark.parametrize(("kind", "change", "shown"), OF_OPEN)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ballast.adapters.clock import SystemClock
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, ConfigValue, PartitionRow, Topic, TopicPartition, build
 from ballast.core.cluster.fingerprint import fingerprint, with_topic_ids
 from ballast.core.guards import judge
@@ -16,13 +19,15 @@ from ballast.core.plan import Move, Plan
 from ballast.core.plan.batches import Caps, Load, choose
 from ballast.core.plan.file import dumps
 from ballast.core.plan.file import loads as read_plan
+from ballast.daemon.acting.run_views import ParsedBooks, books_of
 from ballast.errors import Refused, UsageError
 from ballast.executor.journal.history import expired, load_summaries, summarise
-from ballast.executor.journal.records import changes, dump_run, load_open_runs, load_runs
+from ballast.executor.journal.records import STRIPPED, changes, dump_run, load_open_runs, load_runs, read_runs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import ElectionStage, Now, Phase, Stage, new_run, with_moves
 from ballast.executor.machine.transitions import ELECTION_TRANSITIONS, TRANSITIONS, EffectKind, elect_to, move_to
-from ballast.ports.journal import Record
+from ballast.ports.journal import Journal, Record
+from ballast.wiring.runs import find_run
 
 NOW = Now(1000, 1.0)
 CAPS = Caps(moves_in_per_broker=2, moves_out_per_broker=2, moves_in_cluster=4)
@@ -93,7 +98,7 @@ def test_a_run_that_ends_is_packed_into_two_records() -> None:
     assert [r.key for r in changes(ended, replace(ended, stopped_by="Ada"))] == ["ended/r", "run/r"]
     assert load_runs(left, NOW) == {"r": ended}
     assert load_open_runs(left, NOW) == []
-    (found,) = load_summaries(left, NOW)
+    (found,) = load_summaries(left, NOW).runs
     assert found == summarise(ended)
     assert (found.moves, found.elections) == ({"planned": 1, "verified": 1}, {"waiting": 1})
     assert (found.bytes_total, found.bytes_done, found.verified) == (12, 5, 1)
@@ -101,11 +106,31 @@ def test_a_run_that_ends_is_packed_into_two_records() -> None:
 
 @pytest.mark.parametrize("packed", ["", "?", "bm8=", "eJyLrgUAAXUA+Q==", "eJyLNqkFAAH4APk=", 3])
 def test_an_ended_run_that_cannot_be_unpacked_is_skipped(packed: object) -> None:
-    """Somebody else wrote into its record: nothing of it can be shown, and what stands beside it is read."""
+    """Somebody else wrote into its record: nothing of it can be shown, that is told, and what stands beside it is read."""
     plan = Plan("level", "c", "f", (Move("t", 0, (1,), (2,)),))
     one, two = (replace(new_run(i, plan, ExecutionPolicy(), NOW), phase=Phase.ENDED) for i in "12")
     spoilt = Record("ended/1", {"version": 1, "packed": packed})
-    assert load_runs([spoilt, *dump_run(one)[1:], *dump_run(two)], NOW) == {"2": two}
+    read, skipped = read_runs([spoilt, *dump_run(one)[1:], *dump_run(two)], NOW)
+    assert read == {"2": two}
+    assert skipped.keys() == {"1"}
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_run_without_its_moves_is_named(*, ended: bool) -> None:
+    """Half a run is nothing to act upon or to show; that it was there is told, in lists as where it is asked for by name."""
+    plan = Plan("level", "c", "f", (Move("t", 0, (1,), (2,)),))
+    runs = [new_run(i, plan, ExecutionPolicy(), NOW) for i in "12"]
+    half, whole = (replace(r, phase=Phase.ENDED) if ended else r for r in runs)
+    records = [*(r for r in dump_run(half) if r.key.startswith("run/")), *dump_run(whole)]
+    found = load_summaries(records, NOW)
+    assert [r.id for r in found.runs] == ["2"]
+    assert found.skipped == read_runs(records, NOW)[1] == {"1": STRIPPED}
+    books = books_of(records, SystemClock(), ParsedBooks())
+    assert books.skipped == {"1": STRIPPED}
+    journal = cast("Journal", SimpleNamespace(read=lambda: records))
+    with pytest.raises(Refused, match="1"):
+        find_run(journal, "1")
+    assert find_run(journal, "2").id == "2"
 
 
 def test_policy_round_trip_and_refusals() -> None:

@@ -41,18 +41,27 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
     with cluster.open() as opened:
         log = journal_to_look_at(opened, journal)
         try:
-            found, holder = list(reversed(summaries_of(log))), log.holder()
+            history, holder = summaries_of(log), log.holder()
         finally:
             log.close()
+    found = history.runs[::-1]
     if output == "json":
         print_json(
-            {"version": 1, "holder": None if holder is None else holder.description, "runs": [_json(r) for r in found]}
+            {
+                "version": 1,
+                "holder": None if holder is None else holder.description,
+                "runs": [_json(r) for r in found],
+                "skipped": [{"id": run_id, "why": why} for run_id, why in history.skipped.items()],
+            }
         )
         return 0
     if holder is not None:
         say(f"{holder.description} holds the lock since {_when(holder.since_ms)}: {holder.doing or 'idle'}.")
+    for run_id, why in history.skipped.items():
+        say(f"Run {run_id} cannot be shown: {why}")
     if not found:
-        say("No runs in the journal.")
+        if not history.skipped:
+            say("No runs in the journal.")
         return 0
     columns = [
         Column("run", "left"),
@@ -115,7 +124,7 @@ def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptio
     """Tell the story of RUN: every move, how it ended and why, and which throttles stand."""
     from ballast.executor.journal.history import summarise
     from ballast.executor.journal.ledger import load_ledger
-    from ballast.wiring.runs import journal_to_look_at
+    from ballast.wiring.runs import find_run, journal_to_look_at
 
     with cluster.open() as opened:
         log = journal_to_look_at(opened, journal)
@@ -194,19 +203,6 @@ def _destination(move: Move) -> str:
     """Replicas, each with the log dir asked for where there is one."""
     dirs = move.log_dirs or ("any",) * len(move.new)
     return f"[{', '.join(f'{b}' if d == 'any' else f'{b} in {d}' for b, d in zip(move.new, dirs, strict=False))}]"
-
-
-def find_run(log: Journal, run_id: str) -> Run:
-    """The run with this id, or the only one that begins with it."""
-    from ballast.errors import UsageError
-    from ballast.wiring.runs import runs_of
-
-    found = [r for r in runs_of(log).values() if r.id.startswith(run_id)]
-    exact = [r for r in found if r.id == run_id]
-    if len(exact or found) != 1:
-        word = "There is no run" if not found else "More than one run begins with"
-        raise UsageError(f"{word} {run_id}.", hint="ballast runs shows them.")
-    return (exact or found)[0]
 
 
 @runs.command()
@@ -303,7 +299,7 @@ def _wish(
 ) -> int:
     """Ask whoever acts; when nobody does, take the lock and do it."""
     from ballast.executor.machine.step import Wish as Wishes
-    from ballast.wiring.runs import hand, journal_to_look_at, runs_of
+    from ballast.wiring.runs import find_run, hand, journal_to_look_at, runs_of
 
     with cluster.open() as opened:
         log = journal_to_look_at(opened, journal)

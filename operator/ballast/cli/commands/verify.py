@@ -64,11 +64,10 @@ def _moves(what: str, opened: OpenCluster, state: ClusterState, journal: str | N
     import json
 
     from ballast.cli.commands.apply.command import require_cluster
-    from ballast.cli.commands.runs import find_run
     from ballast.core.plan import Move as PlanMove
     from ballast.core.plan.file import FORMAT, loads
     from ballast.core.stock.files import parse_reassignment
-    from ballast.wiring.runs import journal_of
+    from ballast.wiring.runs import find_run, journal_of
 
     path = Path(what)
     if path.is_file():

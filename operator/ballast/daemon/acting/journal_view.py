@@ -31,11 +31,17 @@ def read_books(scene: Scene) -> str:
         scene.board.publish(lock=replace(scene.board.view.lock, journal_readable=True))
     books = scene.memory.books = books_of(records, scene.clock, scene.memory.parsed)
     scene.memory.decisions = decisions_in(records)
-    scene.board.publish(history=books.history, history_problem="", throttle_debts=len(books.debts))
+    scene.board.publish(
+        history=books.history,
+        history_skipped=tuple(books.skipped.items()),
+        history_problem="",
+        throttle_debts=len(books.debts),
+    )
     if adopted := _adopt(scene):
         return f"Run {adopted} was open in the journal with nobody to carry it out; this process goes on with it."
     owed = f" {human_many(len(books.debts), 'throttle')} still to be taken back." if books.debts else ""
-    return f"{human_many(len(books.history), 'run')} ended so far.{owed}"
+    skipped = f" {human_many(len(books.skipped), 'other')} cannot be read." if books.skipped else ""
+    return f"{human_many(len(books.history), 'run')} ended so far.{skipped}{owed}"
 
 
 def _read(scene: Scene, letters: Journal) -> Sequence[Record]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -10,7 +10,7 @@ from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, Setting
 from ballast.core.wording import human_many
 from ballast.daemon.context.view import MoveView, RunView
-from ballast.executor.journal.history import RunSummary, load_ended
+from ballast.executor.journal.history import RunSummary, half_open, load_ended
 from ballast.executor.journal.ledger import load_ledger
 from ballast.executor.journal.records import Parsed, load_open_runs, names_in_flight
 from ballast.executor.machine.progress import Progress, done_of, total_of
@@ -67,6 +67,8 @@ class Books:
 
     history: tuple[RunView, ...] = ()
     """Runs that ended, newest first."""
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """Why others cannot be shown, by their ids."""
     open: RunView | None = None
     """The oldest run that has not ended."""
     debts: tuple[Setting, ...] = ()
@@ -86,8 +88,10 @@ class ParsedBooks:
 def books_of(records: Sequence[Record], clock: Clock, parsed: ParsedBooks) -> Books:
     """Read the journal's records."""
     left = load_open_runs(records, Now(clock.now_ms(), clock.monotonic_s()), parsed.moves)
+    ended = load_ended(records, parsed.headers)
     return Books(
-        history=past_runs(load_ended(records, parsed.headers)),
+        history=past_runs(ended.runs),
+        skipped={**ended.skipped, **half_open(records, left)},
         open=run_view(left[0]) if left else None,
         debts=debts_in(records),
         moving=names_in_flight(records),

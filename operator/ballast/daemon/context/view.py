@@ -249,6 +249,8 @@ class View:
     run_elsewhere: RunView | None = None
     """The run that another process carries out, as far as the journal tells: its stages, but neither rate nor time."""
     history: tuple[RunView, ...] = ()
+    history_skipped: tuple[tuple[str, str], ...] = ()
+    """Runs that the journal does not tell whole, as (id, why)."""
     history_problem: str = ""
     """Why the runs that ended are not known; empty when they are."""
     pause: Pause | None = None

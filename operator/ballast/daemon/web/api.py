@@ -73,7 +73,11 @@ def cluster(figures: Figures) -> dict[str, Any]:
 
 def history(view: View) -> dict[str, Any]:
     """Runs that ended, newest first; or why they are not known."""
-    return {"runs": [asdict(run) for run in view.history], "problem": view.history_problem or None}
+    return {
+        "runs": [asdict(run) for run in view.history],
+        "skipped": [{"id": run_id, "why": why} for run_id, why in view.history_skipped],
+        "problem": view.history_problem or None,
+    }
 
 
 def series(view: View) -> dict[str, Any]:

@@ -53,6 +53,9 @@ def document() -> dict[str, Any]:
                         "Fifty at most.",
                         {
                             "runs": array(ref("Run")),
+                            "skipped": array(
+                                closed("A run that the journal does not tell whole.", {"id": TEXT, "why": TEXT})
+                            ),
                             "problem": {**or_null(TEXT), "description": "Why they are not known; null where they are."},
                         },
                     ),

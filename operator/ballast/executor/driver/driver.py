@@ -52,7 +52,7 @@ from ballast.executor.machine.decide import wanted_throttle
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Speedometer
 from ballast.executor.machine.rollback import cancel_plan, owed_rollback
-from ballast.executor.machine.run import FINAL, Now, Phase, Run, Stage, new_run, resumed
+from ballast.executor.machine.run import Now, Phase, Run, Stage, new_run, resumed
 from ballast.executor.machine.step import Asked, Event, Observed, Performed, Unanswered, Wish, needs, step
 from ballast.executor.machine.transitions import Effect, EffectKind
 from ballast.ports.cluster import Cluster, Outcome, Reassignment
@@ -426,9 +426,6 @@ class Driver:
         grown = self._gauge.bytes_per_s(self._current.policy.measure_s)
         self._measured = True
         assert self._looker is not None
-        moved = [n for n, m in self._current.moves.items() if m.stage not in FINAL and m.move.adding]
-        if sentence := self._gauge.unmeasured(grown, moved):
-            self._note(sentence)
         self._run = with_growth(self._current, self._looker.state(), grown)
         self._listener.hear(Paced(pace_of(self._run, self._looker.state())))
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from ballast.core.cluster import NO_LEADER, ClusterState, TopicPartition
+from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.ports.cluster import BrokerLogs, ClusterReader
 from ballast.ports.time import Clock
 
@@ -39,17 +39,6 @@ class Gauge:
         after = _sizes(self.cluster.log_dirs(self.brokers), self.leaders)
         passed_s = max(self.clock.monotonic_s() - self.began_s, 1e-3)
         return {n: max(0, size - self.first[n]) / passed_s for n, size in after.items() if n in self.first}
-
-    def unmeasured(self, grown: Mapping[TopicPartition, float], moved: Iterable[TopicPartition]) -> str:
-        """Which of these partitions could not be measured, for people; empty where all were."""
-        left_out = sorted(name for name in moved if self.leaders.get(name, NO_LEADER) >= 0 and name not in grown)
-        if not left_out:
-            return ""
-        more = f" and {len(left_out) - 1} more" if len(left_out) > 1 else ""
-        return (
-            f"What producers write to {left_out[0]}{more} is not known, since the leader did not tell its log dirs: the throttle "
-            "is not raised for it."
-        )
 
 
 def _sizes(logs: Mapping[int, BrokerLogs], leaders: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

@@ -49,6 +49,8 @@ class Pace:
     link_bytes_per_s: int | None
     unknown: int
     """Moves whose size no broker tells."""
+    unmeasured: tuple[TopicPartition, ...] = ()
+    """Of which it was measured, in vain, what producers write: the rates are not checked against it."""
 
     @property
     def busiest(self) -> BrokerPace | None:
@@ -77,6 +79,7 @@ class Pace:
                 }
                 for b in self.brokers
             ],
+            "unmeasured": [str(name) for name in self.unmeasured],
         }
 
     def lines(self) -> Iterator[str]:
@@ -95,6 +98,12 @@ class Pace:
             else ""
         )
         yield f"Time at this rate: {time}{follows}."
+        if self.unmeasured:
+            more = f" and {len(self.unmeasured) - 1} more" if len(self.unmeasured) > 1 else ""
+            yield (
+                f"What producers write to {self.unmeasured[0]}{more} is not known, since the leader did not tell its log dirs: "
+                "the throttle is not checked against it until it does."
+            )
 
     def _why(self, basis: Basis, members: list[BrokerPace]) -> str:
         figure = max((b.known or 0.0 for b in members), default=0.0)
@@ -128,6 +137,7 @@ def pace_of(run: Run, state: ClusterState) -> Pace:
         small_bytes=run.policy.small_bytes,
         link_bytes_per_s=run.policy.link_bytes_per_s,
         unknown=copying.unknown,
+        unmeasured=tuple(sorted(run.unmeasured)),
     )
 
 
@@ -151,5 +161,7 @@ def measurable(policy: ExecutionPolicy, state: ClusterState, names: list[TopicPa
 
 def with_growth(run: Run, state: ClusterState, grown: Mapping[TopicPartition, float]) -> Run:
     """The run with what was measured before its first copy."""
-    inbound = {n: grown[n] for n, m in run.moves.items() if m.stage not in FINAL and n in grown}
-    return measured(replace(run, inbound=inbound), state, grown)
+    left = {n: m for n, m in run.moves.items() if m.stage not in FINAL}
+    inbound = {n: grown[n] for n in left if n in grown}
+    unmeasured = frozenset(n for n, m in left.items() if m.move.adding and n not in grown)
+    return measured(replace(run, inbound=inbound, unmeasured=unmeasured), state, grown)

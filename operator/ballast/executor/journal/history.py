@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ballast.core.document import Reader
 from ballast.errors import Refused
-from ballast.executor.journal.records import KINDS, Parsed, ended_key, has_ended, load_open_runs, run_key, tally
+from ballast.executor.journal.records import (
+    KINDS,
+    STRIPPED,
+    Parsed,
+    ended_key,
+    has_ended,
+    load_open_runs,
+    run_ids,
+    run_key,
+    tally,
+)
 from ballast.executor.machine.run import Now, Phase, Run, Stage, Status
 from ballast.ports.journal import Record
 
@@ -46,6 +56,16 @@ class RunSummary:
         return self.moves.get(Stage.VERIFIED.value, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class History:
+    """The runs of a journal, and what could not be read of it."""
+
+    runs: tuple[RunSummary, ...]
+    """Oldest first."""
+    skipped: Mapping[str, str]
+    """Why others cannot be shown, by their ids: they stop nobody, and are told."""
+
+
 def summarise(run: Run) -> RunSummary:
     """A run as it stands."""
     return RunSummary(
@@ -61,29 +81,35 @@ def summarise(run: Run) -> RunSummary:
     )
 
 
-def load_summaries(records: Sequence[Record], now: Now) -> list[RunSummary]:
-    """Every run in the journal, oldest first; no move of one that has ended is read."""
-    found = [*map(summarise, load_open_runs(records, now)), *load_ended(records)]
-    return sorted(found, key=_age)
+def load_summaries(records: Sequence[Record], now: Now) -> History:
+    """Every run in the journal; no move of one that has ended is read."""
+    left, ended = load_open_runs(records, now), load_ended(records)
+    found = [*map(summarise, left), *ended.runs]
+    return History(tuple(sorted(found, key=_age)), {**ended.skipped, **half_open(records, left)})
 
 
-def load_ended(records: Sequence[Record], parsed: Parsed | None = None) -> list[RunSummary]:
-    """The runs that have ended, oldest first; one that this version cannot read is skipped, as ``load_runs`` does."""
+def half_open(records: Sequence[Record], left: Iterable[Run]) -> dict[str, str]:
+    """Why open runs that are not among those that were loaded cannot be acted upon, by their ids."""
+    return dict.fromkeys(sorted(run_ids(records, ended=False) - {run.id for run in left}), STRIPPED)
+
+
+def load_ended(records: Sequence[Record], parsed: Parsed | None = None) -> History:
+    """The runs that have ended; one that this version cannot read is skipped by name, as ``read_runs`` does."""
     parsed = parsed or Parsed()
     packed = {r.key for r in records if r.key.startswith(ended_key(""))}
-    found = []
+    found, skipped = [], {}
     for record in records:
         if record.key.startswith(run_key("")) and has_ended(record):
             run_id = record.key.removeprefix(run_key(""))
-            # Its moves were taken away by somebody else: nothing of it can be shown or taken back.
             if ended_key(run_id) not in packed:
+                skipped[run_id] = STRIPPED
                 continue
             try:
                 found.append(parsed.read(record, lambda r, run_id=run_id: _summary(run_id, r)))  # type: ignore[misc]
-            except Refused:
-                continue
+            except Refused as strange:
+                skipped[run_id] = str(strange)
     parsed.end_reading()
-    return sorted(found, key=_age)
+    return History(tuple(sorted(found, key=_age)), skipped)
 
 
 def expired(records: Sequence[Record], keep: int = KEEP_RUNS) -> list[Record]:

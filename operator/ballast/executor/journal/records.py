@@ -27,6 +27,7 @@ from ballast.ports.journal_codec import STRANGE_HINT, Corrupt
 
 T = TypeVar("T")
 RUN_VERSION: Final = 1
+STRIPPED: Final = "Records of it are missing in the journal: somebody else took them away."
 LONGEST_UNPACKED_BYTES: Final = 1 << 30
 """What is packed is never longer; a million moves take half of it."""
 
@@ -198,21 +199,37 @@ class Parsed:
 
 
 def load_runs(records: Iterable[Record], now: Now) -> dict[str, Run]:
-    """Every run in the journal, oldest first.
+    """Every run in the journal that can be read, oldest first: see ``read_runs``."""
+    return read_runs(records, now)[0]
+
+
+def read_runs(records: Iterable[Record], now: Now) -> tuple[dict[str, Run], dict[str, str]]:
+    """Every run in the journal, oldest first, and why others cannot be read.
 
     An open run that this version cannot read is refused by name.  One that has ended is no longer acted upon: settings that a
     newer version gave it are skipped, and where that is not enough the run is, so that going back to this version is possible.
     """
-    found = []
+    found, skipped = [], {}
     for run_id, header, own in _by_run(records):
         ended = has_ended(header)
         try:
             parts = [part for record in own for part in unpacked(record)] if ended else own
-            found.append(_load_run(run_id, header, parts, now, Parsed(), ended=ended))
-        except Refused:
+            run = _load_run(run_id, header, parts, now, Parsed(), ended=ended)
+        except Refused as strange:
             if not ended:
                 raise
-    return {r.id: r for r in sorted(filter(None, found), key=lambda r: (r.started_ms, r.id))}
+            skipped[run_id] = str(strange)
+            continue
+        if run is None:
+            skipped[run_id] = STRIPPED
+        else:
+            found.append(run)
+    return {r.id: r for r in sorted(found, key=lambda r: (r.started_ms, r.id))}, skipped
+
+
+def run_ids(records: Iterable[Record], *, ended: bool) -> frozenset[str]:
+    """The runs of which the journal holds any record, those that have ended or the others."""
+    return frozenset(run_id for run_id, header, _ in _by_run(records) if has_ended(header) == ended)
 
 
 def load_open_runs(records: Iterable[Record], now: Now, parsed: Parsed | None = None) -> list[Run]:

@@ -233,6 +233,8 @@ class Run:
     """Brokers on which somebody else's throttled moves are in flight now, with their rate in bytes/s: see ``strangers``."""
     inbound: Mapping[TopicPartition, float] = field(default_factory=dict)
     """Bytes/s that producers write to each partition, as measured."""
+    unmeasured: frozenset[TopicPartition] = frozenset()
+    """Partitions to be copied of which a measurement did not tell that: rates are not checked against it until a later one does."""
     verdicts: tuple[Verdict, ...] = ()
     """What the guards refuse now."""
     refused_since_s: float | None = None

@@ -94,6 +94,12 @@ def measured(run: Run, state: ClusterState, growth: Mapping[TopicPartition, floa
     return run if run.traffic else replace(run, traffic=busiest_side(state, growth))
 
 
+def measured_late(run: Run, growth: Mapping[TopicPartition, float]) -> Run:
+    """The run with what a later reading tells of partitions that the measurement before the first copy did not."""
+    told = {name: growth[name] for name in run.unmeasured & growth.keys()}
+    return replace(run, inbound={**run.inbound, **told}, unmeasured=run.unmeasured - told.keys()) if told else run
+
+
 def needed_now(run: Run, state: ClusterState) -> dict[int, int]:
     """Bytes/s that each broker needs for its moves in flight together to keep up with what producers write."""
     intake: defaultdict[int, float] = defaultdict(float)

@@ -22,6 +22,7 @@ from ballast.executor.machine.decide import Step, decide, submit_throttled
 from ballast.executor.machine.observation import Needs, Picture
 from ballast.executor.machine.observe import absorb
 from ballast.executor.machine.run import HOLDS_THROTTLE, ElectionStage, MoveRun, Now, Phase, Run, Stage, with_moves
+from ballast.executor.machine.speeds import measured_late
 from ballast.executor.machine.transitions import (
     ELECTION_TRANSITIONS,
     OUTCOMES,
@@ -112,8 +113,8 @@ def step(run: Run, event: Event, now: Now) -> Step:
         return run, ()
     match event:
         case Observed(picture):
-            seen = follow_cluster(absorb(run, picture, now), picture, now)
-            return decide(seen, picture, now)
+            seen = measured_late(absorb(run, picture, now), picture.growth or {})
+            return decide(follow_cluster(seen, picture, now), picture, now)
         case Performed(effect, outcomes, failed):
             return _performed(run, effect, outcomes, failed, now)
         case Unanswered(effect):

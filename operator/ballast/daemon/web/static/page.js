@@ -275,11 +275,13 @@ function drawLists(s) {
 }
 
 async function drawHistory() {
-  const { runs, problem } = await read("/api/v1/history");
-  draw("history", [runs, problem], () => problem ? h("p", { class: "empty" }, `Past runs are not known: ${problem}`) : runs.length === 0 ? h("p", { class: "empty" }, "No run has ended yet.") :
+  const { runs, skipped, problem } = await read("/api/v1/history");
+  draw("history", [runs, skipped, problem], () => problem ? h("p", { class: "empty" }, `Past runs are not known: ${problem}`) : [
+    skipped.map((r) => h("p", { class: "empty" }, `Run ${r.id} cannot be shown: ${r.why}`)),
+    runs.length === 0 ? (skipped.length ? null : h("p", { class: "empty" }, "No run has ended yet.")) :
     table("Runs that ended", [["run"], ["what"], ["ended"], ["took"], ["partitions", "n"], ["bytes", "n"], ["outcome"]], runs.map((r) => [
       h("code", {}, r.id), named(r.intent), r.ended_at_ms ? when(r.ended_at_ms) : "—", r.ended_at_ms ? span((r.ended_at_ms - r.started_at_ms) / 1000) : "—",
-      count(r.moves_total), bytes(r.bytes_total), chip(r.outcome === "done" ? "good" : "warn", r.outcome)])));
+      count(r.moves_total), bytes(r.bytes_total), chip(r.outcome === "done" ? "good" : "warn", r.outcome)]))]);
 }
 
 async function drawSettings() {
