@@ -27,6 +27,7 @@ WHOLE: Final = frozenset({"contract", "containers"})
 """Folders whose tests share costly clusters of their own: one process takes all of such a folder, otherwise a group or a file at a time."""
 TOGETHER: Final[dict[str, tuple[str, ...]]] = {
     "plain": (
+        "real/test_drained_by_hand.py",
         "real/test_execution.py",
         "real/test_execution_stock.py",
         "real/test_history.py",

@@ -77,10 +77,15 @@ def heeding(policy: PlannerPolicy, drained: Iterable[int]) -> PlannerPolicy:
 
 def refuse_filling(plan: Plan, drained: Iterable[int]) -> None:
     """A plan that was made before a drain began may not undo it."""
-    filled = {b for m in plan.moves for b in m.adding} & frozenset(drained)
+    refuse_drained((b for m in plan.moves for b in m.adding), drained, "The plan puts replicas on", "Plan again")
+
+
+def refuse_drained(brokers: Iterable[int], drained: Iterable[int], what: str, otherwise: str) -> None:
+    """Nobody puts anything on a broker that a person drains; ``what`` would, and ``otherwise`` says what to do instead."""
+    filled = frozenset(brokers) & frozenset(drained)
     if filled:
         first = min(filled)
         raise Refused(
-            f"The plan puts replicas on broker {first}, which is drained.",
-            hint=f"Plan again, or end the drain first: ballast drains end {first}",
+            f"{what} broker {first}, which is drained.",
+            hint=f"{otherwise}, or end the drain first: ballast drains end {first} (or level.draining of the settings).",
         )

@@ -10,11 +10,18 @@ from tests.unit.executor.scenes import MB, T, scene
 
 from ballast.cli.commands.apply.command import require_cluster
 from ballast.cli.commands.apply.replan import replanned
+from ballast.cli.commands.elect import without_drained
+from ballast.cli.commands.leaders import _level
 from ballast.cli.journal_reading import heeding, read_drained, read_held, refuse_filling
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
+from ballast.core.placement.java_random import JavaRandom
 from ballast.core.plan import Move
 from ballast.core.planner import Expand, Level, PlannerPolicy, plan
+from ballast.core.stock.generate import propose
 from ballast.errors import Refused, UsageError
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.rollback import refilled
+from ballast.executor.machine.run import Now, Stage, new_run, with_moves
 from ballast.ports.journal import JOURNAL_TOPIC
 from ballast.wiring.cluster import OpenCluster
 
@@ -63,6 +70,47 @@ def test_a_plan_from_before_a_drain_is_refused() -> None:
     assert f"drains end {EMPTY}" in told.value.hint
     refuse_filling(filling, {3})
     refuse_filling(plan(s.cluster.snapshot(), Expand(brokers=frozenset({EMPTY}))), ())
+
+
+def test_no_leader_comes_home_to_a_drained_broker(capsys: pytest.CaptureFixture[str]) -> None:
+    """It would only give it away again; that is told.  A partition without any leader is elected all the same."""
+    rows = [PartitionRow("t", n, leader, (EMPTY, 1), (EMPTY, 1)) for n, leader in enumerate((1, 1, -1))]
+    rows.append(PartitionRow("t", 3, 2, (1, 2), (1, 2)))
+    state = build("c", tuple(Broker(i, host="h", port=9092) for i in range(1, 5)), (Topic("t"),), rows)
+    names = list(state.index)
+    assert without_drained(state, names, frozenset()) == names
+    assert capsys.readouterr().err == ""
+    assert [n.partition for n in without_drained(state, names, frozenset({EMPTY}))] == [2, 3]
+    assert f"2 elections left out, to broker {EMPTY}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("measure", ["counts", "bytes"])
+def test_a_drained_broker_gets_no_preferred_leaders(measure: str) -> None:
+    """As one that is excluded by hand; broker 3 would lead four of twelve."""
+    s = scene({p: (1 + p % 3, 1 + (p + 1) % 3) for p in range(12)}, size_bytes=10 * MB)
+    state = s.cluster.snapshot()
+    assert _level(state, measure, None, (), frozenset()).moves == ()
+    drained = _level(state, measure, None, (), frozenset({3}))
+    gone = {m.name for m in drained.moves if m.old[0] == 3}
+    assert gone == {n for n in state.index if int(state.preferred[state.index[n]]) == 3}
+    assert 3 not in {m.new[0] for m in drained.moves}
+
+
+def test_a_proposal_of_the_stock_tool_puts_nothing_on_a_drained_broker() -> None:
+    """It is named on the side, like one that is cordoned."""
+    state = scene().cluster.snapshot()
+    found = propose(state, [T], [1, 2, 3], algorithm="striped", rng=JavaRandom(1), drained={3})
+    assert {b for r in found.proposed.values() for b in r} == {1, 2}
+    assert [w for w in found.warnings if "3" in w and "rained" in w]
+
+
+def test_a_rollback_that_would_fill_a_drained_broker_is_known_before() -> None:
+    """Replicas that have left a broker, and those that may before the run has been cancelled; not those that never began to."""
+    plan = scene().plan(*(Move(T, n, (n + 1, 5), (6, 5), MB) for n in range(4)))
+    run = new_run("r", plan, ExecutionPolicy(), Now(0, 0.0))
+    stages = (Stage.VERIFIED, Stage.MOVING, Stage.PLANNED, Stage.CANCELLING)
+    run = with_moves(run, {m.move.name: replace(m, stage=st) for m, st in zip(run.moves.values(), stages, strict=True)})
+    assert refilled(run) == {1, 2}
 
 
 def test_a_plan_of_another_cluster_is_refused_by_its_id() -> None:

@@ -12,6 +12,7 @@ from ballast.cli.commands.reassign.options import read_text
 from ballast.cli.run_options import confirm, lock_options
 from ballast.cli.run_screen import say
 from ballast.cli.tables import output_option
+from ballast.core.wording import human_brokers, human_many
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState, TopicPartition
@@ -63,8 +64,10 @@ def elect(
 ) -> int:
     """Give leadership back to the preferred leaders (or, unclean, to any replica that lives).
 
-    Without partitions, topics or brokers it elects as Kafka's controller does: on the brokers over the threshold.
+    Without partitions, topics or brokers it elects as Kafka's controller does: on the brokers over the threshold.  Leaders do
+    not come home to a broker that is drained.
     """
+    from ballast.cli.journal_reading import heeding, read_drained, refuse_drained
     from ballast.cli.run_apply import run_plan
     from ballast.core.cluster.fingerprint import fingerprint
     from ballast.core.plan import Plan
@@ -92,6 +95,10 @@ def elect(
         else:
             wanted = chosen(state, path_to_json_file, topics, partition, brokers)
             names = electable(state, wanted, frozenset(brokers), unclean=unclean)
+        if not unclean:
+            drained = read_drained(opened, state)
+            refuse_drained(brokers, drained, "Leaders would come home to", "Leave it out")
+            names = without_drained(state, names, heeding(cluster.settings().level, drained).draining)
         if not names:
             say(
                 "Nothing to elect: every partition asked for has the leader it should have."
@@ -152,6 +159,19 @@ def chosen(
         known = ", ".join(str(b.id) for b in state.brokers)
         raise UsageError(f"There is no broker {unknown[0]} on this cluster.", hint=f"It has {known}.")
     return [n for n in state.index if (not topics or n.topic in topics) and partition in {None, n.partition}]
+
+
+def without_drained(state: ClusterState, names: list[TopicPartition], draining: frozenset[int]) -> list[TopicPartition]:
+    """The partitions whose leader would not come home to a drained broker, which gives it away again; tells of the others.
+
+    One without any leader is elected all the same: it cannot be written to, nor copied from.
+    """
+    led, preferred = state.partitions.leader, state.preferred
+    kept = [n for n in names if int(led[state.index[n]]) < 0 or int(preferred[state.index[n]]) not in draining]
+    if len(kept) < len(names):
+        homes = sorted({int(preferred[state.index[n]]) for n in names} & draining)
+        say(f"{human_many(len(names) - len(kept), 'election')} left out, to {human_brokers(homes)}: drained.")
+    return kept
 
 
 def named_in(path: Path, state: ClusterState) -> list[TopicPartition]:

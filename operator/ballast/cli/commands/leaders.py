@@ -59,15 +59,18 @@ def leaders(
     """Show how preferred leadership is spread over brokers, racks and topics, and level it without moving a byte.
 
     With --level counts the result is the least possible maximum with the fewest reorders; with --level bytes it comes with
-    the gap to a bound that nothing beats.
+    the gap to a bound that nothing beats.  Brokers that are drained get no leaders.
     """
+    from ballast.cli.journal_reading import heeding, read_drained
+
     if measure is None and (save is not None or kafka_json or check or topics is not None or excluded):
         raise UsageError("These options go with --level counts or --level bytes.")
     with cluster.open() as opened:
         state = opened.cluster.snapshot(configs=False)
+        drained = read_drained(opened, state) if measure is not None else frozenset()
     if measure is None:
         return _report(state, output)
-    found = _level(state, measure, topics, excluded)
+    found = _level(state, measure, topics, excluded, heeding(cluster.settings().level, drained).draining)
     _write(state, found, save)
     if kafka_json:
         from ballast.core.stock.files import format_reassignment
@@ -80,7 +83,9 @@ def leaders(
     return EXIT_PENDING if check and found.moves else 0
 
 
-def _level(state: ClusterState, measure: str, topics: str | None, excluded: tuple[int, ...]) -> Levelling:
+def _level(
+    state: ClusterState, measure: str, topics: str | None, excluded: tuple[int, ...], draining: frozenset[int]
+) -> Levelling:
     from ballast.core.leadership.plan import level
 
     try:
@@ -91,7 +96,7 @@ def _level(state: ClusterState, measure: str, topics: str | None, excluded: tupl
     if unknown:
         raise UsageError(f"There is no broker {', '.join(map(str, unknown))} in this cluster.")
     names = None if pattern is None else [t.name for t in state.topics if pattern.fullmatch(t.name)]
-    return level(state, "bytes" if measure == "bytes" else "counts", excluded=excluded, topics=names)
+    return level(state, "bytes" if measure == "bytes" else "counts", excluded=draining.union(excluded), topics=names)
 
 
 def _write(state: ClusterState, found: Levelling, save: Path | None) -> None:

@@ -298,6 +298,9 @@ def _wish(
     cluster: ClusterOptions,
 ) -> int:
     """Ask whoever acts; when nobody does, take the lock and do it."""
+    from ballast.cli.journal_reading import refuse_drained
+    from ballast.daemon.acting.decisions import decisions_in
+    from ballast.executor.machine.rollback import refilled
     from ballast.executor.machine.step import Wish as Wishes
     from ballast.wiring.runs import find_run, hand, journal_to_look_at, runs_of
 
@@ -314,6 +317,9 @@ def _wish(
                 run = find_run(log, run_id)
             if run.ended and wish is Wishes.CANCEL:
                 return _too_late(run)
+            if wish is Wishes.ROLLBACK:
+                drained = (d.broker for d in decisions_in(log.read()).drains)
+                refuse_drained(refilled(run), drained, f"Undoing run {run.id} puts replicas on", "Leave it as it is")
             confirm(f"{wish.value.capitalize()} run {run.id} ({run.intent})?", yes=yes)
             if not run.ended:
                 what = f"{wish.value} run {run.id}"

@@ -6,7 +6,7 @@ has.  It is the stock tool's answer, not a good one; ``ballast plan`` moves as l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ballast.core.cluster import Broker, ClusterState, TopicPartition
@@ -41,15 +41,16 @@ def propose(
     algorithm: Algorithm,
     rng: JavaRandom,
     rack_aware: RackMode = "enforced",
+    drained: Collection[int] = (),
 ) -> Proposal:
     """Place every topic anew on these brokers.
 
     As in the stock tool, brokers that are not alive are left out, which may leave too few.  Unlike there, so are cordoned
-    ones, which would refuse; and a partition in mid-move is shown as it will be, not as the union of old and new, since
+    ones, which would refuse, and drained ones, which a person wants empty; and a partition in mid-move is shown as it will be, not as the union of old and new, since
     rolled back to the union it would grow.
     """
-    warnings = list(_warnings(state, topics, brokers))
-    usable = [b for b in _known(state, brokers) if b.alive and not b.cordoned]
+    warnings = list(_warnings(state, topics, brokers, drained))
+    usable = [b for b in _known(state, brokers) if b.alive and not b.cordoned and b.id not in drained]
     show_dirs = tool_shows_log_dirs(state)
     current: dict[TopicPartition, tuple[int, ...]] = {}
     proposed: dict[TopicPartition, tuple[int, ...]] = {}
@@ -84,13 +85,18 @@ def describe_moves(moves: Mapping[TopicPartition, tuple[Sequence[int], Sequence[
     return "\n".join(lines)
 
 
-def _warnings(state: ClusterState, topics: Sequence[str], brokers: Sequence[int]) -> Iterator[str]:
+def _warnings(
+    state: ClusterState, topics: Sequence[str], brokers: Sequence[int], drained: Collection[int]
+) -> Iterator[str]:
     absent = [b for b in brokers if b not in state.alive]
     if absent:
         yield f"Not alive and left out, as the stock tool does: broker {', '.join(map(str, absent))}."
     cordoned = [b.id for b in _known(state, brokers) if b.alive and b.cordoned]
     if cordoned:
         yield f"Cordoned and left out, since they take no replicas: broker {', '.join(map(str, cordoned))}."
+    draining = [b.id for b in _known(state, brokers) if b.alive and not b.cordoned and b.id in drained]
+    if draining:
+        yield f"Drained and left out: broker {', '.join(map(str, draining))}."
     wanted = {state.topic_index[topic] for topic in topics}
     moving = [
         str(state.name(row)) for row in state.moving.nonzero()[0].tolist() if int(state.partitions.topic[row]) in wanted

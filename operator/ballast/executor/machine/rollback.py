@@ -7,11 +7,14 @@ from typing import Final
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan, Reason
-from ballast.executor.machine.run import MoveRun, Now, Run, Stage, new_run
+from ballast.executor.machine.run import IN_FLIGHT, MoveRun, Now, Run, Stage, new_run
 from ballast.ports.cluster import Reassignment
 
 ARRIVED_ALL_THE_SAME: Final = frozenset({"out-of-sync", "log-dir"})
 """Outcomes of moves that did not end well and have changed the partition's replicas, or may have."""
+
+
+_MAY_ARRIVE: Final = (IN_FLIGHT | {Stage.MOVED, Stage.UNTHROTTLED}) - {Stage.CANCELLING}
 
 
 def rollback_plan(run: Run) -> Plan:
@@ -43,6 +46,12 @@ def rollback_plan(run: Run) -> Plan:
         allow_replication_factor_change=any(m.changes_replication_factor for m in moves),
         topic_ids={m.move.topic: m.topic_id for m in done if m.topic_id is not None},
     )
+
+
+def refilled(run: Run) -> frozenset[int]:
+    """The brokers that would get replicas again by undoing this run: moves that have arrived, and those that may before they end."""
+    left = {b for m in run.moves.values() if _arrived(m) or m.stage in _MAY_ARRIVE for b in m.move.removing}
+    return frozenset(left)
 
 
 def _arrived(m: MoveRun) -> bool:

@@ -211,6 +211,7 @@ def _rate(value: int | None) -> int | None:
 def _generate(cluster: ClusterOptions, given: dict[str, Any]) -> int:
     import secrets
 
+    from ballast.cli.journal_reading import heeding, read_drained
     from ballast.core.placement.java_random import JavaRandom
     from ballast.core.placement.placer import tools_algorithm
     from ballast.core.stock.checks import check_topics
@@ -222,6 +223,7 @@ def _generate(cluster: ClusterOptions, given: dict[str, Any]) -> int:
     topics = parse_topics_to_move(read_text(path), source=path.name)
     with cluster.open() as opened:
         state = opened.cluster.snapshot(configs=False)
+        drained = read_drained(opened, state)
     check_topics(topics, state, source=path.name)
     algorithm = tools_algorithm(state) if given["placement"] == "auto" else given["placement"]
     seed = given["seed"] if given["seed"] is not None else secrets.randbits(47)
@@ -232,6 +234,7 @@ def _generate(cluster: ClusterOptions, given: dict[str, Any]) -> int:
         algorithm=algorithm,
         rng=JavaRandom(seed),
         rack_aware="disabled" if given["disable_rack_aware"] else "enforced",
+        drained=heeding(cluster.settings().level, drained).draining,
     )
     for warning in proposal.warnings:
         click.echo(f"ballast: {warning}", err=True)

@@ -37,6 +37,7 @@ def entries_of(options: ReassignOptions) -> tuple[ReassignmentEntry, ...]:
 
 def execute(options: ReassignOptions) -> int:
     """Start every move of the file, or none."""
+    from ballast.cli.journal_reading import read_drained, refuse_filling
     from ballast.core.stock.plan import plan_of_entries
     from ballast.wiring.runs import new_run_id
 
@@ -48,6 +49,7 @@ def execute(options: ReassignOptions) -> int:
             return 1
         source = options.reassignment_json_file.name
         plan = plan_of_entries(entries, state, intent="reassign --execute", source=source)
+        refuse_filling(plan, read_drained(opened, state))
         click.echo(report.current_assignment({e.name: state.replicas(state.index[e.name]) for e in entries}))
         refused = _refusals(plan, state)
         if refused:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import secrets
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options, cluster_options_but
+from ballast.cli.journal_reading import heeding, read_drained, refuse_drained
 from ballast.cli.tables import output_option
 from ballast.core.wording import human_many
 from ballast.errors import UsageError
@@ -159,18 +161,21 @@ def create(
     by_hand = wanted.replica_assignment is not None
     if by_hand == (partitions is not None or replication_factor is not None):
         raise UsageError("Give either --partitions and --replication-factor, or --replica-assignment.")
-    with _source(cluster, wanted) as (state, target):
+    with _source(cluster, wanted) as (state, target, drained):
         if name in state.topic_index:
             raise UsageError(f"Topic {name} exists.", hint=f"More partitions: ballast topics expand {name}.")
         check_new_topic(name, state.topic_index)
         if wanted.replica_assignment is not None:
             placed = Placed(parse_manual(wanted.replica_assignment))
             check_manual(placed.assignment, _usable_ids(state))
+            refuse_drained(
+                itertools.chain(*placed.assignment.values()), drained, "A replica is to go to", "Leave it out"
+            )
         elif partitions is None or replication_factor is None:
             raise UsageError("--partitions and --replication-factor go together.")
         else:
             algorithm, seed = wanted.algorithm(state), wanted.drawn_seed()
-            usable, racks = _usable(state), wanted.rack_aware
+            usable, racks = _usable(state, drained), wanted.rack_aware
             if wanted.start is not None:
                 placed = Placed(_fixed(wanted, usable, partitions, replication_factor), algorithm)
             else:
@@ -207,18 +212,22 @@ def expand(
     wanted.check()
     if (existing is not None) != (wanted.brokers_file is not None):
         raise UsageError("--existing and --brokers-file go together: a file of brokers knows no topic.")
-    with _source(cluster, wanted) as (state, target):
+    with _source(cluster, wanted) as (state, target, drained):
         present = parse_manual(existing) if existing is not None else _present(name, state)
         if wanted.replica_assignment is not None:
             manual = parse_manual(wanted.replica_assignment)
             placed = Placed(check_manual_expansion(present, partitions, manual, _usable_ids(state)))
+            refuse_drained(
+                itertools.chain(*placed.assignment.values()), drained, "A replica is to go to", "Leave it out"
+            )
         elif wanted.start is not None:
             added, factor = check_expansion(present, partitions), len(present[0])
-            placed = Placed(_fixed(wanted, _usable(state), added, factor, first=len(present)), "classic")
+            placed = Placed(_fixed(wanted, _usable(state, drained), added, factor, first=len(present)), "classic")
         else:
             algorithm, seed = wanted.algorithm(state), wanted.drawn_seed()
             rng = JavaRandom(seed)
-            found = place_more(algorithm, _usable(state), present, partitions, rng, rack_aware=wanted.rack_aware)
+            usable = _usable(state, drained)
+            found = place_more(algorithm, usable, present, partitions, rng, rack_aware=wanted.rack_aware)
             placed = Placed(found, algorithm, seed if algorithm == "striped" else None)
         question = f"Add {human_many(len(placed.assignment), 'partition')} to the {len(present)} of {name}?"
         more = placed.assignment
@@ -227,17 +236,21 @@ def expand(
 
 
 @contextmanager
-def _source(cluster: ClusterOptions, wanted: Wanted) -> Iterator[tuple[ClusterState, Cluster | None]]:
-    """The brokers and topics to place by, and the cluster that can be changed; None where they come from a file."""
+def _source(cluster: ClusterOptions, wanted: Wanted) -> Iterator[tuple[ClusterState, Cluster | None, frozenset[int]]]:
+    """The brokers and topics to place by, the cluster that can be changed, and which of its brokers are drained.
+
+    No cluster, and none drained, where they come from a file.
+    """
     if wanted.brokers_file is not None:
-        yield _brokers_of(wanted.brokers_file), None
+        yield _brokers_of(wanted.brokers_file), None, frozenset()
     elif wanted.snapshot is not None:
         from ballast.cli.commands.snapshot import read_snapshot
 
-        yield read_snapshot(wanted.snapshot).state, None
+        yield read_snapshot(wanted.snapshot).state, None, frozenset()
     else:
         with cluster.open() as opened:
-            yield opened.cluster.snapshot(configs=False), opened.cluster
+            state = opened.cluster.snapshot(configs=False)
+            yield state, opened.cluster, heeding(cluster.settings().level, read_drained(opened, state)).draining
 
 
 def _brokers_of(file: Path) -> ClusterState:
@@ -292,9 +305,9 @@ def _check_topic(name: str, state: ClusterState) -> None:
         raise UsageError(f"Topic {name} is being deleted.")
 
 
-def _usable(state: ClusterState) -> list[Broker]:
+def _usable(state: ClusterState, drained: Collection[int] = ()) -> list[Broker]:
     """Brokers that are alive and take new replicas."""
-    return [b for b in state.brokers if b.alive and not b.cordoned]
+    return [b for b in state.brokers if b.alive and not b.cordoned and b.id not in drained]
 
 
 def _usable_ids(state: ClusterState) -> frozenset[int]:
