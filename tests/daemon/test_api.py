@@ -52,6 +52,7 @@ def a_full_view() -> View:
         settings_problem="a mistake",
         drains=(Drain(broker=3, by="Ada", since_ms=now_ms()),),
         history_problem="denied",
+        history_skipped=(("r0", "newer"),),
     )
 
 

@@ -8,18 +8,25 @@ import pytest
 from tests.daemon.conftest import bounce, give_hands, holder, pass_time
 from tests.daemon.test_asked_plans import ask, only_plan
 
+from ballast.core.cluster import TopicPartition
 from ballast.core.cluster.drain import Drain
-from ballast.daemon.acting.decisions import decisions_in
+from ballast.core.plan import Move, Plan
+from ballast.daemon.acting.decisions import decisions_in, drain_record
 from ballast.daemon.acting.journal_view import read_books
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode
 from ballast.daemon.acting.propose import act, withdraw
+from ballast.daemon.acting.requests import answer
+from ballast.daemon.acting.run_views import run_view
 from ballast.daemon.context.scene import Scene
 from ballast.daemon.context.view import Board, Role
 from ballast.daemon.observing.observe import observe
 from ballast.daemon.planning.leaders import check_leaders
 from ballast.daemon.planning.plans import check_level, check_repair
 from ballast.daemon.process.lock import keep_lock
-from ballast.ports.journal import Record
+from ballast.executor.journal.records import dump_run
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Now, Stage, new_run, with_moves
+from ballast.ports.journal import Record, Request
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
 from ballast.sim.journal import JournalStore, MemoryJournal
@@ -239,3 +246,30 @@ def test_what_stands_in_the_journal_is_read_whatever_it_holds(clock: SimClock, s
     journal.acquire(holder())
     journal.append([Record("drain/x", {"by": "Ada"}), Record("drain/3", {"by": "Ada", "since_ms": 7})])
     assert decisions_in(journal.read()).drains == (Drain(broker=3, by="Ada", since_ms=7),)
+
+
+def test_undoing_a_run_does_not_fill_a_drained_broker(leader: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cancel keeps what has arrived; to go back, the drain is ended first."""
+    now, name = Now(leader.clock.now_ms(), leader.clock.monotonic_s()), TopicPartition("t", 0)
+    plan = Plan("test", "c", "", (Move(name.topic, name.partition, (4, 2), (1, 2), 1),))
+    run = new_run("r", plan, ExecutionPolicy(), now)
+    run = with_moves(run, {name: replace(run.moves[name], stage=Stage.VERIFIED)})
+    assert leader.journal is not None
+    leader.journal.append([*dump_run(run), drain_record(4, Drain(broker=4, by="Ada", since_ms=1))])
+    leader.board.publish(drains=decisions_in(leader.journal.read()).drains)
+    asked: list[bool] = []
+
+    def cancel(_: str, *, rollback: bool, by: str) -> bool:
+        asked.append(rollback)
+        return bool(by)
+
+    monkeypatch.setattr(leader.hands, "current", lambda: run_view(run))
+    monkeypatch.setattr(leader.hands, "cancel", cancel)
+    back = Request("r", "rollback", "Ada", now.ms, {"run": "r"})
+    assert "drains end 4" in answer(leader, back)
+    assert not leader.board.view.answers[-1].ok
+    answer(leader, replace(back, kind="cancel"))
+    assert asked == [False]
+    answer(leader, Request("s", "end-drain", "Ada", now.ms, {"broker": "4"}))
+    answer(leader, back)
+    assert asked == [False, True]

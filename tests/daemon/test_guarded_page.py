@@ -137,6 +137,25 @@ def read(port: int, path: str, token: str | None) -> int:
         connection.close()
 
 
+def test_a_token_file_that_cannot_be_read_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody may act, and the log says why: once, and again when it fails anew."""
+    file = tmp_path / "tokens"
+    desk = Desk(file, lambda _: None, WallClock())
+
+    def told() -> int:
+        return len([r for r in caplog.records if "cannot be read" in r.getMessage()])
+
+    assert not desk.open
+    assert not desk.open
+    assert told() == 1
+    file.write_text(OPERATOR)
+    assert desk.open
+    assert told() == 1
+    file.write_bytes(b"\xff")
+    assert not desk.open
+    assert told() == 2
+
+
 def test_reading_takes_a_token_where_the_settings_say_so(
     serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

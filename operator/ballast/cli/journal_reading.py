@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ballast.errors import BallastError, Refused, Unavailable
+from ballast.errors import BallastError, Unavailable
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState
@@ -77,15 +77,6 @@ def heeding(policy: PlannerPolicy, drained: Iterable[int]) -> PlannerPolicy:
 
 def refuse_filling(plan: Plan, drained: Iterable[int]) -> None:
     """A plan that was made before a drain began may not undo it."""
+    from ballast.core.cluster.drain import refuse_drained
+
     refuse_drained((b for m in plan.moves for b in m.adding), drained, "The plan puts replicas on", "Plan again")
-
-
-def refuse_drained(brokers: Iterable[int], drained: Iterable[int], what: str, otherwise: str) -> None:
-    """Nobody puts anything on a broker that a person drains; ``what`` would, and ``otherwise`` says what to do instead."""
-    filled = frozenset(brokers) & frozenset(drained)
-    if filled:
-        first = min(filled)
-        raise Refused(
-            f"{what} broker {first}, which is drained.",
-            hint=f"{otherwise}, or end the drain first: ballast drains end {first} (or level.draining of the settings).",
-        )

@@ -15,8 +15,8 @@ from ballast.core.throttles.headroom import busiest_side, headroom
 from ballast.errors import UsageError
 from ballast.executor.driver.events import Performing
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import Run
-from ballast.executor.machine.speeds import broker_rates, ceiling, require_rates
+from ballast.executor.machine.run import Now, Run, new_run
+from ballast.executor.machine.speeds import broker_rates, ceiling, measured, require_rates
 from ballast.executor.machine.transitions import EffectKind
 
 T0 = TopicPartition(T, 0)
@@ -46,6 +46,20 @@ def test_headroom_is_the_shared_link_less_the_busier_side_and_never_negative() -
     s = scene({0: (1, 2, 3)})
     left = headroom(s.cluster.snapshot(), {T0: 3.0 * MB}, link_bytes_per_s=10 * MB, share=0.8)
     assert left == {1: 0, 2: 5 * MB, 3: 5 * MB, 4: 8 * MB}
+
+
+def test_a_broker_that_did_not_tell_what_goes_through_it_is_not_taken_for_idle() -> None:
+    """Broker 2 leads a partition that nobody measured: it begins cautiously, like one of which nothing is known, under the link."""
+    s = scene({0: (1, 2), 1: (2, 1)}, size_bytes=900 * MB)
+    state = s.cluster.snapshot()
+    policy = ExecutionPolicy(link_bytes_per_s=100 * MB, link_share=0.8, auto_start_bytes_per_s=4 * MB)
+    plan = s.plan(Move(T, 0, (1, 2), (3, 2), 900 * MB), Move(T, 1, (2, 1), (3, 1), 900 * MB))
+    run = new_run("r", plan, policy, Now(0, 0.0))
+    whole = measured(run, state, {T0: 0.0, TopicPartition(T, 1): 0.0})
+    assert broker_rates(whole, [1, 2]) == {1: 40 * MB, 2: 40 * MB}
+    part = measured(run, state, {T0: 0.0})
+    assert broker_rates(part, [1, 2]) == {1: 40 * MB, 2: 4 * MB}
+    assert ceiling(part, 2) == 80 * MB
 
 
 def run_under(policy: ExecutionPolicy, *, inbound: float = 0.0, size: int = 400 * MB) -> Scene:

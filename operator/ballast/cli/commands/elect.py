@@ -67,8 +67,9 @@ def elect(
     Without partitions, topics or brokers it elects as Kafka's controller does: on the brokers over the threshold.  Leaders do
     not come home to a broker that is drained.
     """
-    from ballast.cli.journal_reading import heeding, read_drained, refuse_drained
+    from ballast.cli.journal_reading import heeding, read_drained
     from ballast.cli.run_apply import run_plan
+    from ballast.core.cluster.drain import refuse_drained
     from ballast.core.cluster.fingerprint import fingerprint
     from ballast.core.plan import Plan
     from ballast.errors import UsageError

@@ -298,7 +298,7 @@ def _wish(
     cluster: ClusterOptions,
 ) -> int:
     """Ask whoever acts; when nobody does, take the lock and do it."""
-    from ballast.cli.journal_reading import refuse_drained
+    from ballast.core.cluster.drain import refuse_drained
     from ballast.daemon.acting.decisions import decisions_in
     from ballast.executor.machine.rollback import refilled
     from ballast.executor.machine.step import Wish as Wishes

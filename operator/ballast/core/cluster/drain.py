@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from ballast.errors import Refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,3 +15,14 @@ class Drain:
     broker: int
     by: str
     since_ms: int
+
+
+def refuse_drained(brokers: Iterable[int], drained: Iterable[int], what: str, otherwise: str) -> None:
+    """Nobody puts anything on a broker that is drained; ``what`` would, and ``otherwise`` says what to do instead."""
+    filled = frozenset(brokers) & frozenset(drained)
+    if filled:
+        first = min(filled)
+        raise Refused(
+            f"{what} broker {first}, which is drained.",
+            hint=f"{otherwise}, or end the drain first: ballast drains end {first} (or level.draining of the settings).",
+        )

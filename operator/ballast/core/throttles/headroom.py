@@ -33,6 +33,13 @@ def busiest_side(state: ClusterState, growth: Mapping[TopicPartition, float]) ->
     return {b.id: max(coming[b.id], going[b.id]) for b in state.brokers}
 
 
+def untold(state: ClusterState, growth: Mapping[TopicPartition, float]) -> frozenset[int]:
+    """Brokers that lead a partition of which it is not known how fast it grows: more may go through them than is seen."""
+    p = state.partitions
+    rows = [state.index[name] for name in state.index.keys() - growth.keys()]
+    return frozenset(int(p.leader[row]) for row in rows if not state.topics[int(p.topic[row])].deleting)
+
+
 def headroom(
     state: ClusterState, growth: Mapping[TopicPartition, float], *, link_bytes_per_s: int, share: float
 ) -> dict[int, int]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from ballast.core.cluster.drain import refuse_drained
 from ballast.core.wording import human_many
 from ballast.daemon.acting.decisions import pause_record, shared_records
 from ballast.daemon.acting.drains import begin_drain, drained_by, end_drain
@@ -17,6 +18,9 @@ from ballast.daemon.context.view import SETTLING, Pause, Role
 from ballast.daemon.planning.asking import want
 from ballast.daemon.process.logs import say
 from ballast.errors import BallastError, Refused
+from ballast.executor.journal.records import load_runs
+from ballast.executor.machine.rollback import refilled
+from ballast.executor.machine.run import Now
 from ballast.ports.journal import FORGOTTEN, Journal, Request, begun_record, is_expired, is_forgotten, signed
 
 log = logging.getLogger("ballast.audit")
@@ -158,9 +162,23 @@ def _cancel(scene: Scene, request: Request) -> str:
     _refuse_settling(run.id if run else "")
     if run is not None and wanted != run.id:
         raise Refused(f"Run {wanted} is not being carried out; run {run.id} is.")
+    if rollback and run is not None:
+        _refuse_refilling(scene, run.id)
     if scene.hands is None or run is None or not scene.hands.cancel(run.id, rollback=rollback, by=signed(request)):
         return "Nothing is being carried out."
     return f"{request.by} cancelled run {run.id}" + (" and asked to undo what had arrived." if rollback else ".")
+
+
+def _refuse_refilling(scene: Scene, run_id: str) -> None:
+    """Undoing a run must not fill a broker that somebody drains: the next balance would only empty it again."""
+    drained = [d.broker for d in scene.board.view.drains]
+    if not drained or scene.journal is None:
+        return
+    runs = load_runs(scene.journal.read(), Now(scene.clock.now_ms(), scene.clock.monotonic_s()))
+    if (run := runs.get(run_id)) is not None:
+        refuse_drained(
+            refilled(run), drained, f"Undoing run {run_id} puts replicas on", "Cancel it and keep what arrived"
+        )
 
 
 def _take_over(scene: Scene, request: Request) -> str:

@@ -64,6 +64,8 @@ class Desk:
         self._clock = clock
         self._refused: list[int] = []
         """Lines of the token file that let nobody in, as last said."""
+        self._unreadable = ""
+        """Why the token file could not be read, as last said."""
 
     @property
     def open(self) -> bool:
@@ -133,13 +135,28 @@ class Desk:
             return []
         try:
             text = self._token_file.read_text()
-        except (OSError, UnicodeDecodeError):
+        except (OSError, UnicodeDecodeError) as failure:
+            self._say_unreadable(failure)
             return []
+        self._unreadable = ""
         lines = {n: line.split() for n, line in enumerate(text.split("\n"), start=1)}
         lines = {n: words for n, words in lines.items() if words and not words[0].startswith("#")}
         found = {n: _person(words, alone=len(lines) == 1) for n, words in lines.items()}
         self._say_refused([n for n, person in found.items() if person is None])
         return [person for person in found.values() if person is not None]
+
+    def _say_unreadable(self, failure: OSError | UnicodeDecodeError) -> None:
+        """Once, until it can be read or fails otherwise: the page is read-only, and nobody would know why."""
+        why = (
+            "it is not text" if isinstance(failure, UnicodeDecodeError) else (failure.strerror or str(failure)).lower()
+        )
+        if why != self._unreadable:
+            say(
+                log,
+                f"The token file {self._token_file} cannot be read, so nobody may act: {why}.",
+                level=logging.WARNING,
+            )
+        self._unreadable = why
 
     def _say_refused(self, lines: list[int]) -> None:
         """Once, until other lines are refused; the text of a line may be a token, and stays out."""

@@ -224,7 +224,7 @@ class Run:
     headroom: Mapping[int, int] = field(default_factory=dict)
     """Bytes/s that each broker's network has left for moves, as last measured; empty where no link is stated."""
     traffic: Mapping[int, float] = field(default_factory=dict)
-    """Bytes/s through each broker's busier direction when the run began; empty where it was not measured."""
+    """Bytes/s through each broker's busier direction when the run began; absent where it was not measured, or not all of it."""
     needed: Mapping[int, int] = field(default_factory=dict)
     """Bytes/s without which a broker cannot keep up with what producers write to the moves in flight."""
     copies: Mapping[int, int] = field(default_factory=dict, compare=False)

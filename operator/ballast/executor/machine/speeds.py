@@ -9,7 +9,7 @@ from dataclasses import replace
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Move
 from ballast.core.throttles import brokers_involved
-from ballast.core.throttles.headroom import busiest_side, headroom
+from ballast.core.throttles.headroom import busiest_side, headroom, untold
 from ballast.core.throttles.pace import Basis, Bounds, Known, Start, least, start
 from ballast.errors import UsageError
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -58,9 +58,9 @@ def started(run: Run, broker: int) -> Start | None:
     if not policy.follows(broker):
         rate = policy.rate(broker)
         return None if rate is None else Start(rate, Basis.STATED)
-    known = Known(
-        headroom=run.headroom.get(broker), traffic=run.traffic.get(broker), copies=run.copies.get(broker)
-    )  # fmt: skip
+    traffic = run.traffic.get(broker)
+    left = run.headroom.get(broker) if traffic is not None else None
+    known = Known(headroom=left, traffic=traffic, copies=run.copies.get(broker))
     bounds = Bounds(
         floor=floor(run, broker),
         ceiling=ceiling(run, broker),
@@ -84,14 +84,17 @@ def _rate(run: Run, broker: int) -> int | None:
 def measured(run: Run, state: ClusterState, growth: Mapping[TopicPartition, float]) -> Run:
     """The run with the traffic and headroom of each broker by a measurement.
 
-    Only what a run knows before its first copy decides where its rates start; the headroom is followed all the time.
+    The headroom is the most that a broker may be given; one of which not all is known has no traffic, and begins cautiously.  Only what a run knows before its first copy decides where its rates start; the headroom is followed all the time.
     """
     if not run.policy.auto:
         return run
     link = run.policy.link_bytes_per_s
     if link is not None:
         run = replace(run, headroom=headroom(state, growth, link_bytes_per_s=link, share=run.policy.link_share))
-    return run if run.traffic else replace(run, traffic=busiest_side(state, growth))
+    if run.traffic:
+        return run
+    blind = untold(state, growth)
+    return replace(run, traffic={b: rate for b, rate in busiest_side(state, growth).items() if b not in blind})
 
 
 def measured_late(run: Run, growth: Mapping[TopicPartition, float]) -> Run:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options, cluster_options_but
-from ballast.cli.journal_reading import heeding, read_drained, refuse_drained
+from ballast.cli.journal_reading import heeding, read_drained
 from ballast.cli.tables import output_option
 from ballast.core.wording import human_many
 from ballast.errors import UsageError
@@ -150,6 +150,7 @@ def create(
     **given: str | bool | int | None,
 ) -> int:
     """Create topic NAME with an explicit placement: by Kafka's own algorithm, or by hand with --replica-assignment."""
+    from ballast.core.cluster.drain import refuse_drained
     from ballast.core.cluster.topic_names import check_new_topic
     from ballast.core.placement import check_manual, parse_manual
     from ballast.core.placement.java_random import JavaRandom
@@ -204,6 +205,7 @@ def expand(
 
     With --replica-assignment list all partitions, the existing ones first; these are skipped, as kafka-topics does.
     """
+    from ballast.core.cluster.drain import refuse_drained
     from ballast.core.placement import check_expansion, check_manual_expansion, parse_manual
     from ballast.core.placement.java_random import JavaRandom
     from ballast.core.placement.placer import expand as place_more
