@@ -98,7 +98,7 @@ def moves_unjournaled() -> None:
 
 def never_balances() -> None:
     """Plans are made, and none is ever begun."""
-    put("ballast.daemon.acting.start", lambda _scene, proposal: f"Would carry out {proposal.id}.")
+    put("ballast.daemon.acting.propose.start", lambda _scene, proposal: f"Would carry out {proposal.id}.")
 
 
 def moves_every(seconds: float) -> Callable[[], None]:
@@ -124,7 +124,7 @@ def moves_every(seconds: float) -> Callable[[], None]:
             move = Move(name.topic, name.partition, old, (*old[:-1], fresh))
             return replace(plan, moves=(move,), status="complete")
 
-        put("ballast.daemon.planning.make", restless)
+        put("ballast.daemon.planning.plans.make", restless)
 
     return install
 

@@ -7,9 +7,11 @@ import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import patch
 
 import confluent_kafka as ck
 import pytest
+from tests.chaos import planted
 from tests.chaos.daemons import Daemons
 from tests.chaos.evidence import Evidence, keep
 from tests.chaos.health import Health
@@ -327,3 +329,19 @@ def test_a_person_who_gives_up_is_found(person: Person, now_s: list[float]) -> N
     with pytest.raises(Violated) as told:
         person.insist("set it", refuse)
     assert told.value.violation.judge == Judge.WHOLE
+
+
+@pytest.mark.parametrize("plant", sorted(planted.PLANTS))
+def test_what_is_planted_replaces_something_of_the_product(plant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function that has moved meanwhile: the daemon would die at its start, and the judge would never be tried."""
+
+    def put(where: str, instead: Any) -> None:
+        with patch(where, instead):
+            replaced.append(where)
+
+    replaced: list[str] = []
+    monkeypatch.setattr(planted, "put", put)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setattr("threading.Thread", lambda **_: SimpleNamespace(start=lambda: None))
+    planted.PLANTS[plant].install()
+    assert replaced or plant == "dies"
