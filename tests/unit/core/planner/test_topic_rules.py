@@ -131,6 +131,18 @@ def test_no_plan_breaks_a_rule_and_a_complete_one_keeps_all(data: st.DataObject)
             assert kept(rule, state, topic, new) == []
 
 
+def test_a_plan_that_is_made_faster_keeps_topics_spread() -> None:
+    """Three partitions of t0 on three brokers, one each: whatever the search tries, it counts what lies where anew."""
+    brokers = tuple(Broker(i, host="", port=0) for i in range(1, 6))
+    rows = [PartitionRow("t0", n, 1, (1,), (1,), sizes=(size,)) for n, size in enumerate((1, 1, 7))]
+    rows.append(PartitionRow("t1", 0, 1, (1,), (1,), sizes=(7,)))
+    state = build("c", brokers, (Topic("t0"), Topic("t1")), rows)
+    rule = TopicRule(topics="t[01]", brokers=frozenset({1, 2, 3}), spread_evenly=True)
+    made = plan(state, Level(), policy=replace(TIGHT, topic_rules=(rule,)))
+    held = Counter(lists[0] for name, lists in after(state, made).items() if name.topic == "t0")
+    assert held == {1: 1, 2: 1, 3: 1}
+
+
 @settings(max_examples=60)
 @given(clusters(), rules())
 def test_the_bound_is_never_above_the_plan(state: ClusterState, ruled: tuple[TopicRule, ...]) -> None:

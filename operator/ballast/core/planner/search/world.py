@@ -40,12 +40,7 @@ class World:
         most_bytes = FREE if policy.max_bytes is None else min(policy.max_bytes * problem.byte_unit, FREE)
         most_moves = FREE if policy.max_moves is None else policy.max_moves
         row = np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start)).astype(np.int32)
-        classes = problem.scope.classes
-        tally = np.zeros((len(classes.most), len(problem.ids) + 1), np.int64)
-        tally[:, -1] = classes.most
-        topic = classes.counted[row]
-        counts = (topic >= 0) & (cur >= 0)
-        np.add.at(tally, (topic[counts], cur[counts]), 1)
+        tally = _count(problem, row, cur)
         return cls(problem, cur, load, held, np.array([most_bytes, most_moves], np.int64), row, tally)
 
     @property
@@ -135,6 +130,7 @@ class World:
         before = self.copied, int(self.away().sum())
         self.cur[...] = cur
         self.load[...] = _sum_loads(p, self.cur)
+        self.tally[...] = _count(p, self.row, self.cur)
         self.held += self.arrived()
         self.budget += (before[0] - self.copied, before[1] - int(self.away().sum()))
 
@@ -153,6 +149,17 @@ class World:
         """Be as when ``saved`` was made."""
         # In place: the kernels' tuple of arrays refers to these.
         self.cur[...], self.load[...], self.held[...], self.budget[...], self.tally[...] = saved
+
+
+def _count(problem: Problem, row: SmallInts, cur: SmallInts) -> Ints:
+    """By topic that a rule counts and by broker, the replicas there; the most that the rule allows in the last column."""
+    classes = problem.scope.classes
+    tally = np.zeros((len(classes.most), len(problem.ids) + 1), np.int64)
+    tally[:, -1] = classes.most
+    topic = classes.counted[row]
+    counts = (topic >= 0) & (cur >= 0)
+    np.add.at(tally, (topic[counts], cur[counts]), 1)
+    return tally
 
 
 def _sum_loads(problem: Problem, cur: SmallInts) -> Ints:
