@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ballast.core.cluster import ClusterState, Flags, Ints
 from ballast.core.plan import Plan
-from ballast.core.planner.checker_shares import TopicSplit, carried, risen
+from ballast.core.planner.checker_shares import DIGITS, TopicSplit, carried, risen
 from ballast.core.planner.checker_topics import TopicJudge
 from ballast.core.planner.finding import Finding
 from ballast.core.planner.goals import Resource, resources
@@ -320,7 +320,9 @@ def fair_shares(
         limit[rows] = factor[rows] if racks_of == 0 else np.maximum(-(-factor[rows] // (racks_of or 1)), 1)
     bound = carried(r, factor, limit, len(racks))
     by_rack = -np.sort(-np.bincount(of, weights=share, minlength=len(racks)))
-    if bool((np.cumsum(by_rack) <= bound[1:] * (1 + 1e-9)).all()):
+    # Shares are rounded: together they may be a little more than there is.
+    rounded = brokers * 10.0**-DIGITS
+    if bool((np.cumsum(by_rack) <= bound[1:] * (1 + 1e-9) + rounded).all()):
         return share
     weight = np.where(share > 0, weight, 0.0) if topics.rules else weight
     return risen(min(total, float(bound[-1])), weight, most, of, bound)

@@ -143,6 +143,20 @@ def test_a_plan_that_is_made_faster_keeps_topics_spread() -> None:
     assert held == {1: 1, 2: 1, 3: 1}
 
 
+@pytest.mark.parametrize("count", range(3, 15))
+@pytest.mark.parametrize("racked", [False, True])
+def test_shares_that_do_not_come_out_even_are_shares_all_the_same(count: int, *, racked: bool) -> None:
+    """A topic is kept on broker 1; what the others share is 1/6 each on seven brokers, which decimals make more than the whole."""
+    racks = ["r0" if racked else None] * (count - 1) + ["r1" if racked else None]
+    brokers = tuple(Broker(i + 1, rack=rack, host="", port=0) for i, rack in enumerate(racks))
+    rows = [PartitionRow(topic, n, 1, (1,), (1,), sizes=(0,)) for topic, n in (("t0", 0), ("t0", 1), ("t1", 0))]
+    state = build("c", brokers, (Topic("t0"), Topic("t1")), rows)
+    rule = TopicRule(topics="t0", brokers=frozenset({1}))
+    made = plan(state, Level(), policy=replace(TIGHT, topic_rules=(rule,)))
+    assert [m.topic for m in made.moves] == ["t1"]
+    assert made.status == "complete"
+
+
 @settings(max_examples=60)
 @given(clusters(), rules())
 def test_the_bound_is_never_above_the_plan(state: ClusterState, ruled: tuple[TopicRule, ...]) -> None:
