@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 
 from ballast.daemon.context.view import Outage, Role, TickReport, TickResult, View
-from ballast.daemon.process import service
-from ballast.daemon.process.health import PLANNING, STUCK_AFTER_S, STUCK_IN_PLAN_AFTER_S, alive, healthy, ready
+from ballast.daemon.process.health import PLAN, STUCK_AFTER_S, STUCK_IN_PLAN_AFTER_S, alive, healthy, ready
 from ballast.daemon.process.loop import MAX_BACKOFF_S, Beat, Loop, Tick
 from ballast.errors import Unavailable
 from ballast.sim.clock import SimClock
@@ -168,16 +166,51 @@ def test_a_stuck_loop_is_not_alive_and_says_where() -> None:
 
 def test_a_long_plan_is_no_stuck_loop() -> None:
     """The largest clusters take minutes to plan; half an hour is too long for any."""
-    for tick in ("level", "repair"):
-        beats = {"work": Beat(at_s=0, doing=tick)}
-        assert alive(beats, STUCK_AFTER_S + 1).ok
-        assert not alive(beats, STUCK_IN_PLAN_AFTER_S + 1).ok
+    beats = {"plan": Beat(at_s=0, doing=PLAN)}
+    assert alive(beats, STUCK_AFTER_S + 1).ok
+    assert not alive(beats, STUCK_IN_PLAN_AFTER_S + 1).ok
 
 
-def test_the_ticks_that_may_plan_for_long_are_ticks_of_the_service() -> None:
-    """A tick that is renamed must not lose its patience unseen."""
-    source = inspect.getsource(service)
-    assert all(f'Tick(name="{name}"' in source for name in PLANNING)
+def test_a_tick_that_waits_lets_another_keep_its_rhythm() -> None:
+    """The one that waits beats meanwhile, and is not begun again."""
+    clock, ran = SimClock(), []
+
+    def observe() -> str:
+        ran.append((clock.monotonic_s(), loop.beat.doing))
+        return "read"
+
+    def level() -> str:
+        while clock.monotonic_s() < 35:
+            clock.sleep(min(loop.run_meanwhile("observe"), 1))
+            assert (loop.beat.doing, clock.monotonic_s() - loop.beat.at_s <= 1) == ("level", True)
+        return "planned"
+
+    loop = Loop(
+        ticks=[
+            Tick(name="observe", every_s=lambda: 10, run=observe),
+            Tick(name="level", every_s=lambda: 1000, run=level),
+        ],
+        clock=clock,
+        report=lambda name, _: ran.append((clock.monotonic_s(), name)) if name == "level" else None,
+        nap=clock.sleep,
+    )
+    assert loop.pass_once() == 5
+    assert ran == [(0, "observe"), (10, "observe"), (20, "observe"), (30, "observe"), (35, "level")]
+
+
+def test_what_fails_while_another_tick_waits_sleeps_on_a_rising_delay() -> None:
+    """As if nothing waited."""
+    clock = SimClock()
+
+    def run() -> str:
+        raise Unavailable("no broker")
+
+    loop, reports = make(clock, run)
+    assert loop.run_meanwhile("t") == 20
+    assert loop.run_meanwhile("t") == 20
+    clock.sleep(20)
+    assert loop.run_meanwhile("t") == 40
+    assert [report.failures for report in reports] == [1, 2]
 
 
 def test_healthy_wants_a_reading() -> None:

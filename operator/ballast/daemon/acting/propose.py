@@ -65,7 +65,19 @@ def propose(scene: Scene, kind: ActionKind, plan: Plan, beyond: tuple[str, ...] 
         return f"Would {outline(plan)}. {verdict.sentence}"
     if _wants_approval(scene, proposal):
         return _waits(proposal)
-    return _left_to_a_person(scene, proposal) or start(scene, proposal)
+    return _drop_outdated(scene, proposal) or _left_to_a_person(scene, proposal) or start(scene, proposal)
+
+
+def _drop_outdated(scene: Scene, proposal: Proposal) -> str:
+    """Drop a plan that was made for another assignment than the newest one; empty where it is the same."""
+    state = scene.fresh_state()
+    if proposal.plan.fingerprint == fingerprint(state) and not recreated(proposal.plan, state):
+        return ""
+    if proposal.request is not None:
+        scene.memory.wanted = proposal.request
+    discard(scene, proposal)
+    scene.look_again()
+    return f"The assignment changed since {proposal.id} was planned; it is planned anew."
 
 
 def act(scene: Scene) -> str:
@@ -76,13 +88,8 @@ def act(scene: Scene) -> str:
     for proposal in (scene.memory.asked, *(scene.memory.proposals.get(kind) for kind in order)):
         if proposal is None or not standing(proposal.kind, scene.policy, scene.situation()).allowed:
             continue
-        state = scene.fresh_state()
-        if proposal.plan.fingerprint != fingerprint(state) or recreated(proposal.plan, state):
-            if proposal.request is not None:
-                scene.memory.wanted = proposal.request
-            discard(scene, proposal)
-            scene.look_again()
-            return f"The assignment changed since {proposal.id} was planned; it is planned anew."
+        if outdated := _drop_outdated(scene, proposal):
+            return outdated
         if not _wants_approval(scene, proposal) and not _left_to_a_person(scene, proposal):
             return start(scene, proposal)
     waiting = [p.id for p in shown_proposals(scene) if _wants_approval(scene, p)]

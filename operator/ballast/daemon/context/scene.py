@@ -124,6 +124,8 @@ class Scene:
     """Told about every full reading: the sampler."""
     loads: Callable[[ClusterState], Loads | None] = lambda _: None
     """Loads from history; None where there is none yet: then plans go by what the reading itself says."""
+    in_background: Callable[[Callable[[], tuple[Loads | None, Plan]]], tuple[Loads | None, Plan]] = lambda make: make()
+    """Makes a plan while the cluster goes on being read."""
     refused: Callable[[str, str], None] = lambda _kind, _code: None
     """Told about every plan that may not start: the kind of action and the guard's code; ``run`` for moves of a run."""
     retried: Callable[[str], None] = lambda _operation: None

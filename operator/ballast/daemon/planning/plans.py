@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
-from ballast.core.planner import Evacuate, Intent, Leaders, Level, Racks, plan
+from ballast.core.planner import Evacuate, Intent, Leaders, Level, Loads, Racks, plan
 from ballast.core.planner.place import following
 from ballast.core.wording import human_brokers
 from ballast.daemon.acting.policy import ActionKind
@@ -15,7 +15,7 @@ from ballast.daemon.acting.propose import outline, propose, withdraw
 from ballast.daemon.context.scene import Scene
 from ballast.daemon.context.view import LevelView, Role
 from ballast.daemon.planning import bounds
-from ballast.errors import Infeasible, UsageError
+from ballast.errors import Infeasible, Unavailable, UsageError
 
 _RACKLESS = 2
 """Fewer racks than this cannot be spread over."""
@@ -165,8 +165,16 @@ def _be(brokers: Sequence[int]) -> str:
 
 
 def make(scene: Scene, state: ClusterState, intent: Intent) -> Plan:
-    """One plan from the newest reading, by the settings in force."""
-    loads = scene.loads(state)
+    """One plan from a reading, by the settings in force; raises ``Unavailable`` where brokers came or went, or all of them, meanwhile."""
+    policy = scene.level
+
+    def compute() -> tuple[Loads | None, Plan]:
+        loads = scene.loads(state)
+        return loads, plan(state, intent, loads=loads, policy=policy)
+
+    loads, made = scene.in_background(compute)
+    if scene.fresh_state().alive != state.alive:
+        scene.look_again()
+        raise Unavailable("A broker came or went while this was planned: the plan is dropped.")
     scene.memory.loads = None if loads is None else (state, loads)
-    made = plan(state, intent, loads=loads, policy=scene.level)
     return replace(made, created_at_ms=scene.clock.now_ms(), summary={**made.summary, "outline": outline(made)})

@@ -16,9 +16,10 @@ from ballast.daemon.process.loop import Beat
 
 STUCK_AFTER_S: Final = 180.0
 """A loop that has not beaten for this long is stuck: longer than any timeout of a client, with room to spare."""
-PLANNING: Final = frozenset({"asked", "level", "repair"})
+PLAN: Final = "plan"
+"""What the thread of the plan in progress does."""
 STUCK_IN_PLAN_AFTER_S: Final = 1800.0
-"""The same for ticks that plan: millions of replicas take minutes of a busy processor, and a pod that is killed over its
+"""The same for a plan: millions of replicas take minutes of a busy processor, and a pod that is killed over its
 plan would be killed over it for ever."""
 STUCK_IN_RUN_AFTER_S: Final = 600.0
 """The same for a run, one step of which asks many brokers, each within its own time."""
@@ -47,7 +48,7 @@ def alive(beats: Mapping[str, Beat], now_s: float) -> Health:
 
 
 def _patience_s(beat: Beat) -> float:
-    if beat.doing in PLANNING:
+    if beat.doing == PLAN:
         return STUCK_IN_PLAN_AFTER_S
     return STUCK_IN_RUN_AFTER_S if beat.doing == RUN else STUCK_AFTER_S
 

@@ -1,8 +1,9 @@
 """The daemon: four loops, a board, a web server, and an orderly end.
 
 The *lock* loop keeps the lease or waits for it; the *pulse* loop answers people and follows the settings; the *books* loop
-reads the journal's history; the *work* loop reads and decides, and may take as long as a slow cluster makes it.  The lock loop writes the role, the pulse loop pause and
-policy, the work loop readings and figures; starting a run is guarded by the executor, which carries out one at a time.
+reads the journal's history; the *work* loop reads and decides, may take as long as a slow cluster makes it, and goes on reading while
+a plan is made beside it.  The lock loop writes the role, the pulse loop pause and policy, the work loop readings and figures; starting
+a run is guarded by the executor, which carries out one at a time.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ballast.daemon.context.view import Role, TickReport
 from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.observing.observe import observe
 from ballast.daemon.planning.asking import make_wanted
+from ballast.daemon.planning.background import Background
 from ballast.daemon.planning.leaders import check_leaders, interval_s
 from ballast.daemon.planning.plans import check_level, check_repair
 from ballast.daemon.process import health
@@ -106,6 +108,8 @@ class Service:
             *self._credentials(parts.credentials_changed),
             *self._certificate(),
         )
+        self.planning = Background(scene.clock, lambda: self.work.run_meanwhile("observe"), self._stop.is_set)
+        scene.in_background = self.planning
         scene.look_again, scene.run_ended = self.look_now, self.run_ended
         scene.refused = lambda kind, code: self.metrics.refusals.labels(kind, code).inc()
         scene.retried = lambda operation: self.metrics.retries.labels(operation).inc()
@@ -141,7 +145,8 @@ class Service:
         """The signs of life of every loop."""
         loops = {"pulse": self.pulse, "work": self.work, "lock": self.lock, "books": self.books}
         run = self.scene.hands.beat() if self.scene.hands else None
-        return {name: loop.beat for name, loop in loops.items()} | ({"run": run} if run else {})
+        beats = {"run": run, "plan": self.planning.beat}
+        return {name: loop.beat for name, loop in loops.items()} | {n: b for n, b in beats.items() if b is not None}
 
     def run_ended(self, result: RunResult) -> None:
         """Count a run, tell of it, and read the books again soon."""

@@ -1,0 +1,50 @@
+"""Plans are made in a thread of their own, while the loop that waits for one goes on reading the cluster.
+
+A thread and not a process: the compiled loops run without the interpreter's lock, and a plan shares the reading that it is made from.
+Whatever the plan ends with, also a bug, is raised where it is waited for.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from typing import Any
+
+from ballast.daemon.process.health import PLAN
+from ballast.daemon.process.loop import LONGEST_NAP_S, Beat
+from ballast.errors import Unavailable
+from ballast.ports.time import Clock
+
+
+@dataclass(slots=True)
+class Background:
+    """Waits for one plan at a time."""
+
+    clock: Clock
+    meanwhile: Callable[[], float]
+    """Does what is due while a plan is made; returns the seconds until more is."""
+    stopping: Callable[[], bool]
+    beat: Beat | None = None
+    """When the plan in progress began; None while there is none."""
+
+    def __call__(self, make: Callable[[], Any]) -> Any:
+        """What ``make`` returns or raises; a process that stops does not wait for it."""
+        made: Future[Any] = Future()
+        self.beat = Beat(at_s=self.clock.monotonic_s(), doing=PLAN)
+        threading.Thread(target=_settle, args=(made, make), name="plan", daemon=True).start()
+        try:
+            while not wait([made], timeout=min(self.meanwhile(), LONGEST_NAP_S)).done:
+                if self.stopping():
+                    raise Unavailable("The daemon is stopping: the plan in progress is dropped.")
+            return made.result()
+        finally:
+            self.beat = None
+
+
+def _settle(made: Future[Any], make: Callable[[], Any]) -> None:
+    try:
+        made.set_result(make())
+    except BaseException as failure:  # noqa: BLE001 — raised again where the plan is waited for
+        made.set_exception(failure)
