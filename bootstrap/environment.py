@@ -33,6 +33,7 @@ COMPILE += ["--no-annotate", "--no-emit-index-url", "--custom-compile-command", 
 TARGETS = {
     "uv.txt": ["locks/uv.in"],
     "build.txt": ["locks/build.in"],
+    "loops.txt": ["locks/loops.in"],
     "runtime.txt": ["pyproject.toml"],
     "history.txt": ["pyproject.toml", "--extra", "history"],
     "spark.txt": ["pyproject.toml", "--extra", "spark"],

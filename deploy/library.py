@@ -1,13 +1,19 @@
 """Builds the library of the planner's compiled loops, which a process loads without numba and LLVM (``ballast.core.compiled``).
 
-``python library.py`` makes plans of every kind with numba (``kernels.py``), takes the types that each loop was called with, compiles all of
-them for any processor of this kind, and puts the library where this environment looks for it.  It needs setuptools, a C++ compiler and
-Python's headers.
+``python library.py`` makes plans of every kind with numba (``small_clusters.py``), takes the types that each loop was called with, compiles
+all of them for any processor of this kind, and puts the library where this environment looks for it.  It needs setuptools, Python's headers
+and a C++ compiler: that of the package ``ziglang`` where it is installed, else the machine's.  It fails when a loop was never called: then
+a plan that calls it is missing there.
 """
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
+import pkgutil
+import platform
+import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -16,20 +22,38 @@ from typing import Any
 # Before numba is imported, which reads it then.
 os.environ["NUMBA_CPU_NAME"] = "generic"
 
-from numba import pycc, types
+from numba import types
 from numba.core import compiler
 from numba.core.registry import CPUDispatcher
 from numba.np import numpy_support
 
+import ballast.core
 from ballast.core import compiled
 
 sys.path.insert(0, str(Path(__file__).parent))
-from kernels import kernels, make_plans
+from small_clusters import make_plans
+
+GLIBC = "2.28"
+"""The oldest C library that the wheels of the lock run on."""
+Loops = dict[tuple[str, str], CPUDispatcher]
+"""By module and name."""
 
 
-def by_name() -> dict[tuple[str, str], CPUDispatcher]:
-    """Every compiled loop of the core by its module and name."""
-    return {(loop.py_func.__module__, name.rpartition(".")[2]): loop for name, loop in kernels().items()}
+def find_loops() -> Loops:
+    """Every compiled loop of the core."""
+    found = {}
+    for info in pkgutil.walk_packages(ballast.core.__path__, "ballast.core."):
+        module = importlib.import_module(info.name)
+        for value in vars(module).values():
+            if isinstance(value, CPUDispatcher) and value.py_func.__module__ == info.name:
+                found[info.name, value.py_func.__name__] = value
+    return found
+
+
+def never_called(loops: Loops) -> list[str]:
+    """Loops that no plan called, neither directly nor in another loop, which numba may have found compiled on disk."""
+    inside = {name for loop in loops.values() if loop.signatures for name in loop.py_func.__code__.co_names}
+    return sorted(".".join(key) for key, loop in loops.items() if not loop.signatures and key[1] not in inside)
 
 
 def describe(given: tuple[Any, ...]) -> str | None:
@@ -58,8 +82,19 @@ def released() -> compiler.Flags:
     return flags
 
 
-def build_library(target: Path, loops: dict[tuple[str, str], CPUDispatcher]) -> None:
+def use_zig() -> None:
+    """Compile with zig, for any processor of this kind; of the machine's own it would use all that it has."""
+    for variable, words in (("CC", "cc"), ("CXX", "c++"), ("LDSHARED", "cc -shared")):
+        target = f"{platform.machine()}-linux-gnu.{GLIBC}"
+        os.environ[variable] = f"{shlex.quote(sys.executable)} -m ziglang {words} -target {target}"
+
+
+def build_library(target: Path, loops: Loops) -> None:
     """Compile what the loops were called with into one extension module; ``target`` appears when it is whole."""
+    if importlib.util.find_spec("ziglang"):
+        use_zig()
+    from numba import pycc  # noqa: PLC0415 — it asks for the compiler when it is imported
+
     pycc.compiler.Flags = released
     library = pycc.CC(compiled.NAME, source_module=sys.modules[__name__])
     for (module, name), loop in loops.items():
@@ -69,7 +104,7 @@ def build_library(target: Path, loops: dict[tuple[str, str], CPUDispatcher]) -> 
                 library.export(compiled.symbol(module, name, described), overload.signature)(loop.py_func)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        os.environ["LDFLAGS"] = "-s"
+        os.environ |= {"LDFLAGS": "-s", "ZIG_GLOBAL_CACHE_DIR": folder, "ZIG_LOCAL_CACHE_DIR": folder}
         library.output_dir, library.output_file = folder, target.name
         library.compile()
         (Path(folder) / target.name).replace(target)
@@ -78,10 +113,14 @@ def build_library(target: Path, loops: dict[tuple[str, str], CPUDispatcher]) -> 
 def main() -> int:
     """0 when the library is there."""
     target = compiled.library_path()
-    if not target.exists():
-        make_plans()
-        # What numba finds compiled on disk counts as well; of loops that only other loops call, it then knows nothing.
-        build_library(target, by_name())
+    if target.exists():
+        return 0
+    make_plans()
+    loops = find_loops()
+    if missing := never_called(loops):
+        print(f"never called: {', '.join(missing)}", file=sys.stderr)
+        return 1
+    build_library(target, loops)
     return 0
 
 

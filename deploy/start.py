@@ -1,8 +1,7 @@
 """What the images start: Ballast's command; in ``ballast-spark`` also the driver and the executor that Spark asks for on Kubernetes.
 
 ``driver …`` and ``executor`` are the two words with which Spark starts its pods; what they need is in the environment, under
-Spark's own names.  Anything else is Ballast's arguments.  Before that, the kernels that were compiled into the image are made
-available where numba keeps them: it insists on a folder that it may write, so each file there is a link.
+Spark's own names.  Anything else is Ballast's arguments.
 """
 
 from __future__ import annotations
@@ -10,19 +9,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 BACKEND = "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend"
 JAVA_OPTION = "SPARK_JAVA_OPT_"
-
-
-def link_kernels(compiled: Path, cache: Path) -> None:
-    """Give every compiled kernel a link in numba's folder; what is there already stays."""
-    for source in sorted(compiled.rglob("*.nb?")):
-        target = cache / source.relative_to(compiled)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if not target.is_symlink() and not target.exists():
-            target.symlink_to(source)
 
 
 def driver(environment: Mapping[str, str], arguments: Sequence[str]) -> list[str]:
@@ -74,14 +63,7 @@ def command(environment: Mapping[str, str], arguments: Sequence[str]) -> list[st
 
 
 def main() -> None:
-    """Link the kernels and become the command."""
-    compiled, cache = os.environ.get("BALLAST_KERNELS"), os.environ.get("NUMBA_CACHE_DIR")
-    if compiled and cache:
-        try:
-            link_kernels(Path(compiled), Path(cache))
-        except OSError as failure:
-            # They are compiled again where the folder cannot be written; that costs half a minute and nothing else.
-            print(f"The compiled kernels cannot be linked from {cache}: {failure}", file=sys.stderr)
+    """Become the command."""
     words = command(os.environ, sys.argv[1:])
     os.execv(words[0], words)  # noqa: S606 — this process becomes the command, which then gets the kubelet's signals
 

@@ -1,4 +1,4 @@
-"""What the images start: Ballast's command, Spark's driver and executor, and the compiled kernels where numba looks for them."""
+"""What the images start: Ballast's command, Spark's driver and executor."""
 
 from __future__ import annotations
 
@@ -78,25 +78,6 @@ def test_an_executor_reports_to_its_driver(spark: dict[str, str]) -> None:
         "--driver-url": EXECUTOR["SPARK_DRIVER_URL"], "--executor-id": "2", "--cores": "1", "--app-id": "spark-1",
         "--hostname": "10.0.0.9", "--resourceProfileId": "0", "--podName": "shop-exec-2",
     }  # fmt: skip
-
-
-def test_compiled_kernels_are_links_where_numba_looks(tmp_path: Path) -> None:
-    """What numba has written there itself stays; where nothing can be written it is said, and the command starts."""
-    compiled, cache = tmp_path / "compiled" / "search", tmp_path / "cache"
-    compiled.mkdir(parents=True)
-    (compiled / "fits.1.nbc").write_text("compiled")
-    (compiled / "fits.nbi").write_text("index")
-    (cache / "search").mkdir(parents=True)
-    (cache / "search" / "fits.nbi").write_text("newer")
-    environment = {"BALLAST_KERNELS": str(compiled.parent), "NUMBA_CACHE_DIR": str(cache)}
-    for _ in range(2):
-        assert start(environment, "--version").returncode == 0
-        assert (cache / "search" / "fits.1.nbc").resolve() == compiled / "fits.1.nbc"
-        assert (cache / "search" / "fits.nbi").read_text() == "newer"
-    (tmp_path / "file").write_text("in the way")
-    done = start(environment | {"NUMBA_CACHE_DIR": str(tmp_path / "file")}, "--version")
-    assert done.returncode == 0
-    assert "kernels" in done.stderr
 
 
 def test_the_bill_of_materials_is_the_environment(tmp_path: Path) -> None:

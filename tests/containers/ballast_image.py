@@ -31,9 +31,9 @@ BASE_NAMED: Final = "BALLAST_TEST_PYTHON_IMAGE"
 JAVA_NAMED: Final = "BALLAST_TEST_JAVA_IMAGE"
 """The same for the image that Java is taken from."""
 LOCKS: Final = {
-    "ballast": ("runtime",),
-    "ballast-history": ("runtime", "history"),
-    "ballast-spark": ("runtime", "build", "spark"),
+    "ballast": ("runtime", "loops"),
+    "ballast-history": ("runtime", "loops", "history"),
+    "ballast-spark": ("runtime", "loops", "build", "spark"),
 }
 """What each target installs."""
 PREFIX: Final = "/usr/local"
@@ -198,6 +198,11 @@ def _add_python(tar: tarfile.TarFile, home: Path) -> None:
         return None if re.search(r"/(__pycache__|test|idlelib|tkinter|site-packages)(/|$)", entry.name) else entry
 
     tar.add(home / "lib" / version, arcname=f"{PREFIX}/lib/{version}", filter=lean)
+    headers = Path(sysconfig.get_path("include"))
+    tar.add(headers, arcname=f"{PREFIX}/include/{version}")
+    # Debian keeps what differs between architectures beside them, and includes it by this path.
+    if (multiarch := sysconfig.get_config_var("MULTIARCH")) and (headers.parent / multiarch / version).is_dir():
+        tar.add(headers.parent / multiarch / version, arcname=f"{PREFIX}/include/{version}/{multiarch}/{version}")
     # Debian keeps the wheels that a new environment begins with in a folder of their own.
     if wheels := sysconfig.get_config_var("WHEEL_PKG_DIR"):
         tar.add(wheels, arcname=str(Path(wheels)))

@@ -166,8 +166,6 @@ capabilities:
   value: json
 - name: HOME
   value: /tmp
-- name: NUMBA_CACHE_DIR
-  value: /tmp/numba
 {{- if .Values.web.token.secret }}
 - name: BALLAST__WEB__TOKEN_FILE
   value: /etc/ballast/token/{{ .Values.web.token.key }}

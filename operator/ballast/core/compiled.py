@@ -2,6 +2,8 @@
 
 A checkout's environment holds the library where a compiler is (``deploy/library.py`` builds it); loading it imports neither numba nor
 LLVM, which is most of what a first plan would cost.  Elsewhere numba compiles each loop when it is first called and keeps it on disk.
+The images hold the library and no numba: a call that the library was not built for is then made by Python itself, slowly, and a warning
+says so.
 
 The library's name holds a digest of the loops' source, so that one of another version is never loaded; it is built for any processor
 of its kind.  Both ways compile the same source and return the same integers.
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from functools import cache, cached_property
 from hashlib import sha256
@@ -85,7 +88,7 @@ def symbol(module: str, function: str, described: str) -> str:
 
 
 class Kernel:
-    """One loop of the library; what it was not built for, numba compiles."""
+    """One loop of the library; what it was not built for, numba compiles, or Python runs as it stands where there is no numba."""
 
     def __init__(self, function: Any, built: Mapping[str, Any]) -> None:
         self.function: FunctionType = function
@@ -100,6 +103,9 @@ class Kernel:
     @cached_property
     def by_numba(self) -> Callable[..., Any]:
         """The same loop, and those that it calls, compiled here."""
+        if importlib.util.find_spec("numba") is None:
+            warnings.warn(f"{self.function.__name__} is not compiled for these arguments: slow", stacklevel=3)
+            return self.function
         from numba import njit  # noqa: PLC0415 — it takes half a second, and hardly anybody needs it
 
         known = self.function.__globals__

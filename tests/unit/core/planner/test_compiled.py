@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -57,7 +58,7 @@ sys.path.insert(0, sys.argv[2])
 from ballast.core import compiled
 if sys.argv[1] == "numba":
     compiled.library = lambda: None
-from kernels import plans
+from small_clusters import plans
 from ballast.core.planner import plan
 from ballast.core.what_if import digest
 for state, intent in plans():
@@ -102,6 +103,16 @@ def test_what_the_library_was_not_built_for_is_compiled_by_numba(monkeypatch: py
     assert call(NUMBERS[0]) == "the library"
     assert call(np.array([1, 2, 3], np.int32)) == 12
     assert call(np.arange(6)[::2]) == 12
+
+
+def test_without_numba_python_runs_what_the_library_was_not_built_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the images: the same integers, and a warning that they took long."""
+    name = compiled.symbol(__name__, "twice", "i")
+    monkeypatch.setattr(compiled, "library", lambda: SimpleNamespace(**{name: lambda a: 2 * a}))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setitem(globals(), "twice", compiled.kernel(twice))
+    with pytest.warns(UserWarning, match="total"):
+        assert compiled.kernel(total)(np.arange(6)[::2]) == 12
 
 
 def test_both_ways_make_the_same_plans() -> None:

@@ -1,21 +1,12 @@
-"""Compiles the planner's kernels while the image is built, by making plans, so that the first plan in a pod compiles nothing.
-
-``python kernels.py`` fills the folder that ``NUMBA_CACHE_DIR`` names, for the processor that ``NUMBA_CPU_NAME`` names.  It
-fails when a kernel was not compiled: then a plan that calls it is missing here.
-"""
+"""Plans of small clusters that together call every compiled loop of the planner: the library is built from them (``library.py``)."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from numba.core.registry import CPUDispatcher
 
-import ballast.core
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, LogDir, PartitionRow, Topic, build
 from ballast.core.leadership.reorder import choices, level_counts, level_weights
 from ballast.core.planner import (
@@ -94,27 +85,3 @@ def make_plans() -> None:
     plan(state, Level(), loads=replace(sizes, bytes_in_per_s=rate, bytes_out_per_s=3 * rate, known=known))
     level_counts(choices(state))
     level_weights(choices(state), sizes.size_bytes)
-
-
-def kernels() -> dict[str, CPUDispatcher]:
-    """Every compiled function of the core by its name."""
-    found = {}
-    for info in pkgutil.walk_packages(ballast.core.__path__, "ballast.core."):
-        module = importlib.import_module(info.name)
-        for value in vars(module).values():
-            if isinstance(value, CPUDispatcher) and value.py_func.__module__ == info.name:
-                found[f"{info.name}.{value.py_func.__name__}"] = value
-    return found
-
-
-def main() -> int:
-    """0 when every kernel has been compiled."""
-    make_plans()
-    missing = sorted(name for name, kernel in kernels().items() if not kernel.signatures)
-    for name in missing:
-        print(f"not compiled: {name}", file=sys.stderr)
-    return 1 if missing else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
