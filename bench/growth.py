@@ -1,7 +1,7 @@
-"""How the planner's time grows with the cluster: ``python bench/growth.py [--write]``.
+"""How the planner's time grows with the cluster: ``python bench/growth.py [--write] [--mixed]``.
 
-Clusters of one kind (200 brokers, 5 racks, three replicas of each partition) and of rising size are planned at ±5 %.
-CPU time is the process's own, of one plan with its checker and the crude bound, kernels warm.  ``--write`` draws the
+Clusters of one kind (200 brokers, 5 racks, three replicas of each partition) and of rising size are planned at ±5 %; with ``--mixed``
+clusters of unlike brokers (``bench/mixed.py``, 200 brokers, seed 1).  CPU time is the process's own, of one plan with its checker and the crude bound, kernels warm.  ``--write`` draws the
 figures just measured into ``docs/pictures/planner-growth.svg``.
 """
 
@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import argparse
 import math
+import resource
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.cases import make, small
 from bench.docs_figures import DOCS, svg, text
-from bench.forms import written
+from bench.forms import Case, written
+from bench.mixed import mixed
 
 from ballast.core.planner import Level, PlannerPolicy, plan
 
@@ -27,18 +30,37 @@ SIZES = (10_000, 30_000, 100_000, 300_000, 933_334)
 WIDTH, HEIGHT, LEFT, BOTTOM = 560, 320, 64, 270
 
 
-def measure(partitions: int) -> tuple[int, float, float]:
-    """Replicas, CPU seconds of one plan, and its bytes as a multiple of its bound."""
-    case = written(
-        "growth",
-        *make(brokers=BROKERS, racks=RACKS, topics=partitions // PARTITIONS_OF_TOPIC, partitions=partitions, seed=1),
-    )
+@dataclass(frozen=True)
+class Point:
+    """What one plan cost."""
+
+    replicas: int
+    cpu_s: float
+    times_bound: float
+    ranges_missed: int
+    peak_mib: int
+
+
+def measure(partitions: int, *, unlike: bool) -> Point:
+    """One plan."""
+    case = mixed(1, brokers=BROKERS, partitions=partitions) if unlike else _equal(partitions)
     policy = PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities, prove=False)
     started = time.process_time()
     made = plan(case.state, Level(), loads=case.loads, policy=policy)
     spent = time.process_time() - started
-    assert made.status == "complete", made.obstacles
-    return 3 * partitions, spent, made.bytes_moved / (made.bound_bytes or 1)
+    assert unlike or made.status == "complete", made.obstacles
+    return Point(
+        int(case.state.partitions.start[-1]),
+        spent,
+        made.bytes_moved / (made.bound_bytes or 1),
+        sum(r["after"]["outside"] for r in made.summary["resources"]),
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    )
+
+
+def _equal(partitions: int) -> Case:
+    topics = partitions // PARTITIONS_OF_TOPIC
+    return written("growth", *make(brokers=BROKERS, racks=RACKS, topics=topics, partitions=partitions, seed=1))
 
 
 def picture(points: list[tuple[int, float]]) -> str:
@@ -80,16 +102,25 @@ def main() -> None:
     """Measure, print, and draw where asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--mixed", action="store_true", help="clusters of unlike brokers")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="partitions of each cluster")
     options = parser.parse_args()
     warm = small()
     plan(warm.state, Level(), loads=warm.loads, policy=PlannerPolicy(band=0.02, trigger=0.02))
     points = []
-    print("replicas    CPU s    CPU µs a replica    bytes over the crude bound")
-    for partitions in SIZES:
-        replicas, spent, over = measure(partitions)
-        points.append((replicas, spent))
-        print(f"{replicas:<12,}{spent:<9.2f}{1e6 * spent / replicas:<20.1f}{over:.4f}", flush=True)
-    if options.write:
+    print(
+        "| replicas | CPU s | CPU µs a replica | bytes over the crude bound | ranges missed | peak MiB |\n"
+        "|---|---|---|---|---|---|"
+    )
+    for partitions in options.sizes:
+        p = measure(partitions, unlike=options.mixed)
+        points.append((p.replicas, p.cpu_s))
+        print(
+            f"| {p.replicas:,} | {p.cpu_s:.2f} | {1e6 * p.cpu_s / p.replicas:.1f} | {p.times_bound:.4f} "
+            f"| {p.ranges_missed} of {6 * BROKERS} | {p.peak_mib:,} |",
+            flush=True,
+        )
+    if options.write and not options.mixed:
         (DOCS / "pictures" / "planner-growth.svg").write_text(picture(points))
 
 

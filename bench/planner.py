@@ -1,7 +1,8 @@
-"""Plans a cluster on paper and says what it cost: ``python bench/planner.py --input DIR --band 0.05``.
+"""Plans clusters on paper and says what it cost: ``python bench/planner.py`` prints the tables of ``docs/benchmarks.md``.
 
-``--mixed 0 1 2`` plans clusters of unlike brokers instead (``bench/mixed.py``, these seeds) and prints a line for each: the second
-table of ``docs/benchmarks.md``.  ``--brokers`` and ``--partitions`` say how large they are.
+The first table is of equal brokers (``bench/cases.py``), the second of unlike ones (``bench/mixed.py``).  ``--mixed 0 1 2`` prints the
+second alone, for these seeds; ``--brokers`` and ``--partitions`` say how large its clusters are.  ``--input DIR --band 0.05`` plans one
+cluster from files and prints every figure.
 
 CPU time is the process's own (user and system), so that a busy machine does not count.  Import, and the first call that
 compiles the kernels or loads them from their cache, are timed apart from planning; so is the proof of the bound.
@@ -16,13 +17,15 @@ import os
 import resource
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench.cases import small
-from bench.forms import Case, read
+from bench.cases import make, small
+from bench.forms import Case, read, written
 from bench.mixed import mixed
 from bench.score import busiest, busiest_floor, crude_bound, score
 
@@ -30,14 +33,47 @@ from ballast.core.plan import Plan
 from ballast.core.plan.file import kafka_json
 from ballast.core.planner import Expand, Intent, Level, PlannerPolicy, plan
 
+EQUAL: Final = (
+    (20, 80, 1_667, (0.1, 0.05, 0.02)),
+    (100, 800, 16_667, (0.1, 0.05, 0.02)),
+    (500, 3_000, 66_667, (0.05,)),
+)
+"""Brokers, topics, partitions, and the bands of the first table."""
+EQUAL_HEAD: Final = (
+    "equal brokers",
+    "status",
+    "bytes over the bound",
+    "over the disk bound",
+    "replica moves",
+    "leader changes",
+    "plan CPU s",
+    "proof CPU s",
+    "second plan, moves",
+)
+MIXED: Final = (0, 1, 6, 8, 11, 15, 20, 24, 26)
+"""Seeds of the second table."""
+MIXED_HEAD: Final = (
+    "unlike brokers",
+    "bytes over the bound",
+    "bound",
+    "ranges missed",
+    "obstacles besides",
+    "rules broken",
+    "replica moves",
+    "leader changes",
+    "second plan, part of the bytes",
+    "CPU s, with the proof",
+    "peak MiB",
+)
+
 
 def main() -> None:
     """Plan, score, print, write."""
     options = _options()
     figures: dict[str, Any] = {"import_and_warm_up_cpu_s": _warm_up()}
-    if options.mixed:
-        for seed in options.mixed:
-            print(json.dumps(_mixed(seed, options)), flush=True)
+    if options.input is None:
+        _tables(options)
+        print(f"\nImport and warm-up: {figures['import_and_warm_up_cpu_s']} CPU s. Load: {os.getloadavg()}")
         return
     case = read(options.input)
     policy = {"band": options.band, "trigger": options.band, "capacities": case.capacities}
@@ -64,7 +100,50 @@ def main() -> None:
     print(json.dumps(figures, indent=1))
 
 
-def _mixed(seed: int, options: argparse.Namespace) -> dict[str, Any]:
+def _tables(options: argparse.Namespace) -> None:
+    """Equal brokers first, unlike ones below; a line as soon as it is measured."""
+    if not options.mixed:
+        _print_row(EQUAL_HEAD, "|" + "---|" * len(EQUAL_HEAD))
+        for brokers, topics, partitions, bands in EQUAL:
+            case = written(
+                "equal", *make(brokers=brokers, racks=5, topics=topics, partitions=partitions, seed=1, factor=3)
+            )
+            for band in bands:
+                _print_row(_equal(case, band))
+        print()
+    _print_row(MIXED_HEAD, "|" + "---|" * len(MIXED_HEAD))
+    for seed in options.mixed or MIXED:
+        _print_row(_mixed(seed, options))
+
+
+def _print_row(cells: Sequence[object], below: str = "") -> None:
+    print("| " + " | ".join(map(str, cells)) + " |" + ("\n" + below if below else ""), flush=True)
+
+
+def _equal(case: Case, band: float) -> list[object]:
+    policy = PlannerPolicy(band=band, trigger=band, capacities=case.capacities)
+    started = time.process_time()
+    crude = plan(case.state, Level(), loads=case.loads, policy=replace(policy, prove=False))
+    planned = time.process_time() - started
+    started = time.process_time()
+    made = plan(case.state, Level(), loads=case.loads, policy=policy)
+    proof = max(time.process_time() - started - planned, 0.0)
+    new = {(m.topic, m.partition): m.new for m in made.moves}
+    found = score(case, new)
+    return [
+        f"{len(case.state.brokers):,} brokers, {len(case.state.partitions):,} partitions, ±{band:.0%}",
+        made.status,
+        _over(made),
+        f"{made.bytes_moved / (crude.bound_bytes or 1):.3f}",
+        f"{found['replica_moves']:,}",
+        f"{found['leader_changes']:,}",
+        f"{planned:.1f}",
+        f"{proof:.1f}",
+        _again(case, new, band),
+    ]
+
+
+def _mixed(seed: int, options: argparse.Namespace) -> list[object]:
     """One cluster of unlike brokers: what its plan and its second plan cost."""
     case = mixed(seed, brokers=options.brokers, partitions=options.partitions)
     policy = PlannerPolicy(
@@ -77,26 +156,29 @@ def _mixed(seed: int, options: argparse.Namespace) -> dict[str, Any]:
     after = case.moved(new)
     again = plan(after.state, Level(), loads=after.loads, policy=policy)
     found = score(case, new)
-    return {
-        "seed": seed,
-        "brokers": len(case.state.brokers),
-        "replicas": int(case.state.partitions.start[-1]),
-        "status": made.status,
-        "ranges_missed": sum(r["after"]["outside"] for r in made.summary["resources"]),
-        "rules_broken": sum(found[rule] for rule in ("rack_breaches", "twins", "on_dead", "factor_changed")),
-        "times_bound": round(made.bytes_moved / (made.bound_bytes or 1), 4) if made.bound_bytes else None,
-        "bound_method": made.bound_method,
-        "second_plan": round(again.bytes_moved / max(made.bytes_moved, 1), 5),
-        "larger_than_any_range": any("alone is" in o.detail for o in made.obstacles),
-        "plan_cpu_s": round(spent, 2),
-        "peak_rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        "load": os.getloadavg(),
-    }
+    broken = sum(found[rule] for rule in ("rack_breaches", "twins", "on_dead", "factor_changed"))
+    return [
+        f"seed {seed}: {len(case.state.brokers):,} brokers, {len(case.state.partitions):,} partitions",
+        _over(made),
+        made.bound_method,
+        sum(r["after"]["outside"] for r in made.summary["resources"]),
+        ", ".join(sorted({o.code for o in made.obstacles} - {"band"})) or "none",
+        broken,
+        f"{found['replica_moves']:,}",
+        f"{found['leader_changes']:,}",
+        f"{again.bytes_moved / max(made.bytes_moved, 1):.3f}",
+        f"{spent:.1f}" + (" (limit)" if made.summary["search_ended_early"] else ""),
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    ]
+
+
+def _over(made: Plan) -> str:
+    return f"{made.bytes_moved / made.bound_bytes:.3f}" if made.bound_bytes else "no bound"
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = parser.add_mutually_exclusive_group(required=True)
+    what = parser.add_mutually_exclusive_group()
     what.add_argument("--input", type=Path, help="a folder, or the prefix of NAME.partitions.csv.gz")
     what.add_argument(
         "--mixed", type=int, nargs="+", metavar="SEED", help="clusters of unlike brokers with these seeds"

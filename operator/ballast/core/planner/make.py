@@ -39,7 +39,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
     problem, reach, world = asked, None, World.of(asked, policy)
     homeless = np.zeros(len(world.cur), np.bool_)
     at_rest = _at_rest(state, intent, loads, policy, scope, world)
-    before = loads_before(problem)
+    before, later, whole = loads_before(problem), None, True
     if not at_rest and isinstance(intent, Level):
         # Compiled code takes more than a second to load, which a cluster that needs no plan must not pay.
         from ballast.core.planner.reach import reach_of  # noqa: PLC0415
@@ -57,7 +57,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
             world = World.of(_kept(asked, problem, before), policy)
             homeless = search(world, seed=seed)
         if isinstance(intent, Level) and (world.excess or not is_uniform(asked)):
-            world = _refined(world, _kept(asked, problem, before), policy, seed)
+            world, whole = _refined(world, _kept(asked, problem, before), policy, seed)
         start = World.of(problem, policy)
         worse = _excess(asked, world.load) > _excess(asked, before) + asked.average // WORSE
         if isinstance(intent, Level | Leaders) and worse and not start.must_act():
@@ -66,6 +66,10 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
         from ballast.core.planner.search.shorten import shorten  # noqa: PLC0415
 
         shorten(world, asked, _senders(state))
+        if isinstance(intent, Level) and world.copied:
+            from ballast.core.planner.afterwards import met_afterwards  # noqa: PLC0415
+
+            later = met_afterwards(world, asked, policy, seed=seed)
     moves, after = moves_of(state, intent, asked, loads, world.cur, before)
     elections = _elections(state, intent, scope, moves)
     moves, tight = with_dirs(state, moves)
@@ -73,7 +77,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
     obstacles = (
         ()
         if at_rest and reach is None
-        else obstacles_of(state, intent, asked, policy, loads, homeless, world.cur, after, moves, reach) + tight
+        else obstacles_of(state, intent, asked, policy, loads, homeless, world.cur, after, moves, reach, later) + tight
     )
     waiving, told = waived(state, problem), isinstance(intent, Level | Leaders)
     if told:
@@ -96,7 +100,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
         bound_method=bound_method,
         allow_replication_factor_change=any(m.changes_replication_factor for m in moves),
         request=dump_request(intent, policy, seed),
-        summary=summary_of(state, intent, asked, policy, moves, before, after),
+        summary=summary_of(state, intent, asked, policy, moves, before, after) | {"search_ended_early": not whole},
     )
     demand_sound(state, made, intent, loads=loads, policy=policy)
     return with_topic_ids(made, state)
@@ -147,14 +151,14 @@ def _senders(state: ClusterState) -> SmallInts:
     return np.where((ids[at] == leader) & alive[at], at, -1).astype(np.int32)
 
 
-def _refined(world: World, problem: Problem, policy: PlannerPolicy, seed: int) -> World:
-    """The same placement, made better a few brokers at a time."""
+def _refined(world: World, problem: Problem, policy: PlannerPolicy, seed: int) -> tuple[World, bool]:
+    """The same placement, made better a few brokers at a time; False where that ended at its limit of work."""
     from ballast.core.planner.search.exact import refine  # noqa: PLC0415
 
     better = World.of(problem, policy)
     better.place(world.cur)
-    refine(better, seed=seed)
-    return better
+    whole = refine(better, seed=seed)
+    return better, whole
 
 
 def _bound(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # it loads compiled code
 
 NAMED: Final = 8
 """Brokers that a sentence names."""
+PLAN_AGAIN: Final = "Run ballast plan level again when this plan is done."
 MOST: Final = 20
 """Obstacles of one kind that are listed; the rest are counted."""
 
@@ -34,6 +35,7 @@ def obstacles_of(
     after: Ints,
     moves: tuple[Move, ...],
     reach: Reach | None,
+    later: Flags | None,
 ) -> tuple[Obstacle, ...]:
     """Every obstacle, the hard ones first; ``problem`` has the ranges that were asked for."""
     spent = _budget_spent(policy, moves, loads)
@@ -46,7 +48,8 @@ def obstacles_of(
     out += _heirs(state, problem, policy, moves)
     out += _crowded(state, problem, cur, hopeless, spent)
     if isinstance(intent, Level | Leaders):
-        out += _bands(state, intent, problem, policy, after, spent, reach)
+        out += _bands(state, intent, problem, policy, after, spent, reach, later)
+        out += _room(later)
     return tuple(out)
 
 
@@ -238,6 +241,7 @@ def _bands(
     after: Ints,
     spent: str,
     reach: Reach | None,
+    later: Flags | None,
 ) -> list[Obstacle]:
     out: list[Obstacle] = []
     for k, r in enumerate(problem.resources):
@@ -261,9 +265,20 @@ def _bands(
                 f"({names}); the furthest, broker {state.brokers[worst].id}, {how}"
             )
             cause, remedy = _cause(state, intent, problem, policy, k, worst, spent, reach)
+            if later is not None and bool(later[off, k].any()):
+                cause, remedy = "disks have no room for what it takes until this plan has run", PLAN_AGAIN
             out.append(Obstacle("band", r.label, f"{detail}: {cause}", remedy))
         out += _uneven(state, problem, policy, k)
     return out
+
+
+def _room(later: Flags | None) -> list[Obstacle]:
+    """The next plan, where disks have no room for all of it while this one runs."""
+    if later is None:
+        return []
+    count = human_many(int(later.sum()), "range")
+    detail = f"what has not left yet takes room while this plan runs; the next plan can meet {count} more"
+    return [Obstacle("room", "disks", detail, PLAN_AGAIN)]
 
 
 def _cause(  # noqa: PLR0911 — a table of causes, the likeliest first

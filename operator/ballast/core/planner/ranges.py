@@ -46,6 +46,8 @@ class Range:
     """How far from its fair share a broker may be after a plan, as a fraction of that share."""
     tolerance: float
     """How far from its fair share a broker may be before a plan is made, as a fraction of that share."""
+    idle: float
+    """The part of both that empty partitions add, which count for next to nothing."""
     shares: Mapping[int, Share]
     """By broker id."""
 
@@ -103,6 +105,7 @@ def ranges(problem: Problem, policy: PlannerPolicy, load: Ints) -> tuple[Range, 
                 unit=r.unit,
                 target=r.aimed_at(policy),
                 tolerance=tolerance,
+                idle=r.idle,
                 shares=shares,
             )
         )

@@ -11,6 +11,7 @@ from html import escape
 from typing import Any, Final
 
 from ballast.core.plan import Plan
+from ballast.core.planner.summary import wider
 from ballast.core.wording import human_bytes, human_many, human_percent, human_time
 
 MOVES_SHOWN: Final = 1000
@@ -118,7 +119,7 @@ def _resources(resources: list[dict[str, Any]]) -> str:
     return (
         "<h2>Load, as a part of each broker's fair share</h2><table><tr><th>Resource<th class=n>Range"
         "<th class=n>Before<th class=n>Out of range<th class=n>After<th class=n>Out of range</tr>"
-        f"{rows}</table>"
+        f"{rows}</table>" + "".join(f"<p class='soft'>{_text(line)}</p>" for line in wider(resources))
     )
 
 

@@ -13,6 +13,7 @@ from ballast.core.planner.intents import Decommission, Evacuate, Intent
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem import Problem
 from ballast.core.planner.ranges import Range, ranges
+from ballast.core.wording import human_percent
 
 
 def summary_of(
@@ -72,9 +73,23 @@ def _resource(was: Range, will: Range) -> dict[str, Any]:
         "unit": was.unit,
         "band": was.target,
         "range": was.tolerance,
+        "idle": round(was.idle, 4),
         "before": _spread(was),
         "after": _spread(will),
     }
+
+
+def wider(resources: list[dict[str, Any]]) -> list[str]:
+    """A sentence for each range that is wider than what was asked for, and why."""
+    labels: dict[tuple[str, str], list[str]] = {}
+    for r in resources:
+        if idle := r.get("idle", 0.0):
+            ends = human_percent(r["range"], 0), human_percent(r["range"] - idle, 0)
+            labels.setdefault(ends, []).append(r["label"])
+    return [
+        f"The range of {' and '.join(names)} is ±{now} instead of ±{asked}, since empty partitions count for next to nothing."
+        for (now, asked), names in labels.items()
+    ]
 
 
 def _spread(found: Range) -> dict[str, Any]:

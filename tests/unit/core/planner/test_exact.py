@@ -10,6 +10,7 @@ import sys
 import highspy
 import numpy as np
 import pytest
+from bench.mixed import mixed
 from tests.unit.core.planner.clusters import cluster
 
 from ballast.core.cluster import ClusterState
@@ -133,3 +134,21 @@ def test_brokers_placed_anew_together_keep_every_rule(seed: int) -> None:
     again = World.of(problem, TWENTY)
     again.place(world.cur)
     assert bool((again.load == world.load).all() and (again.held == world.held).all())
+
+
+def test_the_step_ends_at_its_limit_of_work_and_says_so() -> None:
+    """The same placement each time, no worse than before, and told apart from a step that ended by itself."""
+    case = mixed(26)
+    policy = PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities, prove=False)
+    problem = problem_of(case.state, case.loads, policy, scope_of(case.state, Level(), policy), bands="target")
+    begun = World.of(problem, policy)
+    search(begun, seed=0)
+    found = []
+    for most in (0, 100_000, 100_000, 1 << 60):
+        world = World.of(problem, policy)
+        world.place(begun.cur)
+        found.append((refine(world, seed=0, most=most), world.excess, world.copied, world.cur.tolist()))
+    assert [f[0] for f in found] == [False, False, False, True]
+    assert found[0][1:] == (begun.excess, begun.copied, begun.cur.tolist())
+    assert found[1] == found[2]
+    assert found[3][1:3] < found[1][1:3] <= found[0][1:3]

@@ -37,6 +37,21 @@ def test_a_plan_on_mixed_hardware_keeps_every_rule_and_the_next_moves_little(see
         assert made.bytes_moved <= 1.1 * (made.bound_bytes or 0)
 
 
+@pytest.mark.parametrize("seed", [24, 26])
+def test_a_plan_that_waits_for_room_on_disks_says_that_the_next_one_goes_on(seed: int) -> None:
+    """Brokers that are full receive nothing while it runs; the next plan meets every range, the one after it is empty."""
+    case = mixed(seed)
+    policy = PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities)
+    first = plan(case.state, Level(), loads=case.loads, policy=policy)
+    assert {o.code for o in first.obstacles} == {"band", "room"}
+    assert first.bytes_moved <= 1.1 * (first.bound_bytes or 0)
+    case = case.moved({(m.topic, m.partition): m.new for m in first.moves})
+    second = plan(case.state, Level(), loads=case.loads, policy=policy)
+    assert (second.status, second.obstacles) == ("complete", ())
+    case = case.moved({(m.topic, m.partition): m.new for m in second.moves})
+    assert plan(case.state, Level(), loads=case.loads, policy=policy).is_empty
+
+
 def test_a_plan_that_would_only_lead_further_from_the_ranges_asked_for_is_none() -> None:
     """Ranges that were widened are no reason to move what is nearer to its own."""
     case = mixed(100, brokers=6, partitions=100)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_count, human_many, render_table
+from ballast.core.planner.summary import wider
 from ballast.core.wording import human_percent, human_time
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ def show(plan: Plan, *, rate_bytes_per_s: int) -> None:
     if summary.get("resources"):
         out.print()
         out.print(_resources(summary["resources"], out.width))
+        for line in wider(summary["resources"]):
+            out.print(f"  {line}")
     brokers = summary.get("brokers", [])
     if brokers and len(brokers) <= BROKERS_SHOWN:
         out.print()
@@ -90,6 +93,8 @@ def cost_lines(plan: Plan, rate_bytes_per_s: int) -> list[str]:
         )
     else:
         lines.append(f"Moves {moved}.")
+    if plan.summary.get("search_ended_early"):
+        lines.append("The last step of the search ended at its limit of work; a plan with fewer bytes may exist.")
     busiest = plan.summary.get("busiest_bytes", 0)
     if busiest is None:
         unknown = sum(1 for m in plan.moves if m.adding and m.size_bytes < 0)

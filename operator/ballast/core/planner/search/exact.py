@@ -2,12 +2,14 @@
 
 The replicas on some brokers change places among these brokers alone; everything else stays.  That is small enough to be
 solved nearly exactly, and its linear program says at once where nothing is to be had.  ``placements`` lists what may stand
-where.  A plan that misses a range is not made dearer to miss it by less.
+where.  A plan that misses a range is not made dearer to miss it by less.  How much is tried is counted in steps of the
+simplex method, never in time: the same plan on any machine.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 import highspy
 import numpy as np
@@ -27,6 +29,8 @@ TOGETHER: Final = 4
 """Brokers in one program; one less where that many have too many placements."""
 FEWEST: Final = 3
 ROUNDS: Final = 30
+WORK: Final = 60_000_000
+"""Rows times simplex steps of all programs together, after which no further one is solved: about half a minute of CPU time."""
 PATIENCE: Final = 10
 """Programs in a row that found nothing, after which no more are tried."""
 COLUMNS: Final = 1200
@@ -43,16 +47,33 @@ ENOUGH: Final = ANSWERED | {highspy.HighsModelStatus.kSolutionLimit, highspy.Hig
 Floats = npt.NDArray[np.float64]
 
 
-def refine(world: World, *, seed: int) -> None:
+@dataclass(slots=True)
+class Effort:
+    """What the programs have cost so far."""
+
+    most: int = WORK
+    done: int = 0
+
+    @property
+    def spent(self) -> bool:
+        """Is no further program to be solved?"""
+        return self.done >= self.most
+
+    def add(self, solver: Any) -> None:
+        """Count a program that was just solved."""
+        self.done += max(int(solver.getInfo().simplex_iteration_count), 0) * int(solver.getNumRow())
+
+
+def refine(world: World, *, seed: int, most: int = WORK) -> bool:
     """Better placements of some brokers at a time, until several in a row have none; on small clusters alone.
 
-    What copies nothing stays as it is: this makes plans better, and none by itself.
+    What copies nothing stays as it is: this makes plans better, and none by itself.  False where the work ended it.
     """
-    p = world.problem
+    p, effort = world.problem, Effort(most)
     if not world.copied:
-        return
+        return True
     if len(p.size) * len(p.ids) > PAIRS or p.scope.classes.any or int(world.budget.min()) < FREE // 2:
-        return
+        return True
     members = np.flatnonzero(p.scope.takes & p.scope.gives).astype(np.int32)
     count = min(TOGETHER, len(members))
     draw, idle = np.random.default_rng(seed), 0
@@ -61,19 +82,22 @@ def refine(world: World, *, seed: int) -> None:
         worst = members[np.argsort(-off[members].sum(axis=1), kind="stable")]
         first = worst[: 1 if world.excess and n % 2 == 0 else 0]
         others = draw.permutation(np.setdiff1d(members, first))[: count - len(first)]
-        idle = 0 if improve(world, np.concatenate((first, others))) else idle + 1
+        if effort.spent:
+            return False
+        idle = 0 if improve(world, np.concatenate((first, others)), effort) else idle + 1
         if idle == PATIENCE or (idle and count == len(members)):
-            return
+            return True
+    return True
 
 
-def improve(world: World, brokers: SmallInts) -> bool:
+def improve(world: World, brokers: SmallInts, effort: Effort) -> bool:
     """Place what is on these brokers anew among them, the last left out where that is too much; was that better?"""
     blocks = placements(world, brokers)
     if sum(len(b.row) for b in blocks) > COLUMNS:
-        return len(brokers) > FEWEST and improve(world, brokers[:-1])
+        return len(brokers) > FEWEST and improve(world, brokers[:-1], effort)
     if not blocks:
         return False
-    found = _Model(world, brokers, blocks).solve()
+    found = _Model(world, brokers, blocks).solve(effort)
     if found is None:
         return False
     before, full, past = world.save(), np.maximum(world.held, world.problem.room), _past_hard(world)
@@ -200,10 +224,12 @@ class _Model:
         over = (np.maximum(load - high, 0) + np.maximum(low - load, 0)).sum()
         return float(self.cost[self.now].sum()) + EXCESS * float(over) / p.average
 
-    def solve(self) -> SmallInts | None:
+    def solve(self, effort: Effort) -> SmallInts | None:
         """A better placement by slot; None where none was found."""
         worth, solver, p = self._worth(), self.solver, self.world.problem
-        if solve(solver, "a few brokers", ends=ENOUGH) not in ANSWERED:
+        answered = solve(solver, "a few brokers", ends=ENOUGH) in ANSWERED
+        effort.add(solver)
+        if not answered:
             return None
         least = float(solver.getInfo().objective_function_value)
         if (worth - least) * p.average < LEAST * self.world.copied:
@@ -217,6 +243,7 @@ class _Model:
         for option, setting in (("mip_max_nodes", NODES), ("mip_rel_gap", GAP)):
             solver.setOptionValue(option, setting)
         solve(solver, "a few brokers", ends=ENOUGH)
+        effort.add(solver)
         if solver.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
             return None
         chosen = np.array(solver.getSolution().col_value)[self.first :] > 0.5
