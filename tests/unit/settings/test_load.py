@@ -9,6 +9,7 @@ import pytest
 from ballast.daemon.acting.policy import ActionKind, Mode
 from ballast.errors import UsageError
 from ballast.settings import Settings, load_settings
+from ballast.settings.load import validate
 from ballast.settings.show import differences, need_restart
 from ballast.settings.watch import FileWatch
 
@@ -27,6 +28,11 @@ def test_defaults_observe_and_never_write() -> None:
     assert not settings.daemon.writes
     assert (settings.leaders.imbalance_percentage, settings.leaders.check_interval_s) == (None, None)
     assert not settings.leaders.auto
+
+
+def test_the_defaults_are_what_a_check_of_them_gives() -> None:
+    """Nothing is checked where nothing is given, so the defaults are valid as they are written, to the type."""
+    assert repr(validate({})) == repr(Settings())
 
 
 def test_kafkas_own_names_are_accepted(tmp_path: Path) -> None:

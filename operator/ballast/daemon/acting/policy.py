@@ -94,11 +94,11 @@ class Actions:
 
     elections: ActionPolicy = ActionPolicy()
     """Preferred leader elections: no data moves."""
-    reorders: ActionPolicy = ActionPolicy(cool_down_s=600)
+    reorders: ActionPolicy = ActionPolicy(cool_down_s=600.0)
     """Reorders of replica lists, so that preferred leaders are spread: no data moves."""
-    moves: ActionPolicy = ActionPolicy(per_day=4, cool_down_s=1800)
+    moves: ActionPolicy = ActionPolicy(per_day=4, cool_down_s=1800.0)
     """Moves of replicas to level the load: data moves, throttled."""
-    repair: ActionPolicy = ActionPolicy(cool_down_s=60)
+    repair: ActionPolicy = ActionPolicy(cool_down_s=60.0)
     """Moves away from dead brokers, and rack repairs: data moves, throttled."""
 
     def of(self, kind: ActionKind) -> ActionPolicy:
