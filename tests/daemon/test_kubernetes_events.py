@@ -20,7 +20,7 @@ from ballast.daemon.process.lock import keep_lock
 from ballast.errors import UsageError
 from ballast.ports.news import News
 from ballast.sim.clock import SimClock
-from ballast.sim.journal import JournalStore
+from ballast.sim.journal import JournalStore, MemoryJournal
 from ballast.sim.world import SimWorld
 
 pytestmark = pytest.mark.openssl
@@ -219,3 +219,30 @@ def test_a_plan_that_waits_is_news_once(scene: Scene, world: SimWorld) -> None:
     check_leaders(scene)
     assert [n.reason for n in heard] == ["TookLock", "ApprovalWanted"]
     assert "hold 4 elections" in heard[1].sentence
+
+
+def test_a_hand_over_that_was_asked_for_is_no_warning(scene: Scene) -> None:
+    """A person who takes over, a mode that is observe again; a lock that was lost unasked is one."""
+    heard: list[News] = []
+    store = JournalStore()
+    scene.herald = heard.append
+    give_hands(scene, store)
+
+    def lead() -> None:
+        scene.policy = DaemonPolicy(mode=Mode.AUTO)
+        scene.clock.sleep(60)
+        keep_lock(scene, holder())
+        heard.clear()
+
+    lead()
+    scene.yield_to("Ada")
+    keep_lock(scene, holder())
+    assert [(n.reason, n.warning) for n in heard] == [("GaveLockUp", False)]
+    lead()
+    scene.policy = DaemonPolicy(mode=Mode.OBSERVE)
+    keep_lock(scene, holder())
+    assert [(n.reason, n.warning) for n in heard] == [("GaveLockBack", False)]
+    lead()
+    MemoryJournal(store, scene.clock).acquire(holder("another"), wait_s=60)
+    keep_lock(scene, holder())
+    assert [(n.reason, n.warning) for n in heard] == [("LostLock", True)]
