@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,47 @@ def test_every_block_of_values_renders_and_its_settings_are_valid(render: Render
         file = tmp_path / f"{number}.yaml"
         file.write_text(text)
         load_settings(file, {})
+
+
+def assign(values: dict[str, Any], assignment: str) -> dict[str, Any]:
+    """Values with one ``--set`` over them; none of the page's has a dot or a comma inside."""
+    path, _, value = assignment.partition("=")
+    tree: Any = value
+    for name in reversed(path.split(".")):
+        tree = {name: tree}
+    return merged(values, tree)
+
+
+def releases() -> dict[str, dict[str, Any]]:
+    """What each release is installed and upgraded with, where the page says it as ``--set``."""
+    page = (ROOT / "docs" / "kubernetes.md").read_text()
+    found: dict[str, dict[str, Any]] = {}
+    for block in re.findall(r"```sh\n(.*?)```", page, re.DOTALL):
+        for line in block.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            if words[:1] == ["helm"] and "--set" in words:
+                assert words[1] == "install" or (words[1] == "upgrade" and "--reuse-values" in words), line
+                assert words[3] == "helm/ballast"
+                for at in (at for at, word in enumerate(words) if word == "--set"):
+                    found[words[2]] = assign(found.get(words[2], {}), words[at + 1])
+    return found
+
+
+def test_the_commands_that_it_shows_install_what_the_others_name(render: Render) -> None:
+    """Each ``helm install`` and ``helm upgrade`` renders; Services and Jobs that kubectl is to find are there."""
+    made = releases()
+    assert set(made) == {"shop", "payments", "orders"}
+    for name, values in made.items():
+        assert one(render(values, name=name, exact=True), "Service")["metadata"]["name"] == f"{name}-ballast"
+    page = (ROOT / "docs" / "kubernetes.md").read_text()
+    values = merged(
+        made["shop"], {"jobs": [{"name": "plan", "args": ["status"]}], "pipeline": {"enabled": True, "image": "i"}}
+    )
+    objects = render(merged(values, {"settings": {"samples": {"store": "s3://b"}}}), name="shop", exact=True)
+    there = {f"{o['kind'].lower()}/{o['metadata']['name']}" for o in objects}
+    named = {re.sub(r"-\d+$", "", word) for word in re.findall(r"\b(?:service|job|cronjob)/shop[\w-]+", page)}
+    assert named == {"service/shop-ballast", "job/shop-ballast-plan", "cronjob/shop-ballast-pipeline"}
+    assert named <= {re.sub(r"-\d+$", "", word) for word in there}
 
 
 def test_the_jobs_that_it_shows_are_commands_with_all_their_arguments(tmp_path: Path) -> None:
