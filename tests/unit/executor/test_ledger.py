@@ -1,0 +1,69 @@
+"""What the keeper of the throttle ledger takes for shown, for read a moment ago, and for not done."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.executor.scenes import scene
+
+from ballast.core.throttles import FOLLOWER_RATE, Held, Op, Setting
+from ballast.executor.journal.ledger import FRESH_S, Sent, Throttler
+from ballast.ports.cluster import Outcome
+from ballast.ports.journal import Record
+
+RATE = Setting("broker", "1", FOLLOWER_RATE)
+
+
+@pytest.mark.parametrize(
+    ("op", "read", "shown"),
+    [
+        (Op("append", "0:1,0:2"), "0:1,0:2", True),
+        (Op("append", "0:1,0:2"), "0:2,7:7,0:1", True),
+        (Op("append", "0:1,0:2"), "0:1", False),
+        (Op("append", "0:1"), None, False),
+        (Op("subtract", "0:1"), "0:2", True),
+        (Op("subtract", "0:1"), None, True),
+        (Op("subtract", "0:1,0:2"), "0:2", False),
+        (Op("set", "5"), "5", True),
+        (Op("set", "5"), "6", False),
+        (Op("delete", None), None, True),
+        (Op("delete", None), "5", False),
+    ],
+)
+def test_when_a_reading_shows_what_was_sent(op: Op, read: str | None, *, shown: bool) -> None:
+    """Of a list all our entries, or none of those that were taken away, whatever others keep there; a rate exactly."""
+    assert Sent(op, 0.0).shows(read) is shown
+
+
+def test_an_id_is_fresh_for_a_moment() -> None:
+    """After that the topic may have been made again."""
+    s = scene()
+    throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
+    throttler.seen = {"t": ("id", s.world.clock.monotonic_s())}
+    s.world.clock.sleep(FRESH_S - 0.01)
+    assert throttler.ids_now() == {"t": "id"}
+    s.world.clock.sleep(0.02)
+    assert throttler.ids_now() == {}
+
+
+def test_a_change_without_an_answer_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have taken effect: its line stays, nothing is taken for shown, and the next occasion takes it back."""
+    s = scene()
+    throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
+    written: list[Record] = []
+
+    def settle(*rate: str) -> dict[Setting, Outcome]:
+        aim = {RATE: frozenset(rate)} if rate else {}
+        return throttler.settle(aim, {1, 2, 3, 4}, written.extend, pytest.fail)
+
+    assert settle("5") == {}
+    assert throttler.sent[RATE].op == Op("set", "5")
+    with monkeypatch.context() as silent:
+        silent.setattr(s.cluster, "alter_configs", lambda _: {})
+        (outcome,) = settle("6").values()
+    assert (outcome.ok, outcome.code) == (False, "NO_ANSWER")
+    assert outcome.message
+    assert RATE not in throttler.sent
+    assert throttler.ledger == {RATE: Held(None, frozenset({"5", "6"}))}
+    assert settle() == {}
+    assert not throttler.ledger
+    assert s.throttles() == {}
