@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.unit.executor.scenes import scene
 
+from ballast.core.cluster import ConfigValue
 from ballast.core.throttles import FOLLOWER_RATE, Held, Op, Setting
-from ballast.executor.journal.ledger import FRESH_S, Sent, Throttler
+from ballast.executor.journal.ledger import BELIEVED_S, FRESH_S, Sent, Throttler, resource_of
 from ballast.ports.cluster import Outcome
 from ballast.ports.journal import Record
 
@@ -67,3 +68,18 @@ def test_a_change_without_an_answer_is_not_done(monkeypatch: pytest.MonkeyPatch)
     assert settle() == {}
     assert not throttler.ledger
     assert s.throttles() == {}
+
+
+def test_a_reading_that_contradicts_a_change_is_doubted_for_some_seconds() -> None:
+    """However long the process has run: brokers show a change a moment after it, and a person may have changed it since."""
+    s = scene()
+    throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
+    s.world.clock.sleep(1000)
+    throttler.sent[RATE] = Sent(Op("set", "5"), s.world.clock.monotonic_s())
+    read = {resource_of(RATE): {FOLLOWER_RATE: ConfigValue("6", "DYNAMIC_BROKER_CONFIG")}}
+    s.world.clock.sleep(BELIEVED_S - 0.01)
+    assert throttler._is_late(RATE, read)
+    assert not throttler._is_late(RATE, {resource_of(RATE): {FOLLOWER_RATE: ConfigValue("5", "DYNAMIC_BROKER_CONFIG")}})
+    assert not throttler._is_late(RATE, {}), "what was not read says nothing"
+    s.world.clock.sleep(0.02)
+    assert not throttler._is_late(RATE, read)
