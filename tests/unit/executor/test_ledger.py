@@ -6,8 +6,8 @@ import pytest
 from tests.unit.executor.scenes import scene
 
 from ballast.core.cluster import ConfigValue
-from ballast.core.throttles import FOLLOWER_RATE, Held, Op, Setting
-from ballast.executor.journal.ledger import BELIEVED_S, FRESH_S, Sent, Throttler, resource_of
+from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, Held, Op, Setting
+from ballast.executor.journal.ledger import BELIEVED_S, FRESH_S, Sent, Throttler, merged, resource_of
 from ballast.ports.cluster import Outcome
 from ballast.ports.journal import Record
 
@@ -83,3 +83,31 @@ def test_a_reading_that_contradicts_a_change_is_doubted_for_some_seconds() -> No
     assert not throttler._is_late(RATE, {}), "what was not read says nothing"
     s.world.clock.sleep(0.02)
     assert not throttler._is_late(RATE, read)
+
+
+def test_what_a_dead_broker_has_stays_owed() -> None:
+    """Nothing is sent to it, and the rest is done: its line waits for the next occasion."""
+    s = scene()
+    throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
+    other = Setting("broker", "2", FOLLOWER_RATE)
+    both = {RATE: frozenset({"5"}), other: frozenset({"5"})}
+    assert throttler.settle(both, {1, 2, 3, 4}, lambda _: None, pytest.fail) == {}
+    (owed,) = throttler.settle({}, {2, 3, 4}, lambda _: None, pytest.fail).items()
+    assert (owed[0], owed[1].ok, owed[1].code) == (RATE, False, "BROKER_NOT_AVAILABLE")
+    assert throttler.ledger.keys() == {RATE}
+    assert throttler.settle({}, {1, 2, 3, 4}, lambda _: None, pytest.fail) == {}
+    assert s.throttles() == {}
+
+
+def test_lists_of_two_runs_are_joined_and_the_one_that_acts_sets_the_rate() -> None:
+    """Neither loses an entry to the other."""
+    entries, more = Setting("topic", "t", FOLLOWER_REPLICAS), Setting("topic", "u", FOLLOWER_REPLICAS)
+    rest = Setting("broker", "2", FOLLOWER_RATE)
+    mine = {entries: frozenset({"0:1"}), RATE: frozenset({"5"})}
+    theirs = {entries: frozenset({"1:1"}), more: frozenset({"0:2"}), RATE: frozenset({"6"}), rest: frozenset({"6"})}
+    assert merged(mine, theirs) == {
+        entries: {"0:1", "1:1"},
+        more: {"0:2"},
+        RATE: {"5"},
+        rest: {"6"},
+    }
