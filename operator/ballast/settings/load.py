@@ -95,7 +95,7 @@ def from_environment(environment: Mapping[str, str]) -> Iterable[tuple[Place, An
 
 def validate(tree: Mapping[str, Any]) -> Settings:
     """Check types and bounds."""
-    # It is a sixth of what a plan of a small cluster takes, and there is nothing to check where nothing is given.
+    # It takes up to a tenth of a CPU second, and there is nothing to check where nothing is given.
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415
 
     _check_agreement(tree)
