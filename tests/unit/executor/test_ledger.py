@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.executor.scenes import scene
+from tests.unit.executor.scenes import T, scene
 
 from ballast.core.cluster import ConfigValue
 from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, Held, Op, Setting
-from ballast.executor.journal.ledger import BELIEVED_S, FRESH_S, Sent, Throttler, merged, resource_of
-from ballast.ports.cluster import Outcome
+from ballast.executor.journal.ledger import BELIEVED_S, FRESH_S, Sent, Throttler, ledger_key, merged, resource_of
+from ballast.ports.cluster import ConfigChange, Outcome
 from ballast.ports.journal import Record
 
 RATE = Setting("broker", "1", FOLLOWER_RATE)
@@ -111,3 +111,45 @@ def test_lists_of_two_runs_are_joined_and_the_one_that_acts_sets_the_rate() -> N
         RATE: {"5"},
         rest: {"6"},
     }
+
+
+@pytest.mark.parametrize(
+    ("setting", "gone", "code"),
+    [
+        (Setting("topic", T, FOLLOWER_REPLICAS), False, "NOT_READ"),
+        (Setting("topic", T, FOLLOWER_REPLICAS), True, "UNKNOWN_TOPIC_OR_PARTITION"),
+        (RATE, True, "NOT_READ"),
+    ],
+)
+def test_settings_that_are_not_told_stay_owed_unless_their_topic_is_gone(
+    monkeypatch: pytest.MonkeyPatch, setting: Setting, code: str, *, gone: bool
+) -> None:
+    """With a topic its settings went, and the journal is told so; of anything else nothing is known, and nothing is sent."""
+    s = scene()
+    throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
+    written: list[Record] = []
+    aim = {setting: frozenset({"0:3"} if setting.kind == "topic" else {"5"})}
+    assert throttler.settle(aim, {1, 2, 3, 4}, written.extend, pytest.fail) == {}
+    written.clear()
+    monkeypatch.setattr(s.cluster, "configs", lambda _: {})
+    if gone:
+        monkeypatch.setattr(s.cluster, "partitions", lambda _: {})
+    ((owed, outcome),) = throttler.settle({}, {1, 2, 3, 4}, written.extend, pytest.fail).items()
+    assert (owed, outcome.ok, outcome.code) == (setting, False, code)
+    assert setting.name in outcome.message
+    struck = code == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert (setting not in throttler.ledger) is struck
+    assert [r.key for r in written if r.value is None] == ([ledger_key(setting)] if struck else [])
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_rate_that_stands_is_kept_where_that_is_asked(*, keep: bool) -> None:
+    """Then it is nobody's debt either; else it comes back in the end."""
+    s = scene()
+    s.cluster.alter_configs([ConfigChange(resource_of(RATE), FOLLOWER_RATE, "set", "7")])
+    throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None, keep_existing_rates=keep)
+    assert throttler.settle({RATE: frozenset({"5"})}, {1, 2, 3, 4}, lambda _: None, pytest.fail) == {}
+    assert list(s.throttles().values()) == (["7"] if keep else ["5"])
+    assert (RATE in throttler.ledger) is not keep
+    assert throttler.settle({}, {1, 2, 3, 4}, lambda _: None, pytest.fail) == {}
+    assert list(s.throttles().values()) == ["7"]
