@@ -26,8 +26,8 @@ _ROWS_A_BATCH: Final = "8"
 
 def newest_readings(readings: DataFrame) -> DataFrame:
     """The newest reading of each name; of the others nothing but two columns is read."""
-    newest = readings.groupBy("name").agg(F.max("taken_at_ms").alias("taken_at_ms"))
-    return readings.join(F.broadcast(newest), on=["name", "taken_at_ms"], how="left_semi")
+    newest = readings.groupBy("name").agg(F.max("taken_at").alias("taken_at"))
+    return readings.join(F.broadcast(newest), on=["name", "taken_at"], how="left_semi")
 
 
 def what_ifs(readings: DataFrame, scenarios: Mapping[str, str]) -> DataFrame:

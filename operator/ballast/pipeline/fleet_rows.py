@@ -50,7 +50,7 @@ def to_batch(member: Member) -> Any:
         {
             "cluster": [s.cluster_id],
             "name": [member.name],
-            "taken_at_ms": [s.taken_at_ms],
+            "taken_at": [member.taken_at],
             "kafka_version": pa.array([s.kafka_version], pa.string()),
             "topic": one(pa.array([t_.name for t_ in s.topics], pa.string())),
             "topic_id": one(pa.array([t_.topic_id or "" for t_ in s.topics], pa.string())),
@@ -102,7 +102,7 @@ def from_row(batch: Any, row: int) -> Member:
     floors, doomed = numbers("min_isr", np.int32).tolist(), column("deleting").as_py()
     state = ClusterState(
         cluster_id=column("cluster").as_py(),
-        taken_at_ms=column("taken_at_ms").as_py(),
+        taken_at_ms=column("taken_at").value // 1000,
         brokers=brokers_of(column("brokers").as_py()),
         topics=tuple(
             Topic(name, topic_id=topic_id or None, deleting=gone, min_isr=floor)

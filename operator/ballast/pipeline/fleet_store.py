@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pyarrow as pa
@@ -32,7 +32,7 @@ class Contact:
 
     name: str
     cluster: str | None
-    tried_at_ms: int
+    tried_at: datetime
     answered: bool
     detail: str
 
@@ -52,12 +52,12 @@ class FleetReport:
     @property
     def unplanned(self) -> list[str]:
         """Those that answered, but have no plan yet."""
-        return sorted({c.name for c in self.contacts if c.answered} - self.last_read_ms.keys())
+        return sorted({c.name for c in self.contacts if c.answered} - self.last_read.keys())
 
     @property
-    def last_read_ms(self) -> dict[str, int]:
+    def last_read(self) -> dict[str, datetime]:
         """When each name that has a plan was read."""
-        return {r["name"]: r["taken_at_ms"] for r in self.plans}
+        return {r["name"]: r["taken_at"] for r in self.plans}
 
     @property
     def same_cluster(self) -> dict[str, list[str]]:
@@ -92,11 +92,10 @@ def tidy_readings(store: str, policy: PipelinePolicy, *, now: datetime, say: Say
     with store_failures(table_url(store, FLEET_SNAPSHOT.name), write=True):
         readings = open_table(store, FLEET_SNAPSHOT)
         if readings is not None:
-            before_ms = int(oldest.timestamp() * 1000)
             # Only files with an old reading are written anew, and only those that keep one of them.
             newest = _newest(readings).items()
-            kept = [f"(name = {_quoted(n)} AND taken_at_ms = {at})" for n, at in newest if at < before_ms]
-            wanted = f"taken_at_ms < {before_ms}" + (f" AND NOT ({' OR '.join(kept)})" if kept else "")
+            kept = [f"(name = {_quoted(n)} AND taken_at = {_literal(at)})" for n, at in newest if at < oldest]
+            wanted = f"taken_at < {_literal(oldest)}" + (f" AND NOT ({' OR '.join(kept)})" if kept else "")
             readings.delete(wanted, writer_properties=_FILES)
             say(f"{FLEET_SNAPSHOT.name}: kept from {oldest:%Y-%m-%dT%H}")
         for table in (FLEET_SNAPSHOT, FLEET_CONTACT, FLEET_PLAN):
@@ -106,11 +105,16 @@ def tidy_readings(store: str, policy: PipelinePolicy, *, now: datetime, say: Say
                 say(f"{table.name}: {human_many(len(freed), 'file')} freed")
 
 
-def _newest(readings: Any) -> dict[str, int]:
+def _newest(readings: Any) -> dict[str, datetime]:
     """When each name was last read."""
-    rows = readings.to_pyarrow_table(columns=["name", "taken_at_ms"])
-    found = rows.group_by("name").aggregate([("taken_at_ms", "max")]).to_pydict()
-    return dict(zip(found["name"], found["taken_at_ms_max"], strict=True))
+    rows = readings.to_pyarrow_table(columns=["name", "taken_at"])
+    found = rows.group_by("name").aggregate([("taken_at", "max")]).to_pydict()
+    return dict(zip(found["name"], found["taken_at_max"], strict=True))
+
+
+def _literal(at: datetime) -> str:
+    """A moment as a literal of a predicate."""
+    return _quoted(at.astimezone(UTC).isoformat())
 
 
 def _quoted(name: str) -> str:

@@ -146,11 +146,11 @@ FLEET_SNAPSHOT: Final = Table(
     name="fleet_snapshot",
     version=1,
     partition_by=(),
-    purpose="a whole cluster in a row; the newest `taken_at_ms` of a name is the one that counts",
+    purpose="a whole cluster in a row; the newest `taken_at` of a name is the one that counts",
     columns=(
         CLUSTER,
         Column("name", "string", "what the fleet's list calls it"),
-        Column("taken_at_ms", "bigint", "wall clock of the reading, milliseconds since the epoch"),
+        Column("taken_at", "timestamp", "wall clock of the reading"),
         Column("kafka_version", "string", "version or metadata version, null when unknown"),
         Column("topic", "array<string>", "topics by name"),
         Column("topic_id", "array<string>", "their ids, empty where there are none"),
@@ -188,7 +188,7 @@ FLEET_CONTACT: Final = Table(
     columns=(
         Column("name", "string", "what the fleet's list calls it"),
         Column("cluster", "string", "cluster id as Kafka gives it, null where it did not answer"),
-        Column("tried_at_ms", "bigint", "wall clock of the attempt, milliseconds since the epoch"),
+        Column("tried_at", "timestamp", "wall clock of the attempt"),
         Column("answered", "boolean", "was it read?"),
         Column("detail", "string", "why not; empty when it answered"),
     ),
@@ -201,7 +201,7 @@ FLEET_PLAN: Final = Table(
     columns=(
         CLUSTER,
         Column("name", "string", "what the fleet's list calls it"),
-        Column("taken_at_ms", "bigint", "wall clock of the reading that was planned"),
+        Column("taken_at", "timestamp", "wall clock of the reading that was planned"),
         Column("scenario", "string", "`level`, `lose-broker`, `lose-rack`, `add-brokers`, `change-rf` or `grow`"),
         Column("subject", "string", "the broker, the rack, how many brokers, which factor, how many days"),
         Column("brokers", "int", "brokers of the cluster, before the scenario"),

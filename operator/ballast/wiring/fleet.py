@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -106,14 +105,14 @@ def collect(
             say(f"{entry.name}: {lack}")
         return Member(entry.name, state, traffic)
 
-    tried_at_ms = time.time_ns() // 1_000_000
+    tried_at = datetime.now(UTC)
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="collect") as pool:
         found = list(pool.map(read, entries))
     members = [m for m in found if isinstance(m, Member)]
     _refuse_same_cluster(members)
     if members:
         append_snapshots(store, members)
-    record_contacts(store, [_contact(e, f, tried_at_ms) for e, f in zip(entries, found, strict=True)])
+    record_contacts(store, [_contact(e, f, tried_at) for e, f in zip(entries, found, strict=True)])
     failed = {e.name: f for e, f in zip(entries, found, strict=True) if isinstance(f, BallastError)}
     return members, failed
 
@@ -131,10 +130,10 @@ def _refuse_same_cluster(members: list[Member]) -> None:
             )
 
 
-def _contact(entry: Entry, found: Member | BallastError, tried_at_ms: int) -> Contact:
+def _contact(entry: Entry, found: Member | BallastError, tried_at: datetime) -> Contact:
     if isinstance(found, Member):
-        return Contact(entry.name, found.state.cluster_id, tried_at_ms, answered=True, detail="")
-    return Contact(entry.name, None, tried_at_ms, answered=False, detail=found.message)
+        return Contact(entry.name, found.state.cluster_id, tried_at, answered=True, detail="")
+    return Contact(entry.name, None, tried_at, answered=False, detail=found.message)
 
 
 def traffic_of(state: ClusterState, store: str) -> tuple[Traffic | None, str]:

@@ -118,8 +118,8 @@ def test_old_readings_are_forgotten_but_each_cluster_s_newest_stays(tmp_path: Pa
     url, policy = table_url(str(tmp_path), FLEET_SNAPSHOT.name), PipelinePolicy(keep_readings_days=35)
     for _ in range(2):
         tidy_readings(str(tmp_path), policy, now=now)
-        left = DeltaTable(url).to_pyarrow_table(columns=["name", "taken_at_ms"]).to_pylist()
-        days = sorted((r["name"], (now.timestamp() * 1000 - r["taken_at_ms"]) // 86_400_000) for r in left)
+        left = DeltaTable(url).to_pyarrow_table(columns=["name", "taken_at"]).to_pylist()
+        days = sorted((r["name"], (now - r["taken_at"]).days) for r in left)
         assert days == [("ali's", 44), ("alive", 0), ("alive", 34), ("gone", 40)]
     groups = [pq.ParquetFile(file).num_row_groups for file in DeltaTable(url).file_uris()]
     assert sum(groups) == 4

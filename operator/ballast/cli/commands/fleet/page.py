@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
@@ -90,11 +90,11 @@ def notes(report: FleetReport) -> list[str]:
 def _unreachable(report: FleetReport) -> str:
     if not report.unreachable:
         return ""
-    read = report.last_read_ms
+    read = report.last_read
     body = [
         (
             escape(c.name),
-            moment(c.tried_at_ms),
+            moment(c.tried_at),
             moment(read[c.name]) if c.name in read else "never",
             escape(c.detail),
         )
@@ -104,9 +104,9 @@ def _unreachable(report: FleetReport) -> str:
     return _section("Unreachable", said, ("cluster", "tried", "last read", "why"), body)
 
 
-def moment(ms: int) -> str:
+def moment(at: datetime) -> str:
     """To the minute, in UTC."""
-    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(ms / 1000))
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _ranking(rows: list[Row], away: Collection[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ballast.cli.commands.fleet.page import moment, notes, risk
@@ -28,13 +27,17 @@ COLUMNS = (
 
 def as_json(report: FleetReport) -> dict[str, Any]:
     """Every plan, who did not answer, and which names are one cluster."""
-    read = report.last_read_ms
+    read = report.last_read
     return {
         "version": 1,
-        "plans": report.plans,
+        "plans": [r | {"taken_at": r["taken_at"].isoformat()} for r in report.plans],
         "unreachable": [
-            {k: v for k, v in asdict(c).items() if k not in {"answered", "cluster"}}
-            | {"last_read_ms": read.get(c.name)}
+            {
+                "name": c.name,
+                "tried_at": c.tried_at.isoformat(),
+                "detail": c.detail,
+                "last_read": read[c.name].isoformat() if c.name in read else None,
+            }
             for c in report.unreachable
         ],
         "unplanned": report.unplanned,
@@ -53,7 +56,7 @@ def show(report: FleetReport, say: Callable[[str], None]) -> None:
     screen = console()
     screen.print(render_table(COLUMNS, rows, screen.width))
     for contact in report.unreachable:
-        say(f"{contact.name} did not answer at {moment(contact.tried_at_ms)}: {contact.detail}")
+        say(f"{contact.name} did not answer at {moment(contact.tried_at)}: {contact.detail}")
     for sentence in notes(report):
         say(sentence)
 
@@ -61,7 +64,7 @@ def show(report: FleetReport, say: Callable[[str], None]) -> None:
 def _unreachable(contact: Contact, row: dict[str, Any] | None) -> Row:
     if row is None:
         return _bare(contact.name, Cell("unreachable, never read", "red"))
-    return _line(row, Cell(f"unreachable, last read {moment(row['taken_at_ms'])}", "red"))
+    return _line(row, Cell(f"unreachable, last read {moment(row['taken_at'])}", "red"))
 
 
 def _bare(name: str, plan: str | Cell) -> Row:
