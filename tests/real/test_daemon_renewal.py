@@ -153,7 +153,7 @@ def test_authority_certificate_key_and_password_are_renewed_in_mid_run(
     guard_brokers(sandbox, new, new.certificate)
 
     until("the lock again", lambda: daemon.role == "leader", daemons)
-    assert (daemon.status.get("run") or {}).get("id") == run, "it was to be under way all the while"
+    assert (daemon.status.get("run") or {}).get("id") == run, "\n".join(daemon.messages())
     raise_rates(plain, sandbox.broker_ids)
     until("the end of the run", lambda: any(m == f"Run {run} ended: done." for m in daemon.messages()), daemons, 400)
     becomes(lambda: daemon.metrics["ballast_throttle_debts"], 0)
@@ -170,9 +170,10 @@ def raise_rates(bootstrap_server: str, brokers: Iterable[int]) -> None:
         ConfigEntry(f"{side}.replication.throttled.rate", str(FAST), incremental_operation=AlterConfigOpType.SET)
         for side in ("leader", "follower")
     ]
-    resources = [ConfigResource(ResourceType.BROKER, str(b), incremental_configs=rates) for b in brokers]
-    for answer in AdminClient({"bootstrap.servers": bootstrap_server}).incremental_alter_configs(resources).values():
-        answer.result(30)
+    admin = AdminClient({"bootstrap.servers": bootstrap_server})
+    for broker in brokers:
+        resource = ConfigResource(ResourceType.BROKER, str(broker), incremental_configs=rates)
+        admin.incremental_alter_configs([resource])[resource].result(30)
 
 
 def fill(bootstrap_server: str) -> None:
