@@ -15,6 +15,7 @@ from ballast.core.planner import Level, plan
 from ballast.core.what_if import POLICY, Member, digest
 from ballast.errors import Refused, UsageError
 from ballast.pipeline.fleet_job import parse_scenarios, plan_fleet
+from ballast.pipeline.fleet_rows import moment
 from ballast.pipeline.fleet_store import FleetReport, append_snapshots, read_plans
 from ballast.pipeline.tables import SparkTables
 
@@ -35,7 +36,7 @@ def test_a_fleet_planned_in_spark_is_the_fleet_planned_one_by_one(spark: Any, st
     asked = [(r["scenario"], r["subject"]) for r in found if r["name"] == members[0].name]
     lost = [("lose-broker", str(b)) for b in range(1, 7)] + [("lose-rack", f"r{n}") for n in range(3)]
     assert sorted(asked) == sorted([("level", ""), ("add-brokers", "2"), *lost])
-    assert {r["taken_at"] for r in found} == {members[0].taken_at}, "the newest reading of each"
+    assert {r["taken_at"] for r in found} == {moment(members[0].state.taken_at_ms)}, "the newest reading of each"
     level = {r["name"]: r["digest"] for r in found if r["scenario"] == "level"}
     assert level == {m.name: digest(plan(m.state, Level(), loads=m.loads, policy=POLICY)) for m in members}
     text = page(FleetReport(found), made_at="2026-11-21")

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from ballast.core.what_if import ADD_BROKERS, CHANGE_RF, GROW, KINDS, LEVEL, LOSE_BROKER, LOSE_RACK, planned
 from ballast.errors import UsageError
 from ballast.pipeline import arrow
-from ballast.pipeline.fleet_rows import from_row
+from ballast.pipeline.fleet_rows import from_row, moment
 from ballast.pipeline.schemas import FLEET_PLAN, FLEET_SNAPSHOT
 from ballast.pipeline.tables import SparkTables, translated
 
@@ -58,6 +58,7 @@ def plans(batches: Iterable[Any]) -> Iterator[Any]:
             )
             begun = time.perf_counter()
             found = planned(from_row(batch, row), scenario, subject)
+            found["taken_at"] = moment(found.pop("taken_at_ms"))
             found["seconds"] = time.perf_counter() - begun
             yield arrow.batch(FLEET_PLAN, {column: [value] for column, value in found.items()})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,11 @@ from ballast.core.cluster import NO_LEADERSHIP_RECORD, UNKNOWN, Broker, ClusterS
 from ballast.core.what_if import Member, Traffic
 from ballast.pipeline import arrow
 from ballast.pipeline.schemas import FLEET_SNAPSHOT
+
+
+def moment(ms: int) -> datetime:
+    """Milliseconds since the epoch as the tables keep them."""
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
 
 
 def to_batch(member: Member) -> Any:
@@ -50,7 +56,7 @@ def to_batch(member: Member) -> Any:
         {
             "cluster": [s.cluster_id],
             "name": [member.name],
-            "taken_at": [member.taken_at],
+            "taken_at": [moment(s.taken_at_ms)],
             "kafka_version": pa.array([s.kafka_version], pa.string()),
             "topic": one(pa.array([t_.name for t_ in s.topics], pa.string())),
             "topic_id": one(pa.array([t_.topic_id or "" for t_ in s.topics], pa.string())),

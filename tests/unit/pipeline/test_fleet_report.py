@@ -23,6 +23,7 @@ from ballast.core.cluster import ClusterState
 from ballast.core.what_if import Member, planned
 from ballast.errors import Unavailable, UsageError
 from ballast.pipeline import arrow
+from ballast.pipeline.fleet_rows import moment
 from ballast.pipeline.fleet_store import read_report
 from ballast.pipeline.schemas import FLEET_PLAN, FLEET_SNAPSHOT
 from ballast.wiring.fleet import Entry, collect, read_list
@@ -90,7 +91,7 @@ def test_a_cluster_that_does_not_answer_is_in_the_report(
     assert set(read(tmp_path, "here", "gone", "it's new")) == {"gone", "it's new"}
     found = json.loads(report(tmp_path, capsys, "--output", "json"))
     assert [(u["name"], u["last_read"]) for u in found["unreachable"]] == [
-        ("gone", away.taken_at.isoformat()),
+        ("gone", moment(away.state.taken_at_ms).isoformat()),
         ("it's new", None),
     ]
     assert all(u["detail"] and datetime.fromisoformat(u["tried_at"]).tzinfo for u in found["unreachable"])

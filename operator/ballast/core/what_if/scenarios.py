@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import numpy as np
@@ -32,7 +31,6 @@ from ballast.core.planner import (
 )
 from ballast.errors import BallastError, UsageError
 
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LEVEL: Final = "level"
 LOSE_BROKER: Final = "lose-broker"
 LOSE_RACK: Final = "lose-rack"
@@ -64,11 +62,6 @@ class Member:
     traffic: Traffic | None = None
 
     @property
-    def taken_at(self) -> datetime:
-        """When the cluster was read."""
-        return EPOCH + timedelta(milliseconds=self.state.taken_at_ms)
-
-    @property
     def loads(self) -> Loads:
         """What the planner weighs: sizes of now, and traffic where there is a history."""
         if self.traffic is None:
@@ -89,7 +82,7 @@ def planned(member: Member, kind: str, subject: str) -> dict[str, Any]:
     row: dict[str, Any] = {
         "cluster": before.cluster_id,
         "name": member.name,
-        "taken_at": member.taken_at,
+        "taken_at_ms": before.taken_at_ms,
         "scenario": kind,
         "subject": subject,
         "brokers": len(before.brokers),
