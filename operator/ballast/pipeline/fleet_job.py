@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
-from ballast.core.what_if import ADD_BROKERS, CHANGE_RF, GROW, KINDS, LEVEL, LOSE_BROKER, LOSE_RACK, planned
+from ballast.core.what_if import ADD_BROKERS, CHANGE_RF, GROW, KINDS, LEVEL, LOSE_BROKER, LOSE_RACK
 from ballast.errors import UsageError
 from ballast.pipeline import arrow
-from ballast.pipeline.fleet_rows import from_row, moment
+from ballast.pipeline.fleet_rows import from_row, plan_row
 from ballast.pipeline.schemas import FLEET_PLAN, FLEET_SNAPSHOT
 from ballast.pipeline.tables import SparkTables, translated
 
@@ -57,8 +57,7 @@ def plans(batches: Iterable[Any]) -> Iterator[Any]:
                 batch.column(batch.schema.get_field_index(n))[row].as_py() for n in ("scenario", "subject")
             )
             begun = time.perf_counter()
-            found = planned(from_row(batch, row), scenario, subject)
-            found["taken_at"] = moment(found.pop("taken_at_ms"))
+            found = plan_row(from_row(batch, row), scenario, subject)
             found["seconds"] = time.perf_counter() - begun
             yield arrow.batch(FLEET_PLAN, {column: [value] for column, value in found.items()})
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ballast.adapters.samples.arrow_schema import arrow_schema
 from ballast.core.cluster import NO_LEADERSHIP_RECORD, UNKNOWN, Broker, ClusterState, LogDir, Partitions, Topic
-from ballast.core.what_if import Member, Traffic
+from ballast.core.what_if import Member, Traffic, planned
 from ballast.pipeline import arrow
 from ballast.pipeline.schemas import FLEET_SNAPSHOT
 
@@ -158,3 +158,9 @@ def _broker(found: dict[str, Any]) -> Broker:
         log_dirs=dirs,
         log_dirs_known=bool(dirs),
     )
+
+
+def plan_row(member: Member, scenario: str, subject: str) -> dict[str, Any]:
+    """A row of ``FLEET_PLAN``, but for the seconds that it took."""
+    row = planned(member, scenario, subject)
+    return row | {"taken_at": moment(row.pop("taken_at_ms"))}

@@ -38,7 +38,6 @@ from ballast.core.what_if import (
     days_to_full,
     digest,
     offline,
-    planned,
     room,
     under_min_isr,
     with_brokers,
@@ -46,7 +45,7 @@ from ballast.core.what_if import (
 )
 from ballast.errors import UsageError
 from ballast.pipeline.fleet_job import plans
-from ballast.pipeline.fleet_rows import from_row, to_batch
+from ballast.pipeline.fleet_rows import from_row, plan_row, to_batch
 from ballast.pipeline.fleet_store import FleetReport, append_snapshots, tidy_readings
 from ballast.pipeline.policy import PipelinePolicy
 from ballast.pipeline.schemas import FLEET_SNAPSHOT
@@ -137,7 +136,7 @@ def test_a_lost_broker_shows_what_it_takes_along() -> None:
     lost = without(state, frozenset({1}))
     assert (offline(lost), under_min_isr(lost)) == (1, 2)
     assert lost.partitions.leader.tolist() == [-1, 2, 2]
-    row = planned(Member("c", state), "lose-broker", "1")
+    row = plan_row(Member("c", state), "lose-broker", "1")
     assert row["offline"] == 1
     assert row["bytes_moved"] == 100, "the copy of partition 1 is restored; nothing is left of partition 0 to copy"
 
@@ -148,7 +147,7 @@ def test_new_brokers_are_spread_over_racks_and_filled() -> None:
     state, new = with_brokers(m.state, 3)
     assert sorted(new) == [7, 8, 9]
     assert {state.broker(b).rack for b in new} == {"r0", "r1", "r2"}  # type: ignore[union-attr]
-    row = planned(m, "add-brokers", "3")
+    row = plan_row(m, "add-brokers", "3")
     assert row["status"] in {"complete", "partial"}
     assert row["bytes_moved"] > 0
 
@@ -187,11 +186,11 @@ def test_growth_that_nobody_knows_is_told_and_never_zero() -> None:
     bare, part, less = (member(seed, brokers=3, partitions=3) for seed in (5, 6, 7))
     part = Member(part.name, part.state, Traffic(zero, zero, np.array([10**9, np.nan, np.nan])))
     less = Member(less.name, less.state, Traffic(zero, zero, np.array([-(10.0**9), 0, 0])))
-    text = page(FleetReport([planned(m, "level", "") for m in (bare, part, less)]), made_at="2026-11-21")
+    text = page(FleetReport([plan_row(m, "level", "") for m in (bare, part, less)]), made_at="2026-11-21")
     gained = {line[0]: line[2] for line in section(text, "Capacity by quarter")}
     assert gained == {"cluster-5": "-", "cluster-6": "169.5 GiB", "cluster-7": "-169.5 GiB", "all 3": "0 B"}
     assert "cluster-6 (2 of 3 partitions)" in text
-    alone = page(FleetReport([planned(bare, "level", "")]), made_at="2026-11-21")
+    alone = page(FleetReport([plan_row(bare, "level", "")]), made_at="2026-11-21")
     assert [line[2] for line in section(alone, "Capacity by quarter")] == ["-", "-"]
 
 
@@ -203,23 +202,23 @@ def test_a_cluster_that_could_not_be_planned_keeps_what_is_known_of_it(monkeypat
 
     m = member(8)
     lost = Member(m.name, without(without(m.state, frozenset({1})), frozenset({2})))
-    found = planned(lost, "level", "")
+    found = plan_row(lost, "level", "")
     monkeypatch.setattr("ballast.core.what_if.scenarios.make_plan", fail)
-    failed = planned(lost, "level", "")
+    failed = plan_row(lost, "level", "")
     assert failed["status"] == "failed"
     assert failed["offline"] == found["offline"] > 0
     assert failed["under_min_isr"] == found["under_min_isr"]
     assert failed["moves"] is failed["bytes_moved"] is None
     text = page(FleetReport([failed]), made_at="2026-11-21")
     assert section(text, "Clusters")[0][9:12] == ["-", "-", "-"]
-    assert planned(m, "add-brokers", "0")["offline"] is None, "there is no such cluster to count in"
+    assert plan_row(m, "add-brokers", "0")["offline"] is None, "there is no such cluster to count in"
 
 
 def test_a_min_isr_that_no_topic_tells_is_not_kept() -> None:
     """Settings that may not be read: nothing is said to be above or under its min ISR."""
     m = member(8)
     silent = replace(m.state, topics=tuple(replace(t, min_isr=UNKNOWN) for t in m.state.topics))
-    row = planned(Member(m.name, silent), "level", "")
+    row = plan_row(Member(m.name, silent), "level", "")
     assert row["under_min_isr"] is None
     assert section(page(FleetReport([row]), made_at="2026-11-21"), "Clusters")[0][4] == "-"
 
@@ -231,7 +230,7 @@ def rows_of_a_fleet() -> list[dict[str, Any]]:
     grown = Member("<b>grown</b>", grown.state, Traffic(np.zeros(40, np.int64), np.zeros(40, np.int64), growth))
     asked = {"level": "", "lose-broker": "", "lose-rack": "", "grow": "90", "add-brokers": "1", "change-rf": "3"}
     return [
-        planned(m, kind, subject)
+        plan_row(m, kind, subject)
         for m in (slow, grown)
         for kind, argument in asked.items()
         for subject in (
@@ -280,16 +279,16 @@ def test_the_fullest_disk_is_per_cent_of_the_disk() -> None:
     )
     rows = [PartitionRow("t", n, 1, (1,), (1,), sizes=(100,), log_dirs=(0,)) for n in range(8)]
     state = build("c", brokers, (Topic("t", min_isr=1),), rows)
-    row = planned(Member("c", state), "level", "")
+    row = plan_row(Member("c", state), "level", "")
     assert row["disk_full_before"] == 0.9
     assert row["bytes_moved"] > 0
     assert row["disk_full_after"] == max(900 - row["bytes_moved"], 100 + row["bytes_moved"]) / 1000
     text = page(FleetReport([row]), made_at="2026-11-21")
     assert section(text, "Clusters")[0][5] == "90 %"
     grown = Member("c", state, Traffic(np.zeros(8, np.int64), np.zeros(8, np.int64), np.ones(8)))
-    assert planned(grown, "grow", "10")["disk_full_before"] == 0.98
+    assert plan_row(grown, "grow", "10")["disk_full_before"] == 0.98
     silent = replace(state, brokers=tuple(replace(b, log_dirs=(LogDir("/d"),)) for b in brokers))
-    assert planned(Member("c", silent), "level", "")["disk_full_before"] is None
+    assert plan_row(Member("c", silent), "level", "")["disk_full_before"] is None
 
 
 def test_a_scenario_that_cannot_be_is_a_row_that_says_so() -> None:

@@ -20,10 +20,10 @@ from ballast.adapters.samples.store import ensure_table, table_url
 from ballast.cli.commands.fleet.command import fleet
 from ballast.cli.commands.fleet.page import page
 from ballast.core.cluster import ClusterState
-from ballast.core.what_if import Member, planned
+from ballast.core.what_if import Member
 from ballast.errors import Unavailable, UsageError
 from ballast.pipeline import arrow
-from ballast.pipeline.fleet_rows import moment
+from ballast.pipeline.fleet_rows import moment, plan_row
 from ballast.pipeline.fleet_store import read_report
 from ballast.pipeline.schemas import FLEET_PLAN, FLEET_SNAPSHOT
 from ballast.wiring.fleet import Entry, collect, read_list
@@ -63,7 +63,7 @@ def read(store: Path, *names: str) -> Mapping[str, object]:
 
 def plan(store: Path, *members: Member) -> None:
     """What ``fleet plan`` writes of these, without Spark."""
-    rows = [planned(m, "level", "") | {"seconds": 0.1} for m in members]
+    rows = [plan_row(m, "level", "") | {"seconds": 0.1} for m in members]
     columns = {c.name: [row[c.name] for row in rows] for c in FLEET_PLAN.columns}
     batch = arrow.batch(FLEET_PLAN, columns)
     table = ensure_table(str(store), FLEET_PLAN)
