@@ -4,7 +4,7 @@ The seeds were chosen because they pass.  On 1, 6, 8 and 11 no rule is broken an
 first); on 1, 6 and 11 the bytes are at most 1.1 of the bound, on 8 they are not: a partition there is larger than any range by
 itself, and such clusters are not held to the bar of bytes.  Others do worse: ``docs/benchmarks.md`` has their figures.
 
-``BALLAST_SWEEP=N`` tries N further seeds, from 20 on, some of which fail today.
+``BALLAST_SWEEP=N`` tries N further seeds, from 20 on, some of which fail today, and seed 24 (half a minute) where a plan waits for room.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def test_a_plan_on_mixed_hardware_keeps_every_rule_and_the_next_moves_little(see
         assert made.bytes_moved <= 1.1 * (made.bound_bytes or 0)
 
 
-@pytest.mark.parametrize("seed", [24, 26])
+@pytest.mark.parametrize("seed", [26, 24][: 2 if FURTHER else 1])
 def test_a_plan_that_waits_for_room_on_disks_says_that_the_next_one_goes_on(seed: int) -> None:
     """Brokers that are full receive nothing while it runs; the next plan meets every range, the one after it is empty."""
     case = mixed(seed)
