@@ -99,12 +99,12 @@ class LiveCluster(SimCluster):
         self._started = time.monotonic()
         self._turn = threading.Lock()
 
-    def snapshot(self, *, log_dirs: bool = True, configs: bool = True) -> ClusterState:
+    def snapshot(self, *, log_dirs: bool = True, configs: bool = True, patient: bool = True) -> ClusterState:
         """Catch up with real time, then answer."""
         with self._turn:
             behind = time.monotonic() - self._started - self.world.clock.monotonic_s()
             self.world.clock.sleep(max(0.0, behind))
-            return super().snapshot(log_dirs=log_dirs, configs=configs)
+            return super().snapshot(log_dirs=log_dirs, configs=configs, patient=patient)
 
 
 class WallClock:

@@ -108,8 +108,11 @@ class ConfigChange:
 class ClusterReader(Protocol):
     """Reading never changes the cluster."""
 
-    def snapshot(self, *, log_dirs: bool = True, configs: bool = True) -> ClusterState:
-        """Read the whole cluster; brokers that do not answer leave gaps."""
+    def snapshot(self, *, log_dirs: bool = True, configs: bool = True, patient: bool = True) -> ClusterState:
+        """Read the whole cluster; brokers that do not answer leave gaps.
+
+        Without ``patient`` it ends soon where no server lets us in: for those who read again by themselves, and show it.
+        """
         ...
 
     def reassignments(self) -> Mapping[TopicPartition, Reassignment]:

@@ -66,7 +66,7 @@ class SimCluster:
 
     # Reading
 
-    def snapshot(self, *, log_dirs: bool = True, configs: bool = True) -> ClusterState:
+    def snapshot(self, *, log_dirs: bool = True, configs: bool = True, patient: bool = True) -> ClusterState:
         """The whole cluster as a client can put it together; fenced brokers are known by id and rack."""
         world = self.world
         shown, moves = self._metadata_and_moves()

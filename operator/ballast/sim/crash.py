@@ -89,10 +89,10 @@ class MortalCluster(SimCluster):
         self.reaper = reaper
         self.witness = witness
 
-    def snapshot(self, *, log_dirs: bool = True, configs: bool = True) -> ClusterState:
+    def snapshot(self, *, log_dirs: bool = True, configs: bool = True, patient: bool = True) -> ClusterState:
         """The whole cluster."""
         self.reaper.answers("snapshot")
-        return super().snapshot(log_dirs=log_dirs, configs=configs)
+        return super().snapshot(log_dirs=log_dirs, configs=configs, patient=patient)
 
     def reassignments(self) -> Mapping[TopicPartition, Reassignment]:
         """Every move in flight."""

@@ -12,6 +12,7 @@ or ``zookeeper``.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 import uuid
@@ -73,6 +74,8 @@ TORN_PAUSE_S: Final = 0.1
 """Pause before the first repetition; it doubles."""
 AFTERGLOW_S: Final = 20.0
 """How long a move that is no longer listed may still explain a union in the metadata, which can lag behind."""
+NOT_SERVED_S: Final = 3.0
+"""An impatient reading ends once none of the servers that were named has let us in for so long."""
 
 _API_KEYS: Final = {"incremental-configs": 44, "elections": 43, "transactions": 22}
 _QUORUM: Final = 55
@@ -124,9 +127,10 @@ class KafkaCluster:
 
     # --- reading
 
-    def snapshot(self, *, log_dirs: bool = True, configs: bool = True) -> ClusterState:
+    def snapshot(self, *, log_dirs: bool = True, configs: bool = True, patient: bool = True) -> ClusterState:
         """Read the whole cluster; brokers that do not answer leave gaps, and all questions share one bound of time."""
-        with one_deadline(self._wire.timeout_s), collector.paused():
+        not_served_s = math.inf if patient else NOT_SERVED_S
+        with one_deadline(self._wire.timeout_s, not_served_s=not_served_s), collector.paused():
             return self._snapshot(log_dirs=log_dirs, configs=configs)
 
     def _snapshot(self, *, log_dirs: bool, configs: bool) -> ClusterState:

@@ -7,19 +7,23 @@ that fails names the cause and the remedy.
 
 from __future__ import annotations
 
+import queue
 import socket
 import ssl
 import struct
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 from ballast.adapters.auth.sasl import dialogue
 from ballast.adapters.auth.security import Security
-from ballast.errors import AuthenticationFailed, BallastError, Unavailable, UsageError
+from ballast.errors import AuthenticationFailed, Unavailable, UsageError
 
 KNOCK_TIMEOUT_S: Final = 5.0
 """Longest wait for one step of one server."""
+NEXT_SERVER_S: Final = 0.5
+"""A server that has said nothing for so long is waited for beside the next one."""
 _API_VERSIONS: Final = 18
 _METADATA: Final = 3
 _SASL_HANDSHAKE: Final = 17
@@ -51,21 +55,48 @@ def parse_servers(text: str) -> list[tuple[str, int]]:
     return servers
 
 
+class NotServed(Unavailable):
+    """None of the servers that a person named lets us in."""
+
+
 def knock(
     servers: Sequence[tuple[str, int]], security: Security, *, timeout_s: float = KNOCK_TIMEOUT_S
 ) -> tuple[str, int]:
-    """The first server that behaves like a broker; when there is none, raise what is wrong with the first of all."""
+    """The first server that behaves like a broker; where there is none, raise what is wrong with the first of all.
+
+    Servers are tried in their order, the next one as soon as the one before has failed or said nothing for
+    ``NEXT_SERVER_S``: frozen ones cost their wait once, not one after another.
+    """
     context = security.tls_context()
-    first: BallastError | None = None
-    for host, port in servers:
+    tried: queue.SimpleQueue[tuple[int, BaseException | None]] = queue.SimpleQueue()
+
+    def attempt(number: int) -> None:
         try:
-            _try_server(host, port, context, security, timeout_s)
-        except Unavailable as failure:
-            first = first or failure
+            _try_server(*servers[number], context, security, timeout_s)
+        except BaseException as failure:  # noqa: BLE001 — it is raised again where it is waited for
+            tried.put((number, failure))
         else:
-            return host, port
-    assert first is not None
-    raise first
+            tried.put((number, None))
+
+    failures: dict[int, Unavailable] = {}
+    begun = 0
+    while len(failures) < len(servers):
+        if begun < len(servers):
+            threading.Thread(target=attempt, args=(begun,), name="ballast-knock", daemon=True).start()
+            begun += 1
+        try:
+            number, failure = tried.get(timeout=NEXT_SERVER_S if begun < len(servers) else None)
+        except queue.Empty:
+            continue
+        if failure is None:
+            return servers[number]
+        if not isinstance(failure, Unavailable):
+            raise failure
+        failures[number] = failure
+    first = failures[0]
+    if not first.retryable:
+        raise first
+    raise NotServed(first.message, hint=first.hint)
 
 
 def _try_server(host: str, port: int, context: ssl.SSLContext | None, security: Security, timeout_s: float) -> None:

@@ -18,6 +18,7 @@ from typing import Final, Protocol, TypeVar
 
 import tenacity
 
+from ballast.adapters.kafka.diagnosis import NotServed
 from ballast.errors import BallastError, Unavailable
 
 T = TypeVar("T")
@@ -25,19 +26,23 @@ log: Final = logging.getLogger(__name__)
 
 
 _ends_at_s: ContextVar[float] = ContextVar("ends_at_s", default=math.inf)
+_not_served_s: ContextVar[float] = ContextVar("not_served_s", default=math.inf)
 
 
 @contextmanager
-def one_deadline(seconds: float) -> Iterator[None]:
+def one_deadline(seconds: float, *, not_served_s: float = math.inf) -> Iterator[None]:
     """Within the block nothing is asked, or asked again, once this time is up; an answer that is waited for then still counts.
 
-    Threads see it that run in a copy of the context (``contextvars.copy_context``).
+    Nor is anything asked again once no server has let us in for ``not_served_s``.  Threads see it that run in a copy of the
+    context (``contextvars.copy_context``).
     """
-    token = _ends_at_s.set(min(_ends_at_s.get(), time.monotonic() + seconds))
+    end = _ends_at_s.set(min(_ends_at_s.get(), time.monotonic() + seconds))
+    not_served = _not_served_s.set(min(_not_served_s.get(), not_served_s))
     try:
         yield
     finally:
-        _ends_at_s.reset(token)
+        _ends_at_s.reset(end)
+        _not_served_s.reset(not_served)
 
 
 class RetryObserver(Protocol):
@@ -85,14 +90,41 @@ class RetryPolicy:
                 hint="See whether brokers are down or overloaded, or give a longer --timeout.",
             )
         total_s = min(self.total_s, left_s)
+        away = _Away(_not_served_s.get())
+
+        def attempt() -> T:
+            with away:
+                return function()
+
         retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(self._is_worth_it),
+            retry=tenacity.retry_if_exception(lambda failure: self._is_worth_it(failure) and not away.for_long),
             stop=tenacity.stop_before_delay(total_s) if total_s > 0 else tenacity.stop_after_attempt(1),
             wait=tenacity.wait_random_exponential(multiplier=self.first_wait_s, max=self.longest_wait_s),
             before_sleep=before_sleep,
             reraise=True,
         )
-        return retrying(function)
+        return retrying(attempt)
 
     def _is_worth_it(self, failure: BaseException) -> bool:
         return isinstance(failure, self.only) and failure.retryable
+
+
+class _Away:
+    """For how long no server has let us in: from the beginning of the first try in a row that found none."""
+
+    def __init__(self, longest_s: float) -> None:
+        self._longest_s = longest_s
+        self._began_s = 0.0
+        self._since_s: float | None = None
+        self.for_long = False
+
+    def __enter__(self) -> None:
+        self._began_s = time.monotonic()
+
+    def __exit__(self, _kind: object, failure: BaseException | None, _traceback: object) -> None:
+        if not isinstance(failure, NotServed):
+            self._since_s = None
+            return
+        if self._since_s is None:
+            self._since_s = self._began_s
+        self.for_long = time.monotonic() - self._since_s >= self._longest_s

@@ -52,9 +52,9 @@ class ZooKeeperCluster:
         self._is_old = is_old
         """Whether the brokers lack AlterPartitionReassignments; asked on first use, since asking connects."""
 
-    def snapshot(self, *, log_dirs: bool = True, configs: bool = True) -> ClusterState:
+    def snapshot(self, *, log_dirs: bool = True, configs: bool = True, patient: bool = True) -> ClusterState:
         """Read the whole cluster; on old brokers leaders, ISRs and hidden rates come from the znodes."""
-        state = self._inner.snapshot(log_dirs=log_dirs, configs=configs)
+        state = self._inner.snapshot(log_dirs=log_dirs, configs=configs, patient=patient)
         if not self._is_old():
             return state
         state = with_true_isr(state, self._writes.partitions(state.index))

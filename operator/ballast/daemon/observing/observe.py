@@ -25,7 +25,7 @@ def observe(scene: Scene) -> str:
     now_s = scene.clock.monotonic_s()
     full = _wants_full(scene, now_s)
     try:
-        state = scene.cluster.snapshot(log_dirs=full, configs=full)
+        state = scene.cluster.snapshot(log_dirs=full, configs=full, patient=False)
         if not state.alive:
             raise Unavailable("The cluster answered and named no living broker.")
     except BallastError as failure:

@@ -42,7 +42,7 @@ from ballast.ports.news import News
 log = logging.getLogger("ballast.daemon")
 
 _JOIN_S: Final = 5.0
-READ_AGAIN_S: Final = 30.0
+READ_AGAIN_S: Final = 15.0
 """A cluster that cannot be reached is asked again at least this often, so that the page soon knows of its return."""
 
 SettingsChange = tuple[DaemonPolicy, tuple[tuple[str, str], ...], str]

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from ballast.adapters.auth.security import Security
-from ballast.adapters.kafka.diagnosis import knock, parse_servers
+from ballast.adapters.kafka.diagnosis import NotServed, knock, parse_servers
 from ballast.errors import AuthenticationFailed, Unavailable, UsageError
 
 Serve = Callable[[socket.socket], None]
@@ -97,6 +97,33 @@ def test_a_broker_that_answers_is_enough() -> None:
     """One good server among bad ones is all that is needed."""
     with server(broker) as good:
         assert knock([("127.0.0.1", 1), good], Security(), timeout_s=5) == good
+
+
+def test_a_frozen_server_is_not_waited_for_where_another_answers() -> None:
+    """The next one is tried beside it: the answer is there while the frozen one could still give its own."""
+    given_up = threading.Event()
+
+    def frozen(connection: socket.socket) -> None:
+        silent(connection)
+        given_up.set()
+
+    with server(frozen) as first, server(broker) as second:
+        assert knock([first, second], Security(), timeout_s=600) == second
+        assert not given_up.is_set()
+
+
+def test_frozen_servers_are_waited_for_side_by_side() -> None:
+    """Each is asked before the first of them has had its time, and what is told is wrong with the first of all."""
+    all_asked = threading.Barrier(3, timeout=60)
+
+    def frozen(connection: socket.socket) -> None:
+        all_asked.wait()
+        silent(connection)
+
+    with server(frozen) as a, server(frozen) as b, server(frozen) as c, pytest.raises(NotServed) as failure:
+        knock([a, b, c], Security(), timeout_s=5)
+    assert f"{a[0]}:{a[1]} accepts connections but does not answer" in failure.value.message
+    assert not all_asked.broken
 
 
 @pytest.mark.parametrize(

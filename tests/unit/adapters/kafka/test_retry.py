@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka.admin import ClusterMetadata
 
 from ballast.adapters.kafka.cluster import KafkaCluster
+from ballast.adapters.kafka.diagnosis import NotServed
 from ballast.adapters.kafka.retry import RetryPolicy, one_deadline
 from ballast.errors import AuthenticationFailed, BallastError, Unavailable
 
@@ -89,6 +90,42 @@ def test_questions_that_share_a_deadline_end_with_it(now_s: list[float]) -> None
             quick().call("configs", late)
     assert late.calls == 0
     assert quick().call("configs", late) == "done"
+
+
+def _around(script: Script, now_s: list[float]) -> str:
+    """Each try takes a second."""
+    now_s[0] += 1
+    return script()
+
+
+def test_where_no_server_lets_us_in_the_impatient_give_up_soon(now_s: list[float]) -> None:
+    """From the first try in a row that found none: one that was let in begins it anew."""
+    script = Script(NotServed("none"), NotServed("none"), Unavailable("slow"), *[NotServed("none")] * 10)
+    with one_deadline(100.0, not_served_s=3.0), pytest.raises(NotServed):
+        quick(total_s=100.0).call("metadata", lambda: _around(script, now_s))
+    assert script.calls == 6
+
+
+def test_everybody_else_waits_for_the_servers_to_come_back(now_s: list[float]) -> None:
+    """For as long as the policy says."""
+    script = Script(*[NotServed("none")] * 10)
+    with one_deadline(100.0):
+        assert quick(total_s=100.0).call("metadata", lambda: _around(script, now_s)) == "done"
+
+
+def test_an_impatient_snapshot_ends_when_no_server_lets_us_in(now_s: list[float]) -> None:
+    """So that a daemon, which reads again by itself, shows an outage within seconds."""
+    gone = Script(*[NotServed("none")] * 100)
+
+    def versions() -> dict[int, tuple[int, int]]:
+        quick(total_s=30.0).call("api versions", lambda: _around(gone, now_s))
+        return {}
+
+    wire = SimpleNamespace(timeout_s=30.0, versions=versions)
+    cluster = KafkaCluster(cast("Any", wire), cast("Any", SimpleNamespace()))
+    with pytest.raises(NotServed):
+        cluster.snapshot(patient=False)
+    assert gone.calls == 3
 
 
 def test_the_questions_of_a_snapshot_share_one_deadline(now_s: list[float]) -> None:

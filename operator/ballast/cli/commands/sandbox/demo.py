@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from ballast.errors import BallastError
+from ballast.errors import Incomplete
 from ballast.sandbox import Sandbox, SandboxSpec
 from ballast.sandbox.fill import Filling, fill
 from ballast.sandbox.persons import new_persons_folder
@@ -30,8 +30,8 @@ STEPS: Final[tuple[tuple[str, Sequence[str]], ...]] = (
     ("Carried out: journaled, throttled, verified:", ["apply", PLAN, "--yes"]),
     ("The cluster is as the plan wanted it:", ["verify", PLAN]),
     (
-        "After it. New are only the journal's two small topics, and two that Kafka itself keeps:",
-        ["status"],
+        "After it, nothing needs attention. New are only the journal's two small topics, and two that Kafka itself keeps:",
+        ["status", "--check"],
     ),
 )
 """What the demo shows, in order: a sentence, and the command line behind ``ballast``."""
@@ -60,9 +60,9 @@ def run(*, keep: bool) -> None:
             say(f"restarting broker {broker}")
             sandbox.stop_broker(broker)
             sandbox.start_broker(broker)
-        wait_until_in_sync(sandbox.bootstrap_server, sandbox.librdkafka_properties, within_s=120)
         with tempfile.TemporaryDirectory(prefix="ballast-demo-") as scratch:
             for sentence, words in STEPS:
+                wait_until_in_sync(sandbox.bootstrap_server, sandbox.librdkafka_properties, within_s=120)
                 tell(sentence)
                 show(words, Path(scratch))
         if keep:
@@ -83,4 +83,4 @@ def show(words: Sequence[str], folder: Path) -> None:
     click.echo(click.style(f"$ ballast {' '.join(words)}", fg="cyan"), err=True)
     code = subprocess.run([sys.executable, "-m", "ballast", *words], cwd=folder, check=False).returncode
     if code != 0:
-        raise BallastError(f"`ballast {' '.join(words)}` ended with {code}.")
+        raise Incomplete(f"`ballast {' '.join(words)}` ended with {code}.", hint="What it wrote above says why.")

@@ -61,7 +61,7 @@ def status(
     with cluster.open() as opened:
 
         def read() -> ClusterStatus:
-            state = opened.cluster.snapshot()
+            state = opened.cluster.snapshot(patient=False)
             held = read_held(opened, state)
             level = heeding(settings.level, {d.broker for d in held.drains or ()})
             found = cluster_status(state, imbalance_percentage(state, given), level)
