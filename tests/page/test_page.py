@@ -393,6 +393,22 @@ def test_the_resource_that_is_out_of_range_opens(show: Show, open_page: Open) ->
     expect(pressed).to_have_attribute("data-resource", "leader imbalance")
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_bars_of_one_scale_are_equally_long(show: Show, open_page: Open, width: int) -> None:
+    """Whatever figures stand beside them: of a plan's resource, and of the brokers in one rack."""
+    url, _, _ = show(
+        a_view(mode="approve", plans=(a_real_plan(),), figures=measure(uneven(), threshold_percent=10)), uneven
+    )
+    page = open_page(url, width=width, height=900)
+    expect(page.locator(".compare").first).to_be_visible()
+    lengths = page.evaluate(
+        """() => [...document.querySelectorAll(".compare, .rack")].map(
+          (e) => [...e.querySelectorAll(".gauge")].map((g) => Math.round(g.getBoundingClientRect().width)))"""
+    )
+    assert len(lengths) >= 4
+    assert all(len(set(of)) == 1 and of[0] > 20 for of in lengths), lengths
+
+
 def test_a_plan_shows_why_how_long_and_each_broker_before_and_after(show: Show, open_page: Open) -> None:
     """What the planner made of an uneven cluster: one count of brokers out of range on the card and on the tab."""
     plan = a_real_plan()
@@ -400,7 +416,7 @@ def test_a_plan_shows_why_how_long_and_each_broker_before_and_after(show: Show, 
     page = open_page(url)
     card = page.get_by_role("article")
     expect(card).to_contain_text("Balance the cluster")
-    expect(card).to_contain_text("at 8.0 MiB/s into a broker, where auto starts")
+    expect(card).to_contain_text("at 8.0 MiB/s into each broker, the first rate of the automatic throttle")
     expect(card.locator("figure.compare")).to_have_count(len(plan.resources))
     expect(card.locator("figure.compare").first.locator(".pair")).to_have_count(6)
     before = {r["label"]: r["before"]["outside"] for r in plan.resources}

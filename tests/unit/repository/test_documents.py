@@ -75,6 +75,26 @@ def understood(words: list[str]) -> bool:
     return True
 
 
+def every_option(command: click.Command) -> set[str]:
+    """Of a command and all below it."""
+    found = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        below = (command.get_command(context, name) for name in command.list_commands(context))
+        found |= {option for each in below if each is not None for option in every_option(each)}
+    return found
+
+
+@pytest.mark.parametrize("name", ["from-cruise-control", "from-reassign-partitions", "from-topicmappr"])
+def test_options_beside_those_of_other_tools_exist(name: str) -> None:
+    """Also where the page names an option without its command, in the column that is Ballast's."""
+    known = every_option(cli)
+    rows = [line.split("|") for line in (ROOT / "docs" / f"{name}.md").read_text().splitlines() if line.startswith("|")]
+    named = {o for row in rows for o in re.findall(r"(?<![\w-])--[a-z][a-z-]*", row[2])}
+    assert named
+    assert named <= known
+
+
 def test_the_readme_names_only_commands_that_exist() -> None:
     """A newcomer can type every ``ballast …`` line of the README."""
     named = set(re.findall(r"^\$ ballast ([a-z]+)", (ROOT / "README.md").read_text(), flags=re.MULTILINE))

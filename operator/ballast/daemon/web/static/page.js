@@ -219,7 +219,7 @@ function work(plan) {
 
 function time(plan) {
   if (!plan.copies || plan.seconds === null) return null;
-  return fact("time", `about ${span(Math.max(plan.seconds, 1))}`, h("small", {}, ` at ${bytes(plan.throttle_bytes_per_s)}/s into a broker${plan.throttle === "auto" ? ", where auto starts" : ""}`));
+  return fact("time", `about ${span(Math.max(plan.seconds, 1))}`, h("small", {}, ` at ${bytes(plan.throttle_bytes_per_s)}/s into each broker${plan.throttle === "auto" ? ", the first rate of the automatic throttle" : ""}`));
 }
 
 /** A sentence without its times, which count down by themselves. */
