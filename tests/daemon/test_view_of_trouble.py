@@ -112,6 +112,30 @@ def test_a_broker_that_is_missed_is_shown_with_the_end_of_its_grace(
     assert not leader.board.view.absences
 
 
+def test_a_failed_log_dir_and_a_broker_that_does_not_answer_are_shown(
+    scene: Scene, world: SimWorld, clock: SimClock
+) -> None:
+    """While the cluster lists both brokers as alive, from the first reading of log dirs on, and no longer than it lasts."""
+
+    def seen() -> list[tuple[int, bool, bool, tuple[str, ...]]]:
+        observe(scene)
+        figures = scene.board.view.figures
+        assert figures is not None
+        return [(b.id, b.alive, b.reachable, tuple(code for _, code in b.log_dir_errors)) for b in figures.brokers]
+
+    world.brokers[2].dir_bytes = (1e12, 1e12)
+    well = [(1, True, True, ()), (2, True, True, ()), (3, True, True, ())]
+    assert seen() == well
+    clock.sleep(scene.policy.intervals.log_dirs_s)
+    world.fail_dir(2, 1)
+    world.freeze(3)
+    assert seen() == [(1, True, True, ()), (2, True, True, ("KAFKA_STORAGE_ERROR",)), (3, True, False, ())]
+    world.start(3)
+    world.mend_dirs(2)
+    clock.sleep(scene.policy.intervals.log_dirs_s)
+    assert seen() == well
+
+
 def test_while_a_run_moves_no_plan_is_made_shown_or_approved(leader: Scene, world: SimWorld, clock: SimClock) -> None:
     """What would be planned from the half-moved cluster is not; after the end everything is read and planned anew."""
     bodies: list[Callable[[], None]] = []

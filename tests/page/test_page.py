@@ -30,7 +30,7 @@ from tests.page.conftest import (
 from ballast.core.cluster.drain import Drain
 from ballast.daemon.acting.policy import DaemonPolicy, WebPolicy
 from ballast.daemon.context.view import Absence, Answer, Board, LevelView, LockView, Other, Pause, Role, Standing, View
-from ballast.daemon.observing.figures import measure
+from ballast.daemon.observing.figures import Figures, measure
 from ballast.ports.journal import Request
 
 pytestmark = pytest.mark.chromium
@@ -46,12 +46,31 @@ def headline(page: Page) -> str:
     return page.locator("#verdict .headline").inner_text()
 
 
+def first_broker(**changes: Any) -> Figures:
+    """A cluster that is well but for its first broker."""
+    base = figures()
+    first, *rest = base.brokers
+    return replace(base, brokers=(replace(first, **changes), *rest))
+
+
 @pytest.mark.parametrize(
     ("changes", "expected", "tone"),
     [
         ({}, "Cluster is balanced", "good"),
         ({"figures": figures(displaced=True)}, "Leaders of broker 2 are imbalanced", "warn"),
         ({"figures": figures(down=3)}, "Broker 3 is down", "bad"),
+        ({"figures": first_broker(reachable=False)}, "Broker 1 does not answer", "bad"),
+        (
+            {"figures": first_broker(log_dir_errors=(("/d1", "KAFKA_STORAGE_ERROR"),))},
+            "Log dir of broker 1 has failed",
+            "bad",
+        ),
+        ({"figures": first_broker(log_dir_errors=(("/d1", "X"),))}, "Log dir of broker 1 reports an error", "bad"),
+        (
+            {"figures": first_broker(log_dir_errors=(("/d1", "KAFKA_STORAGE_ERROR"), ("/d2", "X")))},
+            "2 log dirs of broker 1 report errors",
+            "bad",
+        ),
         ({"level": LevelView(verdict="uneven", sentence="Proposed plan.")}, "Cluster is unbalanced", "warn"),
         ({"run": a_run()}, "Moving 3 partitions", "none"),
         ({"figures": None, "outage": an_outage()}, "Cluster unreachable since 21 Nov 2026, 12:00", "bad"),

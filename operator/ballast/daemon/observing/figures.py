@@ -34,6 +34,10 @@ class BrokerFigures:
     id: int
     rack: str | None
     alive: bool
+    reachable: bool
+    """It answered when it was last asked for its log dirs: one that does not may still be alive to the cluster."""
+    log_dir_errors: tuple[tuple[str, str], ...]
+    """The path of each log dir with an error, and the error by Kafka's name."""
     controller: bool
     cordoned: bool
     draining: bool
@@ -213,6 +217,8 @@ def _brokers(state: ClusterState, leaders: LeaderImbalance, draining: Collection
                 id=broker.id,
                 rack=broker.rack,
                 alive=broker.alive,
+                reachable=broker.reachable,
+                log_dir_errors=tuple((d.path, d.error) for d in broker.log_dirs if d.error),
                 controller=broker.controller,
                 cordoned=broker.cordoned,
                 draining=broker.id in draining,

@@ -116,7 +116,11 @@ def with_racks(state: ClusterState, known: Mapping[int, str]) -> tuple[ClusterSt
 def sentence(figures: Figures) -> str:
     """The cluster in one sentence."""
     down = sum(not b.alive and b.replicas > 0 for b in figures.brokers)
+    silent = sum(b.alive and not b.reachable for b in figures.brokers)
+    bad_dirs = sum(len(b.log_dir_errors) for b in figures.brokers)
     parts = [f"{human_many(figures.alive, 'broker')} up" + (f", {down} down" if down else "")]
+    parts += [f"{silent} of them without an answer"] if silent else []
+    parts += [f"{human_many(bad_dirs, 'log dir')} with errors"] if bad_dirs else []
     parts.append(human_many(figures.partitions, "partition"))
     for count, what in (
         (figures.offline, "offline"),

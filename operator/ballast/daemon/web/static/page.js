@@ -55,6 +55,11 @@ function verdict(s) {
   if (c.offline) return ["bad", [`${plural(c.offline, "partition")} offline`], `They have no living leader: producers and consumers wait.${down.length ? ` ${which}.` : ""}`];
   if (c.under_min_isr) return ["bad", [`${plural(c.under_min_isr, "partition")} under min ISR`], `Producers with acks=all are refused there.${down.length ? ` ${which}.` : ""}`];
   if (down.length) return ["bad", [which, wait], `${plural(c.under_replicated, "partition")} under-replicated.`];
+  const silent = c.brokers.filter((b) => b.alive && !b.reachable);
+  if (silent.length) return ["bad", [`Broker ${silent.map((b) => b.id).join(", ")} ${silent.length === 1 ? "does" : "do"} not answer`], "The cluster still lists it as alive."];
+  const dirs = c.brokers.flatMap((b) => b.log_dir_errors.map(([path, error]) => ({ id: b.id, path, error })));
+  if (dirs.length) return ["bad", [dirs.length > 1 ? `${plural(dirs.length, "log dir")} of broker ${[...new Set(dirs.map((d) => d.id))].join(", ")} report errors`
+    : `Log dir of broker ${dirs[0].id} ${dirs[0].error === "KAFKA_STORAGE_ERROR" ? "has failed" : "reports an error"}`], dirs.slice(0, 3).map((d) => `Broker ${d.id}, ${d.path || "unknown path"}: ${d.error}`).join("; ")];
   const run = s.run || s.run_elsewhere;
   if (run) return ["none", [run.sentence || "A reassignment is in progress"], `${named(run.intent)}: ${run.moves_done} of ${plural(run.moves_total, "partition")} done.`];
   if (c.under_replicated) return ["warn", [`${plural(c.under_replicated, "partition")} under-replicated`], "Replicas are catching up, or cannot."];
@@ -107,7 +112,7 @@ function drawTiles(c) {
   const wanted = alive + c.brokers.filter(missing).length;
   const worst = Math.max(0, ...c.brokers.map((b) => b.imbalance));
   const tiles = [
-    ["brokers up", `${alive} / ${wanted}`, alive < wanted ? "bad" : ""],
+    ["brokers up", `${alive} / ${wanted}`, alive < wanted || c.brokers.some((b) => b.alive && !b.reachable) ? "bad" : ""],
     ["topics", count(c.topics), ""],
     ["partitions", count(c.partitions), ""],
     ["offline", count(c.offline), c.offline ? "bad" : "", c.offline && "offline"],
@@ -154,7 +159,7 @@ function focusTab(name) {
   for (const button of $("resources").children) if (button.dataset.resource === name) button.focus();
 }
 
-const flags = (b) => [b.controller ? "★" : "", b.cordoned ? "cordoned" : "", b.draining ? (b.replicas ? "draining" : "drained") : "", b.alive ? "" : b.replicas ? "down" : "gone"].filter(Boolean).join(", ");
+const flags = (b) => [b.controller ? "★" : "", b.cordoned ? "cordoned" : "", b.draining ? (b.replicas ? "draining" : "drained") : "", b.alive ? (b.reachable ? "" : "unreachable") : b.replicas ? "down" : "gone"].filter(Boolean).join(", ");
 
 function brokerRow(b, out, bar, value) {
   const note = flags(b);
