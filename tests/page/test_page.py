@@ -412,6 +412,15 @@ def test_the_resource_that_is_out_of_range_opens(show: Show, open_page: Open) ->
     expect(pressed).to_have_attribute("data-resource", "leader imbalance")
 
 
+def test_a_plan_pictures_only_what_it_changes(show: Show, open_page: Open) -> None:
+    """One that reorders replica lists has nothing to say about disks."""
+    plan = a_real_plan()
+    same = tuple({**b, "after": {**b["after"], "disk": b["before"]["disk"]}} for b in plan.brokers)
+    url, _, _ = show(a_view(mode="approve", plans=(replace(plan, brokers=same),)))
+    pictures = open_page(url).locator(".compare figcaption b")
+    expect(pictures).to_have_text(["replicas", "leaders"])
+
+
 @pytest.mark.parametrize("width", [1280, 390])
 def test_bars_of_one_scale_are_equally_long(show: Show, open_page: Open, width: int) -> None:
     """Whatever figures stand beside them: of a plan's resource, and of the brokers in one rack."""

@@ -171,11 +171,15 @@ class ClusterStatus:
         return tuple(b.broker.id for b in self.brokers if b.over_threshold)
 
     @property
+    def broken(self) -> bool:
+        """Partitions, brokers or log dirs are not well."""
+        return bool(self.sickness.any or self.dead_brokers or self.unreachable_brokers or self.bad_log_dirs)
+
+    @property
     def needs_attention(self) -> bool:
         """Partitions, brokers or log dirs that are not well, brokers out of range, imbalance over the threshold, stale throttles, a lost journal."""
-        broken = self.sickness.any or self.dead_brokers or self.unreachable_brokers or self.bad_log_dirs
         left = self.stale_throttles or self.journal in LOST
-        return bool(broken or self.over_threshold or self.skew or left)
+        return bool(self.broken or self.over_threshold or self.skew or left)
 
     def holding(self, held: Collection[Setting], by_hand: Collection[Setting] = ()) -> ClusterStatus:
         """The same, where Ballast's own ledgers are known by now: what stands in them was not left behind."""

@@ -183,12 +183,17 @@ def test_an_empty_broker_beside_level_leaders_is_named() -> None:
 
 
 def test_balanced_is_said_where_it_is_known() -> None:
-    """In one line, as long as nothing is out of range and every broker has told what it holds."""
+    """In one line, as long as nothing is out of range or broken and every broker has told what it holds."""
     rows = [row(n, 1 + n % 3, (1 + n % 3, 1 + (n + 1) % 3), (1, 2, 3), sizes=(GIB, GIB)) for n in range(30)]
     even = build("c", (broker(1), broker(2), broker(3)), (Topic("t"),), rows)
     assert "Balanced: every broker is within its range of disk, replicas, leaders." in drawn(even, width=200)
     away = build("c", (broker(1), broker(2), broker(3, reachable=False)), (Topic("t"),), rows)
     assert "Balanced" not in drawn(away, width=200)
+    failed = LogDir("/d1", error="KAFKA_STORAGE_ERROR")
+    broken = build("c", (broker(1), broker(2), broker(3, log_dirs=(*DIRS, failed))), (Topic("t"),), rows)
+    assert "Balanced" not in drawn(broken, width=200)
+    unsized = build("c", (broker(1), broker(2), broker(3)), (Topic("t"),), [*rows, row(30, 1, (1, 2), (1, 2))])
+    assert "Balanced" not in drawn(unsized, width=200)
     uneven = build("c", (broker(1), broker(2), broker(3)), (Topic("t"),), [r for r in rows if r.leader == 1])
     assert "Balanced" not in drawn(uneven, width=200)
 

@@ -36,6 +36,8 @@ class Scope:
 
     takes: Flags
     """May receive replicas."""
+    can_rise: Flags
+    """Could receive replicas by its own state, whatever the intent allows: what it lacks counts as out of range."""
     leads: Flags
     """May become preferred leader."""
     leading: Flags
@@ -80,8 +82,10 @@ def scope_of(state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Scop
     draining = np.isin(ids, sorted(policy.draining))
     demoted = np.isin(ids, sorted(policy.demoted))
     leads = alive & chosen & ~draining & ~demoted
+    takes = alive & chosen & ~cordoned & ~draining
     scope = Scope(
-        takes=alive & chosen & ~cordoned & ~draining,
+        takes=takes,
+        can_rise=takes.copy(),
         leads=leads,
         leading=leads,
         leave=np.zeros(len(brokers), np.bool_),

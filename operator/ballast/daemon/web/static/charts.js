@@ -21,8 +21,8 @@ const GAP_MS = 900000;
 /** One figure over time; a point that is not known is a gap. `limit` is drawn as a line. */
 function line(title, points, of, show, limit = null) {
   const known = points.filter((p) => of(p) !== null);
-  const newest = known.length ? of(known[known.length - 1]) : null;
-  const label = newest === null ? "not known yet" : `now ${show(newest)}`;
+  const newest = known.length ? known[known.length - 1] : null;
+  const label = newest === null ? "not known yet" : `${show(of(newest))} at ${clock(newest.at_ms)}`;
   const head = h("figcaption", {}, h("b", {}, title), h("span", {}, label));
   if (known.length < 2) return h("figure", { class: "line" }, head, h("p", { class: "empty" }, "A chart needs two points: one a minute."));
   const most = Math.max(...known.map(of), limit || 0, 1e-9) * 1.05;

@@ -57,6 +57,8 @@ function span(seconds) {
 
 const when = (ms) => new Date(ms).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
 
+const clock = (ms) => new Date(ms).toLocaleTimeString("en-GB", { timeStyle: "short" });
+
 /** A load in its resource's own unit. */
 const load = (unit, value) => ({ bytes: () => bytes(value), "bytes/s": () => `${bytes(value)}/s`, cpu: () => `${decimal(value / 1e6)} %` }[unit] || (() => count(Math.round(value))))();
 

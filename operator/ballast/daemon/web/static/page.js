@@ -230,11 +230,14 @@ function time(plan) {
 /** A sentence without its times, which count down by themselves. */
 const uncounted = (sentence) => sentence.replace(/\d+ (s|min|h|d)\b/g, "");
 
+/** The resources of which some broker has more or less after the plan. */
+const pictured = (plan) => plan.resources.filter((r) => plan.brokers.some((b) => b.before[r.name] !== b.after[r.name]));
+
 function drawPlans(s) {
   const plans = s.outage ? [] : s.plans;
   $("plans-card").hidden = plans.length === 0;
   // A countdown goes on in its place: a card drawn anew would close what somebody has opened, and take the focus from a button.
-  draw("plans", [plans.map((p) => ({ ...p, blocked: uncounted(p.blocked) })), s.actions_enabled], () => plans.map((plan) => h("article", { class: "plan", "aria-label": `Plan ${plan.id}` },
+  draw("plans", [plans.map((p) => ({ ...p, blocked: uncounted(p.blocked) })), s.actions_enabled], () => plans.map((plan) => [plan, pictured(plan)]).map(([plan, changed]) => h("article", { class: "plan", "aria-label": `Plan ${plan.id}` },
     h("h3", { title: plan.intent }, `${named(plan.intent)} `, plan.waiting ? chip("warn", "Pending approval") : plan.approved_by ? chip("good", `Approved by ${plan.approved_by}`) : chip("good", plan.blocked ? "Recommended" : "Starts by itself"), h("code", { class: "name" }, plan.id)),
     h("p", { class: "facts" },
       fact("does", work(plan).join(", ")), fact("data to copy", cost(plan)),
@@ -244,8 +247,8 @@ function drawPlans(s) {
     plan.reasons.length ? h("p", {}, `Reason: ${plan.reasons.map(([why, n]) => `${why} (${count(n)})`).join(", ")}.`) : null,
     plan.blocked ? h("p", { class: "blocked" }, chip("warn", "Blocked"), " ", h("span", { "data-blocks": plan.id }, plan.blocked)) : null,
     plan.obstacles.length ? h("ul", {}, plan.obstacles.map((o) => h("li", {}, o))) : null,
-    plan.resources.length ? h("div", { class: "pictures" }, plan.resources.map((r) => beforeAfter(plan, r))) : null,
-    plan.brokers.length && plan.moves ? h("p", { class: "legend" }, "Light: before. Dark: after. Green: the broker's range. Percentages: of the fair share.") : null,
+    changed.length ? h("div", { class: "pictures" }, changed.map((r) => beforeAfter(plan, r))) : null,
+    changed.length ? h("p", { class: "legend" }, "Light: before. Dark: after. Green: the broker's range. Percentages: of the fair share.") : null,
     plan.examples.length ? h("details", {}, h("summary", {}, `Show ${plan.examples.length < plan.moves ? "the first " : ""}${plural(plan.examples.length, "change")}`), moveTable(plan.examples)) : null,
     s.actions_enabled && (plan.waiting || plan.asked_by || !plan.blocked) ? h("p", { class: "buttons" },
       plan.waiting ? h("button", { type: "button", on: { click: () => askApprove(plan) } }, "Approve…") : null,
