@@ -58,6 +58,15 @@ def policies(draw: st.DrawFn, state: ClusterState) -> PlannerPolicy:
     )
 
 
+def test_a_broker_that_the_selection_leaves_out_keeps_what_it_has_wherever_the_search_begins() -> None:
+    """Two replicas on three brokers can never be balanced: the search begins again from where a linear program places all."""
+    rows = [PartitionRow("t", n, b, (b,), (b,), sizes=(size,)) for n, (b, size) in enumerate([(1, 7), (2, 1)])]
+    state = build("c", tuple(Broker(b) for b in (1, 2, 3)), (Topic("t"),), rows)
+    policy = PlannerPolicy(band=0.02, trigger=0.1, slack_bytes=0, prove=False)
+    made = plan(state, Level(selection=Selection(exclude_brokers="2")), policy=policy)
+    assert all(m.old == (1,) for m in made.moves)
+
+
 @settings(max_examples=60)
 @given(st.data())
 def test_every_plan_of_the_search_passes(data: st.DataObject) -> None:

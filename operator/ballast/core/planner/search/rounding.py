@@ -76,7 +76,7 @@ def _placed(world: World, program: Program) -> SmallInts:
     held = world.held.copy()
     for row, members in program.heaviest():
         run = slice(int(p.start[row]), int(p.start[row + 1]))
-        if not p.scope.open_rows[row]:
+        if not p.scope.open_rows[row] or _takes_away(world, cur[run], members):
             continue
         homes = set(p.old[p.old_start[row] : p.old_start[row + 1]].tolist())
         racks = p.rack[members]
@@ -93,3 +93,9 @@ def _placed(world: World, program: Program) -> SmallInts:
         if kept is come:
             cur[run] = members
     return cur
+
+
+def _takes_away(world: World, now: SmallInts, members: list[int]) -> bool:
+    """Does it take a replica, or the lead, from a broker that the selection leaves as it is?"""
+    kept = ~world.problem.scope.gives[now] & (now >= 0)
+    return bool((kept & ~np.isin(now, members)).any()) or bool(kept[:1].any() and now[0] != members[0])
