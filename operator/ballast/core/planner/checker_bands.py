@@ -276,7 +276,7 @@ def limits(r: Resource, share: Floats, band: float, policy: PlannerPolicy, membe
         high = np.maximum(np.floor(share * (1 + band) + 1e-9), np.ceil(share - 1e-9))
         low = np.minimum(np.ceil(share * (1 - band) - 1e-9), np.floor(share + 1e-9))
     else:
-        width = np.maximum(share * band, float(policy.slack_bytes) if r.name == DISK else 0.0)
+        width = np.maximum(share * band, policy.slack_of(r.name, band))
         low, high = np.maximum(share - width, 0.0), share + width
     used = members.shares & members.leads if r.leaders_only else members.shares
     can = members.takes | members.leads if r.leaders_only else members.takes

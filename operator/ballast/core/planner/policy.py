@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from ballast.core.planner.loads import DISK
 from ballast.core.planner.topic_rule import TopicRule
 from ballast.errors import UsageError
 
 REPLICAS: Final = "replicas"
 LEADERS: Final = "leaders"
 LEADER_BYTES: Final = "leader-bytes"
-RESOURCES: Final = ("disk", "bytes-in", "bytes-out", "cpu", REPLICAS, LEADERS, LEADER_BYTES)
+RESOURCES: Final = (DISK, "bytes-in", "bytes-out", "cpu", REPLICAS, LEADERS, LEADER_BYTES)
 """Every resource that has a band, in the order in which goals are listed to people."""
+MOST_SLACK: Final = 2.0
+"""At most so many times ``slack_bytes`` wide is the range that calls for a plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,8 @@ class PlannerPolicy:
     """A cluster whose every broker is within this fraction of its share is left alone; wider than ``band`` so that small
     drift after a plan does not call for the next one.  Below ``band`` it counts as ``band``."""
     slack_bytes: int = 1 << 20
-    """Bytes by which disk may differ whatever the band says: on a nearly empty cluster nothing is worth moving."""
+    """Bytes by which disk may differ after a plan whatever the band says, and before the next by as much more as ``trigger`` is
+    wider than ``band`` (at most twice): on a nearly empty cluster nothing is worth moving."""
     disk_limit: float = 0.90
     """The share of a broker's disk that a plan may fill, counting what arrives before what leaves has left."""
     max_bytes: int | None = None
@@ -86,3 +90,9 @@ class PlannerPolicy:
     def trigger_of(self, resource: str) -> float:
         """The band within which nothing is done."""
         return max(self.trigger, self.band_of(resource))
+
+    def slack_of(self, resource: str, band: float) -> float:
+        """Bytes by which the resource may differ at least, in a range of this band."""
+        if resource != DISK:
+            return 0.0
+        return self.slack_bytes * min(band / self.band_of(resource), MOST_SLACK)

@@ -265,8 +265,7 @@ def limits(r: Resource, fair: Floats, band: float, policy: PlannerPolicy) -> tup
         above = np.maximum(np.floor(fair * (1 + band) + 1e-9), np.ceil(fair - 1e-9))
         below = np.minimum(np.ceil(fair * (1 - band) - 1e-9), np.floor(fair + 1e-9))
         return below, above
-    slack = float(policy.slack_bytes) if r.name == DISK else 0.0
-    width = np.maximum(fair * band, slack)
+    width = np.maximum(fair * band, policy.slack_of(r.name, band))
     loose = fair * ROUNDING
     return np.ceil(np.maximum(fair - width - loose, 0)), np.floor(fair + width + loose)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -315,6 +316,21 @@ def test_a_wider_trigger_leaves_small_drift_alone() -> None:
     state = cluster(*[(1,)] * 11, *[(2,)] * 9, brokers=2)
     assert plan(state, Level(), policy=PlannerPolicy(band=0.05, trigger=0.2, slack_bytes=0)).is_empty
     assert not plan(state, Level(), policy=PlannerPolicy(band=0.05, trigger=0.05, slack_bytes=0)).is_empty
+
+
+@pytest.mark.parametrize(("step", "idle"), [(1.2, True), (1.3, False)], ids=["a little more", "more than that"])
+def test_a_nearly_empty_cluster_is_left_alone_a_little_beyond_where_a_plan_ends(step: float, idle: bool) -> None:  # noqa: FBT001
+    """What is written after a plan that ended at the edge of ``slack_bytes`` does not call for the next one at once."""
+    size = 1 << 18
+    rows = [PartitionRow("t", n, 1 + n % 2, (1 + n % 2,), (1 + n % 2,), sizes=(size,)) for n in range(16)]
+    rows[0] = replace(rows[0], sizes=(size + round(2 * step * (1 << 20)),))
+    state = build("c", tuple(Broker(b) for b in (1, 2)), (Topic("t"),), rows)
+    assert (
+        plan(
+            state, Level(), policy=PlannerPolicy(slack_bytes=1 << 20, bands={"leaders": 0.9, "replicas": 0.9})
+        ).is_empty
+        is idle
+    )
 
 
 def test_larger_brokers_carry_more() -> None:
