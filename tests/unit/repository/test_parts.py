@@ -72,6 +72,27 @@ def test_a_process_takes_the_next_file_only_when_it_would_stand_still() -> None:
     assert [process.tests for process in processes] == [[0, 2], [1, 3, 4]]
 
 
+def test_what_a_dead_process_had_finished_is_handed_to_nobody() -> None:
+    """Whoever were handed that would have nothing to do and nothing to wait for; what it had not finished is run."""
+    names = [f"tests/real/test_{n}.py::test_it" for n in range(8)]
+    one, two = processes = [Process("one"), Process("two")]
+    options: Any = SimpleNamespace(getvalue=lambda _: ["2*popen"], option=SimpleNamespace(loadscopereorder=False))
+    scheduler = ByCluster(options)
+    for process in processes:
+        scheduler.add_node(process)
+        scheduler.add_node_collection(process, names)
+    scheduler.schedule()
+    for done in (1, 3):
+        scheduler.mark_test_complete(two, done)
+    scheduler.remove_node(two)
+    ran: list[int] = []
+    while len(ran) < len(one.tests):
+        ran.append(one.tests[len(ran)])
+        scheduler.mark_test_complete(one, ran[-1])
+    assert sorted({*ran, 1, 3}) == list(range(8))
+    assert one.shutting_down
+
+
 def test_a_cluster_is_kept_for_whoever_asks_for_it_later() -> None:
     """As a fixture, or by its name as a parameter."""
 
