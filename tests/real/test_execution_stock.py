@@ -177,7 +177,7 @@ def test_additional_moves_are_followed_by_one_keeper(at: Scene) -> None:
 def test_our_own_move_is_cancelled_while_its_keeper_follows_it(at: Scene) -> None:
     """The keeper lets go and the order before comes back: this time the journal knows it."""
     topic = "stockkept"
-    at.topic(topic, {0: (1, 2)}, mib=4)
+    at.topic(topic, {0: (1, 2)}, mib=16)
     path = moves_file(at, topic, {0: (2, 3)})
     assert ours(at, "--execute", "--reassignment-json-file", path, "--throttle", "1000").code == 0
     answer = ours(at, "--cancel", "--reassignment-json-file", path)
