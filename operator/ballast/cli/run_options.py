@@ -134,7 +134,7 @@ def execution_options(command: F) -> F:
             type=click.Choice(["refuse", "allow"]),
             default="refuse",
             show_default=True,
-            help="Whether a broker may get replicas when its free disk space is not known.",
+            help="Whether to copy where a broker's free disk space, or a partition's size, is not known.",
         ),
         click.option(
             "--journal-lost",

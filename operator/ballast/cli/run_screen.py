@@ -261,17 +261,19 @@ def _bars(p: Progress) -> Any:
     from rich.text import Text
 
     table = Table.grid(padding=(0, 1))
-    moves = sorted(p.in_flight, key=lambda m: (m.stage.value != "stalled", m.total_bytes - m.copied_bytes))
+    moves = sorted(p.in_flight, key=lambda m: (m.stage.value != "stalled", (m.total_bytes or 0) - m.copied_bytes))
     for m in moves[:MOVES_SHOWN]:
-        known = m.total_bytes > 0
-        bar = ProgressBar(total=max(m.total_bytes, 1), completed=m.copied_bytes, width=24, pulse=not known)
-        share = f"{human_percent(min(1.0, m.copied_bytes / m.total_bytes), 0) if known else UNKNOWN_TEXT:>5}"
+        total = m.total_bytes or 0
+        bar = ProgressBar(total=max(total, 1), completed=m.copied_bytes, width=24, pulse=not total)
+        share = f"{human_percent(min(1.0, m.copied_bytes / total), 0) if total else UNKNOWN_TEXT:>5}"
         style = "yellow" if m.stage.value == "stalled" else ""
         table.add_row(Text(str(m.name), style=style), bar, Text(share), Text(m.detail or m.stage.value, style=style))
     if len(moves) > MOVES_SHOWN:
         table.add_row(Text(f"… {len(moves) - MOVES_SHOWN} more"), "", "", "")
     whole = Table.grid(padding=(0, 1))
-    whole.add_row(Text("all", style="bold"), ProgressBar(total=max(p.bytes_total, 1), completed=p.bytes_done, width=40))
+    whole.add_row(
+        Text("all", style="bold"), ProgressBar(total=max(p.bytes_total or 0, 1), completed=p.bytes_done, width=40)
+    )
     refusals = [Text(f"waiting: {r}", style="yellow") for r in p.refusals[:2]]
     # Below the bar and not beside it: together they are wider than many terminals, and the line's length changes all the time.
     return Group(table, *refusals, whole, Text(progress_line(p)))

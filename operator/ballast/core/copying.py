@@ -38,7 +38,7 @@ def copying_of(moves: Iterable[Move], leader: Callable[[TopicPartition], int]) -
     unknown = 0
     for move in moves:
         size = max(move.size_bytes, 0)
-        unknown += move.size_bytes < 0 and bool(move.adding)
+        unknown += move.size_unknown
         for broker in move.adding:
             out.received[broker] += size
         source = leader(move.name) if move.adding else -1

@@ -23,9 +23,9 @@ def human_many(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def human_bytes(figure: float) -> str:
+def human_bytes(figure: float | None) -> str:
     """``1536`` as ``1.5 KiB``; powers of 1,024."""
-    if figure < 0:
+    if figure is None or figure < 0:
         return UNKNOWN_TEXT
     size = float(figure)
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
@@ -33,6 +33,13 @@ def human_bytes(figure: float) -> str:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1024
     return f"{size:.1f} PiB"
+
+
+def human_total(known: float, unknown: int) -> str:
+    """A sum of bytes; where the sizes of ``unknown`` things are missing, what is known is the least that it is."""
+    if not unknown:
+        return human_bytes(known)
+    return f"at least {human_bytes(known)}" if known else "unknown size"
 
 
 def human_percent(share: float, digits: int = 1) -> str:

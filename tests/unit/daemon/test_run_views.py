@@ -17,8 +17,12 @@ from ballast.executor.machine.progress import Speedometer
 from ballast.executor.machine.run import Now, Phase, Stage, Status, new_run, with_moves
 
 
-@pytest.mark.parametrize(("planned", "read", "shown"), [(UNKNOWN, 0, None), (UNKNOWN, 7, 7), (0, 0, 0), (5, 0, 5)])
-def test_a_size_that_no_broker_has_said_is_not_shown_as_nothing(planned: int, read: int, shown: int | None) -> None:
+@pytest.mark.parametrize(
+    ("planned", "read", "shown"), [(UNKNOWN, None, None), (UNKNOWN, 7, 7), (UNKNOWN, 0, 0), (0, None, 0), (5, None, 5)]
+)
+def test_a_size_that_no_broker_has_said_is_not_shown_as_nothing(
+    planned: int, read: int | None, shown: int | None
+) -> None:
     """An empty partition is zero bytes; one whose size is not known is not."""
     move = Move("t", 0, (1, 2), (3, 2), planned)
     run = new_run("r", Plan("test", "c", "f", (move,)), ExecutionPolicy(), Now(0, 0.0))

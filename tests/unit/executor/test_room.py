@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 
-from ballast.core.cluster import Broker, LogDir, PartitionRow, Topic, TopicPartition, build
-from ballast.core.guards import judge, rooms, unknown_rooms
-from ballast.core.plan import Move
+from ballast.core.cluster import UNKNOWN, Broker, LogDir, PartitionRow, Topic, TopicPartition, build
+from ballast.core.guards import judge, rooms
+from ballast.core.plan import Move, Plan
 from ballast.core.plan.batches import Caps, Load, choose
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.observe import absorb
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import MoveRun, Now, Run, Stage
-from ballast.executor.machine.schedule import incoming
+from ballast.executor.machine.progress import Speedometer, total_of
+from ballast.executor.machine.run import MoveRun, Now, Run, Stage, new_run, with_moves
+from ballast.executor.machine.schedule import incoming, start
+from ballast.executor.machine.transitions import Effect, EffectKind
 from ballast.ports.cluster import BrokerLogs, PartitionState, Reassignment, ReplicaLog
 
 MB = 1_000_000
@@ -119,7 +122,7 @@ def test_a_failed_log_dir_does_not_switch_the_check_off(dirs: tuple[LogDir, ...]
     )
     state = build("c", brokers, (Topic("t"),), [PartitionRow("t", 0, 1, (1,), (1,), sizes=(50 * MB,))])
     move = Move("t", 0, (1,), (2,), 50 * MB)
-    found = judge([move], state, ours={NAME: move}, room=rooms(state, {}, 0.0), unknown=unknown_rooms(state))
+    found = judge([move], state, ours={NAME: move}, room=rooms(state, {}, 0.0))
     assert [v.code for v in found.values()] == ([code] if code else [])
 
 
@@ -128,7 +131,92 @@ def test_a_cluster_that_cannot_tell_room_is_not_held_back() -> None:
     old = (LogDir("/data"),)
     brokers = tuple(Broker(b, host="h", log_dirs=old, log_dirs_known=True) for b in (1, 2))
     state = build("c", brokers, (Topic("t"),), [PartitionRow("t", 0, 1, (1,), (1,), sizes=(50 * MB,))])
-    assert unknown_rooms(state) == frozenset()
+    move = Move("t", 0, (1,), (2,), 50 * MB)
+    assert judge([move], state, ours={NAME: move}, room=rooms(state, {}, 0.0)) == {}
+
+
+@pytest.mark.parametrize("adds", [True, False])
+@pytest.mark.parametrize(
+    ("present", "planned", "read", "code"),
+    [
+        pytest.param(UNKNOWN, UNKNOWN, {}, "size-unknown", id="nobody-told"),
+        pytest.param(UNKNOWN, UNKNOWN, {NAME: 20 * MB}, "", id="last-full-reading"),
+        pytest.param(UNKNOWN, 20 * MB, {}, "", id="plan"),
+        pytest.param(20 * MB, UNKNOWN, {}, "", id="this-reading"),
+        pytest.param(0, UNKNOWN, {}, "", id="known-to-be-empty"),
+    ],
+)
+def test_a_partition_of_unknown_size_is_not_copied(
+    present: int, planned: int, read: dict[TopicPartition, int], code: str, *, adds: bool
+) -> None:
+    """Unknown is not small enough; where nothing is copied its size does not matter, nor where a person says to trust it."""
+    brokers = tuple(Broker(b, host="h", log_dirs=(LARGE,), log_dirs_known=True) for b in (1, 2))
+    rows = [PartitionRow("t", 0, 1, (1, 2), (1, 2), sizes=(present, present))]
+    if adds:
+        rows = [PartitionRow("t", 0, 1, (1,), (1,), sizes=(present,))]
+    state = build("c", brokers, (Topic("t"),), rows)
+    move = Move("t", 0, (1,), (2,), planned) if adds else Move("t", 0, (1, 2), (2, 1), planned)
+    about = {"ours": {NAME: move}, "room": rooms(state, {}, 0.0), "sizes": read}
+    expected = [code] if code and adds else []
+    assert [v.code for v in judge([move], state, **about).values()] == expected  # type: ignore[arg-type]
+    assert judge([move], state, allow_unknown_room=True, **about) == {}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("policy", ["refuse", "allow"])
+def test_a_run_holds_moves_of_unknown_size_unless_told_otherwise(policy: Literal["refuse", "allow"]) -> None:
+    """By ``unknown_room``, the one setting for what nobody knows to fit."""
+    brokers = tuple(Broker(b, host="h", log_dirs=(LARGE,), log_dirs_known=True) for b in (1, 2))
+    state = build("c", brokers, (Topic("t"),), [PartitionRow("t", 0, 1, (1,), (1,))])
+    plan = Plan("test", "c", "", (Move("t", 0, (1,), (2,)),))
+    run = new_run("r", plan, ExecutionPolicy(unknown_room=policy, throttle="none"), Now(0, 0.0))
+    picture = Picture({}, {NAME: PartitionState(1, (1,), (1,))}, frozenset({NAME}), frozenset({1, 2}), state=state)
+    effects: list[Effect] = []
+    run = start(run, picture, Now(0, 1.0), effects)
+    assert [v.code for v in run.verdicts] == (["size-unknown"] if policy == "refuse" else [])
+    assert [e.kind for e in effects] == ([] if policy == "refuse" else [EffectKind.SUBMIT])
+
+
+@pytest.mark.parametrize("unknown_first", [True, False])
+def test_a_bound_of_bytes_in_flight_lets_a_move_of_unknown_size_go_alone(*, unknown_first: bool) -> None:
+    """It may be any number of bytes: nothing begins beside it, and it begins beside nothing."""
+    loads = [
+        Load(Move("t", 0, (1,), (2,)), 1, 0, size_unknown=True),
+        Load(Move("t", 1, (3,), (4,), 10 * MB), 3, 10 * MB),
+    ]
+    caps = Caps(moves_in_per_broker=9, moves_out_per_broker=9, moves_in_cluster=9, bytes_in_flight=100 * MB)
+    one, other = loads if unknown_first else reversed(loads)
+    assert choose([other], [one], caps, rates={}, room={}) == []
+    assert len(choose(loads, [], caps, rates={}, room={})) == 1
+    assert len(choose(loads, [], replace(caps, bytes_in_flight=None), rates={}, room={})) == 2
+
+
+def test_bytes_and_time_left_are_not_told_while_a_size_is_unknown() -> None:
+    """None, not the sum of the others; a reading that tells the size gives both back."""
+    known, unknown = Move("t", 0, (1,), (2,), 20 * MB), Move("t", 1, (1,), (2,))
+    run = new_run("r", Plan("test", "c", "", (known, unknown)), ExecutionPolicy(), Now(0, 0.0))
+    shown = Speedometer().read(run, 0.0)
+    assert (shown.bytes_total, shown.left_s, shown.as_json()["bytes_total"]) == (None, None, None)
+    assert total_of([run.moves[known.name]]) == 20 * MB
+    told = with_moves(run, {unknown.name: replace(run.moves[unknown.name], total_bytes=0)})
+    assert Speedometer().read(told, 0.0).bytes_total == 20 * MB
+
+
+def test_a_move_whose_size_is_not_told_on_its_way_stays_unknown() -> None:
+    """Its destination answers; what belongs there is known only when a reading tells the partition's size."""
+    m = MoveRun(Move("t", 0, (1,), (2,)), stage=Stage.MOVING)
+    run = Run("r", "test", "c", ExecutionPolicy(), {NAME: m}, {})
+    logs = {2: BrokerLogs((LARGE,), {NAME: (ReplicaLog("/large", 5 * MB, 0),)})}
+    picture = Picture(
+        reassignments={NAME: Reassignment((1, 2), (2,), (1,))},
+        partitions={NAME: PartitionState(1, (2, 1), (1,))},
+        names=frozenset({NAME}),
+        alive=frozenset({1, 2}),
+        logs=logs,
+    )
+    seen = absorb(run, picture, Now(0, 10.0)).moves[NAME]
+    assert (seen.copied_bytes, seen.total_bytes, seen.size_unknown) == (5 * MB, None, True)
+    seen = absorb(run, replace(picture, sizes={NAME: 50 * MB}), Now(0, 10.0)).moves[NAME]
+    assert (seen.copied_bytes, seen.total_bytes, seen.left_bytes) == (5 * MB, 50 * MB, 45 * MB)
 
 
 def coming(partition: int, log_dirs: tuple[str, ...] | None, *, copied: int = 0) -> MoveRun:

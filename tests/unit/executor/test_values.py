@@ -226,9 +226,10 @@ def test_producers_share_of_the_throttle_bounds_what_runs_together() -> None:
 
 
 def cluster(*rows: PartitionRow, dead: tuple[int, ...] = (), min_isr: int = 1) -> ClusterState:
-    """Brokers 1 to 5 and topics a and b."""
+    """Brokers 1 to 5 and topics a and b, in which every partition holds a few bytes."""
     brokers = tuple(Broker(i, alive=i not in dead, host="h") for i in range(1, 6))
-    return build("c", brokers, (Topic("a", min_isr=min_isr), Topic("b", min_isr=min_isr)), list(rows))
+    sized = [replace(row, sizes=(9,) * len(row.replicas)) for row in rows]
+    return build("c", brokers, (Topic("a", min_isr=min_isr), Topic("b", min_isr=min_isr)), sized)
 
 
 def verdict(state: ClusterState, move: Move) -> str | None:

@@ -13,7 +13,8 @@ from ballast.cli.commands.plan.options import seconds_of
 from ballast.cli.journal_reading import heeding, read_drained
 from ballast.cli.run_options import confirm, execution_options, lock_options, policy_from
 from ballast.cli.run_screen import say
-from ballast.cli.tables import human_bytes, output_option, print_json
+from ballast.cli.tables import output_option, print_json
+from ballast.core.wording import human_total
 from ballast.errors import Incomplete, Infeasible
 
 if TYPE_CHECKING:
@@ -151,8 +152,10 @@ class _Retiring:
 
     @staticmethod
     def _bytes(step: Step) -> str:
-        moved = 0 if step.plan is None else step.plan.bytes_moved
-        return f" {human_bytes(moved)} are copied." if moved else ""
+        plan = step.plan
+        if plan is None or plan.known_bytes == 0:
+            return ""
+        return f" Copied: {human_total(plan.bytes_moved, plan.unknown_sizes)}."
 
     def wait(self, step: Step) -> bool:
         """Look again later?  Waits while there is a reason to; raises when it has lasted too long."""

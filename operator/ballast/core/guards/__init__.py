@@ -10,7 +10,6 @@ from ballast.core.guards.checks import (
     repairs,
     rooms,
     sickness,
-    unknown_rooms,
 )
 
-__all__ = ["Verdict", "cancel_is_safe", "in_flight", "judge", "repairs", "rooms", "sickness", "unknown_rooms"]
+__all__ = ["Verdict", "cancel_is_safe", "in_flight", "judge", "repairs", "rooms", "sickness"]

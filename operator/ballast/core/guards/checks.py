@@ -127,16 +127,18 @@ def judge(
     room: Mapping[Place, int],
     sizes: Mapping[TopicPartition, int] | None = None,
     sick_neighbours: bool = True,
-    unknown: Collection[int] = (),
+    allow_unknown_room: bool = False,
 ) -> dict[TopicPartition, Verdict]:
     """Judge every waiting move on this picture; a move without a verdict may start.
 
-    ``unknown`` are brokers that get nothing because their free space is not known.
+    Nothing is copied that nobody knows to fit: neither onto a broker whose free space is not known, nor a partition whose size is
+    not, unless ``allow_unknown_room``.
 
     ``ours`` are all moves of the run that have not ended, waiting or in flight; ``room`` is what ``rooms`` said,
     ``sizes`` what the last reading that asked for sizes said (a light one does not).
     """
     sick = sickness(state, ours)
+    unknown = None if allow_unknown_room else unknown_rooms(state)
     verdicts: dict[TopicPartition, Verdict] = {}
     for move in waiting:
         size = (sizes or {}).get(move.name, UNKNOWN)
@@ -199,8 +201,9 @@ def _at_rest(move: Move, replicas: tuple[int, ...], leader: int) -> Verdict | No
 
 
 def _destinations(
-    move: Move, state: ClusterState, room: Mapping[Place, int], known: int, unknown: Collection[int]
+    move: Move, state: ClusterState, room: Mapping[Place, int], known: int, unknown: Collection[int] | None
 ) -> Verdict | None:
+    """Can they take it?  ``unknown`` are brokers of unknown room; None where what is not known is trusted to fit."""
     # A plan may be older than what producers have written since.
     size = max(move.size_bytes, known, _present_size(state, move.name))
     for broker_id in move.adding:
@@ -219,8 +222,10 @@ def _destinations(
                 f"Broker {broker_id}, where {move.name} is to go, is cordoned.",
                 "Remove its log dirs from cordoned.log.dirs, or make a new plan without it.",
             )
-        if broker_id in unknown:
+        if unknown is not None and broker_id in unknown:
             return _room_unknown(move, broker)
+        if unknown is not None and size == UNKNOWN:
+            return _size_unknown(move, state)
         full = _full(move, broker, size, room)
         if full is not None:
             return full
@@ -267,6 +272,17 @@ def _room_unknown(move: Move, broker: Broker) -> Verdict:
         f"broker {broker.id}",
         f"How much room broker {broker.id} has for {move.name} is not known.{why}",
         "See to that broker, or say --unknown-room allow.",
+    )
+
+
+def _size_unknown(move: Move, state: ClusterState) -> Verdict:
+    held = state.settled(state.index[move.name])
+    return Verdict(
+        "size-unknown",
+        str(move.name),
+        f"How large {move.name} is is not known: no broker of its replicas {list(held)} told that, so whether it fits is not either.",
+        "Log dirs are read again within a minute; it takes Describe on the cluster (DescribeLogDirs). "
+        "Or say --unknown-room allow.",
     )
 
 

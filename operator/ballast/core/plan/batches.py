@@ -47,7 +47,10 @@ class Load:
     leader: int
     """The broker that sends, -1 where there is none now."""
     left_bytes: int
+    """Bytes still to be copied, as far as sizes are known."""
     inbound_bytes_per_s: float = 0.0
+    size_unknown: bool = False
+    """Then any number of bytes may be left."""
 
 
 @dataclass(slots=True)
@@ -62,6 +65,7 @@ class _Links:
     """Bytes of the moves admitted in this very choice, per destination."""
     moves: int = 0
     left_bytes: int = 0
+    sizes_unknown: bool = False
     json_bytes: int = 60
 
     def add(self, load: Load, *, fresh: bool = False) -> None:
@@ -76,6 +80,7 @@ class _Links:
         self.intake_out[load.leader] += int(load.inbound_bytes_per_s * fan)
         self.moves += 1
         self.left_bytes += load.left_bytes
+        self.sizes_unknown |= load.size_unknown
         self.json_bytes += json_bytes(load.move)
 
 
@@ -137,7 +142,7 @@ def _fits(load: Load, links: _Links, caps: Caps, rates: Mapping[int, int], room:
     fan = len(move.adding)
     if caps.json_bytes is not None and links.json_bytes + json_bytes(move) > caps.json_bytes and links.moves:
         return False
-    if caps.bytes_in_flight is not None and links.moves and links.left_bytes + load.left_bytes > caps.bytes_in_flight:
+    if links.moves and caps.bytes_in_flight is not None and _exceeds(load, links, caps.bytes_in_flight):
         return False
     if load.leader >= 0:
         if links.out[load.leader] >= caps.moves_out_per_broker:
@@ -153,6 +158,11 @@ def _fits(load: Load, links: _Links, caps: Caps, rates: Mapping[int, int], room:
         and not _outruns(links.intake_in[b], load.inbound_bytes_per_s, rates.get(b))
         for b in move.adding
     )
+
+
+def _exceeds(load: Load, links: _Links, most: int) -> bool:
+    """Would more bytes be in flight than this, or might there be?  What may be any number of bytes goes alone."""
+    return load.size_unknown or links.sizes_unknown or links.left_bytes + load.left_bytes > most
 
 
 def _lockstep(fresh: int, size: int, rate: int | None) -> bool:

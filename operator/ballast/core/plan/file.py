@@ -32,7 +32,7 @@ def dumps(plan: Plan) -> str:
         "status": plan.status,
         "seed": plan.seed,
         "created_at_ms": plan.created_at_ms,
-        "bytes_moved": plan.bytes_moved,
+        "bytes_moved": plan.known_bytes,
         "bound": {"bytes": plan.bound_bytes, "method": plan.bound_method},
         "allow_replication_factor_change": plan.allow_replication_factor_change,
         "topic_ids": dict(plan.topic_ids),

@@ -82,8 +82,13 @@ class Move:
         return len(self.old) != len(self.new)
 
     @property
+    def size_unknown(self) -> bool:
+        """It copies, and no broker said how much."""
+        return self.size_bytes < 0 and bool(self.adding)
+
+    @property
     def bytes_moved(self) -> int:
-        """Bytes that cross the network, counting an unknown size as zero (the plan says how many are unknown)."""
+        """Bytes that cross the network; where its size is unknown 0, the least that it may be."""
         return max(self.size_bytes, 0) * len(self.adding)
 
 
@@ -128,8 +133,18 @@ class Plan:
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes that cross the network."""
+        """Bytes that cross the network; with ``unknown_sizes``, the least that they may be."""
         return sum(m.bytes_moved for m in self.moves)
+
+    @property
+    def unknown_sizes(self) -> int:
+        """Moves that copy and whose size no broker said."""
+        return sum(m.size_unknown for m in self.moves)
+
+    @property
+    def known_bytes(self) -> int | None:
+        """Bytes that cross the network; None where a size is unknown."""
+        return None if self.unknown_sizes else self.bytes_moved
 
     @property
     def is_empty(self) -> bool:

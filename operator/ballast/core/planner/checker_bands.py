@@ -133,11 +133,12 @@ def _costs(state: ClusterState, plan: Plan, loads: Loads) -> list[Finding]:
             if m.size_bytes != size:
                 found.append(Finding("sum", str(m.name), f"is said to hold {m.size_bytes} bytes and holds {size}"))
     copied = sum(max(m.size_bytes, 0) * len(set(m.new) - set(m.old)) for m in plan.moves)
+    untold = any(m.size_bytes < 0 and set(m.new) - set(m.old) for m in plan.moves)
     told = {
         "replica_moves": sum(len(m.adding) for m in plan.moves),
         "reorders": sum(set(m.old) == set(m.new) for m in plan.moves),
         "leader_changes": sum(m.old[0] != m.new[0] for m in plan.moves),
-        "bytes_moved": copied,
+        "bytes_moved": None if untold else copied,
         "busiest_bytes": _busiest(state, plan),
     }
     for key, figure in told.items():

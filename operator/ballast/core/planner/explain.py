@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
+from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Plan
 from ballast.core.planner.intents import Intent
 from ballast.core.planner.loads import Loads
@@ -28,7 +28,7 @@ def why(
         f"{wanted} goes from {_list(move.old)} to {_list(move.new)} because {move.reason.detail or move.reason.code}."
     ]
     lines.append(
-        f"  It copies {human_bytes(move.bytes_moved if move.size_bytes >= 0 else UNKNOWN)}."
+        f"  It copies {human_bytes(None if move.size_unknown else move.bytes_moved)}."
         if move.adding
         else "  It is a reorder: no byte moves."
     )

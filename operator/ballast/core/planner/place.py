@@ -268,6 +268,6 @@ def _instead(level: Plan) -> dict[str, Any]:
         "intent": level.intent,
         "status": level.status,
         "moves": len(level.moves),
-        "bytes_moved": level.bytes_moved,
+        "bytes_moved": level.known_bytes,
         "elections": len(level.elections),
     }

@@ -6,13 +6,13 @@ bars have figures beside them, limits are drawn as lines.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from html import escape
 from typing import Any, Final
 
 from ballast.core.plan import Plan
 from ballast.core.planner.summary import wider
-from ballast.core.wording import human_bytes, human_many, human_percent, human_time
+from ballast.core.wording import human_bytes, human_many, human_percent, human_time, human_total
 
 MOVES_SHOWN: Final = 1000
 FLOWS_SHOWN: Final = 24
@@ -80,7 +80,7 @@ def _facts(plan: Plan, rate: int) -> str:
     busiest = s.get("busiest_bytes")
     facts = [
         (plan.status.replace("-", " "), "status"),
-        (human_bytes(plan.bytes_moved), "to copy"),
+        (human_total(plan.bytes_moved, plan.unknown_sizes), "to copy"),
         (f"{s.get('replica_moves', 0):,}", "replicas"),
         (f"{s.get('reorders', 0):,}", "free reorders"),
         (f"{len(plan.elections):,}", "elections"),
@@ -181,11 +181,13 @@ def _racks(summary: dict[str, Any]) -> str:
 
 def _flows(plan: Plan) -> str:
     flows: dict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0])
+    unknown: Counter[tuple[int, int]] = Counter()
     for m in plan.moves:
         for source, target in zip(m.removing, m.adding, strict=False):
             flow = flows[source, target]
             flow[0] += max(m.size_bytes, 0)
             flow[1] += 1
+            unknown[source, target] += m.size_unknown
     if not flows:
         return ""
     ranked = sorted(flows.items(), key=lambda item: (-item[1][0], item[0]))[:FLOWS_SHOWN]
@@ -196,7 +198,7 @@ def _flows(plan: Plan) -> str:
         parts.append(
             f'<text x="0" y="{y + 10}">{source} → {target}</text><rect class="new" x="96" y="{y}" '
             f'width="{BAR_WIDTH * size / most:.1f}" height="12"/><text x="{104 + BAR_WIDTH * size / most:.0f}" '
-            f'y="{y + 10}">{human_bytes(size)}, {human_many(count, "replica")}</text>'
+            f'y="{y + 10}">{human_total(size, unknown[source, target])}, {human_many(count, "replica")}</text>'
         )
     more = f"<p class='soft'>and {len(flows) - len(ranked)} smaller ones</p>" if len(flows) > len(ranked) else ""
     return (
@@ -207,7 +209,7 @@ def _flows(plan: Plan) -> str:
 
 def _order(plan: Plan, rate: int) -> str:
     """The bytes still to copy as the plan runs through, in its own order."""
-    total = plan.bytes_moved
+    total = plan.known_bytes
     if not total:
         return ""
     points, left = [(0.0, 1.0)], total
@@ -232,7 +234,7 @@ def _moves(plan: Plan) -> str:
         return ""
     rows = "".join(
         f"<tr><td>{_text(m.name)}</td><td>{', '.join(map(str, m.old))}</td><td>{', '.join(map(str, m.new))}</td>"
-        f"<td class=n>{human_bytes(m.bytes_moved) if m.adding else 'free'}</td><td>{_text(m.reason.detail or m.reason.code)}</td></tr>"
+        f"<td class=n>{human_bytes(None if m.size_unknown else m.bytes_moved) if m.adding else 'free'}</td><td>{_text(m.reason.detail or m.reason.code)}</td></tr>"
         for m in plan.moves[:MOVES_SHOWN]
     )
     more = len(plan.moves) - MOVES_SHOWN

@@ -38,7 +38,7 @@ def summary_of(
         "replica_moves": sum(len(m.adding) for m in moves),
         "reorders": sum(m.is_reorder for m in moves),
         "leader_changes": sum(m.old[0] != m.new[0] for m in moves),
-        "bytes_moved": sum(m.bytes_moved for m in moves),
+        "bytes_moved": None if copying.unknown else sum(m.bytes_moved for m in moves),
         "busiest_bytes": copying.busiest,
         "resources": [_resource(old, new) for old, new in zip(was, will, strict=True)],
         "brokers": [

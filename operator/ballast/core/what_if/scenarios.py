@@ -264,12 +264,13 @@ def _figures(made: Plan, lost: frozenset[TopicPartition]) -> dict[str, Any]:
     def most(name: str, when: str) -> float | None:
         return float(resources[name][when]["most"]) if name in resources else None
 
+    copied = [m for m in made.moves if m.name not in lost]
     return {
         "status": made.status,
         "detail": f"{made.obstacles[0].subject}: {made.obstacles[0].detail}" if made.obstacles else "",
         "moves": len(made.moves),
         "reorders": sum(m.is_reorder for m in made.moves),
-        "bytes_moved": sum(m.bytes_moved for m in made.moves if m.name not in lost),
+        "bytes_moved": None if any(m.size_unknown for m in copied) else sum(m.bytes_moved for m in copied),
         "bound_bytes": made.bound_bytes,
         "worst_before": most("disk", "before"),
         "worst_after": most("disk", "after"),

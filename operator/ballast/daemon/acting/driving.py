@@ -83,8 +83,8 @@ class DriverHands:
             started_at_ms=self._parts.clock.now_ms(),
             moves_total=len(plan.moves),
             elections_total=len(plan.elections),
-            bytes_total=plan.bytes_moved,
-            bytes_left=plan.bytes_moved,
+            bytes_total=plan.known_bytes,
+            bytes_left=plan.known_bytes,
             sentence="Writing the plan into the journal",
         )
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from ballast.core.cluster import UNKNOWN
 from ballast.core.cluster.fingerprint import fingerprint, recreated
 from ballast.core.plan import Move, Plan
-from ballast.core.wording import human_bytes, human_many
+from ballast.core.wording import human_many, human_total
 from ballast.daemon.acting.decisions import Approval, approval_record, rejection_record
 from ballast.daemon.acting.permission import Acts, standing
 from ballast.daemon.acting.policy import ActionKind, Mode
@@ -260,7 +260,7 @@ def outline(plan: Plan) -> str:
     reorders = sum(m.is_reorder for m in plan.moves)
     moves = len(plan.moves) - reorders
     if moves:
-        parts.append(f"move {human_many(moves, 'partition')} ({human_bytes(plan.bytes_moved)})")
+        parts.append(f"move {human_many(moves, 'partition')} ({human_total(plan.bytes_moved, plan.unknown_sizes)})")
     if reorders:
         parts.append(f"reorder {human_many(reorders, 'replica list')}")
     if plan.elections:
@@ -303,7 +303,7 @@ def plan_view(proposal: Proposal, *, waiting: bool, policy: ExecutionPolicy, pac
         moves=len(plan.moves),
         elections=len(plan.elections),
         copies=sum(bool(m.adding) for m in plan.moves),
-        bytes_moved=plan.bytes_moved,
+        bytes_moved=plan.known_bytes,
         bound_bytes=plan.bound_bytes,
         status=plan.status,
         waiting=waiting,

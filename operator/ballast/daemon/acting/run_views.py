@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ballast.core.cluster import UNKNOWN, TopicPartition
+from ballast.core.cluster import TopicPartition
 from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, Setting
 from ballast.core.wording import human_many
 from ballast.daemon.context.view import MoveView, RunView
@@ -27,7 +27,7 @@ def run_view(run: Run, progress: Progress | None = None, note: str = "") -> RunV
     moves = list(run.moves.values())
     ended_well = sum(m.stage is Stage.VERIFIED for m in moves)
     failed = sum(m.stage in FINAL and m.stage is not Stage.VERIFIED for m in moves)
-    total = sum(total_of(m) for m in moves)
+    total = total_of(moves)
     done = sum(done_of(m) for m in moves)
     flying = [m for m in moves if m.stage in IN_FLIGHT]
     held = sum(e.stage is ElectionStage.HELD for e in run.elections.values())
@@ -44,7 +44,7 @@ def run_view(run: Run, progress: Progress | None = None, note: str = "") -> RunV
         elections_total=len(run.elections),
         elections_held=held,
         bytes_total=total,
-        bytes_left=max(0, total - done),
+        bytes_left=None if total is None else max(0, total - done),
         rate_bytes_per_s=progress.bytes_per_s if progress else None,
         seconds_left=progress.left_s if progress else None,
         throttle_bytes_per_s=_lowest_rate(run),
@@ -118,7 +118,7 @@ def _past(run: RunSummary) -> RunView:
         elections_total=sum(run.elections.values()),
         elections_held=run.elections.get(ElectionStage.HELD, 0),
         bytes_total=run.bytes_total,
-        bytes_left=max(0, run.bytes_total - run.bytes_done),
+        bytes_left=None if run.bytes_total is None else max(0, run.bytes_total - run.bytes_done),
     )
 
 
@@ -148,7 +148,7 @@ def _move(m: MoveRun) -> MoveView:
         partition=m.move.partition,
         old=m.move.old,
         new=m.move.new,
-        size_bytes=total_of(m) or (None if m.move.size_bytes == UNKNOWN else 0),
+        size_bytes=total_of([m]),
         copied_bytes=done_of(m),
         phase=m.stage.value,
         reason=m.detail or str(m.move.reason),

@@ -110,8 +110,9 @@ class RunView:
     moves_failed: int = 0
     elections_total: int = 0
     elections_held: int = 0
-    bytes_total: int = 0
-    bytes_left: int = 0
+    bytes_total: int | None = 0
+    """None where the size of a move is unknown, and so is ``bytes_left``."""
+    bytes_left: int | None = 0
     rate_bytes_per_s: float | None = None
     """None until two readings tell one."""
     seconds_left: float | None = None
@@ -133,8 +134,8 @@ class PlanView:
     elections: int
     copies: int
     """Moves that copy data; the others only change an order."""
-    bytes_moved: int
-    """Of those of them whose size is known."""
+    bytes_moved: int | None
+    """Of those of them together; None where a size is unknown."""
     bound_bytes: int | None
     status: str
     waiting: bool

@@ -290,9 +290,9 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_plan_cost_bytes",
-        help="Bytes that a plan would send over the network.",
+        help="Bytes that a plan would send over the network; absent where the size of a partition is unknown.",
         labels=("action",),
-        samples=lambda v: [((p.kind,), float(p.bytes_moved)) for p in v.plans],
+        samples=lambda v: [((p.kind,), float(p.bytes_moved)) for p in v.plans if p.bytes_moved is not None],
     ),
     Spec(
         name="ballast_plan_bound_bytes",
@@ -320,7 +320,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_run_bytes_left",
-        help="Bytes the current run still has to copy; 0 when there is none.",
+        help="Bytes the current run still has to copy; 0 when there is none, absent where the size of a partition is unknown.",
         samples=_run_or_zero(lambda r: r.bytes_left),
     ),
     Spec(

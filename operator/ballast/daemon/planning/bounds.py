@@ -12,7 +12,7 @@ from typing import Final
 
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
-from ballast.core.wording import human_brokers, human_bytes
+from ballast.core.wording import human_brokers, human_bytes, human_many, human_total
 from ballast.daemon.acting.policy import RepairPolicy
 
 NAMED: Final = 3
@@ -24,7 +24,7 @@ class Objection:
     """One bound that a repair goes beyond."""
 
     code: str
-    """``whole-rack``, ``racks``, ``unknown-rack``, ``brokers``, ``bytes`` or ``placement``."""
+    """``whole-rack``, ``racks``, ``unknown-rack``, ``brokers``, ``bytes``, ``unknown-bytes`` or ``placement``."""
     sentence: str
 
 
@@ -76,11 +76,14 @@ def _brokers(policy: RepairPolicy, state: ClusterState, gone: Collection[int]) -
 
 
 def _bytes(policy: RepairPolicy, plan: Plan) -> Iterator[Objection]:
-    if policy.max_bytes is not None and plan.bytes_moved > policy.max_bytes:
-        yield Objection(
-            "bytes",
-            f"it copies {human_bytes(plan.bytes_moved)} (repair.max_bytes is {human_bytes(policy.max_bytes)})",
-        )
+    if policy.max_bytes is None:
+        return
+    limit = f"repair.max_bytes is {human_bytes(policy.max_bytes)}"
+    if plan.bytes_moved > policy.max_bytes:
+        yield Objection("bytes", f"it copies {human_total(plan.bytes_moved, plan.unknown_sizes)} ({limit})")
+    elif plan.unknown_sizes:
+        unknown = human_many(plan.unknown_sizes, "partition")
+        yield Objection("unknown-bytes", f"how much it copies is not known, as the size of {unknown} is not ({limit})")
 
 
 def _placements(state: ClusterState, plan: Plan) -> Iterator[Objection]:

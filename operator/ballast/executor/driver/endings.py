@@ -28,7 +28,7 @@ def summary(run: Run, status: str, seconds: float) -> RunResult:
         failed=sum(m.stage is Stage.FAILED for m in moves),
         left=sum(m.stage not in FINAL for m in moves),
         elections_held=sum(e.stage is ElectionStage.HELD for e in run.elections.values()),
-        bytes_moved=sum(total_of(m) for m in moves if m.stage is Stage.VERIFIED and m.outcome != "already-there"),
+        bytes_moved=total_of(m for m in moves if m.stage is Stage.VERIFIED and m.outcome != "already-there"),
         seconds=seconds,
         endings=tuple(endings),
         rollback_wanted=run.rollback_when_cancelled,

@@ -115,7 +115,8 @@ class RunResult:
     failed: int = 0
     left: int = 0
     elections_held: int = 0
-    bytes_moved: int = 0
+    bytes_moved: int | None = 0
+    """None where the size of a move was never known."""
     seconds: float = 0.0
     endings: tuple[Ending, ...] = ()
     debts: tuple[Setting, ...] = ()

@@ -41,7 +41,8 @@ class RunSummary:
     moves: Mapping[str, int]
     """How many are in each stage."""
     elections: Mapping[str, int]
-    bytes_total: int
+    bytes_total: int | None
+    """None where the size of a move was never known."""
     bytes_done: int
     """Of moves that have arrived, and what the others have copied so far."""
 
@@ -142,7 +143,7 @@ def _summary(run_id: str, r: Reader) -> RunSummary:
         stopped_by=r.text("stopped_by") if r.has("stopped_by") else "",
         moves=_counts(numbers, "moves"),
         elections=_counts(numbers, "elections"),
-        bytes_total=numbers.integer("bytes_total"),
+        bytes_total=numbers.optional_integer("bytes_total"),
         bytes_done=numbers.integer("bytes_done"),
     )
 

@@ -80,11 +80,11 @@ def dump_header(run: Run) -> Record:
 
 
 def tally(run: Run) -> dict[str, Any]:
-    """How many moves and elections stand in which stage, and the bytes of all moves and of those that have arrived."""
+    """How many moves and elections stand in which stage, and the bytes of all moves, as far as known, and of those that have arrived."""
     return {
         "moves": dict(Counter(m.stage.value for m in run.moves.values())),
         "elections": dict(Counter(e.stage.value for e in run.elections.values())),
-        "bytes_total": sum(map(total_of, run.moves.values())),
+        "bytes_total": total_of(run.moves.values()),
         "bytes_done": sum(map(done_of, run.moves.values())),
     }
 

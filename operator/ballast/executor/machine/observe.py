@@ -292,20 +292,24 @@ def _progress(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     return marked(read, now, anew=grown and stood)
 
 
-def _copied(m: MoveRun, picture: Picture) -> tuple[int, int]:
-    """Bytes at their destinations, and bytes that belong there."""
+def _copied(m: MoveRun, picture: Picture) -> tuple[int, int | None]:
+    """Bytes at their destinations, and bytes that belong there; None where no broker tells how many."""
     if m.stage is Stage.RELOCATING or not m.move.adding:
         # What has come from other brokers has arrived; what belongs in other log dirs comes on top of it.
-        arrived = max(picture.sizes.get(m.move.name, 0), m.move.size_bytes, 0) * len(m.move.adding)
+        size = max(picture.sizes.get(m.move.name, UNKNOWN), m.move.size_bytes)
         figures = between_dirs(m, picture)
-        return (m.copied_bytes, m.total_bytes) if figures is None else (arrived + figures[0], arrived + figures[1])
+        if figures is None or (m.move.adding and size == UNKNOWN):
+            return m.copied_bytes, m.total_bytes
+        arrived = size * len(m.move.adding) if m.move.adding else 0
+        return arrived + figures[0], arrived + figures[1]
     logs = picture.logs or {}
     if any(b not in logs for b in m.move.adding):
         # What a silent broker holds is not known, which is not nothing.
         return m.copied_bytes, m.total_bytes
     places = [logs[b].replicas.get(m.move.name, ()) for b in m.move.adding]
-    size = max(picture.sizes.get(m.move.name, 0), m.move.size_bytes, 0)
-    return sum(r.size_bytes for of in places for r in of), size * len(m.move.adding)
+    size = max(picture.sizes.get(m.move.name, UNKNOWN), m.move.size_bytes)
+    total = m.total_bytes if size == UNKNOWN else size * len(m.move.adding)
+    return sum(r.size_bytes for of in places for r in of), total
 
 
 def _stall(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:

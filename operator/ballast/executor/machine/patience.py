@@ -32,16 +32,21 @@ def next_end_s(run: Run, now: Now) -> float | None:
     ends = [
         max(0.0, m.left_bytes / len(m.move.adding) * sharing[b] / rates[b] - (now.s - m.grown_at_s))
         for m in flying
+        if not m.size_unknown
         for b in m.move.adding
         if b in rates
     ]
     return min(ends, default=None)
 
 
+def left_in_words(m: MoveRun) -> str:
+    """What is still to be copied of it, for a sentence."""
+    return "an unknown number of bytes is" if m.size_unknown else f"{mb(m.left_bytes)} are"
+
+
 def leg_bytes(m: MoveRun) -> int:
     """Bytes that must arrive before the clock starts anew."""
-    total = m.total_bytes or m.move.bytes_moved
-    return min(m.mark_left_bytes, -(-total // LEGS))
+    return min(m.mark_left_bytes, -(-m.to_copy_bytes // LEGS))
 
 
 def share_bytes_per_s(run: Run, m: MoveRun, leader: int) -> float:
@@ -102,5 +107,5 @@ def overdue(run: Run, m: MoveRun, leader: int, now: Now) -> str:
     source = "its share of the throttle is" if throttled else "without a throttle it is expected to make"
     return (
         f"{mb(done)} have arrived in {passed:.0f} s, and {mb(leg)} were due within {allowed:.0f} s "
-        f"({source} {mb(share)}/s); {mb(m.left_bytes)} are left."
+        f"({source} {mb(share)}/s); {left_in_words(m)} left."
     )

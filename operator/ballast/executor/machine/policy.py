@@ -94,7 +94,8 @@ class ExecutionPolicy:
     """Hold moves while another partition on a broker they touch is under-replicated."""
 
     unknown_room: Literal["refuse", "allow"] = "refuse"
-    """A broker whose free space is not known, though the cluster's brokers tell it: gets no replicas, or is trusted to have room."""
+    """A broker whose free space is not known, though the cluster's brokers tell it, gets no replicas, and a partition whose size no
+    broker tells is not copied; or both are trusted to fit."""
     journal_lost: Literal["finish", "leave"] = field(default="finish", metadata={"command_only": True})
     """When the journal is deleted, made again or cut off while a run goes on: `finish` makes it again from memory and goes on;
     `leave` begins nothing more, puts throttles back that no move in flight needs, and prints commands for the others. A daemon

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from ballast.core.cluster import TopicPartition
 from ballast.executor.machine.run import FINAL, IN_FLIGHT, ElectionStage, MoveRun, Run, Stage
@@ -20,7 +21,8 @@ class MoveProgress:
     name: TopicPartition
     stage: Stage
     copied_bytes: int
-    total_bytes: int
+    total_bytes: int | None
+    """None where nobody has told its size."""
     detail: str
 
 
@@ -37,7 +39,8 @@ class Progress:
     waiting: int
     elections: int
     elections_held: int
-    bytes_total: int
+    bytes_total: int | None
+    """None where the size of a move is unknown, as ``left_s`` then is."""
     bytes_done: int
     bytes_per_s: float | None
     """Averaged over the last half minute; None before two readings."""
@@ -65,16 +68,22 @@ class Progress:
         }
 
 
-def total_of(m: MoveRun) -> int:
-    """Bytes this move copies, by the newest figure."""
-    return m.total_bytes or m.move.bytes_moved
+def total_of(moves: Iterable[MoveRun]) -> int | None:
+    """Bytes that these moves copy, by the newest figures; None where the size of one is unknown."""
+    listed = list(moves)
+    return None if any(m.size_unknown for m in listed) else sum(m.to_copy_bytes for m in listed)
 
 
 def done_of(m: MoveRun) -> int:
     """Bytes it has copied; a move that arrived has copied all."""
-    if m.stage in {Stage.MOVED, Stage.UNTHROTTLED, Stage.VERIFIED}:
-        return total_of(m)
-    return min(m.copied_bytes, total_of(m)) if m.stage in IN_FLIGHT else 0
+    if m.size_unknown:
+        return m.copied_bytes if m.stage in IN_FLIGHT or m.stage in _ARRIVED else 0
+    if m.stage in _ARRIVED:
+        return m.to_copy_bytes
+    return min(m.copied_bytes, m.to_copy_bytes) if m.stage in IN_FLIGHT else 0
+
+
+_ARRIVED: Final = frozenset({Stage.MOVED, Stage.UNTHROTTLED, Stage.VERIFIED})
 
 
 @dataclass(slots=True)
@@ -87,13 +96,13 @@ class Speedometer:
         """The progress now; call it whenever bytes may have changed."""
         moves = list(run.moves.values())
         done = sum(done_of(m) for m in moves)
-        total = sum(total_of(m) for m in moves if m.stage not in FINAL or m.stage is Stage.VERIFIED)
+        total = total_of(m for m in moves if m.stage not in FINAL or m.stage is Stage.VERIFIED)
         if not self.readings or done != self.readings[-1][1] or now_s - self.readings[-1][0] > WINDOW_S / 3:
             self.readings.append((now_s, done))
         while len(self.readings) > 2 and now_s - self.readings[0][0] > WINDOW_S:
             self.readings.popleft()
         rate = self._rate(now_s, done)
-        left = max(0, total - done)
+        left = None if total is None else max(0, total - done)
         return Progress(
             run_id=run.id,
             phase=run.phase.value,
@@ -101,7 +110,7 @@ class Speedometer:
             verified=sum(m.stage is Stage.VERIFIED for m in moves),
             ended_otherwise=sum(m.stage in FINAL and m.stage is not Stage.VERIFIED for m in moves),
             in_flight=tuple(
-                MoveProgress(m.move.name, m.stage, m.copied_bytes, total_of(m), m.detail)
+                MoveProgress(m.move.name, m.stage, m.copied_bytes, total_of([m]), m.detail)
                 for m in moves
                 if m.stage in IN_FLIGHT
             ),
@@ -111,7 +120,7 @@ class Speedometer:
             bytes_total=total,
             bytes_done=done,
             bytes_per_s=rate,
-            left_s=0.0 if not left else left / rate if rate else None,
+            left_s=0.0 if left == 0 else left / rate if left is not None and rate else None,
             refusals=tuple(str(v) for v in run.verdicts[:5]),
         )
 

@@ -115,8 +115,8 @@ class MoveRun:
     retry_at_s: float = 0.0
     copied_bytes: int = 0
     """Bytes at the destinations, summed over the adding replicas."""
-    total_bytes: int = 0
-    """Bytes the adding replicas will have, by the leader's present size."""
+    total_bytes: int | None = None
+    """Bytes the adding replicas will have, by the leader's present size; None until a reading tells it."""
     grown_at_s: float = 0.0
     """Monotonic time at which a destination was last seen to grow."""
     mark_left_bytes: int = 0
@@ -150,10 +150,19 @@ class MoveRun:
         return self.stage is Stage.STALLED or self.named_s is not None
 
     @property
+    def size_unknown(self) -> bool:
+        """It copies, and nobody has told how much: neither the plan nor a reading since."""
+        return self.total_bytes is None and self.move.size_unknown
+
+    @property
+    def to_copy_bytes(self) -> int:
+        """Bytes that it copies in all, by the newest figure; 0 with ``size_unknown``."""
+        return self.move.bytes_moved if self.total_bytes is None else self.total_bytes
+
+    @property
     def left_bytes(self) -> int:
-        """Bytes still to be copied, as far as sizes are known."""
-        total = self.total_bytes or self.move.bytes_moved
-        return max(0, total - self.copied_bytes)
+        """Bytes still to be copied; 0 with ``size_unknown``."""
+        return max(0, self.to_copy_bytes - self.copied_bytes)
 
     def persists_like(self, other: MoveRun) -> bool:
         """Would both write the same record?"""

@@ -113,7 +113,7 @@ def _judge(
         room=room,
         sizes=picture.sizes,
         sick_neighbours=run.policy.guard_sick_neighbours,
-        unknown=guards.unknown_rooms(state) if run.policy.unknown_room == "refuse" else (),
+        allow_unknown_room=run.policy.unknown_room == "allow",
     )
     for m in moves:
         listed = picture.reassignments.get(m.move.name)
@@ -252,8 +252,9 @@ def _choose(
         row = state.index.get(m.move.name)
         leader = int(state.partitions.leader[row]) if row is not None else -1
         size = max(m.move.size_bytes, picture.sizes.get(m.move.name, 0), 0)
-        left = m.left_bytes if m.total_bytes else size * len(m.move.adding)
-        return batches.Load(m.move, leader, left, run.inbound.get(m.move.name, 0.0))
+        left = size * len(m.move.adding) if m.total_bytes is None else m.left_bytes
+        unknown = m.size_unknown and m.move.name not in picture.sizes
+        return batches.Load(m.move, leader, left, run.inbound.get(m.move.name, 0.0), unknown)
 
     picked = batches.choose(
         [load(m) for m in heavy],

@@ -13,6 +13,7 @@ from ballast.core.cluster import UNKNOWN
 from ballast.core.cluster.log_ends import lag
 from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, Setting, mb, shortfall
 from ballast.executor.machine.observation import Picture
+from ballast.executor.machine.patience import left_in_words
 from ballast.executor.machine.run import MoveRun, Run, Stage
 from ballast.ports.cluster import PartitionState, ReplicaLog
 
@@ -103,7 +104,7 @@ def _between_dirs(case: _Case) -> Cause | None:
     where = ", ".join(f"{path} of broker {broker}" for broker, path in m.move.named_dirs.items())
     return _slow(case) or Cause(
         "log-dir-copy",
-        f"Nothing arrives in {where}, although it answers; {mb(m.left_bytes)} are left. Look for errors of {m.move.name} in the "
+        f"Nothing arrives in {where}, although it answers; {left_in_words(m)} left. Look for errors of {m.move.name} in the "
         "broker's log (ReplicaAlterLogDirsThread), and whether somebody has set replica.alter.log.dirs.io.max.bytes.per.second.",
     )
 
@@ -146,7 +147,7 @@ def _disks(case: _Case) -> Cause | None:
             )
         free = [d.usable_bytes for d in logs.dirs]
         if free and min(free) != UNKNOWN and max(free) < max(m.left_bytes // max(len(m.move.adding), 1), 1):
-            said = f"Broker {broker} has {mb(max(free))} of disk left and {mb(m.left_bytes)} are still to come."
+            said = f"Broker {broker} has {mb(max(free))} of disk left and {left_in_words(m)} still to come."
             return Cause("disk-full", said)
     return None
 
@@ -181,7 +182,7 @@ def _not_created(case: _Case) -> Cause | None:
 def _not_admitted(case: _Case) -> Cause | None:
     m = case.m
     outside = [b for b in m.move.adding if b not in case.state.isr]
-    if m.left_bytes or not outside or not all(case.copies(b) for b in m.move.adding):
+    if m.size_unknown or m.left_bytes or not outside or not all(case.copies(b) for b in m.move.adding):
         return None
     if any(case.behind(b) > 0 for b in outside):
         return None  # As large as the others, and records are still missing.
@@ -206,7 +207,7 @@ def _fetch_errors(case: _Case) -> Cause:
     return Cause(
         "fetch-errors",
         f"Nothing arrives on broker {where} from broker {leader}, the leader, although it is alive, has room and no throttle "
-        f"holds it back; it lacks {mb(m.left_bytes)}{behind}. Look for fetch errors of {m.move.name} in its log "
+        f"holds it back; {left_in_words(m)} left{behind}. Look for fetch errors of {m.move.name} in its log "
         f"(ReplicaFetcherThread), and whether it reaches broker {leader} on the brokers' own listener.",
     )
 

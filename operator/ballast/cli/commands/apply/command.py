@@ -13,7 +13,8 @@ from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.journal_reading import read_drained, refuse_filling
 from ballast.cli.run_options import confirm, execution_options, lock_options, policy_from
 from ballast.cli.run_screen import say
-from ballast.cli.tables import human_bytes, human_many, output_option
+from ballast.cli.tables import human_many, output_option
+from ballast.core.wording import human_total
 from ballast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -139,7 +140,9 @@ def outline(plan: Plan) -> str:
     free = sum(not m.adding for m in plan.moves)
     parts = []
     if len(plan.moves) > free:
-        parts.append(f"{human_many(len(plan.moves) - free, 'move')} ({human_bytes(plan.bytes_moved)})")
+        parts.append(
+            f"{human_many(len(plan.moves) - free, 'move')} ({human_total(plan.bytes_moved, plan.unknown_sizes)})"
+        )
     if free:
         parts.append(f"{human_many(free, 'move')} that cop{'ies' if free == 1 else 'y'} nothing")
     if plan.elections:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ballast.cli.journal_reading import heeding
 from ballast.cli.run_screen import say
-from ballast.cli.tables import human_bytes
-from ballast.core.wording import human_many
+from ballast.core.wording import human_many, human_total
 from ballast.errors import Infeasible, UsageError
 
 if TYPE_CHECKING:
@@ -54,13 +53,17 @@ def replanned(plan: Plan, state: ClusterState, drained: Iterable[int] = ()) -> P
     return made
 
 
+def _copies(plan: Plan) -> str:
+    return human_total(plan.bytes_moved, plan.unknown_sizes)
+
+
 def difference(before: Plan, after: Plan) -> list[str]:
     """How the new plan differs from the old one, in lines for people."""
     old, new = {m.name: m for m in before.moves}, {m.name: m for m in after.moves}
     same = [n for n, m in new.items() if n in old and (old[n].old, old[n].new) == (m.old, m.new)]
     whole = (
         f"Planned again ({after.intent}): {human_many(len(new), 'move')} instead of {len(old)}, "
-        f"{human_bytes(after.bytes_moved)} to copy instead of {human_bytes(before.bytes_moved)}; "
+        f"{_copies(after)} to copy instead of {_copies(before)}; "
         f"{human_many(len(same), 'move')} the same."
     )
     lines = [whole]

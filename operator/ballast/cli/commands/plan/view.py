@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_count, human_many, render_table
 from ballast.core.planner.summary import wider
-from ballast.core.wording import human_percent, human_time
+from ballast.core.wording import human_percent, human_time, human_total
 
 if TYPE_CHECKING:
     from ballast.core.plan import Move, Plan
@@ -63,7 +63,9 @@ def headline(plan: Plan) -> str:
     s = plan.summary
     parts = []
     if s.get("replica_moves"):
-        parts.append(f"copy {human_many(s['replica_moves'], 'replica')} ({human_bytes(plan.bytes_moved)})")
+        parts.append(
+            f"copy {human_many(s['replica_moves'], 'replica')} ({human_total(plan.bytes_moved, plan.unknown_sizes)})"
+        )
     if s.get("reorders"):
         parts.append(f"reorder {human_many(s['reorders'], 'replica list')} (free)")
     removed = sum(1 for m in plan.moves if m.removing and not m.adding)
@@ -84,7 +86,7 @@ def cost_lines(plan: Plan, rate_bytes_per_s: int) -> list[str]:
             return ["Only partitions without any data move, so no bytes."]
         return ["No size is known, so neither bytes nor time can be told."]
     lines = []
-    moved = _exact(plan.bytes_moved)
+    moved = f"{'at least ' if plan.unknown_sizes else ''}{_exact(plan.bytes_moved)}"
     if plan.bound_bytes:
         over = plan.bytes_moved / plan.bound_bytes - 1
         lines.append(
@@ -97,8 +99,9 @@ def cost_lines(plan: Plan, rate_bytes_per_s: int) -> list[str]:
         lines.append("The last step of the search ended at its limit of work; a plan with fewer bytes may exist.")
     busiest = plan.summary.get("busiest_bytes", 0)
     if busiest is None:
-        unknown = sum(1 for m in plan.moves if m.adding and m.size_bytes < 0)
-        lines.append(f"The time cannot be told, as the size of {human_many(unknown, 'partition')} is not known.")
+        lines.append(
+            f"The time cannot be told, as the size of {human_many(plan.unknown_sizes, 'partition')} is not known."
+        )
     elif busiest:
         lines.append(
             f"At {human_bytes(rate_bytes_per_s)}/s into and out of each broker, side by side, it takes about "
@@ -220,7 +223,7 @@ def _moves(plan: Plan, width: int) -> Any:
             str(m.name),
             ",".join(map(str, m.old)),
             ",".join(map(str, m.new)),
-            human_bytes(m.bytes_moved) if m.size_bytes >= 0 or not m.adding else "?",
+            human_bytes(None if m.size_unknown else m.bytes_moved),
             m.reason.detail or m.reason.code,
         ]
         for m in _telling(plan)

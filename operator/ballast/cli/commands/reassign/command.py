@@ -27,7 +27,7 @@ REQUIRED: Final[dict[str, tuple[str, ...]]] = {
 }
 PERMITTED: Final[dict[str, tuple[str, ...]]] = {
     "generate": ("disable_rack_aware", "placement", "seed"),
-    "execute": ("throttle", "no_throttle", "replica_alter_log_dirs_throttle", "timeout", "additional"),
+    "execute": ("throttle", "no_throttle", "replica_alter_log_dirs_throttle", "timeout", "additional", "unknown_room"),
     "verify": ("preserve_throttles", "clear_throttles"),
     "cancel": ("preserve_throttles", "clear_throttles", "timeout"),
     "list": (),
@@ -126,6 +126,13 @@ def _file(**about: Any) -> Any:
     help="Longest wait for moves between log dirs to begin.",
 )
 @click.option("--additional", is_flag=True, help="Let --execute add to moves in flight.")
+@click.option(
+    "--unknown-room",
+    type=click.Choice(["refuse", "allow"]),
+    default="refuse",
+    show_default=True,
+    help="Whether --execute may copy where a broker's free disk space, or a partition's size, is not known. Not in the stock tool.",
+)
 @click.option("--preserve-throttles", is_flag=True, help="Let --verify and --cancel leave throttles alone.")
 @click.option(
     "--clear-throttles",
@@ -163,6 +170,7 @@ def reassign(ctx: click.Context, /, **given: Any) -> int:
         replica_alter_log_dirs_throttle=_rate(given["replica_alter_log_dirs_throttle"]),
         timeout_ms=given["timeout"],
         additional=given["additional"],
+        unknown_room=given["unknown_room"],
         preserve_throttles=given["preserve_throttles"],
         clear_throttles=given["clear_throttles"],
     )

@@ -51,7 +51,8 @@ def execute(options: ReassignOptions) -> int:
         plan = plan_of_entries(entries, state, intent="reassign --execute", source=source)
         refuse_filling(plan, read_drained(opened, state))
         click.echo(report.current_assignment({e.name: state.replicas(state.index[e.name]) for e in entries}))
-        refused = _refusals(plan, state)
+        policy = policy_of(options)
+        refused = _refusals(plan, state, policy)
         if refused:
             click.echo(report.rejected(refused))
             return 1
@@ -60,7 +61,7 @@ def execute(options: ReassignOptions) -> int:
             watch = _Started(say)
             with hand_from_keeper(opened, "--execute", watch) as own:
                 _finish_left(own)
-                failed = _begin(own, plan, policy_of(options), run_id, watch)
+                failed = _begin(own, plan, policy, run_id, watch)
             if failed:
                 click.echo(report.rejected(failed))
                 return 1
@@ -94,6 +95,7 @@ def policy_of(options: ReassignOptions) -> ExecutionPolicy:
         keep_existing_rates=options.additional and not stated,
         log_dir_throttle_bytes_per_s=options.replica_alter_log_dirs_throttle or None,
         override_rates_of_others=options.additional,
+        unknown_room=options.unknown_room,
         moves_in_per_broker=UNLIMITED,
         moves_out_per_broker=UNLIMITED,
         moves_in_cluster=UNLIMITED,
@@ -108,14 +110,17 @@ def _limits(options: ReassignOptions) -> list[str]:
     return out
 
 
-def _refusals(plan: Plan, state: ClusterState) -> dict[TopicPartition, str]:
+def _refusals(plan: Plan, state: ClusterState, policy: ExecutionPolicy) -> dict[TopicPartition, str]:
     """What the guards have against the plan now; the stock tool starts all or nothing."""
-    from ballast.core.guards import judge, rooms, unknown_rooms
-    from ballast.executor.machine.policy import ExecutionPolicy
+    from ballast.core.guards import judge, rooms
 
-    moves = {m.name: m for m in plan.moves}
-    reserve = ExecutionPolicy().disk_reserve_share
-    verdicts = judge(plan.moves, state, ours=moves, room=rooms(state, {}, reserve), unknown=unknown_rooms(state))
+    verdicts = judge(
+        plan.moves,
+        state,
+        ours={m.name: m for m in plan.moves},
+        room=rooms(state, {}, policy.disk_reserve_share),
+        allow_unknown_room=policy.unknown_room == "allow",
+    )
     return {name: str(v) for name, v in verdicts.items() if v.code != "already-there"}
 
 

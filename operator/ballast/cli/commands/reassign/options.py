@@ -32,6 +32,7 @@ class ReassignOptions:
     timeout_ms: int = 10_000
     """Longest wait for moves between log dirs to begin."""
     additional: bool = False
+    unknown_room: Literal["refuse", "allow"] = "refuse"
     preserve_throttles: bool = False
     clear_throttles: bool = False
     """Take away what other tools, or a person, have set on the topics of the file as well."""

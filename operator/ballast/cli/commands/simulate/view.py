@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_names, human_percent, render_table
-from ballast.core.wording import human_many, human_time
+from ballast.core.wording import human_many, human_time, human_total
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState, TopicPartition
@@ -238,9 +238,7 @@ def _repair_lines(repair: Plan, rate_bytes_per_s: int) -> list[str]:
     if busiest is not None:
         rate = f"{human_bytes(rate_bytes_per_s)}/s into and out of each broker"
         time = f"about {human_time(busiest / rate_bytes_per_s)} at {rate}"
-    line = (
-        f"To repair it without them, copy {human_many(copies, 'replica')} ({human_bytes(repair.bytes_moved)}): {time}."
-    )
+    line = f"To repair it without them, copy {human_many(copies, 'replica')} ({human_total(repair.bytes_moved, repair.unknown_sizes)}): {time}."
     return [line, *_obstacles(repair)]
 
 
@@ -297,7 +295,7 @@ def loss_json(loss: Loss, repair: Plan) -> dict[str, Any]:
         "repair": {
             "status": repair.status,
             "replicas": repair.summary.get("replica_moves", 0),
-            "bytes": repair.bytes_moved,
+            "bytes": repair.known_bytes,
             "obstacles": [{"subject": o.subject, "detail": o.detail} for o in repair.obstacles],
         },
         "brokers": _broker_rows(loss, repair),

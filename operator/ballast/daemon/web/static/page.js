@@ -206,9 +206,9 @@ function drawRun(s) {
 
 /** Zero bytes have three reasons, and only one of them is that nothing is copied. */
 function cost(plan) {
+  if (plan.bytes_moved === null) return "sizes not known";
   if (plan.bytes_moved) return bytes(plan.bytes_moved);
-  if (!plan.copies) return "none";
-  return plan.examples.some((m) => m.size_bytes === null) ? "sizes not known" : "none, these partitions are empty";
+  return plan.copies ? "none, these partitions are empty" : "none";
 }
 
 /** What a plan does, each kind of change with its own count. */
