@@ -81,6 +81,8 @@ class Sickness:
     under_min_isr: tuple[TopicPartition, ...]
     """Producers with acks=all are refused."""
     under_replicated: tuple[TopicPartition, ...]
+    min_isr_unknown: tuple[TopicPartition, ...]
+    """Of these, the ones whose topic's minimum nobody told: they may be under it."""
 
     @property
     def any(self) -> bool:
@@ -248,13 +250,19 @@ def under_replicated_rows(state: ClusterState) -> Flags:
 
 
 def under_min_isr_rows(state: ClusterState) -> Flags:
-    """Per partition: is its ISR smaller than its effective min ISR? False where that is not known."""
+    """Per partition: is its ISR known to be smaller than its effective min ISR?"""
     p = state.partitions
     wanted = np.array([t.min_isr for t in state.topics], np.int64)
     if not len(wanted):
         return np.zeros(0, np.bool_)
     effective = np.minimum(wanted[p.topic], replica_counts(state, ~p.adding))
     return np.asarray(replica_counts(state, p.in_sync) < effective)
+
+
+def min_isr_unknown_rows(state: ClusterState) -> Flags:
+    """Per partition: may its ISR be smaller than its effective min ISR, which nobody told?  Never where every replica is in sync."""
+    unknown = np.array([t.min_isr == UNKNOWN for t in state.topics], np.bool_)
+    return under_replicated_rows(state) & unknown[state.partitions.topic] if len(unknown) else np.zeros(0, np.bool_)
 
 
 def sickness(state: ClusterState) -> Sickness:
@@ -269,6 +277,7 @@ def sickness(state: ClusterState) -> Sickness:
         offline=names(state.partitions.leader == NO_LEADER),
         under_min_isr=names(under_min_isr_rows(state)),
         under_replicated=names(under_replicated_rows(state)),
+        min_isr_unknown=names(min_isr_unknown_rows(state)),
     )
 
 

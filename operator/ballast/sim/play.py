@@ -13,11 +13,12 @@ from typing import Final
 
 import numpy as np
 
-from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
+from ballast.core.cluster import UNKNOWN, Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
 from ballast.core.plan import Plan
 from ballast.core.planner import Loads
 from ballast.core.planner.loads import BYTES_IN, BYTES_OUT
 from ballast.core.what_if.loss import Health, health_of
+from ballast.core.wording import human_many
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Happening, Note, Refusing
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -352,6 +353,9 @@ def _assumptions(state: ClusterState, loads: Loads, nic_bytes_per_s: float, focu
         out.append(
             f"{still:,} partitions that neither move nor sit on a dying broker stay as they are and do not grow."
         )
+    untold = sum(t.min_isr == UNKNOWN for t in state.topics)
+    if untold:
+        out.append(f"min.insync.replicas is 1 for {human_many(untold, 'topic')} of which it is not known.")
     nameless = frozenset(b.id for b in state.brokers if b.alive and b.capacity_bytes < 0)
     if nameless:
         whose = "any broker" if nameless == state.alive else _named(nameless).lower()

@@ -75,6 +75,17 @@ def test_min_isr_is_never_more_than_the_replicas_there_are() -> None:
     assert not sickness(state(row(0, 1, (1,), (1,)))).under_min_isr
 
 
+def test_a_min_isr_that_nobody_told_is_not_kept() -> None:
+    """Partitions of such a topic that lack a replica are named; where every replica is in sync, none can be under it."""
+    brokers = tuple(broker(i) for i in (1, 2, 3))
+    rows = [row(0, 1, (1, 2, 3), (1, 2, 3)), row(1, 1, (1, 2, 3), (1, 2)), row(2, 1, (3, 1, 2), (1, 2), adding=(3,))]
+    told = [PartitionRow("u", 0, 1, (1, 2, 3), (1, 2))]
+    found = sickness(build("c", brokers, (Topic("t"), Topic("u", min_isr=2)), [*rows, *told]))
+    assert found.min_isr_unknown == (TopicPartition("t", 1),)
+    assert found.under_min_isr == ()
+    assert found.under_replicated == (TopicPartition("t", 1), TopicPartition("u", 0))
+
+
 def test_topics_being_deleted_are_not_sick() -> None:
     """A leaderless partition of a dying topic is named as dying, not as offline."""
     dying = build("c", (broker(1),), (Topic("t", deleting=True),), [row(0, NO_LEADER, (1,), ())])

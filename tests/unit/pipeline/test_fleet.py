@@ -214,6 +214,16 @@ def test_a_cluster_that_could_not_be_planned_keeps_what_is_known_of_it(monkeypat
     assert plan_row(m, "add-brokers", "0")["offline"] is None, "there is no such cluster to count in"
 
 
+def test_a_min_isr_that_one_topic_does_not_tell_is_not_zero() -> None:
+    """As soon as a partition of it lacks a replica the count is unknown; before, none of it can be under its minimum."""
+    brokers = tuple(Broker(i, host="h", port=1) for i in (1, 2, 3))
+    rows = [PartitionRow("told", 0, 1, (1, 2), (1, 2)), PartitionRow("untold", 0, 3, (2, 3), (2, 3))]
+    state = build("c", brokers, (Topic("told", min_isr=2), Topic("untold")), rows)
+    assert under_min_isr(state) == 0
+    assert under_min_isr(without(state, frozenset({1}))) == 1
+    assert under_min_isr(without(state, frozenset({2}))) is None
+
+
 def test_a_min_isr_that_no_topic_tells_is_not_kept() -> None:
     """Settings that may not be read: nothing is said to be above or under its min ISR."""
     m = member(8)

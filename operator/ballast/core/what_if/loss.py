@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ballast.core.cluster import NO_LEADER, ClusterState, Flags, Ints, SmallInts, TopicPartition
+from ballast.core.cluster import NO_LEADER, UNKNOWN, ClusterState, Flags, Ints, SmallInts, TopicPartition
 from ballast.errors import UsageError
 
 
@@ -27,6 +27,8 @@ class Health:
     """One more loss and they are under it."""
     under_replicated: Ints
     """Led, with replicas that are not in sync."""
+    min_isr_unknown: Ints
+    """Of these, the ones whose topic's minimum nobody told: in neither of the two above, and each may belong there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,14 +104,16 @@ def health_of(state: ClusterState) -> Health:
     row = _row(state)
     in_sync = np.bincount(row, weights=p.in_sync, minlength=len(p)).astype(np.int64)
     members = np.bincount(row, weights=~p.removing, minlength=len(p)).astype(np.int64)
-    topic_min = np.array([max(t.min_isr, 1) for t in state.topics], np.int64)
+    topic_min = np.array([t.min_isr for t in state.topics], np.int64)
     least = topic_min[p.topic] if len(p) else np.zeros(0, np.int64)
-    led = p.leader >= 0
+    led, known = p.leader >= 0, least != UNKNOWN
+    lacking = led & (in_sync < members)
     return Health(
         offline=np.flatnonzero(~led),
         under_min_isr=np.flatnonzero(led & (in_sync < least)),
-        at_min_isr=np.flatnonzero(led & (in_sync == least) & (members > least)),
-        under_replicated=np.flatnonzero(led & (in_sync < members)),
+        at_min_isr=np.flatnonzero(led & known & (in_sync == least) & (members > least)),
+        under_replicated=np.flatnonzero(lacking),
+        min_isr_unknown=np.flatnonzero(lacking & ~known),
     )
 
 

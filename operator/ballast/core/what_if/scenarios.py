@@ -176,12 +176,16 @@ def offline(state: ClusterState) -> int:
 
 
 def under_min_isr(state: ClusterState) -> int | None:
-    """Partitions with fewer live replicas in sync than their topic wants, so that acks=all fails; None where no topic tells."""
+    """Partitions with fewer live replicas in sync than their topic wants, so that acks=all fails.
+
+    None where no topic tells, or where that of a partition which lacks a replica is not known.
+    """
     floor = np.array([t.min_isr for t in state.topics], np.int64)
     if len(floor) and bool((floor == UNKNOWN).all()):
         return None
     wanted = floor[state.partitions.topic] if len(state.partitions) else np.zeros(0, np.int64)
-    return int((_live_in_sync(state) < wanted).sum())
+    lacking = _live_in_sync(state) < np.diff(state.partitions.start)
+    return None if bool((lacking & (wanted == UNKNOWN)).any()) else int((_live_in_sync(state) < wanted).sum())
 
 
 def days_to_full(member: Member) -> float | None:

@@ -70,6 +70,11 @@ def _run_or_zero(value: Callable[[RunView], float | None]) -> Callable[[View], I
     return _one(lambda view: 0.0 if view.run is None else value(view.run))
 
 
+def _unless_unknown(figures: Figures, count: int) -> int | None:
+    """A count by min ISR; 0 is said only where no partition of unknown minimum may belong to it."""
+    return None if count == 0 and figures.min_isr_unknown else count
+
+
 def _age_s(at_ms: int | None) -> float | None:
     return None if at_ms is None else max(0.0, time.time() - at_ms / 1000)
 
@@ -151,13 +156,19 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_under_min_isr_partitions",
-        help="Partitions with fewer replicas in sync than min.insync.replicas.",
-        samples=_of_figures(lambda f: f.under_min_isr),
+        help="Partitions with fewer replicas in sync than min.insync.replicas; absent where none is known to be, and "
+        "`ballast_min_isr_unknown_partitions` is not 0.",
+        samples=_of_figures(lambda f: _unless_unknown(f, f.under_min_isr)),
     ),
     Spec(
         name="ballast_at_min_isr_partitions",
-        help="Partitions with exactly min.insync.replicas replicas in sync.",
-        samples=_of_figures(lambda f: f.at_min_isr),
+        help="Partitions with exactly min.insync.replicas replicas in sync; absent as the one above.",
+        samples=_of_figures(lambda f: _unless_unknown(f, f.at_min_isr)),
+    ),
+    Spec(
+        name="ballast_min_isr_unknown_partitions",
+        help="Under-replicated partitions of topics whose min.insync.replicas could not be read: they may be under it.",
+        samples=_of_figures(lambda f: f.min_isr_unknown),
     ),
     Spec(
         name="ballast_offline_partitions",
@@ -227,6 +238,12 @@ GAUGES: Final[tuple[Spec, ...]] = (
         help="Free space in this broker's log dirs (Kafka 3.3 and later).",
         labels=("broker",),
         samples=_per_broker("usable_bytes"),
+    ),
+    Spec(
+        name="ballast_broker_failed_log_dirs",
+        help="Log dirs of this broker that have failed (KAFKA_STORAGE_ERROR); absent where it did not tell its log dirs.",
+        labels=("broker",),
+        samples=_per_broker("failed_log_dirs"),
     ),
     Spec(
         name="ballast_level_mean",

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from ballast.core.cluster import UNKNOWN, ClusterState, Flags, Ints
+from ballast.core.cluster import STORAGE_ERROR, UNKNOWN, ClusterState, Flags, Ints
 from ballast.core.leadership import LeaderImbalance, imbalance
 from ballast.core.planner import Loads, PlannerPolicy
 from ballast.core.planner.ranges import Range, ranges_of
@@ -54,6 +54,12 @@ class BrokerFigures:
     usable_bytes: int
     leader_bytes: int
 
+    @property
+    def failed_log_dirs(self) -> int:
+        """Log dirs that it lives without; ``UNKNOWN`` where it did not tell its log dirs."""
+        failed = sum(error == STORAGE_ERROR for _, error in self.log_dir_errors)
+        return UNKNOWN if self.disk_bytes == UNKNOWN else failed
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicFigures:
@@ -87,7 +93,10 @@ class Figures:
     partitions: int
     under_replicated: int
     under_min_isr: int
+    """Of the topics whose minimum is known."""
     at_min_isr: int
+    min_isr_unknown: int
+    """Partitions that lack a replica and whose topic's minimum nobody told: each may be at it or under it."""
     offline: int
     moving: int
     threshold: float
@@ -140,6 +149,7 @@ def measure(
         under_replicated=int(health.under_replicated.sum()),
         under_min_isr=int(health.under_min_isr.sum()),
         at_min_isr=int(health.at_min_isr.sum()),
+        min_isr_unknown=int(health.min_isr_unknown.sum()),
         offline=int(health.offline.sum()),
         moving=int(state.moving.sum()),
         threshold=threshold_percent / 100,
@@ -151,11 +161,12 @@ def measure(
 
 
 class Health:
-    """Per partition, the four words of ``kafka-topics --describe``."""
+    """Per partition, the four words of ``kafka-topics --describe``, and where two of them cannot be told."""
 
     under_replicated: Flags
     under_min_isr: Flags
     at_min_isr: Flags
+    min_isr_unknown: Flags
     offline: Flags
 
     def __init__(self, state: ClusterState) -> None:
@@ -168,6 +179,7 @@ class Health:
         self.under_replicated = in_sync < factor
         self.under_min_isr = known & (in_sync < min_isr)
         self.at_min_isr = known & (in_sync == min_isr)
+        self.min_isr_unknown = ~known & self.under_replicated
         self.offline = ~np.isin(p.leader, np.array(sorted(state.alive), np.int32))
 
 

@@ -126,6 +126,7 @@ def sentence(figures: Figures) -> str:
         (figures.offline, "offline"),
         (figures.under_min_isr, "under min ISR"),
         (figures.under_replicated, "under-replicated"),
+        (figures.min_isr_unknown, "of them with an unknown min ISR"),
         (figures.moving, "moving"),
     ):
         if count:

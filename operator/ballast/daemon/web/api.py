@@ -57,6 +57,7 @@ def cluster(figures: Figures) -> dict[str, Any]:
         "under_replicated": figures.under_replicated,
         "under_min_isr": figures.under_min_isr,
         "at_min_isr": figures.at_min_isr,
+        "min_isr_unknown": figures.min_isr_unknown,
         "offline": figures.offline,
         "moving": figures.moving,
         "leader_imbalance_threshold": figures.threshold,

@@ -13,7 +13,7 @@ from ballast.core.cluster import UNKNOWN, ClusterState
 from ballast.daemon.observing.figures import RATES, THROTTLED_REPLICAS, Health
 
 ROWS: Final = 1000
-STATES: Final = ("offline", "under-min-isr", "at-min-isr", "under-replicated", "moving")
+STATES: Final = ("offline", "under-min-isr", "at-min-isr", "min-isr-unknown", "under-replicated", "moving")
 
 
 def broker(state: ClusterState, name: str) -> dict[str, Any] | None:

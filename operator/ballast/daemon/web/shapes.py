@@ -139,6 +139,10 @@ _CLUSTER = closed(
         "under_replicated": COUNT,
         "under_min_isr": COUNT,
         "at_min_isr": COUNT,
+        "min_isr_unknown": {
+            **COUNT,
+            "description": "Under-replicated, of topics whose minimum could not be read: in neither of the two.",
+        },
         "offline": COUNT,
         "moving": COUNT,
         "leader_imbalance_threshold": {**NUMBER, "description": "0 to 1; a broker over it counts as imbalanced."},

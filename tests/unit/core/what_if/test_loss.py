@@ -54,6 +54,17 @@ def test_each_trouble_is_counted_once_and_named() -> None:
     assert lost.after.isr(2) == (1,)
 
 
+def test_a_min_isr_that_the_snapshot_does_not_tell_is_not_one() -> None:
+    """What lacks a replica then is in a list of its own, and neither under nor at its minimum."""
+    rows = [PartitionRow("t", 0, 1, (1, 2, 3), (1, 2)), PartitionRow("t", 1, 2, (2, 3), (2, 3))]
+    state = build("c", (Broker(1), Broker(2), Broker(3)), (Topic("t"),), rows)
+    lost = loss_of(state, frozenset({1}))
+    health = lost.health_after
+    assert health.min_isr_unknown.tolist() == health.under_replicated.tolist() == [0]
+    assert health.under_min_isr.tolist() == health.at_min_isr.tolist() == []
+    assert lost.newly("min_isr_unknown") == [], "it lacked a replica before"
+
+
 def test_a_rack_is_all_of_its_brokers() -> None:
     """Ids and racks add up; a name that is not there is refused with those that are."""
     state = cluster((1, 2), brokers=4, racks=2)

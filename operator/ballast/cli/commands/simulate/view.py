@@ -84,6 +84,7 @@ _TROUBLE: Final = {
     "offline": "are offline",
     "under_min_isr": "refuse writes with acks=all (under min.insync.replicas)",
     "at_min_isr": "are one loss away from refusing writes",
+    "min_isr_unknown": "may refuse writes with acks=all (min.insync.replicas is not known)",
 }
 
 
@@ -190,7 +191,7 @@ def show_loss(loss: Loss, repair: Plan, *, rate_bytes_per_s: int) -> None:
     out = console()
     health = loss.health_after
     named = ", ".join(map(str, loss.brokers))
-    bad = len(health.offline) or len(health.under_min_isr)
+    bad = len(health.offline) or len(health.under_min_isr) or len(health.min_isr_unknown)
     head = f"Without broker{'s' if len(loss.brokers) > 1 else ''} {named}: "
     out.print(head + _counts(health), style="red" if bad else "green")
     out.print(f"  {loss.leaders_moved:,} partitions get another leader.")
@@ -223,7 +224,8 @@ def show_loss(loss: Loss, repair: Plan, *, rate_bytes_per_s: int) -> None:
 def _counts(health: Health) -> str:
     return (
         f"{len(health.offline):,} partitions are offline, {len(health.under_min_isr):,} refuse writes with acks=all, "
-        f"{len(health.under_replicated):,} lack replicas."
+        + (f"{len(health.min_isr_unknown):,} perhaps do too, " if len(health.min_isr_unknown) else "")
+        + f"{len(health.under_replicated):,} lack replicas."
     )
 
 
@@ -292,6 +294,7 @@ def loss_json(loss: Loss, repair: Plan) -> dict[str, Any]:
         "offline": _rows(loss, health.offline.tolist()),
         "underMinIsr": _rows(loss, health.under_min_isr.tolist()),
         "atMinIsr": _rows(loss, health.at_min_isr.tolist()),
+        "minIsrUnknown": _rows(loss, health.min_isr_unknown.tolist()),
         "repair": {
             "status": repair.status,
             "replicas": repair.summary.get("replica_moves", 0),

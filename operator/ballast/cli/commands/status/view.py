@@ -73,6 +73,7 @@ def as_json(status: ClusterStatus) -> dict[str, Any]:
             "offline": _names(status.sickness.offline),
             "underMinIsr": _names(status.sickness.under_min_isr),
             "underReplicated": _names(status.sickness.under_replicated),
+            "minIsrUnknown": _names(status.sickness.min_isr_unknown),
         },
         "leavesIsrAfterMs": None if status.leaves_isr_after_s < 0 else round(status.leaves_isr_after_s * 1000),
         "moving": [_moving_json(m) for m in status.moving],
@@ -233,6 +234,7 @@ def _findings(status: ClusterStatus, limit: int | None) -> Iterator[Cell]:
         (sick.offline, "without a leader"),
         (sick.under_min_isr, "under their min ISR"),
         (sick.under_replicated, "under-replicated"),
+        (sick.min_isr_unknown, "perhaps under min ISR (min.insync.replicas could not be read)"),
     ):
         if names:
             yield Cell(f"{len(names):,} partition{_s(names)} {what}: {human_names(names, few)}", "red")

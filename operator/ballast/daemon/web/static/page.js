@@ -54,6 +54,7 @@ function verdict(s) {
   const wait = down.length && next ? countdown(s, next) : "";
   if (c.offline) return ["bad", [`${plural(c.offline, "partition")} offline`], `They have no living leader: producers and consumers wait.${down.length ? ` ${which}.` : ""}`];
   if (c.under_min_isr) return ["bad", [`${plural(c.under_min_isr, "partition")} under min ISR`], `Producers with acks=all are refused there.${down.length ? ` ${which}.` : ""}`];
+  if (c.min_isr_unknown) return ["bad", [`${plural(c.min_isr_unknown, "partition")} may be under min ISR`], `Under-replicated, and the min.insync.replicas of their topics could not be read (DescribeConfigs).${down.length ? ` ${which}.` : ""}`];
   if (down.length) return ["bad", [which, wait], `${plural(c.under_replicated, "partition")} under-replicated.`];
   const silent = c.brokers.filter((b) => b.alive && !b.reachable);
   if (silent.length) return ["bad", [`Broker ${silent.map((b) => b.id).join(", ")} ${silent.length === 1 ? "does" : "do"} not answer`], "The cluster still lists it as alive."];
@@ -116,7 +117,8 @@ function drawTiles(c) {
     ["topics", count(c.topics), ""],
     ["partitions", count(c.partitions), ""],
     ["offline", count(c.offline), c.offline ? "bad" : "", c.offline && "offline"],
-    ["under min ISR", count(c.under_min_isr), c.under_min_isr ? "bad" : "", c.under_min_isr && "under-min-isr"],
+    c.min_isr_unknown && !c.under_min_isr ? ["under min ISR", "unknown", "bad", "min-isr-unknown"]
+      : ["under min ISR", `${count(c.under_min_isr)}${c.min_isr_unknown ? " or more" : ""}`, c.under_min_isr ? "bad" : "", c.under_min_isr && "under-min-isr"],
     ["under-replicated", count(c.under_replicated), c.under_replicated ? "warn" : "", c.under_replicated && "under-replicated"],
     ["being reassigned", count(c.moving), "", c.moving && "moving"],
     ["worst leader imbalance", percent(worst), worst > c.leader_imbalance_threshold ? "warn" : ""],
