@@ -66,9 +66,21 @@ class Reader:
             raise self.wrong(key, f"at least {at_least}")
         return value
 
+    def text_or_null(self, key: str) -> str | None:
+        """A text, or a null that somebody wrote: a key that is not there says neither."""
+        if key not in self._value:
+            raise self.wrong(key, "a text or null")
+        return self.optional_text(key)
+
     def optional_integer(self, key: str) -> int | None:
         """A whole number, or null for one that is not known."""
         return None if self._value.get(key) is None else self.integer(key)
+
+    def integer_or_null(self, key: str) -> int | None:
+        """A whole number, or a null that somebody wrote: a key that is not there says neither."""
+        if key not in self._value:
+            raise self.wrong(key, "a whole number or null")
+        return self.optional_integer(key)
 
     def flag(self, key: str) -> bool:
         """True or false."""

@@ -10,9 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
+
+from ballast.core.document import Reader
+from ballast.errors import Refused, UsageError
 
 JOURNAL_VERSION = 1
+
+T = TypeVar("T")
 
 JOURNAL_TOPIC: Final = "__ballast_journal"
 REQUESTS_TOPIC: Final = "__ballast_requests"
@@ -27,6 +32,26 @@ class Record:
     key: str
     """``run/<id>``, ``move/<run>/<topic>-<partition>``, ``throttle/<kind>/<name>``, ``pause``, …"""
     value: Mapping[str, Any] | None
+
+
+STRANGE_HINT: Final = "Something else writes to the journal; find out what before Ballast acts on this cluster."
+
+
+class Corrupt(Refused):
+    """The journal holds something that no version of Ballast wrote."""
+
+    id = "journal-corrupt"
+
+
+def read_record(record: Record, read: Callable[[Reader], T]) -> T:
+    """What a record says; one that is not whole is refused by its name and the key that is wrong, never filled up with defaults."""
+    place = f"The journal's record {record.key}"
+    try:
+        return read(Reader(record.value, place, STRANGE_HINT))
+    except UsageError as mistake:
+        raise Corrupt(mistake.message, hint=mistake.hint) from None
+    except (ValueError, TypeError):
+        raise Corrupt(f"{place} is not one of Ballast's.", hint=STRANGE_HINT) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +123,7 @@ def begun_in(records: Iterable[Record]) -> Begun | None:
     """Whether these are of a journal that was begun so, and that no person has acknowledged."""
     for record in records:
         if record.key == BEGUN_KEY and record.value is not None:
-            return Begun(int(record.value.get("at_ms", 0)), str(record.value.get("by", "unknown")))
+            return read_record(record, lambda r: Begun(r.integer("at_ms"), r.text("by")))
     return None
 
 

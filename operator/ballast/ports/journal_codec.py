@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar, cast
 
 from ballast.errors import BallastError, Refused
-from ballast.ports.journal import JOURNAL_VERSION, Holder, Record, Request
+from ballast.ports.journal import JOURNAL_VERSION, STRANGE_HINT, Corrupt, Holder, Record, Request
 
 Entry = tuple[str, bytes | None]
 
@@ -22,16 +22,9 @@ RECORD_PREFIX: Final = "record/"
 PIECE_PREFIX: Final = "piece/"
 PIECE_BYTES: Final = 256 * 1024
 """Length of a piece; well under the smallest message limit that anybody runs with."""
-STRANGE_HINT: Final = "Something else writes to the journal; find out what before Ballast acts on this cluster."
 _MOST_PIECES: Final = 100_000
 
 T = TypeVar("T", Holder, Request)
-
-
-class Corrupt(Refused):
-    """The journal holds something that no version of Ballast wrote."""
-
-    id = "journal-corrupt"
 
 
 def encode_value(value: Mapping[str, Any]) -> bytes:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ballast.daemon.acting.permission import CODES, Acts, Situation, standing, standings
 from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, LeaderPolicy, Mode, Window
 from ballast.daemon.context.view import Other, Pause, Role
+from ballast.ports.journal import Corrupt, Record, read_record
 
 NOON_MS = 1_795_262_400_000  # 2026-11-21 12:00 UTC
 AUTO = DaemonPolicy(mode=Mode.AUTO)
@@ -118,5 +119,13 @@ def test_only_the_holder_with_a_fresh_reading_ever_acts(
 def test_counts_survive_the_journal() -> None:
     """What is written is what is read."""
     acts = Acts().started(NOON_MS, "a").ended(NOON_MS + 5)
-    assert Acts.from_json(acts.to_json()) == acts
-    assert Acts.from_json({}) == Acts()
+    for kept in (acts, Acts()):
+        assert read_record(Record("daemon/acts/moves", kept.to_json()), Acts.from_json) == kept
+
+
+@pytest.mark.parametrize("missing", ["day", "starts", "last_end_ms", "run"])
+def test_counts_that_are_not_whole_are_refused_and_named(missing: str) -> None:
+    """A missing count is not 0: the caps of the day would begin anew."""
+    value = Acts().started(NOON_MS, "a").ended(NOON_MS + 5).to_json()
+    with pytest.raises(Corrupt, match=f"daemon/acts/moves: '{missing}'"):
+        read_record(Record("daemon/acts/moves", {k: v for k, v in value.items() if k != missing}), Acts.from_json)

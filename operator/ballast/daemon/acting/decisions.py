@@ -10,15 +10,15 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from ballast.core.cluster.drain import Drain
+from ballast.core.document import Reader
 from ballast.daemon.acting.policy import ActionKind
 from ballast.daemon.context.view import Answer, MoveView, Pause, PlanView
-from ballast.ports.journal import Record
+from ballast.ports.journal import STRANGE_HINT, Corrupt, Record, read_record
 
 PAUSE_KEY: Final = "pause"
 ASKED_KEY: Final = "daemon/asked"
 ANSWERS_KEY: Final = "daemon/answers"
 _DRAIN: Final = "drain/"
-_SOMEBODY: Final = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,22 +46,22 @@ class Decisions:
 
 
 def decisions_in(records: Iterable[Record]) -> Decisions:
-    """What the journal says."""
-    values = {r.key: r.value for r in records if r.value is not None}
-    pause = values.get(PAUSE_KEY)
-    rejected = {kind: values[_rejected(kind)] for kind in ActionKind if _rejected(kind) in values}
-    approved = {kind: values[_approved(kind)] for kind in ActionKind if _approved(kind) in values}
-    drains = [_drain(key.removeprefix(_DRAIN), value) for key, value in values.items() if key.startswith(_DRAIN)]
+    """What the journal says; a decision that is not whole is refused by name, since without it more would be allowed."""
+    found = {r.key: r for r in records if r.value is not None}
+    pause, asked, answers = (found.get(key) for key in (PAUSE_KEY, ASKED_KEY, ANSWERS_KEY))
+    rejected = {kind: found[_rejected(kind)] for kind in ActionKind if _rejected(kind) in found}
+    approved = {kind: found[_approved(kind)] for kind in ActionKind if _approved(kind) in found}
+    drains = [_drain(record) for key, record in found.items() if key.startswith(_DRAIN)]
     return Decisions(
-        pause=None if pause is None else _pause(pause),
-        rejected={kind: str(value.get("plan", "")) for kind, value in rejected.items()},
+        pause=None if pause is None else read_record(pause, _pause),
+        rejected={kind: read_record(record, lambda r: r.text("plan")) for kind, record in rejected.items()},
         approved={
-            kind: Approval(plan=str(value.get("plan", "")), by=str(value.get("by", _SOMEBODY)))
-            for kind, value in approved.items()
+            kind: read_record(record, lambda r: Approval(plan=r.text("plan"), by=r.text("by")))
+            for kind, record in approved.items()
         },
-        drains=tuple(sorted((d for d in drains if d is not None), key=lambda d: d.broker)),
-        asked=_plan(values.get(ASKED_KEY)),
-        answers=_answers(values.get(ANSWERS_KEY)),
+        drains=tuple(sorted(drains, key=lambda d: d.broker)),
+        asked=None if asked is None else _plan(asked.value),
+        answers=() if answers is None else _answers(answers.value),
     )
 
 
@@ -119,15 +119,12 @@ def _approved(kind: ActionKind) -> str:
     return f"daemon/approved/{kind.value}"
 
 
-def _pause(value: Mapping[str, Any]) -> Pause:
-    return Pause(
-        by=str(value.get("by", _SOMEBODY)),
-        since_ms=int(value.get("since_ms", 0)),
-        reason=str(value.get("reason", "")),
-    )
+def _pause(r: Reader) -> Pause:
+    return Pause(by=r.text("by"), since_ms=r.integer("since_ms"), reason=r.text("reason"))
 
 
-def _drain(broker: str, value: Mapping[str, Any]) -> Drain | None:
+def _drain(record: Record) -> Drain:
+    broker = record.key.removeprefix(_DRAIN)
     if not broker.isdecimal():
-        return None
-    return Drain(broker=int(broker), by=str(value.get("by", _SOMEBODY)), since_ms=int(value.get("since_ms", 0)))
+        raise Corrupt(f"The journal's record {record.key} names no broker.", hint=STRANGE_HINT)
+    return read_record(record, lambda r: Drain(broker=int(broker), by=r.text("by"), since_ms=r.integer("since_ms")))

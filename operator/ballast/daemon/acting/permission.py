@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from ballast.core.document import Reader
 from ballast.core.wording import human_many
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode
 from ballast.daemon.acting.windows import is_open, next_opening
@@ -62,14 +63,13 @@ class Acts:
         return {"day": self.day, "starts": self.starts, "last_end_ms": self.last_end_ms, "run": self.run}
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Acts:
-        """From the journal; what is missing is as if nothing had happened."""
-        end = value.get("last_end_ms")
+    def from_json(cls, r: Reader) -> Acts:
+        """From the journal; what is missing is refused: as if nothing had happened, caps would let more happen."""
         return cls(
-            day=str(value.get("day", "")),
-            starts=int(value.get("starts", 0)),
-            last_end_ms=int(end) if end is not None else None,
-            run=str(value.get("run", "")),
+            day=r.text("day"),
+            starts=r.integer("starts"),
+            last_end_ms=r.integer_or_null("last_end_ms"),
+            run=r.text("run"),
         )
 
 

@@ -21,8 +21,7 @@ from ballast.daemon.process.logs import say
 from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Unavailable
 from ballast.executor.journal.records import load_open_runs, names_in_flight
 from ballast.executor.machine.run import Now
-from ballast.ports.journal import Holder, Journal, Record, begun_in
-from ballast.ports.journal_codec import Corrupt
+from ballast.ports.journal import Corrupt, Holder, Journal, Record, begun_in, read_record
 from ballast.ports.news import News
 
 log = logging.getLogger("ballast.daemon")
@@ -72,11 +71,9 @@ def recall(scene: Scene, journal: Journal) -> None:
     records = journal.read()
     for record in records:
         if record.key == GIVE_WAY_KEY and record.value is not None:
-            scene.memory.reserved = Reserved(
-                str(record.value.get("for", "somebody")), int(record.value.get("until_ms", 0))
-            )
+            scene.memory.reserved = read_record(record, lambda r: Reserved(r.text("for"), r.integer("until_ms")))
         elif record.key in kinds and record.value is not None:
-            acts[kinds[record.key]] = Acts.from_json(record.value)
+            acts[kinds[record.key]] = read_record(record, Acts.from_json)
     scene.memory.acts = acts
     heed(scene, decisions_in(records))
     left = load_open_runs(records, Now(scene.clock.now_ms(), scene.clock.monotonic_s()))

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from ballast.core.cluster import ConfigValue, TopicPartition
+from ballast.core.document import Reader
 from ballast.core.throttles import LISTS, Aim, Held, Op, Setting, Settlement, parse_list, settle
 from ballast.errors import Refused
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource, Outcome
-from ballast.ports.journal import Record
+from ballast.ports.journal import Record, read_record
 from ballast.ports.time import Clock
 
 LEDGER_VERSION: Final = 1
@@ -80,8 +81,9 @@ def dump_held(setting: Setting, held: Held | None, ledger: str = RUNS, *, topic_
 
 def load_topic_ids(records: Iterable[Record], ledger: str = RUNS) -> dict[str, str]:
     """The ids of the topics whose settings stand in the ledger, where the cluster has ids."""
-    lines = [r.value for r in records if r.key.startswith(f"{ledger}/topic/") and r.value is not None]
-    return {line["name"]: line["topic_id"] for line in lines if "topic_id" in line}
+    lines = [r for r in records if r.key.startswith(f"{ledger}/topic/") and r.value is not None]
+    found = (read_record(line, lambda r: (r.text("name"), r.optional_text("topic_id"))) for line in lines)
+    return {name: topic_id for name, topic_id in found if topic_id is not None}
 
 
 def load_ledger(records: Iterable[Record], ledger: str = RUNS) -> dict[Setting, Held]:
@@ -90,15 +92,22 @@ def load_ledger(records: Iterable[Record], ledger: str = RUNS) -> dict[Setting, 
     for record in records:
         if not record.key.startswith(f"{ledger}/") or record.value is None:
             continue
-        value = record.value
-        if value.get("version") != LEDGER_VERSION:
+        version = record.value.get("version")
+        if version != LEDGER_VERSION:
             raise Refused(
-                f"The journal's record {record.key} has version {value.get('version')}; this Ballast reads {LEDGER_VERSION}.",
+                f"The journal's record {record.key} has version {version}; this Ballast reads {LEDGER_VERSION}.",
                 hint="Use the Ballast version that wrote it, or a newer one.",
             )
-        setting = Setting(value["kind"], value["name"], value["key"])
-        out[setting] = Held(value["prior"], frozenset(value["ours"]))
+        setting, held = read_record(record, _line)
+        out[setting] = held
     return out
+
+
+def _line(r: Reader) -> tuple[Setting, Held]:
+    """What stood there before must be said: as if nothing had, it would be deleted in the place of being put back."""
+    return Setting(r.text("kind"), r.text("name"), r.text("key")), Held(
+        r.text_or_null("prior"), frozenset(r.texts("ours"))
+    )
 
 
 def resource_of(setting: Setting) -> ConfigResource:

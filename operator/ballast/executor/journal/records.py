@@ -18,12 +18,11 @@ from typing import Any, Final, TypeVar
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.document import Reader
 from ballast.core.plan import Move, Reason
-from ballast.errors import Refused, UsageError
+from ballast.errors import Refused
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import done_of, total_of
 from ballast.executor.machine.run import FINAL, ElectionRun, ElectionStage, MoveRun, Now, Phase, Run, Stage, Status
-from ballast.ports.journal import Record
-from ballast.ports.journal_codec import STRANGE_HINT, Corrupt
+from ballast.ports.journal import STRANGE_HINT, Corrupt, Record, read_record
 
 T = TypeVar("T")
 RUN_VERSION: Final = 1
@@ -281,8 +280,9 @@ def unpacked(record: Record) -> list[Record]:
 
 def names_in_flight(records: Iterable[Record]) -> frozenset[TopicPartition]:
     """Partitions whose moves in open runs have not ended."""
-    values = [r.value for r in records if r.key.startswith("move/") and r.value is not None]
-    return frozenset(TopicPartition(v["topic"], v["partition"]) for v in values if v.get("stage") not in FINAL)
+    moves = [r for r in records if r.key.startswith("move/") and r.value is not None]
+    found = (read_record(m, lambda r: (r.text("topic"), r.integer("partition"), r.text("stage"))) for m in moves)
+    return frozenset(TopicPartition(topic, partition) for topic, partition, stage in found if stage not in FINAL)
 
 
 def _load_run(
@@ -333,13 +333,7 @@ def _read(record: Record, read: Callable[[Reader], T]) -> T:
             f"The journal's record {record.key} has version {value.get('version')}, and this Ballast reads {RUN_VERSION}.",
             hint="Use the Ballast version that wrote it, or a newer one.",
         )
-    place = f"The journal's record {record.key}"
-    try:
-        return read(Reader(value, place, STRANGE_HINT))
-    except UsageError as mistake:
-        raise Corrupt(mistake.message, hint=mistake.hint) from None
-    except (ValueError, TypeError):
-        raise Corrupt(f"{place} is not one of Ballast's.", hint=STRANGE_HINT) from None
+    return read_record(record, read)
 
 
 def _move(r: Reader) -> MoveRun:

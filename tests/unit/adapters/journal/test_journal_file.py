@@ -12,8 +12,8 @@ import pytest
 
 from ballast.adapters.journal.file import FileJournal
 from ballast.errors import Fenced, JournalLost, Refused, Unavailable, UsageError
-from ballast.ports.journal import Holder, Record
-from ballast.ports.journal_codec import Corrupt, JournalView, decode_value, encode_record, encode_value
+from ballast.ports.journal import Corrupt, Holder, Record
+from ballast.ports.journal_codec import JournalView, decode_value, encode_record, encode_value
 from ballast.wiring.journal import open_journal, this_process
 
 
