@@ -256,6 +256,7 @@ def test_a_plan_with_a_size_that_nobody_knows_names_no_time(leader: Scene) -> No
     leader.memory.asked = replace(asked, plan=replace(asked.plan, moves=unknown))
     publish_proposals(leader)
     assert (only_plan(leader).throttle_bytes_per_s, only_plan(leader).seconds) == (None, None)
+    assert only_plan(leader).bytes_moved is None
 
 
 def test_the_series_is_bounded_and_its_points_a_minute_apart(scene: Scene, clock: SimClock) -> None:

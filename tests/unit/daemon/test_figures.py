@@ -62,3 +62,16 @@ def test_failed_log_dirs_are_counted_by_broker() -> None:
     view = View(figures=measure(replace(state, brokers=brokers), threshold_percent=10.0))
     (spec,) = (s for s in GAUGES if s.name == "ballast_broker_failed_log_dirs")
     assert list(spec.samples(view)) == [(("1",), 1.0), (("2",), 0.0)]
+
+
+def test_a_topic_of_which_a_replica_told_no_size_has_no_size() -> None:
+    """The sum of the others would say that it shrank when a broker stopped answering."""
+    brokers = tuple(Broker(b, host="h") for b in (1, 2))
+    rows = [
+        PartitionRow("t", 0, 1, (1, 2), (1, 2), sizes=(50, UNKNOWN)),
+        PartitionRow("u", 0, 1, (1, 2), (1, 2), sizes=(50, 50)),
+    ]
+    figures = measure(build("c", brokers, (Topic("t"), Topic("u")), rows), threshold_percent=10.0, per_topic=True)
+    assert [t.size_bytes for t in figures.per_topic] == [UNKNOWN, 100]
+    (spec,) = (s for s in GAUGES if s.name == "ballast_topic_size_bytes")
+    assert list(spec.samples(View(figures=figures))) == [(("u",), 100.0)]

@@ -13,7 +13,7 @@ from ballast.core.plan import Move, Obstacle, Plan
 from ballast.core.planner.checker import demand_sound
 from ballast.core.planner.dirs import with_dirs
 from ballast.core.planner.intents import Demote, Intent, Leaders, Level, Swap
-from ballast.core.planner.loads import Loads
+from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.moves import moves_of
 from ballast.core.planner.obstacles import obstacles_of, waived
 from ballast.core.planner.policy import PlannerPolicy
@@ -22,6 +22,7 @@ from ballast.core.planner.request import dump_request
 from ballast.core.planner.scope import Scope, scope_of
 from ballast.core.planner.search.world import World
 from ballast.core.planner.summary import summary_of
+from ballast.errors import Infeasible
 
 RANGES: Final = frozenset({"band", "racks-of-unlike-size"})
 """Obstacles that name ranges which are not met: alone, they call for nothing."""
@@ -34,6 +35,11 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
     policy = policy or PlannerPolicy()
     loads = loads if loads is not None else Loads.from_state(state)
     assert len(loads) == len(state.partitions), "the loads belong to another reading of the cluster"
+    if policy.max_bytes is not None and len(loads) and DISK not in loads.known:
+        raise Infeasible(
+            "No size of a partition is known, so no plan can keep to a limit of bytes.",
+            hint="It takes Describe on the cluster (DescribeLogDirs). Limit replicas instead (--max-moves, max_moves), or leave max_bytes out.",
+        )
     scope = scope_of(state, intent, policy)
     asked = problem_of(state, loads, policy, scope, bands="target")
     problem, reach, world = asked, None, World.of(asked, policy)

@@ -223,7 +223,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_broker_disk_used_bytes",
-        help="Bytes of all replicas on this broker.",
+        help="Bytes of all replicas on this broker whose size it told.",
         labels=("broker",),
         samples=_per_broker("disk_bytes"),
     ),
@@ -384,9 +384,13 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_topic_size_bytes",
-        help="Bytes of all replicas of a topic. Only with web.topic_metrics.",
+        help="Bytes of all replicas of a topic, absent where the size of one is unknown. Only with web.topic_metrics.",
         labels=("topic",),
-        samples=lambda v: [((t.name,), float(t.size_bytes)) for t in (v.figures.per_topic if v.figures else ())],
+        samples=lambda v: [
+            ((t.name,), float(t.size_bytes))
+            for t in (v.figures.per_topic if v.figures else ())
+            if t.size_bytes != UNKNOWN
+        ],
     ),
     Spec(
         name="ballast_topic_under_replicated_partitions",

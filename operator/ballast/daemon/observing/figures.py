@@ -68,6 +68,7 @@ class TopicFigures:
     name: str
     partitions: int
     size_bytes: int
+    """Of all its replicas; ``UNKNOWN`` where the size of one is."""
     under_replicated: int
 
 
@@ -266,6 +267,7 @@ def _topics(state: ClusterState, health: Health) -> tuple[TopicFigures, ...]:
     known = p.size_bytes >= 0
     count = len(state.topics)
     size = np.bincount(row_topic[known], weights=p.size_bytes[known].astype(np.float64), minlength=count)
+    size[row_topic[~known]] = UNKNOWN
     partitions = np.bincount(p.topic, minlength=count)
     sick = np.bincount(p.topic[health.under_replicated], minlength=count)
     return tuple(

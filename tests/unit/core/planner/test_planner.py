@@ -39,7 +39,7 @@ from ballast.core.planner import (
     plan,
 )
 from ballast.core.planner.checker import check
-from ballast.errors import UsageError
+from ballast.errors import Infeasible, UsageError
 
 TIGHT = PlannerPolicy(band=0.1, trigger=0.1, slack_bytes=0)
 QUICK = PlannerPolicy(band=0.1, trigger=0.1, slack_bytes=0, prove=False)
@@ -309,6 +309,19 @@ def test_a_budget_buys_what_it_can() -> None:
     assert 0 < made.bytes_moved <= 350
     assert made.status == "partial"
     assert any("limit of 350 bytes is spent" in o.detail for o in made.obstacles)
+
+
+def test_a_limit_of_bytes_is_refused_where_no_size_is_known() -> None:
+    """Every plan would be within it, and copy any number of bytes."""
+    state = cluster(*[(1, 2)] * 12, brokers=4)
+    blind = replace(
+        state, partitions=replace(state.partitions, size_bytes=np.full_like(state.partitions.size_bytes, -1))
+    )
+    policy = PlannerPolicy(band=0.1, trigger=0.1, slack_bytes=0)
+    assert plan(blind, Level(), policy=policy).known_bytes is None
+    with pytest.raises(Infeasible, match="No size"):
+        plan(blind, Level(), policy=replace(policy, max_bytes=350))
+    assert len(plan(blind, Level(), policy=replace(policy, max_moves=2)).moves) <= 2
 
 
 def test_a_wider_trigger_leaves_small_drift_alone() -> None:
