@@ -247,6 +247,41 @@ def test_a_copy_between_log_dirs_takes_room_beside_its_replica() -> None:
     assert incoming([m]) == {2: 12 * MB, (2, "/small"): 12 * MB}
 
 
+@pytest.mark.parametrize(
+    ("size", "lies", "path", "code"),
+    [
+        pytest.param(50 * MB, 0, "/small", "destination-full", id="too-large-for-the-other-dir"),
+        pytest.param(20 * MB, 0, "/small", "", id="fits"),
+        pytest.param(50 * MB, 1, "/small", "", id="lies-there-already"),
+        pytest.param(50 * MB, UNKNOWN, "/small", "destination-full", id="nobody-told-where-it-lies"),
+        pytest.param(UNKNOWN, 0, "/small", "size-unknown", id="size-unknown"),
+        pytest.param(50 * MB, 0, "any", "", id="stays-where-it-is"),
+    ],
+)
+def test_a_replica_that_changes_its_log_dir_must_fit_there(size: int, lies: int, path: str, code: str) -> None:
+    """It is a copy like any other, though no broker is added."""
+    brokers = (Broker(2, host="h", log_dirs=(LARGE, SMALL), log_dirs_known=True),)
+    state = build("c", brokers, (Topic("t"),), [PartitionRow("t", 0, 2, (2,), (2,), sizes=(size,), log_dirs=(lies,))])
+    move = Move("t", 0, (2,), (2,), size, log_dirs=(path,))
+    found = judge([move], state, ours={NAME: move}, room=rooms(state, {}, 0.0))
+    assert [v.code for v in found.values()] == ([code] if code else [])
+
+
+def test_copies_between_log_dirs_that_fit_alone_do_not_begin_together() -> None:
+    """Neither at one choice, nor the second before a reading has told of the first."""
+    brokers = (Broker(2, host="h", log_dirs=(LARGE, SMALL), log_dirs_known=True),)
+    rows = [PartitionRow("t", n, 2, (2,), (2,), sizes=(20 * MB,), log_dirs=(0,)) for n in range(2)]
+    state = build("c", brokers, (Topic("t"),), rows)
+    moves = tuple(Move("t", n, (2,), (2,), 20 * MB, log_dirs=("/small",)) for n in range(2))
+    run = new_run("r", Plan("test", "c", "", moves), ExecutionPolicy(throttle="none"), Now(0, 0.0))
+    names = frozenset(m.name for m in moves)
+    picture = Picture({}, dict.fromkeys(names, PartitionState(2, (2,), (2,))), names, frozenset({2}), state=state)
+    effects: list[Effect] = []
+    for _ in range(2):
+        run = start(run, picture, Now(0, 1.0), effects)
+        assert [m.stage for m in run.moves.values()].count(Stage.PLANNED) == 1
+
+
 def test_two_moves_that_fit_alone_do_not_begin_together_in_one_small_log_dir() -> None:
     """Neither at one choice, nor the second while the first is in flight; the broker's other disk does not help."""
     brokers = (Broker(1, host="h"), Broker(2, host="h", log_dirs=(LARGE, SMALL), log_dirs_known=True))

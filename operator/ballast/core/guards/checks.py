@@ -229,7 +229,32 @@ def _destinations(
         full = _full(move, broker, size, room)
         if full is not None:
             return full
+    return _other_dirs(move, state, room, size, unknown)
+
+
+def _other_dirs(
+    move: Move, state: ClusterState, room: Mapping[Place, int], size: int, unknown: Collection[int] | None
+) -> Verdict | None:
+    """A replica that stays on its broker and changes its log dir is a copy as well: it must fit beside the one that is there."""
+    for broker_id, path in move.named_dirs.items():
+        broker = state.broker(broker_id)
+        if broker is None or broker_id in move.adding or _lies_in(state, move.name, broker, path):
+            continue
+        if unknown is not None and broker_id in unknown:
+            return _room_unknown(move, broker)
+        if unknown is not None and size == UNKNOWN:
+            return _size_unknown(move, state)
+        if (full := _full(move, broker, size, room)) is not None:
+            return full
     return None
+
+
+def _lies_in(state: ClusterState, name: TopicPartition, broker: Broker, path: str) -> bool:
+    """Is its replica known to be in this log dir already?"""
+    row, p = state.index[name], state.partitions
+    run = slice(int(p.start[row]), int(p.start[row + 1]))
+    places = p.log_dir[run][p.replica[run] == broker.id].tolist()
+    return any(at != UNKNOWN and broker.log_dirs[at].path == path for at in places)
 
 
 def _in_sync(move: Move, state: ClusterState) -> Verdict | None:

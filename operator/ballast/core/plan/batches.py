@@ -52,6 +52,11 @@ class Load:
     size_unknown: bool = False
     """Then any number of bytes may be left."""
 
+    @property
+    def fills(self) -> tuple[int, ...]:
+        """Brokers whose disks it fills: those that are added, or, where all stay, those whose log dir it names."""
+        return self.move.adding or tuple(self.move.named_dirs)
+
 
 @dataclass(slots=True)
 class _Links:
@@ -129,8 +134,8 @@ def choose(
         queues[load.leader].pop()
         if _fits(load, links, caps, rates, left):
             links.add(load, fresh=True)
-            for place in (p for b in load.move.adding for p in load.move.places(b) if p in left):
-                left[place] -= load.left_bytes // max(len(load.move.adding), 1)
+            for place in (p for b in load.fills for p in load.move.places(b) if p in left):
+                left[place] -= load.left_bytes // len(load.fills)
             out.append(load.move)
         if queues[load.leader]:
             heappush(heap, turn(load.leader))
@@ -140,29 +145,31 @@ def choose(
 def _fits(load: Load, links: _Links, caps: Caps, rates: Mapping[int, int], room: Mapping[Place, int]) -> bool:
     move = load.move
     fan = len(move.adding)
-    if caps.json_bytes is not None and links.json_bytes + json_bytes(move) > caps.json_bytes and links.moves:
-        return False
-    if links.moves and caps.bytes_in_flight is not None and _exceeds(load, links, caps.bytes_in_flight):
+    if links.moves and _exceeds(load, links, caps):
         return False
     if load.leader >= 0:
         if links.out[load.leader] >= caps.moves_out_per_broker:
             return False
         if _outruns(links.intake_out[load.leader], load.inbound_bytes_per_s * fan, rates.get(load.leader)):
             return False
-    size = load.left_bytes // max(fan, 1)
+    size = load.left_bytes // max(len(load.fills), 1)
+    if any(size > room[place] for b in load.fills for place in move.places(b) if place in room):
+        return False
     if any(_lockstep(links.fresh_in[b], size, rates.get(b)) for b in move.adding):
         return False
     return all(
         links.into[b] < caps.moves_in_per_broker
-        and all(size <= room[place] for place in move.places(b) if place in room)
         and not _outruns(links.intake_in[b], load.inbound_bytes_per_s, rates.get(b))
         for b in move.adding
     )
 
 
-def _exceeds(load: Load, links: _Links, most: int) -> bool:
-    """Would more bytes be in flight than this, or might there be?  What may be any number of bytes goes alone."""
-    return load.size_unknown or links.sizes_unknown or links.left_bytes + load.left_bytes > most
+def _exceeds(load: Load, links: _Links, caps: Caps) -> bool:
+    """Would the batch be longer, or more bytes be in flight, than may be?  What may be any number of bytes goes alone."""
+    longer = caps.json_bytes is not None and links.json_bytes + json_bytes(load.move) > caps.json_bytes
+    unknown = load.size_unknown or links.sizes_unknown
+    most = caps.bytes_in_flight
+    return longer or (most is not None and (unknown or links.left_bytes + load.left_bytes > most))
 
 
 def _lockstep(fresh: int, size: int, rate: int | None) -> bool:

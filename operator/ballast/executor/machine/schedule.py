@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from ballast.core import guards
-from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
 from ballast.core.guards import Verdict
 from ballast.core.plan import Move, Place, batches
 from ballast.core.throttles import RateShortfall, brokers_involved, mb, shortfall
@@ -154,8 +154,11 @@ def incoming(active: Iterable[MoveRun]) -> dict[Place, int]:
         # Between log dirs the copy takes room beside the replica until it has taken its place.
         between = m.stage is Stage.RELOCATING or only_log_dirs(m.move)
         writing = tuple(m.move.named_dirs) if between else m.move.adding
+        # Until a reading tells what a copy between log dirs has left, all of it is.
+        unread = between and m.total_bytes is None
+        left = max(m.move.size_bytes, 0) if unread else m.left_bytes // max(len(writing), 1)
         for place in (p for b in writing for p in m.move.places(b)):
-            out[place] = out.get(place, 0) + m.left_bytes // len(writing)
+            out[place] = out.get(place, 0) + left
     return out
 
 
@@ -251,9 +254,11 @@ def _choose(
     def load(m: MoveRun) -> batches.Load:
         row = state.index.get(m.move.name)
         leader = int(state.partitions.leader[row]) if row is not None else -1
-        size = max(m.move.size_bytes, picture.sizes.get(m.move.name, 0), 0)
-        left = size * len(m.move.adding) if m.total_bytes is None else m.left_bytes
-        unknown = m.size_unknown and m.move.name not in picture.sizes
+        known = picture.sizes.get(m.move.name, UNKNOWN)
+        size = max(m.move.size_bytes, known, 0)
+        copies = len(m.move.adding or m.move.named_dirs)
+        left = size * copies if m.total_bytes is None else m.left_bytes
+        unknown = m.total_bytes is None and copies > 0 and max(m.move.size_bytes, known) < 0
         return batches.Load(m.move, leader, left, run.inbound.get(m.move.name, 0.0), unknown)
 
     picked = batches.choose(
