@@ -1,4 +1,4 @@
-"""Counts the small changes of the executor's code ("mutants") that its unit tests do not notice, and prints those changes.
+"""Counts the small changes of the executor's code, and of the throttles', ("mutants") that unit tests do not notice, and prints them.
 
 ``python tools/mutants.py executor/machine/step executor/journal/ledger`` with mutmut, which is no dependency of ours (``pip install
 mutmut==3.8.1`` into the environment, or into a folder that ``PYTHONPATH`` names).  Mutmut wants the package in ``src``, so it
@@ -35,7 +35,11 @@ def copy(modules: Iterable[str]) -> None:
     units = ROOT / "tests" / "unit"
     tests = [
         str(path.relative_to(ROOT))
-        for path in (*sorted((units / "executor").glob("test_*.py")), units / "cli" / "test_throttles_by_hand.py")
+        for path in (
+            *sorted((units / "executor").glob("test_*.py")),
+            *sorted((units / "core" / "throttles").glob("test_*.py")),
+            units / "cli" / "test_throttles_by_hand.py",
+        )
         if path.stem.removeprefix("test_") not in NO_TESTS
     ]
     settings = {

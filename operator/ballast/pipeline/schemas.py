@@ -214,7 +214,7 @@ FLEET_PLAN: Final = Table(
         Column(
             "bytes_moved",
             "bigint",
-            "bytes that the plan copies; what has no live copy left is not counted; null where planning failed",
+            "bytes that the plan copies; what has no live copy left is not counted; null where planning failed or the size of a partition is unknown",
         ),
         Column("bound_bytes", "bigint", "the least that any plan could copy, null when unknown"),
         Column("worst_before", "double", "the fullest broker's disk over its fair share, before; 1 is level"),

@@ -52,7 +52,7 @@ def execute(options: ReassignOptions) -> int:
         refuse_filling(plan, read_drained(opened, state))
         click.echo(report.current_assignment({e.name: state.replicas(state.index[e.name]) for e in entries}))
         policy = policy_of(options)
-        refused = _refusals(plan, state, policy)
+        refused = refusals(plan, state, policy)
         if refused:
             click.echo(report.rejected(refused))
             return 1
@@ -110,7 +110,7 @@ def _limits(options: ReassignOptions) -> list[str]:
     return out
 
 
-def _refusals(plan: Plan, state: ClusterState, policy: ExecutionPolicy) -> dict[TopicPartition, str]:
+def refusals(plan: Plan, state: ClusterState, policy: ExecutionPolicy) -> dict[TopicPartition, str]:
     """What the guards have against the plan now; the stock tool starts all or nothing."""
     from ballast.core.guards import judge, rooms
 

@@ -1,0 +1,35 @@
+"""``ballast reassign --execute`` where no broker tells how large a partition is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from ballast.cli.cluster_options import ClusterOptions
+from ballast.cli.commands.reassign.execute import policy_of, refusals
+from ballast.cli.commands.reassign.options import ReassignOptions
+from ballast.core.cluster import UNKNOWN, Broker, PartitionRow, Topic, TopicPartition, build
+from ballast.core.stock.files import parse_reassignment
+from ballast.core.stock.plan import plan_of_entries
+
+FILE = '{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [2]}]}'
+
+
+@pytest.mark.parametrize(
+    ("size", "unknown_room", "refused"),
+    [(UNKNOWN, "refuse", True), (UNKNOWN, "allow", False), (0, "refuse", False), (70, "refuse", False)],
+)
+def test_a_partition_of_unknown_size_is_refused_unless_told_otherwise(
+    size: int, unknown_room: Literal["refuse", "allow"], *, refused: bool
+) -> None:
+    """All or nothing, before anything has begun; ``--unknown-room allow`` starts it."""
+    brokers = tuple(Broker(b, host="h") for b in (1, 2))
+    state = build("c", brokers, (Topic("t"),), [PartitionRow("t", 0, 1, (1,), (1,), sizes=(size,))])
+    plan = plan_of_entries(parse_reassignment(FILE, source="f"), state, intent="test", source="f")
+    options = ReassignOptions(
+        cluster=ClusterOptions(None, None, None, None, 1.0), reassignment_json_file=Path("f"), unknown_room=unknown_room
+    )
+    found = refusals(plan, state, policy_of(options))
+    assert set(found) == ({TopicPartition("t", 0)} if refused else set())
