@@ -26,10 +26,10 @@ from ballast.daemon.process.lock import keep_lock
 from ballast.executor.journal.records import dump_run
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, Stage, new_run, with_moves
-from ballast.ports.journal import Record, Request
+from ballast.ports.journal import Request
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
-from ballast.sim.journal import JournalStore, MemoryJournal
+from ballast.sim.journal import JournalStore
 from ballast.sim.model import SimBroker
 from ballast.sim.world import SimWorld
 
@@ -238,14 +238,6 @@ def test_a_rejection_and_a_pause_show_on_the_standby(pair: tuple[Scene, Scene]) 
     keep_lock(second, holder("second"))
     assert second.board.view.plans == ()
     assert second.board.view.pause is not None
-
-
-def test_what_stands_in_the_journal_is_read_whatever_it_holds(clock: SimClock, store: JournalStore) -> None:
-    """A record of no broker is no drain."""
-    journal = MemoryJournal(store, clock)
-    journal.acquire(holder())
-    journal.append([Record("drain/x", {"by": "Ada"}), Record("drain/3", {"by": "Ada", "since_ms": 7})])
-    assert decisions_in(journal.read()).drains == (Drain(broker=3, by="Ada", since_ms=7),)
 
 
 def test_undoing_a_run_does_not_fill_a_drained_broker(leader: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
