@@ -17,7 +17,7 @@ from ballast.daemon.process.lock import keep_lock, recall
 from ballast.executor.journal.records import dump_run
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, new_run
-from ballast.ports.journal import Record
+from ballast.ports.journal import Corrupt, Record
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
 from ballast.sim.journal import JournalStore, MemoryJournal
@@ -103,6 +103,23 @@ def a_scene(world: SimWorld) -> Scene:
     """A daemon that has just begun."""
     board = Board(View(name="shop", instance="pod-0", started_at_ms=world.clock.now_ms(), role=Role.OBSERVER))
     return Scene(cluster=SimCluster(world), clock=world.clock, board=board, policy=DaemonPolicy())
+
+
+@pytest.mark.parametrize("key", [acts_key(ActionKind.MOVES), "pause", "drain/4", "give-way"])
+def test_nobody_acts_upon_a_journal_with_a_damaged_record(scene: Scene, key: str) -> None:
+    """It is named, the lock is free for whoever can read it, and counts do not begin anew."""
+    store = JournalStore()
+    give_hands(scene, store)
+    scene.policy = DaemonPolicy(mode=Mode.AUTO)
+    other = MemoryJournal(store, scene.clock)
+    other.acquire(holder("earlier"))
+    other.append([Record(key, {"day": "2026-11-21", "by": "Ada"})])
+    other.release()
+    with pytest.raises(Corrupt, match=key):
+        keep_lock(scene, holder())
+    assert scene.board.view.role is not Role.LEADER
+    assert scene.board.view.lock.journal_readable is False
+    other.acquire(holder("person"))
 
 
 def two_moves(state: ClusterState) -> Plan:

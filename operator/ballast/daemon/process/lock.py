@@ -18,7 +18,7 @@ from ballast.daemon.acting.run_views import run_view
 from ballast.daemon.context.scene import Reserved, Scene
 from ballast.daemon.context.view import LockView, Pause, Role
 from ballast.daemon.process.logs import say
-from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Unavailable
+from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Refused, Unavailable
 from ballast.executor.journal.records import load_open_runs, names_in_flight
 from ballast.executor.machine.run import Now
 from ballast.ports.journal import Corrupt, Holder, Journal, Record, begun_in, read_record
@@ -185,8 +185,14 @@ def _acquire(scene: Scene, journal: Journal, holder: Holder, waiting: Callable[[
     if not _wanted(scene):
         journal.release()
         return "Got the lock when it was no longer wanted, and gave it back."
-    pause_after_loss(scene, journal)
-    recall(scene, journal)
+    try:
+        pause_after_loss(scene, journal)
+        recall(scene, journal)
+    except Refused as strange:
+        if not isinstance(strange, JournalLost | Fenced):
+            # It cannot act upon what it does not understand: whoever looks into that need not wait for its lock.
+            journal.release()
+        raise
     if left_to := _reserved_for(scene):
         # Another replica gave it up for a person, and this one was quicker than they.
         journal.release()
