@@ -20,10 +20,9 @@ from typing import IO, Any, Final
 
 from ballast.adapters.clock import SystemClock
 from ballast.errors import Fenced, JournalLost, Refused, Unavailable, UsageError
-from ballast.ports.journal import Holder, Record, Request, always
+from ballast.ports.journal import Corrupt, Holder, Record, Request, always
 from ballast.ports.journal_codec import (
     LEASE_KEY,
-    Corrupt,
     Entry,
     JournalView,
     decode_request,
