@@ -34,6 +34,7 @@ SOURCES: Final = (
     "planner.problem",
     "planner.search.forced",
     "planner.search.kernels",
+    "planner.search.relief",
     "planner.search.swaps",
 )
 """The modules with compiled loops, and those whose constants they take; a test holds that it is all of them."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from bench.cases import make
+from bench.fleet import cluster as fleet_cluster
 from bench.forms import Case, written
 from bench.mixed import mixed
 from bench.score import Lists, busiest, busiest_floor, score
@@ -13,6 +15,7 @@ from bench.score import Lists, busiest, busiest_floor, score
 from ballast.core.copying import copying_of
 from ballast.core.plan import Move, Plan
 from ballast.core.planner import Level, PlannerPolicy, plan
+from ballast.core.planner.search import relief
 from ballast.core.planner.search import shorten as shortening
 
 MOST_OVER_FLOOR = 1.10
@@ -56,6 +59,21 @@ def test_no_rule_and_no_range_pays_for_a_shorter_plan(seed: int, monkeypatch: py
     assert short.bytes_moved <= MOST_MORE_BYTES * long.bytes_moved
     for before, after in zip(long.summary["resources"], short.summary["resources"], strict=True):
         assert after["after"]["outside"] <= before["after"]["outside"]
+
+
+def test_a_broker_that_nothing_relieves_ends_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three replicas in three racks: hardly a copy may go elsewhere.  No copy is offered twice to no avail."""
+    state = fleet_cluster(1, 20, 4_000).state
+    tried: list[int] = []
+
+    def counted(*given: Any) -> int:
+        tried.append(given[-1])
+        return int(scan(*given))
+
+    scan = relief.best_swap
+    monkeypatch.setattr(relief, "best_swap", counted)
+    assert plan(state, Level(), policy=PlannerPolicy(prove=False)).moves
+    assert 0 < len(tried) <= shortening.COPIES * len(state.brokers)
 
 
 def test_a_time_is_not_told_where_a_size_is_unknown() -> None:
