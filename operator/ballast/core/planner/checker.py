@@ -256,6 +256,21 @@ class _Judge:
         for rack, count in after.items():
             if count > limit and count > before[rack]:
                 self._report("rack", move, f"would have {count} replicas in rack {rack}, at most {limit} are right")
+        if len(after) < self._fewest_racks(move):
+            self._report("rack", move, f"would be in {len(after)} instead of {len(before)} racks")
+
+    def _fewest_racks(self, move: Move) -> int:
+        """As many as hold it, as far as racks remain for it; 0 where fewer may: in shorter lists, and where Kafka places."""
+        shorter = len(move.new) < len(move.old)
+        if shorter or isinstance(self.intent, Place) or self.topics.racks(move.topic) == 0:
+            return 0
+        stay = {self._rack(b) for b in move.old if not self._must_go(move.topic, b)}
+        return min(len({self._rack(b) for b in move.old}), len(stay | self.topics.open_racks(move.topic)))
+
+    def _must_go(self, topic: str, broker: int) -> bool:
+        gone = not self.brokers[broker].alive or broker in self.policy.draining
+        levelled = isinstance(self.intent, Level) and self.intent.selection.broker(broker)
+        return broker in self.emptied or (levelled and gone) or not self.topics.holds(topic, broker)
 
     def _rack_limit(self, topic: str, replicas: int) -> int:
         """Most replicas of one partition that a rack should hold."""

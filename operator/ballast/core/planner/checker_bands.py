@@ -319,7 +319,8 @@ def fair_shares(
     for topic, rows in topics.rows.items() if not alone else ():
         racks_of = topics.racks(topic)
         limit[rows] = factor[rows] if racks_of == 0 else np.maximum(-(-factor[rows] // (racks_of or 1)), 1)
-    bound = carried(r, factor, limit, len(racks))
+    fewest = _fewest_racks(state, intent, members, before, of, limit, topics)
+    bound = carried(r, factor, limit, fewest, len(racks))
     by_rack = -np.sort(-np.bincount(of, weights=share, minlength=len(racks)))
     # Shares are rounded: together they may be a little more than there is.
     rounded = brokers * 10.0**-DIGITS
@@ -327,6 +328,38 @@ def fair_shares(
         return share
     weight = np.where(share > 0, weight, 0.0) if topics.rules else weight
     return risen(min(total, float(bound[-1])), weight, most, of, bound)
+
+
+def _fewest_racks(
+    state: ClusterState, intent: Intent, members: Members, before: Lists, of: Ints, limit: Ints, topics: TopicJudge
+) -> Ints:
+    """By partition: as many racks as hold it, as far as racks remain for it when what must go has gone."""
+    if not bool((limit > 1).any()):
+        return np.zeros_like(limit)
+    usable = members.takes | (members.shares & ~members.leaves)
+    kind, kept_off, matters = np.zeros(len(limit), np.int64), [np.zeros(len(of), np.bool_)], [True]
+    kinds: dict[Any, int] = {}
+    for topic, rows in topics.rows.items():
+        rules = topics.rules[topic]
+        if rules not in kinds:
+            kinds[rules] = len(kept_off)
+            kept_off.append(np.array([not topics.holds(topic, b.id) for b in state.brokers], np.bool_))
+            matters.append(topics.racks(topic) != 0)
+        kind[rows] = kinds[rules]
+    barred = np.array(kept_off)
+    remain = np.zeros((len(barred), int(of.max()) + 1), np.bool_)
+    for k, off in enumerate(barred):
+        remain[k, of[usable & ~off]] = True
+    remain = remain[kind]
+    held = np.zeros_like(remain)
+    held[before.row, of[before.broker]] = True
+    stays = ~members.leaves[before.broker]
+    if isinstance(intent, Level):
+        chosen = np.array([intent.selection.broker(b.id) for b in state.brokers], np.bool_)
+        stays &= ~(barred & chosen)[kind[before.row], before.broker]
+    remain[before.row[stays], of[before.broker[stays]]] = True
+    asked = (limit > 1) & np.array(matters)[kind]
+    return np.where(asked, np.minimum(held.sum(axis=1), remain.sum(axis=1)), 0)
 
 
 def poured(total: float, weight: Floats, most: Floats) -> Floats:

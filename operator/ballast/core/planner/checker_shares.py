@@ -109,12 +109,15 @@ def _least_level(amount: Floats, may: Flags, width: Floats, height: Floats) -> t
     return float(answer.col_value[-1]), binding
 
 
-def carried(r: Resource, factor: Ints, limit: Ints, racks: int) -> Floats:
-    """By k: what k racks can hold of it together, when each holds at most ``limit`` of a partition's replicas."""
+def carried(r: Resource, factor: Ints, limit: Ints, fewest: Ints, racks: int) -> Floats:
+    """By k: what k racks can hold of it together, when each holds at most ``limit`` of a partition's replicas.
+
+    Those beyond them must hold one each until ``fewest`` racks hold the partition.
+    """
     out = [0.0]
     placed = np.zeros_like(factor)
-    for _ in range(racks):
-        more = np.minimum(limit, factor - placed)
+    for k in range(1, racks + 1):
+        more = np.minimum(limit, factor - placed - np.maximum(fewest - k, 0))
         leads = (placed == 0) & (factor > 0)
         out.append(out[-1] + float((leads * r.lead + (more - leads) * r.follow).sum()))
         placed += more

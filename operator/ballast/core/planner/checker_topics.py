@@ -76,8 +76,11 @@ class TopicJudge:
             return None
         if any(r.ignore_racks for r in rules):
             return 0
-        select = self.intent.selection
-        return max(len({b.rack for b in self.standing if select.broker(b.id) and self.holds(topic, b.id)}), 1)
+        return max(len(self.open_racks(topic)), 1)
+
+    def open_racks(self, topic: str) -> set[str | None]:
+        """Racks of brokers that take part and may hold the topic for good."""
+        return {b.rack for b in self.standing if self._chosen(b.id) and self.holds(topic, b.id)}
 
     def repairs(self, move: Move) -> bool:
         """Does the move take a replica, or the lead, from where a rule does not want it?"""

@@ -90,6 +90,7 @@ _REFUSED = {
     "topic-rule": "its topic's rules keep it off",
     "topic-spread": "as many replicas of its topic are there as its rules allow",
     "rack-free": "the rack has as many of its replicas as it may",
+    "racks-kept": "it would be in fewer racks",
     "disk-room": "the disk would be too full",
 }
 """Of one partition, about brokers."""
@@ -100,6 +101,7 @@ _WORDS = {
     "topic-rule": "the rules of their topics keep them off it",
     "topic-spread": "it holds as many replicas of their topics as the topics' rules allow",
     "rack-free": "its rack has as many of their replicas as it may, and none of those goes",
+    "racks-kept": "they would be in fewer racks",
     "disk-room": "its disk would be too full",
 }
 """Of partitions, about one broker."""

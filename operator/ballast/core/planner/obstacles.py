@@ -333,7 +333,7 @@ def _unreachable(problem: Problem, reach: Reach, k: int) -> str:
 
 
 def _uneven(state: ClusterState, problem: Problem, policy: PlannerPolicy, k: int) -> list[Obstacle]:
-    """Racks of unlike size: a rack cannot hold more than one replica of each partition, however many brokers it has."""
+    """Racks of unlike size: what a rack holds of each partition is limited, however many brokers it has, and however few."""
     r = problem.resources[k]
     s = problem.scope
     # Where topics may not be everywhere, shares are unlike for that reason already.
@@ -358,11 +358,13 @@ def _uneven(state: ClusterState, problem: Problem, policy: PlannerPolicy, k: int
                 "Give the others more capacity, or add brokers.",
             )
         ]
+    shared = bool((problem.rack_least > 0).any())
+    why = "no partition may go to fewer racks" if shared else "each partition needs a rack for every replica"
     return [
         Obstacle(
             "racks-of-unlike-size",
             f"rack {b.rack}",
-            f"each partition needs a rack for every replica, so broker {b.id} must carry {human_percent(share, 0)} of an even share",
+            f"{why}, so broker {b.id} must carry {human_percent(share, 0)} of an even share",
             "Give every rack the same capacity, or use more racks than replicas.",
         )
     ]

@@ -47,6 +47,8 @@ class Problem:
     """Rack number by broker; without racks, each broker is a rack of its own."""
     rack_limit: SmallInts
     """By partition: most replicas in one rack."""
+    rack_least: SmallInts
+    """By partition: fewest racks that hold it; 0 where ``rack_limit`` alone sees to it, or racks do not matter."""
     start: Ints
     """Slots of partition p are ``start[p]:start[p + 1]``, as many as it shall have."""
     home: SmallInts
@@ -85,12 +87,12 @@ def problem_of(state: ClusterState, loads: Loads, policy: PlannerPolicy, scope: 
     """Arrays for the search; ``bands`` is ``target`` or ``trigger``."""
     start, home, old_start, old = _slots(state, scope)
     columns = resources(state, loads, policy)
-    rack, rack_limit = _racks(state, scope)
+    rack, rack_limit, rack_least = _racks(state, scope, start, home)
     count, width = len(start) - 1, len(columns)
     lead, follow = np.zeros((count, width), np.int64), np.zeros((count, width), np.int64)
     shape = (len(state.brokers), width)
     low, high, share = np.zeros(shape, np.int64), np.full(shape, FREE, np.int64), np.zeros(shape)
-    fairs = [fair_shares(r, scope, start, home, rack, rack_limit) for r in columns]
+    fairs = [fair_shares(r, scope, start, home, rack, rack_limit, rack_least) for r in columns]
     # Bytes are priced in disk units: what one average broker has on its disk is the average.
     mean_disk = float(loads.size_bytes @ np.diff(start)) / max(int(scope.shares.sum()), 1)
     average, unit, byte_unit = _units([_mean(fair, scope) for fair in fairs], mean_disk)
@@ -109,6 +111,7 @@ def problem_of(state: ClusterState, loads: Loads, policy: PlannerPolicy, scope: 
         ids=np.array([b.id for b in state.brokers], np.int32),
         rack=rack,
         rack_limit=rack_limit,
+        rack_least=rack_least,
         start=start,
         home=home,
         old_start=old_start,
@@ -242,20 +245,49 @@ def _survivors(state: ClusterState, scope: Scope, row: int, members: list[int], 
     return sorted(stay, key=lambda b: (b != members[0] and not leads[b], members.index(b)))
 
 
-def _racks(state: ClusterState, scope: Scope) -> tuple[SmallInts, SmallInts]:
+def _racks(state: ClusterState, scope: Scope, start: Ints, home: SmallInts) -> tuple[SmallInts, SmallInts, SmallInts]:
+    """By broker its rack; by partition the most replicas in one rack, and the fewest racks that hold it."""
     names = [b.rack for b in state.brokers]
     live = [b.rack for b in state.brokers if b.alive]
     if any(r is None for r in live) or not live:
         # Kafka places without racks as soon as one broker does not name its own; so does the planner.
         rack = np.arange(len(names), dtype=np.int32)
-        return rack, np.ones(len(scope.factor), np.int32)
+        return rack, np.ones(len(scope.factor), np.int32), np.zeros(len(scope.factor), np.int32)
     order = {name: i for i, name in enumerate(sorted({r or "" for r in names}))}
     rack = np.array([order[r or ""] for r in names], np.int32)
     usable = scope.takes | (scope.shares & ~scope.leave) | (scope.leave & scope.keep_racks)
     classes, factor = scope.classes, scope.factor.astype(np.int64)
     racks = np.array([max(len(np.unique(rack[usable & ~barred])), 1) for barred in classes.barred])
     limit = np.where(classes.loose[classes.of], factor, -(-factor // racks[classes.of]))
-    return rack, np.maximum(limit, 1).astype(np.int32)
+    limit = np.maximum(limit, 1).astype(np.int32)
+    return rack, limit, _fewest_racks(scope, start, home, rack, limit)
+
+
+def _fewest_racks(scope: Scope, start: Ints, home: SmallInts, rack: SmallInts, limit: SmallInts) -> SmallInts:
+    """By partition: as many racks as hold it, as far as racks remain when what must go has gone.
+
+    Where a rack holds one replica at most, no move takes the partition to fewer racks anyway.
+    """
+    classes = scope.classes
+    fewest = np.zeros(len(limit), np.int32)
+    rows = np.flatnonzero((limit > 1) & ~classes.loose[classes.of])
+    if not len(rows):
+        return fewest
+    remain = np.zeros((len(classes.barred), int(rack.max()) + 1), np.bool_)
+    for c, barred in enumerate(classes.barred):
+        remain[c, rack[(scope.takes | (scope.shares & ~scope.leave)) & ~barred]] = True
+    remain = remain[classes.of[rows]]
+    held = np.zeros_like(remain)
+    at = np.full(len(limit), -1, np.int64)
+    at[rows] = np.arange(len(rows))
+    row = np.repeat(np.arange(len(limit)), np.diff(start))
+    slots = np.flatnonzero((at[row] >= 0) & (home >= 0))
+    row, broker = row[slots], home[slots]
+    held[at[row], rack[broker]] = True
+    stays = ~(scope.leave[broker] | classes.expelled[classes.of[row], broker])
+    remain[at[row[stays]], rack[broker[stays]]] = True
+    fewest[rows] = np.minimum(held.sum(axis=1), remain.sum(axis=1))
+    return fewest
 
 
 def limits(r: Resource, fair: Floats, band: float, policy: PlannerPolicy) -> tuple[Floats, Floats]:

@@ -125,7 +125,7 @@ def _alike_partitions(problem: Problem) -> npt.NDArray[np.int64]:
     weight = load.sum(axis=1)
     part = load / np.maximum(weight, 1e-300)[:, None]
     factor = np.diff(problem.start)
-    _, kind = np.unique(np.stack((factor, problem.rack_limit)), axis=1, return_inverse=True)
+    _, kind = np.unique(np.stack((factor, problem.rack_limit, problem.rack_least)), axis=1, return_inverse=True)
     kind = kind.reshape(-1).astype(np.int64)
     count = int(kind.max()) + 1
     spread = {k: _spread(part, weight, np.flatnonzero(kind == k)) for k in range(count)}
@@ -160,8 +160,10 @@ def _solve(problem: Problem, kinds: _Kinds) -> tuple[Floats, Floats, Floats] | N
     groups, members, width = kinds.partitions, len(kinds.brokers), len(problem.resources)
     count = np.bincount(kinds.partition, minlength=groups)
     lead, follow = (_sums(kinds, figures) / problem.average for figures in (problem.lead, problem.follow))
-    factor, limit = np.zeros(groups), np.zeros(groups)
+    factor, limit, fewest = (np.zeros(groups) for _ in range(3))
     factor[kinds.partition], limit[kinds.partition] = np.diff(problem.start), problem.rack_limit
+    fewest[kinds.partition] = np.minimum(problem.rack_least, kinds.racks.sum())
+    in_rack, at_most = _of_racks(kinds.racks, factor[:, None], limit[:, None], fewest[:, None])
     low, high = _inner(problem)
     first = np.array([int(np.flatnonzero(kinds.broker == a)[0]) for a in range(members)])
     least = low[first] / problem.average * kinds.brokers[:, None]
@@ -172,13 +174,13 @@ def _solve(problem: Problem, kinds: _Kinds) -> tuple[Floats, Floats, Floats] | N
     range_row = broker_row + groups * members
     free = -highspy.kHighsInf
     lower = np.concatenate(
-        (np.ones(groups), np.maximum(factor - 1, 0), np.full(groups * (racks + members), free), least.ravel())
+        (np.ones(groups), np.maximum(factor - 1, 0), in_rack.ravel(), np.full(groups * members, free), least.ravel())
     )
     upper = np.concatenate(
         (
             np.ones(groups),
             np.maximum(factor - 1, 0),
-            (limit[:, None] * kinds.racks).ravel(),
+            at_most.ravel(),
             np.tile(kinds.brokers, groups).astype(np.float64),
             most.ravel(),
         )
@@ -213,6 +215,16 @@ def _solve(problem: Problem, kinds: _Kinds) -> tuple[Floats, Floats, Floats] | N
     for into, of in zip(out, (over, under, prices), strict=True):
         into[part] = of[kinds.broker[part]]
     return out[0], out[1], out[2]
+
+
+def _of_racks(racks: npt.NDArray[np.int64], factor: Floats, limit: Floats, fewest: Floats) -> tuple[Floats, Floats]:
+    """The least and most that the racks of one kind hold of a partition: each rack that must have a replica has one."""
+
+    def most(count: npt.NDArray[np.int64]) -> Floats:
+        return np.asarray(np.minimum(limit * count, factor - np.maximum(fewest - count, 0)))
+
+    least = np.where(fewest > 0, factor - most(int(racks.sum()) - racks), -highspy.kHighsInf)
+    return least, np.where(fewest > 0, most(racks), limit * racks)
 
 
 def _sums(kinds: _Kinds, figures: Ints) -> Floats:

@@ -142,6 +142,24 @@ def rack_free(setup: Setup, row: int, broker: int) -> Verdict | None:
     return Verdict("rack-free", "pair", f"rack {mine} has {others} of its replicas, and none of them goes")
 
 
+def racks_kept(setup: Setup, row: int, broker: int) -> Verdict | None:
+    """No fewer racks hold it than before, as far as racks remain for it: whoever goes is not alone in its rack."""
+    state, scope, classes = setup.state, setup.scope, setup.scope.classes
+    rack = [b.rack for b in state.brokers]
+    c, members = int(classes.of[row]), [state.broker_index[b] for b in state.target(row)]
+    leave = scope.leave | classes.expelled[c]
+    going = [b for b in members if (leave | (scope.gives & scope.roam))[b]]
+    grows = int(scope.factor[row]) > len(members)
+    if classes.loose[c] or grows or not going or any(b.alive and b.rack is None for b in state.brokers):
+        return None
+    usable = (scope.takes | (scope.shares & ~scope.leave)) & ~classes.barred[c]
+    remain = {rack[b] for b in np.flatnonzero(usable)} | {rack[b] for b in members if not leave[b]}
+    fewest = min(len({rack[b] for b in members}), len(remain))
+    mine = rack[state.broker_index[broker]]
+    left = max(len({mine, *(rack[m] for m in members if m != b)}) for b in going)
+    return None if left >= fewest else Verdict("racks-kept", "pair", f"it would be in {left} instead of {fewest} racks")
+
+
 def disk_room(setup: Setup, row: int, broker: int) -> Verdict | None:
     """The disk holds what it has and the newcomer, under the limit."""
     at = setup.state.broker_index[broker]
@@ -164,6 +182,7 @@ RULES: Final[tuple[Rule, ...]] = (
     topic_allows,
     topic_spread,
     rack_free,
+    racks_kept,
     disk_room,
 )
 

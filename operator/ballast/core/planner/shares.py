@@ -24,7 +24,13 @@ BEYOND: Final = 1e-9
 
 
 def fair_shares(
-    r: Resource, scope: Scope, start: Ints, home: SmallInts, rack: SmallInts, rack_limit: SmallInts
+    r: Resource,
+    scope: Scope,
+    start: Ints,
+    home: SmallInts,
+    rack: SmallInts,
+    rack_limit: SmallInts,
+    rack_least: SmallInts,
 ) -> Floats:
     """By broker, in the resource's own unit; who takes nothing cannot rise above what it holds (water filling)."""
     brokers = len(scope.shares)
@@ -48,7 +54,7 @@ def fair_shares(
     if r.leaders_only or not bool(active.any()):
         return share
     racks = int(rack.max()) + 1
-    bound = _bounds(r, np.diff(start), rack_limit, racks)
+    bound = _bounds(r, np.diff(start), rack_limit, rack_least, racks)
     if _excess(share, rack, bound)[0] <= 0:
         return share
     total = min(total, float(bound[-1]))
@@ -57,14 +63,14 @@ def fair_shares(
     return _split(total, weight, most, rack, np.arange(racks), bound)
 
 
-def _bounds(r: Resource, factor: Ints, rack_limit: SmallInts, racks: int) -> Floats:
-    """By k from 0: the most that k racks can carry together."""
-    alike, kind = np.unique(np.stack((factor, rack_limit)), axis=1, return_inverse=True)
+def _bounds(r: Resource, factor: Ints, rack_limit: SmallInts, rack_least: SmallInts, racks: int) -> Floats:
+    """By k from 0: the most that k racks can carry together, when each of the others that must has one replica."""
+    alike, kind = np.unique(np.stack((factor, rack_limit, rack_least)), axis=1, return_inverse=True)
     kind = kind.reshape(-1)
     lead, follow = (np.bincount(kind, weights=figures, minlength=alike.shape[1]) for figures in (r.lead, r.follow))
     out = np.zeros(racks + 1)
     for k in range(1, racks + 1):
-        held = np.minimum(k * alike[1], alike[0])
+        held = np.minimum(k * alike[1], alike[0] - np.maximum(alike[2] - k, 0))
         out[k] = float((np.where(held > 0, lead, 0.0) + np.maximum(held - 1, 0) * follow).sum())
     return out
 

@@ -75,21 +75,35 @@ def test_no_plan_breaks_a_rule(data: st.DataObject) -> None:
     demand_done(state, made, intent)
     rack = {b.id: b.rack for b in state.brokers}
     racked = all(b.rack for b in state.brokers if b.alive)
-    living = {b.rack for b in state.brokers if b.alive}
     for move in made.moves:
         assert move.old != move.new
         assert len(set(move.new)) == len(move.new)
         assert set(move.adding) <= state.alive
         if not isinstance(intent, ChangeReplicationFactor):
             assert len(move.new) == len(move.old)
-        if racked and isinstance(intent, Level) and made.status == "complete":
-            # A rack whose brokers are all dead can hold nothing any more.
-            assert len({rack[b] for b in move.new}) >= len({rack[b] for b in move.old} & living)
+        if racked and len(move.new) >= len(move.old):
+            assert len({rack[b] for b in move.new}) >= racks_wanted(state, intent, move)
         if isinstance(intent, Leaders | Demote):
             assert not move.adding
         if isinstance(intent, Expand):
             assert set(move.adding) <= intent.brokers
         assert intent.selection.topic(move.topic)
+
+
+def racks_wanted(state: ClusterState, intent: Intent, move: Move) -> int:
+    """As many as hold the partition, as far as racks remain for it when what must go has gone."""
+    rack = {b.id: b.rack for b in state.brokers}
+    match intent:
+        case Level():
+            gone = set(rack) - state.alive
+        case Decommission(brokers=named) | Evacuate(brokers=named):
+            gone = set(named)
+        case Swap(old=old):
+            gone = {old}
+        case _:
+            gone = set()
+    remain = {rack[b] for b in {*move.old, *state.alive} - gone}
+    return min(len({rack[b] for b in move.old}), len(remain))
 
 
 @settings(max_examples=60)

@@ -24,15 +24,16 @@ def counted(partitions: int) -> Resource:
 def test_both_ways_to_shares_within_racks_agree(data: st.DataObject) -> None:
     """Racks of any size, brokers of any capacity, some that cannot rise, replication factors side by side."""
     racks = data.draw(st.integers(2, 5))
-    factor = np.array(data.draw(st.lists(st.integers(1, racks), min_size=1, max_size=12)), np.int64)
+    factor = np.array(data.draw(st.lists(st.integers(1, racks + 2), min_size=1, max_size=12)), np.int64)
     rack = np.array([*range(racks), *data.draw(st.lists(st.integers(0, racks - 1), max_size=6))], np.int64)
     weight = np.array([data.draw(st.sampled_from([0.0, 1.0, 2.0, 4.0, 8.0])) for _ in rack])
     weight[0] = 1.0
     most = np.array([data.draw(st.sampled_from([np.inf, np.inf, 0.0, 1.0, 3.0])) for _ in rack])
-    limit = np.ones_like(factor)
+    limit = -(-factor // racks)
+    fewest = np.array([data.draw(st.integers(0, min(f, racks))) for f in factor.tolist()], np.int64) * (limit > 1)
     r, total = counted(len(factor)), float(factor.sum())
-    bound = carried(r, factor, limit, racks)
-    assert bound == pytest.approx(_bounds(r, factor, limit.astype(np.int32), racks))
+    bound = carried(r, factor, limit, fewest, racks)
+    assert bound == pytest.approx(_bounds(r, factor, limit.astype(np.int32), fewest.astype(np.int32), racks))
     found = _split(total, weight, most, rack.astype(np.int32), np.arange(racks), bound)
     assert found == pytest.approx(risen(total, weight, most, rack, bound), abs=1e-6)
     assert _excess(found, rack.astype(np.int32), bound)[0] <= 1e-6

@@ -103,6 +103,22 @@ def may_lead(world: Any, p: int, broker: int) -> bool:
 
 
 @kernel
+def count_racks(world: Any, p: int, without: int) -> int:
+    """Racks that hold the partition, but for the replica in one slot."""
+    start, cur, rack = world[0], world[1], world[6]
+    count = 0
+    for i in range(start[p], start[p + 1]):
+        if i == without or cur[i] < 0:
+            continue
+        fresh = True
+        for j in range(start[p], i):
+            if j != without and cur[j] >= 0 and rack[cur[j]] == rack[cur[i]]:
+                fresh = False
+        count += fresh
+    return count
+
+
+@kernel
 def fits(world: Any, p: int, slot: int, broker: int) -> bool:
     """May this slot's replica sit on the broker: its topic's rules, no twin there, room in its rack and on its disk?"""
     start, cur, _, old_start, old, leave, rack, rack_limit, takes, _, size, room, held = world[:13]
@@ -123,7 +139,7 @@ def fits(world: Any, p: int, slot: int, broker: int) -> bool:
                 return False
             if other >= 0 and rack[other] == rack[broker]:
                 same += 1
-    if same >= rack_limit[p]:
+    if same >= rack_limit[p] or (same > 0 and count_racks(world, p, slot) < world[21][p]):
         return False
     return at_home or held[broker] + size[p] <= room[broker]
 

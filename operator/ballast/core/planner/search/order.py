@@ -35,6 +35,7 @@ class Sorted:
             old_start=old_start,
             old=p.old[old_slots],
             rack_limit=p.rack_limit[rows],
+            rack_least=p.rack_least[rows],
             topic=p.topic[rows],
             lead=p.lead[rows],
             follow=p.follow[rows],

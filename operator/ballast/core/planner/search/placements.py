@@ -93,7 +93,7 @@ def _homes(world: World, brokers: SmallInts, rows: Ints) -> tuple[Flags, Flags]:
 
 
 def _apart(world: World, brokers: SmallInts, rows: Ints, shapes: Ints) -> Flags:
-    """R x S: does no rack hold more than its limit, with the replicas that stay elsewhere?"""
+    """R x S: does no rack hold more than its limit, and racks enough a replica, with those that stay elsewhere?"""
     p = world.problem
     racks = int(p.rack.max()) + 1
     elsewhere = np.zeros((len(rows), racks), np.int64)
@@ -106,10 +106,12 @@ def _apart(world: World, brokers: SmallInts, rows: Ints, shapes: Ints) -> Flags:
     for j in range(shapes.shape[1]):
         np.add.at(inside, (np.arange(len(shapes)), p.rack[brokers[shapes[:, j]]]), 1)
     legal = np.ones((len(rows), len(shapes)), np.bool_)
+    held = np.repeat((elsewhere > 0).sum(axis=1)[:, None], len(shapes), axis=1)
     for rack in np.flatnonzero(inside.any(axis=0)).tolist():
         crowd = elsewhere[:, rack][:, None] + inside[:, rack]
         legal &= (inside[:, rack] == 0) | (crowd <= p.rack_limit[rows][:, None])
-    return legal
+        held += (inside[:, rack] > 0) & (elsewhere[:, rack][:, None] == 0)
+    return legal & (held >= p.rack_least[rows][:, None])
 
 
 def _current(world: World, brokers: SmallInts, own: Ints, shapes: Ints, *, leading: bool) -> Flags:

@@ -79,20 +79,27 @@ def _placed(world: World, program: Program) -> SmallInts:
         if not p.scope.open_rows[row] or _takes_away(world, cur[run], members):
             continue
         homes = set(p.old[p.old_start[row] : p.old_start[row + 1]].tolist())
-        racks = p.rack[members]
-        crowded = int(np.bincount(racks).max()) > max(p.rack_limit[row], int(np.bincount(p.rack[cur[run]]).max()))
         size = int(p.size[row])
         gone = [b for b in cur[run].tolist() if b not in homes]
         come = [b for b in members if b not in homes]
         for b in gone:
             held[b] -= size
         full = any(held[b] + size > p.room[b] for b in come)
-        kept = gone if crowded or full else come
+        kept = come if _is_spread(world, row, cur[run], members) and not full else gone
         for b in kept:
             held[b] += size
         if kept is come:
             cur[run] = members
     return cur
+
+
+def _is_spread(world: World, row: int, now: SmallInts, members: list[int]) -> bool:
+    """Does no rack hold more than its limit, or than it does now, and do racks enough hold the partition?"""
+    p = world.problem
+    racks = int(p.rack.max()) + 1
+    held, before = np.bincount(p.rack[members], minlength=racks), np.bincount(p.rack[now[now >= 0]], minlength=racks)
+    crowded = bool((held > np.maximum(before, p.rack_limit[row])).any())
+    return not crowded and int(np.count_nonzero(held)) >= p.rack_least[row]
 
 
 def _takes_away(world: World, now: SmallInts, members: list[int]) -> bool:

@@ -70,6 +70,7 @@ class World:
             c.counted,
             self.tally,
             p.hard,
+            p.rack_least,
         )
 
     @property

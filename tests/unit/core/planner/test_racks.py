@@ -1,0 +1,244 @@
+"""No plan takes a partition to fewer racks: four replicas in three racks leave room for a step that would.
+
+Each means of the search is tried alone on clusters on which it would once have merged racks, and the checker by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, SmallInts, Topic, build
+from ballast.core.plan import Move, Plan
+from ballast.core.planner import (
+    Decommission,
+    Evacuate,
+    Expand,
+    Intent,
+    Level,
+    Loads,
+    PlannerPolicy,
+    Selection,
+    Swap,
+    TopicRule,
+    plan,
+)
+from ballast.core.planner.checker import check
+from ballast.core.planner.problem import problem_of
+from ballast.core.planner.rules import Setup, judge
+from ballast.core.planner.scope import scope_of
+from ballast.core.planner.search.placements import placements
+from ballast.core.planner.search.rounding import starts
+from ballast.core.planner.search.run import _Search
+from ballast.core.planner.search.shorten import shorten
+from ballast.core.planner.search.world import World
+
+POLICY = PlannerPolicy(band=0.05, trigger=0.05, slack_bytes=0, prove=False)
+EVEN = ("a", "a", "b", "b", "c", "c")
+
+
+def cluster(
+    *lists: tuple[int, ...],
+    racks: Sequence[str],
+    sizes: Sequence[int] = (),
+    dead: Sequence[int] = (),
+    disks: dict[int, int] | None = None,
+) -> ClusterState:
+    """One topic with these replica lists; broker 1 stands in the first of the racks."""
+    brokers = tuple(
+        Broker(b, rack=r, alive=b not in dead, log_dirs=(LogDir("/d", (disks or {}).get(b, -1)),), log_dirs_known=True)
+        for b, r in enumerate(racks, 1)
+    )
+    rows = [
+        PartitionRow(
+            "t", n, m[0], m, tuple(b for b in m if b not in dead), sizes=((sizes or [100] * len(lists))[n],) * len(m)
+        )
+        for n, m in enumerate(lists)
+    ]
+    return build("c", brokers, (Topic("t"),), rows)
+
+
+def drawn(seed: int) -> ClusterState:
+    """Twelve partitions of four replicas in three racks of two; the last rack carries more than its share."""
+    dice = np.random.default_rng(seed)
+    lists: list[tuple[int, ...]] = []
+    while len(lists) < 12:
+        members = tuple(int(b) + 1 for b in dice.permutation(6)[:4])
+        if len({EVEN[b - 1] for b in members}) == 3:
+            lists.append(members)
+    return cluster(*lists, racks=EVEN, sizes=dice.integers(1, 400, 12).tolist())
+
+
+def world_of(state: ClusterState, intent: Intent | None = None) -> World:
+    """Everything at home, before the search."""
+    scope = scope_of(state, intent or Level(), POLICY)
+    problem = problem_of(state, Loads.from_state(state), POLICY, scope, bands="target")
+    return World.of(problem, POLICY)
+
+
+def racks_held(world: World, cur: SmallInts) -> list[int]:
+    """By partition."""
+    p = world.problem
+    return [len(set(p.rack[run].tolist())) for run in np.split(cur, p.start[1:-1])]
+
+
+def copies(world: World) -> list[SmallInts]:
+    """Sweeps at no price."""
+    _Search(world, seed=0).descend((0, 0, 0))
+    return [world.cur]
+
+
+def swaps(world: World) -> list[SmallInts]:
+    """Exchanges with any replica of any broker, at no price."""
+    run = _Search(world, seed=0)
+    for seed in range(4):
+        run.swap(np.arange(len(world.cur), dtype=np.int32), price=0, partners=4, samples=64, seed=seed)
+    return [world.cur]
+
+
+def roundings(world: World) -> list[SmallInts]:
+    """What the linear program places, made whole."""
+    return list(starts(world))
+
+
+def shortenings(world: World) -> list[SmallInts]:
+    """Copies go elsewhere for the sake of the plan's time."""
+    _Search(world, seed=0).descend((0, 0, 0))
+    asked = replace(world.problem, low=np.zeros_like(world.problem.low), high=np.full_like(world.problem.high, 1 << 60))
+    shorten(world, asked, world.problem.home[world.problem.start[:-1]])
+    return [world.cur]
+
+
+@pytest.mark.parametrize("means", [copies, swaps, roundings, shortenings])
+def test_no_means_of_the_search_takes_a_partition_to_fewer_racks(means: Callable[[World], list[SmallInts]]) -> None:
+    """Though each finds something to do."""
+    changed = 0
+    for seed in range(8):
+        world = world_of(drawn(seed))
+        before = world.problem.home.copy()
+        for cur in means(world):
+            changed += int((cur != before).any())
+            assert racks_held(world, cur) == [3] * 12
+    assert changed
+
+
+def test_no_exact_placement_takes_a_partition_to_fewer_racks() -> None:
+    """A replica that is alone in its rack may go to the rack's other broker, and not to one whose rack holds another."""
+    world = world_of(cluster((1, 3, 4, 5), racks=EVEN))
+
+    def shapes(*brokers: int) -> set[tuple[int, ...]]:
+        among = np.array(brokers, np.int32) - 1
+        found = placements(world, among)
+        return {tuple((among[m] + 1).tolist()) for block in found for m in block.members}
+
+    assert shapes(2, 5) == {(5,)}
+    assert shapes(2, 5, 6) == {(5,), (6,)}
+    assert shapes(2, 3, 5) == {(2, 5), (3, 5)}
+
+
+def merged(state: ClusterState, made: Plan) -> list[Move]:
+    """Moves to fewer racks."""
+    rack = {b.id: b.rack for b in state.brokers}
+    return [m for m in made.moves if len({rack[b] for b in m.new}) < len({rack[b] for b in m.old})]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_whole_plan_keeps_the_racks(seed: int) -> None:
+    """Levelled, and every partition in all three."""
+    state = drawn(seed)
+    made = plan(state, Level(), policy=POLICY)
+    assert made.moves
+    assert not merged(state, made)
+
+
+def test_a_small_rack_has_a_replica_of_each_partition() -> None:
+    """Its broker's share is what it must carry, and the plan says why; the others are level among themselves."""
+    first = [(1, 2, 4), (2, 4, 5), (1, 4, 6), (1, 2, 5), (1, 3, 4), (1, 4, 5)]
+    state = cluster(*[(*m, 7) for m in first * 4], racks="aaabbbc")
+    made = plan(state, Level(), policy=POLICY)
+    share = {b["broker"]: b["share"]["replicas"] for b in made.summary["brokers"]}
+    after = {b["broker"]: b["after"]["replicas"] for b in made.summary["brokers"]}
+    assert share == dict.fromkeys(range(1, 7), 12) | {7: 24}
+    assert after == share
+    assert {(o.code, o.subject) for o in made.obstacles} == {("racks-of-unlike-size", "rack c")}
+
+
+def test_what_must_go_stays_in_its_rack_or_is_named() -> None:
+    """To the other broker of the rack; where that one's disk is full the plan says so, and merges nothing."""
+    lists = [(1, 2, 3, 5), (1, 3, 4, 5)]
+    for disks, status, moved in (({}, "complete", 2), ({6: 50}, "infeasible", 0)):
+        for intent in (Decommission(brokers=frozenset({5})), Evacuate(brokers=frozenset({5})), Swap(old=5, new=6)):
+            state = cluster(*lists, racks=EVEN, disks=disks)
+            made = plan(state, intent, policy=POLICY)
+            assert (made.status, len(made.moves)) == (status, moved), intent
+            assert not merged(state, made)
+            assert {o.code for o in made.obstacles} == ({"no-broker"} if disks else set())
+
+
+@pytest.mark.parametrize(
+    "intent", [Level(), Evacuate(brokers=frozenset({5})), Evacuate(brokers=frozenset({5}), keep_racks=True)]
+)
+def test_a_rack_without_a_living_broker_holds_nothing_any_more(intent: Intent) -> None:
+    """What was there is rebuilt in the others, two in each."""
+    state = cluster((1, 2, 3, 5), racks="aabbc", dead=[5])
+    made = plan(state, intent, policy=POLICY)
+    assert made.status == "complete"
+    assert [set(m.new) for m in made.moves] == [{1, 2, 3, 4}]
+
+
+def test_a_new_broker_does_not_take_the_replica_that_is_alone_in_its_rack() -> None:
+    """It is filled with others."""
+    state = cluster(*[(1, 3, 4, 5), (2, 3, 4, 6)] * 6, racks="aabbcca")
+    made = plan(state, Expand(brokers=frozenset({7})), policy=POLICY)
+    assert made.moves
+    assert not merged(state, made)
+
+
+def test_where_racks_do_not_matter_nothing_is_kept() -> None:
+    """A topic that may share racks may be in fewer of them."""
+    loose = replace(POLICY, topic_rules=(TopicRule(topics="t", ignore_racks=True),))
+    state = cluster((1, 2, 3, 5), racks=EVEN, disks={6: 50})
+    made = plan(state, Decommission(brokers=frozenset({5})), policy=loose)
+    assert [set(m.new) for m in made.moves] == [{1, 2, 3, 4}]
+
+
+@pytest.mark.parametrize(
+    ("intent", "policy", "dead", "wrong"),
+    [
+        (Level(), POLICY, (), True),
+        (Level(), POLICY, (5,), True),
+        (Level(), POLICY, (5, 6), False),
+        (Level(), replace(POLICY, draining=frozenset({5, 6})), (), False),
+        (Level(), replace(POLICY, topic_rules=(TopicRule(topics="t", ignore_racks=True),)), (), False),
+        (Level(), replace(POLICY, topic_rules=(TopicRule(topics="t", not_brokers=frozenset({5, 6})),)), (), False),
+        (Level(selection=Selection(exclude_brokers="5,6")), POLICY, (), True),
+        (Evacuate(brokers=frozenset({5})), POLICY, (), True),
+        (Evacuate(racks=frozenset({"c"})), POLICY, (), False),
+        (Evacuate(racks=frozenset({"c"}), keep_racks=True), POLICY, (), False),
+        (Swap(old=5, new=4), POLICY, (), True),
+    ],
+)
+def test_the_checker_knows_how_many_racks_are_wanted(
+    intent: Intent, policy: PlannerPolicy, dead: tuple[int, ...], *, wrong: bool
+) -> None:
+    """From the lists and the intent alone: as many as held it, as far as racks remain for it."""
+    state = cluster((1, 2, 3, 5), racks=EVEN, dead=dead)
+    made = plan(cluster((1, 2, 3, 6), racks=EVEN), Level(), policy=POLICY)
+    made = replace(made, moves=(Move("t", 0, (1, 2, 3, 5), (1, 2, 3, 4), 100),), elections=())
+    found = check(state, made, intent, loads=Loads.from_state(state), policy=policy)
+    assert any(f.code == "rack" for f in found) == wrong, found
+
+
+def test_a_broker_that_would_merge_racks_is_told_why_it_is_none() -> None:
+    """The rack has room; but whoever went in exchange is alone in its own."""
+    state = cluster((1, 3, 4, 5), racks=EVEN)
+    loads = Loads.from_state(state)
+    leaving = Setup.of(state, Decommission(brokers=frozenset({5})), loads, POLICY)
+    refused = judge(leaving, 0, 2)
+    assert refused is not None
+    assert refused.rule == "racks-kept"
+    assert judge(leaving, 0, 6) is None
+    assert judge(Setup.of(state, Level(), loads, POLICY), 0, 2) is None
