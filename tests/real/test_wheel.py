@@ -89,6 +89,24 @@ def test_what_needs_an_extra_names_it(ballast: Ballast, words: tuple[str, ...], 
     assert "Traceback" not in done.stderr
 
 
+def test_what_is_asked_for_in_a_file_names_its_extra_too(ballast: Ballast, tmp_path: Path) -> None:
+    """A fleet's list, a plan by history, a daemon that is to record samples."""
+    (fleet := tmp_path / "fleet.yaml").write_text("clusters: [{name: a, bootstrap_server: '127.0.0.1:1'}]")
+    (settings := tmp_path / "ballast.yaml").write_text(
+        "cluster: {bootstrap_server: '127.0.0.1:1'}\nsamples: {store: store}\nweb: {port: 0}\n"
+    )
+    snapshot = ROOT / "tests" / "unit" / "core" / "planner" / "snapshots" / "evacuate_room.json"
+    for words in (
+        ("fleet", "collect", str(fleet), "--store", "store"),
+        ("plan", "level", "--history", "store", "--snapshot", str(snapshot)),
+        ("run", "--config", str(settings)),
+    ):
+        done = ballast(*words)
+        assert done.returncode == 2, done.stderr
+        assert "pip install 'kafka-ballast[history]'" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
 def test_every_command_has_its_help_without_the_extras(ballast: Ballast) -> None:
     """Help is what a person reads before installing more."""
     from ballast.cli.registry import COMMANDS
