@@ -94,6 +94,28 @@ def test_what_cannot_be_planned_is_told_to_the_one_who_asked(leader: Scene) -> N
     assert leader.board.view.plans == ()
 
 
+def test_a_plan_names_the_log_dirs_that_have_failed(leader: Scene, world: SimWorld, clock: SimClock) -> None:
+    """On its card, and in the answer where nothing is to be done: whoever approves or reads it learns what no plan repairs."""
+
+    def read_anew() -> None:
+        clock.sleep(leader.policy.intervals.log_dirs_s + leader.policy.intervals.observe_s)
+        observe(leader)
+
+    world.brokers[2].dir_bytes = (1e12, 1e12)
+    read_anew()
+    well, _ = ask(leader, "plan", intent="balance")
+    assert not any("KAFKA_STORAGE_ERROR" in o for o in only_plan(leader).obstacles), well
+    world.fail_dir(2, 1)
+    read_anew()
+    ask(leader, "plan", intent="balance")
+    (said,) = (o for o in only_plan(leader).obstacles if "KAFKA_STORAGE_ERROR" in o)
+    assert "roker 2" in said
+    leader.policy = replace(leader.policy, level=replace(leader.policy.level, pinned_topics=".*"))
+    said, _ = ask(leader, "plan", intent="balance")
+    assert leader.board.view.plans == ()
+    assert "KAFKA_STORAGE_ERROR" in said
+
+
 def test_a_plan_that_was_asked_for_goes_by_the_cluster_of_now(leader: Scene, world: SimWorld) -> None:
     """Where the assignment changed meanwhile it is made anew, and waits again."""
     ask(leader, "plan", intent="balance")

@@ -203,7 +203,7 @@ def test_what_the_daemon_does_becomes_news(scene: Scene, world: SimWorld) -> Non
     observe(scene)
     check_leaders(scene)
     assert [n.reason for n in heard] == ["TookLock", "RunStarted"]
-    assert heard[1].sentence == "Run run-1 started: hold 4 elections."
+    assert heard[1].sentence == "Run run-1 started: 4 preferred leader elections (no data moved)."
 
 
 def test_a_plan_that_waits_is_news_once(scene: Scene, world: SimWorld) -> None:
@@ -218,7 +218,7 @@ def test_a_plan_that_waits_is_news_once(scene: Scene, world: SimWorld) -> None:
     check_leaders(scene)
     check_leaders(scene)
     assert [n.reason for n in heard] == ["TookLock", "ApprovalWanted"]
-    assert "hold 4 elections" in heard[1].sentence
+    assert "4 preferred leader elections (no data moved)" in heard[1].sentence
 
 
 def test_a_hand_over_that_was_asked_for_is_no_warning(scene: Scene) -> None:

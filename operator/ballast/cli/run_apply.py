@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ballast.cli.run_options import taking_over
 from ballast.cli.run_screen import carry_out, human_time, say, screen_for
 from ballast.cli.tables import human_bytes, human_many
+from ballast.core.wording import human_elections
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState
@@ -126,7 +127,9 @@ def tell(result: RunResult, *, output: str) -> None:
     if len(result.endings) > ENDINGS_SHOWN:
         say(f"  … and {len(result.endings) - ENDINGS_SHOWN} more: ballast runs show {result.run_id}")
     counts = [f"{human_many(result.verified, 'move')} verified"]
-    counts += [f"{human_many(result.elections_held, 'election')} held"] if result.elections_held else []
+    counts += (
+        [f"{human_elections(result.elections_held, unclean=result.unclean)} held"] if result.elections_held else []
+    )
     counts += [f"{result.rolled_back} rolled back"] if result.rolled_back else []
     counts += [f"{result.failed} ended otherwise"] if result.failed else []
     counts += [f"{result.left} still open"] if result.left else []

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import click
 
 from ballast.cli.tables import human_bytes, human_many, print_json_line
-from ballast.core.wording import UNKNOWN_TEXT, human_percent
+from ballast.core.wording import UNKNOWN_TEXT, human_elections, human_percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -84,7 +84,7 @@ def sentence(happening: Happening) -> str | None:
     match happening:
         case events.RunBegan(run, resumed):
             verb = "taken up again" if resumed else "begins"
-            elections = f", {human_many(len(run.elections), 'election')}" if run.elections else ""
+            elections = f", {human_elections(len(run.elections), unclean=run.unclean)}" if run.elections else ""
             return f"Run {run.id} {verb}: {run.intent} ({human_many(len(run.moves), 'move')}{elections})."
         case events.Paced(pace):
             return "\n".join(pace.lines()) or None

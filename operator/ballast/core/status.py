@@ -160,7 +160,7 @@ class ClusterStatus:
     @property
     def bad_log_dirs(self) -> tuple[tuple[int, LogDir], ...]:
         """Log dirs that their broker reports with an error, by broker."""
-        return tuple((b.broker.id, d) for b in self.brokers for d in b.broker.log_dirs if d.error)
+        return tuple((b.broker.id, d) for b in self.brokers for d in b.broker.bad_log_dirs)
 
     @property
     def skew(self) -> tuple[Range, ...]:

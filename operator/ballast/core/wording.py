@@ -23,6 +23,22 @@ def human_many(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def human_elections(count: int, *, unclean: bool = False) -> str:
+    """``4`` as ``4 preferred leader elections``, or unclean ones: Kafka's two kinds."""
+    return human_many(count, f"{'unclean' if unclean else 'preferred'} leader election")
+
+
+def planned_elections(count: int) -> str:
+    """Preferred leader elections as a part of a plan, beside its moves."""
+    return f"{human_elections(count)} (no data moved)"
+
+
+def human_log_dir_error(broker: int, path: str, error: str, *, failed: bool) -> str:
+    """What a broker reports of a log dir; ``failed`` is whether its code is that of a failed disk."""
+    what = "has failed" if failed else "reports an error, which need not be the disk's"
+    return f"Broker {broker}: log dir {path or UNKNOWN_TEXT} {what} ({error})."
+
+
 def human_bytes(figure: float | None) -> str:
     """``1536`` as ``1.5 KiB``; powers of 1,024."""
     if figure is None or figure < 0:

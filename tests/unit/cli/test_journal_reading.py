@@ -81,7 +81,7 @@ def test_no_leader_comes_home_to_a_drained_broker(capsys: pytest.CaptureFixture[
     assert without_drained(state, names, frozenset()) == names
     assert capsys.readouterr().err == ""
     assert [n.partition for n in without_drained(state, names, frozenset({EMPTY}))] == [2, 3]
-    assert f"2 elections left out, to broker {EMPTY}" in capsys.readouterr().err
+    assert f"2 preferred leader elections left out, to broker {EMPTY}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("measure", ["counts", "bytes"])

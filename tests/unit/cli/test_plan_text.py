@@ -7,7 +7,7 @@ import pytest
 from ballast.cli.commands.plan.view import cost_lines, headline
 from ballast.core.cluster import UNKNOWN
 from ballast.core.plan import Move, Plan
-from ballast.core.planner.summary import wider
+from ballast.core.planner.summary import notes
 
 RATE = 1 << 20
 
@@ -42,6 +42,6 @@ def test_a_range_that_is_wider_than_asked_for_says_why() -> None:
     """One sentence for the counts that are wider alike, none for the rest."""
     disk = {"label": "disk", "range": 0.08, "idle": 0.0}
     counts = [{"label": name, "range": 0.33, "idle": 0.25} for name in ("replicas", "leaders")]
-    assert wider([disk]) == []
-    (said,) = wider([disk, *counts])
+    assert notes([disk]) == []
+    (said,) = notes([disk, *counts])
     assert all(figure in said for figure in ("replicas", "leaders", "33", "8", "empty partitions"))

@@ -12,7 +12,7 @@ from ballast.cli.commands.reassign.options import read_text
 from ballast.cli.run_options import confirm, lock_options
 from ballast.cli.run_screen import say
 from ballast.cli.tables import output_option
-from ballast.core.wording import human_brokers, human_many
+from ballast.core.wording import human_brokers, human_elections, planned_elections
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState, TopicPartition
@@ -107,8 +107,8 @@ def elect(
                 else "Nothing to elect: no broker is over the threshold with partitions that can be elected; --all elects the others."
             )
             return 0
-        what = "UNCLEAN elections (records may be lost)" if unclean else "elections"
-        confirm(f"Hold {len(names)} {what}?", yes=yes)
+        lossy = f"{human_elections(len(names), unclean=True)} (records may be lost)"
+        confirm(f"Hold {lossy if unclean else planned_elections(len(names))}?", yes=yes)
         plan = Plan(
             intent=f"elect {election_type.lower()}",
             cluster_id=state.cluster_id,
@@ -171,7 +171,7 @@ def without_drained(state: ClusterState, names: list[TopicPartition], draining: 
     kept = [n for n in names if int(led[state.index[n]]) < 0 or int(preferred[state.index[n]]) not in draining]
     if len(kept) < len(names):
         homes = sorted({int(preferred[state.index[n]]) for n in names} & draining)
-        say(f"{human_many(len(names) - len(kept), 'election')} left out, to {human_brokers(homes)}: drained.")
+        say(f"{human_elections(len(names) - len(kept))} left out, to {human_brokers(homes)}: drained.")
     return kept
 
 

@@ -12,7 +12,7 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.tables import output_option
-from ballast.core.wording import human_many
+from ballast.core.wording import human_many, planned_elections
 from ballast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ def _level(
 def _write(state: ClusterState, found: Levelling, save: Path | None) -> None:
     if save is None:
         return
+    from ballast.cli.commands.plan.view import warn
     from ballast.core.leadership.plan import leader_plan
     from ballast.core.plan.file import dumps
 
@@ -111,6 +112,7 @@ def _write(state: ClusterState, found: Levelling, save: Path | None) -> None:
     except OSError as failure:
         raise UsageError(f"The plan cannot be written to {save}: {failure.strerror}.") from None
     click.echo(f"Plan saved; carry it out with: ballast apply {save}", err=True)
+    warn(made)
 
 
 def _report(state: ClusterState, output: str) -> int:
@@ -235,9 +237,7 @@ def _draw_levelling(found: Levelling) -> None:
     if not found.moves:
         screen.print("Nothing to reorder: as level as reorders can make it.")
         return
-    result = (
-        f"{human_many(len(found.moves), 'reorder')} and {human_many(len(found.elections), 'election')}; no byte moves."
-    )
+    result = f"{human_many(len(found.moves), 'reorder')} and {planned_elections(len(found.elections))}."
     quality = (
         "The least possible maximum, with the fewest reorders."
         if found.measure == "counts"

@@ -76,6 +76,11 @@ class Broker:
     """False when the broker did not answer: its replicas' sizes are then ``UNKNOWN``."""
 
     @property
+    def bad_log_dirs(self) -> tuple[LogDir, ...]:
+        """Log dirs that it reports with an error."""
+        return tuple(d for d in self.log_dirs if d.error)
+
+    @property
     def cordoned(self) -> bool:
         """No log dir of this broker takes new replicas (KIP-1066)."""
         return bool(self.log_dirs) and all(d.cordoned for d in self.log_dirs)

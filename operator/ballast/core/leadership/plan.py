@@ -17,6 +17,7 @@ from ballast.core.cluster.fingerprint import fingerprint, with_topic_ids
 from ballast.core.leadership.reorder import Reordering, choices, level_counts, level_weights, loads, reorder_moves
 from ballast.core.leadership.skew import partition_bytes
 from ballast.core.plan import Move, Plan, Reason
+from ballast.core.plan.log_dirs import with_log_dir_errors
 
 Measure = Literal["counts", "bytes"]
 
@@ -87,7 +88,7 @@ def leader_plan(state: ClusterState, levelling: Levelling, *, created_at_ms: int
         bound_bytes=0,
         bound_method="no byte moves",
     )
-    return with_topic_ids(made, state)
+    return with_log_dir_errors(with_topic_ids(made, state), state)
 
 
 def _reason(found: Reordering, measure: Measure) -> Reason:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.document import Reader, opened
-from ballast.core.plan.model import PLAN_VERSION, Move, Obstacle, Plan, Reason
+from ballast.core.plan.model import PLAN_VERSION, LogDirError, Move, Obstacle, Plan, Reason
 from ballast.errors import UsageError
 
 FORMAT: Final = "ballast-plan"
@@ -39,6 +39,10 @@ def dumps(plan: Plan) -> str:
         "assumptions": list(plan.assumptions),
         "obstacles": [
             {"code": o.code, "subject": o.subject, "detail": o.detail, "remedy": o.remedy} for o in plan.obstacles
+        ],
+        "log_dir_errors": [
+            {"broker": e.broker, "path": e.path, "error": e.error, "offline_replicas": e.offline_replicas}
+            for e in plan.log_dir_errors
         ],
         "request": plan.request,
         "summary": plan.summary,
@@ -120,6 +124,10 @@ def _obstacle(r: Reader) -> Obstacle:
     return Obstacle(r.text("code"), r.text("subject"), r.text("detail"), r.text("remedy"))
 
 
+def _log_dir_error(r: Reader) -> LogDirError:
+    return LogDirError(r.integer("broker"), r.text("path"), r.text("error"), r.integer("offline_replicas"))
+
+
 def _plan(r: Reader) -> Plan:
     bound = r.child("bound")
     plan = Plan(
@@ -130,6 +138,7 @@ def _plan(r: Reader) -> Plan:
         elections=r.each("elections", _partition),
         status=r.text("status"),
         obstacles=r.each("obstacles", _obstacle),
+        log_dir_errors=r.each("log_dir_errors", _log_dir_error),
         assumptions=r.texts("assumptions"),
         seed=r.integer("seed"),
         created_at_ms=r.integer("created_at_ms"),

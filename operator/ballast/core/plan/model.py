@@ -103,6 +103,18 @@ class Obstacle:
 
 
 @dataclass(frozen=True, slots=True)
+class LogDirError:
+    """A log dir that its broker reported with an error when the plan was made."""
+
+    broker: int
+    path: str
+    error: str
+    """Kafka's name of the error."""
+    offline_replicas: int
+    """Of the whole broker: which of its log dirs a replica was in, nobody tells any more."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What to do about a cluster, in order, and what it costs."""
 
@@ -117,6 +129,8 @@ class Plan:
     status: str = "complete"
     """``complete`` (every goal met), ``nothing-to-do`` (with ranges named that nothing mends), ``partial`` (see obstacles), ``infeasible``."""
     obstacles: tuple[Obstacle, ...] = ()
+    log_dir_errors: tuple[LogDirError, ...] = ()
+    """What no plan repairs; they leave ``status`` as it is."""
     assumptions: tuple[str, ...] = ()
     seed: int = 0
     created_at_ms: int = 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
+from ballast.core.plan.log_dirs import with_log_dir_errors
 from ballast.core.planner.intents import (
     EVERYTHING,
     ChangeReplicationFactor,
@@ -40,16 +41,18 @@ def plan(
 
     Without ``loads`` the sizes in the state are all that is levelled, and the plan says so.  A plan that cannot reach
     everything is ``partial`` or ``infeasible`` and names its obstacles; on a cluster that is level, or that no plan was
-    found to bring nearer to its ranges, it is ``nothing-to-do`` and empty, with these ranges named.
+    found to bring nearer to its ranges, it is ``nothing-to-do`` and empty, with these ranges named.  Log dirs that report an
+    error are named in any plan.
     """
     # The compiled search takes a second to import, which commands that make no plan must not pay.
     if isinstance(intent, Place):
         from ballast.core.planner.place import make_place  # noqa: PLC0415
 
-        return make_place(state, intent, loads=loads, policy=policy, seed=seed)
+        made = make_place(state, intent, loads=loads, policy=policy, seed=seed)
+        return with_log_dir_errors(made, state)
     from ballast.core.planner.make import make  # noqa: PLC0415
 
-    return make(state, intent, loads=loads, policy=policy, seed=seed)
+    return with_log_dir_errors(make(state, intent, loads=loads, policy=policy, seed=seed), state)
 
 
 __all__ = [

@@ -83,6 +83,8 @@ class Members:
 
     shares: Flags
     takes: Flags
+    rises: Flags
+    """Could take replicas, whatever the intent gives them: their share is not what they hold."""
     leads: Flags
     leaves: Flags
     """Their replicas are to go, whatever it costs."""
@@ -98,12 +100,14 @@ class Members:
         chosen = each(lambda b: intent.selection.broker(b.id))
         draining = each(lambda b: b.id in policy.draining)
         alive = each(lambda b: b.alive)
-        closed = each(lambda b: b.cordoned or b.id in policy.cordoned or (filled is not None and b.id not in filled))
+        closed = each(lambda b: b.cordoned or b.id in policy.cordoned)
+        asked = each(lambda b: filled is None or b.id in filled)
         barred = each(lambda b: b.id in policy.demoted)
         shares = alive & chosen & ~draining
-        takes = shares & ~closed if not isinstance(intent, Leaders) else np.zeros(len(shares), np.bool_)
+        rises = shares & ~closed
+        takes = rises & asked if not isinstance(intent, Leaders) else np.zeros(len(shares), np.bool_)
         leaves = (~alive | draining) & chosen if isinstance(intent, Level) else np.zeros(len(shares), np.bool_)
-        return cls(shares, takes, shares & ~barred, leaves)
+        return cls(shares, takes, rises, shares & ~barred, leaves)
 
 
 def judge_figures(
@@ -295,7 +299,7 @@ def fair_shares(
     total = float(present[members.shares | members.leaves].sum())
     most = np.full(brokers, np.inf)
     if isinstance(intent, Level | Expand) and not r.leaders_only:
-        stuck = active & ~members.takes
+        stuck = active & ~members.rises
         most[stuck] = present[stuck]
     if topics.rules:
         inside = (members.shares | members.leaves)[before.broker]

@@ -106,7 +106,8 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
         bound_method=bound_method,
         allow_replication_factor_change=any(m.changes_replication_factor for m in moves),
         request=dump_request(intent, policy, seed),
-        summary=summary_of(state, intent, asked, policy, moves, before, after) | {"search_ended_early": not whole},
+        summary=summary_of(state, intent, asked, loads, policy, moves, before, after)
+        | {"search_ended_early": not whole},
     )
     demand_sound(state, made, intent, loads=loads, policy=policy)
     return with_topic_ids(made, state)

@@ -212,7 +212,7 @@ def make_place(
         bound_method=bound.method if bound is not None else "no byte moves",
         allow_replication_factor_change=any(m.changes_replication_factor for m in moves),
         request=dump_request(intent, policy, seed),
-        summary=summary_of(state, intent, problem, policy, moves, before, after),
+        summary=summary_of(state, intent, problem, loads, policy, moves, before, after),
     )
     if made.is_empty:
         made = replace(made, status="nothing-to-do")

@@ -11,7 +11,8 @@ from html import escape
 from typing import Any, Final
 
 from ballast.core.plan import Plan
-from ballast.core.planner.summary import wider
+from ballast.core.plan.log_dirs import warnings
+from ballast.core.planner.summary import notes
 from ballast.core.wording import human_bytes, human_many, human_percent, human_time, human_total
 
 MOVES_SHOWN: Final = 1000
@@ -83,7 +84,7 @@ def _facts(plan: Plan, rate: int) -> str:
         (human_total(plan.bytes_moved, plan.unknown_sizes), "to copy"),
         (f"{s.get('replica_moves', 0):,}", "replicas"),
         (f"{s.get('reorders', 0):,}", "free reorders"),
-        (f"{len(plan.elections):,}", "elections"),
+        (f"{len(plan.elections):,}", "preferred leader elections (no data moved)"),
     ]
     if busiest:
         facts.append((human_time(busiest / rate), f"at {human_bytes(rate)}/s into and out of each broker"))
@@ -95,13 +96,15 @@ def _facts(plan: Plan, rate: int) -> str:
 
 
 def _obstacles(plan: Plan) -> str:
-    if not plan.obstacles:
-        return ""
     lines = [
+        f'<div class="warn"><p><b>{_text(told)}</b></p><p class="soft">{_text(remedy)}</p></div>'
+        for told, remedy in warnings(plan)
+    ]
+    lines += [
         f'<div class="warn"><p><b>{_text(o.subject)}</b>: {_text(o.detail)}.</p><p class="soft">{_text(o.remedy)}</p></div>'
         for o in plan.obstacles
     ]
-    return "<h2>What stands in the way</h2>" + "".join(lines)
+    return "<h2>What stands in the way</h2>" + "".join(lines) if lines else ""
 
 
 def _resources(resources: list[dict[str, Any]]) -> str:
@@ -119,7 +122,7 @@ def _resources(resources: list[dict[str, Any]]) -> str:
     return (
         "<h2>Load, as a part of each broker's fair share</h2><table><tr><th>Resource<th class=n>Range"
         "<th class=n>Before<th class=n>Out of range<th class=n>After<th class=n>Out of range</tr>"
-        f"{rows}</table>" + "".join(f"<p class='soft'>{_text(line)}</p>" for line in wider(resources))
+        f"{rows}</table>" + "".join(f"<p class='soft'>{_text(line)}</p>" for line in notes(resources))
     )
 
 

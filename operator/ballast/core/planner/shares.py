@@ -45,7 +45,8 @@ def fair_shares(
     weight = np.where(active, r.capacity, 0.0)
     most = np.where(active, np.inf, 0.0)
     if scope.roam and not r.leaders_only:
-        stuck = active & ~scope.takes
+        # By their own state: brokers that an intent gives nothing keep the share that ``status`` shows.
+        stuck = active & ~scope.can_rise
         most[stuck] = present[stuck]
     share = _fill(total, weight, most)
     if scope.classes.any:

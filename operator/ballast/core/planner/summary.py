@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from math import isclose
+from typing import Any, Final
 
 import numpy as np
 
@@ -10,16 +11,21 @@ from ballast.core.cluster import ClusterState, Ints
 from ballast.core.copying import copying_of, leader_in
 from ballast.core.plan import Move
 from ballast.core.planner.intents import Decommission, Evacuate, Intent
+from ballast.core.planner.loads import Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem import Problem
-from ballast.core.planner.ranges import Range, ranges
+from ballast.core.planner.ranges import Range, ranges, ranges_of
 from ballast.core.wording import human_percent
+
+SAME: Final = 1e-6
+"""Part of a share by which two ways to the same share may differ."""
 
 
 def summary_of(
     state: ClusterState,
     intent: Intent,
     problem: Problem,
+    loads: Loads,
     policy: PlannerPolicy,
     moves: tuple[Move, ...],
     before: Ints,
@@ -33,7 +39,8 @@ def summary_of(
         size = max(m.size_bytes, 0)
         for b in m.removing:
             outgoing[index[b]] += size
-    was, will = ranges(problem, policy, before), ranges(problem, policy, after)
+    # What is told of now is what ``status`` tells, whatever the plan is going to change of the brokers' shares.
+    was, will = ranges_of(state, loads, policy, intent.selection), ranges(problem, policy, after)
     out: dict[str, Any] = {
         "replica_moves": sum(len(m.adding) for m in moves),
         "reorders": sum(m.is_reorder for m in moves),
@@ -48,7 +55,7 @@ def summary_of(
                 "alive": b.alive,
                 "before": _figures(problem, before, i),
                 "after": _figures(problem, after, i),
-                "range": {r.resource: _edges(r, b.id) for r in was if b.id in r.shares},
+                "range": {r.resource: _edges(r, b.id) for r in will if b.id in r.shares},
                 "share": {r.name: round(float(problem.share[i, k])) for k, r in enumerate(problem.resources)},
                 "bytes_in": copying.received[b.id],
                 "bytes_sent": copying.sent[b.id],
@@ -74,22 +81,29 @@ def _resource(was: Range, will: Range) -> dict[str, Any]:
         "band": was.target,
         "range": was.tolerance,
         "idle": round(was.idle, 4),
+        "shares_change": was.shares.keys() != will.shares.keys()
+        or any(not isclose(s.fair, will.shares[b].fair, rel_tol=SAME) for b, s in was.shares.items()),
         "before": _spread(was),
         "after": _spread(will),
     }
 
 
-def wider(resources: list[dict[str, Any]]) -> list[str]:
-    """A sentence for each range that is wider than what was asked for, and why."""
+def notes(resources: list[dict[str, Any]]) -> list[str]:
+    """What there is to know about these figures: ranges that are wider than what was asked for, and shares that change."""
     labels: dict[tuple[str, str], list[str]] = {}
     for r in resources:
         if idle := r.get("idle", 0.0):
             ends = human_percent(r["range"], 0), human_percent(r["range"] - idle, 0)
             labels.setdefault(ends, []).append(r["label"])
-    return [
+    told = [
         f"The range of {' and '.join(names)} is ±{now} instead of ±{asked}, since empty partitions count for next to nothing."
         for (now, asked), names in labels.items()
     ]
+    if any(r.get("shares_change") for r in resources):
+        told.append(
+            "Before: compared with the brokers' shares of now, as in ballast status; after: with those that they then have."
+        )
+    return told
 
 
 def _spread(found: Range) -> dict[str, Any]:

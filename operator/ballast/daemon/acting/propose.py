@@ -10,7 +10,8 @@ from dataclasses import replace
 from ballast.core.cluster import UNKNOWN
 from ballast.core.cluster.fingerprint import fingerprint, recreated
 from ballast.core.plan import Move, Plan
-from ballast.core.wording import human_many, human_total
+from ballast.core.plan.log_dirs import warnings
+from ballast.core.wording import human_many, human_total, planned_elections
 from ballast.daemon.acting.decisions import Approval, approval_record, rejection_record
 from ballast.daemon.acting.permission import Acts, standing
 from ballast.daemon.acting.policy import ActionKind, Mode
@@ -62,7 +63,7 @@ def propose(scene: Scene, kind: ActionKind, plan: Plan, beyond: tuple[str, ...] 
     publish_proposals(scene)
     if not verdict.allowed:
         scene.refused(kind.value, verdict.code)
-        return f"Would {outline(plan)}. {verdict.sentence}"
+        return f"Proposed plan: {outline(plan)}. {verdict.sentence}"
     if _wants_approval(scene, proposal):
         return _waits(proposal)
     return _drop_outdated(scene, proposal) or _left_to_a_person(scene, proposal) or start(scene, proposal)
@@ -264,7 +265,7 @@ def outline(plan: Plan) -> str:
     if reorders:
         parts.append(f"reorder {human_many(reorders, 'replica list')}")
     if plan.elections:
-        parts.append(f"hold {human_many(len(plan.elections), 'election')}")
+        parts.append(planned_elections(len(plan.elections)))
     return ", ".join(parts) or "do nothing"
 
 
@@ -293,7 +294,7 @@ def plan_view(proposal: Proposal, *, waiting: bool, policy: ExecutionPolicy, pac
     plan = proposal.plan
     reasons = Counter(m.reason.code for m in plan.moves)
     if plan.elections:
-        reasons["preferred leader elections"] = len(plan.elections)
+        reasons["another replica than the preferred one leads"] = len(plan.elections)
     busiest = pace.busiest if pace else None
     return PlanView(
         id=proposal.id,
@@ -318,6 +319,7 @@ def plan_view(proposal: Proposal, *, waiting: bool, policy: ExecutionPolicy, pac
         asked_by=proposal.request.by if proposal.request else "",
         examples=tuple(_move_view(m) for m in plan.moves[:SHOWN_MOVES]),
         obstacles=tuple(f"Waits for approval: {why}." for why in proposal.beyond if waiting)
+        + tuple(f"{told} {remedy}" for told, remedy in warnings(plan))
         + tuple(f"{o.subject}: {o.detail}. {o.remedy}".strip() for o in plan.obstacles),
     )
 

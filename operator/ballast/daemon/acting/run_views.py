@@ -8,7 +8,7 @@ from typing import Final
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, Setting
-from ballast.core.wording import human_many
+from ballast.core.wording import human_elections, human_many
 from ballast.daemon.context.view import MoveView, RunView
 from ballast.executor.journal.history import RunSummary, half_open, load_ended
 from ballast.executor.journal.ledger import load_ledger
@@ -138,7 +138,7 @@ def _sentence(run: Run, flying: list[MoveRun], note: str) -> str:
     if run.verdicts:
         return f"Held back: {run.verdicts[0]}"
     if run.elections and not run.moves:
-        return f"Holding {human_many(len(run.elections), 'election')}"
+        return f"Holding {human_elections(len(run.elections), unclean=run.unclean)}"
     return note or "Looking"
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
+from ballast.core.plan.log_dirs import warnings
 from ballast.core.planner import Decommission, Level
 from ballast.daemon.acting.drains import drain_empty, named_broker
 from ballast.daemon.acting.policy import ActionKind
@@ -57,7 +58,8 @@ def _made(scene: Scene, request: Request) -> str:
         scene.memory.asked = None
         publish_proposals(scene)
         why = "; ".join(f"{o.subject}: {o.detail}" for o in plan.obstacles[:2])
-        return f"No plan: {why}." if why else "No plan is needed: there is nothing to do."
+        said = f"No plan: {why}." if why else "No plan is needed: there is nothing to do."
+        return " ".join([said, *(f"{told} {remedy}" for told, remedy in warnings(plan))])
     name = f"asked-{name_of(kind, plan)}"
     scene.memory.asked = Proposal(id=name, kind=kind, plan=plan, request=request)
     publish_proposals(scene)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
+from ballast.core.plan.log_dirs import warnings
 from ballast.core.planner import Evacuate, Intent, Leaders, Level, Loads, Racks, plan
 from ballast.core.planner.place import following
 from ballast.core.wording import human_brokers
@@ -52,7 +53,8 @@ def check_level(scene: Scene) -> str:
             else "Every resource is within its range."
         )
         said.append(level)
-    return " ".join([*said, *_emptied(scene, state)])
+    broken = [told for told, _ in warnings(dear)]
+    return " ".join([*said, *broken, *_emptied(scene, state)])
 
 
 def _emptied(scene: Scene, state: ClusterState) -> list[str]:

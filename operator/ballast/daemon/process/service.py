@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ballast.core.wording import human_many
+from ballast.core.wording import human_elections, human_many
 from ballast.daemon.acting.journal_view import read_books, show_run
 from ballast.daemon.acting.policy import DaemonPolicy
 from ballast.daemon.acting.propose import act
@@ -153,7 +153,7 @@ class Service:
         self.metrics.runs.labels(result.status).inc()
         counts = (
             f"{human_many(result.verified, 'move')} verified, "
-            f"{human_many(result.elections_held, 'election')} held, {result.failed} failed"
+            f"{human_elections(result.elections_held, unclean=result.unclean)} held, {result.failed} failed"
         )
         well = result.status == "done"
         sentence = f"Run {result.run_id} ended: {result.status} ({counts})."

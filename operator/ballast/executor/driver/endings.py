@@ -27,6 +27,7 @@ def summary(run: Run, status: str, seconds: float) -> RunResult:
         rolled_back=sum(m.stage is Stage.ROLLED_BACK for m in moves),
         failed=sum(m.stage is Stage.FAILED for m in moves),
         left=sum(m.stage not in FINAL for m in moves),
+        unclean=run.unclean,
         elections_held=sum(e.stage is ElectionStage.HELD for e in run.elections.values()),
         bytes_moved=total_of(m for m in moves if m.stage is Stage.VERIFIED and m.outcome != "already-there"),
         seconds=seconds,

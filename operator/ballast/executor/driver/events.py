@@ -115,6 +115,8 @@ class RunResult:
     failed: int = 0
     left: int = 0
     elections_held: int = 0
+    unclean: bool = False
+    """Its elections might choose a replica out of sync."""
     bytes_moved: int | None = 0
     """None where the size of a move was never known."""
     seconds: float = 0.0

@@ -98,7 +98,7 @@ def test_the_command_reports_and_levels() -> None:
     assert {len(e.replicas) for e in parse_reassignment(stock)} == {3}
     drawn = run.invoke(module.leaders, ["--level", "counts", "--check"], standalone_mode=False)
     assert drawn.return_value == module.EXIT_PENDING
-    assert "6 reorders and 6 elections; no byte moves. The least possible maximum" in drawn.stdout
+    assert "6 reorders and 6 preferred leader elections (no data moved). The least possible maximum" in drawn.stdout
     level_already = run.invoke(
         module.leaders, ["--level", "counts", "--topics", "none", "--check"], standalone_mode=False
     )

@@ -6,12 +6,30 @@ import re
 from dataclasses import replace
 
 import pytest
+from tests.unit.core.planner.test_hard_clusters import moved
 
 from ballast.cli.commands.plan.view import cost_lines
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
-from ballast.core.planner import Evacuate, Intent, Leaders, Level, Loads, PlannerPolicy, Racks, plan
+from ballast.core.planner import (
+    ChangeReplicationFactor,
+    Decommission,
+    Evacuate,
+    Expand,
+    Intent,
+    Leaders,
+    Level,
+    Loads,
+    Place,
+    PlannerPolicy,
+    Racks,
+    Selection,
+    Swap,
+    plan,
+)
 from ballast.core.planner.ranges import ranges_of
 from ballast.core.planner.report import page
+from ballast.core.planner.summary import notes
+from ballast.core.status import cluster_status
 from ballast.core.wording import human_time
 from ballast.daemon.observing.figures import measure
 
@@ -45,6 +63,65 @@ def test_the_page_the_plan_and_the_report_count_the_same_brokers(intent: Intent)
     made = plan(state, intent, policy=policy)
     told = {r["name"]: r["before"]["outside"] for r in made.summary["resources"]}
     assert told == {name: len(brokers) for name, brokers in found.items()}
+
+
+def with_a_new_broker() -> ClusterState:
+    """The same, and a fifth broker that holds nothing; broker 4 holds a third of before, less than its share with five."""
+    state = a_cluster()
+    fifth = Broker(5, rack="r", host="h", log_dirs=state.brokers[0].log_dirs, log_dirs_known=True)
+    led = zip(state.partitions.leader.tolist(), state.partitions.size_bytes.tolist(), strict=True)
+    kept = [(b, size) for n, (b, size) in enumerate(led) if b != 4 or n % 3 == 0]
+    rows = [PartitionRow("t", n, b, (b,), (b,), sizes=(size,)) for n, (b, size) in enumerate(kept)]
+    return build("c", (*state.brokers, fifth), state.topics, rows)
+
+
+@pytest.mark.parametrize(
+    "intent",
+    [
+        Level(),
+        Expand(brokers=frozenset({5})),
+        Decommission(brokers=frozenset({1})),
+        Evacuate(brokers=frozenset({2})),
+        Swap(old=3, new=5),
+        ChangeReplicationFactor(to=2, selection=Selection(topics="t")),
+        Place(selection=Selection(topics="t")),
+        Racks(),
+    ],
+    ids=lambda i: i.words,
+)
+def test_a_plan_tells_of_now_what_status_tells(intent: Intent) -> None:
+    """Whatever the plan will change of the brokers' shares: the same brokers are out of range in the same moment."""
+    state, policy = with_a_new_broker(), PlannerPolicy()
+    found = {r.resource: r for r in cluster_status(state).ranges}
+    assert {4, 5} <= set(found["disk"].outside)
+    told = {r["name"]: r for r in plan(state, intent, policy=policy).summary["resources"]}
+    assert {name: r["before"]["outside"] for name, r in told.items()} == {n: len(r.outside) for n, r in found.items()}
+
+
+def test_a_filled_broker_is_in_range_by_what_status_shows_then() -> None:
+    """Its share is that of ``status``, so that nothing that it was given would have to leave it again."""
+    state = with_a_new_broker()
+    made = plan(state, Expand(brokers=frozenset({5})))
+    (told,) = (b for b in made.summary["brokers"] if b["broker"] == 5)
+    found = {r.resource: r for r in ranges_of(moved(state, made), Loads.from_state(state), PlannerPolicy())}
+    after = {r["name"]: r["after"]["outside"] for r in made.summary["resources"]}
+    assert after == {name: len(r.outside) for name, r in found.items()}
+    for name, r in found.items():
+        assert not r.shares[5].outside, name
+        assert (told["after"][name], told["share"][name]) == (r.shares[5].load, round(r.shares[5].fair))
+
+
+def test_only_shares_that_a_plan_changes_are_told_apart() -> None:
+    """A broker that is emptied leaves its share to the others; one that is filled had its own all the time."""
+    state = with_a_new_broker()
+    for intent, change in (
+        (Level(), False),
+        (Expand(brokers=frozenset({5})), False),
+        (Decommission(brokers=frozenset({1})), True),
+    ):
+        resources = plan(state, intent).summary["resources"]
+        assert {r["shares_change"] for r in resources} == {change}
+        assert any("Before" in line for line in notes(resources)) == change
 
 
 def test_the_report_paints_what_its_table_counts() -> None:

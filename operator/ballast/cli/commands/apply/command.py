@@ -14,7 +14,7 @@ from ballast.cli.journal_reading import read_drained, refuse_filling
 from ballast.cli.run_options import confirm, execution_options, lock_options, policy_from
 from ballast.cli.run_screen import say
 from ballast.cli.tables import human_many, output_option
-from ballast.core.wording import human_total
+from ballast.core.wording import human_total, planned_elections
 from ballast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -146,5 +146,5 @@ def outline(plan: Plan) -> str:
     if free:
         parts.append(f"{human_many(free, 'move')} that cop{'ies' if free == 1 else 'y'} nothing")
     if plan.elections:
-        parts.append(human_many(len(plan.elections), "election"))
+        parts.append(planned_elections(len(plan.elections)))
     return f"{plan.intent}: " + ", ".join(parts)

@@ -203,12 +203,14 @@ def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions
     made = replace(made, created_at_ms=int(time.time() * 1000), request=asked)
     _write(made, options)
     if wanted is not None or options.why_not is not None:
+        from ballast.cli.commands.plan.view import warn
         from ballast.core.planner.explain import why, why_not
 
         lines = why(state, made, intent, wanted, loads=loads, policy=policy) if wanted else ()
         if options.why_not is not None:
             lines += why_not(state, made, intent, options.why_not, loads=loads, policy=policy)
         click.echo("\n".join(lines))
+        warn(made)
         return 0
     if options.simulate and not made.is_empty:
         _play(state, made, loads, options)
@@ -217,7 +219,7 @@ def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions
     if made.status == "infeasible":
         first = made.obstacles[0]
         raise Infeasible(f"{first.subject}: {first.detail}.", hint=first.remedy or None)
-    return EXIT_PENDING if options.check and not made.is_empty else 0
+    return EXIT_PENDING if options.check and (made.log_dir_errors or not made.is_empty) else 0
 
 
 @contextmanager
@@ -269,25 +271,26 @@ def _write(made: Plan, options: PlanOptions) -> None:
 
 
 def _play(state: ClusterState, made: Plan, loads: Loads, options: PlanOptions) -> None:
-    from ballast.cli.commands.plan.view import headline
+    from ballast.cli.commands.plan.view import headline, warn
     from ballast.cli.commands.simulate.command import NETWORK, show_played
     from ballast.cli.tables import console
     from ballast.executor.machine.policy import ExecutionPolicy
 
     if options.output != "json":
         console().print(headline(made))
+    warn(made)
     policy = ExecutionPolicy(throttle=options.rate_bytes_per_s)
     show_played(state, made, policy, loads=loads, death=None, network=NETWORK, output=options.output)
 
 
 def _show(made: Plan, options: PlanOptions) -> None:
+    from ballast.cli.commands.plan.view import show, warn
     from ballast.core.plan.file import dumps, kafka_json
 
     if options.form == "kafka":
         sys.stdout.write(kafka_json(made))
+        warn(made)
     elif options.output == "json":
         sys.stdout.write(dumps(made))
     else:
-        from ballast.cli.commands.plan.view import show
-
         show(made, rate_bytes_per_s=options.rate_bytes_per_s)

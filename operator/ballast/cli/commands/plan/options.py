@@ -241,5 +241,7 @@ _OPTIONS: Final = (
         is_flag=True,
         help="Play the plan at --rate on a simulated copy: time, peaks of disk and network. See ballast simulate.",
     ),
-    click.option("--check", is_flag=True, help="Exit with 3 when the plan is not empty."),
+    click.option(
+        "--check", is_flag=True, help="Exit with 3 when the plan is not empty, or when a log dir reports an error."
+    ),
 )

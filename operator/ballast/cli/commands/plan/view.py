@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import click
+
 from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_count, human_many, render_table
-from ballast.core.planner.summary import wider
-from ballast.core.wording import human_percent, human_time, human_total
+from ballast.core.plan.log_dirs import warnings
+from ballast.core.planner.summary import notes
+from ballast.core.wording import human_percent, human_time, human_total, planned_elections
 
 if TYPE_CHECKING:
     from ballast.core.plan import Move, Plan
@@ -20,7 +23,8 @@ def show(plan: Plan, *, rate_bytes_per_s: int) -> None:
     """Print the whole plan."""
     out = console()
     summary = plan.summary
-    out.print(headline(plan), style=_STYLE.get(plan.status, ""))
+    style = "yellow" if plan.is_empty and plan.log_dir_errors else _STYLE.get(plan.status, "")
+    out.print(headline(plan), style=style)
     for line in cost_lines(plan, rate_bytes_per_s):
         out.print(f"  {line}")
     if "placement" in summary:
@@ -30,7 +34,7 @@ def show(plan: Plan, *, rate_bytes_per_s: int) -> None:
     if summary.get("resources"):
         out.print()
         out.print(_resources(summary["resources"], out.width))
-        for line in wider(summary["resources"]):
+        for line in notes(summary["resources"]):
             out.print(f"  {line}")
     brokers = summary.get("brokers", [])
     if brokers and len(brokers) <= BROKERS_SHOWN:
@@ -41,6 +45,11 @@ def show(plan: Plan, *, rate_bytes_per_s: int) -> None:
         out.print(_moves(plan, out.width))
         if len(plan.moves) > MOVES_SHOWN:
             out.print(f"  … and {len(plan.moves) - MOVES_SHOWN:,} more (--output json has them all)")
+    for told, remedy in warnings(plan):
+        out.print()
+        # A terminal would break a path in its middle; a pipe gets it whole.
+        out.print(told, style="red", markup=False, soft_wrap=not out.is_terminal)
+        out.print(f"  → {remedy}", markup=False, soft_wrap=not out.is_terminal)
     for obstacle in plan.obstacles:
         out.print()
         out.print(f"{obstacle.subject}: {obstacle.detail}.", style="yellow")
@@ -52,8 +61,17 @@ def show(plan: Plan, *, rate_bytes_per_s: int) -> None:
         out.print(f"Assumed: {assumption}", style="dim")
 
 
+def warn(plan: Plan) -> None:
+    """Say of log dirs on stderr what an answer in another form has no place for."""
+    for told, remedy in warnings(plan):
+        click.echo(f"ballast: {told} {remedy}", err=True)
+
+
 def headline(plan: Plan) -> str:
     """The plan in one sentence."""
+    if plan.status == "nothing-to-do" and plan.log_dir_errors:
+        dirs = human_many(len(plan.log_dir_errors), "log dir")
+        return f"{plan.intent}: no move to make, but {dirs} reported errors, see below."
     if plan.status == "nothing-to-do" and plan.obstacles:
         return f"{plan.intent}: nothing to do; no plan was found that brings brokers nearer to their ranges, see below."
     if plan.status == "nothing-to-do":
@@ -72,7 +90,7 @@ def headline(plan: Plan) -> str:
     if removed:
         parts.append(f"drop replicas of {human_many(removed, 'partition')}")
     if plan.elections:
-        parts.append(f"hold {human_many(len(plan.elections), 'election')} (free)")
+        parts.append(planned_elections(len(plan.elections)))
     end = "" if plan.status == "complete" else "; this does not reach everything, see below"
     return f"{plan.intent}: {', '.join(parts) or 'nothing that can be done'}{end}."
 
@@ -137,8 +155,8 @@ def _instead(level: dict[str, Any]) -> str:
     if not level["moves"] and not level["elections"]:
         return "Balancing these topics instead would move nothing."
     return (
-        f"Balancing these topics instead would move {human_bytes(level['bytes_moved'])} "
-        f"({human_many(level['moves'], 'move')}, {human_many(level['elections'], 'election')})."
+        f"Balancing these topics instead would move {human_bytes(level['bytes_moved'])}: "
+        f"{human_many(level['moves'], 'move')}, {planned_elections(level['elections'])}."
     )
 
 

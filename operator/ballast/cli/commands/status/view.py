@@ -21,6 +21,7 @@ from ballast.cli.tables import (
 )
 from ballast.core.cluster import TopicPartition
 from ballast.core.status import LOST, BrokerStatus, ClusterStatus, MovingPartition
+from ballast.core.wording import human_log_dir_error
 
 SHAPE: Final = "ballast.status"
 SHAPE_VERSION: Final = 1
@@ -301,8 +302,8 @@ def _broker_findings(status: ClusterStatus, few: int) -> Iterator[Cell]:
             "red",
         )
     for broker, log_dir in status.bad_log_dirs[:few]:
-        what = "has failed" if log_dir.failed else "reports an error, which need not be the disk's"
-        yield Cell(f"Broker {broker}: log dir {log_dir.path or UNKNOWN_TEXT} {what} ({log_dir.error}).", "red")
+        told = human_log_dir_error(broker, log_dir.path, log_dir.error or "", failed=log_dir.failed)
+        yield Cell(told, "red")
     if len(status.bad_log_dirs) > few:
         yield Cell(f"… and {len(status.bad_log_dirs) - few:,} more log dirs with errors (--all names them)", "red")
     for drain in status.drains or ():

@@ -86,7 +86,7 @@ const askBalance = () => ask({
   yes: "Make the plan", act: () => send("plan", { intent: "balance" }),
 });
 const askElect = () => ask({
-  title: "Elect preferred leaders?", text: "Ballast makes a plan of elections; no data moves. Nothing is elected before you approve it.",
+  title: "Elect preferred leaders?", text: "Ballast makes a plan of preferred leader elections; no data moves. Nothing is elected before you approve it.",
   yes: "Make the plan", act: () => send("plan", { intent: "elect" }),
 });
 const askDrain = () => ask({

@@ -196,7 +196,7 @@ function drawRun(s) {
       h("p", {}, h("b", { title: run.intent }, named(run.intent)), ` · run ${run.id} · ${run.phase}`),
       h("progress", { max: 1, value: done.toFixed(4), "aria-label": `Done: ${percent(done)}` }),
       h("p", { class: "facts" },
-        fact("partitions", `${run.moves_done} / ${run.moves_total}`), run.elections_total ? fact("elections", `${run.elections_held} / ${run.elections_total}`) : null,
+        fact("partitions", `${run.moves_done} / ${run.moves_total}`), run.elections_total ? fact("preferred leader elections", `${run.elections_held} / ${run.elections_total}`) : null,
         s.run ? [fact("left", bytes(run.bytes_left)), fact("rate", run.rate_bytes_per_s === null ? "not known yet" : `${bytes(run.rate_bytes_per_s)}/s`), fact("time left", span(run.seconds_left))] : null,
         fact("throttle", run.throttle_bytes_per_s ? `${bytes(run.throttle_bytes_per_s)}/s` : "none")),
       s.run ? null : h("p", {}, `Carried out by ${s.lock.holder || "another process"}, whose own page tells bytes and time left. This is what the journal says.`),

@@ -1,0 +1,50 @@
+"""Log dirs that reported an error when a plan was made: no move repairs a disk, so every plan names them.
+
+They do not decide a plan's status: what was asked may be reached all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from ballast.core.cluster import STORAGE_ERROR, ClusterState
+from ballast.core.plan.model import LogDirError, Plan
+from ballast.core.wording import human_log_dir_error, human_many
+
+NAMED: Final = 20
+"""Log dirs that are named one by one; the rest are counted."""
+
+
+def with_log_dir_errors(plan: Plan, state: ClusterState) -> Plan:
+    """The plan, with every log dir that reports an error in the state that it was made from."""
+    p = state.partitions
+    errors = tuple(
+        LogDirError(b.id, d.path, d.error or "", int((p.offline & (p.replica == b.id)).sum()))
+        for b in state.brokers
+        for d in b.bad_log_dirs
+    )
+    return replace(plan, log_dir_errors=errors)
+
+
+def warnings(plan: Plan) -> Iterator[tuple[str, str]]:
+    """What is wrong and what can be done about it, for each log dir."""
+    emptied = set(plan.summary.get("empty_afterwards", ()))
+    for e in plan.log_dir_errors[:NAMED]:
+        failed = e.error == STORAGE_ERROR
+        told = human_log_dir_error(e.broker, e.path, e.error, failed=failed)
+        if e.offline_replicas:
+            told += f" {human_many(e.offline_replicas, 'replica')} on this broker {'is' if e.offline_replicas == 1 else 'are'} offline."
+        if not failed:
+            remedy = f"See the log of broker {e.broker}."
+        elif e.broker in emptied:
+            remedy = f"This plan leaves no replica on broker {e.broker}: then replace the disk, or stop the broker."
+        else:
+            remedy = (
+                f"Replace the disk and restart broker {e.broker}, or move its replicas elsewhere: "
+                f"ballast plan decommission {e.broker}"
+            )
+        yield told, remedy
+    if (more := len(plan.log_dir_errors) - NAMED) > 0:
+        yield f"{human_many(more, 'more log dir')} reported errors.", "ballast status --all names them."

@@ -1,0 +1,124 @@
+"""A plan for a cluster with failed log dirs names them, whatever was asked for and however it is shown."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.unit.core.planner.clusters import cluster
+
+from ballast.cli.commands.plan.command import plan as command
+from ballast.core.cluster import ClusterState, LogDir
+from ballast.core.cluster.snapshot_file import Snapshot
+from ballast.core.cluster.snapshot_file import dumps as dump_snapshot
+from ballast.core.leadership.plan import leader_plan, level
+from ballast.core.plan import LogDirError
+from ballast.core.plan.file import loads
+from ballast.core.plan.log_dirs import NAMED, warnings
+from ballast.core.planner import (
+    ChangeReplicationFactor,
+    Decommission,
+    Evacuate,
+    Expand,
+    Intent,
+    Leaders,
+    Level,
+    Loads,
+    Place,
+    Racks,
+    Selection,
+    Swap,
+    plan,
+)
+from ballast.core.planner.report import page
+
+WHOLE = LogDir("/whole", 100_000, 50_000)
+FAILED = LogDir("/failed", error="KAFKA_STORAGE_ERROR")
+OTHER = LogDir("/other", error="UNKNOWN_SERVER_ERROR")
+EXIT_PENDING = 3
+
+
+def even(*dirs: LogDir) -> ClusterState:
+    """Four brokers with the same of everything; broker 3 has these log dirs, and its replicas are offline if one failed."""
+    state = cluster(*[(1, 2), (2, 3), (3, 4), (4, 1)] * 6, brokers=4)
+    p = state.partitions
+    brokers = tuple(replace(b, log_dirs=dirs if b.id == 3 else (WHOLE,)) for b in state.brokers)
+    offline = (p.replica == 3) & any(d.failed for d in dirs)
+    return replace(state, brokers=brokers, partitions=replace(p, offline=offline))
+
+
+@pytest.mark.parametrize(
+    "intent",
+    [
+        Level(),
+        Leaders(),
+        Decommission(brokers=frozenset({1})),
+        Evacuate(brokers=frozenset({4})),
+        Expand(brokers=frozenset({2})),
+        Swap(old=1, new=2),
+        ChangeReplicationFactor(to=2, selection=Selection(topics="t")),
+        Place(selection=Selection(topics="t")),
+        Racks(),
+    ],
+    ids=lambda i: i.words,
+)
+def test_every_plan_names_the_broker_the_log_dir_and_the_error(intent: Intent) -> None:
+    """Those of a disk and those of another kind, with the replicas that are offline; the status stays that of what was asked."""
+    made, well = (plan(even(*dirs), intent) for dirs in ((WHOLE, FAILED, OTHER), (WHOLE,)))
+    assert made.log_dir_errors == (
+        LogDirError(3, "/failed", "KAFKA_STORAGE_ERROR", 12),
+        LogDirError(3, "/other", "UNKNOWN_SERVER_ERROR", 12),
+    )
+    assert well.log_dir_errors == ()
+    assert (made.status, made.obstacles) == (well.status, well.obstacles)
+
+
+def test_what_can_be_done_goes_by_the_error_and_the_plan() -> None:
+    """A disk is replaced or its broker emptied, which needs no naming where the plan does it; any other error is looked up."""
+    sick = even(WHOLE, FAILED, OTHER)
+    (disk, unknown) = (remedy for _, remedy in warnings(plan(sick, Level())))
+    assert "ballast plan decommission 3" in disk
+    assert "decommission" not in unknown
+    emptied = [remedy for _, remedy in warnings(plan(sick, Decommission(brokers=frozenset({3}))))]
+    assert not any("decommission" in remedy for remedy in emptied)
+
+
+def test_reorders_alone_name_them_too() -> None:
+    """The plan of ``ballast leaders --level`` is carried out like any other."""
+    state = even(WHOLE, FAILED)
+    assert leader_plan(state, level(state, "counts")).log_dir_errors
+
+
+def test_a_whole_shelf_of_failed_disks_is_counted() -> None:
+    """The first ones by name, the others by number; the plan file has all."""
+    made = plan(even(WHOLE, *(replace(FAILED, path=f"/d{n}") for n in range(NAMED + 5))), Level())
+    assert len(made.log_dir_errors) == NAMED + 5
+    assert len(list(warnings(made))) == NAMED + 1
+
+
+def asked(state: ClusterState, folder: Path, *words: str) -> Result:
+    """The command, for this cluster."""
+    file = folder / "snapshot.json"
+    file.write_text(dump_snapshot(Snapshot(state, Loads.from_state(state))))
+    return CliRunner().invoke(command, [*words, "--snapshot", str(file)], standalone_mode=False)
+
+
+def test_the_command_tells_it_in_every_form_and_needs_attention(tmp_path: Path) -> None:
+    """Also where nothing would move: text, JSON, report, Kafka's JSON, and 3 with ``--check``."""
+    sick, well = even(WHOLE, FAILED), even(WHOLE)
+    html = tmp_path / "report.html"
+    table = asked(sick, tmp_path, "level", "--check", "--report", str(html))
+    assert table.return_value == EXIT_PENDING
+    assert all(word in table.stdout for word in ("roker 3", "/failed", "KAFKA_STORAGE_ERROR", "decommission 3"))
+    assert all(word in html.read_text() for word in ("roker 3", "/failed", "KAFKA_STORAGE_ERROR", "decommission 3"))
+    document = asked(sick, tmp_path, "level", "--output", "json")
+    assert loads(document.stdout).log_dir_errors == (LogDirError(3, "/failed", "KAFKA_STORAGE_ERROR", 12),)
+    stock = asked(sick, tmp_path, "level", "--format", "kafka")
+    assert json.loads(stock.stdout)["partitions"] == []
+    assert "/failed" in stock.stderr
+    assert "/failed" in asked(sick, tmp_path, "level", "--why", "t-0").stderr
+    assert asked(well, tmp_path, "level", "--check").return_value == 0
+    assert page(plan(well, Level()), rate_bytes_per_s=1).count("failed") == 0
