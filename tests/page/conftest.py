@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 from tests.daemon.conftest import WallClock, serve
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
-from ballast.core.planner import Level, plan
+from ballast.core.planner import Intent, Level, plan
 from ballast.core.samples import Point
 from ballast.daemon.acting.policy import ActionKind, WebPolicy
 from ballast.daemon.acting.propose import name_of, plan_view
@@ -177,9 +177,9 @@ def uneven() -> ClusterState:
     return build("Tq8mZ0xkRY2s", members, topics, rows, taken_at_ms=now_ms() - 3000, kafka_version="4.3")
 
 
-def a_real_plan() -> PlanView:
+def a_real_plan(intent: Intent | None = None) -> PlanView:
     """What the planner makes of the uneven cluster, as a daemon in approval mode shows it."""
-    made = plan(uneven(), Level())
+    made = plan(uneven(), intent or Level())
     made = replace(made, created_at_ms=now_ms() - 240_000)
     request = Request(id="r", kind="plan", by="Ada", at_ms=0, body={"intent": "balance"})
     proposal = Proposal(id=name_of(ActionKind.MOVES, made), kind=ActionKind.MOVES, plan=made, request=request)

@@ -27,6 +27,7 @@ from tests.page.conftest import (
 )
 
 from ballast.core.cluster.drain import Drain
+from ballast.core.planner import Decommission
 from ballast.daemon.acting.policy import DaemonPolicy, WebPolicy
 from ballast.daemon.context.view import Absence, Answer, Board, LevelView, LockView, Other, Pause, Role, Standing, View
 from ballast.daemon.observing.figures import Figures, measure
@@ -456,6 +457,22 @@ def test_a_plan_shows_why_how_long_and_each_broker_before_and_after(show: Show, 
     page.get_by_role("button", name="Reject", exact=True).click()
     expect(page.get_by_role("dialog")).to_be_hidden()
     assert [(r.kind, dict(r.body)) for r in asked] == [("reject", {"plan": plan.id, "reason": "not today"})]
+
+
+def test_a_plan_that_changes_shares_counts_now_as_the_tabs_do(show: Show, open_page: Open) -> None:
+    """A broker is drained: before is by the shares of now, and the legend says that after is not; elections have Kafka's words."""
+    plan = a_real_plan(Decommission(brokers=frozenset({4})))
+    assert {r["shares_change"] for r in plan.resources} == {True}
+    url, _, _ = show(a_view(mode="approve", plans=(plan,), figures=measure(uneven(), threshold_percent=10)), uneven)
+    page = open_page(url)
+    card = page.get_by_role("article")
+    for r in plan.resources:
+        count = r["before"]["outside"]
+        tab = page.locator(f"#resources [data-resource='{r['label']}']")
+        expect(tab).to_have_text(f"{r['label']} {count} out" if count else r["label"])
+    expect(card.locator(".legend")).to_contain_text("before of that of now")
+    assert plan.elections
+    expect(card).to_contain_text(f"{plan.elections} preferred leader elections (no data moved)")
 
 
 @pytest.mark.parametrize(

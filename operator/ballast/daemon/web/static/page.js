@@ -250,7 +250,7 @@ function drawPlans(s) {
     plan.blocked ? h("p", { class: "blocked" }, chip("warn", "Blocked"), " ", h("span", { "data-blocks": plan.id }, plan.blocked)) : null,
     plan.obstacles.length ? h("ul", {}, plan.obstacles.map((o) => h("li", {}, o))) : null,
     changed.length ? h("div", { class: "pictures" }, changed.map((r) => beforeAfter(plan, r))) : null,
-    changed.length && plan.brokers.length ? h("p", { class: "legend" }, "Light: before. Dark: after. Green: the broker's range. Percentages: of the fair share.") : null,
+    changed.length && plan.brokers.length ? h("p", { class: "legend" }, `Light: before. Dark: after. Green: the broker's range. Percentages: of the fair share${changed.some((r) => r.shares_change) ? ", before of that of now, after of that which the broker then has" : ""}.`) : null,
     plan.examples.length ? h("details", {}, h("summary", {}, `Show ${plan.examples.length < plan.moves ? "the first " : ""}${plural(plan.examples.length, "change")}`), moveTable(plan.examples)) : null,
     s.actions_enabled && (plan.waiting || plan.asked_by || !plan.blocked) ? h("p", { class: "buttons" },
       plan.waiting ? h("button", { type: "button", on: { click: () => askApprove(plan) } }, "Approve…") : null,
