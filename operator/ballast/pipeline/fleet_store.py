@@ -127,7 +127,10 @@ def read_plans(store: str) -> list[dict[str, Any]]:
     with store_failures(table_url(store, FLEET_PLAN.name)):
         table = open_table(store, FLEET_PLAN)
         if table is None:
-            raise UsageError("The fleet has not been planned yet.", hint="Run `ballast fleet plan` first.")
+            raise UsageError(
+                "The fleet has not been planned yet.",
+                hint="Run `ballast fleet collect FLEET.YAML`, then `ballast fleet plan`.",
+            )
         rows: list[dict[str, Any]] = table.to_pyarrow_table().to_pylist()
     return sorted(rows, key=lambda r: (r["name"], r["scenario"], r["subject"]))
 

@@ -192,6 +192,11 @@ def test_growth_that_nobody_knows_is_told_and_never_zero() -> None:
     assert "cluster-6 (2 of 3 partitions)" in text
     alone = page(FleetReport([plan_row(bare, "level", "")]), made_at="2026-11-21")
     assert [line[2] for line in section(alone, "Capacity by quarter")] == ["-", "-"]
+    assert {tuple(line[4:]) for line in section(alone, "Capacity by quarter")} == {("-",) * 4}, "nothing is foretold"
+    lines = {line[0]: line[4:] for line in section(text, "Capacity by quarter")}
+    assert [all(c.startswith("≥ ") for c in lines[name]) for name in ("cluster-6", "cluster-7", "all 3")] == [1, 0, 1]
+    grow = page(FleetReport([plan_row(bare, kind, "90") for kind in ("level", "grow")]), made_at="2026-11-21")
+    assert section(grow, "Looking ahead")[0][3:] == ["-"] * 4
 
 
 def test_a_cluster_that_could_not_be_planned_keeps_what_is_known_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,9 +279,9 @@ def test_the_report_ranks_tells_losses_and_capacity_by_quarter() -> None:
     # 80 replicas at 100 MB a day are 728 GB a quarter, on three terabytes that are 40 % full.
     grown, still, both = section(text, "Capacity by quarter")
     assert grown[3:] == ["40 %", "64 %", "89 %", "113 %", "137 %"]
-    assert still[2:] == ["-", *["40 %"] * 5]
+    assert still[2:] == ["-", "40 %", *["-"] * 4]
     assert both[0] == "all 2"
-    assert both[3:] == ["40 %", "52 %", "64 %", "76 %", "89 %"]
+    assert both[3:] == ["40 %", "≥ 52 %", "≥ 64 %", "≥ 76 %", "≥ 89 %"]
     assert section(text, "Looking ahead")[0][0].endswith("grown&lt;/b&gt;")
     assert {line[1] for line in section(text, "What if")} == {"1 more brokers", "replication factor 3"}
 

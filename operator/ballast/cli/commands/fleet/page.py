@@ -185,15 +185,26 @@ def _quarters(level: list[Row]) -> str:
             escape(r["name"]),
             human_bytes(r["disk_bytes"]),
             _gained(r["growth_bytes_per_day"]),
-            *(_full(_used(r, ahead)) for ahead in range(QUARTERS + 1)),
+            _full(_used(r, 0)),
+            *(_ahead(r, ahead) for ahead in range(1, QUARTERS + 1)),
         )
-        for r in (*rows, {"name": f"all {len(rows)}", **every})
+        for r in (
+            *rows,
+            {"name": f"all {len(rows)}", "growth_unknown": sum(r["growth_unknown"] for r in rows), **every},
+        )
     ]
     heads = ("cluster", "disks", "growth a quarter", "full now", *(f"in {n} Q" for n in range(1, QUARTERS + 1)))
     said = f"Used disk at today's growth, all live brokers together. {_growth_lacks(level)}"
     if len(known) < len(level):
         said += f" {human_many(len(level) - len(known), 'cluster')} left out: no broker told how large its disks are."
     return _section("Capacity by quarter", said, heads, body)
+
+
+def _ahead(row: Row, quarters: int) -> str:
+    """How full the disks are then; at least so full where some of what they hold is not known to grow."""
+    if row["growth_bytes_per_day"] is None:
+        return "-"
+    return f"{'≥ ' if row['growth_unknown'] else ''}{_full(_used(row, quarters))}"
 
 
 def _used(row: Row, quarters: int) -> float:
@@ -216,7 +227,7 @@ def _outlook(level: list[Row], grown: list[Row]) -> str:
     known = [r for r in level if r["days_to_full"] is not None]
     if not known and not grown:
         return ""
-    ahead = {r["name"]: r for r in grown}
+    ahead = {r["name"]: r for r in grown if r["growth_bytes_per_day"] is not None}
     body = []
     for r in sorted(level, key=lambda r: (r["days_to_full"] is None, r["days_to_full"] or 0, r["name"])):
         later, days = ahead.get(r["name"]), r["days_to_full"]
@@ -282,18 +293,18 @@ def _section(title: str, said: str, heads: Sequence[str], body: Sequence[Sequenc
 
 
 def _growth_lacks(level: list[Row]) -> str:
-    """Where growth is not known and counts as none: whole clusters, and single partitions of others."""
+    """Where growth is not known: whole clusters, of which nothing is foretold, and single partitions, which count as none."""
     bare = [r["name"] for r in level if r["growth_bytes_per_day"] is None]
     some = [
         f"{escape(r['name'])} ({r['growth_unknown']:,} of {human_many(r['partitions'], 'partition')})"
         for r in level
         if r["growth_bytes_per_day"] is not None and r["growth_unknown"]
     ]
-    said = ["What is not known to grow counts as not growing."] if bare or some else []
+    said = []
     if bare:
-        said.append(f"No growth is known of {escape(human_names(bare))}.")
+        said.append(f"The growth of {escape(human_names(bare))} is not known: it takes samples and a load model.")
     if some:
-        said.append(f"Growth is not known in part of {human_names(some)}.")
+        said.append(f"Not known is the growth of some partitions of {human_names(some)}: they count as not growing.")
     return " ".join(said)
 
 

@@ -79,7 +79,7 @@ def _line(r: dict[str, Any], plan: str | Cell) -> Row:
         _known(r["offline"], human_count),
         "-" if r["disk_full_before"] is None else human_percent(r["disk_full_before"], 0),
         "-" if r["days_to_full"] is None else f"{r['days_to_full']:.0f}",
-        _known(r["moves"], human_count),
+        "-" if r["moves"] is None else human_count(r["moves"] - r["reorders"]),
         _known(r["bytes_moved"], human_bytes),
         plan,
     ]
