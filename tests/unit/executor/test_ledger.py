@@ -7,8 +7,21 @@ from tests.unit.executor.scenes import T, scene
 
 from ballast.core.cluster import ConfigValue
 from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, Held, Op, Setting
-from ballast.executor.journal.ledger import BELIEVED_S, FRESH_S, Sent, Throttler, ledger_key, merged, resource_of
-from ballast.ports.cluster import ConfigChange, Outcome
+from ballast.executor.journal.ledger import (
+    BELIEVED_S,
+    FRESH_S,
+    Sent,
+    Throttler,
+    dump_held,
+    ledger_key,
+    load_ledger,
+    load_topic_ids,
+    merged,
+    own_value,
+    resource_of,
+    still_owed,
+)
+from ballast.ports.cluster import ConfigChange, ConfigResource, Outcome
 from ballast.ports.journal import Record
 
 RATE = Setting("broker", "1", FOLLOWER_RATE)
@@ -153,3 +166,65 @@ def test_a_rate_that_stands_is_kept_where_that_is_asked(*, keep: bool) -> None:
     assert (RATE in throttler.ledger) is not keep
     assert throttler.settle({}, {1, 2, 3, 4}, lambda _: None, pytest.fail) == {}
     assert list(s.throttles().values()) == ["7"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "source", "own"),
+    [
+        (RATE, "DYNAMIC_BROKER_CONFIG", True),
+        (RATE, "DYNAMIC_DEFAULT_BROKER_CONFIG", False),
+        (RATE, "STATIC_BROKER_CONFIG", False),
+        (Setting("broker", "", FOLLOWER_RATE), "DYNAMIC_DEFAULT_BROKER_CONFIG", True),
+        (Setting("broker", "", FOLLOWER_RATE), "DYNAMIC_BROKER_CONFIG", False),
+        (Setting("topic", T, FOLLOWER_REPLICAS), "DYNAMIC_TOPIC_CONFIG", True),
+        (Setting("topic", T, FOLLOWER_REPLICAS), "DYNAMIC_DEFAULT_BROKER_CONFIG", False),
+    ],
+)
+def test_a_value_that_is_merely_inherited_is_not_the_resources_own(setting: Setting, source: str, *, own: bool) -> None:
+    """Written down as its own it would be set there when ours is taken back, and outlive what it came from."""
+    assert own_value(setting, {setting.key: ConfigValue("5", source)}) == ("5" if own else None)
+    assert own_value(setting, {}) is None
+
+
+def test_a_line_that_was_struck_out_owes_nothing() -> None:
+    """A tombstone is no line; a line of a cluster without topic ids names none."""
+    held, on = Held(None, frozenset({"0:1"})), Setting("topic", T, FOLLOWER_REPLICAS)
+    assert load_ledger([dump_held(on, None)]) == {}
+    assert load_topic_ids([dump_held(on, None)]) == {}
+    assert load_topic_ids([dump_held(on, held)]) == {}
+    assert load_topic_ids([dump_held(on, held, topic_id="id")]) == {T: "id"}
+
+
+def test_what_is_still_owed_is_told_with_its_reason() -> None:
+    """The broker's own words, or its code where it had none."""
+    owed = {
+        RATE: Outcome(ok=False, code="NO_ANSWER", message="broker 1 is silent."),
+        Setting("broker", "2", FOLLOWER_RATE): Outcome(ok=False, code="NOT_CONTROLLER", message=""),
+    }
+    assert still_owed(owed) == [
+        f"broker 1 {FOLLOWER_RATE}: broker 1 is silent.",
+        f"broker 2 {FOLLOWER_RATE}: NOT_CONTROLLER.",
+    ]
+
+
+def test_a_list_whose_last_change_fails_is_told_and_stays_owed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its entries are gone; that the empty list could not be deleted comes out at the second look."""
+    s = scene()
+    throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
+    on = Setting("topic", T, FOLLOWER_REPLICAS)
+    alive, written = {1, 2, 3, 4}, list[Record]()
+    assert throttler.settle({on: frozenset({"0:1"})}, alive, written.extend, pytest.fail) == {}
+    send = s.cluster.alter_configs
+    refused = Outcome(ok=False, code="POLICY_VIOLATION", message="no")
+
+    def alter(changes: list[ConfigChange]) -> dict[ConfigResource, Outcome]:
+        if any(c.operation == "delete" for c in changes):
+            return {c.resource: refused for c in changes}
+        return dict(send(changes))
+
+    monkeypatch.setattr(s.cluster, "alter_configs", alter)
+    assert throttler.settle({}, alive, written.extend, pytest.fail) == {on: refused}
+    assert on in throttler.ledger
+    monkeypatch.setattr(s.cluster, "alter_configs", send)
+    assert throttler.settle({}, alive, written.extend, pytest.fail) == {}
+    assert on not in throttler.ledger

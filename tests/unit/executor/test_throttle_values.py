@@ -201,3 +201,17 @@ def test_shortfall_shows_the_arithmetic() -> None:
 def test_follow(rate: int, used: float, *, suffer: bool, expected: int) -> None:
     """Grow by a quarter while used, halve when others suffer, stay within the bounds."""
     assert follow(rate, used_bytes_per_s=used, bystanders_suffer=suffer, floor=2, ceiling=16) == expected
+
+
+def test_a_move_that_copies_nothing_involves_nobody() -> None:
+    """Its brokers get neither entries nor rates."""
+    free = Move("t", 0, (1, 2), (2, 1)), Move("t", 1, (3, 4), (3,))
+    assert brokers_involved(free) == frozenset()
+    assert entries(free) == {}
+    assert brokers_involved([*free, Move("t", 2, (5, 6), (5, 7))]) == {5, 6, 7}
+
+
+def test_nothing_is_added_to_a_list_that_throttles_everything() -> None:
+    """Somebody wishes every replica throttled: ours are among them, brokers take ``*`` alone, and nothing is owed."""
+    found = settle({LIST: frozenset({"0:1"})}, {}, {LIST: "*"})
+    assert (found.changes, found.intent, found.after) == ({}, {}, {})

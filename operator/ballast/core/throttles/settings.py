@@ -123,8 +123,7 @@ def settle(
             _settle_list(out, setting, aim.get(setting, frozenset()), ledger.get(setting), current.get(setting))
         else:
             wanted = next(iter(aim.get(setting, ())), None)
-            keep = keep_existing_rates and setting not in ledger
-            _settle_rate(out, setting, wanted, ledger.get(setting), current.get(setting), keep=keep)
+            _settle_rate(out, setting, wanted, ledger.get(setting), current.get(setting), keep=keep_existing_rates)
     return out
 
 
