@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.executor.scenes import T, scene
 
-from ballast.core.cluster import ConfigValue
-from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, Held, Op, Setting
+from ballast.core.cluster import ConfigValue, TopicPartition
+from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_REPLICAS, Held, Op, Setting
 from ballast.executor.journal.ledger import (
     BELIEVED_S,
+    BY_HAND,
     FRESH_S,
+    RUNS,
     Sent,
     Throttler,
     dump_held,
@@ -228,3 +232,78 @@ def test_a_list_whose_last_change_fails_is_told_and_stays_owed(monkeypatch: pyte
     monkeypatch.setattr(s.cluster, "alter_configs", send)
     assert throttler.settle({}, alive, written.extend, pytest.fail) == {}
     assert on not in throttler.ledger
+
+
+@pytest.mark.parametrize("kind", [RUNS, BY_HAND])
+def test_a_topic_that_was_made_again_owes_nothing_of_the_old_one(kind: str) -> None:
+    """Its lines are struck out and told, no other's; a run sets nothing on the new one, a person who sets it now means that one."""
+    s = scene()
+    throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None, kind=kind)
+    on, written = Setting("topic", T, FOLLOWER_REPLICAS), list[Record]()
+    present = s.cluster.partitions([TopicPartition(T, 0)])[TopicPartition(T, 0)].topic_id
+    assert present is not None
+    throttler.topic_ids = {T: "old"}
+    throttler.ledger = {on: Held("7:7", frozenset({"0:1"}))}
+    aim, seen = {on: frozenset({"0:2"})}, list[str]()
+    assert throttler._on_same_topics({**aim, RATE: frozenset({"5"})}, written.extend, seen.append) == (
+        {RATE: {"5"}} if kind == RUNS else {**aim, RATE: {"5"}}
+    )
+    assert len(seen) == 1
+    assert [(r.key, r.value) for r in written] == [(ledger_key(on, kind), None)]
+    assert throttler.ledger == {}
+    assert throttler.topic_ids == {T: "old" if kind == RUNS else present}
+
+
+def test_only_lines_of_the_topic_that_was_made_again_are_struck_out() -> None:
+    """Another topic's, and the rates of brokers, are owed as before; an id that nobody tells is not another one."""
+    s = scene()
+    throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
+    lists = [Setting("topic", T, key) for key in (FOLLOWER_REPLICAS, LEADER_REPLICAS)]
+    other = Setting("topic", "other", FOLLOWER_REPLICAS)
+    held = Held(None, frozenset({"0:1"}))
+    throttler.topic_ids = {T: "old"}
+    throttler.ledger = {**dict.fromkeys(lists, held), other: held, RATE: Held(None, frozenset({"5"}))}
+    throttler._on_same_topics({}, lambda _: None, lambda _: None)
+    assert throttler.ledger.keys() == {other, RATE}
+
+
+def test_a_topic_whose_id_is_not_told_is_not_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers before Kafka 2.8, or one that has just started: what is owed stays owed."""
+    s = scene()
+    throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
+    on = Setting("topic", T, FOLLOWER_REPLICAS)
+    throttler.topic_ids, throttler.ledger = {T: "id"}, {on: Held(None, frozenset({"0:1"}))}
+    read = s.cluster.partitions
+    monkeypatch.setattr(
+        s.cluster, "partitions", lambda names: {n: replace(p, topic_id=None) for n, p in read(names).items()}
+    )
+    throttler._on_same_topics({}, pytest.fail, pytest.fail)
+    assert throttler.topic_ids == {T: "id"}
+    assert throttler.ledger.keys() == {on}
+
+
+def test_a_setting_that_is_not_told_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands there could not be put back."""
+    s = scene()
+    throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
+    monkeypatch.setattr(s.cluster, "configs", lambda _: {})
+    (outcome,) = throttler.settle({RATE: frozenset({"5"})}, {1, 2, 3, 4}, lambda _: None, pytest.fail).values()
+    assert outcome.code == "NOT_READ"
+    assert throttler.ledger == {}
+    assert s.throttles() == {}
+
+
+def test_a_rate_that_somebody_took_over_is_told() -> None:
+    """Once, with what they set, and it stays theirs."""
+    s = scene()
+    throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
+    assert throttler.settle({RATE: frozenset({"5"})}, {1, 2, 3, 4}, lambda _: None, pytest.fail) == {}
+    s.cluster.alter_configs([ConfigChange(resource_of(RATE), FOLLOWER_RATE, "set", "7")])
+    s.world.clock.sleep(BELIEVED_S)
+    notes: list[str] = []
+    for _ in range(2):
+        assert throttler.settle({}, {1, 2, 3, 4}, lambda _: None, notes.append) == {}
+    assert len(notes) == 1
+    assert str(RATE) in notes[0]
+    assert "7" in notes[0]
+    assert list(s.throttles().values()) == ["7"]

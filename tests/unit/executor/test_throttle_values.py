@@ -215,3 +215,34 @@ def test_nothing_is_added_to_a_list_that_throttles_everything() -> None:
     """Somebody wishes every replica throttled: ours are among them, brokers take ``*`` alone, and nothing is owed."""
     found = settle({LIST: frozenset({"0:1"})}, {}, {LIST: "*"})
     assert (found.changes, found.intent, found.after) == ({}, {}, {})
+
+
+def test_a_line_covers_what_stands_and_what_will() -> None:
+    """Before the change both, so that a death in between loses neither; afterwards what stands then; the second time nothing."""
+    found = settle({LIST: frozenset({"0:2"})}, {LIST: Held("7:7", frozenset({"0:1"}))}, {LIST: "7:7,0:1"})
+    assert found.intent == {LIST: Held("7:7", frozenset({"0:1", "0:2"}))}
+    assert found.changes == {LIST: [Op("append", "0:2"), Op("subtract", "0:1")]}
+    assert found.after == {LIST: Held("7:7", frozenset({"0:2"}))}
+    standing = {LIST: Held("7:7", frozenset({"0:2"}))}
+    again = settle({LIST: frozenset({"0:2"})}, standing, {LIST: "7:7,0:2"})
+    assert (again.intent, again.changes, again.after, again.unsettled) == ({}, {}, {}, set())
+
+
+@pytest.mark.parametrize(
+    ("now", "ops", "unsettled"),
+    [
+        pytest.param("0:1,7:7", [Op("subtract", "0:1")], False, id="others-are-in-it"),
+        pytest.param("0:1", [Op("subtract", "0:1")], True, id="alone"),
+        pytest.param("", [Op("delete", None)], False, id="seen-empty"),
+        pytest.param("7:7", [], False, id="ours-are-gone"),
+        pytest.param(None, [], False, id="no-list"),
+    ],
+)
+def test_a_list_is_deleted_only_when_it_is_seen_empty(now: str | None, ops: list[Op], *, unsettled: bool) -> None:
+    """And a line is written beforehand only where something is sent."""
+    held = Held(None, frozenset({"0:1"}))
+    found = settle({}, {LIST: held}, {LIST: now})
+    assert found.changes == ({LIST: ops} if ops else {})
+    assert found.intent == ({LIST: held} if ops else {})
+    assert found.unsettled == ({LIST} if unsettled else set())
+    assert found.after == ({} if unsettled else {LIST: None})
