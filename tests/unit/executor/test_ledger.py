@@ -277,7 +277,9 @@ def test_a_topic_whose_id_is_not_told_is_not_another_one(monkeypatch: pytest.Mon
     monkeypatch.setattr(
         s.cluster, "partitions", lambda names: {n: replace(p, topic_id=None) for n, p in read(names).items()}
     )
-    throttler._on_same_topics({}, pytest.fail, pytest.fail)
+    written = list[Record]()
+    throttler._on_same_topics({}, written.extend, pytest.fail)
+    assert written == []
     assert throttler.topic_ids == {T: "id"}
     assert throttler.ledger.keys() == {on}
 
@@ -307,3 +309,13 @@ def test_a_rate_that_somebody_took_over_is_told() -> None:
     assert str(RATE) in notes[0]
     assert "7" in notes[0]
     assert list(s.throttles().values()) == ["7"]
+
+
+def test_the_line_of_a_broker_names_no_topic() -> None:
+    """Also where a topic is called as the broker is."""
+    s = scene()
+    throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None, topic_ids={"1": "id"})
+    written: list[Record] = []
+    assert throttler.settle({RATE: frozenset({"5"})}, {1, 2, 3, 4}, written.extend, pytest.fail) == {}
+    assert [r.key for r in written if "topic_id" in (r.value or {})] == []
+    assert load_ledger(written) == {RATE: Held(None, frozenset({"5"}))}

@@ -246,3 +246,9 @@ def test_a_list_is_deleted_only_when_it_is_seen_empty(now: str | None, ops: list
     assert found.intent == ({LIST: held} if ops else {})
     assert found.unsettled == ({LIST} if unsettled else set())
     assert found.after == ({} if unsettled else {LIST: None})
+
+
+def test_a_list_of_everything_that_stands_is_not_ours() -> None:
+    """A person's ``*`` would be taken away with the run."""
+    found = settle({LIST: frozenset({"*"})}, {}, {LIST: "*"})
+    assert (found.changes, found.intent, found.after) == ({}, {}, {})
