@@ -252,3 +252,11 @@ def test_a_list_of_everything_that_stands_is_not_ours() -> None:
     """A person's ``*`` would be taken away with the run."""
     found = settle({LIST: frozenset({"*"})}, {}, {LIST: "*"})
     assert (found.changes, found.intent, found.after) == ({}, {}, {})
+
+
+def test_a_list_of_everything_remembers_what_was_there_before_us() -> None:
+    """Not our own entries, which stand there by now; where no list stands nothing is overwritten."""
+    found = settle({LIST: frozenset({"*"})}, {LIST: Held("7:7", frozenset({"0:1"}))}, {LIST: "7:7,0:1"})
+    assert found.intent == {LIST: Held("7:7", frozenset({"*"}))}
+    assert found.changes == {LIST: [Op("set", "*")]}
+    assert settle({LIST: frozenset({"*"})}, {}, {LIST: None}).changes == {LIST: [Op("append", "*")]}
