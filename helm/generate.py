@@ -2,7 +2,8 @@
 """Makes ``values.schema.json`` and the table in ``README.md`` from the comments in ``values.yaml``.
 
 ``python helm/generate.py`` writes both; ``--check`` only says whether they are up to date.  A comment that begins with ``--``
-documents the value below it.  ``(map)``, ``(list of …)`` and ``(required)`` after the dashes say what the default cannot.
+documents the value below it.  ``(map)`` (of strings), ``(object)``, ``(quantity)``, ``(list of …)`` and ``(required)`` after the dashes say
+what the default cannot.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import yaml
 
 CHART: Final = Path(__file__).resolve().parent / "ballast"
 BEGIN, END = "<!-- values: begin (generated) -->", "<!-- values: end -->"
-_NOTE: Final = re.compile(r"^\((string|map|required[^)]*|list of (?:strings|objects|integers))\)\s*")
+_NOTE: Final = re.compile(r"^\((string|quantity|map|object|required[^)]*|list of (?:strings|objects|integers))\)\s*")
 _LINE: Final = re.compile(r"^(?P<indent> *)(?P<key>[A-Za-z_][\w.]*):(?: |$)")
 _ENUMS: Final = {
     "settings.mode": ["observe", "approve", "auto"],
@@ -28,7 +29,15 @@ _ENUMS: Final = {
     "pipeline.spark": ["", "k8s"],
     "service.type": ["ClusterIP", "NodePort", "LoadBalancer"],
 }
-_OPEN: Final = {"settings", "settings.cluster", "resources", "resources.requests", "resources.limits"}
+_KINDS: Final[dict[str, dict[str, Any]]] = {
+    "map": {"type": "object", "additionalProperties": {"type": "string"}},
+    "object": {"type": "object"},
+    "quantity": {"type": ["string", "number"]},
+}
+_RESOURCES: Final = [
+    f"{of}{part}" for of in ("resources", "pipeline.resources") for part in ("", ".requests", ".limits")
+]
+_OPEN: Final = {"settings", "settings.cluster", *_RESOURCES}
 """Sections that take further keys: Ballast checks its own settings, Kubernetes its resources."""
 
 
@@ -96,8 +105,8 @@ def schema(values: list[Value]) -> dict[str, Any]:
                 value.note.removeprefix("list of ")
             ]
             return {**described, "type": "array", "items": {"type": kind}}
-        if value.note == "map":
-            return {**described, "type": "object", "additionalProperties": {"type": "string"}}
+        if value.note in _KINDS:
+            return {**described, **_KINDS[value.note]}
         if isinstance(value.default, dict) and any(p.startswith(f"{value.path}.") for p in by_path):
             return {**described, **section(value.path)}
         if value.path in _ENUMS:
@@ -114,7 +123,7 @@ def table(values: list[Value]) -> str:
     """The values as a Markdown table; sections stand as headings of their rows."""
     rows = ["| value | default | meaning |", "|---|---|---|"]
     for v in values:
-        is_section = isinstance(v.default, dict) and v.note != "map"
+        is_section = isinstance(v.default, dict) and v.note not in {"map", "object"}
         default = "" if is_section else f"`{json.dumps(v.default)}`"
         name = f"**`{v.path}`**" if is_section else f"`{v.path}`"
         doc = f"Required. {v.doc}" if v.note.startswith("required") and v.note == "required" else v.doc

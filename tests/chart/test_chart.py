@@ -310,6 +310,29 @@ def test_daemon_and_pipeline_have_one_store(render: Render) -> None:
     assert one(objects, "CronJob", "-pipeline")["spec"]["concurrencyPolicy"] == "Forbid"
 
 
+def test_pods_of_the_spark_operator_may_write_the_store(render: Render) -> None:
+    """Their user and group are the daemon's, to which the volume is given; their containers have no capability, or what is said."""
+    objects = render(EVERYTHING)
+    for who in ("driver", "executor"):
+        pod = one(objects, "SparkApplication")["spec"][who]
+        assert pod["podSecurityContext"] == pod_specs(objects)["Deployment"]["securityContext"]
+        assert pod["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    own = {"runAsUser": 185, "runAsNonRoot": True, "capabilities": {"drop": ["ALL"], "add": ["SYS_PTRACE"]}}
+    said = one(render(merged(EVERYTHING, {"sparkApplication": {"securityContext": own}})), "SparkApplication")["spec"]
+    assert [said[who]["securityContext"] for who in ("driver", "executor")] == [own, own]
+
+
+def test_resources_are_written_as_in_a_pod_spec(render: Render) -> None:
+    """A whole number of processors is a number, and further resources are the Kubernetes API's to judge."""
+    asked = {"requests": {"cpu": 1, "ephemeral-storage": "1Gi"}, "limits": {"cpu": 1.5, "memory": 2147483648}}
+    specs = pod_specs(render(merged(EVERYTHING, {"resources": asked, "pipeline": {"resources": asked}})))
+    for which in ("Deployment", "Pipeline"):
+        (container,) = specs[which]["containers"]
+        assert container["resources"]["limits"] == asked["limits"]
+        assert container["resources"]["requests"]["cpu"] == 1
+        assert container["resources"]["requests"]["ephemeral-storage"] == "1Gi"
+
+
 def test_pods_are_spread_by_their_own_labels(render: Render) -> None:
     """A constraint without a selector matches no pod; one that has its own keeps it."""
     own = {"matchLabels": {"mine": "yes"}}

@@ -56,7 +56,7 @@ RULE = {
 }  # fmt: skip
 SPARK_POD = exactly(
     ["cores", "memory"], cores={"type": "integer"}, memory={"pattern": r"^\d+g$"}, instances={"type": "integer"},
-    serviceAccount=TEXT, labels={"type": "object", "additionalProperties": TEXT}, securityContext={"type": "object"},
+    serviceAccount=TEXT, labels={"type": "object", "additionalProperties": TEXT}, securityContext={"type": "object"}, podSecurityContext={"type": "object"},
     volumeMounts={"type": "array", "items": exactly(["name", "mountPath"], name=TEXT, mountPath=TEXT)},
     env={"type": "array", "items": exactly(["name", "value"], name=TEXT, value=TEXT)},
 )  # fmt: skip

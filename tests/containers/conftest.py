@@ -42,6 +42,12 @@ def ballast_image(docker_client: Any, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture(scope="package")
+def history_image(docker_client: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The image of a daemon that keeps samples."""
+    return build(docker_client, tmp_path_factory.mktemp("history-image"), "ballast-history")
+
+
+@pytest.fixture(scope="package")
 def spark_image(docker_client: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The pipeline's image."""
     return build(docker_client, tmp_path_factory.mktemp("spark-image"), "ballast-spark")

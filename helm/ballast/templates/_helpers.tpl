@@ -71,6 +71,8 @@ volumeMounts:
   {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- end }}
+podSecurityContext:
+  {{- include "ballast.podSecurity" $ | nindent 2 }}
 securityContext:
   {{- if .securityContext }}
   {{- toYaml .securityContext | nindent 2 }}
@@ -78,10 +80,6 @@ securityContext:
   allowPrivilegeEscalation: false
   capabilities:
     drop: [ALL]
-  runAsNonRoot: true
-  runAsUser: {{ $.Values.runAs.user }}
-  seccompProfile:
-    type: RuntimeDefault
   {{- end }}
 {{- end -}}
 {{- end -}}

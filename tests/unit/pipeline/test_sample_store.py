@@ -224,6 +224,9 @@ def test_a_folder_that_may_not_be_written_is_named_with_the_system_s_reason(tmp_
         assert f"Cannot write {place}/" in line
         assert os.strerror(errno.EACCES).lower() in line
         assert "credentials" not in line
+        user = 65534 if os.geteuid() == 0 else os.geteuid()
+        assert f"chown -R {user}:" in line
+        assert ("mkdir -p" in line) is not place.exists()
 
 
 @pytest.mark.parametrize("doing", ["log", "model"])

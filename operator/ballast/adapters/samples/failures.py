@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shlex
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from deltalake.exceptions import DeltaError
 
 from ballast.errors import Unavailable
+
+_RIGHTS: Final = frozenset({errno.EACCES, errno.EPERM})
+_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """What this process may not do in a table's folder, and what would let it."""
+
+    message: str
+    hint: str
 
 
 @contextmanager
@@ -19,9 +34,9 @@ def store_failures(url: str, *, write: bool = False) -> Iterator[None]:
     try:
         yield
     except (DeltaError, OSError) as failure:
-        denied = obstacle(url, write=write)
+        denied = denial(url, write=write)
         if denied is not None:
-            raise Unavailable(f"{denied}.", hint="Run as a user who may, or choose another store.") from failure
+            raise Unavailable(denied.message, hint=denied.hint) from failure
         doing = "written" if write else "read"
         raise Unavailable(
             f"The table {plain(url)} could not be {doing} ({type(failure).__name__}).",
@@ -29,22 +44,39 @@ def store_failures(url: str, *, write: bool = False) -> Iterator[None]:
         ) from failure
 
 
-def obstacle(url: str, *, write: bool = False) -> str | None:
+def denial(url: str, *, write: bool = False) -> Denial | None:
     """What this process may not do in a table's folder; None where it may, and where the store is no folder.
 
     delta-rs tells of a folder that it may not read or make as of a table that does not exist.
     """
     if "://" in url:
         return None
-    for folder in (Path(url).absolute(), Path(url).absolute() / "_delta_log"):
+    table = Path(url).absolute()
+    for folder in (table, table / "_delta_log"):
         # Path.exists would raise where a folder above may not be searched.
         nearest = next(place for place in (folder, *folder.parents) if os.path.exists(place))  # noqa: PTH110
         for doing, attempt in (("read", os.listdir), ("write", _write))[: 1 + write]:
             try:
                 attempt(nearest)
             except OSError as refused:
-                return f"Cannot {doing} {folder}: {(refused.strerror or str(refused)).lower()}"
+                reason = (refused.strerror or str(refused)).lower()
+                return Denial(f"Cannot {doing} {folder}: {reason}.", _remedy(table.parent, refused.errno, write=write))
     return None
+
+
+def _remedy(store: Path, code: int | None, *, write: bool) -> str:
+    """What a person can do about a store that is a folder."""
+    another = "or choose another store."
+    if code == errno.EROFS:
+        return f"Mount a volume that can be written at {store}, {another}"
+    if code in _ROOM:
+        return f"Make room in {store}, {another}"
+    if write and code in _RIGHTS:
+        user, group = os.geteuid(), os.getegid()
+        folder = shlex.quote(str(store))
+        make = "" if os.path.exists(store) else f"mkdir -p {folder} && "  # noqa: PTH110 — see above
+        return f"Give it to user {user} and group {group}, with `{make}chown -R {user}:{group} {folder}`, {another}"
+    return f"Run as a user who may, {another}"
 
 
 def _write(folder: Path) -> None:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from ballast.adapters.samples.failures import obstacle, store_failures
+from ballast.adapters.samples.failures import denial, store_failures
 from ballast.adapters.samples.store import check_layout, table_url
 from ballast.core.cluster import Ints
 from ballast.errors import UsageError
@@ -115,8 +115,8 @@ def _read(store: str, cluster_id: str, options: dict[str, str]) -> Any:
         try:
             table = DeltaTable(url, storage_options=options)
         except TableNotFoundError:
-            if denied := obstacle(url):
-                raise PermissionError(denied) from None
+            if denied := denial(url):
+                raise PermissionError(denied.message) from None
             raise UsageError(
                 "The store has no load model yet.", hint="Run `ballast pipeline run` once there are samples."
             ) from None

@@ -7,8 +7,7 @@ jumped ahead blocks that day only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, Final
@@ -16,12 +15,12 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.exceptions import CommitFailedError
 
 from ballast.adapters.samples.arrow_schema import arrow_schema
-from ballast.adapters.samples.store import ensure_table, hour_of, open_table
+from ballast.adapters.samples.failures import store_failures
+from ballast.adapters.samples.store import ensure_table, hour_of, open_table, table_url
 from ballast.core.samples import CLUSTERS, Point
-from ballast.errors import Unavailable
 
 _MINUTE_MS: Final = 60_000
 _DAY_MIN: Final = 1440
@@ -32,6 +31,7 @@ class SeriesStore:
 
     def __init__(self, store: str, *, storage_options: Mapping[str, str] | None = None) -> None:
         self._store = store
+        self._url = table_url(store, CLUSTERS.name)
         self._options = dict(storage_options or {})
 
     def write(self, cluster: str, points: Sequence[Point]) -> None:
@@ -39,7 +39,7 @@ class SeriesStore:
 
         Raises ``UsageError`` for a table that is not ours or newer, ``Unavailable`` when the store does not take them.
         """
-        with _translated("written"):
+        with store_failures(self._url, write=True):
             table = ensure_table(self._store, CLUSTERS, self._options)
             for day, of_day in groupby(points, lambda p: _minute(p) // _DAY_MIN):
                 _append(table, cluster, day, list(of_day))
@@ -48,7 +48,7 @@ class SeriesStore:
         """The points since then, oldest first, one a minute; none where there is no table yet."""
         since = datetime.fromtimestamp(since_ms / 1000, UTC)
         wanted = (pc.field("hour") >= hour_of(since)) & (pc.field("cluster") == cluster) & (pc.field("time") >= since)
-        with _translated("read"):
+        with store_failures(self._url):
             table = open_table(self._store, CLUSTERS, self._options)
             rows = [] if table is None else table.to_pyarrow_dataset().to_table(filter=wanted).to_pylist()
         points = {_minute(p): p for p in map(_point, rows)}
@@ -99,15 +99,3 @@ def _point(row: Mapping[str, Any]) -> Point:
         moving=row["moving"],
         under_replicated=row["under_replicated"],
     )
-
-
-@contextmanager
-def _translated(done: str) -> Iterator[None]:
-    """One sentence; delta-rs's own texts may carry signed addresses."""
-    try:
-        yield
-    except (DeltaError, OSError) as failure:
-        raise Unavailable(
-            f"The charts' table {CLUSTERS.name} in the store could not be {done} ({type(failure).__name__}).",
-            hint="Check the store's address, its rights and credentials.",
-        ) from failure

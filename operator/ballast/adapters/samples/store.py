@@ -24,7 +24,7 @@ from deltalake import ColumnProperties, CommitProperties, DeltaTable, Transactio
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from ballast.adapters.samples.arrow_schema import arrow_schema
-from ballast.adapters.samples.failures import obstacle, store_failures
+from ballast.adapters.samples.failures import denial, store_failures
 from ballast.adapters.samples.rows import rows_of
 from ballast.core.cluster import NO_LEADERSHIP_RECORD, UNKNOWN
 from ballast.core.samples import BROKERS, LOG_DIRS, SAMPLES, MinuteSample, Table
@@ -89,8 +89,8 @@ def open_table(store: str, table: Table, options: Mapping[str, str] | None = Non
     try:
         found = DeltaTable(table_url(store, table.name), storage_options=dict(options or {}))
     except TableNotFoundError:
-        if denied := obstacle(table_url(store, table.name)):
-            raise PermissionError(denied) from None
+        if denied := denial(table_url(store, table.name)):
+            raise PermissionError(denied.message) from None
         return None
     check_layout(table.name, found.metadata().description, known=table.version)
     return found
