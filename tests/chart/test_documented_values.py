@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import yaml
 from tests.chart.conftest import ROOT, Render, merged, one
 from tests.chart.test_deploy import accepts
+from tests.unit.core.planner.test_plan_file import PLAN
 
+from ballast.core.plan.file import dumps, loads
 from ballast.settings.load import load_settings
 
 
@@ -80,6 +83,15 @@ def test_the_jobs_that_it_shows_are_commands_with_all_their_arguments(tmp_path: 
     for job in jobs:
         assert ("/etc/ballast/plan/plan.json" in job["args"]) is ("plan" in job)
         assert accepts([word.replace("/etc/ballast/plan", str(tmp_path)) for word in job["args"]])
+
+
+def test_the_plan_is_taken_out_of_a_log_that_holds_more() -> None:
+    """`kubectl logs` shows both streams: sentences and log lines around the plan are no part of it."""
+    page = (ROOT / "docs" / "kubernetes.md").read_text()
+    (taken,) = re.findall(r"kubectl logs job/shop\S+ \| (.*) > plan.json", page)
+    log = f'Planning.\n{{"level": "warning", "message": "again"}}\n{dumps(PLAN)}{{"level": "info"}}\nDone.\n'
+    done = subprocess.run(["sh", "-c", taken], input=log, capture_output=True, text=True, check=True)
+    assert loads(done.stdout) == PLAN
 
 
 def test_a_fleet_is_one_shared_file_and_one_small_file_for_each_cluster(render: Render) -> None:
