@@ -59,7 +59,12 @@ EVERYTHING: dict[str, Any] = {
     "jobs": [{"name": "apply", "plan": "tonight", "args": ["apply", "/etc/ballast/plan/plan.json", "--yes"]}],
     "store": {"claim": "samples"},
     "pipeline": {"enabled": True, "image": "ballast-spark:1"},
-    "sparkApplication": {"enabled": True, "image": "spark:1", "jars": ["local:///opt/delta.jar"]},
+    "sparkApplication": {
+        "enabled": True,
+        "image": "spark:1",
+        "jars": ["local:///opt/delta.jar"],
+        "serviceAccount": "spark",
+    },
 }
 
 Render = Callable[..., list[dict[str, Any]]]

@@ -317,6 +317,9 @@ def test_pods_of_the_spark_operator_may_write_the_store(render: Render) -> None:
         pod = one(objects, "SparkApplication")["spec"][who]
         assert pod["podSecurityContext"] == pod_specs(objects)["Deployment"]["securityContext"]
         assert pod["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+        deployed = pod_specs(objects)["Deployment"]
+        assert all(pod[where] == deployed[where] for where in ("nodeSelector", "tolerations", "priorityClassName"))
+    assert one(objects, "SparkApplication")["spec"]["imagePullSecrets"] == ["pull"]
     own = {"runAsUser": 185, "runAsNonRoot": True, "capabilities": {"drop": ["ALL"], "add": ["SYS_PTRACE"]}}
     said = one(render(merged(EVERYTHING, {"sparkApplication": {"securityContext": own}})), "SparkApplication")["spec"]
     assert [said[who]["securityContext"] for who in ("driver", "executor")] == [own, own]

@@ -57,6 +57,7 @@ RULE = {
 SPARK_POD = exactly(
     ["cores", "memory"], cores={"type": "integer"}, memory={"pattern": r"^\d+g$"}, instances={"type": "integer"},
     serviceAccount=TEXT, labels={"type": "object", "additionalProperties": TEXT}, securityContext={"type": "object"}, podSecurityContext={"type": "object"},
+    nodeSelector=LABELS, tolerations={"type": "array"}, priorityClassName=TEXT,
     volumeMounts={"type": "array", "items": exactly(["name", "mountPath"], name=TEXT, mountPath=TEXT)},
     env={"type": "array", "items": exactly(["name", "value"], name=TEXT, value=TEXT)},
 )  # fmt: skip
@@ -84,7 +85,7 @@ SPECS: dict[str, tuple[str, dict[str, Any]]] = {
         "sparkoperator.k8s.io/v1beta2",
         exactly(
             ["type", "mode", "image", "mainApplicationFile", "sparkVersion", "driver", "executor"],
-            type={"const": "Python"}, pythonVersion={"const": "3"}, mode={"const": "cluster"}, image=TEXT, imagePullPolicy=TEXT,
+            type={"const": "Python"}, pythonVersion={"const": "3"}, mode={"const": "cluster"}, image=TEXT, imagePullPolicy=TEXT, imagePullSecrets={"type": "array", "items": TEXT},
             mainApplicationFile=TEXT, arguments={"type": "array", "items": TEXT}, sparkVersion=TEXT,
             restartPolicy=exactly(
                 ["type", "onFailureRetries", "onFailureRetryInterval"], type={"enum": ["Never", "OnFailure", "Always"]},

@@ -105,8 +105,22 @@ def test_executors_are_locked_down_and_have_the_store(render: Render) -> None:
     assert not selector.items() <= pod["metadata"]["labels"].items()
 
 
+def test_the_operators_driver_has_the_rights_and_a_token(render: Render) -> None:
+    """One account for it alone, which no other pod of the chart has; the Job without executors keeps the daemon's."""
+    objects = render(merged(EVERYTHING, {"sparkApplication": {"serviceAccount": ""}}))
+    account = one(objects, "ServiceAccount", "-spark")
+    assert one(objects, "SparkApplication")["spec"]["driver"]["serviceAccount"] == account["metadata"]["name"]
+    assert account["automountServiceAccountToken"] is True
+    assert one(objects, "RoleBinding", "-spark")["subjects"][0]["name"] == account["metadata"]["name"]
+    assert all(s["serviceAccountName"] != account["metadata"]["name"] for s in pod_specs(objects).values())
+    assert not any(s["automountServiceAccountToken"] for s in pod_specs(objects).values())
+    executors = one(objects, "SparkApplication")["spec"]["executor"]["serviceAccount"]
+    assert executors == pod_specs(objects)["Deployment"]["serviceAccountName"], "no rights, no token"
+
+
 def test_without_it_nothing_of_it_is_there(render: Render) -> None:
-    """No rights, no further object, no token."""
+    """No rights, no further object, no token; an account that is there already is taken as it is."""
     objects = render(EVERYTHING)
+    assert one(objects, "SparkApplication")["spec"]["driver"]["serviceAccount"] == "spark"
     assert not [o for o in objects if o["metadata"]["name"].endswith("-spark")]
     assert pod_specs(objects)["Pipeline"]["automountServiceAccountToken"] is False

@@ -71,6 +71,11 @@ volumeMounts:
   {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- end }}
+{{- range $field := list "nodeSelector" "tolerations" "priorityClassName" }}
+{{- with index $.Values $field }}
+{{ $field }}: {{ toJson . }}
+{{- end }}
+{{- end }}
 podSecurityContext:
   {{- include "ballast.podSecurity" $ | nindent 2 }}
 securityContext:
@@ -329,6 +334,16 @@ priorityClassName: {{ . }}
 {{/* Not empty where the pipeline's Job starts executors. */}}
 {{- define "ballast.startsExecutors" -}}
 {{- if and .Values.pipeline.enabled (eq .Values.pipeline.spark "k8s") }}yes{{ end -}}
+{{- end -}}
+
+{{/* Not empty where the Spark operator's driver is who the chart makes for it. */}}
+{{- define "ballast.operatorsDriver" -}}
+{{- if and .Values.sparkApplication.enabled (not .Values.sparkApplication.serviceAccount) }}yes{{ end -}}
+{{- end -}}
+
+{{/* Not empty where somebody needs the rights of a Spark driver. */}}
+{{- define "ballast.sparkRights" -}}
+{{- include "ballast.startsExecutors" . }}{{ include "ballast.operatorsDriver" . -}}
 {{- end -}}
 
 {{/* Where the pipeline's samples are: without it the Job would start, fail and be started again. */}}
