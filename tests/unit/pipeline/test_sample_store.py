@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 from tests.leash import leashed
 from tests.spark.series import RECORD_BYTES, Log, World
 
+from ballast.adapters.samples import failures
 from ballast.adapters.samples.rows import rows_of
 from ballast.adapters.samples.store import SampleStore, _append, ensure_table, table_url
 from ballast.core.samples import BROKERS, LOG_DIRS, SAMPLES, MinuteSample, Table
@@ -227,6 +228,24 @@ def test_a_folder_that_may_not_be_written_is_named_with_the_system_s_reason(tmp_
         user = 65534 if os.geteuid() == 0 else os.geteuid()
         assert f"chown -R {user}:" in line
         assert ("mkdir -p" in line) is not place.exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "remedy"), [(errno.EROFS, "Mount a volume"), (errno.ENOSPC, "Make room"), (errno.EACCES, "chown -R")]
+)
+def test_each_reason_has_a_remedy_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, remedy: str
+) -> None:
+    """A pod whose root is read-only lacks a volume; rights would not help it, nor a full claim."""
+
+    def refuse(_folder: Path) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(failures, "_write", refuse)
+    denied = failures.denial(table_url(str(tmp_path), "samples"), write=True)
+    assert denied is not None
+    assert remedy in denied.hint
+    assert str(tmp_path) in denied.hint
 
 
 @pytest.mark.parametrize("doing", ["log", "model"])
