@@ -2,7 +2,7 @@
 
 The CRDs themselves are not at hand offline; these schemas follow the published ones and refuse any field that they do not
 name, so that a new field in a template has to be looked up before it passes.  An API server with the published CRDs of the
-Gateway API and of Spark's operator (of August 2026) took the HTTPRoute and the SparkApplication of these values, strictly.
+Gateway API 1.6.1 and of Spark's operator 2.4.0 took the HTTPRoute and the SparkApplication of these values, strictly.
 """
 
 from __future__ import annotations

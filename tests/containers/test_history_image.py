@@ -20,7 +20,8 @@ from ballast.adapters.samples.store import table_url
 from ballast.sandbox import Sandbox
 from ballast.sandbox.ports import free_ports
 
-pytestmark = [pytest.mark.containers, pytest.mark.kafka]
+pytestmark = [pytest.mark.containers, pytest.mark.kafka, pytest.mark.timeout(1200)]
+"""The first test also waits for its image to be built."""
 
 __all__ = ["render", "run"]
 MOUNT: Final = "/var/lib/ballast"

@@ -22,7 +22,8 @@ from tests.containers.pod import NotUnderstood, Objects, as_container, probe_url
 from ballast.sandbox import Sandbox
 from ballast.sandbox.ports import free_ports
 
-pytestmark = [pytest.mark.containers, pytest.mark.kafka]
+pytestmark = [pytest.mark.containers, pytest.mark.kafka, pytest.mark.timeout(1200)]
+"""The first test also waits for its image to be built."""
 
 __all__ = ["render"]
 SECRETS = {"page-token": {"token": "a-token-of-this-test"}}

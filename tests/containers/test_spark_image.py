@@ -18,7 +18,8 @@ from tests.spark.series import run as run_world
 
 from ballast.adapters.samples.store import SampleStore, table_url
 
-pytestmark = [pytest.mark.containers, pytest.mark.spark]
+pytestmark = [pytest.mark.containers, pytest.mark.spark, pytest.mark.timeout(1200)]
+"""The first test also waits for its image to be built."""
 
 __all__ = ["render", "run"]
 NOBODY: Final = 65532
