@@ -260,3 +260,16 @@ def test_a_list_of_everything_remembers_what_was_there_before_us() -> None:
     assert found.intent == {LIST: Held("7:7", frozenset({"*"}))}
     assert found.changes == {LIST: [Op("set", "*")]}
     assert settle({LIST: frozenset({"*"})}, {}, {LIST: None}).changes == {LIST: [Op("append", "*")]}
+
+
+def test_what_a_list_of_everything_replaced_comes_back_beside_what_others_added() -> None:
+    """Each entry once; only a list that nothing comes back to is looked at again, to be deleted when it is empty."""
+    ours = frozenset({"*"})
+    back = settle({}, {LIST: Held("7:7,8:8", ours)}, {LIST: "*,8:8"})
+    assert back.changes == {LIST: [Op("subtract", "*"), Op("append", "7:7")]}
+    assert (back.unsettled, back.after) == (set(), {LIST: None})
+    whole = settle({}, {LIST: Held("7:7", ours)}, {LIST: "*"})
+    assert (whole.unsettled, whole.after) == (set(), {LIST: None})
+    nothing = settle({}, {LIST: Held(None, ours)}, {LIST: "*"})
+    assert nothing.changes == {LIST: [Op("subtract", "*")]}
+    assert (nothing.unsettled, nothing.after) == ({LIST}, {})
