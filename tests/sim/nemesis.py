@@ -7,7 +7,7 @@ process (``Mortality``) come at the calls it makes.  ``Proof.faults`` counts wha
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
@@ -58,12 +58,12 @@ Harm = Callable[[Proof, Random], bool]
 """Does its harm, and arranges for its end; False where there was nothing to harm."""
 
 
-def unleash(proof: Proof, random: Random) -> None:
-    """Put up to six faults into the proof's agenda, and the end of all of them."""
+def unleash(proof: Proof, random: Random, among: Collection[Fault] = tuple(Fault)) -> None:
+    """Put up to six of these faults into the proof's agenda, and the end of all of them."""
     # Most runs take a minute.
     within_s = random.choice([20, 60, QUIET_AFTER_S / 2])
     for _ in range(random.choice([0, 1, 2, 3, 4, 6])):
-        fault = random.choice(list(HARMS))
+        fault = random.choice([f for f in HARMS if f in among])
         proof.clock.at(random.uniform(0.5, within_s), lambda fault=fault: _strike(proof, random, fault))  # type: ignore[misc]
     proof.clock.at(QUIET_AFTER_S, lambda: _calm(proof))
 

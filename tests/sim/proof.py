@@ -66,6 +66,8 @@ class Proof:
     moves: tuple[Move, ...]
     policy: ExecutionPolicy
     elections: tuple[TopicPartition, ...] = ()
+    in_order: bool = False
+    """Moves need room that moves before them free."""
     on_life: Callable[[Proof, Driver, Reaper], Listener | None] = lambda *_: None
     """Prepares each life: what it hears, what is asked of it, when it dies."""
     by_others: set[TopicPartition] = field(default_factory=set)
@@ -92,7 +94,9 @@ class Proof:
         self.sending = False
         """What was read is being written down and sent: what somebody changes in that moment is overwritten, by any client."""
         state = SimCluster(self.world).snapshot()
-        self.plan = Plan("proof", state.cluster_id, fingerprint(state), moves=self.moves, elections=self.elections)
+        self.plan = Plan(
+            "proof", state.cluster_id, fingerprint(state), self.moves, elections=self.elections, in_order=self.in_order
+        )
         self._unsafe: list[str] = []
         self._isr_before: dict[TopicPartition, int] = {}
         self.clock.subscribe(self._watch_isr)

@@ -35,6 +35,7 @@ def dumps(plan: Plan) -> str:
         "bytes_moved": plan.known_bytes,
         "bound": {"bytes": plan.bound_bytes, "method": plan.bound_method},
         "allow_replication_factor_change": plan.allow_replication_factor_change,
+        "in_order": plan.in_order,
         "topic_ids": dict(plan.topic_ids),
         "assumptions": list(plan.assumptions),
         "obstacles": [
@@ -145,6 +146,7 @@ def _plan(r: Reader) -> Plan:
         bound_bytes=bound.optional_integer("bytes"),
         bound_method=bound.text("method"),
         allow_replication_factor_change=r.flag("allow_replication_factor_change"),
+        in_order=r.flag("in_order"),
         topic_ids=r.named_texts("topic_ids"),
         # Older plans do not have it, and can be carried out all the same.
         request=r.mapping("request") if r.has("request") else {},

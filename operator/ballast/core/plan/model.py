@@ -138,6 +138,8 @@ class Plan:
     """The least bytes any plan could move to reach the bands this one reached."""
     bound_method: str = ""
     allow_replication_factor_change: bool = False
+    in_order: bool = False
+    """Disks have no room for all moves at once: each fits once those before it have ended, and takes no room that they need."""
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     """By name, the ids of its topics when it was made, where the cluster has ids: it is not for another topic of that name."""
     request: dict[str, Any] = field(default_factory=dict)

@@ -403,24 +403,25 @@ class _Judge:
                 return ""
 
     def _disks(self) -> None:
-        """What is held now and all that arrives must fit, whatever leaves and when."""
-        arriving: Counter[int] = Counter()
+        """What is held now and all that arrives must fit, whatever leaves and when; in order, what has left counts no more."""
+        held, peak = Counter(self._held()), Counter[int]()
         for move in self.plan.moves:
             row = self.rows.get(move.name)
-            if row is not None:
-                for b in move.adding:
-                    arriving[b] += int(self.loads.size_bytes[row])
-        if not arriving:
-            return
-        held = self._held()
-        for b, more in sorted(arriving.items()):
+            size = int(self.loads.size_bytes[row]) if row is not None else 0
+            for b in move.adding:
+                held[b] += size
+                peak[b] = max(peak[b], held[b])
+            for b in move.removing if self.plan.in_order else ():
+                # Which of several disks has room then, nobody has said.
+                held[b] -= size if b in self.brokers and len(self.brokers[b].log_dirs) < 2 else 0
+        for b, most in sorted(peak.items()):
             override = self.policy.capacities.get(b)
             broker = self.brokers.get(b)
             capacity = (
                 override.disk_bytes if override and override.disk_bytes else broker.capacity_bytes if broker else -1
             )
-            if capacity > 0 and held.get(b, 0) + more > capacity * self.policy.disk_limit * (1 + 1e-6):
-                full = 100 * (held.get(b, 0) + more) / capacity
+            if capacity > 0 and most > capacity * self.policy.disk_limit * (1 + 1e-6):
+                full = 100 * most / capacity
                 self._report("disk", f"broker {b}", f"would fill its disk to {full:.1f} % while the plan runs")
 
     def _held(self) -> dict[int, int]:

@@ -7,17 +7,18 @@ from typing import Final
 
 import numpy as np
 
-from ballast.core.cluster import ClusterState, Flags, Ints, SmallInts, TopicPartition
+from ballast.core.cluster import ClusterState, Ints, SmallInts, TopicPartition
 from ballast.core.cluster.fingerprint import fingerprint, with_topic_ids
 from ballast.core.plan import Move, Obstacle, Plan
 from ballast.core.planner.checker import demand_sound
 from ballast.core.planner.dirs import with_dirs
+from ballast.core.planner.found import Found
 from ballast.core.planner.intents import Demote, Intent, Leaders, Level, Swap
 from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.moves import moves_of
 from ballast.core.planner.obstacles import obstacles_of, waived
 from ballast.core.planner.policy import PlannerPolicy
-from ballast.core.planner.problem import LOWER, UPPER, Problem, is_uniform, loads_before, problem_of
+from ballast.core.planner.problem import Problem, loads_before, problem_of
 from ballast.core.planner.request import dump_request
 from ballast.core.planner.scope import Scope, scope_of
 from ballast.core.planner.search.world import World
@@ -26,8 +27,7 @@ from ballast.errors import Infeasible
 
 RANGES: Final = frozenset({"band", "racks-of-unlike-size"})
 """Obstacles that name ranges which are not met: alone, they call for nothing."""
-WORSE: Final = 10_000
-"""A plan that adds more than one part in so many of an average share to what lies outside its ranges is none."""
+WAITS: Final = "Disks have no room for all moves at once: some wait for room that moves before them free."
 
 
 def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: PlannerPolicy | None, seed: int) -> Plan:
@@ -43,9 +43,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
     scope = scope_of(state, intent, policy)
     asked = problem_of(state, loads, policy, scope, bands="target")
     problem, reach, world = asked, None, World.of(asked, policy)
-    homeless = np.zeros(len(world.cur), np.bool_)
     at_rest = _at_rest(state, intent, loads, policy, scope, world)
-    before, later, whole = loads_before(problem), None, True
     if not at_rest and isinstance(intent, Level):
         # Compiled code takes more than a second to load, which a cluster that needs no plan must not pay.
         from ballast.core.planner.reach import reach_of  # noqa: PLC0415
@@ -55,40 +53,27 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
             problem = replace(asked, low=reach.low, high=reach.high)
             world = World.of(problem, policy)
             at_rest = _at_rest(state, intent, loads, policy, scope, world)
-    if not at_rest:
-        from ballast.core.planner.search.run import search  # noqa: PLC0415
+    before = loads_before(asked)
+    if at_rest:
+        nobody = np.zeros(len(world.cur), np.bool_)
+        found = Found(world, *moves_of(state, intent, asked, loads, world.cur, before), nobody)
+    else:
+        from ballast.core.planner.find import find  # noqa: PLC0415
 
-        homeless = search(world, seed=seed)
-        if isinstance(intent, Level | Leaders) and bool(_broken(asked, before, world.load).any()):
-            world = World.of(_kept(asked, problem, before), policy)
-            homeless = search(world, seed=seed)
-        if isinstance(intent, Level) and (world.excess or not is_uniform(asked)):
-            world, whole = _refined(world, _kept(asked, problem, before), policy, seed)
-        start = World.of(problem, policy)
-        worse = _excess(asked, world.load) > _excess(asked, before) + asked.average // WORSE
-        if isinstance(intent, Level | Leaders) and worse and not start.must_act():
-            # Nearer to the ranges that can be reached is no reason to go further from those asked for.
-            world, homeless = start, np.zeros(len(world.cur), np.bool_)
-        from ballast.core.planner.search.shorten import shorten  # noqa: PLC0415
-
-        shorten(world, asked, _senders(state))
-        if isinstance(intent, Level) and world.copied:
-            from ballast.core.planner.afterwards import met_afterwards  # noqa: PLC0415
-
-            later = met_afterwards(world, asked, policy, seed=seed)
-    moves, after = moves_of(state, intent, asked, loads, world.cur, before)
-    elections = _elections(state, intent, scope, moves)
-    moves, tight = with_dirs(state, moves)
+        found = find(state, intent, asked, problem, loads, policy, seed)
+    cur, after = found.world.cur, found.after
+    elections = _elections(state, intent, scope, found.moves)
+    moves, tight = with_dirs(state, found.moves)
     # At rest nothing was tried, so nothing stood in the way, but for ranges that nothing can reach.
     obstacles = (
         ()
         if at_rest and reach is None
-        else obstacles_of(state, intent, asked, policy, loads, homeless, world.cur, after, moves, reach, later) + tight
+        else obstacles_of(state, intent, asked, policy, loads, found, moves, reach) + tight
     )
     waiving, told = waived(state, problem), isinstance(intent, Level | Leaders)
     if told:
         obstacles = waiving + obstacles
-    bound_bytes, bound_method = _bound(problem, policy, scope, moves, after, world.cur)
+    bound_bytes, bound_method = _bound(problem, policy, scope, moves, after, cur)
     bounded = policy.max_bytes is not None or policy.max_moves is not None or not isinstance(intent, Level)
     made = Plan(
         intent=intent.words,
@@ -98,8 +83,10 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
         elections=elections,
         status=_status(bool(moves or elections), obstacles, bounded=bounded),
         obstacles=obstacles,
+        in_order=found.in_order,
         assumptions=loads.assumptions
         + problem.assumptions
+        + ((WAITS,) if found.in_order else ())
         + tuple(f"{o.subject.replace('t', 'T', 1)}: {o.detail}." for o in waiving if not told),
         seed=seed,
         bound_bytes=bound_bytes,
@@ -107,7 +94,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
         allow_replication_factor_change=any(m.changes_replication_factor for m in moves),
         request=dump_request(intent, policy, seed),
         summary=summary_of(state, intent, asked, loads, policy, moves, before, after)
-        | {"search_ended_early": not whole},
+        | {"search_ended_early": found.ended_early},
     )
     demand_sound(state, made, intent, loads=loads, policy=policy)
     return with_topic_ids(made, state)
@@ -125,47 +112,6 @@ def _at_rest(
     p = world.problem
     wide = replace(wide, low=np.minimum(wide.low, p.low), high=np.maximum(wide.high, p.high))
     return World.of(wide, policy).excess == 0
-
-
-def _excess(asked: Problem, load: Ints) -> int:
-    """How far all brokers together are outside the ranges asked for."""
-    return int((np.maximum(load - asked.high, 0) + np.maximum(asked.low - load, 0)).sum())
-
-
-def _broken(asked: Problem, before: Ints, after: Ints) -> Flags:
-    """B x K: ranges that were met and are no more."""
-    met = (before >= asked.low) & (before <= asked.high)
-    return met & ((after < asked.low) | (after > asked.high))
-
-
-def _kept(asked: Problem, problem: Problem, before: Ints) -> Problem:
-    """The problem with every range that is met as a hard limit at both ends."""
-    met = (before >= asked.low) & (before <= asked.high)
-    return replace(
-        problem,
-        low=np.where(met, asked.low, problem.low),
-        high=np.where(met, asked.high, problem.high),
-        hard=np.where(met, UPPER | LOWER, problem.hard).astype(np.int8),
-    )
-
-
-def _senders(state: ClusterState) -> SmallInts:
-    """By partition the broker that copies are fetched from: its leader, -1 where none is alive."""
-    leader = state.partitions.leader
-    ids = np.array([b.id for b in state.brokers], np.int64)
-    at = np.minimum(np.searchsorted(ids, leader), max(len(ids) - 1, 0))
-    alive = np.array([b.alive for b in state.brokers], np.bool_)
-    return np.where((ids[at] == leader) & alive[at], at, -1).astype(np.int32)
-
-
-def _refined(world: World, problem: Problem, policy: PlannerPolicy, seed: int) -> tuple[World, bool]:
-    """The same placement, made better a few brokers at a time; False where that ended at its limit of work."""
-    from ballast.core.planner.search.exact import refine  # noqa: PLC0415
-
-    better = World.of(problem, policy)
-    better.place(world.cur)
-    whole = refine(better, seed=seed)
-    return better, whole
 
 
 def _bound(

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ballast.core.cluster import ClusterState, Flags, Ints, SmallInts
+from ballast.core.cluster import ClusterState, Flags, SmallInts
 from ballast.core.plan import Move, Obstacle
+from ballast.core.planner.found import Found
 from ballast.core.planner.intents import ChangeReplicationFactor, Intent, Leaders, Level
 from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.policy import PlannerPolicy
@@ -30,17 +31,17 @@ def obstacles_of(
     problem: Problem,
     policy: PlannerPolicy,
     loads: Loads,
-    homeless: Flags,
-    cur: SmallInts,
-    after: Ints,
+    found: Found,
     moves: tuple[Move, ...],
     reach: Reach | None,
-    later: Flags | None,
 ) -> tuple[Obstacle, ...]:
     """Every obstacle, the hard ones first; ``problem`` has the ranges that were asked for."""
     spent = _budget_spent(policy, moves, loads)
     out, hopeless = _impossible(state, problem)
-    homeless = homeless & ~hopeless[np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))]
+    cur, homeless = (
+        found.world.cur,
+        found.homeless & ~hopeless[np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))],
+    )
     out += _homeless(state, problem, homeless, spent)
     if isinstance(intent, ChangeReplicationFactor):
         out += _unshrunk(state, problem, intent.to)
@@ -48,8 +49,8 @@ def obstacles_of(
     out += _heirs(state, problem, policy, moves)
     out += _crowded(state, problem, cur, hopeless, spent)
     if isinstance(intent, Level | Leaders):
-        out += _bands(state, intent, problem, policy, after, spent, reach, later)
-        out += _room(later)
+        out += _bands(state, intent, problem, policy, found, spent, reach)
+        out += _room(found.later)
     return tuple(out)
 
 
@@ -238,12 +239,12 @@ def _bands(
     intent: Intent,
     problem: Problem,
     policy: PlannerPolicy,
-    after: Ints,
+    found: Found,
     spent: str,
     reach: Reach | None,
-    later: Flags | None,
 ) -> list[Obstacle]:
     out: list[Obstacle] = []
+    after, later = found.after, found.later
     for k, r in enumerate(problem.resources):
         if isinstance(intent, Leaders) and not bool((r.lead != r.follow).any()):
             continue

@@ -49,7 +49,9 @@ class PlannerPolicy:
     """Bytes by which disk may differ after a plan whatever the band says, and before the next by as much more as ``trigger`` is
     wider than ``band`` (at most twice): on a nearly empty cluster nothing is worth moving."""
     disk_limit: float = 0.90
-    """The share of a broker's disk that a plan may fill, counting what arrives before what leaves has left."""
+    """The share of a broker's disk that a plan may fill, counting what arrives beside what has not left yet."""
+    at_once: bool = field(default=False, metadata={"command_only": True})
+    """All moves fit beside each other, for a tool that starts them together; otherwise some may wait for room that others free."""
     max_bytes: int | None = None
     """Most bytes to copy; None sets no limit.  The plan buys the most level that these bytes can buy."""
     max_moves: int | None = None

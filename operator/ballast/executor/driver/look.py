@@ -74,6 +74,9 @@ class Looker:
         self._sizes: dict[TopicPartition, int] = {}
         self._growth: Mapping[TopicPartition, float] | None = None
         self._disks: dict[int, tuple[LogDir, ...]] = {}
+        self._disks_read_s: dict[int, float] = {}
+        self._shown_s: dict[int, float] = {}
+        """The same of the disks in ``_state``."""
 
     def state(self) -> ClusterState:
         """A whole-cluster reading that guards may judge by."""
@@ -83,6 +86,8 @@ class Looker:
             self._slow = self._state = self._cluster.snapshot()
             # What was read of disks before is older than this.
             self._disks.clear()
+            self._disks_read_s = {b.id: now_s for b in self._slow.brokers}
+            self._shown_s = dict(self._disks_read_s)
             self._sizes = partition_sizes(self._slow)
             self._full.took(now_s, self._clock.monotonic_s())
             if before:
@@ -93,6 +98,7 @@ class Looker:
             self._light.took(now_s, self._clock.monotonic_s())
             assert self._slow is not None
             self._state = laid_over(light, self._slow, self._disks)
+            self._shown_s = dict(self._disks_read_s)
         return self._state
 
     @property
@@ -123,6 +129,7 @@ class Looker:
             logs=logs,
             ends=self._read_ends(state, logs, needs.names),
             state=state,
+            disks_read_s=self._shown_s,
             rates_of_others=self._read_others({n: r for n, r in listed.items() if n not in needs.names}),
             growth=grown,
             sizes=self._sizes,
@@ -147,6 +154,7 @@ class Looker:
         logs = self._cluster.log_dirs(brokers)
         self._logs.took(now_s, self._clock.monotonic_s())
         self._disks.update({broker: answer.dirs for broker, answer in logs.items()})
+        self._disks_read_s.update(dict.fromkeys(logs, now_s))
         return logs
 
     def _read_ends(

@@ -39,6 +39,8 @@ class Picture:
     """Log ends of the partitions asked for and, in an ``auto`` run, of whatever else lies on the brokers read; as ``logs``."""
     state: ClusterState | None = None
     """A whole-cluster reading fresh enough for guards; None when there is none."""
+    disks_read_s: Mapping[int, float] = field(default_factory=dict)
+    """By broker the monotonic time at which the reading of its disks in ``state`` began."""
     rates_of_others: Mapping[int, int] = field(default_factory=dict)
     """Brokers with a replication rate of somebody else's that moves of theirs run under: see ``strangers``."""
     growth: Mapping[TopicPartition, float] | None = None

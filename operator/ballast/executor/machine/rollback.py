@@ -20,10 +20,11 @@ _MAY_ARRIVE: Final = (IN_FLIGHT | {Stage.MOVED, Stage.UNTHROTTLED}) - {Stage.CAN
 def rollback_plan(run: Run) -> Plan:
     """Every move that arrived, turned round, newest first; then elections where the preferred leader changes back.
 
+    Newest first, each fits where it was: of a run in order, the way back is in order too.
     Moves that found the partition in place already were not the run's doing and stay.  So do log dirs: where replicas lay
     before is not in the plan.
     """
-    done = [m for m in run.moves.values() if _arrived(m)]
+    done = sorted((m for m in run.moves.values() if _arrived(m)), key=lambda m: m.since_ms)
     moves = tuple(
         Move(
             topic=m.move.topic,
@@ -44,6 +45,7 @@ def rollback_plan(run: Run) -> Plan:
         elections=tuple(m.name for m in moves if m.old[0] != m.new[0]),
         status="complete" if moves else "nothing-to-do",
         allow_replication_factor_change=any(m.changes_replication_factor for m in moves),
+        in_order=run.in_order,
         topic_ids={m.move.topic: m.topic_id for m in done if m.topic_id is not None},
     )
 

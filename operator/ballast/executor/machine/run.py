@@ -212,6 +212,8 @@ class Run:
     elections: Mapping[TopicPartition, ElectionRun]
     phase: Phase = Phase.RUNNING
     status: Status = Status.OPEN
+    in_order: bool = False
+    """No move takes room that moves before it need: see ``Plan.in_order``."""
     unclean: bool = False
     """Elections may choose a replica out of sync (data loss; only when a person said so)."""
     started_ms: int = 0
@@ -270,6 +272,7 @@ def new_run(run_id: str, plan: Plan, policy: ExecutionPolicy, now: Now, *, undoe
             m.name: MoveRun(m, since_ms=now.ms, topic_id=plan.topic_ids.get(m.topic)).taken_up(now) for m in plan.moves
         },
         elections={name: ElectionRun() for name in plan.elections},
+        in_order=plan.in_order,
         started_ms=now.ms,
         undoes=undoes,
         copies=bytes_by_broker(plan.moves),

@@ -12,6 +12,7 @@ from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
 from ballast.core.guards import Verdict
 from ballast.core.plan import Move, Place, batches
 from ballast.core.throttles import RateShortfall, brokers_involved, mb, shortfall
+from ballast.executor.machine.in_order import not_in_reading, out_of_turn
 from ballast.executor.machine.observation import Picture, target
 from ballast.executor.machine.run import HOLDS_THROTTLE, MoveRun, Now, Phase, Run, Stage, Status, with_moves
 from ballast.executor.machine.speeds import broker_rates, ceiling
@@ -42,7 +43,9 @@ def start(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
         return run
     if run.policy.one_batch_at_a_time and picture.reassignments:
         return _refuse(run, waiting, _in_the_way(waiting, picture), active, now)
-    room = guards.rooms(state, incoming(active), run.policy.disk_reserve_share)
+    coming = not_in_reading(run, picture) if run.in_order else incoming(active)
+    room = guards.rooms(state, coming, run.policy.disk_reserve_share)
+    behind = out_of_turn(run, picture, state, room)
 
     def choose(ready: list[MoveRun]) -> list[MoveRun]:
         turn = in_turn(ready, active)
@@ -50,12 +53,13 @@ def start(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
 
     # Judging ten thousand moves at each look to start a dozen would be waste: those that would start are judged, and all
     # the others only when one of these is refused.
-    chosen = choose(waiting)
+    chosen = choose([m for m in waiting if m.move.name not in behind])
     if not chosen and active and not run.verdicts:
         return run
     run, verdicts = _judge(run, chosen, picture, state, room)
     if verdicts or not chosen:
         run, verdicts = _judge(run, waiting, picture, state, room)
+        verdicts = behind | verdicts
         run = _refuse(run, waiting, verdicts, active, now)
         chosen = choose([m for m in waiting if m.move.name not in verdicts])
     else:

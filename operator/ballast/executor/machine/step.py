@@ -129,7 +129,10 @@ def needs(run: Run) -> Needs:
     logs = {
         b
         for m in run.moves.values()
-        if m.stage in HOLDS_THROTTLE or (m.stage is Stage.MOVED and m.move.log_dirs is not None)
+        if m.stage in HOLDS_THROTTLE
+        or (m.stage is Stage.MOVED and m.move.log_dirs is not None)
+        # Who waits for room begins as soon as there is some.
+        or (m.stage is Stage.PLANNED and run.in_order)
         # Where log dirs are asked for, every replica's place counts, not only the new ones'.
         for b in (m.move.new if m.move.log_dirs is not None else m.move.adding or m.move.new)
     }

@@ -4,7 +4,7 @@ The seeds were chosen because they pass.  On 1, 6, 8 and 11 no rule is broken an
 first); on 1, 6 and 11 the bytes are at most 1.1 of the bound, on 8 they are not: a partition there is larger than any range by
 itself, and such clusters are not held to the bar of bytes.  Others do worse: ``docs/benchmarks.md`` has their figures.
 
-``BALLAST_SWEEP=N`` tries N further seeds, from 20 on, some of which fail today, and seed 24 (half a minute) where a plan waits for room.
+``BALLAST_SWEEP=N`` tries N further seeds, from 20 on, some of which fail today, and all four on which disks are too full for plans without an order.
 """
 
 from __future__ import annotations
@@ -37,19 +37,17 @@ def test_a_plan_on_mixed_hardware_keeps_every_rule_and_the_next_moves_little(see
         assert made.bytes_moved <= 1.1 * (made.bound_bytes or 0)
 
 
-@pytest.mark.parametrize("seed", [26, 24][: 2 if FURTHER else 1])
-def test_a_plan_that_waits_for_room_on_disks_says_that_the_next_one_goes_on(seed: int) -> None:
-    """Brokers that are full receive nothing while it runs; the next plan meets every range, the one after it is empty."""
+@pytest.mark.parametrize(("seed", "over_bound"), [(26, 1.1), (15, 1.1), (24, 1.1), (0, 1.2)][: 4 if FURTHER else 1])
+def test_where_disks_are_full_a_plan_counts_on_the_room_that_it_frees(seed: int, over_bound: float) -> None:
+    """Every range is met at once, in order, where plans without one took two or three to get there."""
     case = mixed(seed)
     policy = PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities)
-    first = plan(case.state, Level(), loads=case.loads, policy=policy)
-    assert {o.code for o in first.obstacles} == {"band", "room"}
-    assert first.bytes_moved <= 1.1 * (first.bound_bytes or 0)
-    case = case.moved({(m.topic, m.partition): m.new for m in first.moves})
-    second = plan(case.state, Level(), loads=case.loads, policy=policy)
-    assert (second.status, second.obstacles) == ("complete", ())
-    case = case.moved({(m.topic, m.partition): m.new for m in second.moves})
-    assert plan(case.state, Level(), loads=case.loads, policy=policy).is_empty
+    made = plan(case.state, Level(), loads=case.loads, policy=policy)
+    assert made.in_order
+    assert [r["after"]["outside"] for r in made.summary["resources"]] == [0] * 6
+    assert made.bytes_moved <= over_bound * (made.bound_bytes or 0)
+    after = case.moved({(m.topic, m.partition): m.new for m in made.moves})
+    assert plan(after.state, Level(), loads=after.loads, policy=policy).is_empty
 
 
 def test_a_plan_that_would_only_lead_further_from_the_ranges_asked_for_is_none() -> None:

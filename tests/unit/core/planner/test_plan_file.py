@@ -28,6 +28,7 @@ PLAN = Plan(
     seed=7,
     bound_bytes=9,
     bound_method="lp",
+    in_order=True,
     summary={"before": {"1": 3}},
 )
 

@@ -113,6 +113,8 @@ class PlanOptions:
             "max_bytes": self._budget(),
             "max_moves": self.max_moves,
             "disk_limit": self.disk_limit,
+            # Kafka's own tool starts every move of its file at once.
+            "at_once": self.form == "kafka" or None,
             "prove": self.prove,
         }
         disks = (_pair(p, "--disk-of", lambda v: size_of(v, "--disk-of")) for p in self.disk_of)

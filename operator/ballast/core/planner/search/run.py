@@ -88,16 +88,6 @@ def search(world: World, *, seed: int) -> Flags:
     return ordered.give_back(world, homeless)
 
 
-def sketch(world: World, *, seed: int) -> None:
-    """The first plan that is found, in place: what another plan would do, at a part of the cost of making it."""
-    ordered = Sorted.of(world)
-    run = _Search(ordered.world, seed=seed)
-    run.leaders(run.toll(COARSE_PRICES[0]))
-    run.descend(COARSE_PRICES)
-    run.settle()
-    ordered.give_back(world, np.zeros(len(world.cur), np.bool_))
-
-
 class _Search:
     """One search; holds what does not change between kernels."""
 

@@ -1,0 +1,135 @@
+"""Finds the best placement: one search, and another where disks have no room until what the plan takes away has left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from ballast.core.cluster import ClusterState, Flags, Ints, SmallInts
+from ballast.core.planner.found import Found
+from ballast.core.planner.freed_room import in_order, waits_for_room, with_room_freed
+from ballast.core.planner.intents import Intent, Leaders, Level
+from ballast.core.planner.loads import Loads
+from ballast.core.planner.moves import moves_of
+from ballast.core.planner.policy import PlannerPolicy
+from ballast.core.planner.problem import LOWER, UPPER, Problem, is_uniform, loads_before
+from ballast.core.planner.search.exact import refine
+from ballast.core.planner.search.run import search
+from ballast.core.planner.search.shorten import shorten
+from ballast.core.planner.search.world import World
+
+WORSE: Final = 10_000
+"""A plan that adds more than one part in so many of an average share to what lies outside its ranges is none."""
+
+
+def find(
+    state: ClusterState,
+    intent: Intent,
+    asked: Problem,
+    problem: Problem,
+    loads: Loads,
+    policy: PlannerPolicy,
+    seed: int,
+) -> Found:
+    """The best placement by the ranges of ``problem``, which are those of ``asked`` as far as they can be reached."""
+    world, homeless = _descend(intent, asked, problem, policy, seed)
+    freed = None
+    if isinstance(intent, Level) and waits_for_room(world, asked):
+        looser = with_room_freed(state, asked), with_room_freed(state, problem)
+        placed = _descend(intent, *looser, policy, seed)
+        freed = _finish(state, intent, *looser, loads, policy, seed, *placed)
+        ordered = in_order(state, asked, World.of(asked, policy).held, freed.moves)
+        if ordered is not None and not policy.at_once and _meets_more(asked, freed.after, world.load):
+            return replace(freed, moves=ordered, in_order=True)
+    found = _finish(state, intent, asked, problem, loads, policy, seed, world, homeless)
+    if freed is not None and _meets_more(asked, freed.after, found.after):
+        return replace(found, later=_missed(asked, found.after) & ~_missed(asked, freed.after))
+    return found
+
+
+def _descend(intent: Intent, asked: Problem, problem: Problem, policy: PlannerPolicy, seed: int) -> tuple[World, Flags]:
+    """A placement, and the replicas that have none."""
+    world = World.of(problem, policy)
+    homeless = search(world, seed=seed)
+    before = loads_before(asked)
+    if isinstance(intent, Level | Leaders) and bool(_broken(asked, before, world.load).any()):
+        world = World.of(_kept(asked, problem, before), policy)
+        homeless = search(world, seed=seed)
+    return world, homeless
+
+
+def _finish(
+    state: ClusterState,
+    intent: Intent,
+    asked: Problem,
+    problem: Problem,
+    loads: Loads,
+    policy: PlannerPolicy,
+    seed: int,
+    world: World,
+    homeless: Flags,
+) -> Found:
+    """The placement made better a few brokers at a time, and quicker to reach."""
+    before, whole = loads_before(asked), True
+    if isinstance(intent, Level) and (world.excess or not is_uniform(asked)):
+        world, whole = _refined(world, _kept(asked, problem, before), policy, seed)
+    start = World.of(problem, policy)
+    worse = _excess(asked, world.load) > _excess(asked, before) + asked.average // WORSE
+    if isinstance(intent, Level | Leaders) and worse and not start.must_act():
+        # Nearer to the ranges that can be reached is no reason to go further from those asked for.
+        world, homeless = start, np.zeros(len(world.cur), np.bool_)
+    shorten(world, asked, _senders(state))
+    moves, after = moves_of(state, intent, asked, loads, world.cur, before)
+    return Found(world, moves, after, homeless, ended_early=not whole)
+
+
+def _missed(asked: Problem, load: Ints) -> Flags:
+    """B x K: ranges asked for that these loads do not meet."""
+    return np.asarray((load > asked.high) | (load < asked.low))
+
+
+def _meets_more(asked: Problem, load: Ints, other: Ints) -> bool:
+    """Are more of the ranges asked for met than by the other loads, and all together missed by less?"""
+    fewer = int(_missed(asked, load).sum()) < int(_missed(asked, other).sum())
+    return fewer and _excess(asked, load) < _excess(asked, other)
+
+
+def _excess(asked: Problem, load: Ints) -> int:
+    """How far all brokers together are outside the ranges asked for."""
+    return int((np.maximum(load - asked.high, 0) + np.maximum(asked.low - load, 0)).sum())
+
+
+def _broken(asked: Problem, before: Ints, after: Ints) -> Flags:
+    """B x K: ranges that were met and are no more."""
+    met = (before >= asked.low) & (before <= asked.high)
+    return met & ((after < asked.low) | (after > asked.high))
+
+
+def _kept(asked: Problem, problem: Problem, before: Ints) -> Problem:
+    """The problem with every range that is met as a hard limit at both ends."""
+    met = (before >= asked.low) & (before <= asked.high)
+    return replace(
+        problem,
+        low=np.where(met, asked.low, problem.low),
+        high=np.where(met, asked.high, problem.high),
+        hard=np.where(met, UPPER | LOWER, problem.hard).astype(np.int8),
+    )
+
+
+def _senders(state: ClusterState) -> SmallInts:
+    """By partition the broker that copies are fetched from: its leader, -1 where none is alive."""
+    leader = state.partitions.leader
+    ids = np.array([b.id for b in state.brokers], np.int64)
+    at = np.minimum(np.searchsorted(ids, leader), max(len(ids) - 1, 0))
+    alive = np.array([b.alive for b in state.brokers], np.bool_)
+    return np.where((ids[at] == leader) & alive[at], at, -1).astype(np.int32)
+
+
+def _refined(world: World, problem: Problem, policy: PlannerPolicy, seed: int) -> tuple[World, bool]:
+    """The same placement, made better a few brokers at a time; False where that ended at its limit of work."""
+    better = World.of(problem, policy)
+    better.place(world.cur)
+    whole = refine(better, seed=seed)
+    return better, whole
