@@ -11,6 +11,9 @@ from typing import Any, Final
 
 import highspy
 
+PARALLEL: Final = 1 << 13
+"""HiGHS's number for looking for parallel rows and columns before it solves (``presolve_rule_off``).  Integer programs go without it:
+with 1.15.1 it freed memory that was not its own and ended the process."""
 ANSWERED: Final = frozenset({highspy.HighsModelStatus.kOptimal})
 
 

@@ -13,7 +13,7 @@ import pytest
 from bench.mixed import mixed
 from tests.unit.core.planner.clusters import cluster
 
-from ballast.core.cluster import ClusterState
+from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, build
 from ballast.core.planner import Level, Loads, PlannerPolicy, linear, plan
 from ballast.core.planner.problem import LOWER, UPPER, Problem, problem_of
 from ballast.core.planner.scope import scope_of
@@ -152,3 +152,20 @@ def test_the_step_ends_at_its_limit_of_work_and_says_so() -> None:
     assert found[0][1:] == (begun.excess, begun.copied, begun.cur.tolist())
     assert found[1] == found[2]
     assert found[3][1:3] < found[1][1:3] <= found[0][1:3]
+
+
+def test_an_integer_program_does_not_end_the_process() -> None:
+    """With HiGHS 1.15.1 the last step of this plan freed memory that was not its own, and the process aborted."""
+    racks = ["r0", "r1", "r2", "r3", "r0", "r2", "r2", "r3"]
+    brokers = tuple(Broker(b, rack=rack, log_dirs_known=True) for b, rack in enumerate(racks, 1))
+    lists = [
+        ("t0", (1, 8, 5, 4), 400), ("t0", (8, 5, 3, 6), 0), ("t0", (7, 2, 8, 4), 100), ("t0", (1, 2, 7, 8), 7),
+        ("t1", (7, 1, 5, 2), 100), ("t1", (7, 8, 1, 5), 100), ("t1", (3, 1, 4, 7), 7),
+    ]  # fmt: skip
+    rows = [
+        PartitionRow(t, n if t == "t0" else n - 4, m[0], m, m, sizes=(size,) * 4)
+        for n, (t, m, size) in enumerate(lists)
+    ]
+    state = build("c", brokers, (Topic("t0"), Topic("t1")), rows)
+    policy = PlannerPolicy(band=0.05, trigger=0.05, slack_bytes=0, cordoned=frozenset({8}), prove=False)
+    assert plan(state, Level(), policy=policy).moves
