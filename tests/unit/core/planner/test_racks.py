@@ -5,15 +5,19 @@ Each means of the search is tried alone on clusters on which it would once have 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, SmallInts, Topic, build
 from ballast.core.plan import Move, Plan
 from ballast.core.planner import (
+    ChangeReplicationFactor,
     Decommission,
     Evacuate,
     Expand,
@@ -21,6 +25,7 @@ from ballast.core.planner import (
     Level,
     Loads,
     PlannerPolicy,
+    Racks,
     Selection,
     Swap,
     TopicRule,
@@ -242,3 +247,57 @@ def test_a_broker_that_would_merge_racks_is_told_why_it_is_none() -> None:
     assert refused.rule == "racks-kept"
     assert judge(leaving, 0, 6) is None
     assert judge(Setup.of(state, Level(), loads, POLICY), 0, 2) is None
+
+
+@st.composite
+def crowded(draw: st.DrawFn) -> ClusterState:
+    """More replicas than racks: five to eight brokers in three or four racks, a few dead, some disks nearly full."""
+    count, racks = draw(st.integers(5, 8)), draw(st.integers(3, 4))
+    names = [f"r{b}" if b < racks else f"r{draw(st.integers(0, racks - 1))}" for b in range(count)]
+    dead = draw(st.sets(st.integers(1, count), max_size=count - 4))
+    room = draw(st.sampled_from([-1, 3_000]))
+    brokers = tuple(
+        Broker(b, rack=r, alive=b not in dead, log_dirs=(LogDir("/d", room),), log_dirs_known=True)
+        for b, r in enumerate(names, 1)
+    )
+    rows = []
+    for t in range(2):
+        factor = draw(st.integers(3, min(count, racks + 2)))
+        for n in range(draw(st.integers(1, 6))):
+            members = tuple(draw(st.permutations(range(1, count + 1)))[:factor])
+            alive = tuple(b for b in members if b not in dead)
+            size = draw(st.sampled_from([0, 7, 100, 400]))
+            rows.append(PartitionRow(f"t{t}", n, alive[0] if alive else -1, members, alive, sizes=(size,) * factor))
+    return build("c", brokers, (Topic("t0"), Topic("t1")), rows)
+
+
+@settings(max_examples=int(os.environ.get("BALLAST_EXAMPLES", "80")))
+@given(st.data())
+def test_whatever_is_asked_racks_are_kept(data: st.DataObject) -> None:
+    """Draining, cordoned and left-out brokers and topics' rules besides: the checker agrees with every plan."""
+    state = data.draw(crowded())
+    ids = [b.id for b in state.brokers]
+    some = st.frozensets(st.sampled_from(ids), max_size=2)
+    rule = TopicRule(topics="t0", not_brokers=data.draw(some) or frozenset({99}), ignore_racks=data.draw(st.booleans()))
+    policy = replace(
+        POLICY,
+        draining=data.draw(some),
+        cordoned=data.draw(some),
+        topic_rules=(rule,) if data.draw(st.booleans()) else (),
+    )
+    selection = data.draw(st.sampled_from([Selection(), Selection(exclude_brokers="2"), Selection(topics="t0")]))
+    named = data.draw(st.frozensets(st.sampled_from(ids), min_size=1, max_size=2))
+    living = data.draw(st.frozensets(st.sampled_from(sorted(state.alive)), min_size=1, max_size=2))
+    intents: list[Intent] = [
+        Level(selection=selection), Level(), Racks(selection=selection), Expand(brokers=living, selection=selection),
+        Decommission(brokers=named), Evacuate(brokers=named, keep_racks=data.draw(st.booleans())),
+        ChangeReplicationFactor(to=data.draw(st.integers(2, 5))), Swap(old=min(set(ids) - living), new=max(living)),
+    ]  # fmt: skip
+    intent = data.draw(st.sampled_from(intents))
+    made = plan(state, intent, policy=policy)
+    loose = {t.name for t in state.topics if policy.topic_rules and rule.matches(t.name)}
+    rack = {b.id: b.rack for b in state.brokers}
+    gone = (set(ids) - state.alive) | policy.draining | named | ({intent.old} if isinstance(intent, Swap) else set())
+    for move in made.moves:
+        if move.topic not in loose and not set(move.old) & gone and len(move.new) >= len(move.old):
+            assert len({rack[b] for b in move.new}) >= len({rack[b] for b in move.old})
