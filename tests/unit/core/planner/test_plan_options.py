@@ -126,3 +126,12 @@ def test_pinned_topics_of_the_settings_stay(tmp_path: Path) -> None:
     """The only topic is pinned, so nothing moves."""
     made = planned(tmp_path, settings=SETTINGS.replace("held.*", "t"))
     assert made["moves"] == []
+
+
+def test_a_file_for_kafkas_tool_holds_moves_that_fit_all_at_once(tmp_path: Path) -> None:
+    """That tool starts every move of its file together: what is asked for says so, and only then."""
+    saved = tmp_path / "plan.json"
+    for words, at_once in (((), False), (("--format", "kafka"), True)):
+        planned(tmp_path, "--save", str(saved), *words)
+        made = json.loads(saved.read_text())
+        assert (made["request"]["policy"].get("at_once", False), made["in_order"]) == (at_once, False)
