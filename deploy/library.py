@@ -14,13 +14,15 @@ import os
 import pkgutil
 import platform
 import shlex
+import shutil
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-# Before numba is imported, which reads it then.
+# Before numba is imported, which reads them then.  A loop that it finds compiled on disk would not tell what it calls.
 os.environ["NUMBA_CPU_NAME"] = "generic"
+os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp()
 
 from numba import types
 from numba.core import compiler
@@ -51,7 +53,7 @@ def find_loops() -> Loops:
 
 
 def never_called(loops: Loops) -> list[str]:
-    """Loops that no plan called, neither directly nor in another loop, which numba may have found compiled on disk."""
+    """Loops that no plan called, neither directly nor in another loop."""
     inside = {name for loop in loops.values() if loop.signatures for name in loop.py_func.__code__.co_names}
     return sorted(".".join(key) for key, loop in loops.items() if not loop.signatures and key[1] not in inside)
 
@@ -125,4 +127,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    finally:
+        shutil.rmtree(os.environ["NUMBA_CACHE_DIR"])
