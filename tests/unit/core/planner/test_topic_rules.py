@@ -157,6 +157,18 @@ def test_shares_that_do_not_come_out_even_are_shares_all_the_same(count: int, *,
     assert made.status == "complete"
 
 
+def test_shares_whose_rounding_is_more_than_there_is_are_kept() -> None:
+    """Broker 1 alone may hold four bytes of twelve; a third of the rest has no last digit, and is no reason to share out anew."""
+    brokers = tuple(Broker(b, rack=None, host="", port=0, alive=b not in {2, 3}) for b in range(1, 7))
+    rows = [PartitionRow("t1", n, 1, (1,), (1,), sizes=(1,)) for n in range(3)]
+    rows.append(PartitionRow("t1", 3, 4, (4,), (4,), sizes=(1,)))
+    rows += [PartitionRow("t2", n, 1, (1, 2), (1,), sizes=(1, 1)) for n in range(4)]
+    state = build("c", brokers, (Topic("t1"), Topic("t2")), rows)
+    rule = TopicRule(topics="t1", brokers=frozenset({1}), most_per_broker=1)
+    made = plan(state, Level(), policy=replace(TIGHT, topic_rules=(rule,)))
+    assert made.status == "partial"
+
+
 @settings(max_examples=60)
 @given(clusters(), rules())
 def test_the_bound_is_never_above_the_plan(state: ClusterState, ruled: tuple[TopicRule, ...]) -> None:
