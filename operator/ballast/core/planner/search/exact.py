@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ballast.core.cluster import Flags, Ints, SmallInts
-from ballast.core.planner.linear import ANSWERED, PARALLEL, program, solve
+from ballast.core.planner.linear import ANSWERED, program, solve
 from ballast.core.planner.problem import FREE, LOWER, UPPER
 from ballast.core.planner.search.placements import Placements, placements
 from ballast.core.planner.search.world import World
@@ -240,7 +240,7 @@ class _Model:
         solver.changeColsBounds(len(drop), drop, np.zeros(len(drop)), np.zeros(len(drop)))
         index = np.arange(self.first, self.first + len(self.now), dtype=np.int32)
         solver.changeColsIntegrality(len(index), index, np.full(len(index), highspy.HighsVarType.kInteger))
-        for option, setting in (("mip_max_nodes", NODES), ("mip_rel_gap", GAP), ("presolve_rule_off", PARALLEL)):
+        for option, setting in (("mip_max_nodes", NODES), ("mip_rel_gap", GAP), ("presolve", "off")):
             solver.setOptionValue(option, setting)
         solve(solver, "a few brokers", ends=ENOUGH)
         effort.add(solver)

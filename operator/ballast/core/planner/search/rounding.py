@@ -17,7 +17,7 @@ from ballast.core.cluster import SmallInts
 from ballast.core.planner.bound_ascent import prices_by_ascent
 from ballast.core.planner.bound_program import Program, generate
 from ballast.core.planner.bound_value import Relaxation, relaxation_of
-from ballast.core.planner.linear import ANSWERED, PARALLEL, solve
+from ballast.core.planner.linear import ANSWERED, solve
 from ballast.core.planner.problem import FREE, SHARE
 from ballast.core.planner.search.world import World
 
@@ -54,7 +54,7 @@ def starts(world: World) -> Iterator[SmallInts]:
         return
     yield _placed(world, program)
     program.make_whole(DEAR_EXCESS, split_only=len(p.size) > FEW, weight=WHOLE)
-    for option, setting in (("mip_max_nodes", NODES), ("mip_rel_gap", GAP), ("presolve_rule_off", PARALLEL)):
+    for option, setting in (("mip_max_nodes", NODES), ("mip_rel_gap", GAP), ("presolve", "off")):
         program.solver.setOptionValue(option, setting)
     if solve(program.solver, "whole placements", ends=ENOUGH) and program.has_answer():
         yield _placed(world, program)
