@@ -19,7 +19,7 @@ KIND ?= kraft
 .PHONY: help setup demo test chaos check seeds bench docs fresh fresh-user lock changelog format clean
 
 help:
-	@echo "make demo     a five-broker Kafka on this machine, pulled out of level and levelled by Ballast"
+	@echo "make demo     a five-broker Kafka on this machine, unbalanced, and balanced again by Ballast"
 	@echo "make test     every test (as root on Debian it installs system packages; NO_SYSTEM_INSTALL=1 forbids it)"
 	@echo "make chaos    faults at random on a real cluster, and what must hold in spite of them (SEED=7 MINUTES=30 KIND=kraft|zookeeper)"
 	@echo "make check    format, lint, types, layers and unit tests, in under a minute"

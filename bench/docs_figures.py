@@ -22,7 +22,7 @@ import numpy as np
 
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
 from ballast.core.leadership import imbalance
-from ballast.core.leadership.reorder import choices, level_counts, level_weights, reorder_moves
+from ballast.core.leadership.reorder import balance_counts, balance_weights, choices, reorder_moves
 from ballast.core.leadership.skew import preferred_skew
 from ballast.core.placement import (
     Assignment,
@@ -212,21 +212,21 @@ def loads_of(lists: Iterable[tuple[int, ...]]) -> list[int]:
     return [count[b] for b in range(6)]
 
 
-def levelled() -> tuple[list[int], list[int], int]:
+def balanced() -> tuple[list[int], list[int], int]:
     """Before, after, and the number of reorders."""
     lists = crooked()
     rows = [PartitionRow("t", i, r[0], r, r) for i, r in enumerate(lists)]
     state = build("c", tuple(Broker(b) for b in range(6)), (Topic("t"),), rows)
     assert imbalance(state).worst_ratio == 0
     assert preferred_skew(state).topics
-    moves = reorder_moves(state, level_counts(choices(state)))
+    moves = reorder_moves(state, balance_counts(choices(state)))
     new = {m.partition: m.new for m in moves}
     return loads_of(lists), loads_of([new.get(i, r) for i, r in enumerate(lists)]), len(moves)
 
 
 def reorder_example() -> str:
     """Sixty partitions on six brokers."""
-    before, after, moves = levelled()
+    before, after, moves = balanced()
     return (
         "broker                   " + "".join(f"{b:>4}" for b in range(6)) + "\n"
         "preferred leaders before " + "".join(f"{n:>4}" for n in before) + "\n"
@@ -242,7 +242,7 @@ def bytes_example() -> str:
         rows = [PartitionRow("t", i, r[0], r, r) for i, r in enumerate(crooked(partitions, brokers, seed=partitions))]
         state = build("c", tuple(Broker(b) for b in range(brokers)), (Topic("t"),), rows)
         problem = choices(state)
-        found = level_weights(problem, rng.lognormal(20, 1, len(problem)).astype(np.int64))
+        found = balance_weights(problem, rng.lognormal(20, 1, len(problem)).astype(np.int64))
         lines.append(
             f"{partitions:<13,}{brokers:<10}{found.bound / 1e9:<11.3f}{found.maximum / 1e9:<13.3f}{found.gap * 100:.3f} %"
         )
@@ -346,7 +346,7 @@ def racks_picture() -> str:
 
 def reorder_picture() -> str:
     """Preferred leaders per broker before and after."""
-    before, after, moves = levelled()
+    before, after, moves = balanced()
     body = []
     for column, (title, loads) in enumerate((("before", before), (f"after {moves} reorders", after))):
         x = 20 + 270 * column

@@ -1,4 +1,4 @@
-"""CPU seconds from the command to the table: ``ballast plan level`` as a process of its own, on small clusters.
+"""CPU seconds from the command to the table: ``ballast plan balance`` as a process of its own, on small clusters.
 
     python bench/first_plan.py
 
@@ -30,22 +30,22 @@ NUMBA: Final = "import sys; from ballast.core import compiled; compiled.library 
 """The command as it is where no library could be built."""
 
 
-def cluster(partitions: int, *, level: bool, brokers: int = 12) -> ClusterState:
-    """Partitions of three; level, or drawn at random over all brokers but the last."""
+def cluster(partitions: int, *, balance: bool, brokers: int = 12) -> ClusterState:
+    """Partitions of three; balanced, or drawn at random over all brokers but the last."""
     random = Random(1)
     rows = []
     for p in range(partitions):
         drawn = random.sample(range(brokers - 1), 3)
-        members = tuple((p + i) % brokers for i in range(3)) if level else tuple(drawn)
-        size = 1 << 28 if level else random.randrange(1 << 24, 1 << 29)
+        members = tuple((p + i) % brokers for i in range(3)) if balance else tuple(drawn)
+        size = 1 << 28 if balance else random.randrange(1 << 24, 1 << 29)
         rows.append(PartitionRow("t", p, members[0], members, members, sizes=(size,) * 3))
     return build("c", tuple(Broker(i, host=f"b{i}") for i in range(brokers)), (Topic("t"),), rows)
 
 
 def cpu_s(file: Path, *program: str) -> float:
-    """User and system seconds of one ``ballast plan level``."""
+    """User and system seconds of one ``ballast plan balance``."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, *program, "plan", "level", "--no-prove", "--snapshot", str(file)]
+    command = [sys.executable, *program, "plan", "balance", "--no-prove", "--snapshot", str(file)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -57,18 +57,18 @@ def main() -> int:
         sys.stderr.write("The library of compiled loops is not built: run make setup, and read what it says.\n")
         return 2
     slow = False
-    sys.stdout.write("replicas   level cluster, CPU s   first plan, CPU s   with numba, CPU s\n")
+    sys.stdout.write("replicas   balanced cluster, CPU s   first plan, CPU s   with numba, CPU s\n")
     with tempfile.TemporaryDirectory() as folder:
         for partitions in (100, 1_000, 5_000, 16_600):
             files = {}
-            for level in (True, False):
-                state = cluster(partitions, level=level)
-                files[level] = Path(folder) / f"{partitions}-{level}.json"
-                files[level].write_text(dumps(Snapshot(state, Loads.from_state(state))), encoding="utf-8")
+            for balance in (True, False):
+                state = cluster(partitions, balance=balance)
+                files[balance] = Path(folder) / f"{partitions}-{balance}.json"
+                files[balance].write_text(dumps(Snapshot(state, Loads.from_state(state))), encoding="utf-8")
             ways = ((files[True], "-m", "ballast"), (files[False], "-m", "ballast"), (files[False], "-c", NUMBA))
             runs = [[cpu_s(*way) for way in ways] for _ in range(RUNS)]
-            level_s, first_s, numba_s = map(min, zip(*runs, strict=True))
-            sys.stdout.write(f"{3 * partitions:>8}   {level_s:>20.2f}   {first_s:>17.2f}   {numba_s:>17.2f}\n")
+            balance_s, first_s, numba_s = map(min, zip(*runs, strict=True))
+            sys.stdout.write(f"{3 * partitions:>8}   {balance_s:>20.2f}   {first_s:>17.2f}   {numba_s:>17.2f}\n")
             slow |= first_s > MOST_CPU_S and 3 * partitions <= HELD_REPLICAS
     return int(slow)
 

@@ -86,7 +86,7 @@ def in_spark(store: str, memory: str) -> tuple[int, dict[str, Any]]:
     session = open_session(SparkPolicy(master="local[2]", driver_memory=memory), ensure_jars(DELTA_LOCK))
     session.range(1).count()
     rows, figures = measured(
-        Meter(), "fleet job", lambda: plan_fleet(SparkTables(lambda: session, store), {"level": ""})
+        Meter(), "fleet job", lambda: plan_fleet(SparkTables(lambda: session, store), {"balance": ""})
     )
     session.stop()
     return int(rows), figures
@@ -110,10 +110,10 @@ def main() -> None:
         rows, job = in_spark(store, asked.memory)
         assert rows == asked.clusters
         plans = read_plans(store)
-        planned(cluster(0, asked.brokers, asked.partitions), "level", "")
+        planned(cluster(0, asked.brokers, asked.partitions), "balance", "")
         members = [cluster(n, asked.brokers, asked.partitions) for n in range(min(asked.alone, asked.clusters))]
         cpu = time.process_time()
-        alone = [planned(member, "level", "") for member in members]
+        alone = [planned(member, "balance", "") for member in members]
         each = (time.process_time() - cpu) / max(len(alone), 1)
         digests = {row["name"]: row["digest"] for row in plans}
         assert all(digests[row["name"]] == row["digest"] for row in alone), "the same plans as one by one"

@@ -22,7 +22,7 @@ from bench.docs_figures import DOCS, svg, text
 from bench.forms import Case, written
 from bench.mixed import mixed
 
-from ballast.core.planner import Level, PlannerPolicy, plan
+from ballast.core.planner import Balance, PlannerPolicy, plan
 
 BROKERS, RACKS, PARTITIONS_OF_TOPIC = 200, 5, 30
 SIZES = (10_000, 30_000, 100_000, 300_000, 933_334)
@@ -46,7 +46,7 @@ def measure(partitions: int, *, unlike: bool) -> Point:
     case = mixed(1, brokers=BROKERS, partitions=partitions) if unlike else _equal(partitions)
     policy = PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities, prove=False)
     started = time.process_time()
-    made = plan(case.state, Level(), loads=case.loads, policy=policy)
+    made = plan(case.state, Balance(), loads=case.loads, policy=policy)
     spent = time.process_time() - started
     assert unlike or made.status == "complete", made.obstacles
     return Point(
@@ -106,7 +106,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="partitions of each cluster")
     options = parser.parse_args()
     warm = small()
-    plan(warm.state, Level(), loads=warm.loads, policy=PlannerPolicy(band=0.02, trigger=0.02))
+    plan(warm.state, Balance(), loads=warm.loads, policy=PlannerPolicy(band=0.02, trigger=0.02))
     points = []
     print(
         "| replicas | CPU s | CPU µs a replica | bytes over the crude bound | ranges missed | peak MiB |\n"

@@ -59,7 +59,7 @@ def plan_of(number: int, moves: int) -> Plan:
         )
         for i in range(moves)
     )
-    return Plan("level", "bench", "", made)
+    return Plan("balance", "bench", "", made)
 
 
 def carried_out(journal: FileJournal, number: int, moves: int) -> None:

@@ -1,4 +1,4 @@
-"""How long leader imbalance and the levelling of preferred leaders take, and how good the result is.
+"""How long leader imbalance and the balancing of preferred leaders take, and how good the result is.
 
     python bench/leadership.py [--partitions 200000] [--brokers 1000] [--seed 1] [--json]
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from ballast.core.cluster import Ints, SmallInts
 from ballast.core.leadership import tally
-from ballast.core.leadership.reorder import Choices, Reordering, level_counts, level_weights, loads
+from ballast.core.leadership.reorder import Choices, Reordering, balance_counts, balance_weights, loads
 
 
 def make(partitions: int, brokers: int, crooked: float, seed: int) -> tuple[Choices, Ints]:
@@ -53,8 +53,8 @@ def measure(partitions: int, brokers: int, crooked: float, seed: int) -> dict[st
     leader = np.where(np.random.default_rng(seed).random(partitions) < 0.2, preferred + 1, preferred).astype(np.int32)
     ratio_s, _ = timed(lambda: tally(preferred, leader, range(brokers)))
     counts: Reordering
-    count_s, counts = timed(lambda: level_counts(problem))
-    size_s, by_size = timed(lambda: level_weights(problem, sizes))
+    count_s, counts = timed(lambda: balance_counts(problem))
+    size_s, by_size = timed(lambda: balance_weights(problem, sizes))
     return {
         "partitions": partitions,
         "brokers": brokers,

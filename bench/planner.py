@@ -31,7 +31,7 @@ from bench.score import busiest, busiest_floor, crude_bound, score
 
 from ballast.core.plan import Plan
 from ballast.core.plan.file import kafka_json
-from ballast.core.planner import Expand, Intent, Level, PlannerPolicy, plan
+from ballast.core.planner import Balance, Expand, Intent, PlannerPolicy, plan
 
 EQUAL: Final = (
     (20, 80, 1_667, (0.1, 0.05, 0.02)),
@@ -77,7 +77,7 @@ def main() -> None:
         return
     case = read(options.input)
     policy = {"band": options.band, "trigger": options.band, "capacities": case.capacities}
-    intent: Intent = Expand(brokers=frozenset(options.expand)) if options.expand else Level()
+    intent: Intent = Expand(brokers=frozenset(options.expand)) if options.expand else Balance()
     times, walls = [], []
     for _ in range(options.repeat):
         started, wall = time.process_time(), time.monotonic()
@@ -123,10 +123,10 @@ def _print_row(cells: Sequence[object], below: str = "") -> None:
 def _equal(case: Case, band: float) -> list[object]:
     policy = PlannerPolicy(band=band, trigger=band, capacities=case.capacities)
     started = time.process_time()
-    crude = plan(case.state, Level(), loads=case.loads, policy=replace(policy, prove=False))
+    crude = plan(case.state, Balance(), loads=case.loads, policy=replace(policy, prove=False))
     planned = time.process_time() - started
     started = time.process_time()
-    made = plan(case.state, Level(), loads=case.loads, policy=policy)
+    made = plan(case.state, Balance(), loads=case.loads, policy=policy)
     proof = max(time.process_time() - started - planned, 0.0)
     new = {(m.topic, m.partition): m.new for m in made.moves}
     found = score(case, new)
@@ -150,11 +150,11 @@ def _mixed(seed: int, options: argparse.Namespace) -> list[object]:
         band=options.band, trigger=options.band, capacities=case.capacities, prove=not options.no_prove
     )
     started = time.process_time()
-    made = plan(case.state, Level(), loads=case.loads, policy=policy)
+    made = plan(case.state, Balance(), loads=case.loads, policy=policy)
     spent = time.process_time() - started
     new = {(m.topic, m.partition): m.new for m in made.moves}
     after = case.moved(new)
-    again = plan(after.state, Level(), loads=after.loads, policy=policy)
+    again = plan(after.state, Balance(), loads=after.loads, policy=policy)
     found = score(case, new)
     broken = sum(found[rule] for rule in ("rack_breaches", "twins", "on_dead", "factor_changed"))
     return [
@@ -188,7 +188,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--band", type=float, default=0.05, help="0.05 is ±5 %%")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--repeat", type=int, default=1, help="plan so often and report the least CPU time")
-    parser.add_argument("--expand", type=int, nargs="*", help="fill these brokers instead of levelling everything")
+    parser.add_argument("--expand", type=int, nargs="*", help="fill these brokers instead of balancing everything")
     parser.add_argument("--no-prove", action="store_true", help="crude bound only")
     parser.add_argument("--plan-csv", type=Path, help="write topic,partition,old_replicas,new_replicas")
     parser.add_argument("--kafka-json", type=Path, help="write stock reassignment JSON")
@@ -198,7 +198,7 @@ def _options() -> argparse.Namespace:
 def _warm_up() -> float:
     """Plan a handful of partitions, so that every kernel is compiled or loaded; CPU seconds since the process began."""
     case = small()
-    plan(case.state, Level(), loads=case.loads, policy=PlannerPolicy(band=0.02, trigger=0.02))
+    plan(case.state, Balance(), loads=case.loads, policy=PlannerPolicy(band=0.02, trigger=0.02))
     return round(time.process_time(), 2)
 
 
@@ -228,7 +228,7 @@ def _again(case: Case, new: dict[tuple[str, int], tuple[int, ...]], band: float)
     """Moves and elections of a second plan on the result; 0 when the planner is content with its own work."""
     after = case.moved(new)
     policy = PlannerPolicy(band=band, trigger=band, capacities=case.capacities, prove=False)
-    made = plan(after.state, Level(), loads=after.loads, policy=policy)
+    made = plan(after.state, Balance(), loads=after.loads, policy=policy)
     return len(made.moves) + len(made.elections)
 
 

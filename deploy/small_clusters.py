@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, LogDir, PartitionRow, Topic, build
-from ballast.core.leadership.reorder import choices, level_counts, level_weights
+from ballast.core.leadership.reorder import balance_counts, balance_weights, choices
 from ballast.core.planner import (
+    Balance,
     ChangeReplicationFactor,
     Decommission,
     Demote,
@@ -17,7 +18,6 @@ from ballast.core.planner import (
     Expand,
     Intent,
     Leaders,
-    Level,
     Loads,
     PlannerPolicy,
     Racks,
@@ -57,7 +57,7 @@ def plans() -> Iterator[tuple[ClusterState, Intent]]:
     """Every intent, on clusters with and without racks and known disks."""
     for seed, racks, room in ((1, 3, 400 * GIB), (2, 0, UNKNOWN), (3, 3, 40 * GIB)):
         state = cluster(seed, brokers=7, partitions=160, racks=racks, room=room)
-        yield state, Level()
+        yield state, Balance()
         yield state, Leaders()
         yield state, Demote(brokers=frozenset({1}))
         yield state, Decommission(brokers=frozenset({1}))
@@ -69,7 +69,7 @@ def plans() -> Iterator[tuple[ClusterState, Intent]]:
         if racks:
             yield state, Racks()
     # Few and heavy partitions: some broker stays outside its range, so that the search tries its last means.
-    yield cluster(4, brokers=5, partitions=9, racks=0, room=UNKNOWN, crowded=4.0), Level()
+    yield cluster(4, brokers=5, partitions=9, racks=0, room=UNKNOWN, crowded=4.0), Balance()
 
 
 def make_plans() -> None:
@@ -78,10 +78,10 @@ def make_plans() -> None:
         plan(state, intent)
     state = cluster(5, brokers=7, partitions=160, racks=3, room=400 * GIB)
     rules = (TopicRule(topics="t0", most_per_broker=20), TopicRule(topics="t1", spread_evenly=True))
-    plan(state, Level(), policy=PlannerPolicy(topic_rules=rules))
+    plan(state, Balance(), policy=PlannerPolicy(topic_rules=rules))
     sizes = Loads.from_state(state)
     rate = sizes.size_bytes >> 10
     known = sizes.known | {BYTES_IN, BYTES_OUT}
-    plan(state, Level(), loads=replace(sizes, bytes_in_per_s=rate, bytes_out_per_s=3 * rate, known=known))
-    level_counts(choices(state))
-    level_weights(choices(state), sizes.size_bytes)
+    plan(state, Balance(), loads=replace(sizes, bytes_in_per_s=rate, bytes_out_per_s=3 * rate, known=known))
+    balance_counts(choices(state))
+    balance_weights(choices(state), sizes.size_bytes)

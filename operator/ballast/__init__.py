@@ -1,4 +1,4 @@
-"""Ballast keeps a live Kafka cluster level.
+"""Ballast keeps a live Kafka cluster balanced.
 
 The layers, top to bottom: ``cli`` → ``wiring | sim | sandbox`` → ``settings`` → ``daemon | pipeline`` →
 ``executor | adapters`` → ``ports`` → ``core`` → ``errors``.  A room imports only rooms below it.

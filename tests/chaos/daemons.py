@@ -22,7 +22,7 @@ FAULT: Final = "CHAOS_FAULT"
 SETTINGS: Final[dict[str, Any]] = {
     "mode": "auto",
     "intervals": {
-        "observe_s": 2, "log_dirs_s": 4, "level_s": 10, "repair_s": 5, "act_s": 1, "lock_s": 1, "journal_s": 5,
+        "observe_s": 2, "log_dirs_s": 4, "balance_s": 10, "repair_s": 5, "act_s": 1, "lock_s": 1, "journal_s": 5,
     },
     "leaders": {"check_interval_s": 5, "beside_controller": "act"},
     "caution": {"quiet_after_return_s": 5, "dead_broker_grace_s": 30},
@@ -33,7 +33,7 @@ SETTINGS: Final[dict[str, Any]] = {
         "repair": {"cool_down_s": 1},
     },
     # Few and small things: one replica more or less is much of a broker's share, and what is written must not tip it.
-    "level": {"band": 0.3, "trigger": 0.35, "slack_bytes": 32 * 1024 * 1024},
+    "balance": {"band": 0.3, "trigger": 0.35, "slack_bytes": 32 * 1024 * 1024},
     "execution": {"throttle": 1_500_000, "poll_s": 0.5, "progress_s": 1},
     "journal": {"lease_s": 6},
 }  # fmt: skip

@@ -106,14 +106,14 @@ def moves_every(seconds: float) -> Callable[[], None]:
 
     def install() -> None:
         from ballast.core.plan import Move, Plan
-        from ballast.core.planner import Level
+        from ballast.core.planner import Balance
         from ballast.daemon.planning import plans as planning
 
         make, rng, last = planning.make, Random(1), [time.monotonic()]
 
         def restless(scene: Any, state: Any, intent: Any) -> Plan:
             plan = make(scene, state, intent)
-            if not isinstance(intent, Level) or plan.moves or time.monotonic() - last[0] < seconds:
+            if not isinstance(intent, Balance) or plan.moves or time.monotonic() - last[0] < seconds:
                 return plan
             last[0] = time.monotonic()
             names = [(row, state.name(row)) for row in range(len(state.partitions))]

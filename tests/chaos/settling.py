@@ -24,7 +24,7 @@ from ballast.wiring.runs import journal_of, runs_of
 
 WHOLE_WITHIN_S: Final = 300.0
 RESTORED_WITHIN_S: Final = 120.0
-TICK_S: Final = float(SETTINGS["intervals"]["level_s"])
+TICK_S: Final = float(SETTINGS["intervals"]["balance_s"])
 """Between two checks of the load, each of which could begin a run."""
 LASTING_S: Final = 2.5 * TICK_S
 """A verdict may be older than the last change; two checks of the load later it is not."""
@@ -136,10 +136,10 @@ class Settling:
             return f"{status.get('throttle_debts')} throttles are owed"
         if not self.faults.journal_watched.is_set():
             return "the journal has not been made again"
-        level = status.get("level") or {}
-        if level.get("verdict") != "level":
+        balance = status.get("balance") or {}
+        if balance.get("verdict") != "balanced":
             standings = {s["kind"]: s["code"] for s in status.get("standings", [])}
-            return f"the load is {level.get('verdict')}: {level.get('sentence')}; {standings}"
+            return f"the load is {balance.get('verdict')}: {balance.get('sentence')}; {standings}"
         return ""
 
     def _cluster_is_uneven(self) -> str:

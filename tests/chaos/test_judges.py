@@ -270,7 +270,7 @@ def test_a_cluster_that_does_not_stay_still_is_found(now_s: list[float], monkeyp
     quiet = SimpleNamespace(ended_by_themselves=list)
     monkeypatch.setattr(Settling, "_runs", lambda _self: script(runs))
     monkeypatch.setattr(Settling, "_places", lambda _self: script(places))
-    fresh = {"r2": SimpleNamespace(id="r2", intent="level")}
+    fresh = {"r2": SimpleNamespace(id="r2", intent="balance")}
     for told_runs, told_places, told_moves, wrong in (
         ([{}], [{}], {}, False),
         ([{}], [{}], moving(3, 4), True),

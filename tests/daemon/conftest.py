@@ -32,7 +32,7 @@ RACKS = ("a", "b", "c")
 
 
 def make_world(clock: SimClock, brokers: int = 3, partitions: int = 12, **world: Any) -> SimWorld:
-    """``orders`` with three replicas each, preferred leaders in turn, everything level."""
+    """``orders`` with three replicas each, preferred leaders in turn, everything balanced."""
     ids = list(range(1, brokers + 1))
     sim = SimWorld(clock, [SimBroker(id=b, rack=RACKS[(b - 1) % 3]) for b in ids], **world)
     width = min(3, brokers)
@@ -180,7 +180,7 @@ def clock() -> SimClock:
 
 @pytest.fixture
 def world(clock: SimClock) -> SimWorld:
-    """Three brokers, twelve partitions, level."""
+    """Three brokers, twelve partitions, balanced."""
     return make_world(clock)
 
 

@@ -110,7 +110,7 @@ def test_a_plan_names_the_log_dirs_that_have_failed(leader: Scene, world: SimWor
     ask(leader, "plan", intent="balance")
     (said,) = (o for o in only_plan(leader).obstacles if "KAFKA_STORAGE_ERROR" in o)
     assert "roker 2" in said
-    leader.policy = replace(leader.policy, level=replace(leader.policy.level, pinned_topics=".*"))
+    leader.policy = replace(leader.policy, balance=replace(leader.policy.balance, pinned_topics=".*"))
     said, _ = ask(leader, "plan", intent="balance")
     assert leader.board.view.plans == ()
     assert "KAFKA_STORAGE_ERROR" in said

@@ -29,7 +29,7 @@ from ballast.daemon.context.scene import Scene
 from ballast.daemon.context.view import Role
 from ballast.daemon.observing.observe import observe
 from ballast.daemon.planning.leaders import check_leaders
-from ballast.daemon.planning.plans import check_level, check_repair
+from ballast.daemon.planning.plans import check_balance, check_repair
 from ballast.daemon.process.lock import keep_lock
 from ballast.errors import Unavailable, WrongCluster
 from ballast.executor.driver.events import Refusing
@@ -220,7 +220,7 @@ def test_a_dead_broker_is_given_its_grace_and_then_rebuilt(leader: Scene, clock:
     cluster.world.kill(1)
     wait(leader, 60)
     assert "to return before its replicas are rebuilt" in check_repair(leader)
-    assert "repair comes first" in check_level(leader)
+    assert "repair comes first" in check_balance(leader)
     wait(leader, leader.policy.caution.dead_broker_grace_s)
     said = check_repair(leader)
     assert "Broker 1 has been gone" in said
@@ -257,7 +257,7 @@ def test_a_topic_that_is_to_follow_kafkas_placement_is_repaired(leader: Scene) -
     wait(leader, leader.policy.caution.quiet_after_return_s + 1)
     assert "Nothing needs repair" in check_repair(leader), "no rule says so"
     rule = TopicRule(topics="orders", kafka_placement=True)
-    leader.policy = replace(leader.policy, level=replace(leader.policy.level, topic_rules=(rule,)))
+    leader.policy = replace(leader.policy, balance=replace(leader.policy.balance, topic_rules=(rule,)))
     assert "do not follow Kafka's placement" in check_repair(leader)
     wait(leader, 30)
     state = cluster.snapshot()
@@ -269,7 +269,7 @@ def test_a_topic_that_is_to_follow_kafkas_placement_is_repaired(leader: Scene) -
 def test_kafkas_lists_over_other_brokers_wait_for_approval(leader: Scene, world: SimWorld) -> None:
     """An added broker gives a topic that follows Kafka's placement other lists: nobody is surprised by that copying."""
     rule = TopicRule(topics="orders", kafka_placement=True)
-    leader.policy = replace(AUTO, level=replace(AUTO.level, topic_rules=(rule,)))
+    leader.policy = replace(AUTO, balance=replace(AUTO.balance, topic_rules=(rule,)))
     before = {p.name: tuple(p.replicas) for p in world.partitions()}
     world.add_broker(SimBroker(id=4, rack="a"))
     wait(leader, leader.policy.caution.quiet_after_return_s + 1)
@@ -292,7 +292,7 @@ def test_a_topic_that_kafka_cannot_place_is_named_and_the_others_are_repaired(le
     cluster.alter_reassignments({moved: tuple(reversed(placed))})
     wait(leader, leader.policy.caution.quiet_after_return_s + 1)
     rule = TopicRule(topics=".*", kafka_placement=True)
-    leader.policy = replace(AUTO, level=replace(AUTO.level, topic_rules=(rule,)))
+    leader.policy = replace(AUTO, balance=replace(AUTO.balance, topic_rules=(rule,)))
     said = check_repair(leader)
     assert "do not follow Kafka's placement" in said
     assert "unlike" in said
@@ -304,17 +304,17 @@ def test_a_topic_that_kafka_cannot_place_is_named_and_the_others_are_repaired(le
 
 
 def test_a_new_broker_is_filled(leader: Scene) -> None:
-    """An added, empty broker gets its share, and a level cluster is left alone afterwards."""
+    """An added, empty broker gets its share, and a balanced cluster is left alone afterwards."""
     cluster = leader.cluster
     assert isinstance(cluster, SimCluster)
     cluster.world.add_broker(SimBroker(id=4, rack="a"))
     wait(leader, leader.policy.caution.quiet_after_return_s + 1)
     for _ in range(6):
-        check_level(leader)
+        check_balance(leader)
         wait(leader, 3600)
     # Racks b and c have one broker each, which must keep all they hold; brokers 1 and 4 share what rack a has.
     assert sum(4 in p.replicas for p in cluster.world.partitions()) == 6
-    assert check_level(leader) == "Every resource is within its range."
+    assert check_balance(leader) == "Every resource is within its range."
     assert leader.board.view.plans == ()
 
 
@@ -324,13 +324,13 @@ def test_a_broker_is_drained_and_its_stop_is_no_loss(leader: Scene) -> None:
     assert isinstance(cluster, SimCluster)
     world = cluster.world
     world.add_broker(SimBroker(id=4, rack="a"))
-    leader.policy = replace(AUTO, level=replace(AUTO.level, draining=frozenset({1})))
+    leader.policy = replace(AUTO, balance=replace(AUTO.balance, draining=frozenset({1})))
     wait(leader, leader.policy.caution.quiet_after_return_s + 1)
     for _ in range(4):
-        check_level(leader)
+        check_balance(leader)
         wait(leader, 3600)
     assert not any(1 in p.replicas for p in world.partitions())
-    assert "Broker 1 is empty and may be stopped" in check_level(leader)
+    assert "Broker 1 is empty and may be stopped" in check_balance(leader)
     figures = leader.board.view.figures
     assert figures is not None
     assert [b.id for b in figures.brokers if b.draining] == [1]
@@ -340,8 +340,8 @@ def test_a_broker_is_drained_and_its_stop_is_no_loss(leader: Scene) -> None:
     wait(leader, 1)
     assert 1 in {b.id for b in leader.fresh_state().brokers}, "a broker that is registered and down is remembered"
     assert "every broker is up" in check_repair(leader)
-    assert check_level(leader) == "Every resource is within its range."
-    assert "repair comes first" not in check_level(leader)
+    assert check_balance(leader) == "Every resource is within its range."
+    assert "repair comes first" not in check_balance(leader)
 
 
 def test_a_foreign_reassignment_makes_it_stand_back(leader: Scene, world: SimWorld) -> None:

@@ -21,7 +21,7 @@ from ballast.daemon.context.scene import Scene
 from ballast.daemon.context.view import Board, Role
 from ballast.daemon.observing.observe import observe
 from ballast.daemon.planning.leaders import check_leaders
-from ballast.daemon.planning.plans import check_level, check_repair
+from ballast.daemon.planning.plans import check_balance, check_repair
 from ballast.daemon.process.lock import keep_lock
 from ballast.executor.journal.records import dump_run
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -88,7 +88,7 @@ def settle(scene: Scene, checks: int = 4) -> None:
         observe(scene)
         check_leaders(scene)
         check_repair(scene)
-        check_level(scene)
+        check_balance(scene)
         act(scene)
     observe(scene)
 
@@ -175,7 +175,7 @@ def test_every_other_process_knows_of_a_drain(
     assert other.board.view.role is (Role.OBSERVER if mode is Mode.OBSERVE else Role.STANDBY)
     assert [d.broker for d in other.board.view.drains] == [1]
     observe(other)
-    check_level(other)
+    check_balance(other)
     assert other.board.view.plans == ()
 
 

@@ -71,7 +71,7 @@ def test_an_observer_tells_what_the_journal_says(observer: Scene, store: Journal
     other.acquire(holder("other"))
     now = Now(clock.now_ms(), clock.monotonic_s())
     for run_id, phase in (("old", Phase.ENDED), ("left", Phase.RUNNING)):
-        plan = Plan("level", "c", "f", (Move("orders", 0, (1, 2, 3), (4, 2, 3)),))
+        plan = Plan("balance", "c", "f", (Move("orders", 0, (1, 2, 3), (4, 2, 3)),))
         run = new_run(run_id, plan, ExecutionPolicy(), now)
         ended = replace(run, phase=phase, status=Status.DONE, ended_ms=now.ms) if phase is Phase.ENDED else run
         other.append(dump_run(ended))

@@ -19,7 +19,7 @@ from ballast.daemon.context.scene import Scene
 from ballast.daemon.context.view import Role, TickResult
 from ballast.daemon.observing.observe import observe
 from ballast.daemon.planning import plans
-from ballast.daemon.planning.plans import check_level, check_repair
+from ballast.daemon.planning.plans import check_balance, check_repair
 from ballast.daemon.process.health import STUCK_IN_PLAN_AFTER_S, alive
 from ballast.daemon.process.lock import keep_lock
 from ballast.errors import Unavailable
@@ -157,7 +157,7 @@ def test_a_plan_for_another_assignment_is_not_begun(leader: Scene, world: SimWor
     """It is planned anew: what a topic that came meanwhile wants was not known."""
     numbers = iter(range(100))
     meanwhile(leader, lambda: world.add_topic(f"new-{next(numbers)}", {0: (1, 2, 3)}, size_bytes=1e6))
-    check_level(leader)
+    check_balance(leader)
     assert leader.hands is not None
     assert leader.hands.current() is None
     assert ActionKind.MOVES not in leader.memory.proposals
@@ -172,7 +172,7 @@ def test_a_plan_of_a_cluster_that_was_lost_is_not_offered(leader: Scene, world: 
 
     meanwhile(leader, outage)
     with pytest.raises(Unavailable):
-        check_level(leader)
+        check_balance(leader)
     assert not leader.board.view.plans
 
 
@@ -196,6 +196,6 @@ def test_a_broker_that_returns_while_its_repair_is_planned_keeps_its_replicas(le
 def test_a_plan_that_still_holds_begins(leader: Scene, world: SimWorld) -> None:
     """Time alone changes nothing."""
     meanwhile(leader, lambda: world.clock.sleep(1))
-    check_level(leader)
+    check_balance(leader)
     assert leader.hands is not None
     assert leader.hands.current() is not None

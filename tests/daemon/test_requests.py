@@ -21,7 +21,7 @@ from ballast.daemon.context.scene import Scene
 from ballast.daemon.context.view import Board, Role, RunView
 from ballast.daemon.observing.observe import observe
 from ballast.daemon.planning.leaders import check_leaders
-from ballast.daemon.planning.plans import check_level
+from ballast.daemon.planning.plans import check_balance
 from ballast.daemon.process.lock import GIVE_WAY_S, keep_lock
 from ballast.errors import Refused, Unavailable
 from ballast.executor.driver.driver import Driver
@@ -258,7 +258,7 @@ def test_cancelling_one_run_does_not_hit_another(
     hands = scene.hands
     asked: list[tuple[str, bool, str]] = []
     assert hands is not None
-    now = RunView(id="run-2", intent="level", phase="running", started_at_ms=clock.now_ms())
+    now = RunView(id="run-2", intent="balance", phase="running", started_at_ms=clock.now_ms())
     monkeypatch.setattr(hands, "current", lambda: now)
 
     def cancel(run_id: str, *, rollback: bool, by: str) -> bool:
@@ -286,7 +286,7 @@ def test_a_cancel_from_the_page_means_the_run_that_the_page_shows(
     post = Request("r", "cancel", "Ada", clock.now_ms(), {})
     with pytest.raises(Refused):
         submit(scene, Inbox(), post)
-    elsewhere = RunView(id="run-1", intent="level", phase="running", started_at_ms=clock.now_ms())
+    elsewhere = RunView(id="run-1", intent="balance", phase="running", started_at_ms=clock.now_ms())
     scene.board.publish(run_elsewhere=elsewhere)
     submit(scene, Inbox(), post)
     (left,) = scene.letters.requests()
@@ -433,7 +433,7 @@ def test_a_plan_keeps_its_name_while_producers_write(world: SimWorld, clock: Sim
         scene.memory.full_read_at_s = None
         clock.sleep(scene.policy.caution.quiet_after_return_s + 1)
         observe(scene)
-        check_level(scene)
+        check_balance(scene)
         (plan,) = [p for p in scene.board.view.plans if p.kind == "moves"]
         ids.add(plan.id)
         sizes.add(plan.bytes_moved)

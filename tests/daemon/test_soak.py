@@ -29,7 +29,7 @@ def test_memory_and_threads_are_flat_over_thousands_of_ticks(caplog: pytest.LogC
     )  # The runner keeps what is logged: that growth would not be the daemon's.
     clock = SimClock()
     world = make_world(clock)
-    policy = DaemonPolicy(intervals=Intervals(observe_s=5, log_dirs_s=15, level_s=120, repair_s=30, act_s=10))
+    policy = DaemonPolicy(intervals=Intervals(observe_s=5, log_dirs_s=15, balance_s=120, repair_s=30, act_s=10))
     scene = Scene(cluster=SimCluster(world), clock=clock, board=Board(), policy=policy, web=WebPolicy(port=0))
     service = Service(ServiceParts(scene=scene, holder=holder()))
     ticks = 0
@@ -68,5 +68,5 @@ def test_memory_and_threads_are_flat_over_thousands_of_ticks(caplog: pytest.LogC
     assert after - before < 600_000, f"{after - before} bytes more after {ticks} passes"
     assert threading.active_count() <= threads
     assert series == {3}
-    assert set(service.scene.board.view.ticks) >= {"observe", "leaders", "repair", "level", "act", "lock", "requests"}
+    assert set(service.scene.board.view.ticks) >= {"observe", "leaders", "repair", "balance", "act", "lock", "requests"}
     assert all(report.ok for report in service.scene.board.view.ticks.values())

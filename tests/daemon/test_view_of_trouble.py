@@ -17,7 +17,7 @@ from ballast.daemon.context.scene import Scene
 from ballast.daemon.context.view import Role
 from ballast.daemon.observing.observe import observe
 from ballast.daemon.planning.leaders import check_leaders
-from ballast.daemon.planning.plans import check_level, check_repair
+from ballast.daemon.planning.plans import check_balance, check_repair
 from ballast.daemon.process.lock import keep_lock
 from ballast.errors import Unavailable
 from ballast.ports.journal import Request
@@ -58,7 +58,7 @@ def test_while_no_broker_answers_there_is_nothing_to_approve(leader: Scene, worl
     assert view.plans == ()
     assert view.figures is figures
     assert {s.code for s in view.standings} == {"no-reading"}
-    for check in (check_leaders, check_level, check_repair):
+    for check in (check_leaders, check_balance, check_repair):
         with pytest.raises(Unavailable):
             check(leader)
     clock.sleep(180)
@@ -145,7 +145,7 @@ def test_while_a_run_moves_no_plan_is_made_shown_or_approved(leader: Scene, worl
     said = answer(leader, Request(id="r", kind="approve", by="Ada", at_ms=clock.now_ms(), body={"plan": plan.id}))
     assert "started" in said
     assert leader.run_in_flight()
-    for check in (check_leaders, check_level, check_repair):
+    for check in (check_leaders, check_balance, check_repair):
         check(leader)
         act(leader)
         assert leader.board.view.plans == ()
@@ -162,10 +162,10 @@ def test_an_empty_cluster_needs_nothing(scene: Scene, world: SimWorld) -> None:
     """Without a topic every check ends well, and nothing is proposed."""
     world.topics.clear()
     observe(scene)
-    for check in (check_leaders, check_level, check_repair):
+    for check in (check_leaders, check_balance, check_repair):
         check(scene)
     assert scene.board.view.plans == ()
-    assert scene.board.view.level.verdict == "level"
+    assert scene.board.view.balance.verdict == "balanced"
 
 
 def test_a_plan_does_not_stand_on_sizes_that_were_guessed(scene: Scene, world: SimWorld, clock: SimClock) -> None:

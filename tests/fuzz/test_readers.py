@@ -162,7 +162,7 @@ def test_a_manual_placement_comes_back(rows: list[list[int]]) -> None:
 
 
 PLAN: Final = Plan(
-    intent="level",
+    intent="balance",
     cluster_id="c",
     fingerprint="sha256:00",
     moves=(
@@ -226,7 +226,7 @@ def test_the_records_of_a_run_are_that_run() -> None:
 
 def entries() -> list[Entry]:
     """A journal's log: a lease, a short record and one in pieces."""
-    holder = Holder(id="pod-0", description="pod-0", since_ms=1, doing="levels")
+    holder = Holder(id="pod-0", description="pod-0", since_ms=1, doing="balances")
     long = Record("move/r1/a-0", {"version": 1, "detail": "x" * 40})
     return [
         (LEASE_KEY, encode_lease(holder, 1)),

@@ -17,14 +17,14 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 from tests.daemon.conftest import WallClock, serve
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
-from ballast.core.planner import Intent, Level, plan
+from ballast.core.planner import Balance, Intent, plan
 from ballast.core.samples import Point
 from ballast.daemon.acting.policy import ActionKind, WebPolicy
 from ballast.daemon.acting.propose import name_of, plan_view
 from ballast.daemon.context.scene import Proposal
 from ballast.daemon.context.view import (
+    BalanceView,
     Board,
-    LevelView,
     MoveView,
     Outage,
     PlanView,
@@ -179,7 +179,7 @@ def uneven() -> ClusterState:
 
 def a_real_plan(intent: Intent | None = None) -> PlanView:
     """What the planner makes of the uneven cluster, as a daemon in approval mode shows it."""
-    made = plan(uneven(), intent or Level())
+    made = plan(uneven(), intent or Balance())
     made = replace(made, created_at_ms=now_ms() - 240_000)
     request = Request(id="r", kind="plan", by="Ada", at_ms=0, body={"intent": "balance"})
     proposal = Proposal(id=name_of(ActionKind.MOVES, made), kind=ActionKind.MOVES, plan=made, request=request)
@@ -229,7 +229,7 @@ def move(number: int, phase: str = "moving", share: float = 0.4) -> MoveView:
 def a_run() -> RunView:
     """A run in the middle."""
     return RunView(
-        id="1121-0102-ab", intent="level", phase="running", started_at_ms=now_ms() - 600_000, moves_total=12, moves_done=5,
+        id="1121-0102-ab", intent="balance", phase="running", started_at_ms=now_ms() - 600_000, moves_total=12, moves_done=5,
         bytes_total=48_000_000_000, bytes_left=20_000_000_000, rate_bytes_per_s=52_000_000, seconds_left=385,
         throttle_bytes_per_s=60_000_000, sentence="Moving 3 partitions", moves=tuple(move(n) for n in (7, 19, 31)),
     )  # fmt: skip
@@ -238,7 +238,7 @@ def a_run() -> RunView:
 def a_plan(*, waiting: bool = True) -> PlanView:
     """A plan with all its figures."""
     return PlanView(
-        id="moves-1", kind="moves", intent="level", created_at_ms=now_ms() - 5_400_000, moves=12, elections=4,
+        id="moves-1", kind="moves", intent="balance", created_at_ms=now_ms() - 5_400_000, moves=12, elections=4,
         copies=12, bytes_moved=48_000_000_000, bound_bytes=46_500_000_000, status="complete", waiting=waiting,
         reasons=(("disk", 9), ("replicas", 3)),
         resources=(
@@ -256,14 +256,14 @@ def a_view(**changes: object) -> View:
     base = {
         "version": 1, "name": "shop", "instance": "ballast-7d9f-x2", "started_at_ms": now_ms() - 86_400_000,
         "role": Role.LEADER, "mode": "auto", "figures": figures(),
-        "level": LevelView(verdict="level", sentence="Every resource is within its range."),
+        "balance": BalanceView(verdict="balanced", sentence="Every resource is within its range."),
         "standings": tuple(standing(k) for k in ("elections", "reorders", "moves", "repair")),
         "ticks": {
             "observe": TickReport(sentence="6 brokers up, 60 partitions; preferred leaders OK.", at_ms=now_ms(), duration_s=0.1),
             "leaders": TickReport(sentence="Preferred leaders OK.", at_ms=now_ms(), duration_s=0.1),
         },
         "history": (
-            RunView(id="1120-2300-aa", intent="level", phase="ended", started_at_ms=now_ms() - 90_000_000,
+            RunView(id="1120-2300-aa", intent="balance", phase="ended", started_at_ms=now_ms() - 90_000_000,
                     ended_at_ms=now_ms() - 89_000_000, outcome="done", moves_total=31, moves_done=31, bytes_total=90_000_000_000),
             RunView(id="1119-0400-bc", intent="evacuate 3", phase="ended", started_at_ms=now_ms() - 190_000_000,
                     ended_at_ms=now_ms() - 189_000_000, outcome="incomplete", moves_total=12, moves_done=11, bytes_total=30_000_000_000),

@@ -29,7 +29,18 @@ from tests.page.conftest import (
 from ballast.core.cluster.drain import Drain
 from ballast.core.planner import Decommission
 from ballast.daemon.acting.policy import DaemonPolicy, WebPolicy
-from ballast.daemon.context.view import Absence, Answer, Board, LevelView, LockView, Other, Pause, Role, Standing, View
+from ballast.daemon.context.view import (
+    Absence,
+    Answer,
+    BalanceView,
+    Board,
+    LockView,
+    Other,
+    Pause,
+    Role,
+    Standing,
+    View,
+)
 from ballast.daemon.observing.figures import Figures, measure
 from ballast.ports.journal import Request
 
@@ -71,7 +82,7 @@ def first_broker(**changes: Any) -> Figures:
             "2 log dirs of broker 1 report errors",
             "bad",
         ),
-        ({"level": LevelView(verdict="uneven", sentence="Proposed plan.")}, "Cluster is unbalanced", "warn"),
+        ({"balance": BalanceView(verdict="unbalanced", sentence="Proposed plan.")}, "Cluster is unbalanced", "warn"),
         ({"run": a_run()}, "Moving 3 partitions", "none"),
         ({"figures": None, "outage": an_outage()}, "Cluster unreachable since 21 Nov 2026, 12:00", "bad"),
         ({"outage": an_outage()}, "Cluster unreachable since 21 Nov 2026, 12:00", "bad"),

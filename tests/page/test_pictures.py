@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from tests.page.conftest import a_day, a_real_plan, a_view, uneven
 
-from ballast.daemon.context.view import Board, LevelView
+from ballast.daemon.context.view import BalanceView, Board
 from ballast.daemon.observing.figures import measure
 from ballast.ports.journal import Request
 
@@ -40,7 +40,7 @@ def test_the_pictures_of_the_page(
     view = a_view(
         mode="approve",
         figures=measure(uneven(), threshold_percent=10),
-        level=LevelView(verdict="uneven", sentence="A plan is proposed below."),
+        balance=BalanceView(verdict="unbalanced", sentence="A plan is proposed below."),
         plans=(a_real_plan(),),
         series=a_day(),
     )

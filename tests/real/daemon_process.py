@@ -27,7 +27,7 @@ IMPATIENT: dict[str, Any] = {
     "intervals": {
         "observe_s": 1,
         "log_dirs_s": 2,
-        "level_s": 5,
+        "balance_s": 5,
         "repair_s": 2,
         "act_s": 1,
         "lock_s": 1,

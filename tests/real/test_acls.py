@@ -103,7 +103,7 @@ def test_with_these_rights_it_acts(
     daemon = start("alice", tmp_path, sandbox.bootstrap_server, settings, client=client)
     daemons.append(daemon)
     until("the lock", lambda: daemon.role == "leader", daemons, 90)
-    until("a level cluster", lambda: daemon.metrics.get('ballast_broker_replicas{broker="3"}', 0) >= 6, daemons, 180)
+    until("a balanced cluster", lambda: daemon.metrics.get('ballast_broker_replicas{broker="3"}', 0) >= 6, daemons, 180)
     until("no run", lambda: daemon.metrics["ballast_run_active"] == 0, daemons, 60)
     history = until("history", lambda: daemon.get("/api/v1/history")[1].count('"outcome": "done"') or
                     daemon.get("/api/v1/history")[1].count('"outcome":"done"'), daemons)  # fmt: skip

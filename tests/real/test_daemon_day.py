@@ -1,4 +1,4 @@
-"""A whole day of an operator, in minutes: the daemon alone keeps a real cluster level while things happen to it.
+"""A whole day of an operator, in minutes: the daemon alone keeps a real cluster balanced while things happen to it.
 
 A broker dies and is repaired, returns, another is added, one is drained, and the acting replica is killed in the middle of
 that, all under a producer that waits for every acknowledgement.
@@ -45,7 +45,7 @@ SETTINGS: dict[str, Any] = {
         "repair": {"cool_down_s": 1},
     },
     # Few and small things: one replica more or less is a tenth of a broker's share.
-    "level": {"band": 0.2, "trigger": 0.25},
+    "balance": {"band": 0.2, "trigger": 0.25},
     "execution": {"throttle": FAST, "poll_s": 0.5, "progress_s": 1},
 }
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
@@ -117,11 +117,11 @@ class Day:
         }
 
     def still(self, what: str, wanted: Callable[[ClusterState], bool]) -> None:
-        """Wait until the cluster is as wanted, level, whole and left alone; then everything said of it is true."""
+        """Wait until the cluster is as wanted, balanced, whole and left alone; then everything said of it is true."""
         seen: tuple[dict[str, Any], float] = {}, 0.0
 
         def judged() -> bool:
-            """Is it level by a check that began when the daemon had seen the cluster as it is now?
+            """Is it balanced by a check that began when the daemon had seen the cluster as it is now?
 
             One from before may have missed a topic that was just made, and be followed by a run.
             """
@@ -133,11 +133,11 @@ class Day:
             if seen[0] != truth:
                 seen = truth, time.time()
             status = leader.status
-            check = (status.get("ticks") or {}).get("level") or {}
+            check = (status.get("ticks") or {}).get("balance") or {}
             return (
                 check.get("at_ms", 0) / 1000 >= seen[1]
                 and status.get("run") is None
-                and (status.get("level") or {}).get("verdict") == "level"
+                and (status.get("balance") or {}).get("verdict") == "balanced"
             )
 
         def settled() -> bool:
@@ -191,7 +191,7 @@ def waits_for_quiet(day: Day) -> int:
 
 
 def orders(sandbox: Sandbox) -> None:
-    """A topic on brokers 1 to 4, level, with data."""
+    """A topic on brokers 1 to 4, balanced, with data."""
     spread = [[1 + (p + k) % 4 for k in range(3)] for p in range(PARTITIONS)]
     admin = AdminClient({"bootstrap.servers": sandbox.bootstrap_server})
     topic = NewTopic("orders", PARTITIONS, replica_assignment=spread, config={"min.insync.replicas": "2"})
@@ -211,7 +211,7 @@ def opened(sandbox: Sandbox) -> Iterator[Cluster]:
 
 
 def test_a_day_of_an_operator(own_cluster: Callable[..., Sandbox], daemons: list[Daemon], tmp_path: Path) -> None:
-    """Dead, repaired, returned, added, drained, one replica killed in mid-batch: level at the end, nothing lost or left."""
+    """Dead, repaired, returned, added, drained, one replica killed in mid-batch: balanced at the end, nothing lost or left."""
     sandbox = own_cluster(brokers=5, racks=1, heap_mib=192)
     sandbox.stop_broker(5)
     orders(sandbox)
@@ -262,7 +262,7 @@ def test_a_day_of_an_operator(own_cluster: Callable[..., Sandbox], daemons: list
         assert load.missing() == set()
     history = json.loads(survivor.get("/api/v1/history")[1])["runs"]
     assert {r["outcome"] for r in history} == {"done"}, [(r["intent"], r["outcome"]) for r in history]
-    assert {"evacuate 1", "level"} <= {r["intent"] for r in history}
+    assert {"evacuate 1", "balance"} <= {r["intent"] for r in history}
     assert survivor.stop() == 0
     assert not [m for d in daemons for m in d.messages() if m.startswith("A bug")]
 
@@ -270,7 +270,7 @@ def test_a_day_of_an_operator(own_cluster: Callable[..., Sandbox], daemons: list
 def drain_and_kill(day: Day) -> None:
     """Ask for broker 2 to be drained in the settings, slowly; kill -9 whoever acts while moves are in flight."""
     for daemon in day.daemons:
-        daemon.reconfigure(level={"draining": [2]}, execution={"throttle": SLOW})
+        daemon.reconfigure(balance={"draining": [2]}, execution={"throttle": SLOW})
     first = day.leader
 
     def in_mid_batch() -> str:

@@ -65,7 +65,7 @@ def test_a_daemon_that_starts_without_its_journal_waits_for_a_person(
 
         post(third, "resume")
         until("no pause", lambda: third.status["pause"] is None, [third])
-        until("a balanced cluster", lambda: third.status["level"]["verdict"] == "level", [third], 2 * PATIENCE_S)
+        until("a balanced cluster", lambda: third.status["balance"]["verdict"] == "balanced", [third], 2 * PATIENCE_S)
         assert json.loads(at.finish("status", "--output", "json"))["journal"] == {"state": "kept", "begunAt": None}
         assert third.stop() == 0
     assert not [m for d in daemons for m in d.messages() if m.startswith("A bug")]

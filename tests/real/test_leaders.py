@@ -1,4 +1,4 @@
-"""``ballast leaders --level counts`` on a real cluster: what it foretells is what comes of it, and no byte moves."""
+"""``ballast leaders --balance counts`` on a real cluster: what it foretells is what comes of it, and no byte moves."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ pytestmark = pytest.mark.kafka
 
 
 def test_reorders_and_elections_bring_what_was_foretold(own_cluster: Callable[..., Sandbox]) -> None:
-    """Twelve partitions on broker 1; afterwards its leaders are level and every partition has the brokers it had."""
+    """Twelve partitions on broker 1; afterwards its leaders are balanced and every partition has the brokers it had."""
     sandbox = own_cluster()  # its own: on a shared one, others' leaders may happen to balance these
     command = [
         sys.executable,
         "-m",
         "ballast",
         "leaders",
-        "--level",
+        "--balance",
         "counts",
         "--topics",
         "crooked",

@@ -28,7 +28,7 @@ EXIT_PENDING = 3
 def sandbox() -> Iterator[Sandbox]:
     """Four brokers of two disks each, with the same of everything."""
     with Sandbox.up(SandboxSpec(brokers=4, racks=2, log_dirs=2)) as sandbox:
-        fill(sandbox, Filling(topics=2, partitions=16, shape="level", megabytes=4))
+        fill(sandbox, Filling(topics=2, partitions=16, shape="even", megabytes=4))
         yield sandbox
 
 
@@ -42,7 +42,7 @@ def test_a_failed_log_dir_is_named_by_every_plan_until_its_broker_is_emptied_and
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     """Nothing would move, and ``--check`` is not 0; the plan that drains the broker can be made and carried out."""
-    well = ballast(sandbox, "plan", "level", "--check", "--output", "json")
+    well = ballast(sandbox, "plan", "balance", "--check", "--output", "json")
     assert loads(well.stdout).log_dir_errors == ()
     failed = str(sandbox.log_dirs(SICK)[1])
     SandboxHands(sandbox).fail_dir(SICK, 1)
@@ -56,13 +56,13 @@ def test_a_failed_log_dir_is_named_by_every_plan_until_its_broker_is_emptied_and
 
         until(given_up, "the broker has given the log dir up")
 
-    for intent in (("level",), ("leaders",), ("racks",)):
+    for intent in (("balance",), ("leaders",), ("racks",)):
         done = ballast(sandbox, "plan", *intent, "--check", "--output", "json")
         assert done.returncode == EXIT_PENDING, done.stderr
         (error,) = loads(done.stdout).log_dir_errors
         assert (error.broker, error.path, error.error) == (SICK, failed, STORAGE_ERROR)
         assert error.offline_replicas > 0
-    table = ballast(sandbox, "plan", "level", "--check")
+    table = ballast(sandbox, "plan", "balance", "--check")
     assert table.returncode == EXIT_PENDING
     assert all(word in table.stdout for word in (f"roker {SICK}", failed, STORAGE_ERROR))
     shown = json.loads(ballast(sandbox, "status", "--output", "json").stdout)

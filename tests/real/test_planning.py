@@ -66,7 +66,7 @@ def carried_out(opened: OpenCluster, plan: Plan) -> ClusterState:
 
 
 def test_every_intent_ends_as_it_promised(scene: tuple[Sandbox, OpenCluster]) -> None:
-    """One cluster through its life: racks repaired, levelled, a replica added, a broker demoted and taken away."""
+    """One cluster through its life: racks repaired, balanced, a replica added, a broker demoted and taken away."""
     sandbox, opened = scene
 
     state = carried_out(opened, planned(sandbox, "racks"))
@@ -77,8 +77,8 @@ def test_every_intent_ends_as_it_promised(scene: tuple[Sandbox, OpenCluster]) ->
     state = carried_out(opened, planned(sandbox, "expand", "5"))
     assert Counter(state.partitions.replica.tolist())[5] > 0
 
-    carried_out(opened, planned(sandbox, "level", "--band", "0.15"))
-    assert planned(sandbox, "level", "--band", "0.15").is_empty
+    carried_out(opened, planned(sandbox, "balance", "--band", "0.15"))
+    assert planned(sandbox, "balance", "--band", "0.15").is_empty
 
     state = carried_out(opened, planned(sandbox, "change-rf", "orders-1", "--to", "3"))
     wide = [r for r in rows if state.name(r).topic == "orders-1"]

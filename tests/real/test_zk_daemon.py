@@ -1,4 +1,4 @@
-"""The daemon on brokers that know only ZooKeeper's admin znode: it levels them by itself, one batch at a time."""
+"""The daemon on brokers that know only ZooKeeper's admin znode: it balances them by itself, one batch at a time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PATIENCE_S = 300
 """Far beyond what it takes on a quiet machine, since a busy one is no defect."""
 SETTINGS: dict[str, Any] = {
     "mode": "auto",
-    "level": {"band": 0.15, "trigger": 0.2},
+    "balance": {"band": 0.15, "trigger": 0.2},
     "execution": {"throttle": 8_000_000, "moves_in_cluster": AT_ONCE, "poll_s": 0.2, "progress_s": 1},
 }
 
@@ -113,7 +113,7 @@ def submitted(messages: list[str]) -> list[set[int]]:
     return begun
 
 
-def test_the_daemon_levels_a_cluster_before_2_4_one_batch_at_a_time(
+def test_the_daemon_balances_a_cluster_before_2_4_one_batch_at_a_time(
     own_cluster: Callable[..., Sandbox], tmp_path: Path
 ) -> None:
     """Broker 2 gets its share of broker 1's partitions through the one znode, batch after batch; neither znode nor throttle stays."""
@@ -130,9 +130,9 @@ def test_the_daemon_levels_a_cluster_before_2_4_one_batch_at_a_time(
                 status = daemon.status
                 began = any(message.endswith("ended: done.") for message in daemon.messages())
                 at_rest = began and status.get("run") is None and status.get("throttle_debts") == 0
-                return at_rest and (status.get("level") or {}).get("verdict") == "level"
+                return at_rest and (status.get("balance") or {}).get("verdict") == "balanced"
 
-            until("a level cluster", settled, [daemon], PATIENCE_S)
+            until("a balanced cluster", settled, [daemon], PATIENCE_S)
 
             def arrived() -> set[int]:
                 return {n.partition for n, state in cluster.partitions(NAMES).items() if state.replicas == (2,)}

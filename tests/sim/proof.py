@@ -19,7 +19,7 @@ from typing import Any
 from ballast.core.cluster import TopicPartition
 from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
-from ballast.core.planner import Level, PlannerPolicy
+from ballast.core.planner import Balance, PlannerPolicy
 from ballast.core.planner import plan as make_plan
 from ballast.core.throttles import LISTS
 from ballast.errors import Fenced, LockHeld, Refused, Unavailable
@@ -223,17 +223,17 @@ class Proof:
             self.world.set_load(topic, 0.0)
         cluster, journal = SimCluster(self.world), MemoryJournal(JournalStore(), self.clock)
         driver = Driver(cluster, journal, self.clock)
-        journal.acquire(Holder("level", "the proof", self.clock.now_ms()))
+        journal.acquire(Holder("balance", "the proof", self.clock.now_ms()))
         policy = PlannerPolicy(prove=False)
         for number in range(MOST_PLANS):
-            made = make_plan(cluster.snapshot(), Level(), policy=policy)
+            made = make_plan(cluster.snapshot(), Balance(), policy=policy)
             if made.is_empty:
                 break
-            result = driver.execute(made, ExecutionPolicy(throttle="none", measure_s=0.0), run_id=f"level-{number}")
+            result = driver.execute(made, ExecutionPolicy(throttle="none", measure_s=0.0), run_id=f"balance-{number}")
             self.require(result.status == "done", f"balancing ended {result.status}: {result.endings[:3]}")
         before = [(p.name, p.leader, tuple(p.replicas)) for p in self.world.partitions()]
         self.clock.sleep(STILL_S)
-        again = make_plan(cluster.snapshot(), Level(), policy=policy)
+        again = make_plan(cluster.snapshot(), Balance(), policy=policy)
         self.require(again.is_empty, f"after {MOST_PLANS} plans there is still one: {again.moves[:3]}")
         after = [(p.name, p.leader, tuple(p.replicas)) for p in self.world.partitions()]
         self.require(before == after, "the cluster does not stay still")

@@ -35,13 +35,13 @@ def test_an_expectation_that_fails_is_said_with_its_line() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("level", "Line 1 .* first statement is cluster"),
+        ("balance", "Line 1 .* first statement is cluster"),
         ("snapshot a.json", "Line 1 .* one file beside the scenario"),
         ("cluster brokers=3\nfly 2", "Line 2 .* no 'fly'"),
         ("cluster brokers=3 wings=2", "Line 1 .* does not know wings"),
         ("cluster", "Line 1 .* needs brokers="),
         ("cluster brokers=3\ntopic t partitions=1 rf=9", "Line 2 .* 9 replicas"),
-        ("cluster brokers=3\nat 5s level", "Line 2 .* level cannot be put at a time"),
+        ("cluster brokers=3\nat 5s balance", "Line 2 .* balance cannot be put at a time"),
         ("cluster brokers=3\nat soon kill 2", "Line 2 .* 'soon' is not a figure"),
         ("cluster brokers=3\nkill two", "Line 2 .* not a list of brokers"),
         ("cluster brokers=3\nexpect happiness", "Line 2 .* is no claim"),

@@ -1,4 +1,4 @@
-"""Generated clusters out of level, for fleets."""
+"""Generated unbalanced clusters, for fleets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ballast.core.what_if import Member, Traffic
 
 
 def member(seed: int, *, brokers: int = 6, partitions: int = 40, traffic: bool = False) -> Member:
-    """A cluster out of level."""
+    """An unbalanced cluster."""
     dice = random.Random(seed)
     members = tuple(
         Broker(

@@ -11,7 +11,7 @@ import pytest
 from tests.spark.fleets import member
 
 from ballast.cli.commands.fleet.page import page
-from ballast.core.planner import Level, plan
+from ballast.core.planner import Balance, plan
 from ballast.core.what_if import POLICY, Member, digest
 from ballast.errors import Refused, UsageError
 from ballast.pipeline.fleet_job import parse_scenarios, plan_fleet
@@ -29,16 +29,16 @@ def test_a_fleet_planned_in_spark_is_the_fleet_planned_one_by_one(spark: Any, st
     append_snapshots(store, [older])
     append_snapshots(store, members)
     rows = plan_fleet(
-        SparkTables(lambda: spark, store), parse_scenarios(("level", "lose-broker", "lose-rack", "add-brokers=2"))
+        SparkTables(lambda: spark, store), parse_scenarios(("balance", "lose-broker", "lose-rack", "add-brokers=2"))
     )
     found = read_plans(store)
     assert rows == len(found) == 5 * (1 + 6 + 3 + 1)
     asked = [(r["scenario"], r["subject"]) for r in found if r["name"] == members[0].name]
     lost = [("lose-broker", str(b)) for b in range(1, 7)] + [("lose-rack", f"r{n}") for n in range(3)]
-    assert sorted(asked) == sorted([("level", ""), ("add-brokers", "2"), *lost])
+    assert sorted(asked) == sorted([("balance", ""), ("add-brokers", "2"), *lost])
     assert {r["taken_at"] for r in found} == {moment(members[0].state.taken_at_ms)}, "the newest reading of each"
-    level = {r["name"]: r["digest"] for r in found if r["scenario"] == "level"}
-    assert level == {m.name: digest(plan(m.state, Level(), loads=m.loads, policy=POLICY)) for m in members}
+    balance = {r["name"]: r["digest"] for r in found if r["scenario"] == "balance"}
+    assert balance == {m.name: digest(plan(m.state, Balance(), loads=m.loads, policy=POLICY)) for m in members}
     text = page(FleetReport(found), made_at="2026-11-21")
     assert all(m.name in text for m in members)
     assert "<script" not in text
@@ -51,7 +51,7 @@ def test_two_first_plans_at_once_leave_every_plan_once(spark: Any, store: str) -
 
     def one(_: int) -> object:
         try:
-            return plan_fleet(SparkTables(lambda: spark, store), {"level": ""})
+            return plan_fleet(SparkTables(lambda: spark, store), {"balance": ""})
         except Refused as refused:
             return refused
 
@@ -64,10 +64,10 @@ def test_two_first_plans_at_once_leave_every_plan_once(spark: Any, store: str) -
 def test_an_empty_store_says_what_to_do(spark: Any, tmp_path: Path) -> None:
     """Planning before collecting is a sentence."""
     with pytest.raises(UsageError, match="collect"):
-        plan_fleet(SparkTables(lambda: spark, str(tmp_path)), {"level": ""})
+        plan_fleet(SparkTables(lambda: spark, str(tmp_path)), {"balance": ""})
 
 
-@pytest.mark.parametrize("text", ["lose-brokers", "add-brokers", "add-brokers=x", "grow=0", "level=3"])
+@pytest.mark.parametrize("text", ["lose-brokers", "add-brokers", "add-brokers=x", "grow=0", "balance=3"])
 def test_scenarios_that_mean_nothing_are_refused(text: str) -> None:
     """Each with one sentence."""
     with pytest.raises(UsageError):

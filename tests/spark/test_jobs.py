@@ -126,7 +126,7 @@ def test_samples_become_a_model_and_late_ones_change_only_what_they_touch(spark:
     assert [r["seconds"] for r in after["load_model"]] == [r["seconds"] + 60 for r in before["load_model"]]
 
 
-def test_the_planner_levels_by_the_model(spark: Any, store: str) -> None:
+def test_the_planner_balances_by_the_model(spark: Any, store: str) -> None:
     """Known rates in, the loads of a plan out: the busy partition counts ten times a calm one, at its leader and followers."""
     w = world()
     write(store, run(w, range(30), grow(w)))

@@ -25,7 +25,7 @@ from tests.spark.test_jobs import RATE, grow, table, world, write
 from tests.spark.test_pipeline_kills import BALLAST, assert_each_minute_once, minutes, steady
 
 from ballast.adapters.samples.store import table_url
-from ballast.core.planner import Level, plan
+from ballast.core.planner import Balance, plan
 from ballast.core.what_if import POLICY, digest
 from ballast.pipeline.fleet_store import append_snapshots, read_plans
 from ballast.pipeline.jobs import JOBS
@@ -148,7 +148,7 @@ def test_samples_become_the_same_model_and_fleets_the_same_plans(mode: Mode, tmp
     figures = tmp_path / "ballast.prom"
     told = mode.ballast(
         ("pipeline", "run", "--store", store, "--metrics-file", str(figures), "--tidy", *keeping(tmp_path)),
-        ("fleet", "plan", "--store", store, "--what-if", "level"),
+        ("fleet", "plan", "--store", store, "--what-if", "balance"),
         ("pipeline", "run", "--store", store, "--output", "json"),
     )
     assert 'ballast_pipeline_rows{table="load_model"} 3.0' in figures.read_text()
@@ -166,7 +166,7 @@ def test_samples_become_the_same_model_and_fleets_the_same_plans(mode: Mode, tmp
     assert [(job["table"], job["replaced"]) for job in again] == [(name, []) for name in JOBS]
 
     (row,) = read_plans(store)
-    assert row["digest"] == digest(plan(fleet_member.state, Level(), loads=fleet_member.loads, policy=POLICY))
+    assert row["digest"] == digest(plan(fleet_member.state, Balance(), loads=fleet_member.loads, policy=POLICY))
 
 
 def keeping(folder: Path) -> tuple[str, str]:

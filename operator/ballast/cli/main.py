@@ -58,7 +58,7 @@ class LazyGroup(click.Group):
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="ballast")
 def cli() -> None:
-    """Keep a live Kafka cluster level."""
+    """Keep a live Kafka cluster balanced."""
 
 
 class ClientLines(logging.Handler):

@@ -25,7 +25,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "leaders": Entry(
         "ballast.cli.commands.leaders:leaders",
         "Look",
-        "Skew of preferred leaders, and levelling it without moving a byte.",
+        "Skew of preferred leaders, and balancing it without moving a byte.",
     ),
     "snapshot": Entry(
         "ballast.cli.commands.snapshot:snapshot",
@@ -35,7 +35,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "plan": Entry(
         "ballast.cli.commands.plan.command:plan",
         "Plan",
-        "The cheapest plan for an intent: level, decommission, expand, …",
+        "The cheapest plan for an intent: balance, decommission, expand, …",
     ),
     "simulate": Entry(
         "ballast.cli.commands.simulate.command:simulate",

@@ -164,7 +164,7 @@ class ClusterStatus:
 
     @property
     def skew(self) -> tuple[Range, ...]:
-        """The resources of which some broker has more or less than its range: those that a plan would level."""
+        """The resources of which some broker has more or less than its range: those that a plan would balance."""
         return tuple(r for r in self.ranges if r.outside)
 
     @property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
-from ballast.core.what_if import ADD_BROKERS, CHANGE_RF, GROW, KINDS, LEVEL, LOSE_BROKER, LOSE_RACK
+from ballast.core.what_if import ADD_BROKERS, BALANCE, CHANGE_RF, GROW, KINDS, LOSE_BROKER, LOSE_RACK
 from ballast.errors import UsageError
 from ballast.pipeline import arrow
 from ballast.pipeline.fleet_rows import from_row, plan_row
@@ -91,4 +91,4 @@ def parse_scenarios(texts: tuple[str, ...]) -> dict[str, str]:
         if kind not in needs and argument:
             raise UsageError(f"{kind} takes no number.", hint=f"Write {kind}.")
         found[kind] = argument
-    return found or {LEVEL: "", LOSE_BROKER: "", LOSE_RACK: "", GROW: "90"}
+    return found or {BALANCE: "", LOSE_BROKER: "", LOSE_RACK: "", GROW: "90"}

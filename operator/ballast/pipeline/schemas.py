@@ -202,7 +202,7 @@ FLEET_PLAN: Final = Table(
         CLUSTER,
         Column("name", "string", "what the fleet's list calls it"),
         Column("taken_at", "timestamp", "wall clock of the reading that was planned"),
-        Column("scenario", "string", "`level`, `lose-broker`, `lose-rack`, `add-brokers`, `change-rf` or `grow`"),
+        Column("scenario", "string", "`balance`, `lose-broker`, `lose-rack`, `add-brokers`, `change-rf` or `grow`"),
         Column("subject", "string", "the broker, the rack, how many brokers, which factor, how many days"),
         Column("brokers", "int", "brokers of the cluster, before the scenario"),
         Column("partitions", "int", "partitions"),
@@ -217,7 +217,7 @@ FLEET_PLAN: Final = Table(
             "bytes that the plan copies; what has no live copy left is not counted; null where planning failed or the size of a partition is unknown",
         ),
         Column("bound_bytes", "bigint", "the least that any plan could copy, null when unknown"),
-        Column("worst_before", "double", "the fullest broker's disk over its fair share, before; 1 is level"),
+        Column("worst_before", "double", "the fullest broker's disk over its fair share, before; 1 is balanced"),
         Column("worst_after", "double", "the same after the plan"),
         Column(
             "disk_full_before", "double", "used share of the fullest broker's disks before, 0 to 1; null when unknown"

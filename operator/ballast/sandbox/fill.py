@@ -1,4 +1,4 @@
-"""Fills a cluster with topics and data, level or out of level in a chosen way."""
+"""Fills a cluster with topics and data, balanced, or unbalanced in a chosen way."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Filling:
     """Replicas of each partition."""
     megabytes: float = 20.0
     """Data in all, in units of 1,000,000 bytes, counted once however many replicas it has."""
-    shape: str = "level"
+    shape: str = "even"
     """How it lies over the brokers: a key of ``SHAPES``."""
     prefix: str = "orders"
     """What the topics' names begin with."""
@@ -54,7 +54,7 @@ class Filling:
             )
 
 
-def level(brokers: Sequence[int], racks: Mapping[int, str | None], count: int, copies: int) -> Assignment:
+def even(brokers: Sequence[int], racks: Mapping[int, str | None], count: int, copies: int) -> Assignment:
     """Leaders in turn over all brokers, followers on the next brokers of other racks while there are any."""
     rows = []
     for row in range(count):
@@ -74,28 +74,28 @@ def level(brokers: Sequence[int], racks: Mapping[int, str | None], count: int, c
 
 
 def newcomer(brokers: Sequence[int], racks: Mapping[int, str | None], count: int, copies: int) -> Assignment:
-    """Level over all brokers but the last, which holds nothing, as after it joined."""
-    return level(brokers[:-1] or brokers, racks, count, copies)
+    """Even over all brokers but the last, which holds nothing, as after it joined."""
+    return even(brokers[:-1] or brokers, racks, count, copies)
 
 
 def leaders(brokers: Sequence[int], racks: Mapping[int, str | None], count: int, copies: int) -> Assignment:
-    """Replicas level, but the preferred leader is always the lowest id of the row: leadership piles up there."""
-    return [sorted(row) for row in level(brokers, racks, count, copies)]
+    """Replicas balanced, but the preferred leader is always the lowest id of the row: leadership piles up there."""
+    return [sorted(row) for row in even(brokers, racks, count, copies)]
 
 
 def one_rack(brokers: Sequence[int], racks: Mapping[int, str | None], count: int, copies: int) -> Assignment:
     """Every row's replicas are neighbours in one rack first: a rack's loss takes partitions with it."""
-    return level(sorted(brokers, key=lambda broker: str(racks.get(broker))), {}, count, copies)
+    return even(sorted(brokers, key=lambda broker: str(racks.get(broker))), {}, count, copies)
 
 
 SHAPES: Final[dict[str, Callable[[Sequence[int], Mapping[int, str | None], int, int], Assignment]]] = {
-    "level": level,
+    "even": even,
     "newcomer": newcomer,
     "leaders": leaders,
     "one-rack": one_rack,
-    "hot": level,
+    "hot": even,
 }
-"""Shape by name; ``hot`` lies like ``level`` and differs in how much each partition holds."""
+"""Shape by name; ``hot`` lies like ``even`` and differs in how much each partition holds."""
 
 
 def assignments(filling: Filling, brokers: Sequence[int], racks: Mapping[int, str | None]) -> dict[str, Assignment]:

@@ -72,7 +72,7 @@ class SampleSettings:
     """Which rate of a partition plans go by, once the pipeline has made a load model: its mean, its 95th percentile or its
     peak, over the intervals between samples."""
     growth_days: Annotated[float, Ge(0)] = 0.0
-    """Level disks for so many days ahead, by each partition's growth. 0 levels them for now."""
+    """Balance disks for so many days ahead, by each partition's growth. 0 balances them for now."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,8 +123,8 @@ class Settings:
     """When to hold still."""
     repair: RepairPolicy = field(default_factory=RepairPolicy)
     """How far repair goes by itself."""
-    level: PlannerPolicy = field(default_factory=PlannerPolicy)
-    """How level is level enough, and what plans may do."""
+    balance: PlannerPolicy = field(default_factory=PlannerPolicy)
+    """The imbalance that is tolerated, and what plans may do."""
     execution: ExecutionPolicy = field(default_factory=ExecutionPolicy)
     """How plans are carried out: batches, throttles, guards."""
     journal: JournalSettings = field(default_factory=JournalSettings)
@@ -155,7 +155,7 @@ class Settings:
             caution=self.caution,
             repair=self.repair,
             stop=self.stop,
-            level=self.level,
+            balance=self.balance,
             execution=self.execution,
         )
 

@@ -1,7 +1,7 @@
 """Runs a scenario: the production planner, machine and driver on a simulated cluster, and what was expected of them.
 
 A scenario says what the cluster is, what happens to it and when, what Ballast is asked to do, and what must hold.  Each
-intent (``level``, ``decommission 3``, …) plans from what the cluster says at that moment and carries the plan out; ``crash
+intent (``balance``, ``decommission 3``, …) plans from what the cluster says at that moment and carries the plan out; ``crash
 after=20s`` kills the process that long into the next intent, and another one takes over.  See ``docs/simulator.md``.
 """
 
@@ -14,7 +14,7 @@ from typing import Final, Literal
 from ballast.core.cluster.snapshot_file import loads as read_snapshot
 from ballast.core.placement.java_random import JavaRandom
 from ballast.core.placement.kraft import place_striped
-from ballast.core.planner import Decommission, Demote, Evacuate, Expand, Intent, Leaders, Level, PlannerPolicy, Racks
+from ballast.core.planner import Balance, Decommission, Demote, Evacuate, Expand, Intent, Leaders, PlannerPolicy, Racks
 from ballast.core.planner import plan as make_plan
 from ballast.core.throttles import RATES
 from ballast.executor.driver.driver import Driver
@@ -269,7 +269,7 @@ def intent_of(s: Statement) -> Intent:
     return _OF_BROKERS[s.verb](brokers=frozenset(brokers(",".join(s.words), s)))
 
 
-_OF_THE_WHOLE: Final[Mapping[str, Callable[[], Intent]]] = {"level": Level, "leaders": Leaders, "racks": Racks}
+_OF_THE_WHOLE: Final[Mapping[str, Callable[[], Intent]]] = {"balance": Balance, "leaders": Leaders, "racks": Racks}
 _OF_BROKERS: Final[Mapping[str, Callable[..., Intent]]] = {
     "decommission": Decommission,
     "demote": Demote,

@@ -112,4 +112,4 @@ CLAIMS: Final[Mapping[str, Callable[[Outcome, SimWorld], float | str | bool]]] =
     "throttles_unchanged": lambda o, w: throttles(w) == o.throttles_before,
     "steady": lambda o, _: o.plan_now_is_empty,
 }
-"""``fullest`` and ``most_led`` are the worst living broker over the mean; 1 is level."""
+"""``fullest`` and ``most_led`` are the worst living broker over the mean; 1 is balanced."""

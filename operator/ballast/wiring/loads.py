@@ -32,7 +32,7 @@ class HistoryPolicy:
     measure: Measure = "p95"
     """Which rate of a partition counts: its mean, its 95th percentile or its peak, over the intervals between samples."""
     growth_days: float = 0.0
-    """Level the disks for so many days ahead, by each partition's growth; 0 levels them for now."""
+    """Balance the disks for so many days ahead, by each partition's growth; 0 balances them for now."""
 
 
 def loads_from_history(state: ClusterState, policy: HistoryPolicy, *, now: datetime) -> Loads:
@@ -120,7 +120,7 @@ def _sentences(
     if silent := unknown_figures(model, rows, f"bytes_in_{policy.measure}"):
         said.append(f"What producers write to {silent} partitions is not known: it counts as nothing.")
     if policy.growth_days > 0:
-        said.append(f"Disks are levelled for {policy.growth_days:g} days ahead, by each partition's growth.")
+        said.append(f"Disks are balanced for {policy.growth_days:g} days ahead, by each partition's growth.")
         if still := unknown_growth(model, rows):
             said.append(f"The growth of {still} partitions is not known: they count as not growing.")
     return tuple(said)

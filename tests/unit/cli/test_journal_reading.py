@@ -11,12 +11,12 @@ from tests.unit.executor.scenes import MB, T, scene
 from ballast.cli.commands.apply.command import require_cluster
 from ballast.cli.commands.apply.replan import replanned
 from ballast.cli.commands.elect import without_drained
-from ballast.cli.commands.leaders import _level
+from ballast.cli.commands.leaders import _balance
 from ballast.cli.journal_reading import heeding, read_drained, read_held, refuse_filling
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
 from ballast.core.placement.java_random import JavaRandom
 from ballast.core.plan import Move
-from ballast.core.planner import Expand, Level, PlannerPolicy, plan
+from ballast.core.planner import Balance, Expand, PlannerPolicy, plan
 from ballast.core.stock.generate import propose
 from ballast.errors import Refused, UsageError
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -51,9 +51,9 @@ def test_a_journal_that_does_not_answer_is_said(capsys: pytest.CaptureFixture[st
 def test_a_plan_by_hand_fills_no_drained_broker() -> None:
     """What a balance would fill stays empty once it is drained, in a plan that is made again, too."""
     state = scene({p: (1 + p % 3, 1 + (p + 1) % 3) for p in range(12)}, size_bytes=10 * MB).cluster.snapshot()
-    filling = plan(state, Level())
+    filling = plan(state, Balance())
     assert any(EMPTY in m.adding for m in filling.moves)
-    heeded = plan(state, Level(), policy=heeding(PlannerPolicy(), {EMPTY}))
+    heeded = plan(state, Balance(), policy=heeding(PlannerPolicy(), {EMPTY}))
     assert not any(EMPTY in m.adding for m in heeded.moves)
     again = replanned(filling, state, {EMPTY})
     assert not any(EMPTY in m.adding for m in again.moves)
@@ -89,8 +89,8 @@ def test_a_drained_broker_gets_no_preferred_leaders(measure: str) -> None:
     """As one that is excluded by hand; broker 3 would lead four of twelve."""
     s = scene({p: (1 + p % 3, 1 + (p + 1) % 3) for p in range(12)}, size_bytes=10 * MB)
     state = s.cluster.snapshot()
-    assert _level(state, measure, None, (), frozenset()).moves == ()
-    drained = _level(state, measure, None, (), frozenset({3}))
+    assert _balance(state, measure, None, (), frozenset()).moves == ()
+    drained = _balance(state, measure, None, (), frozenset({3}))
     gone = {m.name for m in drained.moves if m.old[0] == 3}
     assert gone == {n for n in state.index if int(state.preferred[state.index[n]]) == 3}
     assert 3 not in {m.new[0] for m in drained.moves}

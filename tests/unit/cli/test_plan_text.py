@@ -15,7 +15,7 @@ RATE = 1 << 20
 def plan(*sizes: int) -> Plan:
     """A replica of each of these sizes goes from broker 2 to broker 3."""
     moves = tuple(Move("t", p, (1, 2), (1, 3), size) for p, size in enumerate(sizes))
-    return Plan("level", "c", "f", moves, summary={"replica_moves": len(moves)})
+    return Plan("balance", "c", "f", moves, summary={"replica_moves": len(moves)})
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def test_an_empty_partition_is_told_from_one_of_unknown_size(sizes: tuple[int, .
 
 def test_one_of_a_thing_is_not_many() -> None:
     """The sentence is one that a person would write."""
-    assert headline(plan(0)) == "level: copy 1 replica (0 B)."
-    assert headline(plan(0, 0)) == "level: copy 2 replicas (0 B)."
+    assert headline(plan(0)) == "balance: copy 1 replica (0 B)."
+    assert headline(plan(0, 0)) == "balance: copy 2 replicas (0 B)."
 
 
 def test_a_range_that_is_wider_than_asked_for_says_why() -> None:

@@ -180,7 +180,7 @@ def test_a_broker_that_was_emptied_and_stopped_needs_no_attention() -> None:
     assert lost.needs_attention
 
 
-def test_an_empty_broker_beside_level_leaders_is_named() -> None:
+def test_an_empty_broker_beside_balanced_leaders_is_named() -> None:
     """Nothing is sick and every preferred leader leads, and broker 3 has nothing of it all."""
     rows = [row(n, 1 + n % 2, (1 + n % 2, 2 - n % 2), (1, 2)) for n in range(40)]
     status = cluster_status(build("c", (broker(1), broker(2), broker(3)), (Topic("t"),), rows))

@@ -143,13 +143,13 @@ def test_what_a_tick_makes_due_goes_first_where_it_stands_first() -> None:
         return run
 
     loop = Loop(
-        ticks=[tick("observe", note("observe")), tick("leaders", check), tick("level", note("level"))],
+        ticks=[tick("observe", note("observe")), tick("leaders", check), tick("balance", note("balance"))],
         clock=clock,
         report=lambda _name, _report: None,
         nap=clock.sleep,
     )
     loop.pass_once()
-    assert ran == ["observe", "leaders", "observe", "leaders", "level"]
+    assert ran == ["observe", "leaders", "observe", "leaders", "balance"]
     assert loop.pass_once() == 1000
     assert len(ran) == 5
 
@@ -179,23 +179,23 @@ def test_a_tick_that_waits_lets_another_keep_its_rhythm() -> None:
         ran.append((clock.monotonic_s(), loop.beat.doing))
         return "read"
 
-    def level() -> str:
+    def balance() -> str:
         while clock.monotonic_s() < 35:
             clock.sleep(min(loop.run_meanwhile("observe"), 1))
-            assert (loop.beat.doing, clock.monotonic_s() - loop.beat.at_s <= 1) == ("level", True)
+            assert (loop.beat.doing, clock.monotonic_s() - loop.beat.at_s <= 1) == ("balance", True)
         return "planned"
 
     loop = Loop(
         ticks=[
             Tick(name="observe", every_s=lambda: 10, run=observe),
-            Tick(name="level", every_s=lambda: 1000, run=level),
+            Tick(name="balance", every_s=lambda: 1000, run=balance),
         ],
         clock=clock,
-        report=lambda name, _: ran.append((clock.monotonic_s(), name)) if name == "level" else None,
+        report=lambda name, _: ran.append((clock.monotonic_s(), name)) if name == "balance" else None,
         nap=clock.sleep,
     )
     assert loop.pass_once() == 5
-    assert ran == [(0, "observe"), (10, "observe"), (20, "observe"), (30, "observe"), (35, "level")]
+    assert ran == [(0, "observe"), (10, "observe"), (20, "observe"), (30, "observe"), (35, "balance")]
 
 
 def test_what_fails_while_another_tick_waits_sleeps_on_a_rising_delay() -> None:

@@ -37,7 +37,7 @@ def test_records_round_trip() -> None:
     """What a run writes is what the next process reads, in the plan's order."""
     run = new_run(
         "r",
-        Plan("level", "c", "f", tuple(Move("t", i, (1, 2), (3, 2), i) for i in (5, 2, 9))),
+        Plan("balance", "c", "f", tuple(Move("t", i, (1, 2), (3, 2), i) for i in (5, 2, 9))),
         ExecutionPolicy(throttle=5, throttle_per_broker={3: 7}),
         NOW,
     )
@@ -49,7 +49,7 @@ def test_records_round_trip() -> None:
 def test_changes_are_only_what_changed_and_the_header_goes_last() -> None:
     """A stage that changed is one record; a run that ends writes its header after its moves."""
     run = new_run(
-        "r", Plan("level", "c", "f", (Move("t", 0, (1,), (2,)), Move("t", 1, (1,), (2,)))), ExecutionPolicy(), NOW
+        "r", Plan("balance", "c", "f", (Move("t", 0, (1,), (2,)), Move("t", 1, (1,), (2,)))), ExecutionPolicy(), NOW
     )
     name = TopicPartition("t", 1)
     moved = with_moves(run, {name: move_to(run.moves[name], Stage.SUBMITTED, NOW)})
@@ -61,7 +61,7 @@ def test_changes_are_only_what_changed_and_the_header_goes_last() -> None:
 
 def test_newer_records_are_refused() -> None:
     """A record of a version that this program does not know is refused, never guessed."""
-    run = new_run("r", Plan("level", "c", "f", (Move("t", 0, (1,), (2,)),)), ExecutionPolicy(), NOW)
+    run = new_run("r", Plan("balance", "c", "f", (Move("t", 0, (1,), (2,)),)), ExecutionPolicy(), NOW)
     records = [Record(r.key, {**(r.value or {}), "version": 2}) for r in dump_run(run)]
     with pytest.raises(Refused, match="version 2"):
         load_runs(records, NOW)
@@ -69,13 +69,13 @@ def test_newer_records_are_refused() -> None:
 
 def test_half_read_run_is_not_there_yet() -> None:
     """A reader that sees the header before the moves does not take the run for an empty one."""
-    run = new_run("r", Plan("level", "c", "f", (Move("t", 0, (1,), (2,)),)), ExecutionPolicy(), NOW)
+    run = new_run("r", Plan("balance", "c", "f", (Move("t", 0, (1,), (2,)),)), ExecutionPolicy(), NOW)
     assert load_runs(dump_run(run)[:1], NOW) == {}
 
 
 def test_old_runs_expire_whole_and_open_ones_never() -> None:
     """Beyond the newest few, runs that have ended leave the journal with all their records."""
-    plan = Plan("level", "c", "f", (Move("t", 0, (1,), (2,)),))
+    plan = Plan("balance", "c", "f", (Move("t", 0, (1,), (2,)),))
     runs = {str(i): new_run(str(i), plan, ExecutionPolicy(), Now(i, 0.0)) for i in range(4)}
     runs |= {i: replace(runs[i], phase=Phase.ENDED) for i in ("0", "1", "2")}
     records = [r for run in runs.values() for r in dump_run(run)]
@@ -86,7 +86,7 @@ def test_a_run_that_ends_is_packed_into_two_records() -> None:
     """Its moves' own records are deleted in the append that ends it; it is listed in numbers and read whole as before."""
     name = TopicPartition("t", 1)
     plan = Plan(
-        "level", "c", "f", (Move("t", 0, (1,), (2,), 7), Move("t", 1, (1,), (2,), 5)), (TopicPartition("t", 0),)
+        "balance", "c", "f", (Move("t", 0, (1,), (2,), 7), Move("t", 1, (1,), (2,), 5)), (TopicPartition("t", 0),)
     )
     run = new_run("r", plan, ExecutionPolicy(), NOW)
     done = with_moves(run, {name: replace(run.moves[name], stage=Stage.VERIFIED, detail="x")})
@@ -107,7 +107,7 @@ def test_a_run_that_ends_is_packed_into_two_records() -> None:
 @pytest.mark.parametrize("packed", ["", "?", "bm8=", "eJyLrgUAAXUA+Q==", "eJyLNqkFAAH4APk=", 3])
 def test_an_ended_run_that_cannot_be_unpacked_is_skipped(packed: object) -> None:
     """Somebody else wrote into its record: nothing of it can be shown, that is told, and what stands beside it is read."""
-    plan = Plan("level", "c", "f", (Move("t", 0, (1,), (2,)),))
+    plan = Plan("balance", "c", "f", (Move("t", 0, (1,), (2,)),))
     one, two = (replace(new_run(i, plan, ExecutionPolicy(), NOW), phase=Phase.ENDED) for i in "12")
     spoilt = Record("ended/1", {"version": 1, "packed": packed})
     read, skipped = read_runs([spoilt, *dump_run(one)[1:], *dump_run(two)], NOW)
@@ -118,7 +118,7 @@ def test_an_ended_run_that_cannot_be_unpacked_is_skipped(packed: object) -> None
 @pytest.mark.parametrize("ended", [True, False])
 def test_a_run_without_its_moves_is_named(*, ended: bool) -> None:
     """Half a run is nothing to act upon or to show; that it was there is told, in lists as where it is asked for by name."""
-    plan = Plan("level", "c", "f", (Move("t", 0, (1,), (2,)),))
+    plan = Plan("balance", "c", "f", (Move("t", 0, (1,), (2,)),))
     runs = [new_run(i, plan, ExecutionPolicy(), NOW) for i in "12"]
     half, whole = (replace(r, phase=Phase.ENDED) if ended else r for r in runs)
     records = [*(r for r in dump_run(half) if r.key.startswith("run/")), *dump_run(whole)]
@@ -299,7 +299,7 @@ def test_a_plan_is_not_for_another_topic_of_the_same_name() -> None:
         return replace(state, topics=tuple(replace(t, topic_id=id_ if t.name == "a" else "B") for t in state.topics))
 
     before, after = picture("A1"), picture("A2")
-    plan = Plan("level", "c", fingerprint(before), (Move("a", 0, (1, 2), (3, 2)), Move("b", 0, (1, 2), (3, 2))))
+    plan = Plan("balance", "c", fingerprint(before), (Move("a", 0, (1, 2), (3, 2)), Move("b", 0, (1, 2), (3, 2))))
     plan = with_topic_ids(plan, before)
     assert plan.topic_ids == {"a": "A1", "b": "B"}
     assert read_plan(dumps(plan)) == plan
@@ -330,7 +330,7 @@ def test_a_plan_that_was_carried_out_has_nothing_left_to_do() -> None:
     """Every move is made and every election held; where one is still to be held, that is what is left."""
     before = cluster(PartitionRow("a", 0, 1, (1, 2), (1, 2)), PartitionRow("a", 1, 1, (1, 2), (1, 2)))
     elected = (TopicPartition("a", 0),)
-    plan = Plan("level", "c", fingerprint(before), (Move("a", 0, (1, 2), (3, 2)),), elections=elected)
+    plan = Plan("balance", "c", fingerprint(before), (Move("a", 0, (1, 2), (3, 2)),), elections=elected)
     for leader, left in ((3, ()), (2, elected)):
         after = cluster(PartitionRow("a", 0, leader, (3, 2), (3, 2)), PartitionRow("a", 1, 1, (1, 2), (1, 2)))
         found = drift(plan, after)
@@ -349,7 +349,7 @@ def test_drift_is_explained_and_the_rest_of_the_plan_kept() -> None:
     before = cluster(PartitionRow("a", 0, 1, (1, 2), (1, 2)), PartitionRow("a", 1, 1, (1, 2), (1, 2)))
     after = cluster(PartitionRow("a", 0, 1, (1, 4), (1, 4)), PartitionRow("a", 1, 1, (1, 2), (1, 2)))
     moves = (Move("a", 0, (1, 2), (3, 2)), Move("a", 1, (1, 2), (3, 2)), Move("b", 0, (1, 2), (3, 2)))
-    plan = Plan("level", "c", fingerprint(before), moves)
+    plan = Plan("balance", "c", fingerprint(before), moves)
     assert drift(plan, before).same_fingerprint
     found = drift(plan, after)
     assert found.changed == {TopicPartition("a", 0): (1, 4)}

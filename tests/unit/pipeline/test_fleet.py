@@ -30,7 +30,7 @@ from ballast.core.cluster import (
     build,
 )
 from ballast.core.cluster.fingerprint import fingerprint
-from ballast.core.planner import Level, plan
+from ballast.core.planner import Balance, plan
 from ballast.core.what_if import (
     POLICY,
     Member,
@@ -98,8 +98,8 @@ def test_what_a_cluster_did_not_tell_is_null_in_its_row_and_unknown_behind_it() 
 def test_plans_of_a_worker_are_the_plans_made_one_by_one() -> None:
     """A row's plan is the core planner's own for that cluster."""
     members = [member(seed, traffic=seed % 2 == 0) for seed in range(4)]
-    found = answers(members, {"level": ""})
-    alone = {m.name: digest(plan(m.state, Level(), loads=m.loads, policy=POLICY)) for m in members}
+    found = answers(members, {"balance": ""})
+    alone = {m.name: digest(plan(m.state, Balance(), loads=m.loads, policy=POLICY)) for m in members}
     assert {r["name"]: r["digest"] for r in found} == alone
     assert any(r["moves"] > 0 for r in found)
 
@@ -186,16 +186,16 @@ def test_growth_that_nobody_knows_is_told_and_never_zero() -> None:
     bare, part, less = (member(seed, brokers=3, partitions=3) for seed in (5, 6, 7))
     part = Member(part.name, part.state, Traffic(zero, zero, np.array([10**9, np.nan, np.nan])))
     less = Member(less.name, less.state, Traffic(zero, zero, np.array([-(10.0**9), 0, 0])))
-    text = page(FleetReport([plan_row(m, "level", "") for m in (bare, part, less)]), made_at="2026-11-21")
+    text = page(FleetReport([plan_row(m, "balance", "") for m in (bare, part, less)]), made_at="2026-11-21")
     gained = {line[0]: line[2] for line in section(text, "Capacity by quarter")}
     assert gained == {"cluster-5": "-", "cluster-6": "169.5 GiB", "cluster-7": "-169.5 GiB", "all 3": "0 B"}
     assert "cluster-6 (2 of 3 partitions)" in text
-    alone = page(FleetReport([plan_row(bare, "level", "")]), made_at="2026-11-21")
+    alone = page(FleetReport([plan_row(bare, "balance", "")]), made_at="2026-11-21")
     assert [line[2] for line in section(alone, "Capacity by quarter")] == ["-", "-"]
     assert {tuple(line[4:]) for line in section(alone, "Capacity by quarter")} == {("-",) * 4}, "nothing is foretold"
     lines = {line[0]: line[4:] for line in section(text, "Capacity by quarter")}
     assert [all(c.startswith("≥ ") for c in lines[name]) for name in ("cluster-6", "cluster-7", "all 3")] == [1, 0, 1]
-    grow = page(FleetReport([plan_row(bare, kind, "90") for kind in ("level", "grow")]), made_at="2026-11-21")
+    grow = page(FleetReport([plan_row(bare, kind, "90") for kind in ("balance", "grow")]), made_at="2026-11-21")
     assert section(grow, "Looking ahead")[0][3:] == ["-"] * 4
 
 
@@ -207,9 +207,9 @@ def test_a_cluster_that_could_not_be_planned_keeps_what_is_known_of_it(monkeypat
 
     m = member(8)
     lost = Member(m.name, without(without(m.state, frozenset({1})), frozenset({2})))
-    found = plan_row(lost, "level", "")
+    found = plan_row(lost, "balance", "")
     monkeypatch.setattr("ballast.core.what_if.scenarios.make_plan", fail)
-    failed = plan_row(lost, "level", "")
+    failed = plan_row(lost, "balance", "")
     assert failed["status"] == "failed"
     assert failed["offline"] == found["offline"] > 0
     assert failed["under_min_isr"] == found["under_min_isr"]
@@ -233,7 +233,7 @@ def test_a_min_isr_that_no_topic_tells_is_not_kept() -> None:
     """Settings that may not be read: nothing is said to be above or under its min ISR."""
     m = member(8)
     silent = replace(m.state, topics=tuple(replace(t, min_isr=UNKNOWN) for t in m.state.topics))
-    row = plan_row(Member(m.name, silent), "level", "")
+    row = plan_row(Member(m.name, silent), "balance", "")
     assert row["under_min_isr"] is None
     assert section(page(FleetReport([row]), made_at="2026-11-21"), "Clusters")[0][4] == "-"
 
@@ -243,7 +243,7 @@ def rows_of_a_fleet() -> list[dict[str, Any]]:
     growth = np.full(40, 10.0**8)
     slow, grown = member(1, brokers=3), member(2, brokers=3)
     grown = Member("<b>grown</b>", grown.state, Traffic(np.zeros(40, np.int64), np.zeros(40, np.int64), growth))
-    asked = {"level": "", "lose-broker": "", "lose-rack": "", "grow": "90", "add-brokers": "1", "change-rf": "3"}
+    asked = {"balance": "", "lose-broker": "", "lose-rack": "", "grow": "90", "add-brokers": "1", "change-rf": "3"}
     return [
         plan_row(m, kind, subject)
         for m in (slow, grown)
@@ -294,7 +294,7 @@ def test_the_fullest_disk_is_per_cent_of_the_disk() -> None:
     )
     rows = [PartitionRow("t", n, 1, (1,), (1,), sizes=(100,), log_dirs=(0,)) for n in range(8)]
     state = build("c", brokers, (Topic("t", min_isr=1),), rows)
-    row = plan_row(Member("c", state), "level", "")
+    row = plan_row(Member("c", state), "balance", "")
     assert row["disk_full_before"] == 0.9
     assert row["bytes_moved"] > 0
     assert row["disk_full_after"] == max(900 - row["bytes_moved"], 100 + row["bytes_moved"]) / 1000
@@ -303,11 +303,11 @@ def test_the_fullest_disk_is_per_cent_of_the_disk() -> None:
     grown = Member("c", state, Traffic(np.zeros(8, np.int64), np.zeros(8, np.int64), np.ones(8)))
     assert plan_row(grown, "grow", "10")["disk_full_before"] == 0.98
     silent = replace(state, brokers=tuple(replace(b, log_dirs=(LogDir("/d"),)) for b in brokers))
-    assert plan_row(Member("c", silent), "level", "")["disk_full_before"] is None
+    assert plan_row(Member("c", silent), "balance", "")["disk_full_before"] is None
 
 
 def test_a_scenario_that_cannot_be_is_a_row_that_says_so() -> None:
     """More replicas than brokers: the row failed or is infeasible, with the reason, and the others are planned."""
-    found = answers([member(1), member(2)], {"change-rf": "9", "level": ""})
+    found = answers([member(1), member(2)], {"change-rf": "9", "balance": ""})
     assert [r["status"] in {"failed", "infeasible"} for r in found] == [True, False, True, False]
     assert all(r["detail"] for r in found if r["scenario"] == "change-rf")

@@ -63,7 +63,7 @@ def read(store: Path, *names: str) -> Mapping[str, object]:
 
 def plan(store: Path, *members: Member) -> None:
     """What ``fleet plan`` writes of these, without Spark."""
-    rows = [plan_row(m, "level", "") | {"seconds": 0.1} for m in members]
+    rows = [plan_row(m, "balance", "") | {"seconds": 0.1} for m in members]
     columns = {c.name: [row[c.name] for row in rows] for c in FLEET_PLAN.columns}
     batch = arrow.batch(FLEET_PLAN, columns)
     table = ensure_table(str(store), FLEET_PLAN)

@@ -24,7 +24,7 @@ def test_help_answers_at_once() -> None:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([sys.executable, "-m", "ballast", "--help"], capture_output=True, text=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert "Keep a live Kafka cluster level" in done.stdout
+    assert "Keep a live Kafka cluster balanced" in done.stdout
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.5
 
 

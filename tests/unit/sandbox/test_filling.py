@@ -40,7 +40,7 @@ def test_every_row_has_its_replicas_on_distinct_brokers(filling: Filling, ids: l
 
 
 @given(fillings.map(lambda f: Filling(topics=f.topics, partitions=f.partitions, replication_factor=3)), brokers)
-def test_level_spreads_leaders_and_racks(filling: Filling, ids: list[int]) -> None:
+def test_balance_spreads_leaders_and_racks(filling: Filling, ids: list[int]) -> None:
     """Leader counts differ by one at most, and three replicas stand in three racks."""
     rows = [row for rows in assignments(filling, ids, racks(ids)).values() for row in rows]
     assert len(rows) == filling.topics * filling.partitions

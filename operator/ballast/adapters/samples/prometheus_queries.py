@@ -27,7 +27,7 @@ class Queries:
     """
 
     topic_bytes_out: str = ""
-    """Bytes/s that consumers read, by broker and `topic`. This one makes plans level what leaders send to consumers."""
+    """Bytes/s that consumers read, by broker and `topic`. This one makes plans balance what leaders send to consumers."""
     broker_bytes_in: str = ""
     """Bytes/s that producers write, by broker."""
     broker_bytes_out: str = ""

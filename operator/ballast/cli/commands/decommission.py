@@ -110,7 +110,7 @@ class _Retiring:
     def __init__(self, cluster: ClusterOptions, brokers: frozenset[int], follow_s: float) -> None:
         self.brokers = brokers
         self.follow_s = follow_s
-        self.policy: PlannerPolicy = cluster.settings().level
+        self.policy: PlannerPolicy = cluster.settings().balance
         self.drained: frozenset[int] | None = None
         """Brokers that people drain, as the journal said at the first look."""
         self.asked = False

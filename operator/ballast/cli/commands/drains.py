@@ -30,7 +30,7 @@ def drains() -> None:
 @output_option
 @cluster_options
 def list_drains(*, journal: str | None, output: str, cluster: ClusterOptions) -> int:
-    """List the brokers, who drained them and since when; those of level.draining stand in the settings."""
+    """List the brokers, who drained them and since when; those of balance.draining stand in the settings."""
     from ballast.wiring.runs import journal_to_look_at
 
     with cluster.open() as opened:

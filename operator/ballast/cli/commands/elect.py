@@ -99,7 +99,7 @@ def elect(
         if not unclean:
             drained = read_drained(opened, state)
             refuse_drained(brokers, drained, "Leaders would come home to", "Leave it out")
-            names = without_drained(state, names, heeding(cluster.settings().level, drained).draining)
+            names = without_drained(state, names, heeding(cluster.settings().balance, drained).draining)
         if not names:
             say(
                 "Nothing to elect: every partition asked for has the leader it should have."

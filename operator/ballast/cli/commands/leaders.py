@@ -17,7 +17,7 @@ from ballast.errors import UsageError
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState
-    from ballast.core.leadership.plan import Levelling
+    from ballast.core.leadership.plan import LeaderBalance
     from ballast.core.leadership.skew import Share
 
 EXIT_PENDING = 3
@@ -26,10 +26,10 @@ SHOWN_TOPICS = 10
 
 @click.command()
 @click.option(
-    "--level",
+    "--balance",
     "measure",
     type=click.Choice(["counts", "bytes"]),
-    help="Find the reorders that level how many partitions, or how many bytes, each broker leads.",
+    help="Find the reorders that balance how many partitions, or how many bytes, each broker leads.",
 )
 @click.option("--topics", metavar="REGEX", help="Reorder only topics whose whole name matches; all count.")
 @click.option("--exclude-broker", "excluded", type=int, multiple=True, metavar="BROKER", help="Gets no leaders.")
@@ -37,12 +37,12 @@ SHOWN_TOPICS = 10
     "--save",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     metavar="FILE",
-    help="With --level: write the plan, to be carried out with ballast apply FILE.",
+    help="With --balance: write the plan, to be carried out with ballast apply FILE.",
 )
 @click.option(
-    "--kafka-json", is_flag=True, help="With --level: print the reorders as kafka-reassign-partitions reads them."
+    "--kafka-json", is_flag=True, help="With --balance: print the reorders as kafka-reassign-partitions reads them."
 )
-@click.option("--check", is_flag=True, help="With --level: exit with 3 when there is something to reorder.")
+@click.option("--check", is_flag=True, help="With --balance: exit with 3 when there is something to reorder.")
 @output_option
 @cluster_options
 def leaders(
@@ -56,37 +56,37 @@ def leaders(
     output: str,
     cluster: ClusterOptions,
 ) -> int:
-    """Show how preferred leadership is spread over brokers, racks and topics, and level it without moving a byte.
+    """Show how preferred leadership is spread over brokers, racks and topics, and balance it without moving a byte.
 
-    With --level counts the result is the least possible maximum with the fewest reorders; with --level bytes it comes with
+    With --balance counts the result is the least possible maximum with the fewest reorders; with --balance bytes it comes with
     the gap to a bound that nothing beats.  Brokers that are drained get no leaders.
     """
     from ballast.cli.journal_reading import heeding, read_drained
 
     if measure is None and (save is not None or kafka_json or check or topics is not None or excluded):
-        raise UsageError("These options go with --level counts or --level bytes.")
+        raise UsageError("These options go with --balance counts or --balance bytes.")
     with cluster.open() as opened:
         state = opened.cluster.snapshot(configs=False)
         drained = read_drained(opened, state) if measure is not None else frozenset()
     if measure is None:
         return _report(state, output)
-    found = _level(state, measure, topics, excluded, heeding(cluster.settings().level, drained).draining)
+    found = _balance(state, measure, topics, excluded, heeding(cluster.settings().balance, drained).draining)
     _write(state, found, save)
     if kafka_json:
         from ballast.core.stock.files import format_reassignment
 
         click.echo(format_reassignment({m.name: m.new for m in found.moves}))
     elif output == "json":
-        _levelling_document(found)
+        _balance_document(found)
     else:
-        _draw_levelling(found)
+        _draw_balance(found)
     return EXIT_PENDING if check and found.moves else 0
 
 
-def _level(
+def _balance(
     state: ClusterState, measure: str, topics: str | None, excluded: tuple[int, ...], draining: frozenset[int]
-) -> Levelling:
-    from ballast.core.leadership.plan import level
+) -> LeaderBalance:
+    from ballast.core.leadership.plan import balance
 
     try:
         pattern = re.compile(topics) if topics is not None else None
@@ -96,10 +96,10 @@ def _level(
     if unknown:
         raise UsageError(f"There is no broker {', '.join(map(str, unknown))} in this cluster.")
     names = None if pattern is None else [t.name for t in state.topics if pattern.fullmatch(t.name)]
-    return level(state, "bytes" if measure == "bytes" else "counts", excluded=draining.union(excluded), topics=names)
+    return balance(state, "bytes" if measure == "bytes" else "counts", excluded=draining.union(excluded), topics=names)
 
 
-def _write(state: ClusterState, found: Levelling, save: Path | None) -> None:
+def _write(state: ClusterState, found: LeaderBalance, save: Path | None) -> None:
     if save is None:
         return
     from ballast.cli.commands.plan.view import warn
@@ -192,7 +192,7 @@ def _cells(share: Share) -> list[str]:
     ]
 
 
-def _levelling_document(found: Levelling) -> None:
+def _balance_document(found: LeaderBalance) -> None:
     from ballast.cli.tables import print_json
 
     print_json(
@@ -220,7 +220,7 @@ def _levelling_document(found: Levelling) -> None:
     )
 
 
-def _draw_levelling(found: Levelling) -> None:
+def _draw_balance(found: LeaderBalance) -> None:
     from ballast.cli.tables import Column, console, human_bytes, human_count, render_table
 
     show = human_bytes if found.measure == "bytes" else human_count
@@ -235,7 +235,7 @@ def _draw_levelling(found: Levelling) -> None:
     screen.print(render_table([Column("BROKER"), Column(f"{title} NOW"), Column("AFTER")], rows, screen.width))
     screen.print()
     if not found.moves:
-        screen.print("Nothing to reorder: as level as reorders can make it.")
+        screen.print("Nothing to reorder: as balanced as reorders can make it.")
         return
     result = f"{human_many(len(found.moves), 'reorder')} and {planned_elections(len(found.elections))}."
     quality = (

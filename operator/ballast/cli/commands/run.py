@@ -20,7 +20,7 @@ import click
     "--sandbox", is_flag=True, help="On the sandbox that runs on this machine, whatever cluster is configured."
 )
 def run(config: Path | None, *, sandbox: bool) -> None:
-    """Keep a cluster level until told to stop: observe, decide, act, report.
+    """Keep a cluster balanced until told to stop: observe, decide, act, report.
 
     The default mode is observe: metrics, a page and recommendations, and nothing is ever written to the cluster.
     """

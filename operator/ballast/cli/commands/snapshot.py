@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 SCENARIO: Final = """\
-# The cluster as it was read, levelled while producers write; see docs/simulator.md for what else can happen to it.
+# The cluster as it was read, balanced while producers write; see docs/simulator.md for what else can happen to it.
 snapshot {file} nic=125MB/s
 policy throttle=50MB/s
-level
+balance
 expect lost=0 moving=0 throttles_unchanged steady
 """
 
@@ -46,7 +46,7 @@ expect lost=0 moving=0 throttles_unchanged steady
     "--scenario",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     metavar="FILE",
-    help="Write a scenario of the simulator as well, which levels this cluster; edit it, then ballast simulate --scenario.",
+    help="Write a scenario of the simulator as well, which balances this cluster; edit it, then ballast simulate --scenario.",
 )
 @click.option("--history", metavar="STORE", help="Take traffic and CPU from the pipeline's load model instead.")
 @cluster_options
@@ -83,7 +83,7 @@ def snapshot(
         say(
             f"{human_many(len(state.brokers), 'broker')}, {human_many(len(state.topics), 'topic')}, {human_many(len(state.partitions), 'partition')} written to {save}."
         )
-        say(f"  Look at it with: ballast plan level --snapshot {save}")
+        say(f"  Look at it with: ballast plan balance --snapshot {save}")
     if scenario is not None and save is not None:
         scenario.write_text(SCENARIO.format(file=save.name), encoding="utf-8")
         say(f"  Play it with: ballast simulate --scenario {scenario}")

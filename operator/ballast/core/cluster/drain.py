@@ -1,4 +1,4 @@
-"""A broker that a person drained through the daemon; those of ``level.draining`` are the settings' own."""
+"""A broker that a person drained through the daemon; those of ``balance.draining`` are the settings' own."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ def refuse_drained(brokers: Iterable[int], drained: Iterable[int], what: str, ot
         first = min(filled)
         raise Refused(
             f"{what} broker {first}, which is drained.",
-            hint=f"{otherwise}, or end the drain first: ballast drains end {first} (or level.draining of the settings).",
+            hint=f"{otherwise}, or end the drain first: ballast drains end {first} (or balance.draining of the settings).",
         )

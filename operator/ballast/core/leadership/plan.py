@@ -1,4 +1,4 @@
-"""A plan that levels preferred leaders by reorders and elections alone, and what it is worth.
+"""A plan that balances preferred leaders by reorders and elections alone, and what it is worth.
 
 ``counts`` reaches the least maximum of leaders per broker with the fewest reorders, which is proven; ``bytes`` comes close
 to a bound, and says how close.
@@ -14,7 +14,7 @@ import numpy as np
 
 from ballast.core.cluster import UNKNOWN, ClusterState, Ints, TopicPartition
 from ballast.core.cluster.fingerprint import fingerprint, with_topic_ids
-from ballast.core.leadership.reorder import Reordering, choices, level_counts, level_weights, loads, reorder_moves
+from ballast.core.leadership.reorder import Reordering, balance_counts, balance_weights, choices, loads, reorder_moves
 from ballast.core.leadership.skew import partition_bytes
 from ballast.core.plan import Move, Plan, Reason
 from ballast.core.plan.log_dirs import with_log_dir_errors
@@ -23,14 +23,14 @@ Measure = Literal["counts", "bytes"]
 
 
 @dataclass(frozen=True, slots=True)
-class Levelling:
+class LeaderBalance:
     """What reorders can do for the eligible brokers."""
 
     measure: Measure
     brokers: Ints
     """Ids of the eligible brokers."""
     before: Ints
-    """Per eligible broker, led partitions or bytes of those that can be levelled or count for it."""
+    """Per eligible broker, led partitions or bytes of those that can be balanced or count for it."""
     found: Reordering
     moves: tuple[Move, ...]
     elections: tuple[TopicPartition, ...]
@@ -43,24 +43,24 @@ class Levelling:
         return int(self.before.max(initial=0))
 
 
-def level(
+def balance(
     state: ClusterState,
     measure: Measure,
     *,
     excluded: Collection[int] = (),
     topics: Collection[str] | None = None,
-) -> Levelling:
+) -> LeaderBalance:
     """Find the reorders; ``excluded`` brokers get no leaders, topics that are not among ``topics`` stay as they are."""
     problem = choices(state, excluded=excluded, topics=topics)
     sizes = partition_bytes(state)[problem.row]
     weight = np.maximum(sizes, 0) if measure == "bytes" else np.ones(len(problem), np.int64)
-    found = level_weights(problem, weight) if measure == "bytes" else level_counts(problem)
+    found = balance_weights(problem, weight) if measure == "bytes" else balance_counts(problem)
     at_home = problem.home != UNKNOWN
     before = np.zeros(len(problem.brokers), np.int64)
     np.add.at(before, problem.option[problem.home[at_home]], weight[at_home])
     moves = reorder_moves(state, found, reason=_reason(found, measure))
     assert np.array_equal(found.load, loads(problem, found.chosen, weight))
-    return Levelling(
+    return LeaderBalance(
         measure,
         problem.brokers,
         before,
@@ -71,18 +71,18 @@ def level(
     )
 
 
-def leader_plan(state: ClusterState, levelling: Levelling, *, created_at_ms: int = 0) -> Plan:
+def leader_plan(state: ClusterState, balance: LeaderBalance, *, created_at_ms: int = 0) -> Plan:
     """The plan that carries it out."""
     assumptions: tuple[str, ...] = ()
-    if levelling.unknown_sizes:
-        assumptions = (f"{levelling.unknown_sizes} partitions count as empty, since no broker said their size",)
+    if balance.unknown_sizes:
+        assumptions = (f"{balance.unknown_sizes} partitions count as empty, since no broker said their size",)
     made = Plan(
-        intent=f"leaders --level {levelling.measure}",
+        intent=f"leaders --balance {balance.measure}",
         cluster_id=state.cluster_id,
         fingerprint=fingerprint(state),
-        moves=levelling.moves,
-        elections=levelling.elections,
-        status="complete" if levelling.moves else "nothing-to-do",
+        moves=balance.moves,
+        elections=balance.elections,
+        status="complete" if balance.moves else "nothing-to-do",
         assumptions=assumptions,
         created_at_ms=created_at_ms,
         bound_bytes=0,
@@ -93,7 +93,7 @@ def leader_plan(state: ClusterState, levelling: Levelling, *, created_at_ms: int
 
 def _reason(found: Reordering, measure: Measure) -> Reason:
     what = "preferred leaders" if measure == "counts" else "bytes led"
-    return Reason("leader-level", f"lowers the most {what} of a broker to {found.maximum}; no data moves")
+    return Reason("leader-balance", f"lowers the most {what} of a broker to {found.maximum}; no data moves")
 
 
 def _elections(state: ClusterState, moves: tuple[Move, ...]) -> tuple[TopicPartition, ...]:

@@ -1,4 +1,4 @@
-"""Level preferred leadership by reordering replica lists: nobody copies a byte, an election makes it so.
+"""Balance preferred leadership by reordering replica lists: nobody copies a byte, an election makes it so.
 
 A reorder puts another replica of a partition first.  For counts the answer is exact: the least possible maximum of
 preferred leaders on a broker, and among all choices with that maximum the one that changes the fewest partitions.  For
@@ -115,7 +115,7 @@ def choices(
     return Choices(present.astype(np.int64), start, option, home[present], brokers)
 
 
-def level_counts(problem: Choices) -> Reordering:
+def balance_counts(problem: Choices) -> Reordering:
     """The least maximum of leaders per broker, reached with the fewest changes; exact.
 
     The maximum is found from below: a cap is tried, and if it cannot be met, the brokers that prove it give the next
@@ -130,7 +130,7 @@ def level_counts(problem: Choices) -> Reordering:
     return Reordering(problem, at, load, cap)
 
 
-def level_weights(problem: Choices, weight: Ints) -> Reordering:
+def balance_weights(problem: Choices, weight: Ints) -> Reordering:
     """A small maximum of led bytes (or any weight, 0 or more, per row) per broker, and a bound that none can beat.
 
     Rows start at home and leave it only where the relaxation sends them, so that changes stay few; they are not proven
@@ -182,7 +182,7 @@ def _share(total: int, parts: int) -> int:
 
 def reorder_moves(state: ClusterState, found: Reordering, *, reason: Reason | None = None) -> tuple[Move, ...]:
     """The changed replica lists: the chosen leader first, the others in their old order."""
-    why = reason or Reason("leader-level", "spread preferred leaders over the brokers; no data moves")
+    why = reason or Reason("leader-balance", "spread preferred leaders over the brokers; no data moves")
     moved = np.flatnonzero(found.chosen != found.choices.home)
     out = []
     for i, leader in zip(moved.tolist(), found.leaders[moved].tolist(), strict=True):

@@ -64,7 +64,7 @@ def loads(text: str, *, source: str = "the plan file") -> Plan:
             form=FORMAT,
             version=PLAN_VERSION,
             what="a Ballast plan",
-            hint="Make one with ballast plan level --save plan.json; stock reassignment JSON goes to ballast reassign --execute.",
+            hint="Make one with ballast plan balance --save plan.json; stock reassignment JSON goes to ballast reassign --execute.",
             changed="Make the plan again; this file was changed.",
         )
     )

@@ -119,7 +119,7 @@ class Plan:
     """What to do about a cluster, in order, and what it costs."""
 
     intent: str
-    """The command in words: ``level``, ``decommission 3 4``, …"""
+    """The command in words: ``balance``, ``decommission 3 4``, …"""
     cluster_id: str
     fingerprint: str
     """Of the assignment that the plan was made from; ``apply`` refuses when it differs."""

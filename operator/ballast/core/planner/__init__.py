@@ -11,6 +11,7 @@ from ballast.core.plan import Plan
 from ballast.core.plan.log_dirs import with_log_dir_errors
 from ballast.core.planner.intents import (
     EVERYTHING,
+    Balance,
     ChangeReplicationFactor,
     Decommission,
     Demote,
@@ -18,7 +19,6 @@ from ballast.core.planner.intents import (
     Expand,
     Intent,
     Leaders,
-    Level,
     Place,
     Racks,
     Selection,
@@ -39,8 +39,8 @@ def plan(
 ) -> Plan:
     """The cheapest plan found for this intent; raises ``UsageError`` when the intent names what is not there.
 
-    Without ``loads`` the sizes in the state are all that is levelled, and the plan says so.  A plan that cannot reach
-    everything is ``partial`` or ``infeasible`` and names its obstacles; on a cluster that is level, or that no plan was
+    Without ``loads`` the sizes in the state are all that is balanced, and the plan says so.  A plan that cannot reach
+    everything is ``partial`` or ``infeasible`` and names its obstacles; on a cluster that is balanced, or that no plan was
     found to bring nearer to its ranges, it is ``nothing-to-do`` and empty, with these ranges named.  Log dirs that report an
     error are named in any plan.
     """
@@ -57,6 +57,7 @@ def plan(
 
 __all__ = [
     "EVERYTHING",
+    "Balance",
     "Capacity",
     "ChangeReplicationFactor",
     "Decommission",
@@ -65,7 +66,6 @@ __all__ = [
     "Expand",
     "Intent",
     "Leaders",
-    "Level",
     "Loads",
     "Place",
     "PlannerPolicy",

@@ -19,6 +19,7 @@ from ballast.core.planner.checker_bands import judge_figures
 from ballast.core.planner.checker_topics import TopicJudge
 from ballast.core.planner.finding import Finding
 from ballast.core.planner.intents import (
+    Balance,
     ChangeReplicationFactor,
     Decommission,
     Demote,
@@ -26,7 +27,6 @@ from ballast.core.planner.intents import (
     Expand,
     Intent,
     Leaders,
-    Level,
     Place,
     Racks,
     Swap,
@@ -269,8 +269,8 @@ class _Judge:
 
     def _must_go(self, topic: str, broker: int) -> bool:
         gone = not self.brokers[broker].alive or broker in self.policy.draining
-        levelled = isinstance(self.intent, Level) and self.intent.selection.broker(broker)
-        return broker in self.emptied or (levelled and gone) or not self.topics.holds(topic, broker)
+        balanced = isinstance(self.intent, Balance) and self.intent.selection.broker(broker)
+        return broker in self.emptied or (balanced and gone) or not self.topics.holds(topic, broker)
 
     def _rack_limit(self, topic: str, replicas: int) -> int:
         """Most replicas of one partition that a rack should hold."""
@@ -318,7 +318,7 @@ class _Judge:
             case Place():
                 if self.placed.get(move.name) != move.new:
                     wrong = f"is not where the {intent.algorithm} placement wants it"
-            case ChangeReplicationFactor() | Level():
+            case ChangeReplicationFactor() | Balance():
                 pass
             case _:
                 wrong = "belongs to an intent that the checker does not know"
@@ -349,7 +349,7 @@ class _Judge:
         limited = self.policy.max_bytes is not None or self.policy.max_moves is not None
         # Ranges that are missed and that nothing was found to mend leave nothing to do.
         missed = {o.code for o in plan.obstacles} <= {"band", "racks-of-unlike-size"}
-        if isinstance(self.intent, Level) and missed and not changes and not limited:
+        if isinstance(self.intent, Balance) and missed and not changes and not limited:
             wanted = "nothing-to-do"
         if plan.status != wanted:
             self._report("status", "the plan", f"calls itself {plan.status} and is {wanted}")
@@ -372,7 +372,7 @@ class _Judge:
         intent, p = self.intent, self.state.partitions
         if isinstance(intent, ChangeReplicationFactor | Racks):
             return list(range(len(p)))
-        if isinstance(intent, Level):
+        if isinstance(intent, Balance):
             gone = {b.id for b in self.state.brokers if not b.alive} | self.policy.draining
             named = {b for b in gone if intent.selection.broker(b)}
         else:
@@ -382,7 +382,7 @@ class _Judge:
 
     def _broken_promise(self, topic: str, members: tuple[int, ...]) -> str:
         match intent := self.intent:
-            case Level():
+            case Balance():
                 stuck = [
                     b
                     for b in members

@@ -2,7 +2,7 @@
 
 The second half of the checker, and like the first it shares no code with the search: it counts replica lists by itself,
 computes every broker's fair share from its definition in ``docs/planning.md`` (by its own method), and compares with what the
-plan claims.  The loads' columns come from ``goals``, which say what a resource is, not how it is levelled.
+plan claims.  The loads' columns come from ``goals``, which say what a resource is, not how it is balanced.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ballast.core.planner.checker_shares import DIGITS, TopicSplit, carried, ris
 from ballast.core.planner.checker_topics import TopicJudge
 from ballast.core.planner.finding import Finding
 from ballast.core.planner.goals import Resource, resources
-from ballast.core.planner.intents import Expand, Intent, Leaders, Level
+from ballast.core.planner.intents import Balance, Expand, Intent, Leaders
 from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.wording import human_percent
@@ -91,7 +91,7 @@ class Members:
 
     @classmethod
     def of(cls, state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Members:
-        """For ``level``, ``leaders`` and ``expand``, the intents that promise bands."""
+        """For ``balance``, ``leaders`` and ``expand``, the intents that promise bands."""
         filled = intent.brokers if isinstance(intent, Expand) else None
 
         def each(answer: Any) -> Flags:
@@ -106,7 +106,7 @@ class Members:
         shares = alive & chosen & ~draining
         rises = shares & ~closed
         takes = rises & asked if not isinstance(intent, Leaders) else np.zeros(len(shares), np.bool_)
-        leaves = (~alive | draining) & chosen if isinstance(intent, Level) else np.zeros(len(shares), np.bool_)
+        leaves = (~alive | draining) & chosen if isinstance(intent, Balance) else np.zeros(len(shares), np.bool_)
         return cls(shares, takes, rises, shares & ~barred, leaves)
 
 
@@ -119,7 +119,7 @@ def judge_figures(
     columns = resources(state, loads, policy)
     found = _costs(state, plan, loads)
     found += _claims(state, plan, columns, before, after)
-    if isinstance(intent, Level | Leaders):
+    if isinstance(intent, Balance | Leaders):
         found += _bands(state, plan, intent, policy, columns, before, after, topics)
     if isinstance(intent, Expand):
         found += _overfilled(state, intent, policy, columns, before, after, topics)
@@ -184,7 +184,7 @@ def _claims(state: ClusterState, plan: Plan, columns: Sequence[Resource], before
     return found
 
 
-# How level it is
+# How balanced it is
 
 
 def _bands(
@@ -263,7 +263,7 @@ def _excess(sums: Ints, low: Floats, high: Floats) -> Floats:
 
 
 def _forced(state: ClusterState, plan: Plan, members: Members, topics: TopicJudge) -> bool:
-    """Repairs come before level: whoever must go, must stop leading, shares a rack or breaks a rule may cost some."""
+    """Repairs come before balance: whoever must go, must stop leading, shares a rack or breaks a rule may cost some."""
     index = state.broker_index
     rack = {b.id: b.rack for b in state.brokers}
     for m in plan.moves:
@@ -298,7 +298,7 @@ def fair_shares(
     present = before.sums(r, brokers)
     total = float(present[members.shares | members.leaves].sum())
     most = np.full(brokers, np.inf)
-    if isinstance(intent, Level | Expand) and not r.leaders_only:
+    if isinstance(intent, Balance | Expand) and not r.leaders_only:
         stuck = active & ~members.rises
         most[stuck] = present[stuck]
     if topics.rules:
@@ -358,7 +358,7 @@ def _fewest_racks(
     held = np.zeros_like(remain)
     held[before.row, of[before.broker]] = True
     stays = ~members.leaves[before.broker]
-    if isinstance(intent, Level):
+    if isinstance(intent, Balance):
         chosen = np.array([intent.selection.broker(b.id) for b in state.brokers], np.bool_)
         stays &= ~(barred & chosen)[kind[before.row], before.broker]
     remain[before.row[stays], of[before.broker[stays]]] = True
@@ -367,7 +367,7 @@ def _fewest_racks(
 
 
 def poured(total: float, weight: Floats, most: Floats) -> Floats:
-    """Pour ``total`` into vessels of these widths until each is level with the others or full.
+    """Pour ``total`` into vessels of these widths until each is balanced with the others or full.
 
     Vessels are taken in the order in which they fill up; what is left stands at one level in the others.
     """

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Move, Plan
 from ballast.core.planner.finding import Finding
-from ballast.core.planner.intents import ChangeReplicationFactor, Intent, Leaders, Level, Racks
+from ballast.core.planner.intents import Balance, ChangeReplicationFactor, Intent, Leaders, Racks
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.topic_rule import TopicRule
 
@@ -32,7 +32,7 @@ class TopicJudge:
         self.brokers = {b.id: b for b in state.brokers}
         self.is_open, self.heir = is_open, heir
         gone = policy.draining | set(emptied)
-        if isinstance(intent, Level):
+        if isinstance(intent, Balance):
             gone |= {b.id for b in state.brokers if not b.alive}
         self.standing = [b for b in state.brokers if b.alive and b.id not in gone]
         """Brokers that may hold replicas for good."""
@@ -114,8 +114,8 @@ class TopicJudge:
 
     def unkept(self) -> Iterator[Finding]:
         """What a plan that admits no obstacle should have repaired and did not."""
-        whole = isinstance(self.intent, Level | Racks)
-        leaders = isinstance(self.intent, Level | Leaders)
+        whole = isinstance(self.intent, Balance | Racks)
+        leaders = isinstance(self.intent, Balance | Leaders)
         for row in itertools.chain.from_iterable(self.rows.values()) if whole or leaders else ():
             name = self.state.name(row)
             if not self.is_open(row):

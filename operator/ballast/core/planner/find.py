@@ -10,7 +10,7 @@ import numpy as np
 from ballast.core.cluster import ClusterState, Flags, Ints, SmallInts
 from ballast.core.planner.found import Found
 from ballast.core.planner.freed_room import in_order, waits_for_room, with_room_freed
-from ballast.core.planner.intents import Intent, Leaders, Level
+from ballast.core.planner.intents import Balance, Intent, Leaders
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.moves import moves_of
 from ballast.core.planner.policy import PlannerPolicy
@@ -36,7 +36,7 @@ def find(
     """The best placement by the ranges of ``problem``, which are those of ``asked`` as far as they can be reached."""
     world, homeless = _descend(intent, asked, problem, policy, seed)
     freed = None
-    if isinstance(intent, Level) and waits_for_room(world, asked):
+    if isinstance(intent, Balance) and waits_for_room(world, asked):
         looser = with_room_freed(state, asked), with_room_freed(state, problem)
         placed = _descend(intent, *looser, policy, seed)
         freed = _finish(state, intent, *looser, loads, policy, seed, *placed)
@@ -54,7 +54,7 @@ def _descend(intent: Intent, asked: Problem, problem: Problem, policy: PlannerPo
     world = World.of(problem, policy)
     homeless = search(world, seed=seed)
     before = loads_before(asked)
-    if isinstance(intent, Level | Leaders) and bool(_broken(asked, before, world.load).any()):
+    if isinstance(intent, Balance | Leaders) and bool(_broken(asked, before, world.load).any()):
         world = World.of(_kept(asked, problem, before), policy)
         homeless = search(world, seed=seed)
     return world, homeless
@@ -73,11 +73,11 @@ def _finish(
 ) -> Found:
     """The placement made better a few brokers at a time, and quicker to reach."""
     before, whole = loads_before(asked), True
-    if isinstance(intent, Level) and (world.excess or not is_uniform(asked)):
+    if isinstance(intent, Balance) and (world.excess or not is_uniform(asked)):
         world, whole = _refined(world, _kept(asked, problem, before), policy, seed)
     start = World.of(problem, policy)
     worse = _excess(asked, world.load) > _excess(asked, before) + asked.average // WORSE
-    if isinstance(intent, Level | Leaders) and worse and not start.must_act():
+    if isinstance(intent, Balance | Leaders) and worse and not start.must_act():
         # Nearer to the ranges that can be reached is no reason to go further from those asked for.
         world, homeless = start, np.zeros(len(world.cur), np.bool_)
     shorten(world, asked, _senders(state))

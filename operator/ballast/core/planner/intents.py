@@ -61,13 +61,13 @@ class Intent:
 
 
 @dataclass(frozen=True, slots=True)
-class Level(Intent):
+class Balance(Intent):
     """Everything within its band: dead and draining brokers emptied, racks repaired, then every resource."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leaders(Intent):
-    """Level what leaders cost by reorders and elections alone: no byte moves."""
+    """Balance what leaders cost by reorders and elections alone: no byte moves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ class Loads:
         """Sizes from the log dirs; traffic and CPU stay unknown and take no part."""
         sizes, known, assumed = replica_sizes(state)
         zero = np.zeros(len(sizes), np.int64)
-        notes = ["Traffic and CPU are not known: brokers are levelled by disk, replicas and leaders alone."]
+        notes = ["No traffic or CPU metrics: only disk, replicas and leaders are balanced."]
         resources: frozenset[str] = frozenset({DISK})
         if not known:
             notes.append("No size is known: a plan cannot say how many bytes it moves.")
@@ -123,7 +123,7 @@ class Loads:
         known |= {CPU} if leader is not None and follower is not None else set()
         absent = sorted(set(MEASURED) - known)
         if absent:
-            notes.append(f"Not known and not levelled: {', '.join(absent)}.")
+            notes.append(f"Not known and not balanced: {', '.join(absent)}.")
         return cls(
             size_bytes=sizes,
             bytes_in_per_s=zero if incoming is None else incoming,

@@ -13,7 +13,7 @@ from ballast.core.plan import Move, Obstacle, Plan
 from ballast.core.planner.checker import demand_sound
 from ballast.core.planner.dirs import with_dirs
 from ballast.core.planner.found import Found
-from ballast.core.planner.intents import Demote, Intent, Leaders, Level, Swap
+from ballast.core.planner.intents import Balance, Demote, Intent, Leaders, Swap
 from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.moves import moves_of
 from ballast.core.planner.obstacles import obstacles_of, waived
@@ -44,7 +44,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
     asked = problem_of(state, loads, policy, scope, bands="target")
     problem, reach, world = asked, None, World.of(asked, policy)
     at_rest = _at_rest(state, intent, loads, policy, scope, world)
-    if not at_rest and isinstance(intent, Level):
+    if not at_rest and isinstance(intent, Balance):
         # Compiled code takes more than a second to load, which a cluster that needs no plan must not pay.
         from ballast.core.planner.reach import reach_of  # noqa: PLC0415
 
@@ -70,11 +70,11 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
         if at_rest and reach is None
         else obstacles_of(state, intent, asked, policy, loads, found, moves, reach) + tight
     )
-    waiving, told = waived(state, problem), isinstance(intent, Level | Leaders)
+    waiving, told = waived(state, problem), isinstance(intent, Balance | Leaders)
     if told:
         obstacles = waiving + obstacles
     bound_bytes, bound_method = _bound(problem, policy, scope, moves, after, cur)
-    bounded = policy.max_bytes is not None or policy.max_moves is not None or not isinstance(intent, Level)
+    bounded = policy.max_bytes is not None or policy.max_moves is not None or not isinstance(intent, Balance)
     made = Plan(
         intent=intent.words,
         cluster_id=state.cluster_id,
@@ -106,7 +106,7 @@ def _at_rest(
     """Is everything within the wider band that triggers a plan, with nothing that must be repaired?"""
     if not len(state.partitions):
         return True
-    if not isinstance(intent, Level | Leaders) or world.must_act():
+    if not isinstance(intent, Balance | Leaders) or world.must_act():
         return False
     wide = problem_of(state, loads, policy, scope, bands="trigger")
     p = world.problem
@@ -143,7 +143,7 @@ def _elections(
     first = state.preferred.copy()
     changed = {state.index[m.name]: m for m in moves}
     wanted = np.zeros(len(p), np.bool_)
-    if isinstance(intent, Level | Leaders):
+    if isinstance(intent, Balance | Leaders):
         wanted |= scope.open_rows
     elif isinstance(intent, Demote):
         wanted |= scope.open_rows & np.isin(p.leader, sorted(intent.brokers))

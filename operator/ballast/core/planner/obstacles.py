@@ -9,7 +9,7 @@ import numpy as np
 from ballast.core.cluster import ClusterState, Flags, SmallInts
 from ballast.core.plan import Move, Obstacle
 from ballast.core.planner.found import Found
-from ballast.core.planner.intents import ChangeReplicationFactor, Intent, Leaders, Level
+from ballast.core.planner.intents import Balance, ChangeReplicationFactor, Intent, Leaders
 from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem import Problem
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # it loads compiled code
 
 NAMED: Final = 8
 """Brokers that a sentence names."""
-PLAN_AGAIN: Final = "Run ballast plan level again when this plan is done."
+PLAN_AGAIN: Final = "Run ballast plan balance again when this plan is done."
 MOST: Final = 20
 """Obstacles of one kind that are listed; the rest are counted."""
 
@@ -48,7 +48,7 @@ def obstacles_of(
     out += _leaders(state, problem, cur)
     out += _heirs(state, problem, policy, moves)
     out += _crowded(state, problem, cur, hopeless, spent)
-    if isinstance(intent, Level | Leaders):
+    if isinstance(intent, Balance | Leaders):
         out += _bands(state, intent, problem, policy, found, spent, reach)
         out += _room(found.later)
     return tuple(out)
@@ -137,7 +137,7 @@ def _leaders(state: ClusterState, problem: Problem, cur: SmallInts) -> list[Obst
         remedy = "Raise its replication factor first."
         if classes.ousted[classes.of[row], first[row]]:
             remedy = "Let the rule for its topic allow more leaders"
-            remedy += "." if problem.scope.roam else ", or use ballast plan level, which may move data."
+            remedy += "." if problem.scope.roam else ", or use ballast plan balance, which may move data."
         elif classes.unled[classes.of[row]].any():
             remedy = "Raise its replication factor first, or let the rules for its topic allow more leaders."
         out.append(Obstacle("sole-leader", str(state.name(row)), detail, remedy))
@@ -178,7 +178,7 @@ def _impossible(state: ClusterState, problem: Problem) -> tuple[list[Obstacle], 
             else:
                 continue
             hopeless |= row
-            remedy = "Allow more in level.topic_rules, or give the topic fewer replicas."
+            remedy = "Allow more in balance.topic_rules, or give the topic fewer replicas."
             out.append(Obstacle("topic-rule", f"topic {state.topics[t].name}", detail, remedy))
     return out, hopeless
 
@@ -198,7 +198,7 @@ def waived(state: ClusterState, problem: Problem) -> tuple[Obstacle, ...]:
         detail = f"its rules let {_ids(state, wanted)} lead it{gone}"
         for t in np.unique(p.topic[(classes.of == c) & problem.scope.open_rows]).tolist():
             start = "" if not wanted else "Start it, or allow" if len(wanted) == 1 else "Start one of them, or allow"
-            remedy = f"{start or 'Allow'} more in level.topic_rules."
+            remedy = f"{start or 'Allow'} more in balance.topic_rules."
             out.append(Obstacle("topic-rule", f"topic {state.topics[t].name}", f"{detail}: others lead it", remedy))
     return tuple(out)
 
@@ -295,7 +295,7 @@ def _cause(  # noqa: PLR0911 — a table of causes, the likeliest first
     if spent:
         return spent, "Allow more bytes, or plan again when this plan is done."
     if isinstance(intent, Leaders):
-        return "reorders alone do not reach it", "Use ballast plan level, which may move data."
+        return "reorders alone do not reach it", "Use ballast plan balance, which may move data."
     r = problem.resources[k]
     largest = int(np.argmax(r.lead)) if len(r.lead) else 0
     fair = float(problem.share[worst, k])
@@ -316,7 +316,7 @@ def _cause(  # noqa: PLR0911 — a table of causes, the likeliest first
     if problem.scope.classes.any:
         return (
             "no plan was found within racks, replica counts, the topics' own rules and the other bands",
-            f"Allow a wider band for {r.label}, or more brokers in level.topic_rules.",
+            f"Allow a wider band for {r.label}, or more brokers in balance.topic_rules.",
         )
     return "no plan was found within racks, replica counts and the other bands", f"Allow a wider band for {r.label}."
 

@@ -22,13 +22,13 @@ from ballast.core.placement.java_random import JavaRandom
 from ballast.core.placement.naive import naive_layout
 from ballast.core.placement.placer import place
 from ballast.core.plan import Move, Plan, Reason
-from ballast.core.planner.intents import Expand, Leaders, Level, Place, Selection
+from ballast.core.planner.intents import Balance, Expand, Leaders, Place, Selection
 from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.errors import UsageError
 
 Lists = dict[TopicPartition, tuple[int, ...]]
-BALANCING: Final = (Level, Leaders, Expand)
+BALANCING: Final = (Balance, Leaders, Expand)
 """Intents that leave topics alone whose lists follow Kafka's."""
 TRIES: Final = 1_000_000
 """Partitions placed at most while the start and shift are looked for that a topic has already."""
@@ -218,7 +218,7 @@ def make_place(
         made = replace(made, status="nothing-to-do")
     demand_possible(state, made, intent, loads=loads, policy=policy)
     topics = replace(intent.selection, brokers=None, exclude_brokers=None)
-    instead = make(state, Level(selection=topics), loads=loads, policy=replace(policy, prove=False), seed=seed)
+    instead = make(state, Balance(selection=topics), loads=loads, policy=replace(policy, prove=False), seed=seed)
     brokers = [b.id for b in _usable(state, intent, policy) if b.id in index]
     summary = {**made.summary, "placement": _beside(state, intent, lists, brokers), "instead": _instead(instead)}
     return with_topic_ids(replace(made, summary=summary), state)
@@ -263,11 +263,11 @@ def _beside(state: ClusterState, intent: Place, lists: Lists, brokers: list[int]
     }
 
 
-def _instead(level: Plan) -> dict[str, Any]:
+def _instead(balance: Plan) -> dict[str, Any]:
     return {
-        "intent": level.intent,
-        "status": level.status,
-        "moves": len(level.moves),
-        "bytes_moved": level.known_bytes,
-        "elections": len(level.elections),
+        "intent": balance.intent,
+        "status": balance.status,
+        "moves": len(balance.moves),
+        "bytes_moved": balance.known_bytes,
+        "elections": len(balance.elections),
     }

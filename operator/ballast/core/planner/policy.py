@@ -1,4 +1,4 @@
-"""What the planner may do and how level is level enough: values only."""
+"""What the planner may do and the imbalance that is tolerated: values only."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PlannerPolicy:
     """How far from its fair share a broker may be after a plan, as a fraction of that share."""
     bands: Mapping[str, float] = field(default_factory=dict)
     """Band by resource (``disk``, ``bytes-in``, ``bytes-out``, ``cpu``, ``replicas``, ``leaders``) where it differs from ``band``.
-    ``leader-bytes``, the bytes on disk that a broker leads, are levelled only where a band for them stands here."""
+    ``leader-bytes``, the bytes on disk that a broker leads, are balanced only where a band for them stands here."""
     trigger: float = 0.10
     """A cluster whose every broker is within this fraction of its share is left alone; wider than ``band`` so that small
     drift after a plan does not call for the next one.  Below ``band`` it counts as ``band``."""
@@ -53,20 +53,20 @@ class PlannerPolicy:
     at_once: bool = field(default=False, metadata={"command_only": True})
     """All moves fit beside each other, for a tool that starts them together; otherwise some may wait for room that others free."""
     max_bytes: int | None = None
-    """Most bytes to copy; None sets no limit.  The plan buys the most level that these bytes can buy."""
+    """Most bytes to copy; None sets no limit.  The plan is the best balance within this limit."""
     max_moves: int | None = None
     """Most replicas to copy; None sets no limit."""
     cordoned: frozenset[int] = frozenset()
     """Brokers that take no new replica; what they hold may stay or go."""
     draining: frozenset[int] = frozenset()
-    """Brokers that every plan of level empties."""
+    """Brokers that every plan balance empties."""
     demoted: frozenset[int] = frozenset()
     """Brokers that must not be preferred leaders."""
     pinned_topics: str | None = None
     """Topics (regular expression, whole name) that no plan touches; their load still counts."""
     topic_rules: tuple[TopicRule, ...] = ()
     """Rules that some topics have for themselves: on which brokers they may be and led, how many replicas a broker may hold.
-    Where one is broken today, `level` and `racks` repair it before anything else; no plan ever breaks one."""
+    Where one is broken today, `balance` and `racks` repair it before anything else; no plan ever breaks one."""
     capacities: Mapping[int, Capacity] = field(default_factory=dict)
     """Capacity by broker id where brokers differ; those not named are alike (disk: as their log dirs say)."""
     prove: bool = True

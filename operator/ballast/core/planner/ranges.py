@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ballast.core.cluster import ClusterState, Ints
-from ballast.core.planner.intents import EVERYTHING, Level, Selection
+from ballast.core.planner.intents import EVERYTHING, Balance, Selection
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem import Problem, limits, loads_before, problem_of
@@ -80,8 +80,8 @@ class Range:
 def ranges_of(
     state: ClusterState, loads: Loads, policy: PlannerPolicy, selection: Selection = EVERYTHING
 ) -> tuple[Range, ...]:
-    """As ``level`` would judge the cluster now; linear in replicas."""
-    problem = problem_of(state, loads, policy, scope_of(state, Level(selection=selection), policy), bands="trigger")
+    """As ``balance`` would judge the cluster now; linear in replicas."""
+    problem = problem_of(state, loads, policy, scope_of(state, Balance(selection=selection), policy), bands="trigger")
     return ranges(problem, policy, loads_before(problem))
 
 

@@ -13,6 +13,7 @@ from types import NoneType, UnionType
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from ballast.core.planner.intents import (
+    Balance,
     ChangeReplicationFactor,
     Decommission,
     Demote,
@@ -20,7 +21,6 @@ from ballast.core.planner.intents import (
     Expand,
     Intent,
     Leaders,
-    Level,
     Place,
     Racks,
     Swap,
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 INTENTS: Final[Mapping[str, type[Intent]]] = {
     cls.__name__: cls
-    for cls in (Level, Leaders, Demote, Decommission, Expand, Evacuate, ChangeReplicationFactor, Place, Racks, Swap)
+    for cls in (Balance, Leaders, Demote, Decommission, Expand, Evacuate, ChangeReplicationFactor, Place, Racks, Swap)
 }
 """Every intent by the name it is written with."""
 

@@ -13,6 +13,7 @@ import numpy as np
 from ballast.core.cluster import ClusterState, Flags, Ints, SmallInts
 from ballast.core.planner.classes import Classes, classes_of, counted
 from ballast.core.planner.intents import (
+    Balance,
     ChangeReplicationFactor,
     Decommission,
     Demote,
@@ -20,7 +21,6 @@ from ballast.core.planner.intents import (
     Expand,
     Intent,
     Leaders,
-    Level,
     Place,
     Racks,
     Selection,
@@ -106,14 +106,14 @@ def scope_of(state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Scop
     scope.classes = counted(scope.classes, state, scope.factor, holds, holds & chosen & ~cordoned)
     if scope.repair_rules:
         scope.classes.expelled = scope.classes.barred & chosen
-    if isinstance(intent, Level | Leaders):
+    if isinstance(intent, Balance | Leaders):
         scope.classes.ousted = scope.classes.unled & chosen
     return scope
 
 
 def _apply(scope: Scope, state: ClusterState, intent: Intent, ids: Ints, alive: Flags, draining: Flags) -> None:
     match intent:
-        case Level():
+        case Balance():
             scope.leave = (~alive | draining) & np.array([intent.selection.broker(int(b)) for b in ids], np.bool_)
             scope.unlead |= scope.leave
             scope.roam = scope.shift = scope.repair_racks = scope.repair_rules = True
@@ -204,7 +204,7 @@ def _evacuated(state: ClusterState, intent: Evacuate, ids: Ints) -> Flags:
 
 def _open_rows(state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Flags:
     pinned, selection = Selection(topics=policy.pinned_topics), intent.selection
-    balancing = isinstance(intent, Level | Leaders | Expand)
+    balancing = isinstance(intent, Balance | Leaders | Expand)
     kafkas = [r for r in policy.topic_rules if r.kafka_placement and balancing]
     topics = np.array(
         [

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ballast.core.what_if.scenarios import (
     ADD_BROKERS,
+    BALANCE,
     CHANGE_RF,
     GROW,
     KINDS,
-    LEVEL,
     LOSE_BROKER,
     LOSE_RACK,
     POLICY,
@@ -25,10 +25,10 @@ from ballast.core.what_if.scenarios import (
 
 __all__ = [
     "ADD_BROKERS",
+    "BALANCE",
     "CHANGE_RF",
     "GROW",
     "KINDS",
-    "LEVEL",
     "LOSE_BROKER",
     "LOSE_RACK",
     "POLICY",

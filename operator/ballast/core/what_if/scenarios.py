@@ -18,11 +18,11 @@ from ballast.core.cluster import NO_LEADER, UNKNOWN, Broker, ClusterState, Ints,
 from ballast.core.leadership import imbalance
 from ballast.core.plan import Plan
 from ballast.core.planner import (
+    Balance,
     ChangeReplicationFactor,
     Evacuate,
     Expand,
     Intent,
-    Level,
     Loads,
     PlannerPolicy,
 )
@@ -31,13 +31,13 @@ from ballast.core.planner import (
 )
 from ballast.errors import BallastError, UsageError
 
-LEVEL: Final = "level"
+BALANCE: Final = "balance"
 LOSE_BROKER: Final = "lose-broker"
 LOSE_RACK: Final = "lose-rack"
 ADD_BROKERS: Final = "add-brokers"
 CHANGE_RF: Final = "change-rf"
 GROW: Final = "grow"
-KINDS: Final = (LEVEL, LOSE_BROKER, LOSE_RACK, ADD_BROKERS, CHANGE_RF, GROW)
+KINDS: Final = (BALANCE, LOSE_BROKER, LOSE_RACK, ADD_BROKERS, CHANGE_RF, GROW)
 
 # A fleet is compared, not carried out: the crude bound costs nothing and is the same everywhere.
 POLICY: Final = PlannerPolicy(prove=False)
@@ -106,8 +106,8 @@ def planned(member: Member, kind: str, subject: str) -> dict[str, Any]:
 def scene(member: Member, kind: str, subject: str) -> tuple[ClusterState, Intent, Loads]:
     """The cluster, the wish and the loads of a scenario."""
     state, loads = member.state, member.loads
-    if kind == LEVEL:
-        return state, Level(), loads
+    if kind == BALANCE:
+        return state, Balance(), loads
     if kind == LOSE_BROKER:
         return without(state, frozenset({int(subject)})), Evacuate(brokers=frozenset({int(subject)})), loads
     if kind == LOSE_RACK:
@@ -123,7 +123,7 @@ def scene(member: Member, kind: str, subject: str) -> tuple[ClusterState, Intent
         # What is not known to grow stays as large as it is; ``growth_unknown`` tells how many these are.
         growth = np.nan_to_num(member.traffic.growth) if member.traffic else np.zeros(len(state.partitions))
         ahead = np.maximum(growth, 0) * days
-        return state, Level(), replace(loads, size_bytes=loads.size_bytes + np.rint(ahead).astype(np.int64))
+        return state, Balance(), replace(loads, size_bytes=loads.size_bytes + np.rint(ahead).astype(np.int64))
     raise UsageError(f"There is no scenario {kind!r}.", hint=f"Choose among {', '.join(KINDS)}.")
 
 

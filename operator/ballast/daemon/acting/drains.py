@@ -68,5 +68,5 @@ def end_drain(scene: Scene, request: Request) -> str:
     write(scene, drain_record(broker, None))
     scene.board.publish(drains=tuple(d for d in scene.board.view.drains if d.broker != broker))
     scene.look_again()
-    kept = " level.draining still names it." if broker in scene.policy.level.draining else ""
+    kept = " balance.draining still names it." if broker in scene.policy.balance.draining else ""
     return f"{request.by} ended the drain of broker {broker}.{kept}"

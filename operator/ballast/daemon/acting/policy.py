@@ -97,7 +97,7 @@ class Actions:
     reorders: ActionPolicy = ActionPolicy(cool_down_s=600.0)
     """Reorders of replica lists, so that preferred leaders are spread: no data moves."""
     moves: ActionPolicy = ActionPolicy(per_day=4, cool_down_s=1800.0)
-    """Moves of replicas to level the load: data moves, throttled."""
+    """Moves of replicas to balance the load: data moves, throttled."""
     repair: ActionPolicy = ActionPolicy(cool_down_s=60.0)
     """Moves away from dead brokers, and rack repairs: data moves, throttled."""
 
@@ -150,8 +150,8 @@ class Intervals:
     """Between two readings of the cluster's metadata."""
     log_dirs_s: Seconds = 60.0
     """Between two readings of replica sizes and configs, which cost the brokers more than metadata does."""
-    level_s: Seconds = 3600.0
-    """Between two checks of whether the load is level."""
+    balance_s: Seconds = 3600.0
+    """Between two checks of whether the load is balanced."""
     repair_s: Seconds = 60.0
     """Between two checks for dead brokers and broken racks."""
     act_s: Seconds = 5.0
@@ -290,8 +290,8 @@ class DaemonPolicy:
     """How far repair goes by itself."""
     stop: StopPolicy = StopPolicy()
     """What SIGTERM does."""
-    level: PlannerPolicy = field(default_factory=PlannerPolicy)
-    """How level is level enough, and what plans may do."""
+    balance: PlannerPolicy = field(default_factory=PlannerPolicy)
+    """The imbalance that is tolerated, and what plans may do."""
     execution: ExecutionPolicy = field(default_factory=ExecutionPolicy)
     """How plans are carried out."""
 

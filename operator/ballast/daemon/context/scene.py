@@ -157,9 +157,9 @@ class Scene:
         return suited(self.policy.execution, state.api) if state is not None else self.policy.execution
 
     @property
-    def level(self) -> PlannerPolicy:
+    def balance(self) -> PlannerPolicy:
         """How plans are made: as the settings say, and brokers that people drained are drained like those of the settings."""
-        policy, drained = self.policy.level, {d.broker for d in self.board.view.drains}
+        policy, drained = self.policy.balance, {d.broker for d in self.board.view.drains}
         return replace(policy, draining=policy.draining | drained) if drained else policy
 
     def reading_age_s(self) -> float | None:

@@ -206,11 +206,11 @@ class Absence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LevelView:
-    """What the newest level check concluded."""
+class BalanceView:
+    """What the newest balance check concluded."""
 
     verdict: str = "unknown"
-    """``unknown``, ``level``, ``uneven`` (a plan would help) or ``stuck`` (out of the band, and no plan helps)."""
+    """``unknown``, ``balanced``, ``unbalanced`` (a plan would help) or ``stuck`` (out of the band, and no plan helps)."""
     sentence: str = ""
 
 
@@ -245,7 +245,7 @@ class View:
     standings: tuple[Standing, ...] = ()
     others: tuple[Other, ...] = ()
     plans: tuple[PlanView, ...] = ()
-    level: LevelView = LevelView()
+    balance: BalanceView = BalanceView()
     run: RunView | None = None
     run_elsewhere: RunView | None = None
     """The run that another process carries out, as far as the journal tells: its stages, but neither rate nor time."""

@@ -58,7 +58,7 @@ def _per_broker(attribute: str) -> Callable[[View], Iterable[Sample]]:
     return samples
 
 
-def _per_level(value: Callable[[Figures], Iterator[Sample]]) -> Callable[[View], Iterable[Sample]]:
+def _per_balance(value: Callable[[Figures], Iterator[Sample]]) -> Callable[[View], Iterable[Sample]]:
     return lambda view: () if view.figures is None else value(view.figures)
 
 
@@ -246,32 +246,32 @@ GAUGES: Final[tuple[Spec, ...]] = (
         samples=_per_broker("failed_log_dirs"),
     ),
     Spec(
-        name="ballast_level_mean",
+        name="ballast_balance_mean",
         help="Average fair share of a resource over the brokers that share it, in the resource's own unit.",
         labels=("resource",),
-        samples=_per_level(lambda f: (((lv.resource,), lv.mean) for lv in f.ranges)),
+        samples=_per_balance(lambda f: (((lv.resource,), lv.mean) for lv in f.ranges)),
     ),
     Spec(
-        name="ballast_level_band",
+        name="ballast_balance_band",
         help="Lower and upper edge of the range in which a broker is left alone, averaged over brokers, in the resource's own unit.",
         labels=("resource", "edge"),
-        samples=_per_level(
+        samples=_per_balance(
             lambda f: (
                 ((lv.resource, edge), value) for lv in f.ranges for edge, value in (("low", lv.low), ("high", lv.high))
             )
         ),
     ),
     Spec(
-        name="ballast_level_skew_ratio",
+        name="ballast_balance_skew_ratio",
         help="The largest distance of any broker from its fair share, as a part of that share.",
         labels=("resource",),
-        samples=_per_level(lambda f: (((lv.resource,), lv.skew) for lv in f.ranges)),
+        samples=_per_balance(lambda f: (((lv.resource,), lv.skew) for lv in f.ranges)),
     ),
     Spec(
-        name="ballast_level_brokers_outside",
+        name="ballast_balance_brokers_out_of_range",
         help="Brokers out of range of a resource.",
         labels=("resource",),
-        samples=_per_level(lambda f: (((lv.resource,), float(len(lv.outside))) for lv in f.ranges)),
+        samples=_per_balance(lambda f: (((lv.resource,), float(len(lv.outside))) for lv in f.ranges)),
     ),
     Spec(
         name="ballast_throttled_topics",

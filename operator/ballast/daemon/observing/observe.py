@@ -43,7 +43,7 @@ def observe(scene: Scene) -> str:
     figures = measure(
         state,
         threshold_percent=imbalance_percentage(state, scene.policy.leaders.imbalance_percentage).value,
-        policy=scene.level,
+        policy=scene.balance,
         loads=current_loads(memory.loads, state),
         per_topic=scene.web.topic_metrics,
     )

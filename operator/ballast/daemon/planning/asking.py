@@ -11,7 +11,7 @@ from typing import Final
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
 from ballast.core.plan.log_dirs import warnings
-from ballast.core.planner import Decommission, Level
+from ballast.core.planner import Balance, Decommission
 from ballast.daemon.acting.drains import drain_empty, named_broker
 from ballast.daemon.acting.policy import ActionKind
 from ballast.daemon.acting.propose import name_of, outline, publish_proposals
@@ -69,10 +69,10 @@ def _made(scene: Scene, request: Request) -> str:
 def _plan(scene: Scene, state: ClusterState, request: Request) -> tuple[ActionKind, Plan]:
     match request.body["intent"]:
         case "elect":
-            home = frozenset(state.alive) - scene.level.draining
+            home = frozenset(state.alive) - scene.balance.draining
             return ActionKind.ELECTIONS, election_plan(state, home, scene.clock.now_ms())
         case "drain":
             broker = named_broker(state, request)
             return ActionKind.MOVES, make(scene, state, Decommission(brokers=frozenset({broker})))
         case _:
-            return ActionKind.MOVES, make(scene, state, Level())
+            return ActionKind.MOVES, make(scene, state, Balance())

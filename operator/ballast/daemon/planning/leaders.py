@@ -39,7 +39,7 @@ def check_leaders(scene: Scene) -> str:
     if not lasting:
         return f"{headline} Waiting whether the controller repairs it within {wait_s:.0f} s."
     # Leaders that come home to a broker that is drained would only leave it again.
-    plan = election_plan(state, lasting - scene.level.draining, scene.clock.now_ms())
+    plan = election_plan(state, lasting - scene.balance.draining, scene.clock.now_ms())
     if plan.is_empty:
         withdraw(scene, ActionKind.ELECTIONS)
         return f"{headline} None can be elected now: their preferred replicas are down, out of sync, moving or drained."

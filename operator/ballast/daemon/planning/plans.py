@@ -8,13 +8,13 @@ from dataclasses import replace
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
 from ballast.core.plan.log_dirs import warnings
-from ballast.core.planner import Evacuate, Intent, Leaders, Level, Loads, Racks, plan
+from ballast.core.planner import Balance, Evacuate, Intent, Leaders, Loads, Racks, plan
 from ballast.core.planner.place import following
 from ballast.core.wording import human_brokers
 from ballast.daemon.acting.policy import ActionKind
 from ballast.daemon.acting.propose import outline, propose, withdraw
 from ballast.daemon.context.scene import Scene
-from ballast.daemon.context.view import LevelView, Role
+from ballast.daemon.context.view import BalanceView, Role
 from ballast.daemon.planning import bounds
 from ballast.errors import Infeasible, Unavailable, UsageError
 
@@ -24,7 +24,7 @@ _NAMED = 4
 """Throttles that a sentence names."""
 
 
-def check_level(scene: Scene) -> str:
+def check_balance(scene: Scene) -> str:
     """Is the load within its bands?  If not: reorders, which are free, and only when they do not suffice, moves."""
     state = scene.fresh_state()
     if run := scene.run_in_flight():
@@ -33,33 +33,33 @@ def check_level(scene: Scene) -> str:
     if down:
         withdraw(scene, ActionKind.REORDERS)
         withdraw(scene, ActionKind.MOVES)
-        return f"Not levelled while {human_brokers(down)} {_be(down)} down: repair comes first."
+        return f"No balancing while {human_brokers(down)} {_be(down)} down: repair comes first."
     free = make(scene, state, Leaders())
     said = []
     if free.moves:
         said.append(propose(scene, ActionKind.REORDERS, free))
     else:
         withdraw(scene, ActionKind.REORDERS)
-    dear = make(scene, state, Level())
+    dear = make(scene, state, Balance())
     if any(m.adding for m in dear.moves):
         said.append(propose(scene, ActionKind.MOVES, dear))
     else:
         withdraw(scene, ActionKind.MOVES)
     conclude(scene, dear, said)
     if not said:
-        level = (
+        balance = (
             f"As balanced as it can be: {dear.obstacles[0].detail}."
             if dear.obstacles
             else "Every resource is within its range."
         )
-        said.append(level)
+        said.append(balance)
     broken = [told for told, _ in warnings(dear)]
     return " ".join([*said, *broken, *_emptied(scene, state)])
 
 
 def _emptied(scene: Scene, state: ClusterState) -> list[str]:
     """Say of brokers that were to be drained that they are."""
-    empty = sorted(b for b in scene.level.draining & state.alive if not (state.partitions.replica == b).any())
+    empty = sorted(b for b in scene.balance.draining & state.alive if not (state.partitions.replica == b).any())
     if not empty:
         return []
     return [f"{human_brokers(empty).capitalize()} {_be(empty)} empty and may be stopped."]
@@ -68,12 +68,12 @@ def _emptied(scene: Scene, state: ClusterState) -> list[str]:
 def conclude(scene: Scene, dear: Plan, proposed: list[str]) -> None:
     """Show what the check found, in one word and one sentence."""
     if proposed:
-        level = LevelView(verdict="uneven", sentence=f"Proposed plan: {outline(dear)}.")
+        balance = BalanceView(verdict="unbalanced", sentence=f"Proposed plan: {outline(dear)}.")
     elif dear.obstacles:
-        level = LevelView(verdict="stuck", sentence=f"{dear.obstacles[0].detail}.")
+        balance = BalanceView(verdict="stuck", sentence=f"{dear.obstacles[0].detail}.")
     else:
-        level = LevelView(verdict="level", sentence="Every resource is within its range.")
-    scene.board.publish(level=level)
+        balance = BalanceView(verdict="balanced", sentence="Every resource is within its range.")
+    scene.board.publish(balance=balance)
 
 
 def check_repair(scene: Scene) -> str:
@@ -128,7 +128,7 @@ def _replace_lists(scene: Scene, state: ClusterState) -> str:
         if made.moves:
             beyond = _beyond(scene, state, made)
             return f"Racks are not respected. {propose(scene, ActionKind.REPAIR, made, beyond)}"
-    wanted, refusals = following(state, scene.level)
+    wanted, refusals = following(state, scene.balance)
     refused = _unplaced(refusals)
     if wanted is not None:
         try:
@@ -168,7 +168,7 @@ def _be(brokers: Sequence[int]) -> str:
 
 def make(scene: Scene, state: ClusterState, intent: Intent) -> Plan:
     """One plan from a reading, by the settings in force; raises ``Unavailable`` where brokers came or went, or all of them, meanwhile."""
-    policy = scene.level
+    policy = scene.balance
 
     def compute() -> tuple[Loads | None, Plan]:
         loads = scene.loads(state)

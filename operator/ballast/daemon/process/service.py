@@ -26,7 +26,7 @@ from ballast.daemon.observing.observe import observe
 from ballast.daemon.planning.asking import make_wanted
 from ballast.daemon.planning.background import Background
 from ballast.daemon.planning.leaders import check_leaders, interval_s
-from ballast.daemon.planning.plans import check_level, check_repair
+from ballast.daemon.planning.plans import check_balance, check_repair
 from ballast.daemon.process import health
 from ballast.daemon.process.lock import keep_lock
 from ballast.daemon.process.logs import say
@@ -87,7 +87,7 @@ class Service:
             Tick(name="asked", every_s=lambda: scene.policy.intervals.act_s, run=lambda: make_wanted(scene)),
             Tick(name="leaders", every_s=lambda: interval_s(scene), run=lambda: check_leaders(scene)),
             Tick(name="repair", every_s=lambda: scene.policy.intervals.repair_s, run=lambda: check_repair(scene)),
-            Tick(name="level", every_s=lambda: scene.policy.intervals.level_s, run=lambda: check_level(scene)),
+            Tick(name="balance", every_s=lambda: scene.policy.intervals.balance_s, run=lambda: check_balance(scene)),
             Tick(name="act", every_s=lambda: scene.policy.intervals.act_s, run=lambda: act(scene)),
         )
         self.lock = self._loop(

@@ -30,7 +30,7 @@ def status(view: View, *, now_ms: int, can_act: bool) -> dict[str, Any]:
         "pause": None if view.pause is None else asdict(view.pause),
         "drains": [asdict(d) for d in view.drains],
         "lock": asdict(view.lock),
-        "level": asdict(view.level),
+        "balance": asdict(view.balance),
         "run": None if view.run is None else asdict(view.run),
         "run_elsewhere": None if view.run_elsewhere is None else asdict(view.run_elsewhere),
         "plans": [asdict(replace(p, blocked=_blocked(view, p.kind))) for p in view.plans],

@@ -18,7 +18,7 @@ from ballast.core.samples import Point
 from ballast.daemon.context.view import (
     Absence,
     Answer,
-    LevelView,
+    BalanceView,
     LockView,
     MoveView,
     Other,
@@ -43,7 +43,7 @@ NAMES: Mapping[type, str] = {
     Answer: "Answer",
     BrokerFigures: "Broker",
     Drain: "Drain",
-    LevelView: "Verdict",
+    BalanceView: "Verdict",
     LockView: "Lock",
     MoveView: "Move",
     Other: "Other",
@@ -174,7 +174,7 @@ _STATUS = closed(
         "pause": or_null(ref("Pause")),
         "drains": {**array(ref("Drain")), "description": "Brokers that people drained, by `plan` and its approval."},
         "lock": ref("Lock"),
-        "level": ref("Verdict"),
+        "balance": ref("Verdict"),
         "run": {**or_null(ref("Run")), "description": "The run that this process carries out."},
         "run_elsewhere": {
             **or_null(ref("Run")),

@@ -14,7 +14,7 @@ from ballast.core.cluster import Broker, ClusterState, ConfigValue, LogDir, Part
 from ballast.core.cluster.anonymise import anonymised
 from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.cluster.snapshot_file import Snapshot, dumps, loads
-from ballast.core.planner import Level, Loads, plan
+from ballast.core.planner import Balance, Loads, plan
 from ballast.core.planner.growth import measured
 from ballast.errors import UsageError
 
@@ -81,7 +81,7 @@ def test_what_is_read_is_what_was_written(state: ClusterState) -> None:
     assert fingerprint(back.state) == fingerprint(state)
     assert back.state.brokers == state.brokers
     assert dumps(back) == text
-    assert plan(back.state, Level(), loads=back.loads).moves == plan(state, Level()).moves
+    assert plan(back.state, Balance(), loads=back.loads).moves == plan(state, Balance()).moves
 
 
 def test_everything_that_planning_needs_survives() -> None:
@@ -135,10 +135,10 @@ def test_no_name_survives_anonymising() -> None:
 
 @settings(max_examples=30)
 @given(clusters())
-def test_an_anonymised_cluster_is_as_hard_to_level(state: ClusterState) -> None:
+def test_an_anonymised_cluster_is_as_hard_to_balance(state: ClusterState) -> None:
     """The same loads by broker before, so the same resources are outside their bands."""
     made = anonymised(Snapshot(state, Loads.from_state(state)))
-    before = [plan(s, Level()).summary["brokers"] for s in (state, loads(dumps(made)).state)]
+    before = [plan(s, Balance()).summary["brokers"] for s in (state, loads(dumps(made)).state)]
     assert [b["before"] for b in before[0]] == [b["before"] for b in before[1]]
 
 

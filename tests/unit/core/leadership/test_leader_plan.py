@@ -1,4 +1,4 @@
-"""The plan that levels leaders: moves, elections, and what it says of itself."""
+"""The plan that balances leaders: moves, elections, and what it says of itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ballast.cli.cluster_options import ClusterOptions
 from ballast.cli.commands import leaders as module
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
 from ballast.core.cluster.fingerprint import fingerprint
-from ballast.core.leadership.plan import leader_plan, level
+from ballast.core.leadership.plan import balance, leader_plan
 from ballast.core.plan.file import dumps, loads
 from ballast.core.stock.files import parse_reassignment
 from ballast.errors import UsageError
@@ -28,10 +28,10 @@ def cluster(rows: list[PartitionRow] | None = None) -> ClusterState:
     return build("c", BROKERS, tuple(Topic(n) for n in {r.topic for r in rows}), rows)
 
 
-def test_counts_are_levelled_and_leaders_elected() -> None:
+def test_counts_are_balanced_and_leaders_elected() -> None:
     """Six reorders, each followed by an election; the plan survives its file."""
     state = cluster()
-    found = level(state, "counts")
+    found = balance(state, "counts")
     assert (found.most_before, found.found.maximum) == (9, 3)
     plan = leader_plan(state, found, created_at_ms=5)
     assert len(plan.moves) == len(plan.elections) == 6
@@ -41,9 +41,9 @@ def test_counts_are_levelled_and_leaders_elected() -> None:
     assert loads(dumps(plan)) == plan
 
 
-def test_bytes_are_levelled_within_the_gap_that_is_stated() -> None:
+def test_bytes_are_balanced_within_the_gap_that_is_stated() -> None:
     """Sizes 1 to 9 over three brokers make 15 each."""
-    found = level(cluster(), "bytes")
+    found = balance(cluster(), "bytes")
     assert (found.most_before, found.found.maximum, found.found.bound, found.found.gap) == (45, 15, 15, 0)
 
 
@@ -54,16 +54,16 @@ def test_elections_only_where_they_can_and_must_be_held() -> None:
         PartitionRow("t", 1, 1, (1, 3), (1,)),
         PartitionRow("t", 2, 1, (1,), (1,)),
     ]
-    found = level(cluster(rows), "counts")
+    found = balance(cluster(rows), "counts")
     assert {m.name: m.new for m in found.moves} == {TopicPartition("t", 0): (2, 1), TopicPartition("t", 1): (3, 1)}
     assert found.elections == ()
 
 
-def test_level_is_nothing_to_do() -> None:
-    """A level cluster gets an empty plan."""
+def test_balance_is_nothing_to_do() -> None:
+    """A balanced cluster gets an empty plan."""
     rows = [PartitionRow("t", i, b, (b, 1 + b % 3), (b, 1 + b % 3)) for i, b in enumerate((1, 2, 3))]
     state = cluster(rows)
-    plan = leader_plan(state, level(state, "counts"))
+    plan = leader_plan(state, balance(state, "counts"))
     assert plan.is_empty
     assert plan.status == "nothing-to-do"
 
@@ -71,7 +71,7 @@ def test_level_is_nothing_to_do() -> None:
 def test_unknown_sizes_are_admitted() -> None:
     """A partition without a size weighs nothing, and the plan says so."""
     state = cluster([PartitionRow("t", 0, 1, (1, 2), (1, 2))])
-    plan = leader_plan(state, level(state, "bytes"))
+    plan = leader_plan(state, balance(state, "bytes"))
     assert plan.assumptions == ("1 partitions count as empty, since no broker said their size",)
 
 
@@ -83,7 +83,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("read")
-def test_the_command_reports_and_levels() -> None:
+def test_the_command_reports_and_balances() -> None:
     """A table without options; a document, Kafka's JSON and exit code 3 with them."""
     run = CliRunner()
     table = run.invoke(module.leaders, []).stdout
@@ -92,28 +92,28 @@ def test_the_command_reports_and_levels() -> None:
     document = json.loads(run.invoke(module.leaders, ["--output", "json"]).stdout)
     assert [b["partitions"] for b in document["brokers"]] == [9, 0, 0]
     assert document["topics"][0]["ideal"] == 3
-    found = json.loads(run.invoke(module.leaders, ["--level", "counts", "--output", "json"]).stdout)
+    found = json.loads(run.invoke(module.leaders, ["--balance", "counts", "--output", "json"]).stdout)
     assert (found["most_before"], found["most_after"], found["bound"], found["exact"]) == (9, 3, 3, True)
-    stock = run.invoke(module.leaders, ["--level", "bytes", "--kafka-json"]).stdout
+    stock = run.invoke(module.leaders, ["--balance", "bytes", "--kafka-json"]).stdout
     assert {len(e.replicas) for e in parse_reassignment(stock)} == {3}
-    drawn = run.invoke(module.leaders, ["--level", "counts", "--check"], standalone_mode=False)
+    drawn = run.invoke(module.leaders, ["--balance", "counts", "--check"], standalone_mode=False)
     assert drawn.return_value == module.EXIT_PENDING
     assert "6 reorders and 6 preferred leader elections (no data moved). The least possible maximum" in drawn.stdout
-    level_already = run.invoke(
-        module.leaders, ["--level", "counts", "--topics", "none", "--check"], standalone_mode=False
+    already_balanced = run.invoke(
+        module.leaders, ["--balance", "counts", "--topics", "none", "--check"], standalone_mode=False
     )
-    assert level_already.return_value == 0
-    assert "Nothing to reorder" in level_already.stdout
+    assert already_balanced.return_value == 0
+    assert "Nothing to reorder" in already_balanced.stdout
 
 
 @pytest.mark.usefixtures("read")
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--check"], "go with --level"),
-        (["--level", "counts", "--save", "/nowhere/at/all.json"], "No such file or directory"),
-        (["--level", "counts", "--topics", "("], "not a regular expression"),
-        (["--level", "counts", "--exclude-broker", "9"], "no broker 9"),
+        (["--check"], "go with --balance"),
+        (["--balance", "counts", "--save", "/nowhere/at/all.json"], "No such file or directory"),
+        (["--balance", "counts", "--topics", "("], "not a regular expression"),
+        (["--balance", "counts", "--exclude-broker", "9"], "no broker 9"),
     ],
 )
 def test_the_command_refuses(arguments: list[str], reason: str) -> None:

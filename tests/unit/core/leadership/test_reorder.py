@@ -1,4 +1,4 @@
-"""Levelling preferred leaders: exact for counts, shown by exhaustion and by a solver."""
+"""Balancing preferred leaders: exact for counts, shown by exhaustion and by a solver."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from ballast.core.cluster import Broker, ClusterState, Ints, PartitionRow, Topic, build
 from ballast.core.leadership.reorder import (
     Choices,
+    balance_counts,
+    balance_weights,
     choices,
     least_cap,
-    level_counts,
-    level_weights,
     loads,
     reorder_moves,
 )
@@ -96,7 +96,7 @@ def test_exact_against_exhaustion(case: tuple[list[Row], int]) -> None:
     """The least maximum, and the fewest changes among all choices that have it."""
     rows, brokers = case
     choice = problem(rows, brokers)
-    found = level_counts(choice)
+    found = balance_counts(choice)
     assert (found.maximum, changes(choice, found.chosen)) == exhaust(rows, brokers)
     assert found.bound == found.maximum
     assert found.gap == 0
@@ -115,26 +115,26 @@ def test_exact_against_a_solver(seed: int) -> None:
         options = tuple(rng.sample(range(near, near + 3), rng.choice((1, 2, 3, 3))))
         rows.append((options, min(options) if rng.random() < 0.9 else None))
     choice = problem(rows, brokers)
-    found = level_counts(choice)
+    found = balance_counts(choice)
     assert (found.maximum, changes(choice, found.chosen)) == solved(rows, brokers)
 
 
 def test_chains_through_several_brokers() -> None:
     """Broker 0 has three too many and shares partitions only with 1, which shares only with 2."""
     rows: list[Row] = [*[((0, 1), 0)] * 4, *[((1, 2), 1)] * 2]
-    found = level_counts(problem(rows, 3))
+    found = balance_counts(problem(rows, 3))
     assert found.maximum == 2
     assert sorted(found.load.tolist()) == [2, 2, 2]
     assert len(found.changed) == 4
 
 
-def test_what_is_level_stays_as_it_is() -> None:
+def test_what_is_balanced_stays_as_it_is() -> None:
     """No change for the sake of change, also where the maximum cannot be the average."""
-    assert not len(level_counts(problem([((0, 1), 0), ((0, 1), 1)], 2)).changed)
-    stuck = level_counts(problem([((0,), 0)] * 5 + [((1, 2), 1)], 3))
+    assert not len(balance_counts(problem([((0, 1), 0), ((0, 1), 1)], 2)).changed)
+    stuck = balance_counts(problem([((0,), 0)] * 5 + [((1, 2), 1)], 3))
     assert stuck.maximum == 5
     assert not len(stuck.changed)
-    assert level_counts(problem([], 2)).maximum == 0
+    assert balance_counts(problem([], 2)).maximum == 0
 
 
 def test_least_cap_of_split_weights() -> None:
@@ -162,7 +162,7 @@ def test_bytes_stay_between_the_bound_and_the_start(case: tuple[list[Row], int],
     """Never below the true optimum's bound, never above rounding's guarantee; the bound never above the optimum."""
     rows, brokers = case
     choice, weight = problem(rows, brokers), np.array(weights[: len(rows)], np.int64)
-    found = level_weights(choice, weight)
+    found = balance_weights(choice, weight)
     optimum = min(
         max(sum(w for w, b in zip(weights, leaders, strict=False) if b == at) for at in range(brokers))
         for leaders in product(*(o for o, _ in rows))
@@ -184,15 +184,15 @@ def test_the_bytes_bound_is_the_relaxation_of_a_solver(seed: int) -> None:
         rows.append((options, min(options)))
     weight = [int(rng.lognormvariate(12, 1)) for _ in rows]
     choice = problem(rows, brokers)
-    found = level_weights(choice, np.array(weight, np.int64))
+    found = balance_weights(choice, np.array(weight, np.int64))
     assert found.bound == int(np.ceil(relaxation(rows, weight, brokers) - 1e-3))
     assert found.gap < 0.01
 
 
-def test_a_swap_levels_what_no_single_change_can() -> None:
+def test_a_swap_balances_what_no_single_change_can() -> None:
     """Ten and six against five and nine: exchanging six for five is all that helps."""
     rows: list[Row] = [((0,), 0), ((0, 1), 0), ((0, 1), 1), ((1,), 1)]
-    found = level_weights(problem(rows, 2), np.array([10, 6, 5, 9]))
+    found = balance_weights(problem(rows, 2), np.array([10, 6, 5, 9]))
     assert sorted(found.load.tolist()) == [15, 15]
     assert found.gap == 0
 
@@ -206,7 +206,7 @@ def cluster(rows: list[PartitionRow], *, dead: tuple[int, ...] = ()) -> ClusterS
 def test_moves_are_pure_reorders_with_the_rest_in_order() -> None:
     """The chosen replica comes first and nothing else changes."""
     state = cluster([PartitionRow("t", i, 10, (10, 20, 30), (10, 20, 30)) for i in range(3)])
-    found = level_counts(choices(state))
+    found = balance_counts(choices(state))
     moves = reorder_moves(state, found)
     assert found.maximum == 1
     assert len(moves) == 2
@@ -240,6 +240,6 @@ def test_who_may_lead() -> None:
 def test_nobody_may_lead() -> None:
     """A cluster without eligible brokers is an empty problem."""
     state = cluster([PartitionRow("t", 0, 10, (10, 20), (10,))], dead=(10, 20, 30))
-    found = level_counts(choices(state))
+    found = balance_counts(choices(state))
     assert (found.maximum, found.bound, found.gap) == (0, 0, 0.0)
     assert reorder_moves(state, found) == ()

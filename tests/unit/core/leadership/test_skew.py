@@ -6,7 +6,7 @@ import pytest
 
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
 from ballast.core.leadership import imbalance
-from ballast.core.leadership.reorder import choices, level_counts, reorder_moves
+from ballast.core.leadership.reorder import balance_counts, choices, reorder_moves
 from ballast.core.leadership.skew import partition_bytes, preferred_skew
 
 
@@ -42,15 +42,15 @@ def test_racks_share_by_their_alive_brokers() -> None:
     assert preferred_skew(build("c", (Broker(1),), (Topic("t"),), [row("t", 0, (1,))])).racks == ()
 
 
-def test_topics_worst_first_and_level_ones_left_out() -> None:
+def test_topics_worst_first_and_balanced_ones_left_out() -> None:
     """A topic spread as well as numbers allow is not named; one being deleted is not counted."""
     rows = [
-        *[row("level", i, ((1, 2), (2, 1), (3, 1), (5, 1), (1, 2))[i]) for i in range(5)],
+        *[row("balance", i, ((1, 2), (2, 1), (3, 1), (5, 1), (1, 2))[i]) for i in range(5)],
         *[row("bad", i, (2, 1)) for i in range(4)],
         *[row("worse", i, (3, 1)) for i in range(8)],
         row("gone", 0, (1, 2)),
     ]
-    topics = (Topic("level"), Topic("bad"), Topic("worse"), Topic("gone", deleting=True))
+    topics = (Topic("balance"), Topic("bad"), Topic("worse"), Topic("gone", deleting=True))
     skew = preferred_skew(build("c", BROKERS, topics, rows))
     assert [(t.topic, t.most, t.on, t.least_possible) for t in skew.topics] == [("worse", 8, 3, 2), ("bad", 4, 2, 1)]
     assert sum(b.partitions for b in skew.brokers) == 17
@@ -66,9 +66,9 @@ def test_unknown_sizes_are_counted_and_weigh_nothing() -> None:
 
 
 def test_reorders_repair_the_skew() -> None:
-    """After the moves the first replicas are level, and every partition has the brokers it had."""
+    """After the moves the first replicas are balanced, and every partition has the brokers it had."""
     state = build("c", BROKERS, (Topic("t"),), [row("t", i, (1, 2, 3)) for i in range(9)])
-    new = {m.name: m.new for m in reorder_moves(state, level_counts(choices(state)))}
+    new = {m.name: m.new for m in reorder_moves(state, balance_counts(choices(state)))}
     after = build("c", BROKERS, (Topic("t"),), [row("t", i, new.get(state.name(i), (1, 2, 3))) for i in range(9)])
     assert [b.partitions for b in preferred_skew(after).brokers] == [3, 3, 3, 0, 0]
     assert all(sorted(after.target(i)) == [1, 2, 3] for i in range(9))

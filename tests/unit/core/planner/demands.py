@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
-from ballast.core.planner import ChangeReplicationFactor, Decommission, Demote, Evacuate, Intent, Level, Racks, Swap
+from ballast.core.planner import Balance, ChangeReplicationFactor, Decommission, Demote, Evacuate, Intent, Racks, Swap
 
 Lists = Mapping[tuple[str, int], tuple[int, ...]]
 
@@ -21,7 +21,7 @@ def lists_after(state: ClusterState, made: Plan) -> dict[tuple[str, int], tuple[
 def demand_at_rest(made: Plan, intent: Intent) -> None:
     """What nothing is in the way of; a cluster without a plan may name ranges that nothing brings it nearer to."""
     named = {o.code for o in made.obstacles}
-    assert not named or (isinstance(intent, Level) and made.is_empty and named <= {"band", "racks-of-unlike-size"})
+    assert not named or (isinstance(intent, Balance) and made.is_empty and named <= {"band", "racks-of-unlike-size"})
 
 
 def demand_done(state: ClusterState, made: Plan, intent: Intent, closed: frozenset[int] = frozenset()) -> None:
@@ -47,9 +47,9 @@ def demand_done(state: ClusterState, made: Plan, intent: Intent, closed: frozens
             assert not any(set(lists[n]) & state.alive - demoted for n in led)
         case ChangeReplicationFactor(to=count):
             assert {len(m) for m in lists.values()} <= {count}
-        case Level() | Racks():
+        case Balance() | Racks():
             _demand_racks(state, lists, closed)
-            if isinstance(intent, Level):
+            if isinstance(intent, Balance):
                 assert not {b for m in lists.values() for b in m} - state.alive
         case _:
             pass

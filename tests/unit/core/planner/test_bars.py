@@ -13,7 +13,7 @@ from bench.cases import make
 from bench.forms import written
 from bench.score import score
 
-from ballast.core.planner import Level, PlannerPolicy, plan
+from ballast.core.planner import Balance, PlannerPolicy, plan
 
 FURTHER = int(os.environ.get("BALLAST_SWEEP", "0"))
 KINDS: tuple[dict[str, Any], ...] = (
@@ -30,7 +30,7 @@ def test_every_broker_is_within_five_percent_for_hardly_more_than_the_least_byte
     """All six resources of every broker, no rule broken, bytes near the proven least, and nothing left to do."""
     case = written("bars", *make(**kind, seed=seed))
     policy = PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities)
-    made = plan(case.state, Level(), loads=case.loads, policy=policy)
+    made = plan(case.state, Balance(), loads=case.loads, policy=policy)
     new = {(m.topic, m.partition): m.new for m in made.moves}
     found = score(case, new)
     assert made.status == "complete", made.obstacles
@@ -39,4 +39,4 @@ def test_every_broker_is_within_five_percent_for_hardly_more_than_the_least_byte
     assert made.bound_bytes is not None
     assert made.bytes_moved <= MOST_OVER_BOUND * made.bound_bytes
     after = case.moved(new)
-    assert plan(after.state, Level(), loads=after.loads, policy=policy).is_empty
+    assert plan(after.state, Balance(), loads=after.loads, policy=policy).is_empty

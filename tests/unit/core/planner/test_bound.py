@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.unit.core.planner.clusters import cluster, clusters
 
 from ballast.core.cluster import ClusterState
-from ballast.core.planner import ChangeReplicationFactor, Expand, Intent, Level, Loads, PlannerPolicy, plan
+from ballast.core.planner import Balance, ChangeReplicationFactor, Expand, Intent, Loads, PlannerPolicy, plan
 from ballast.core.planner.bound import BY_BROKER, FILLING, WHOLE, Bound, bound_of
 from ballast.core.planner.bound_kernels import ANYWHERE, APART, CLOSED, SCALE
 from ballast.core.planner.bound_value import Relaxation, relaxation_of
@@ -89,7 +89,7 @@ def test_the_value_is_that_of_the_cheapest_of_all_placements(data: st.DataObject
         demoted=frozenset(data.draw(st.sets(st.sampled_from(ids), max_size=1))),
         cordoned=frozenset(data.draw(st.sets(st.sampled_from(ids), max_size=1))),
     )
-    intent = data.draw(st.sampled_from([Level(), Expand(brokers=frozenset({min(state.alive)}))]))
+    intent = data.draw(st.sampled_from([Balance(), Expand(brokers=frozenset({min(state.alive)}))]))
     world = searched(state, intent, policy)
     r = relaxation_of(world.problem, world.load, world.cur)
     rng = np.random.default_rng(data.draw(st.integers(0, 1 << 30)))
@@ -106,7 +106,7 @@ def test_the_value_is_that_of_the_cheapest_of_all_placements(data: st.DataObject
 @given(clusters())
 def test_broker_by_broker_no_plan_moves_less(state: ClusterState) -> None:
     """The bound of large clusters, asked of small ones, is never above what the search found."""
-    world = searched(state, Level(), TIGHT)
+    world = searched(state, Balance(), TIGHT)
     assert bound(world, pairs=0).bytes <= int(world.copied / world.problem.byte_unit) + 1
 
 
@@ -115,7 +115,7 @@ def test_broker_by_broker_sees_what_disk_alone_does_not() -> None:
     # More brokers with too much than with too little, on several resources at once.
     case = written("drifted", *make(brokers=10, racks=5, topics=30, partitions=400, seed=8))
     policy = PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities)
-    world = searched(case.state, Level(), policy, case.loads)
+    world = searched(case.state, Balance(), policy, case.loads)
     crude = bound_of(world.problem, world.load, world.cur, prove=False)
     by_broker, whole = bound(world, pairs=0), bound(world, pairs=1 << 40)
     assert (crude.method, by_broker.method, whole.method) == ("disk alone", BY_BROKER, WHOLE)
@@ -127,7 +127,7 @@ def test_the_proof_takes_no_more_than_its_work(monkeypatch: pytest.MonkeyPatch) 
     case = written("drifted", *make(brokers=10, racks=5, topics=30, partitions=400, seed=8))
     # One broker is meant to carry a little more: steps are made where brokers are not alike.
     unlike = {b: replace(c, cpu=(c.cpu or 1) * (1.05 if b == 0 else 1)) for b, c in case.capacities.items()}
-    world = searched(case.state, Level(), PlannerPolicy(band=0.05, trigger=0.05, capacities=unlike), case.loads)
+    world = searched(case.state, Balance(), PlannerPolicy(band=0.05, trigger=0.05, capacities=unlike), case.loads)
     whole = bound(world, pairs=1 << 40)
     monkeypatch.setattr("ballast.core.planner.bound_program.WORK", 0)
     short = bound(world, pairs=1 << 40)
@@ -147,7 +147,7 @@ def test_a_dead_broker_does_not_blind_the_program() -> None:
     """Staying on a dead broker is no placement: the whole program finds a bound close to the plan all the same."""
     case = written("dead", *make(brokers=15, racks=5, topics=50, partitions=1_000, dead=1, seed=27))
     policy = PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities)
-    made = plan(case.state, Level(), loads=case.loads, policy=policy)
+    made = plan(case.state, Balance(), loads=case.loads, policy=policy)
     assert made.bound_bytes is not None
     assert made.bound_method == WHOLE
     assert made.bytes_moved <= 1.03 * made.bound_bytes

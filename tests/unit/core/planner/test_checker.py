@@ -17,6 +17,7 @@ from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Top
 from ballast.core.copying import copying_of, leader_in
 from ballast.core.plan import Move, Obstacle, Plan
 from ballast.core.planner import (
+    Balance,
     ChangeReplicationFactor,
     Decommission,
     Demote,
@@ -24,7 +25,6 @@ from ballast.core.planner import (
     Expand,
     Intent,
     Leaders,
-    Level,
     Loads,
     PlannerPolicy,
     Racks,
@@ -63,7 +63,7 @@ def test_a_broker_that_the_selection_leaves_out_keeps_what_it_has_wherever_the_s
     rows = [PartitionRow("t", n, b, (b,), (b,), sizes=(size,)) for n, (b, size) in enumerate([(1, 7), (2, 1)])]
     state = build("c", tuple(Broker(b) for b in (1, 2, 3)), (Topic("t"),), rows)
     policy = PlannerPolicy(band=0.02, trigger=0.1, slack_bytes=0, prove=False)
-    made = plan(state, Level(selection=Selection(exclude_brokers="2")), policy=policy)
+    made = plan(state, Balance(selection=Selection(exclude_brokers="2")), policy=policy)
     assert all(m.old == (1,) for m in made.moves)
 
 
@@ -81,7 +81,7 @@ def test_every_plan_of_the_search_passes(data: st.DataObject) -> None:
     living = frozenset(data.draw(st.sets(st.sampled_from(sorted(state.alive)), min_size=1, max_size=2)))
     selection = data.draw(st.sampled_from([Selection(), Selection(topics="t0"), Selection(exclude_brokers="2")]))
     intents: list[Intent] = [
-        Level(selection=selection), Leaders(selection=selection), Racks(selection=selection),
+        Balance(selection=selection), Leaders(selection=selection), Racks(selection=selection),
         Expand(brokers=living, selection=selection), Decommission(brokers=some, selection=selection),
         Evacuate(brokers=some), Demote(brokers=some), ChangeReplicationFactor(to=data.draw(st.integers(1, 3))),
     ]  # fmt: skip
@@ -195,18 +195,18 @@ MUTATIONS: dict[str, tuple[str, Change]] = {
 def test_a_plan_that_was_tampered_with_is_found_out(what: str) -> None:
     """Each kind of damage has its own finding; the untouched plan has none."""
     state, loads = scene()
-    made = plan(state, Level(), policy=POLICY)
+    made = plan(state, Balance(), policy=POLICY)
     assert made.status == "complete"
-    assert check(state, made, Level(), loads=loads, policy=POLICY) == []
+    assert check(state, made, Balance(), loads=loads, policy=POLICY) == []
     code, change = MUTATIONS[what]
-    found = check(state, change(made), Level(), loads=loads, policy=POLICY)
+    found = check(state, change(made), Balance(), loads=loads, policy=POLICY)
     assert code in {f.code for f in found}, found
 
 
 def findings(intent: Intent, *moves: Move, policy: PlannerPolicy = POLICY, **fields: Any) -> list[str]:
     """What is found in these moves, as sentences."""
     state, loads = scene()
-    made = plan(state, Level(), policy=POLICY)
+    made = plan(state, Balance(), policy=POLICY)
     wrong = true_to_itself(replace(made, moves=moves, elections=(), status="complete", **fields), state, loads)
     return [str(f) for f in check(state, wrong, intent, loads=loads, policy=policy)]
 
@@ -227,7 +227,7 @@ def findings(intent: Intent, *moves: Move, policy: PlannerPolicy = POLICY, **fie
         (Racks(), Move("a", 0, (1, 2), (3, 2), 100), "repairs no rack"),
         (ChangeReplicationFactor(to=1), Move("a", 0, (1, 2), (1,), 100), "has 2 replicas instead of 1"),
         (Demote(brokers=frozenset({1})), Move("a", 0, (1, 2), (2, 1), 100), "stays led by broker 1"),
-        (Level(selection=Selection(topics="b")), Move("a", 0, (1, 2), (3, 2), 100), "is left out"),
+        (Balance(selection=Selection(topics="b")), Move("a", 0, (1, 2), (3, 2), 100), "is left out"),
     ],
 )
 def test_each_intent_keeps_its_word(intent: Intent, move: Move, sentence: str) -> None:
@@ -238,7 +238,7 @@ def test_each_intent_keeps_its_word(intent: Intent, move: Move, sentence: str) -
 def test_pinned_topics_are_not_touched() -> None:
     """The pin is part of the policy that the checker judges by."""
     pinned = replace(POLICY, pinned_topics="a")
-    found = findings(Level(), Move("a", 0, (1, 2), (3, 2), 100), policy=pinned)
+    found = findings(Balance(), Move("a", 0, (1, 2), (3, 2), 100), policy=pinned)
     assert any("pinned" in text for text in found)
 
 
@@ -246,23 +246,23 @@ def test_a_full_disk_is_found() -> None:
     """What arrives counts before anything has left."""
     state, loads = scene()
     small = replace(POLICY, disk_limit=0.001)
-    made = plan(state, Level(), policy=POLICY)
-    assert {f.code for f in check(state, made, Level(), loads=loads, policy=small)} == {"disk"}
+    made = plan(state, Balance(), policy=POLICY)
+    assert {f.code for f in check(state, made, Balance(), loads=loads, policy=small)} == {"disk"}
 
 
 def test_making_things_worse_is_a_regression_even_when_admitted() -> None:
     """Obstacles excuse what was not reached, not what was broken."""
     state = cluster(*[(1, 2), (2, 1)] * 4, brokers=4)
     loads = Loads.from_state(state)
-    level = plan(state, Level(), policy=POLICY)
-    assert level.status == "complete"
+    balance = plan(state, Balance(), policy=POLICY)
+    assert balance.status == "complete"
     rows = [(1, 2), (2, 3), (3, 4), (4, 1)] * 2
     even = cluster(*rows, brokers=4)
-    made = plan(even, Level(), policy=POLICY)
+    made = plan(even, Balance(), policy=POLICY)
     moves = (Move("t", 2, (3, 4), (1, 4), 100), Move("t", 6, (3, 4), (1, 4), 100))
     obstacles = tuple(Obstacle("band", label, "so they say") for label in ("disk", "replicas", "leaders"))
     worse = replace(made, moves=moves, status="partial", obstacles=obstacles)
-    assert [f.code for f in check(even, tell(worse, even), Level(), loads=Loads.from_state(even), policy=POLICY)] == [
+    assert [f.code for f in check(even, tell(worse, even), Balance(), loads=Loads.from_state(even), policy=POLICY)] == [
         "regression"
     ]
     assert len(loads) == 8
@@ -276,19 +276,19 @@ def tell(made: Plan, state: ClusterState) -> Plan:
 def test_a_plan_that_fails_is_refused_with_what_and_where() -> None:
     """The error names the place, the damage and what to do."""
     state, loads = scene()
-    made = plan(state, Level(), policy=POLICY)
+    made = plan(state, Balance(), policy=POLICY)
     broken = first(made, new=(moved(made).new[0],) * 2)
     with pytest.raises(PlanRejected, match=f"{moved(made).name}: would sit twice on a broker") as refused:
-        demand_sound(state, broken, Level(), loads=loads, policy=POLICY)
+        demand_sound(state, broken, Balance(), loads=loads, policy=POLICY)
     assert "Nothing was changed" in str(refused.value)
 
 
 def test_a_cluster_within_the_trigger_is_left_alone_without_obstacles() -> None:
     """Between the band that plans aim at and the one that triggers them there is nothing to do, and nothing is in the way."""
     state = cluster(*[(1,)] * 109, *[(2,)] * 91, brokers=2, sizes=(1 << 24,) * 200)
-    made = plan(state, Level(), policy=PlannerPolicy(prove=False))
+    made = plan(state, Balance(), policy=PlannerPolicy(prove=False))
     assert (made.status, made.obstacles, made.moves) == ("nothing-to-do", (), ())
-    assert plan(state, Level(), policy=PlannerPolicy(trigger=0.08, prove=False)).moves
+    assert plan(state, Balance(), policy=PlannerPolicy(trigger=0.08, prove=False)).moves
 
 
 @settings(max_examples=100)
@@ -306,19 +306,19 @@ def test_pouring_fills_every_vessel_to_one_level_or_to_the_brim(
     room = float(most[weight > 0].sum()) if len(most) else 0.0
     assert out.sum() == pytest.approx(min(total, room))
     open_ = (weight > 0) & (out < most - 1e-9)
-    levels = out[open_] / weight[open_]
-    if len(levels):
-        assert levels.max() - levels.min() < 1e-6
+    balances = out[open_] / weight[open_]
+    if len(balances):
+        assert balances.max() - balances.min() < 1e-6
         full = (weight > 0) & ~open_
-        assert bool((out[full] / weight[full] <= levels.max() + 1e-6).all())
+        assert bool((out[full] / weight[full] <= balances.max() + 1e-6).all())
 
 
-def test_leader_bytes_are_levelled_where_a_band_is_named() -> None:
+def test_leader_bytes_are_balanced_where_a_band_is_named() -> None:
     """Equal counts of leaders, unequal bytes: reorders repair it, and without the band nothing is done."""
     sizes = tuple(n << 24 for n in (9, 9, 9, 9, 1, 1, 1, 1))
     state = cluster(*[(1, 2)] * 4, *[(2, 1)] * 4, brokers=2, sizes=sizes)
-    assert plan(state, Level(), policy=POLICY).is_empty
-    made = plan(state, Level(), policy=replace(POLICY, bands={"leader-bytes": 0.1}))
+    assert plan(state, Balance(), policy=POLICY).is_empty
+    made = plan(state, Balance(), policy=replace(POLICY, bands={"leader-bytes": 0.1}))
     assert (made.status, made.bytes_moved) == ("complete", 0)
     led = {b["broker"]: b["after"]["leader-bytes"] for b in made.summary["brokers"]}
     assert led == {1: 20 << 24, 2: 20 << 24}

@@ -14,7 +14,7 @@ from bench.mixed import mixed
 from tests.unit.core.planner.clusters import cluster
 
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, build
-from ballast.core.planner import Level, Loads, PlannerPolicy, linear, plan
+from ballast.core.planner import Balance, Loads, PlannerPolicy, linear, plan
 from ballast.core.planner.problem import LOWER, UPPER, Problem, problem_of
 from ballast.core.planner.scope import scope_of
 from ballast.core.planner.search.exact import refine
@@ -42,7 +42,7 @@ def drawn(seed: int) -> ClusterState:
 
 def asked(state: ClusterState) -> Problem:
     """With the ranges that a plan aims at."""
-    return problem_of(state, Loads.from_state(state), TWENTY, scope_of(state, Level(), TWENTY), bands="target")
+    return problem_of(state, Loads.from_state(state), TWENTY, scope_of(state, Balance(), TWENTY), bands="target")
 
 
 def least_bytes(problem: Problem) -> float | None:
@@ -97,7 +97,7 @@ def test_small_clusters_beside_an_exact_solver(capsys: pytest.CaptureFixture[str
     planned, needed = [], []
     for seed in SEEDS:
         state = drawn(seed)
-        made, least = plan(state, Level(), policy=TWENTY), least_bytes(asked(state))
+        made, least = plan(state, Balance(), policy=TWENTY), least_bytes(asked(state))
         assert (least is None) == bool(made.obstacles)
         if least is not None:
             assert made.bytes_moved >= least * (1 - 1e-6)
@@ -140,7 +140,7 @@ def test_the_step_ends_at_its_limit_of_work_and_says_so() -> None:
     """The same placement each time, no worse than before, and told apart from a step that ended by itself."""
     case = mixed(26)
     policy = PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities, prove=False)
-    problem = problem_of(case.state, case.loads, policy, scope_of(case.state, Level(), policy), bands="target")
+    problem = problem_of(case.state, case.loads, policy, scope_of(case.state, Balance(), policy), bands="target")
     begun = World.of(problem, policy)
     search(begun, seed=0)
     found = []
@@ -168,4 +168,4 @@ def test_an_integer_program_does_not_end_the_process() -> None:
     ]
     state = build("c", brokers, (Topic("t0"), Topic("t1")), rows)
     policy = PlannerPolicy(band=0.05, trigger=0.05, slack_bytes=0, cordoned=frozenset({8}), prove=False)
-    assert plan(state, Level(), policy=policy).moves
+    assert plan(state, Balance(), policy=policy).moves

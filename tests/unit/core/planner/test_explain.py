@@ -8,7 +8,7 @@ import pytest
 from tests.unit.core.planner.clusters import cluster
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.planner import Decommission, Expand, Level, Loads, PlannerPolicy, plan
+from ballast.core.planner import Balance, Decommission, Expand, Loads, PlannerPolicy, plan
 from ballast.core.planner.explain import why, why_not
 from ballast.core.planner.report import page
 from ballast.core.planner.rules import Setup, judge
@@ -47,7 +47,7 @@ def test_a_closed_broker_says_why() -> None:
 def test_rules_answer_for_one_pair(broker: int, rule: str | None) -> None:
     """Accept or reject, with the rule's name."""
     policy = replace(POLICY, cordoned=frozenset({3}))
-    verdict = judge(Setup.of(STATE, Level(), LOADS, policy), 0, broker)
+    verdict = judge(Setup.of(STATE, Balance(), LOADS, policy), 0, broker)
     assert (verdict.rule if verdict else None) == rule
 
 
@@ -55,7 +55,7 @@ def test_a_full_rack_takes_a_replica_in_exchange_for_its_own() -> None:
     """Where the replica in the rack may go, the rack is no reason; where it stays, it is."""
     state = cluster((1, 2), (2, 3), brokers=4, racks=2)
     loads = Loads.from_state(state)
-    assert judge(Setup.of(state, Level(), loads, POLICY), 0, 4) is None
+    assert judge(Setup.of(state, Balance(), loads, POLICY), 0, 4) is None
     leaving = Setup.of(state, Decommission(brokers=frozenset({3})), loads, POLICY)
     assert judge(leaving, 1, 1) is None
     refused = judge(leaving, 0, 4)
@@ -70,15 +70,15 @@ def test_a_full_rack_takes_a_replica_in_exchange_for_its_own() -> None:
 def test_a_partition_that_is_not_there_is_answered_with_those_that_are(name: TopicPartition, hint: str) -> None:
     """A slip in the number shows the numbers; in the topic, how a partition is written."""
     with pytest.raises(UsageError) as wrong:
-        why(STATE, plan(STATE, Level(), policy=POLICY), Level(), name, loads=LOADS, policy=POLICY)
+        why(STATE, plan(STATE, Balance(), policy=POLICY), Balance(), name, loads=LOADS, policy=POLICY)
     assert wrong.value.hint is not None
     assert wrong.value.hint.startswith(hint)
 
 
 def test_the_search_accepts_only_what_the_rules_accept() -> None:
     """Every new replica of a plan without racks passes each rule."""
-    made = plan(STATE, Level(), policy=POLICY)
-    setup = Setup.of(STATE, Level(), LOADS, POLICY)
+    made = plan(STATE, Balance(), policy=POLICY)
+    setup = Setup.of(STATE, Balance(), LOADS, POLICY)
     pairs = [(STATE.index[m.name], b) for m in made.moves for b in m.adding]
     assert pairs
     assert all(judge(setup, row, b) is None for row, b in pairs)
@@ -86,9 +86,9 @@ def test_the_search_accepts_only_what_the_rules_accept() -> None:
 
 def test_the_page_stands_alone_and_escapes_names() -> None:
     """No script, no address, no markup from names; every move is on it."""
-    made = plan(STATE, Level(), policy=POLICY)
-    text = page(replace(made, intent="<b>level</b>"), rate_bytes_per_s=1_000_000)
-    assert "<b>level</b>" not in text
+    made = plan(STATE, Balance(), policy=POLICY)
+    text = page(replace(made, intent="<b>balance</b>"), rate_bytes_per_s=1_000_000)
+    assert "<b>balance</b>" not in text
     assert "<script" not in text
     assert "http" not in text
     assert all(f"<td>{m.name}</td>" in text for m in made.moves)

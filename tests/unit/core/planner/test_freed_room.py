@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
 from ballast.core.plan import Move, Plan
-from ballast.core.planner import Level, Loads, PlannerPolicy, plan
+from ballast.core.planner import Balance, Loads, PlannerPolicy, plan
 from ballast.core.planner.checker import check
 from ballast.core.planner.freed_room import in_order
 from ballast.core.planner.problem import problem_of
@@ -37,7 +37,7 @@ def disks(sizes: dict[int, tuple[int, ...]], capacity: dict[int, int], *, dirs: 
 def ordered(state: ClusterState, *moves: Move) -> tuple[Move, ...] | None:
     """The order that is found for these moves."""
     loads = Loads.from_state(state)
-    problem = problem_of(state, loads, POLICY, scope_of(state, Level(), POLICY), bands="target")
+    problem = problem_of(state, loads, POLICY, scope_of(state, Balance(), POLICY), bands="target")
     return in_order(state, problem, World.of(problem, POLICY).held, moves)
 
 
@@ -89,12 +89,12 @@ def full_disks() -> ClusterState:
 @pytest.fixture(name="made", scope="module")
 def plan_in_order() -> Plan:
     """A plan that needs room that it frees."""
-    return plan(full_disks(), Level(), policy=POLICY)
+    return plan(full_disks(), Balance(), policy=POLICY)
 
 
 def findings(state: ClusterState, made: Plan) -> set[str]:
     """What the checker finds."""
-    return {f.code for f in check(state, made, Level(), loads=Loads.from_state(state), policy=POLICY)}
+    return {f.code for f in check(state, made, Balance(), loads=Loads.from_state(state), policy=POLICY)}
 
 
 def test_a_plan_meets_ranges_with_room_that_it_frees_itself(made: Plan) -> None:
@@ -113,7 +113,7 @@ def test_the_checker_walks_the_moves_in_their_order(made: Plan) -> None:
 
 def test_a_plan_for_a_tool_that_starts_all_at_once_frees_no_room_for_itself() -> None:
     """It stops short of a range, and says that the next plan goes on."""
-    made = plan(full_disks(), Level(), policy=replace(POLICY, at_once=True))
+    made = plan(full_disks(), Balance(), policy=replace(POLICY, at_once=True))
     assert not made.in_order
     assert "room" in {o.code for o in made.obstacles}
     assert findings(full_disks(), made) == set()
@@ -122,7 +122,7 @@ def test_a_plan_for_a_tool_that_starts_all_at_once_frees_no_room_for_itself() ->
 def test_which_of_several_log_dirs_gets_room_is_not_guessed() -> None:
     """A broker with two disks is given only what fits beside all that it holds."""
     state = disks(FEW, {1: 92, 2: 140, 3: 140}, dirs=2)
-    made = plan(state, Level(), policy=POLICY)
+    made = plan(state, Balance(), policy=POLICY)
     assert not made.in_order
     assert findings(state, replace(made, in_order=True)) == set()
 
@@ -136,7 +136,7 @@ def test_no_plan_on_full_disks_overfills_one(sizes: list[list[int]], spare: int)
     """Whatever the disks hold: all fits at once, or each move at its turn; the search and the checker agree."""
     held = {b: tuple(those) for b, those in enumerate(sizes, 1)}
     state = disks(held, {b: sum(those) + spare for b, those in held.items()})
-    made = plan(state, Level(), policy=replace(POLICY, capacities={}))
+    made = plan(state, Balance(), policy=replace(POLICY, capacities={}))
     if made.in_order:
         assert walk(state, made.moves)
     else:

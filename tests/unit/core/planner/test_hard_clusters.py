@@ -14,7 +14,7 @@ from tests.unit.core.planner.clusters import cluster, clusters, snapshot
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
 from ballast.core.plan import Plan
-from ballast.core.planner import Evacuate, Expand, Level, Loads, PlannerPolicy, Swap, linear, plan
+from ballast.core.planner import Balance, Evacuate, Expand, Loads, PlannerPolicy, Swap, linear, plan
 from ballast.core.planner.moves import REPAIRS
 from ballast.core.planner.problem import problem_of
 from ballast.core.planner.scope import scope_of
@@ -52,7 +52,7 @@ def lopsided(largest: float) -> ClusterState:
 def test_a_broker_with_tiny_partitions_beside_full_ones_gets_a_plan() -> None:
     """Sums are exact to the byte, whatever the sizes beside them."""
     seen = snapshot("tiny_partitions")
-    made = plan(seen.state, Level(), loads=seen.loads, policy=FIVE)
+    made = plan(seen.state, Balance(), loads=seen.loads, policy=FIVE)
     assert made.status == "complete"
 
 
@@ -71,7 +71,7 @@ def test_sums_are_exact_where_floats_are_not() -> None:
     """A byte more or less is seen on brokers that hold more bytes than a float counts one by one."""
     huge = (1 << 53) // 4 + 1
     state = cluster(*[(1, 2), (2, 3), (3, 1)] * 3, brokers=4, sizes=tuple(huge + n for n in range(9)))
-    made = plan(state, Level(), policy=FIVE)
+    made = plan(state, Balance(), policy=FIVE)
     p = state.partitions
     told = {b["broker"]: b["before"]["disk"] for b in made.summary["brokers"]}
     assert told == {b: int(p.size_bytes[p.replica == b].sum()) for b in range(1, 5)}
@@ -111,17 +111,17 @@ def test_who_takes_a_brokers_place_takes_each_place_in_the_lists() -> None:
 def test_a_plan_is_found_where_steps_of_one_or_two_replicas_end_in_corners(name: str, over_bound: float) -> None:
     """Complete, at the bytes of an exact solver (161 and 1,050 GB); a search without the program stops short."""
     seen = snapshot(name)
-    made = plan(seen.state, Level(), loads=seen.loads, policy=FIVE)
+    made = plan(seen.state, Balance(), loads=seen.loads, policy=FIVE)
     assert (made.status, made.obstacles) == ("complete", ())
     assert made.bytes_moved <= over_bound * (made.bound_bytes or 0)
     after = moved(seen.state, made)
-    assert plan(after, Level(), loads=seen.loads, policy=FIVE).is_empty
+    assert plan(after, Balance(), loads=seen.loads, policy=FIVE).is_empty
 
 
 def test_unlike_brokers_that_are_nearly_full_get_a_plan_near_the_bound() -> None:
     """At twice the least bytes before; one range is missed by a hair, since nothing on that broker can be exchanged."""
     seen = snapshot("unlike_brokers_full")
-    made = plan(seen.state, Level(), loads=seen.loads, policy=FIVE)
+    made = plan(seen.state, Balance(), loads=seen.loads, policy=FIVE)
     assert made.bytes_moved <= 1.1 * (made.bound_bytes or 0)
     assert [r["after"]["outside"] for r in made.summary["resources"]][2:] == [0, 0, 0, 0]
 
@@ -129,7 +129,7 @@ def test_unlike_brokers_that_are_nearly_full_get_a_plan_near_the_bound() -> None
 def test_a_broker_that_is_meant_to_hold_more_than_a_replica_of_each_partition_gets_what_it_can() -> None:
     """Shares follow what one broker can hold, every range is met, and the cause is named."""
     seen = snapshot("one_large_broker")
-    made = plan(seen.state, Level(), loads=seen.loads, policy=FIVE)
+    made = plan(seen.state, Balance(), loads=seen.loads, policy=FIVE)
     assert [(o.code, o.subject) for o in made.obstacles] == [("racks-of-unlike-size", "broker 1")]
     assert all(r["after"]["outside"] == 0 for r in made.summary["resources"])
 
@@ -139,10 +139,10 @@ def test_a_broker_that_is_meant_to_hold_more_than_a_replica_of_each_partition_ge
 def test_no_plan_breaks_a_range_that_is_met(state: ClusterState, band: float) -> None:
     """Unless a repair forces it: what is within its range before is within it after, on each broker."""
     policy = PlannerPolicy(band=band, trigger=band, slack_bytes=0, prove=False)
-    made = plan(state, Level(), policy=policy)
+    made = plan(state, Balance(), policy=policy)
     if any(m.reason is None or m.reason.code in REPAIRS for m in made.moves):
         return
-    scope = scope_of(state, Level(), policy)
+    scope = scope_of(state, Balance(), policy)
     asked = problem_of(state, Loads.from_state(state), policy, scope, bands="target")
     told = {b["broker"]: b for b in made.summary["brokers"]}
     for i, b in enumerate(state.brokers):
@@ -180,6 +180,6 @@ def test_disks_on_which_nothing_fits_whole_get_the_plan_that_there_is(monkeypatc
         return seen[-1]
 
     monkeypatch.setattr(rounding, "solve", solve)
-    made = plan(nearly_full(1, brokers=5, partitions=720), Level(), policy=PlannerPolicy(prove=False))
+    made = plan(nearly_full(1, brokers=5, partitions=720), Balance(), policy=PlannerPolicy(prove=False))
     assert seen[0] == highspy.HighsModelStatus.kInfeasible
     assert made.moves

@@ -12,7 +12,7 @@ from bench.forms import Case, written
 from tests.unit.core.planner.test_bound import searched
 
 from ballast.core.plan import Plan
-from ballast.core.planner import Level, PlannerPolicy, TopicRule, plan
+from ballast.core.planner import Balance, PlannerPolicy, TopicRule, plan
 from ballast.core.planner.bound import WHOLE, bound_of
 from ballast.core.planner.linear import SolverError, program, solve
 
@@ -26,7 +26,7 @@ def case() -> Case:
 def planned(case: Case, policy: PlannerPolicy | None = None) -> Plan:
     """Its plan, with the bound."""
     policy = policy or PlannerPolicy(band=0.05, trigger=0.05)
-    return plan(case.state, Level(), loads=case.loads, policy=replace(policy, capacities=case.capacities))
+    return plan(case.state, Balance(), loads=case.loads, policy=replace(policy, capacities=case.capacities))
 
 
 def occupy(threads: int) -> None:
@@ -87,7 +87,7 @@ def test_an_unknown_option_raises() -> None:
 def test_an_error_in_the_bound_is_never_a_weaker_bound(case: Case, monkeypatch: pytest.MonkeyPatch, pairs: int) -> None:
     """Both ways of finding prices raise where HiGHS fails."""
     world = searched(
-        case.state, Level(), PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities), case.loads
+        case.state, Balance(), PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities), case.loads
     )
     monkeypatch.setattr(highspy.Highs, "run", lambda _: highspy.HighsStatus.kError)
     with pytest.raises(SolverError):

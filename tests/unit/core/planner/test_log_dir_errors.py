@@ -14,18 +14,18 @@ from ballast.cli.commands.plan.command import plan as command
 from ballast.core.cluster import ClusterState, LogDir
 from ballast.core.cluster.snapshot_file import Snapshot
 from ballast.core.cluster.snapshot_file import dumps as dump_snapshot
-from ballast.core.leadership.plan import leader_plan, level
+from ballast.core.leadership.plan import balance, leader_plan
 from ballast.core.plan import LogDirError
 from ballast.core.plan.file import loads
 from ballast.core.plan.log_dirs import NAMED, warnings
 from ballast.core.planner import (
+    Balance,
     ChangeReplicationFactor,
     Decommission,
     Evacuate,
     Expand,
     Intent,
     Leaders,
-    Level,
     Loads,
     Place,
     Racks,
@@ -53,7 +53,7 @@ def even(*dirs: LogDir) -> ClusterState:
 @pytest.mark.parametrize(
     "intent",
     [
-        Level(),
+        Balance(),
         Leaders(),
         Decommission(brokers=frozenset({1})),
         Evacuate(brokers=frozenset({4})),
@@ -79,7 +79,7 @@ def test_every_plan_names_the_broker_the_log_dir_and_the_error(intent: Intent) -
 def test_what_can_be_done_goes_by_the_error_and_the_plan() -> None:
     """A disk is replaced or its broker emptied, which needs no naming where the plan does it; any other error is looked up."""
     sick = even(WHOLE, FAILED, OTHER)
-    (disk, unknown) = (remedy for _, remedy in warnings(plan(sick, Level())))
+    (disk, unknown) = (remedy for _, remedy in warnings(plan(sick, Balance())))
     assert "ballast plan decommission 3" in disk
     assert "decommission" not in unknown
     emptied = [remedy for _, remedy in warnings(plan(sick, Decommission(brokers=frozenset({3}))))]
@@ -87,14 +87,14 @@ def test_what_can_be_done_goes_by_the_error_and_the_plan() -> None:
 
 
 def test_reorders_alone_name_them_too() -> None:
-    """The plan of ``ballast leaders --level`` is carried out like any other."""
+    """The plan of ``ballast leaders --balance`` is carried out like any other."""
     state = even(WHOLE, FAILED)
-    assert leader_plan(state, level(state, "counts")).log_dir_errors
+    assert leader_plan(state, balance(state, "counts")).log_dir_errors
 
 
 def test_a_whole_shelf_of_failed_disks_is_counted() -> None:
     """The first ones by name, the others by number; the plan file has all."""
-    made = plan(even(WHOLE, *(replace(FAILED, path=f"/d{n}") for n in range(NAMED + 5))), Level())
+    made = plan(even(WHOLE, *(replace(FAILED, path=f"/d{n}") for n in range(NAMED + 5))), Balance())
     assert len(made.log_dir_errors) == NAMED + 5
     assert len(list(warnings(made))) == NAMED + 1
 
@@ -110,15 +110,15 @@ def test_the_command_tells_it_in_every_form_and_needs_attention(tmp_path: Path) 
     """Also where nothing would move: text, JSON, report, Kafka's JSON, and 3 with ``--check``."""
     sick, well = even(WHOLE, FAILED), even(WHOLE)
     html = tmp_path / "report.html"
-    table = asked(sick, tmp_path, "level", "--check", "--report", str(html))
+    table = asked(sick, tmp_path, "balance", "--check", "--report", str(html))
     assert table.return_value == EXIT_PENDING
     assert all(word in table.stdout for word in ("roker 3", "/failed", "KAFKA_STORAGE_ERROR", "decommission 3"))
     assert all(word in html.read_text() for word in ("roker 3", "/failed", "KAFKA_STORAGE_ERROR", "decommission 3"))
-    document = asked(sick, tmp_path, "level", "--output", "json")
+    document = asked(sick, tmp_path, "balance", "--output", "json")
     assert loads(document.stdout).log_dir_errors == (LogDirError(3, "/failed", "KAFKA_STORAGE_ERROR", 12),)
-    stock = asked(sick, tmp_path, "level", "--format", "kafka")
+    stock = asked(sick, tmp_path, "balance", "--format", "kafka")
     assert json.loads(stock.stdout)["partitions"] == []
     assert "/failed" in stock.stderr
-    assert "/failed" in asked(sick, tmp_path, "level", "--why", "t-0").stderr
-    assert asked(well, tmp_path, "level", "--check").return_value == 0
-    assert page(plan(well, Level()), rate_bytes_per_s=1).count("failed") == 0
+    assert "/failed" in asked(sick, tmp_path, "balance", "--why", "t-0").stderr
+    assert asked(well, tmp_path, "balance", "--check").return_value == 0
+    assert page(plan(well, Balance()), rate_bytes_per_s=1).count("failed") == 0

@@ -15,7 +15,7 @@ import pytest
 from bench.mixed import mixed
 from bench.score import score
 
-from ballast.core.planner import Level, PlannerPolicy, plan
+from ballast.core.planner import Balance, PlannerPolicy, plan
 
 FURTHER = int(os.environ.get("BALLAST_SWEEP", "0"))
 SEEDS = [1, 6, 8, 11, *range(20, 20 + FURTHER)]
@@ -26,12 +26,12 @@ def test_a_plan_on_mixed_hardware_keeps_every_rule_and_the_next_moves_little(see
     """No plan is refused, none breaks a rule, and what a second plan finds is a small part of the first."""
     case = mixed(seed)
     policy = PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities)
-    made = plan(case.state, Level(), loads=case.loads, policy=policy)
+    made = plan(case.state, Balance(), loads=case.loads, policy=policy)
     new = {(m.topic, m.partition): m.new for m in made.moves}
     found = score(case, new)
     assert found["twins"] == found["on_dead"] == found["factor_changed"] == found["rack_breaches"] == 0
     after = case.moved(new)
-    again = plan(after.state, Level(), loads=after.loads, policy=policy)
+    again = plan(after.state, Balance(), loads=after.loads, policy=policy)
     assert again.bytes_moved <= 0.05 * made.bytes_moved
     if not any("alone is" in o.detail for o in made.obstacles):
         assert made.bytes_moved <= 1.1 * (made.bound_bytes or 0)
@@ -42,21 +42,21 @@ def test_where_disks_are_full_a_plan_counts_on_the_room_that_it_frees(seed: int,
     """Every range is met at once, in order, where plans without one took two or three to get there."""
     case = mixed(seed)
     policy = PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities)
-    made = plan(case.state, Level(), loads=case.loads, policy=policy)
+    made = plan(case.state, Balance(), loads=case.loads, policy=policy)
     assert made.in_order
     assert [r["after"]["outside"] for r in made.summary["resources"]] == [0] * 6
     assert made.bytes_moved <= over_bound * (made.bound_bytes or 0)
     after = case.moved({(m.topic, m.partition): m.new for m in made.moves})
-    assert plan(after.state, Level(), loads=after.loads, policy=policy).is_empty
+    assert plan(after.state, Balance(), loads=after.loads, policy=policy).is_empty
 
 
 def test_a_plan_that_would_only_lead_further_from_the_ranges_asked_for_is_none() -> None:
     """Ranges that were widened are no reason to move what is nearer to its own."""
     case = mixed(100, brokers=6, partitions=100)
     policy = PlannerPolicy(band=0.05, trigger=0.05, capacities=case.capacities)
-    made = plan(case.state, Level(), loads=case.loads, policy=policy)
+    made = plan(case.state, Balance(), loads=case.loads, policy=policy)
     after = case.moved({(m.topic, m.partition): m.new for m in made.moves})
-    again = plan(after.state, Level(), loads=after.loads, policy=policy)
+    again = plan(after.state, Balance(), loads=after.loads, policy=policy)
     assert again.is_empty
     assert "band" in {o.code for o in again.obstacles}
 
@@ -65,6 +65,6 @@ def test_a_plan_with_a_replica_that_has_no_place_is_not_refused() -> None:
     """The program of the bound may know no placement within all bands; the prices found until then are a bound as well."""
     case = mixed(204, brokers=6, partitions=100)
     policy = PlannerPolicy(band=0.1, trigger=0.1, capacities=case.capacities)
-    made = plan(case.state, Level(), loads=case.loads, policy=policy)
+    made = plan(case.state, Balance(), loads=case.loads, policy=policy)
     assert made.bound_bytes is not None
     assert made.bound_bytes <= made.bytes_moved

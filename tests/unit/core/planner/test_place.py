@@ -12,7 +12,7 @@ from ballast.core.placement.colocation import colocation
 from ballast.core.placement.java_random import JavaRandom
 from ballast.core.placement.placer import place
 from ballast.core.plan.file import dumps, loads
-from ballast.core.planner import Level, Place, PlannerPolicy, Selection, TopicRule, plan
+from ballast.core.planner import Balance, Place, PlannerPolicy, Selection, TopicRule, plan
 from ballast.core.planner.checker import check
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.place import following
@@ -93,7 +93,7 @@ def test_what_balancing_would_have_moved_instead_and_how_losses_fare() -> None:
     """The plan carries both beside it, and the naive layout with them."""
     state = cluster(NAIVE)
     made = plan(state, Place(selection=T, start=0, shift=0))
-    instead = plan(state, Level(selection=T), policy=PlannerPolicy(prove=False))
+    instead = plan(state, Balance(selection=T), policy=PlannerPolicy(prove=False))
     assert made.summary["instead"]["bytes_moved"] == instead.bytes_moved
     figures = made.summary["placement"]
     assert figures["now"] == figures["naive"] == colocation(list(NAIVE.values()), range(5)).as_json()
@@ -188,8 +188,8 @@ def test_topics_that_follow_kafka_are_repaired_and_left_alone_by_balancing() -> 
     """The rule closes them for balancing, and names what the daemon's repair asks for."""
     state = cluster(dict.fromkeys(range(10), (0, 1, 2)))
     policy = PlannerPolicy(topic_rules=(TopicRule(topics="t", kafka_placement=True),))
-    assert "t" not in {m.topic for m in plan(state, Level(), policy=policy).moves}
-    assert "t" in {m.topic for m in plan(state, Level()).moves}
+    assert "t" not in {m.topic for m in plan(state, Balance(), policy=policy).moves}
+    assert "t" in {m.topic for m in plan(state, Balance()).moves}
     wanted, refusals = following(state, policy)
     assert wanted is not None
     assert not refusals

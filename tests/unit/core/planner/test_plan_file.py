@@ -14,7 +14,7 @@ from ballast.core.plan.file import dumps, kafka_json, loads
 from ballast.errors import UsageError
 
 PLAN = Plan(
-    intent="level",
+    intent="balance",
     cluster_id="c",
     fingerprint="sha256:00",
     moves=(
@@ -47,7 +47,7 @@ moves = st.builds(
 @given(st.lists(moves, max_size=6, unique_by=lambda m: m.name))
 def test_a_plan_comes_back_as_it_was(some: list[Move]) -> None:
     """Whatever the moves, reading what was written gives the same plan."""
-    plan = Plan("level", "c", "f", tuple(some))
+    plan = Plan("balance", "c", "f", tuple(some))
     assert loads(dumps(plan)) == plan
 
 

@@ -18,7 +18,7 @@ from ballast.core.planner import Loads, TopicRule
 from ballast.errors import Infeasible, UsageError
 
 SETTINGS = """
-level:
+balance:
   band: 0.3
   trigger: 0.4
   pinned_topics: "held.*"
@@ -28,11 +28,11 @@ level:
 
 
 def planned(folder: Path, *words: str, settings: str = SETTINGS) -> dict[str, Any]:
-    """``ballast plan level`` on a snapshot of five brokers of which the first two hold everything."""
+    """``ballast plan balance`` on a snapshot of five brokers of which the first two hold everything."""
     state = cluster(*[(1, 2), (2, 1)] * 12, brokers=5, sizes=(1 << 24,) * 24)
     (folder / "case.json").write_text(dumps(Snapshot(state, Loads.from_state(state))))
     (folder / "ballast.yaml").write_text(settings)
-    line = ["plan", "level", "--snapshot", str(folder / "case.json"), "--config", str(folder / "ballast.yaml")]
+    line = ["plan", "balance", "--snapshot", str(folder / "case.json"), "--config", str(folder / "ballast.yaml")]
     done = CliRunner().invoke(cli, [*line, "--output", "json", *words], standalone_mode=False)
     assert done.exception is None or isinstance(done.exception, Infeasible), done.exception
     return dict(json.loads(done.stdout))
@@ -59,7 +59,7 @@ def test_a_question_does_not_keep_the_plan_from_being_written(tmp_path: Path) ->
     """``--why`` answers instead of showing the plan; what ``--save`` and ``--report`` ask for is written all the same."""
     planned(tmp_path)
     saved, page = tmp_path / "plan.json", tmp_path / "plan.html"
-    line = ["plan", "level", "--snapshot", str(tmp_path / "case.json"), "--why", "t-0", "--why-not", "5"]
+    line = ["plan", "balance", "--snapshot", str(tmp_path / "case.json"), "--why", "t-0", "--why-not", "5"]
     done = CliRunner().invoke(cli, [*line, "--save", str(saved), "--report", str(page)], standalone_mode=False)
     assert done.stdout.startswith("t-0 ")
     assert "Broker 5 gets" in done.stdout
@@ -68,7 +68,7 @@ def test_a_question_does_not_keep_the_plan_from_being_written(tmp_path: Path) ->
 
 
 RULED = """
-level:
+balance:
   topic_rules:
     - topics: "t"
       brokers: [1, 2, 3]

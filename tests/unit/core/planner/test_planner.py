@@ -23,6 +23,7 @@ from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, buil
 from ballast.core.plan import Move, Plan
 from ballast.core.plan.file import dumps
 from ballast.core.planner import (
+    Balance,
     ChangeReplicationFactor,
     Decommission,
     Demote,
@@ -30,7 +31,6 @@ from ballast.core.planner import (
     Expand,
     Intent,
     Leaders,
-    Level,
     Loads,
     PlannerPolicy,
     Racks,
@@ -55,7 +55,7 @@ def intents(draw: st.DrawFn, state: ClusterState) -> Intent:
     living = frozenset(draw(st.sets(st.sampled_from(alive), min_size=1, max_size=2)))
     old, new = draw(st.sampled_from(ids)), draw(st.sampled_from(alive))
     choices: list[Intent] = [
-        Level(), Level(selection=Selection(topics="t0")), Leaders(), Racks(), Demote(brokers=some),
+        Balance(), Balance(selection=Selection(topics="t0")), Leaders(), Racks(), Demote(brokers=some),
         Decommission(brokers=some), Evacuate(brokers=some), Expand(brokers=living),
         ChangeReplicationFactor(to=draw(st.integers(1, 4)), selection=Selection(topics="t0")),
     ]  # fmt: skip
@@ -94,7 +94,7 @@ def racks_wanted(state: ClusterState, intent: Intent, move: Move) -> int:
     """As many as hold the partition, as far as racks remain for it when what must go has gone."""
     rack = {b.id: b.rack for b in state.brokers}
     match intent:
-        case Level():
+        case Balance():
             gone = set(rack) - state.alive
         case Decommission(brokers=named) | Evacuate(brokers=named):
             gone = set(named)
@@ -109,20 +109,20 @@ def racks_wanted(state: ClusterState, intent: Intent, move: Move) -> int:
 @settings(max_examples=60)
 @given(st.lists(st.permutations([1, 2, 3, 4]), min_size=20, max_size=40))
 def test_a_complete_plan_is_not_followed_by_another(rows: list[list[int]]) -> None:
-    """Partitions of one size can always be levelled: it is so afterwards, and nothing is left to do."""
+    """Partitions of one size can always be balanced: it is so afterwards, and nothing is left to do."""
     state = cluster(*[tuple(r[:2]) for r in rows], brokers=4)
-    made = plan(state, Level(), policy=QUICK)
+    made = plan(state, Balance(), policy=QUICK)
     assert made.status in {"complete", "nothing-to-do"}
     for held, share in zip(spread(after(state, made)), (len(rows) / 2, len(rows) / 4), strict=True):
         assert all(abs(held[b] - share) <= max(share * QUICK.band, 1) for b in (1, 2, 3, 4)), (held, share)
-    assert plan(cluster_like(state, after(state, made)), Level(), policy=QUICK).moves == ()
+    assert plan(cluster_like(state, after(state, made)), Balance(), policy=QUICK).moves == ()
 
 
 @settings(max_examples=60)
 @given(clusters())
 def test_no_plan_moves_less_than_the_bound(state: ClusterState) -> None:
     """The bound is never above the bytes of the plan itself."""
-    made = plan(state, Level(), policy=TIGHT)
+    made = plan(state, Balance(), policy=TIGHT)
     assert made.bound_bytes is not None
     assert made.bound_bytes <= made.bytes_moved
 
@@ -144,9 +144,9 @@ def cluster_like(state: ClusterState, lists: dict[tuple[str, int], tuple[int, ..
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.permutations([1, 2, 3, 4]), st.integers(1, 9)), min_size=1, max_size=4))
 def test_the_bound_is_below_the_best_of_all_assignments(rows: list[tuple[list[int], int]]) -> None:
-    """Of every assignment that is as level as the plan's, none copies fewer bytes than the bound."""
+    """Of every assignment that is as balanced as the plan's, none copies fewer bytes than the bound."""
     state = cluster(*[tuple(r[:2]) for r, _ in rows], brokers=4, sizes=tuple(s * 1000 for _, s in rows))
-    made = plan(state, Level(), policy=TIGHT)
+    made = plan(state, Balance(), policy=TIGHT)
     lists = list(after(state, made).values())
     sizes = [s * 1000 for _, s in rows]
     share = 2 * sum(sizes) / 4
@@ -159,7 +159,7 @@ def test_the_bound_is_below_the_best_of_all_assignments(rows: list[tuple[list[in
         if inside(figures(choice, sizes), limits)
     )
     assert made.bound_bytes is not None
-    world = searched(state, Level(), TIGHT)
+    world = searched(state, Balance(), TIGHT)
     world.place(np.array([b - 1 for members in lists for b in members], np.int32))
     assert max(made.bound_bytes, bound(world, pairs=0).bytes) <= best
 
@@ -196,14 +196,14 @@ def inside(found: dict[str, Counter[int]], limits: dict[tuple[str, int], tuple[f
 @given(clusters(), st.integers(0, 3))
 def test_same_input_same_plan(state: ClusterState, seed: int) -> None:
     """The plan file is the same to the byte."""
-    first, second = (plan(state, Level(), policy=TIGHT, seed=seed) for _ in range(2))
+    first, second = (plan(state, Balance(), policy=TIGHT, seed=seed) for _ in range(2))
     assert dumps(first) == dumps(second)
 
 
-def test_leaders_are_levelled_for_free() -> None:
+def test_leaders_are_balanced_for_free() -> None:
     """Leaders that piled up on one broker are spread without a byte moved."""
     state = cluster(*[(1, 2, 3)] * 9, brokers=3)
-    made = plan(state, Level(), policy=TIGHT)
+    made = plan(state, Balance(), policy=TIGHT)
     assert made.bytes_moved == 0
     assert Counter(m[0] for m in after(state, made).values()) == {1: 3, 2: 3, 3: 3}
 
@@ -237,9 +237,9 @@ def test_the_obstacle_is_named_when_a_broker_cannot_be_emptied() -> None:
 
 
 def test_one_partition_larger_than_the_band_is_named() -> None:
-    """Nothing can level two brokers that hold one large partition between them."""
+    """Nothing can balance two brokers that hold one large partition between them."""
     state = cluster((1,), (2,), brokers=2, sizes=(1000, 10))
-    made = plan(state, Level(), policy=TIGHT)
+    made = plan(state, Balance(), policy=TIGHT)
     assert "t-0 alone is" in made.obstacles[0].detail
     assert "more partitions" in made.obstacles[0].remedy
 
@@ -319,7 +319,7 @@ def test_replication_factor_changes_up_and_down_with_racks_kept() -> None:
 def test_a_budget_buys_what_it_can() -> None:
     """With few bytes allowed the plan stays under them and says that it stops short."""
     state = cluster(*[(1, 2)] * 12, brokers=4)
-    made = plan(state, Level(), policy=PlannerPolicy(band=0.1, trigger=0.1, slack_bytes=0, max_bytes=350))
+    made = plan(state, Balance(), policy=PlannerPolicy(band=0.1, trigger=0.1, slack_bytes=0, max_bytes=350))
     assert 0 < made.bytes_moved <= 350
     assert made.status == "partial"
     assert any("limit of 350 bytes is spent" in o.detail for o in made.obstacles)
@@ -332,18 +332,18 @@ def test_a_limit_of_bytes_is_refused_where_no_size_is_known() -> None:
         state, partitions=replace(state.partitions, size_bytes=np.full_like(state.partitions.size_bytes, -1))
     )
     policy = PlannerPolicy(band=0.1, trigger=0.1, slack_bytes=0)
-    assert plan(blind, Level(), policy=policy).known_bytes is None
+    assert plan(blind, Balance(), policy=policy).known_bytes is None
     with pytest.raises(Infeasible, match="No size"):
-        plan(blind, Level(), policy=replace(policy, max_bytes=350))
-    limited = plan(blind, Level(), policy=replace(policy, max_moves=2))
+        plan(blind, Balance(), policy=replace(policy, max_bytes=350))
+    limited = plan(blind, Balance(), policy=replace(policy, max_moves=2))
     assert sum(len(m.adding) for m in limited.moves) <= 2
 
 
 def test_a_wider_trigger_leaves_small_drift_alone() -> None:
     """Within the trigger nothing is done, even outside the inner band."""
     state = cluster(*[(1,)] * 11, *[(2,)] * 9, brokers=2)
-    assert plan(state, Level(), policy=PlannerPolicy(band=0.05, trigger=0.2, slack_bytes=0)).is_empty
-    assert not plan(state, Level(), policy=PlannerPolicy(band=0.05, trigger=0.05, slack_bytes=0)).is_empty
+    assert plan(state, Balance(), policy=PlannerPolicy(band=0.05, trigger=0.2, slack_bytes=0)).is_empty
+    assert not plan(state, Balance(), policy=PlannerPolicy(band=0.05, trigger=0.05, slack_bytes=0)).is_empty
 
 
 @pytest.mark.parametrize(("step", "idle"), [(1.2, True), (1.3, False)], ids=["a little more", "more than that"])
@@ -355,7 +355,7 @@ def test_a_nearly_empty_cluster_is_left_alone_a_little_beyond_where_a_plan_ends(
     state = build("c", tuple(Broker(b) for b in (1, 2)), (Topic("t"),), rows)
     assert (
         plan(
-            state, Level(), policy=PlannerPolicy(slack_bytes=1 << 20, bands={"leaders": 0.9, "replicas": 0.9})
+            state, Balance(), policy=PlannerPolicy(slack_bytes=1 << 20, bands={"leaders": 0.9, "replicas": 0.9})
         ).is_empty
         is idle
     )
@@ -367,7 +367,7 @@ def test_larger_brokers_carry_more() -> None:
 
     state = cluster(*[(1,), (2,)] * 15, brokers=2)
     sizes = {1: Capacity(disk_bytes=100_000), 2: Capacity(disk_bytes=200_000)}
-    made = plan(state, Level(), policy=PlannerPolicy(band=0.05, trigger=0.05, slack_bytes=0, capacities=sizes))
+    made = plan(state, Balance(), policy=PlannerPolicy(band=0.05, trigger=0.05, slack_bytes=0, capacities=sizes))
     assert Counter(m[0] for m in after(state, made).values()) == {1: 10, 2: 20}
 
 
@@ -393,8 +393,8 @@ def test_the_checker_finds_what_a_search_could_break() -> None:
     loads = Loads.from_state(state)
 
     def codes(*moves: Move, intent: Intent | None = None) -> set[str]:
-        wrong = Plan("level", "c", "f", tuple(moves))
-        found = check(state, wrong, intent or Level(), loads=loads, policy=PlannerPolicy(cordoned=frozenset({4})))
+        wrong = Plan("balance", "c", "f", tuple(moves))
+        found = check(state, wrong, intent or Balance(), loads=loads, policy=PlannerPolicy(cordoned=frozenset({4})))
         return {f.code for f in found}
 
     assert codes(Move("t", 0, (1, 2), (3, 3))) >= {"duplicate"}

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, SmallInts, Topic, build
 from ballast.core.plan import Move, Plan
 from ballast.core.planner import (
+    Balance,
     ChangeReplicationFactor,
     Decommission,
     Evacuate,
     Expand,
     Intent,
-    Level,
     Loads,
     PlannerPolicy,
     Racks,
@@ -79,7 +79,7 @@ def drawn(seed: int) -> ClusterState:
 
 def world_of(state: ClusterState, intent: Intent | None = None) -> World:
     """Everything at home, before the search."""
-    scope = scope_of(state, intent or Level(), POLICY)
+    scope = scope_of(state, intent or Balance(), POLICY)
     problem = problem_of(state, Loads.from_state(state), POLICY, scope, bands="target")
     return World.of(problem, POLICY)
 
@@ -152,18 +152,18 @@ def merged(state: ClusterState, made: Plan) -> list[Move]:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_whole_plan_keeps_the_racks(seed: int) -> None:
-    """Levelled, and every partition in all three."""
+    """Balanced, and every partition in all three."""
     state = drawn(seed)
-    made = plan(state, Level(), policy=POLICY)
+    made = plan(state, Balance(), policy=POLICY)
     assert made.moves
     assert not merged(state, made)
 
 
 def test_a_small_rack_has_a_replica_of_each_partition() -> None:
-    """Its broker's share is what it must carry, and the plan says why; the others are level among themselves."""
+    """Its broker's share is what it must carry, and the plan says why; the others are balanced among themselves."""
     first = [(1, 2, 4), (2, 4, 5), (1, 4, 6), (1, 2, 5), (1, 3, 4), (1, 4, 5)]
     state = cluster(*[(*m, 7) for m in first * 4], racks="aaabbbc")
-    made = plan(state, Level(), policy=POLICY)
+    made = plan(state, Balance(), policy=POLICY)
     share = {b["broker"]: b["share"]["replicas"] for b in made.summary["brokers"]}
     after = {b["broker"]: b["after"]["replicas"] for b in made.summary["brokers"]}
     assert share == dict.fromkeys(range(1, 7), 12) | {7: 24}
@@ -184,7 +184,7 @@ def test_what_must_go_stays_in_its_rack_or_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    "intent", [Level(), Evacuate(brokers=frozenset({5})), Evacuate(brokers=frozenset({5}), keep_racks=True)]
+    "intent", [Balance(), Evacuate(brokers=frozenset({5})), Evacuate(brokers=frozenset({5}), keep_racks=True)]
 )
 def test_a_rack_without_a_living_broker_holds_nothing_any_more(intent: Intent) -> None:
     """What was there is rebuilt in the others, two in each."""
@@ -213,13 +213,13 @@ def test_where_racks_do_not_matter_nothing_is_kept() -> None:
 @pytest.mark.parametrize(
     ("intent", "policy", "dead", "wrong"),
     [
-        (Level(), POLICY, (), True),
-        (Level(), POLICY, (5,), True),
-        (Level(), POLICY, (5, 6), False),
-        (Level(), replace(POLICY, draining=frozenset({5, 6})), (), False),
-        (Level(), replace(POLICY, topic_rules=(TopicRule(topics="t", ignore_racks=True),)), (), False),
-        (Level(), replace(POLICY, topic_rules=(TopicRule(topics="t", not_brokers=frozenset({5, 6})),)), (), False),
-        (Level(selection=Selection(exclude_brokers="5,6")), POLICY, (), True),
+        (Balance(), POLICY, (), True),
+        (Balance(), POLICY, (5,), True),
+        (Balance(), POLICY, (5, 6), False),
+        (Balance(), replace(POLICY, draining=frozenset({5, 6})), (), False),
+        (Balance(), replace(POLICY, topic_rules=(TopicRule(topics="t", ignore_racks=True),)), (), False),
+        (Balance(), replace(POLICY, topic_rules=(TopicRule(topics="t", not_brokers=frozenset({5, 6})),)), (), False),
+        (Balance(selection=Selection(exclude_brokers="5,6")), POLICY, (), True),
         (Evacuate(brokers=frozenset({5})), POLICY, (), True),
         (Evacuate(racks=frozenset({"c"})), POLICY, (), False),
         (Evacuate(racks=frozenset({"c"}), keep_racks=True), POLICY, (), False),
@@ -231,7 +231,7 @@ def test_the_checker_knows_how_many_racks_are_wanted(
 ) -> None:
     """From the lists and the intent alone: as many as held it, as far as racks remain for it."""
     state = cluster((1, 2, 3, 5), racks=EVEN, dead=dead)
-    made = plan(cluster((1, 2, 3, 6), racks=EVEN), Level(), policy=POLICY)
+    made = plan(cluster((1, 2, 3, 6), racks=EVEN), Balance(), policy=POLICY)
     made = replace(made, moves=(Move("t", 0, (1, 2, 3, 5), (1, 2, 3, 4), 100),), elections=())
     found = check(state, made, intent, loads=Loads.from_state(state), policy=policy)
     assert any(f.code == "rack" for f in found) == wrong, found
@@ -246,7 +246,7 @@ def test_a_broker_that_would_merge_racks_is_told_why_it_is_none() -> None:
     assert refused is not None
     assert refused.rule == "racks-kept"
     assert judge(leaving, 0, 6) is None
-    assert judge(Setup.of(state, Level(), loads, POLICY), 0, 2) is None
+    assert judge(Setup.of(state, Balance(), loads, POLICY), 0, 2) is None
 
 
 @st.composite
@@ -289,7 +289,7 @@ def test_whatever_is_asked_racks_are_kept(data: st.DataObject) -> None:
     named = data.draw(st.frozensets(st.sampled_from(ids), min_size=1, max_size=2))
     living = data.draw(st.frozensets(st.sampled_from(sorted(state.alive)), min_size=1, max_size=2))
     intents: list[Intent] = [
-        Level(selection=selection), Level(), Racks(selection=selection), Expand(brokers=living, selection=selection),
+        Balance(selection=selection), Balance(), Racks(selection=selection), Expand(brokers=living, selection=selection),
         Decommission(brokers=named), Evacuate(brokers=named, keep_racks=data.draw(st.booleans())),
         ChangeReplicationFactor(to=data.draw(st.integers(2, 5))), Swap(old=min(set(ids) - living), new=max(living)),
     ]  # fmt: skip

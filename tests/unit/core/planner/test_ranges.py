@@ -11,13 +11,13 @@ from tests.unit.core.planner.test_hard_clusters import moved
 from ballast.cli.commands.plan.view import cost_lines
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, build
 from ballast.core.planner import (
+    Balance,
     ChangeReplicationFactor,
     Decommission,
     Evacuate,
     Expand,
     Intent,
     Leaders,
-    Level,
     Loads,
     Place,
     PlannerPolicy,
@@ -52,7 +52,7 @@ def a_cluster() -> ClusterState:
     return build("c", brokers, (Topic("t", min_isr=1),), rows)
 
 
-@pytest.mark.parametrize("intent", [Level(), Leaders()], ids=lambda i: i.words)
+@pytest.mark.parametrize("intent", [Balance(), Leaders()], ids=lambda i: i.words)
 def test_the_page_the_plan_and_the_report_count_the_same_brokers(intent: Intent) -> None:
     """Out of range is out of the range that calls for a plan: not of the narrower one that a plan aims at; whatever a plan may move."""
     state, policy = a_cluster(), PlannerPolicy()
@@ -78,7 +78,7 @@ def with_a_new_broker() -> ClusterState:
 @pytest.mark.parametrize(
     "intent",
     [
-        Level(),
+        Balance(),
         Expand(brokers=frozenset({5})),
         Decommission(brokers=frozenset({1})),
         Evacuate(brokers=frozenset({2})),
@@ -115,7 +115,7 @@ def test_only_shares_that_a_plan_changes_are_told_apart() -> None:
     """A broker that is emptied leaves its share to the others; one that is filled had its own all the time."""
     state = with_a_new_broker()
     for intent, change in (
-        (Level(), False),
+        (Balance(), False),
         (Expand(brokers=frozenset({5})), False),
         (Decommission(brokers=frozenset({1})), True),
     ):
@@ -127,7 +127,7 @@ def test_only_shares_that_a_plan_changes_are_told_apart() -> None:
 def test_the_report_paints_what_its_table_counts() -> None:
     """As many bars in the colour of warning as brokers in the column out of range, resource by resource."""
     state = a_cluster()
-    stays = plan(state, Level(), policy=PlannerPolicy(max_bytes=0))
+    stays = plan(state, Balance(), policy=PlannerPolicy(max_bytes=0))
     html = page(stays, rate_bytes_per_s=1)
     counted = [r["after"]["outside"] for r in stays.summary["resources"]]
     charts = re.findall(r"<figure.*?</figure>", html, re.DOTALL)
@@ -137,7 +137,7 @@ def test_the_report_paints_what_its_table_counts() -> None:
 
 def test_the_report_and_the_command_tell_the_same_time() -> None:
     """A few bytes take about a second in both, and never none at all."""
-    made = plan(a_cluster(), Level(), policy=PlannerPolicy())
+    made = plan(a_cluster(), Balance(), policy=PlannerPolicy())
     rate = 1 << 50
     assert human_time(0.2) == "1 s"
     assert f"<b>{human_time(0.2)}</b>" in page(made, rate_bytes_per_s=rate)
@@ -147,7 +147,7 @@ def test_the_report_and_the_command_tell_the_same_time() -> None:
 def test_an_empty_cluster_needs_no_plan_of_any_kind() -> None:
     """Without a partition there is nothing to move, to repair or to lead."""
     empty = build("c", a_cluster().brokers, (), [])
-    for intent in (Level(), Leaders(), Racks(), Evacuate(brokers=frozenset({3}))):
+    for intent in (Balance(), Leaders(), Racks(), Evacuate(brokers=frozenset({3}))):
         assert plan(empty, intent).status == "nothing-to-do"
     assert measure(empty, threshold_percent=10).ranges == ()
 
@@ -172,8 +172,8 @@ def test_empty_partitions_are_worth_no_move() -> None:
     """A cluster whose data is even is balanced, wherever Kafka has put its empty partitions; with data in them it is not."""
     state = with_internal_topics(size=0)
     assert [r.outside for r in ranges_of(state, Loads.from_state(state), PlannerPolicy())] == [(), (), ()]
-    assert plan(state, Level()).is_empty
-    assert not plan(with_internal_topics(size=GIB // 2), Level()).is_empty
+    assert plan(state, Balance()).is_empty
+    assert not plan(with_internal_topics(size=GIB // 2), Balance()).is_empty
 
 
 def test_wider_ranges_are_told_as_they_are() -> None:
@@ -182,7 +182,7 @@ def test_wider_ranges_are_told_as_they_are() -> None:
     found = {r.resource: r.tolerance for r in ranges_of(state, Loads.from_state(state), PlannerPolicy())}
     assert found["disk"] == PlannerPolicy().trigger
     assert found["replicas"] == PlannerPolicy().trigger + 30 / 150
-    told = {r["name"]: r["range"] for r in plan(state, Level()).summary["resources"]}
+    told = {r["name"]: r["range"] for r in plan(state, Balance()).summary["resources"]}
     assert told == found
 
 
@@ -198,5 +198,5 @@ def test_a_plan_names_the_brokers_that_do_not_answer() -> None:
     """Killed a moment ago, and still alive to the cluster: the plan counts on it, and says so."""
     state = a_cluster()
     silent = replace(state, brokers=tuple(replace(b, reachable=b.id != 3) for b in state.brokers))
-    assert not [a for a in plan(state, Level()).assumptions if "roker 3" in a]
-    assert [a for a in plan(silent, Level()).assumptions if a.startswith("Broker 3 does not answer")]
+    assert not [a for a in plan(state, Balance()).assumptions if "roker 3" in a]
+    assert [a for a in plan(silent, Balance()).assumptions if a.startswith("Broker 3 does not answer")]

@@ -13,6 +13,7 @@ from ballast.cli.commands.apply.replan import difference, replanned
 from ballast.core.plan import Move, Plan
 from ballast.core.plan.file import dumps, loads
 from ballast.core.planner import (
+    Balance,
     Capacity,
     ChangeReplicationFactor,
     Decommission,
@@ -21,7 +22,6 @@ from ballast.core.planner import (
     Expand,
     Intent,
     Leaders,
-    Level,
     Place,
     PlannerPolicy,
     Racks,
@@ -34,7 +34,7 @@ from ballast.core.planner.request import INTENTS, dump_request, load_request
 from ballast.errors import UsageError
 
 ASKED: tuple[Intent, ...] = (
-    Level(selection=Selection(topics="a|b", exclude_brokers="9")),
+    Balance(selection=Selection(topics="a|b", exclude_brokers="9")),
     Leaders(),
     Demote(brokers=frozenset({3, 1})),
     Decommission(brokers=frozenset({4})),
@@ -75,7 +75,7 @@ def test_every_intent_can_be_asked_again() -> None:
 
 def test_defaults_are_not_written() -> None:
     """A plan stays readable: only what was said is in it."""
-    assert dump_request(Level(), PlannerPolicy(), 0) == {"intent": "Level", "wanted": {}, "policy": {}, "seed": 0}
+    assert dump_request(Balance(), PlannerPolicy(), 0) == {"intent": "Balance", "wanted": {}, "policy": {}, "seed": 0}
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,8 @@ def test_a_plan_that_no_planner_made_cannot_be_made_again() -> None:
 def test_the_difference_names_a_few_and_counts_the_rest() -> None:
     """Ten thousand differences are not ten thousand lines."""
     moves = tuple(Move(T, i, (1, 2), (3, 2), MB) for i in range(20))
-    before = Plan("level", "c", "", moves)
+    before = Plan("balance", "c", "", moves)
     lines = difference(before, replace(before, moves=tuple(replace(m, new=(4, 2)) for m in moves[:12])))
-    assert lines[0].startswith("Planned again (level): 12 moves instead of 20")
+    assert lines[0].startswith("Planned again (balance): 12 moves instead of 20")
     assert sum("no longer" in line for line in lines) == 6
     assert "  other: … and 7 more" in lines

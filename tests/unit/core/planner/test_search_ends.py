@@ -1,4 +1,4 @@
-"""The search ends on clusters that cannot be levelled: by what it tried, never by a clock."""
+"""The search ends on clusters that cannot be balanced: by what it tried, never by a clock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.unit.core.planner.clusters import cluster
 
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
-from ballast.core.planner import Level, PlannerPolicy, plan
+from ballast.core.planner import Balance, PlannerPolicy, plan
 from ballast.core.planner.search import run, swaps
 
 TIGHT = PlannerPolicy(band=0.05, trigger=0.05, slack_bytes=0, prove=False)
@@ -21,7 +21,7 @@ def uneven() -> ClusterState:
 
 
 def even() -> ClusterState:
-    """Partitions of one size, which can be levelled."""
+    """Partitions of one size, which can be balanced."""
     return cluster(*[(1, 2), (2, 3), (3, 1)] * 8, brokers=6)
 
 
@@ -37,10 +37,10 @@ def scans_of(state: ClusterState, monkeypatch: pytest.MonkeyPatch) -> tuple[Plan
 
     with monkeypatch.context() as patch:
         patch.setattr(swaps, "swap_scan", counted)
-        return plan(state, Level(), policy=TIGHT), scans
+        return plan(state, Balance(), policy=TIGHT), scans
 
 
-def test_enough_is_enough_where_no_plan_is_level(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_enough_is_enough_where_no_plan_is_balanced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once the limit is passed one round of polishing is the last, and its scans at no price are not repeated."""
     _, long = scans_of(uneven(), monkeypatch)
     monkeypatch.setattr(run, "TRIES", 1)
@@ -49,8 +49,8 @@ def test_enough_is_enough_where_no_plan_is_level(monkeypatch: pytest.MonkeyPatch
     assert 0 < len(short) < len(long) / 3
 
 
-def test_a_cluster_that_can_be_levelled_gets_all_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit takes nothing from a plan that is level."""
+def test_a_cluster_that_can_be_balanced_gets_all_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit takes nothing from a plan that is balanced."""
     whole, long = scans_of(even(), monkeypatch)
     monkeypatch.setattr(run, "TRIES", 1)
     made, short = scans_of(even(), monkeypatch)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.core.planner.clusters import cluster
 
-from ballast.core.planner import Capacity, Level, PlannerPolicy, plan
+from ballast.core.planner import Balance, Capacity, PlannerPolicy, plan
 from ballast.core.planner.checker_shares import carried, risen
 from ballast.core.planner.goals import Resource
 from ballast.core.planner.shares import _bounds, _excess, _split
@@ -50,7 +50,7 @@ def test_two_racks_carry_no_more_than_two_replicas_of_what_has_two() -> None:
         slack_bytes=0,
         capacities={b: Capacity(disk_bytes=10**6 if b < 3 else 1000) for b in (1, 2, 3)},
     )
-    made = plan(state, Level(), policy=policy)
+    made = plan(state, Balance(), policy=policy)
     shares = {b["broker"]: b["share"]["replicas"] for b in made.summary["brokers"]}
     # Of 60 replicas the third must have one of each of the ten; the others share the rest evenly.
     assert shares == {1: 25, 2: 25, 3: 10}
@@ -61,6 +61,6 @@ def test_two_racks_carry_no_more_than_two_replicas_of_what_has_two() -> None:
 def test_a_cordoned_empty_broker_has_no_share_of_its_rack() -> None:
     """What its rack carries at most is for the brokers there that take replicas."""
     state = cluster(*[(1, 2, 3), (4, 2, 3)] * 12, brokers=5, racks=3)
-    made = plan(state, Level(), policy=PlannerPolicy(cordoned=frozenset({5}), band=0.02, trigger=0.02, slack_bytes=0))
+    made = plan(state, Balance(), policy=PlannerPolicy(cordoned=frozenset({5}), band=0.02, trigger=0.02, slack_bytes=0))
     shares = {b["broker"]: b["share"]["replicas"] for b in made.summary["brokers"]}
     assert shares == {1: 12, 2: 24, 3: 24, 4: 12, 5: 0}

@@ -14,7 +14,7 @@ from bench.score import Lists, busiest, busiest_floor, score
 
 from ballast.core.copying import copying_of
 from ballast.core.plan import Move, Plan
-from ballast.core.planner import Level, PlannerPolicy, plan
+from ballast.core.planner import Balance, PlannerPolicy, plan
 from ballast.core.planner.search import relief
 from ballast.core.planner.search import shorten as shortening
 
@@ -31,8 +31,8 @@ def both(case: Case, policy: PlannerPolicy, monkeypatch: pytest.MonkeyPatch) -> 
     """The plan without the last step, and with it."""
     with monkeypatch.context() as patch:
         patch.setattr(shortening, "TURNS", 0)
-        long = plan(case.state, Level(), loads=case.loads, policy=policy)
-    return long, plan(case.state, Level(), loads=case.loads, policy=policy)
+        long = plan(case.state, Balance(), loads=case.loads, policy=policy)
+    return long, plan(case.state, Balance(), loads=case.loads, policy=policy)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -72,7 +72,7 @@ def test_a_broker_that_nothing_relieves_ends_the_step(monkeypatch: pytest.Monkey
 
     scan = relief.best_swap
     monkeypatch.setattr(relief, "best_swap", counted)
-    assert plan(state, Level(), policy=PlannerPolicy(prove=False)).moves
+    assert plan(state, Balance(), policy=PlannerPolicy(prove=False)).moves
     assert 0 < len(tried) <= shortening.COPIES * len(state.brokers)
 
 

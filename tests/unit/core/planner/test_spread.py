@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.unit.core.planner.clusters import cluster
 
-from ballast.core.planner import Level, Loads, PlannerPolicy
+from ballast.core.planner import Balance, Loads, PlannerPolicy
 from ballast.core.planner.problem import problem_of
 from ballast.core.planner.scope import scope_of
 from ballast.core.planner.search.spread import Found, most_even, unevenness
@@ -16,7 +16,7 @@ from ballast.core.planner.search.world import World
 def world() -> World:
     """Four partitions of one topic on two brokers, two on each."""
     state = cluster((1,), (1,), (2,), (2,), brokers=2)
-    scope = scope_of(state, Level(), PlannerPolicy())
+    scope = scope_of(state, Balance(), PlannerPolicy())
     return World.of(problem_of(state, Loads.from_state(state), PlannerPolicy(), scope, bands="target"), PlannerPolicy())
 
 

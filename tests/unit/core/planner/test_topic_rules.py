@@ -18,6 +18,7 @@ from tests.unit.core.planner.test_planner import cluster_like
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
 from ballast.core.plan import Move, Plan
 from ballast.core.planner import (
+    Balance,
     ChangeReplicationFactor,
     Decommission,
     Demote,
@@ -25,7 +26,6 @@ from ballast.core.planner import (
     Expand,
     Intent,
     Leaders,
-    Level,
     Loads,
     PlannerPolicy,
     Racks,
@@ -76,7 +76,7 @@ def intents(draw: st.DrawFn, state: ClusterState) -> Intent:
         st.sampled_from([Selection(), Selection(), Selection(topics="t0"), Selection(exclude_brokers="2")])
     )
     choices: list[Intent] = [
-        Level(selection=selection), Level(selection=selection), Leaders(selection=selection), Racks(selection=selection),
+        Balance(selection=selection), Balance(selection=selection), Leaders(selection=selection), Racks(selection=selection),
         Expand(brokers=living, selection=selection), Decommission(brokers=some), Evacuate(brokers=some),
         Demote(brokers=some), ChangeReplicationFactor(to=draw(st.integers(1, 3))),
     ]  # fmt: skip
@@ -127,7 +127,7 @@ def test_no_plan_breaks_a_rule_and_a_complete_one_keeps_all(data: st.DataObject)
             if rule.matches(topic) and leaders_alive(policy.topic_rules, state, topic):
                 heirs = {m[0] for n, m in now.items() if n.topic == topic and m[0] != before[n][0]}
                 assert all(rule.allows_leader(b, state.brokers[state.broker_index[b]].rack) for b in heirs)
-        if isinstance(intent, Level) and intent.selection.is_everything and not made.obstacles:
+        if isinstance(intent, Balance) and intent.selection.is_everything and not made.obstacles:
             assert kept(rule, state, topic, new) == []
 
 
@@ -138,7 +138,7 @@ def test_a_plan_that_is_made_faster_keeps_topics_spread() -> None:
     rows.append(PartitionRow("t1", 0, 1, (1,), (1,), sizes=(7,)))
     state = build("c", brokers, (Topic("t0"), Topic("t1")), rows)
     rule = TopicRule(topics="t[01]", brokers=frozenset({1, 2, 3}), spread_evenly=True)
-    made = plan(state, Level(), policy=replace(TIGHT, topic_rules=(rule,)))
+    made = plan(state, Balance(), policy=replace(TIGHT, topic_rules=(rule,)))
     held = Counter(lists[0] for name, lists in after(state, made).items() if name.topic == "t0")
     assert held == {1: 1, 2: 1, 3: 1}
 
@@ -152,7 +152,7 @@ def test_shares_that_do_not_come_out_even_are_shares_all_the_same(count: int, *,
     rows = [PartitionRow(topic, n, 1, (1,), (1,), sizes=(0,)) for topic, n in (("t0", 0), ("t0", 1), ("t1", 0))]
     state = build("c", brokers, (Topic("t0"), Topic("t1")), rows)
     rule = TopicRule(topics="t0", brokers=frozenset({1}))
-    made = plan(state, Level(), policy=replace(TIGHT, topic_rules=(rule,)))
+    made = plan(state, Balance(), policy=replace(TIGHT, topic_rules=(rule,)))
     assert [m.topic for m in made.moves] == ["t1"]
     assert made.status == "complete"
 
@@ -165,7 +165,7 @@ def test_shares_whose_rounding_is_more_than_there_is_are_kept() -> None:
     rows += [PartitionRow("t2", n, 1, (1, 2), (1,), sizes=(1, 1)) for n in range(4)]
     state = build("c", brokers, (Topic("t1"), Topic("t2")), rows)
     rule = TopicRule(topics="t1", brokers=frozenset({1}), most_per_broker=1)
-    made = plan(state, Level(), policy=replace(TIGHT, topic_rules=(rule,)))
+    made = plan(state, Balance(), policy=replace(TIGHT, topic_rules=(rule,)))
     assert made.status == "partial"
 
 
@@ -173,7 +173,7 @@ def test_shares_whose_rounding_is_more_than_there_is_are_kept() -> None:
 @given(clusters(), rules())
 def test_the_bound_is_never_above_the_plan(state: ClusterState, ruled: tuple[TopicRule, ...]) -> None:
     """What a rule forces out counts, and nothing that it does not."""
-    made = plan(state, Level(), policy=replace(TIGHT, topic_rules=ruled))
+    made = plan(state, Balance(), policy=replace(TIGHT, topic_rules=ruled))
     assert made.bound_bytes is not None
     assert made.bound_bytes <= made.bytes_moved
 
@@ -181,12 +181,12 @@ def test_the_bound_is_never_above_the_plan(state: ClusterState, ruled: tuple[Top
 @settings(max_examples=40)
 @given(st.lists(st.permutations([1, 2, 3, 4]), min_size=1, max_size=3), rules())
 def test_the_bound_is_below_the_best_of_all_assignments(rows: list[list[int]], ruled: tuple[TopicRule, ...]) -> None:
-    """Of every assignment that is as level as the plan's, and keeps replicas where it does, none copies less."""
+    """Of every assignment that is as balanced as the plan's, and keeps replicas where it does, none copies less."""
     state = cluster(*[tuple(r[:2]) for r in rows], brokers=4)
     policy = replace(TIGHT, topic_rules=tuple(replace(r, topics="t") for r in ruled))
-    made = plan(state, Level(), policy=policy)
+    made = plan(state, Balance(), policy=policy)
     assert made.bound_bytes is not None
-    world = searched(state, Level(), policy)
+    world = searched(state, Balance(), policy)
     share = {r.name: world.problem.share[:, k] for k, r in enumerate(world.problem.resources)}
     reached = {b["broker"]: b["after"] for b in made.summary["brokers"]}
 
@@ -245,14 +245,14 @@ POOLS = (
 )
 
 
-def test_pools_are_levelled_each_by_itself() -> None:
+def test_pools_are_balanced_each_by_itself() -> None:
     """Shares follow what may be where: the plan is complete, and a second one has nothing to do."""
     policy = replace(TIGHT, band=0.2, trigger=0.2, topic_rules=POOLS)
     state = pools()
-    made = plan(state, Level(), policy=policy)
+    made = plan(state, Balance(), policy=policy)
     assert (made.status, made.obstacles) == ("complete", ())
     lists = after(state, made)
-    again = plan(cluster_like(state, {(n.topic, n.partition): m for n, m in lists.items()}), Level(), policy=policy)
+    again = plan(cluster_like(state, {(n.topic, n.partition): m for n, m in lists.items()}), Balance(), policy=policy)
     assert (again.status, again.moves) == ("nothing-to-do", ())
     held = Counter(b for n, m in lists.items() for b in m if n.topic == "heavy")
     assert sorted(held) == [1, 2, 3]
@@ -262,7 +262,7 @@ def test_pools_are_levelled_each_by_itself() -> None:
     ) | dict.fromkeys((4, 5, 6), 5_333)
 
 
-@pytest.mark.parametrize("intent", [Level(), Racks()])
+@pytest.mark.parametrize("intent", [Balance(), Racks()])
 def test_a_broken_rule_is_repaired_first(intent: Intent) -> None:
     """Replicas in the wrong pool go home before anything else is copied, with the reason that says so."""
     policy = replace(TIGHT, topic_rules=POOLS)
@@ -294,17 +294,17 @@ def test_leaders_go_where_they_may_lead_for_free() -> None:
         TopicRule(topics="t", leader_brokers=frozenset({1, 2})),
         TopicRule(topics="t", leader_racks=frozenset({"r1", "r2"})),
     ):
-        for intent in (Leaders(), Level()):
+        for intent in (Leaders(), Balance()):
             made = plan(state, intent, policy=replace(QUICK, topic_rules=(rule,)))
             assert (made.status, made.bytes_moved) == ("complete", 0)
             assert Counter(m[0] for m in after(state, made).values()) == {1: 6, 2: 6}
 
 
 def test_a_leader_moves_where_no_follower_may_lead() -> None:
-    """``level`` copies one replica for it; ``leaders`` moves no data, and says what stands in the way."""
+    """``balance`` copies one replica for it; ``leaders`` moves no data, and says what stands in the way."""
     state = cluster(*[(1, 2)] * 2, brokers=3)
     policy = replace(QUICK, band=0.9, trigger=0.9, topic_rules=(TopicRule(topics="t", leader_brokers=frozenset({3})),))
-    made = plan(state, Level(), policy=policy)
+    made = plan(state, Balance(), policy=policy)
     assert {(m.new[0], len(m.adding), m.reason.detail) for m in made.moves} == {(3, 1, "broker 1 may not lead topic t")}
     made = plan(state, Leaders(), policy=policy)
     assert made.status == "infeasible"
@@ -352,10 +352,10 @@ def test_a_rule_that_cannot_be_kept_is_named_once(rule: TopicRule, sentence: str
     assert len([o for o in made.obstacles if o.code in {"topic-rule", "no-broker"}]) == 1
     assert found[0].subject == "topic t"
     assert sentence in found[0].detail
-    assert "level.topic_rules" in found[0].remedy
+    assert "balance.topic_rules" in found[0].remedy
 
 
-@pytest.mark.parametrize("intent", [Level(), Racks()])
+@pytest.mark.parametrize("intent", [Balance(), Racks()])
 def test_what_may_not_change_is_no_broken_rule(intent: Intent) -> None:
     """A pinned topic that crowds a broker asks for nothing, and nothing is said of brokers without room."""
     state = cluster(*[(1,)] * 3, (2,), (3,), brokers=3)
@@ -376,7 +376,7 @@ def test_a_limit_that_keeps_a_replica_on_a_leaving_broker_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("intent", "draining"), [(Decommission(brokers=frozenset({3})), frozenset()), (Level(), frozenset({3}))]
+    ("intent", "draining"), [(Decommission(brokers=frozenset({3})), frozenset()), (Balance(), frozenset({3}))]
 )
 def test_the_only_broker_that_may_lead_cannot_leave(intent: Intent, draining: frozenset[int]) -> None:
     """Neither disk nor racks are the reason, and more replicas alone would not help."""
@@ -390,7 +390,7 @@ def test_the_only_broker_that_may_lead_cannot_leave(intent: Intent, draining: fr
     assert "rules for its topic" in told["sole-leader"].remedy
 
 
-@pytest.mark.parametrize("intent", [Level(), Evacuate(brokers=frozenset({1}))])
+@pytest.mark.parametrize("intent", [Balance(), Evacuate(brokers=frozenset({1}))])
 def test_a_topic_whose_leaders_are_all_dead_is_rebuilt(intent: Intent) -> None:
     """Nobody whom the rule wants is alive: others lead, what was lost is copied, and the plan says so once."""
     whole = cluster(*[(1, 2), (1, 3), (2, 3), (3, 2)] * 2, brokers=4)
@@ -427,10 +427,10 @@ def test_the_even_limit_is_the_least_that_leaves_room(replicas: int, receivers: 
 
 
 def test_what_stays_where_it_should_not_be_is_told_without_a_share() -> None:
-    """A broker that a rule wants empty has no share to be over; ``level`` does not name itself as the remedy."""
+    """A broker that a rule wants empty has no share to be over; ``balance`` does not name itself as the remedy."""
     state = cluster((4, 2, 3), (4, 2, 3), brokers=4)
     rule = TopicRule(topics="t", brokers=frozenset({1, 2, 3}), leader_brokers=frozenset({1}))
-    made = plan(state, Level(), policy=replace(QUICK, cordoned=frozenset({1}), topic_rules=(rule,)))
+    made = plan(state, Balance(), policy=replace(QUICK, cordoned=frozenset({1}), topic_rules=(rule,)))
     bands = {o.subject: o.detail for o in made.obstacles if o.code == "band"}
     assert "the furthest, broker 4, should have none" in bands["disk"]
     assert "of a broker's share" not in bands["disk"]
@@ -461,12 +461,12 @@ def test_the_checker_knows_the_rules_by_itself() -> None:
     policy = replace(
         QUICK, topic_rules=(*POOLS, TopicRule(topics="heavy", leader_brokers=frozenset({1}), most_per_broker=6))
     )
-    made = plan(state, Level(), policy=policy)
+    made = plan(state, Balance(), policy=policy)
     loads = Loads.from_state(state)
 
     def codes(*moves: Move, policy: PlannerPolicy = policy) -> set[str]:
         wrong = replace(made, moves=moves, elections=(), obstacles=(), status="complete")
-        return {f"{f.subject}: {f.detail}" for f in check(state, wrong, Level(), loads=loads, policy=policy)}
+        return {f"{f.subject}: {f.detail}" for f in check(state, wrong, Balance(), loads=loads, policy=policy)}
 
     def said(words: str, found: set[str]) -> bool:
         return any(words in sentence for sentence in found)
@@ -489,12 +489,12 @@ def test_people_are_told_which_rule_it_was() -> None:
     """``--why-not`` counts what the rules keep off a broker, ``--why`` says why a partition stays."""
     policy = replace(QUICK, topic_rules=(*POOLS, TopicRule(topics="light", most_per_broker=7)))
     state, loads = pools(), Loads.from_state(pools())
-    made = plan(state, Level(), policy=policy)
-    told = "\n".join(why_not(state, made, Level(), 5, loads=loads, policy=policy))
+    made = plan(state, Balance(), policy=policy)
+    told = "\n".join(why_not(state, made, Balance(), 5, loads=loads, policy=policy))
     assert "8 of 16 partitions could not come here: the rules of their topics keep them off it" in told
-    told = "\n".join(why_not(state, made, Level(), 4, loads=loads, policy=policy))
+    told = "\n".join(why_not(state, made, Balance(), 4, loads=loads, policy=policy))
     assert "it holds as many replicas of their topics as the topics' rules allow" in told
     only = replace(policy, topic_rules=(TopicRule(topics="heavy", brokers=frozenset({2, 3})),))
     partition = TopicPartition("heavy", 6)
-    told = "\n".join(why(state, plan(state, Level(), policy=only), Level(), partition, loads=loads, policy=only))
+    told = "\n".join(why(state, plan(state, Balance(), policy=only), Balance(), partition, loads=loads, policy=only))
     assert "its topic's rules keep it off" in told

@@ -68,8 +68,8 @@ def collect(*, list_: Path, store: str | None, timeout: float, tidy: bool, confi
     "what_if",
     multiple=True,
     metavar="SCENARIO",
-    help="level, lose-broker, lose-rack, add-brokers=N, change-rf=N, grow=DAYS; may be repeated.  "
-    "[default: level, lose-broker, lose-rack, grow=90]",
+    help="balance, lose-broker, lose-rack, add-brokers=N, change-rf=N, grow=DAYS; may be repeated.  "
+    "[default: balance, lose-broker, lose-rack, grow=90]",
 )
 def plan(*, store: str | None, config: Path | None, spark: SparkPolicy, what_if: tuple[str, ...]) -> int:
     """Plan the newest reading of every cluster under every scenario."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
-from ballast.core.what_if import ADD_BROKERS, CHANGE_RF, GROW, LEVEL, LOSE_BROKER, LOSE_RACK
+from ballast.core.what_if import ADD_BROKERS, BALANCE, CHANGE_RF, GROW, LOSE_BROKER, LOSE_RACK
 from ballast.core.wording import human_bytes, human_many, human_names, human_percent
 
 if TYPE_CHECKING:
@@ -38,16 +38,16 @@ def page(report: FleetReport, *, made_at: str) -> str:
     rows = report.plans
     away = {c.name for c in report.unreachable}
     clusters = len({c.name for c in report.contacts} | {r["name"] for r in rows})
-    level = [r for r in rows if r["scenario"] == LEVEL] or _one_each(rows)
-    total = sum(r["bytes_stored"] for r in level)
-    brokers, partitions = sum(r["brokers"] for r in level), sum(r["partitions"] for r in level)
+    balance = [r for r in rows if r["scenario"] == BALANCE] or _one_each(rows)
+    total = sum(r["bytes_stored"] for r in balance)
+    brokers, partitions = sum(r["brokers"] for r in balance), sum(r["partitions"] for r in balance)
     sections = (
         *(f'<p class="bad">{escape(sentence)}</p>' for sentence in notes(report)),
         _unreachable(report),
-        _ranking(level, away),
+        _ranking(balance, away),
         _losses([r for r in rows if r["scenario"] in (LOSE_BROKER, LOSE_RACK)]),
-        _quarters(level),
-        _outlook(level, [r for r in rows if r["scenario"] == GROW]),
+        _quarters(balance),
+        _outlook(balance, [r for r in rows if r["scenario"] == GROW]),
         _others([r for r in rows if r["scenario"] in (ADD_BROKERS, CHANGE_RF)]),
     )
     return (
@@ -60,7 +60,7 @@ def page(report: FleetReport, *, made_at: str) -> str:
 
 
 def _one_each(rows: Iterable[Row]) -> list[Row]:
-    """A row of each cluster, for its size, when leveling was not asked for."""
+    """A row of each cluster, for its size, when balancing was not asked for."""
     return list({r["name"]: r for r in rows}.values())
 
 
@@ -136,7 +136,7 @@ def _ranking(rows: list[Row], away: Collection[str]) -> str:
     )  # fmt: skip
     said = (
         "Worst first. Fullest disk: used share of the fullest broker's disks. Most leaders: 1.00x is the average of the "
-        "brokers. The plan's columns say what levelling costs and gains."
+        "brokers. The plan's columns say what balancing costs and gains."
     )
     return _section("Clusters", said, heads, body)
 
@@ -173,9 +173,9 @@ def _losses(rows: list[Row]) -> str:
     return _section("Losses that hurt", said, heads, body)
 
 
-def _quarters(level: list[Row]) -> str:
+def _quarters(balance: list[Row]) -> str:
     """How full the disks are, now and at the end of each of the next quarters, for each cluster and for all."""
-    known = [r for r in level if r["disk_bytes"] and r["disk_free_bytes"] is not None]
+    known = [r for r in balance if r["disk_bytes"] and r["disk_free_bytes"] is not None]
     if not known:
         return ""
     rows = sorted(known, key=lambda r: (-_used(r, QUARTERS), r["name"]))
@@ -194,9 +194,9 @@ def _quarters(level: list[Row]) -> str:
         )
     ]
     heads = ("cluster", "disks", "growth a quarter", "full now", *(f"in {n} Q" for n in range(1, QUARTERS + 1)))
-    said = f"Used disk at today's growth, all live brokers together. {_growth_lacks(level)}"
-    if len(known) < len(level):
-        said += f" {human_many(len(level) - len(known), 'cluster')} left out: no broker told how large its disks are."
+    said = f"Used disk at today's growth, all live brokers together. {_growth_lacks(balance)}"
+    if len(known) < len(balance):
+        said += f" {human_many(len(balance) - len(known), 'cluster')} left out: no broker told how large its disks are."
     return _section("Capacity by quarter", said, heads, body)
 
 
@@ -223,13 +223,13 @@ def _share(share: float | None) -> str:
     return "-" if share is None else _full(share)
 
 
-def _outlook(level: list[Row], grown: list[Row]) -> str:
-    known = [r for r in level if r["days_to_full"] is not None]
+def _outlook(balance: list[Row], grown: list[Row]) -> str:
+    known = [r for r in balance if r["days_to_full"] is not None]
     if not known and not grown:
         return ""
     ahead = {r["name"]: r for r in grown if r["growth_bytes_per_day"] is not None}
     body = []
-    for r in sorted(level, key=lambda r: (r["days_to_full"] is None, r["days_to_full"] or 0, r["name"])):
+    for r in sorted(balance, key=lambda r: (r["days_to_full"] is None, r["days_to_full"] or 0, r["name"])):
         later, days = ahead.get(r["name"]), r["days_to_full"]
         when = (
             "-"
@@ -258,10 +258,10 @@ def _outlook(level: list[Row], grown: list[Row]) -> str:
         "first disk full",
         "looking ahead",
         "fullest disk then",
-        "copies to level then",
+        "copies to balance then",
         "plan then",
     )
-    said = f"At today's growth. {_growth_lacks(level)}"
+    said = f"At today's growth. {_growth_lacks(balance)}"
     return _section("Looking ahead", said, heads, body)
 
 
@@ -292,12 +292,12 @@ def _section(title: str, said: str, heads: Sequence[str], body: Sequence[Sequenc
     )
 
 
-def _growth_lacks(level: list[Row]) -> str:
+def _growth_lacks(balance: list[Row]) -> str:
     """Where growth is not known: whole clusters, of which nothing is foretold, and single partitions, which count as none."""
-    bare = [r["name"] for r in level if r["growth_bytes_per_day"] is None]
+    bare = [r["name"] for r in balance if r["growth_bytes_per_day"] is None]
     some = [
         f"{escape(r['name'])} ({r['growth_unknown']:,} of {human_many(r['partitions'], 'partition')})"
-        for r in level
+        for r in balance
         if r["growth_bytes_per_day"] is not None and r["growth_unknown"]
     ]
     said = []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ballast.cli.commands.fleet.page import moment, notes, risk
 from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_count, human_percent, render_table
-from ballast.core.what_if import LEVEL
+from ballast.core.what_if import BALANCE
 
 if TYPE_CHECKING:
     from ballast.pipeline.fleet_store import Contact, FleetReport
@@ -47,11 +47,11 @@ def as_json(report: FleetReport) -> dict[str, Any]:
 
 def show(report: FleetReport, say: Callable[[str], None]) -> None:
     """A line for each cluster; what a cluster that does not answer was like when it was last read."""
-    level = sorted((r for r in report.plans if r["scenario"] == LEVEL), key=lambda r: (*risk(r), r["name"]))
-    figures = {r["name"]: r for r in level}
+    balance = sorted((r for r in report.plans if r["scenario"] == BALANCE), key=lambda r: (*risk(r), r["name"]))
+    figures = {r["name"]: r for r in balance}
     away = {c.name for c in report.unreachable}
     rows = [_unreachable(c, figures.get(c.name)) for c in report.unreachable]
-    rows += [_line(r, r["status"]) for r in level if r["name"] not in away]
+    rows += [_line(r, r["status"]) for r in balance if r["name"] not in away]
     rows += [_bare(name, "not planned yet") for name in report.unplanned]
     screen = console()
     screen.print(render_table(COLUMNS, rows, screen.width))

@@ -17,6 +17,7 @@ from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.commands.plan.options import PlanOptions, partition_of, plan_options
 from ballast.cli.journal_reading import heeding, read_drained
 from ballast.core.planner import (
+    Balance,
     ChangeReplicationFactor,
     Decommission,
     Demote,
@@ -24,7 +25,6 @@ from ballast.core.planner import (
     Expand,
     Intent,
     Leaders,
-    Level,
     Place,
     Racks,
     Swap,
@@ -52,9 +52,9 @@ def plan() -> None:
 @plan.command()
 @plan_options
 @cluster_options
-def level(*, options: PlanOptions, cluster: ClusterOptions) -> int:
+def balance(*, options: PlanOptions, cluster: ClusterOptions) -> int:
     """Bring everything within its band: dead and draining brokers, racks, disk, traffic, replicas, leaders."""
-    return _run(Level(selection=options.selection()), options, cluster)
+    return _run(Balance(selection=options.selection()), options, cluster)
 
 
 @plan.command()
@@ -63,7 +63,7 @@ def level(*, options: PlanOptions, cluster: ClusterOptions) -> int:
 def leaders(*, options: PlanOptions, cluster: ClusterOptions) -> int:
     """Bring the number, the traffic and the CPU of leaders within their bands by reorders and elections: no byte moves.
 
-    Where only the number counts, or only bytes on disk, use ballast leaders --level: it finds the least possible maximum
+    Where only the number counts, or only bytes on disk, use ballast leaders --balance: it finds the least possible maximum
     of leaders per broker with the fewest reorders, and shows how close it comes for bytes.
     """
     return _run(Leaders(selection=options.selection()), options, cluster)
@@ -187,7 +187,7 @@ def place(
 
 
 def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions, cluster: ClusterOptions) -> int:
-    policy = options.policy(cluster.settings().level)
+    policy = options.policy(cluster.settings().balance)
     wanted = partition_of(options.why) if options.why else None
     state, loads, drained = _read_cluster(options, cluster)
     intent = intent if isinstance(intent, Intent) else intent(state)

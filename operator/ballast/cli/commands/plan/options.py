@@ -102,7 +102,7 @@ class PlanOptions:
         return rate
 
     def policy(self, settings: PlannerPolicy) -> PlannerPolicy:
-        """The planner's knobs: what was said here, over what the settings say (``level``), over the defaults."""
+        """The planner's knobs: what was said here, over what the settings say (``balance``), over the defaults."""
         said: dict[str, Any] = {}
         if self.band is not None:
             # Someone who names a band wants it reached, even where the usual trigger would leave things alone.
@@ -188,7 +188,9 @@ _OPTIONS: Final = (
     click.option(
         "--trigger", type=_FRACTION, help="Within this fraction nothing is done.  [default: --band, else 0.10]"
     ),
-    click.option("--max-bytes", metavar="SIZE", help="Copy at most so much: the plan buys the most level for it."),
+    click.option(
+        "--max-bytes", metavar="SIZE", help="Copy at most so much: the plan is the best balance within this limit."
+    ),
     click.option("--max-moves", type=click.IntRange(0), help="Copy at most so many replicas."),
     click.option("--deadline", metavar="TIME", help="Copy at most what --rate carries in this time: 2h."),
     click.option(
@@ -201,7 +203,7 @@ _OPTIONS: Final = (
     ),
     click.option("--disk-of", multiple=True, metavar="BROKER=SIZE", help="A broker's disk, where it does not say."),
     click.option("--cordon", multiple=True, type=int, metavar="BROKER", help="Takes no new replica."),
-    click.option("--drain", multiple=True, type=int, metavar="BROKER", help="Emptied by plan level."),
+    click.option("--drain", multiple=True, type=int, metavar="BROKER", help="Emptied by plan balance."),
     click.option(
         "--topic-rule",
         multiple=True,
@@ -209,7 +211,7 @@ _OPTIONS: Final = (
         help="A rule for some topics: 'gpu.* brokers=7,8', 'audit leader-racks=a', 'orders spread-evenly'. May be repeated.",
     ),
     click.option(
-        "--history", metavar="STORE", help="Folder or URL of the pipeline's tables: level traffic by history."
+        "--history", metavar="STORE", help="Folder or URL of the pipeline's tables: balance traffic by history."
     ),
     click.option(
         "--snapshot",

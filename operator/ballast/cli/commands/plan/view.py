@@ -150,13 +150,13 @@ def _placement(figures: dict[str, Any], width: int) -> Any:
     return render_table(columns, rows, width)
 
 
-def _instead(level: dict[str, Any]) -> str:
+def _instead(balance: dict[str, Any]) -> str:
     """What balancing the same topics would do."""
-    if not level["moves"] and not level["elections"]:
+    if not balance["moves"] and not balance["elections"]:
         return "Balancing these topics instead would move nothing."
     return (
-        f"Balancing these topics instead would move {human_bytes(level['bytes_moved'])}: "
-        f"{human_many(level['moves'], 'move')}, {planned_elections(level['elections'])}."
+        f"Balancing these topics instead would move {human_bytes(balance['bytes_moved'])}: "
+        f"{human_many(balance['moves'], 'move')}, {planned_elections(balance['elections'])}."
     )
 
 

@@ -242,7 +242,7 @@ def _generate(cluster: ClusterOptions, given: dict[str, Any]) -> int:
         algorithm=algorithm,
         rng=JavaRandom(seed),
         rack_aware="disabled" if given["disable_rack_aware"] else "enforced",
-        drained=heeding(cluster.settings().level, drained).draining,
+        drained=heeding(cluster.settings().balance, drained).draining,
     )
     for warning in proposal.warnings:
         click.echo(f"ballast: {warning}", err=True)

@@ -176,17 +176,17 @@ def start_broker(*, broker: int) -> None:
 @click.option("--megabytes", type=float, default=20.0, show_default=True, help="Data in all, replicas not counted.")
 @click.option(
     "--shape",
-    default="level",
+    default="even",
     show_default=True,
     metavar="SHAPE",
-    help="level · newcomer (nothing on the last broker) · leaders (piled up on low ids) · one-rack · hot (few big ones)",
+    help="even · newcomer (nothing on the last broker) · leaders (piled up on low ids) · one-rack · hot (few big ones)",
 )
 @click.option("--prefix", default="orders", show_default=True, help="What the topics' names begin with.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same cluster.")
 def fill(
     *, topics: int, partitions: int, replication_factor: int, megabytes: float, shape: str, prefix: str, seed: int
 ) -> None:
-    """Create topics with data, level or out of level in a chosen way."""
+    """Create topics with data, balanced, or unbalanced in a chosen way."""
     from ballast.sandbox.fill import Filling
     from ballast.sandbox.fill import fill as pour
 
@@ -223,7 +223,7 @@ def prepare(*, kafka_versions: tuple[str, ...], tools: bool) -> None:
 @sandbox.command()
 @click.option("--keep", is_flag=True, help="Leave the sandbox running afterwards.")
 def demo(*, keep: bool) -> None:
-    """Five brokers in three racks, pulled out of level, planned for, levelled and verified."""
+    """Five brokers in three racks, unbalanced, planned for, balanced and verified."""
     from ballast.cli.commands.sandbox.demo import run
 
     run(keep=keep)

@@ -1,4 +1,4 @@
-"""The demo: a cluster out of level, and the commands that a person would type at it."""
+"""The demo: a cluster unbalanced, and the commands that a person would type at it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ FILLING: Final = Filling(topics=6, partitions=8, replication_factor=2, megabytes
 RESTARTED: Final = (2, 3)
 """Brokers that the demo restarts: they come back without their leaders, as after a rolling upgrade gone half way."""
 
-PLAN: Final = "level.json"
+PLAN: Final = "balance.json"
 STEPS: Final[tuple[tuple[str, Sequence[str]], ...]] = (
     ("Leaders have piled up, and broker 5 is new and empty:", ["status"]),
-    ("The cheapest plan that levels it. Nothing has changed yet:", ["plan", "level", "--save", PLAN]),
+    ("The cheapest plan that balances it. Nothing has changed yet:", ["plan", "balance", "--save", PLAN]),
     ("Carried out: journaled, throttled, verified:", ["apply", PLAN, "--yes"]),
     ("The cluster is as the plan wanted it:", ["verify", PLAN]),
     (
@@ -43,7 +43,7 @@ def tell(line: str) -> None:
 
 
 def run(*, keep: bool) -> None:
-    """Start, pull out of level, level, show; and end the sandbox, unless it is to be kept."""
+    """Start, unbalance, balance, show; and end the sandbox, unless it is to be kept."""
     started = time.monotonic()
 
     def say(line: str) -> None:
@@ -54,7 +54,7 @@ def run(*, keep: bool) -> None:
     prepare(say=say)
     sandbox = Sandbox.up(SandboxSpec(brokers=5), folder=folder, say=say)
     try:
-        tell("Pulling it out of level: data on four brokers only, then two of them restarted.")
+        tell("Unbalancing it: data on four brokers only, then two of them restarted.")
         fill(sandbox, FILLING, say=say)
         for broker in RESTARTED:
             say(f"restarting broker {broker}")

@@ -1,4 +1,4 @@
-"""``ballast status``: is the cluster level, is it well, is anything moving, is anything left over."""
+"""``ballast status``: is the cluster balanced, is it well, is anything moving, is anything left over."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def status(
         def read() -> ClusterStatus:
             state = opened.cluster.snapshot(patient=False)
             held = read_held(opened, state)
-            level = heeding(settings.level, {d.broker for d in held.drains or ()})
-            found = cluster_status(state, imbalance_percentage(state, given), level)
+            balance = heeding(settings.balance, {d.broker for d in held.drains or ()})
+            found = cluster_status(state, imbalance_percentage(state, given), balance)
             begun_ms = held.begun.at_ms if held.begun is not None else None
             found = replace(found, journal=journal_state(state, held), journal_begun_ms=begun_ms)
             return replace(found.holding(held.runs, held.by_hand), drains=held.drains)

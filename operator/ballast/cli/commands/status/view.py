@@ -251,7 +251,7 @@ def _findings(status: ClusterStatus, limit: int | None) -> Iterator[Cell]:
         yield Cell(f"Leader imbalance is within {figure} on every broker; {overall}.")
     if status.skew:
         parts = ", ".join(f"{r.label} on {human_names(r.outside, few)}" for r in status.skew)
-        yield Cell(f"Out of range: {parts}; see what would move: ballast plan level", "yellow")
+        yield Cell(f"Out of range: {parts}; see what would move: ballast plan balance", "yellow")
     elif status.partitions and not (status.gaps or status.broken or any(b.unknown_sizes for b in status.brokers)):
         yield Cell(
             f"Balanced: every broker is within its range of {human_names([r.label for r in status.ranges])}.", "green"

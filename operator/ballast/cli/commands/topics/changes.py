@@ -252,7 +252,7 @@ def _source(cluster: ClusterOptions, wanted: Wanted) -> Iterator[tuple[ClusterSt
     else:
         with cluster.open() as opened:
             state = opened.cluster.snapshot(configs=False)
-            yield state, opened.cluster, heeding(cluster.settings().level, read_drained(opened, state)).draining
+            yield state, opened.cluster, heeding(cluster.settings().balance, read_drained(opened, state)).draining
 
 
 def _brokers_of(file: Path) -> ClusterState:

@@ -1,4 +1,4 @@
-"""The soft goals: one small module for each resource that is to be level, listed here in order.
+"""The soft goals: one small module for each resource that is to be balanced, listed here in order.
 
 To add one, copy ``goals/cpu.py``, give it a name and columns, and add it to ``GOALS`` and its name to
 ``policy.RESOURCES``: the search, the bound and every table pick it up from here.
@@ -26,7 +26,7 @@ GOALS: Final[tuple[Goal, ...]] = (
 
 
 def resources(state: ClusterState, loads: Loads, policy: PlannerPolicy) -> tuple[Resource, ...]:
-    """The resources that can be levelled on this cluster: those that are known and not zero everywhere."""
+    """The resources that can be balanced on this cluster: those that are known and not zero everywhere."""
     found = (goal(state, loads, policy) for goal in GOALS)
     return tuple(r for r in found if r is not None and bool(r.lead.any()))
 

@@ -59,7 +59,7 @@ REPAIRS: Final = 8
 SCAN: Final = 20_000_000
 """Most exchanges that one scan tries: where nearly every broker is an offender, fewer replicas of each."""
 TRIES: Final = 200_000_000
-"""Exchanges tried after which a cluster that is still not level is let be: a few CPU seconds' worth."""
+"""Exchanges tried after which a cluster that is still not balanced is let be: a few CPU seconds' worth."""
 
 
 def search(world: World, *, seed: int) -> Flags:
@@ -115,7 +115,7 @@ class _Search:
 
     @property
     def spent(self) -> bool:
-        """Has enough been tried on a cluster that may be impossible to level?"""
+        """Has enough been tried on a cluster that may be impossible to balance?"""
         return self.tries > TRIES
 
     def leaders(self, toll: int = 0) -> int:

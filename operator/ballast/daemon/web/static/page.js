@@ -28,7 +28,7 @@ const missing = (b) => !b.alive && b.replicas > 0;
 function named(intent) {
   const [word, ...rest] = intent.split(" ");
   const which = rest.join(" ");
-  const names = { level: "Balance the cluster", leaders: "Spread preferred leaders", racks: "Spread replicas over racks", evacuate: `Rebuild replicas of broker ${which}`,
+  const names = { balance: "Balance the cluster", leaders: "Spread preferred leaders", racks: "Spread replicas over racks", evacuate: `Rebuild replicas of broker ${which}`,
     decommission: `Drain broker ${which}`, expand: `Fill broker ${which}`, demote: `Move leaders off broker ${which}`, elect: "Elect preferred leaders", swap: `Swap brokers ${which}`, take: "Remove throttles of earlier runs" };
   return names[word] || intent;
 }
@@ -67,10 +67,10 @@ function verdict(s) {
   const over = c.brokers.filter((b) => b.over);
   if (over.length) return ["warn", [`Leaders of broker ${over.map((b) => b.id).join(", ")} are imbalanced`],
     `Worst: ${percent(Math.max(...over.map((b) => b.imbalance)))} of its preferred partitions led elsewhere; the threshold is ${percent(c.leader_imbalance_threshold)}.`];
-  if (s.level.verdict === "uneven") return ["warn", ["Cluster is unbalanced"], s.level.sentence];
-  if (s.level.verdict === "stuck") return ["good", ["Cluster is as balanced as it can be"], s.level.sentence];
+  if (s.balance.verdict === "unbalanced") return ["warn", ["Cluster is unbalanced"], s.balance.sentence];
+  if (s.balance.verdict === "stuck") return ["good", ["Cluster is as balanced as it can be"], s.balance.sentence];
   const where = `${plural(c.brokers.filter((b) => b.alive).length, "broker")}, all replicas in sync, all preferred leaders active.`;
-  return s.level.verdict === "level" ? ["good", ["Cluster is balanced"], where] : ["good", ["Cluster is healthy"], `${where} Its balance has not been checked yet.`];
+  return s.balance.verdict === "balanced" ? ["good", ["Cluster is balanced"], where] : ["good", ["Cluster is healthy"], `${where} Its balance has not been checked yet.`];
 }
 
 const flat = (parts) => parts.flat(Infinity).map((p) => (p instanceof Node ? p.textContent : p)).join("");
@@ -278,7 +278,7 @@ function drawLists(s) {
     h("span", { class: "said" }, chip(x.allowed ? "good" : "warn", x.allowed ? "Allowed" : "Blocked"), x.allowed ? "" : ` ${x.sentence}`))));
   draw("others", s.others, () => s.others.map((o) => h("li", {}, h("span", { class: "word" }, o.code), h("span", { class: "said" }, o.sentence))));
   // Housekeeping is shown only when it fails.
-  const known = ["observe", "leaders", "repair", "level", "act", "lock"].filter((name) => s.ticks[name]);
+  const known = ["observe", "leaders", "repair", "balance", "act", "lock"].filter((name) => s.ticks[name]);
   const ticks = [...known, ...Object.keys(s.ticks).filter((name) => !known.includes(name) && s.ticks[name].result !== "ok")].map((name) => [name, s.ticks[name]]);
   draw("ticks", ticks.map(([n, t]) => [n, t.sentence, t.result, t.failures]), () => ticks.map(([name, t]) => h("li", { "data-tone": t.result === "ok" ? null : "bad" },
     h("span", { class: "word" }, name), h("span", { class: "said" }, t.sentence, t.failures > 1 ? h("small", {}, `${t.failures} failures in a row`) : null))));
