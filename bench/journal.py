@@ -21,7 +21,7 @@ from pathlib import Path
 
 from ballast.adapters.journal.file import FileJournal
 from ballast.core.plan import Move, Plan, Reason
-from ballast.daemon.acting.run_views import Books, ParsedBooks, books_of
+from ballast.daemon.acting.run_views import JournalView, ParsedJournal, journal_view_of
 from ballast.executor.journal.history import expired
 from ballast.executor.journal.records import changes, dump_run
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -84,9 +84,9 @@ def begun(journal: FileJournal, number: int, moves: int) -> Run:
 def measured(path: Path, runs: int, open_moves: int) -> Figures:
     """A process that starts now, and its readings from then on."""
 
-    def reader() -> Callable[[], Books]:
-        journal, clock, parsed = FileJournal(path), SimClock(), ParsedBooks()
-        return lambda: books_of(journal.read(), clock, parsed)
+    def reader() -> Callable[[], JournalView]:
+        journal, clock, parsed = FileJournal(path), SimClock(), ParsedJournal()
+        return lambda: journal_view_of(journal.read(), clock, parsed)
 
     read = reader()
     began = time.process_time()

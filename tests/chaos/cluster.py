@@ -104,7 +104,7 @@ class ChaosSandbox(Sandbox):
 
     def pids(self) -> dict[str, int]:
         """The process id of each node that runs."""
-        nodes = self.keeper._ask(do="status")["nodes"]
+        nodes = self.supervisor._ask(do="status")["nodes"]
         return {name: state["pid"] for name, state in nodes.items() if state["exit_code"] is None}
 
     def fill_disk(self, broker: int) -> None:
@@ -116,7 +116,7 @@ class ChaosSandbox(Sandbox):
 
     def signal(self, name: str, number: signal.Signals) -> None:
         """Send a signal to a node that runs."""
-        self.keeper.signal(name, number)
+        self.supervisor.signal(name, number)
 
     def down(self) -> None:
         """The proxy as well."""

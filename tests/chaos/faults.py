@@ -146,7 +146,7 @@ class Faults:
 
     def controller_kill(self, step: Step) -> Heal:
         """The active controller is killed: another one takes over, where there is one."""
-        return self._controller_signal(signal.SIGKILL, self.sandbox.keeper.start)
+        return self._controller_signal(signal.SIGKILL, self.sandbox.supervisor.start)
 
     def controller_pause(self, step: Step) -> Heal:
         """The active controller is frozen."""

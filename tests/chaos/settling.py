@@ -132,14 +132,14 @@ class Settling:
         status = leaders[0].status
         if run := status.get("run"):
             return f"run {run['id']} ({run['intent']}) goes on: {run['sentence']}"
-        if status.get("throttle_debts") != 0:
-            return f"{status.get('throttle_debts')} throttles are owed"
+        if status.get("throttles_to_restore") != 0:
+            return f"{status.get('throttles_to_restore')} throttles are owed"
         if not self.faults.journal_watched.is_set():
             return "the journal has not been made again"
         balance = status.get("balance") or {}
         if balance.get("verdict") != "balanced":
-            standings = {s["kind"]: s["code"] for s in status.get("standings", [])}
-            return f"the load is {balance.get('verdict')}: {balance.get('sentence')}; {standings}"
+            permissions = {s["kind"]: s["code"] for s in status.get("permissions", [])}
+            return f"the load is {balance.get('verdict')}: {balance.get('sentence')}; {permissions}"
         return ""
 
     def _cluster_is_uneven(self) -> str:

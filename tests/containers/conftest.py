@@ -21,7 +21,7 @@ collect_ignore = [] if "BALLAST_SOAK_MINUTES" in os.environ else ["test_soak.py"
 
 @pytest.fixture(scope="package")
 def docker_host() -> Iterator[DockerHost]:
-    """A Docker that answers, with a keeper that takes away all of the run's containers at the end."""
+    """A Docker that answers, with a supervisor that takes away all of the run's containers at the end."""
     host = DockerHost.open()
     yield host
     host.close()

@@ -1,4 +1,4 @@
-"""A Docker for the test run: the one that answers, else one of the run's own; always with a keeper."""
+"""A Docker for the test run: the one that answers, else one of the run's own; always with a supervisor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 import docker
-from tests.containers.docker_keeper import LABEL, READY, daemon_url, remove_containers, unmount_under
+from tests.containers.docker_supervisor import LABEL, READY, daemon_url, remove_containers, unmount_under
 from tests.docker_daemon import docker_answers
 
 ROOT: Final = Path(tempfile.gettempdir()) / f"ballast-docker-{os.getuid()}"
@@ -29,7 +29,7 @@ class DockerHost:
     folder: Path
     started: bool
     """Whether the daemon is the run's own."""
-    keeper: subprocess.Popen[bytes]
+    supervisor: subprocess.Popen[bytes]
 
     @classmethod
     def open(cls) -> Self:
@@ -39,9 +39,9 @@ class DockerHost:
         started = not docker_answers()
         folder = Path(tempfile.mkdtemp(dir=ROOT, prefix="run-"))
         words = [str(folder), str(os.getpid()), "start" if started else "use"]
-        with (folder / "keeper.log").open("wb") as log:
-            keeper = subprocess.Popen(
-                [sys.executable, "-m", "tests.containers.docker_keeper", *words],
+        with (folder / "supervisor.log").open("wb") as log:
+            supervisor = subprocess.Popen(
+                [sys.executable, "-m", "tests.containers.docker_supervisor", *words],
                 cwd=Path(__file__).parents[2],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -50,19 +50,19 @@ class DockerHost:
             )
         deadline = time.monotonic() + UP_WITHIN_S
         while not (folder / READY).exists():
-            if keeper.poll() is not None or time.monotonic() > deadline:
-                said = (folder / "keeper.log").read_text() if folder.exists() else "nothing that was kept"
-                keeper.terminate()
-                raise RuntimeError(f"no Docker came up; its keeper said: {said[-2000:]}")
+            if supervisor.poll() is not None or time.monotonic() > deadline:
+                said = (folder / "supervisor.log").read_text() if folder.exists() else "nothing that was kept"
+                supervisor.terminate()
+                raise RuntimeError(f"no Docker came up; its supervisor said: {said[-2000:]}")
             time.sleep(0.05)
         if started:
             os.environ["DOCKER_HOST"] = daemon_url(folder)
         os.environ["TESTCONTAINERS_RYUK_DISABLED"] = "true"
-        return cls(folder, started, keeper)
+        return cls(folder, started, supervisor)
 
     @property
     def labels(self) -> dict[str, str]:
-        """What every container and network of the run must carry, so that the keeper finds it."""
+        """What every container and network of the run must carry, so that the supervisor finds it."""
         return {LABEL: str(self.folder)}
 
     def client(self) -> Any:
@@ -70,15 +70,15 @@ class DockerHost:
         return docker.DockerClient(base_url=daemon_url(self.folder)) if self.started else docker.from_env()
 
     def close(self) -> None:
-        """Have the keeper clean up, and wait for it."""
-        self.keeper.send_signal(signal.SIGTERM)
-        self.keeper.wait(timeout=120)
+        """Have the supervisor clean up, and wait for it."""
+        self.supervisor.send_signal(signal.SIGTERM)
+        self.supervisor.wait(timeout=120)
         if self.started:
             os.environ.pop("DOCKER_HOST", None)
 
 
 def sweep() -> None:
-    """Take away what runs left whose keepers were killed as well."""
+    """Take away what runs left whose supervisors were killed as well."""
     for folder in ROOT.glob("run-*"):
         lock = folder / "alive.lock"
         if not lock.exists():

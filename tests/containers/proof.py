@@ -109,7 +109,7 @@ class Proof:
 
 
 def debts(at: Scene) -> dict[Setting, object]:
-    """Throttle settings that the journal says are still to be taken back."""
+    """Throttle settings that the journal says are not yet removed."""
     with open_cluster(bootstrap_server=at.sandbox.bootstrap_server) as opened:
         journal = journal_of(opened)
         try:

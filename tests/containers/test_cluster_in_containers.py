@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from tests.containers.cluster import ContainerCluster
 from tests.containers.docker_host import DockerHost
-from tests.containers.docker_keeper import LABEL
+from tests.containers.docker_supervisor import LABEL
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.containers
@@ -27,7 +27,7 @@ client = host.client()
 image = ensure_image(client, "4.3.1")
 sleeper = ["/java/bin/java", "-cp", "/kafka/*", "kafka.tools.StorageTool", "random-uuid"]
 client.containers.create(image, sleeper, labels=host.labels)
-print(host.folder, host.keeper.pid, flush=True)
+print(host.folder, host.supervisor.pid, flush=True)
 time.sleep(600)
 """
 
@@ -55,9 +55,9 @@ def test_nothing_in_docker_survives_a_killed_run(docker_host: DockerHost) -> Non
     )
     try:
         assert owner.stdout is not None
-        folder, keeper = owner.stdout.readline().split()
+        folder, supervisor = owner.stdout.readline().split()
         os.kill(owner.pid, signal.SIGKILL)
-        assert eventually(lambda: not psutil.pid_exists(int(keeper)), within_s=90)
+        assert eventually(lambda: not psutil.pid_exists(int(supervisor)), within_s=90)
         assert not Path(folder).exists()
         client = docker_host.client()
         assert client.containers.list(all=True, filters={"label": f"{LABEL}={folder}"}) == []

@@ -117,9 +117,9 @@ def test_a_run_that_ends_while_its_source_is_dead_pays_later(
         try:
             run.ends()
             (ended,) = filter(ends, events(run.said))
-            debts = ended["throttle_debts"]
+            debts = ended["throttles_to_restore"]
             assert isinstance(debts, list)
-            assert {str(debt).startswith("broker 1 ") for debt in debts} == {True}
+            assert {str(setting).startswith("broker 1 ") for setting in debts} == {True}
         finally:
             containers_cluster.start(1)
         until(lambda: 1 in at.cluster.snapshot(log_dirs=False, configs=False).alive, within_s=120)

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from ballast.core.cluster import ClusterState
-from ballast.daemon.acting.driving import DriverHands, HandParts, Spawn
+from ballast.daemon.acting.driving import DriverParts, DriverRunController, Spawn
 from ballast.daemon.acting.policy import DaemonPolicy, WebPolicy
-from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Board, Role, View
 from ballast.daemon.process.service import Service, ServiceParts
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -66,29 +66,29 @@ def not_led(world: SimWorld, broker: int) -> int:
     return sum(p.replicas[0] == broker and p.leader != broker for p in world.partitions())
 
 
-def give_hands(
-    scene: Scene,
+def give_run_controller(
+    context: DaemonContext,
     store: JournalStore,
     policy: ExecutionPolicy | None = None,
     spawn: Spawn = lambda body: body(),
-) -> DriverHands:
-    """Let a scene act: a memory journal, and runs that are carried out on the spot, in simulated time."""
-    scene.policy = replace(scene.policy, execution=policy or ExecutionPolicy())
-    scene.journal, scene.letters = MemoryJournal(store, scene.clock), MemoryJournal(store, scene.clock)
+) -> DriverRunController:
+    """Let a context act: a memory journal, and runs that are carried out on the spot, in simulated time."""
+    context.policy = replace(context.policy, execution=policy or ExecutionPolicy())
+    context.journal, context.reading_journal = MemoryJournal(store, context.clock), MemoryJournal(store, context.clock)
     numbers = itertools.count(1)
-    scene.hands = DriverHands(
-        HandParts(
-            cluster=scene.cluster,  # type: ignore[arg-type] # the simulated cluster is writer and reader in one
-            journal=scene.journal,
-            clock=scene.clock,
-            policy=scene.execution,
+    context.run_controller = DriverRunController(
+        DriverParts(
+            cluster=context.cluster,  # type: ignore[arg-type] # the simulated cluster is writer and reader in one
+            journal=context.journal,
+            clock=context.clock,
+            policy=context.execution,
             new_id=lambda: f"run-{next(numbers)}",
-            ended=lambda result: scene.run_ended(result),  # noqa: PLW0108 — it is set later
-            refused=lambda code: scene.refused("run", code),
+            ended=lambda result: context.run_ended(result),  # noqa: PLW0108 — it is set later
+            refused=lambda code: context.refused("run", code),
             spawn=spawn,
         )
     )
-    return scene.hands
+    return context.run_controller
 
 
 class LiveCluster(SimCluster):
@@ -129,7 +129,7 @@ class Running:
 
     service: Service
     world: SimWorld
-    scene: Scene
+    context: DaemonContext
     thread: threading.Thread
 
     @property
@@ -147,7 +147,7 @@ class Running:
 
     def until(self, condition: Callable[[View], bool], timeout_s: float = 120) -> View:
         """Wait until the view is as wanted."""
-        return wait_for(self.scene.board, condition, timeout_s)
+        return wait_for(self.context.board, condition, timeout_s)
 
     def stop(self) -> None:
         """End it and wait."""
@@ -185,10 +185,10 @@ def world(clock: SimClock) -> SimWorld:
 
 
 @pytest.fixture
-def scene(world: SimWorld, clock: SimClock) -> Scene:
-    """A scene on simulated time in which nothing has happened yet."""
+def context(world: SimWorld, clock: SimClock) -> DaemonContext:
+    """A context on simulated time in which nothing has happened yet."""
     board = Board(View(name="shop", instance="pod-0", started_at_ms=clock.now_ms(), role=Role.OBSERVER))
-    return Scene(cluster=SimCluster(world), clock=clock, board=board, policy=DaemonPolicy())
+    return DaemonContext(cluster=SimCluster(world), clock=clock, board=board, policy=DaemonPolicy())
 
 
 @pytest.fixture
@@ -207,12 +207,12 @@ def serve() -> Iterator[Callable[..., Running]]:
             web = web or WebPolicy(port=0)
             clock = WallClock()
             board = Board(View(name="shop", instance="pod-0", started_at_ms=clock.now_ms()))
-            scene = Scene(
+            context = DaemonContext(
                 cluster=LiveCluster(world), clock=clock, board=board, policy=policy or DaemonPolicy(), web=web
             )
-            service = Service(ServiceParts(scene=scene, holder=holder(), **parts))
+            service = Service(ServiceParts(context=context, holder=holder(), **parts))
             thread = threading.Thread(target=service.run, name="service", daemon=True)
-            running = Running(service, world, scene, thread)
+            running = Running(service, world, context, thread)
             thread.start()
             stack.callback(running.stop)
             return running

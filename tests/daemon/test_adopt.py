@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from tests.daemon.conftest import give_hands, holder, make_world
+from tests.daemon.conftest import give_run_controller, holder, make_world
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Move, Plan
-from ballast.daemon.acting.journal_view import read_books, show_run
+from ballast.daemon.acting.journal_view import read_journal_view, show_run
 from ballast.daemon.acting.permission import Acts
 from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode
 from ballast.daemon.acting.propose import acts_key, start
-from ballast.daemon.context.scene import Proposal, Scene
+from ballast.daemon.context.daemon_context import DaemonContext, Proposal
 from ballast.daemon.context.view import Board, Role, RunView, View
 from ballast.daemon.process.lock import keep_lock, recall
 from ballast.executor.journal.records import dump_run
@@ -27,25 +27,25 @@ from ballast.sim.world import SimWorld
 
 @pytest.mark.parametrize("idle", [True, False])
 def test_a_leader_with_idle_hands_takes_an_open_run_up(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, *, idle: bool
+    context: DaemonContext, monkeypatch: pytest.MonkeyPatch, *, idle: bool
 ) -> None:
     """And leaves it alone while it gives the lock to a person."""
-    give_hands(scene, JournalStore())
-    scene.policy = DaemonPolicy(mode=Mode.AUTO)
-    keep_lock(scene, holder())
-    assert scene.hands is not None
-    assert scene.journal is not None
+    give_run_controller(context, JournalStore())
+    context.policy = DaemonPolicy(mode=Mode.AUTO)
+    keep_lock(context, holder())
+    assert context.run_controller is not None
+    assert context.journal is not None
     plan = Plan("test", "c", "", (), elections=(TopicPartition("t", 0),))
-    scene.journal.append(dump_run(new_run("left", plan, ExecutionPolicy(), Now(scene.clock.now_ms(), 0.0))))
+    context.journal.append(dump_run(new_run("left", plan, ExecutionPolicy(), Now(context.clock.now_ms(), 0.0))))
     taken: list[str] = []
 
     def adopt() -> str:
         taken.append("left")
         return "left"
 
-    monkeypatch.setattr(scene.hands, "adopt", adopt)
-    scene.give_way = "" if idle else "Ada"
-    read_books(scene)
+    monkeypatch.setattr(context.run_controller, "adopt", adopt)
+    context.give_way = "" if idle else "Ada"
+    read_journal_view(context)
     assert taken == (["left"] if idle else [])
 
 
@@ -61,9 +61,9 @@ def test_a_run_that_is_taken_up_heeds_the_mode_of_its_own_kind(kind: ActionKind 
     clock, store = SimClock(), JournalStore()
     world = make_world(clock, brokers=4)
     leave_a_run(SimCluster(world), MemoryJournal(store, clock), kind)
-    scene = a_scene(world)
-    give_hands(scene, store)
-    scene.policy = MOVES_OBSERVED
+    context = a_scene(world)
+    give_run_controller(context, store)
+    context.policy = MOVES_OBSERVED
     seen: list[RunView] = []
 
     def arrived() -> bool:
@@ -71,54 +71,54 @@ def test_a_run_that_is_taken_up_heeds_the_mode_of_its_own_kind(kind: ActionKind 
 
     def allow() -> None:
         assert not arrived()
-        show_run(scene)
-        assert scene.board.view.run is not None
-        seen.append(scene.board.view.run)
-        scene.policy = DaemonPolicy(mode=Mode.AUTO)
-        scene.hold_run()
+        show_run(context)
+        assert context.board.view.run is not None
+        seen.append(context.board.view.run)
+        context.policy = DaemonPolicy(mode=Mode.AUTO)
+        context.hold_run()
 
     if kind is ActionKind.MOVES:
         clock.at(clock.monotonic_s() + 600, allow)
-    keep_lock(scene, holder())
+    keep_lock(context, holder())
     assert arrived()
     assert ["the mode for moves is observe" in run.sentence for run in seen] == [True] * (kind is ActionKind.MOVES)
 
 
-def test_the_kind_of_a_run_is_kept_from_its_start(scene: Scene, world: SimWorld) -> None:
+def test_the_kind_of_a_run_is_kept_from_its_start(context: DaemonContext, world: SimWorld) -> None:
     """With the counts of its kind, so that whoever takes the run up knows it."""
     world.add_broker(SimBroker(id=4, rack="a"))
     store = JournalStore()
-    give_hands(scene, store)
-    scene.policy = DaemonPolicy(mode=Mode.AUTO)
-    keep_lock(scene, holder())
-    start(scene, Proposal(id="p", kind=ActionKind.REPAIR, plan=two_moves(scene.cluster.snapshot())))
+    give_run_controller(context, store)
+    context.policy = DaemonPolicy(mode=Mode.AUTO)
+    keep_lock(context, holder())
+    start(context, Proposal(id="p", kind=ActionKind.REPAIR, plan=two_moves(context.cluster.snapshot())))
     later = a_scene(world)
-    give_hands(later, store)
-    recall(later, MemoryJournal(store, scene.clock))
+    give_run_controller(later, store)
+    recall(later, MemoryJournal(store, context.clock))
     assert later.kind_of("run-1") is ActionKind.REPAIR
     assert later.kind_of("run-2") is None
 
 
-def a_scene(world: SimWorld) -> Scene:
+def a_scene(world: SimWorld) -> DaemonContext:
     """A daemon that has just begun."""
     board = Board(View(name="shop", instance="pod-0", started_at_ms=world.clock.now_ms(), role=Role.OBSERVER))
-    return Scene(cluster=SimCluster(world), clock=world.clock, board=board, policy=DaemonPolicy())
+    return DaemonContext(cluster=SimCluster(world), clock=world.clock, board=board, policy=DaemonPolicy())
 
 
 @pytest.mark.parametrize("key", [acts_key(ActionKind.MOVES), "pause", "drain/4", "give-way"])
-def test_nobody_acts_upon_a_journal_with_a_damaged_record(scene: Scene, key: str) -> None:
+def test_nobody_acts_upon_a_journal_with_a_damaged_record(context: DaemonContext, key: str) -> None:
     """It is named, the lock is free for whoever can read it, and counts do not begin anew."""
     store = JournalStore()
-    give_hands(scene, store)
-    scene.policy = DaemonPolicy(mode=Mode.AUTO)
-    other = MemoryJournal(store, scene.clock)
+    give_run_controller(context, store)
+    context.policy = DaemonPolicy(mode=Mode.AUTO)
+    other = MemoryJournal(store, context.clock)
     other.acquire(holder("earlier"))
     other.append([Record(key, {"day": "2026-11-21", "by": "Ada"})])
     other.release()
     with pytest.raises(Corrupt, match=key):
-        keep_lock(scene, holder())
-    assert scene.board.view.role is not Role.LEADER
-    assert scene.board.view.lock.journal_readable is False
+        keep_lock(context, holder())
+    assert context.board.view.role is not Role.LEADER
+    assert context.board.view.lock.journal_readable is False
     other.acquire(holder("person"))
 
 

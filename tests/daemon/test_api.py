@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 from starlette.routing import Route
 from tests.daemon.conftest import WallClock
-from tests.page.conftest import a_plan, a_run, a_view, figures, now_ms, standing
+from tests.page.conftest import a_plan, a_run, a_view, figures, now_ms, permission
 
 from ballast.core.cluster import UNKNOWN
 from ballast.core.cluster.drain import Drain
@@ -76,9 +76,9 @@ def test_a_plan_is_blocked_by_what_blocks_its_kind_now() -> None:
     """Made while another process held the lock, shown after a broker has gone: the reason is that of this moment."""
     plan = replace(a_plan(), blocked="Another process holds the cluster's lock.")
     settling = "Waiting for replicas to be in sync."
-    held = a_view(plans=(plan,), standings=(standing("moves", code="unsettled", sentence=settling),))
+    held = a_view(plans=(plan,), permissions=(permission("moves", code="unsettled", sentence=settling),))
     assert api.status(held, now_ms=0, can_act=True)["plans"][0]["blocked"] == settling
-    free = a_view(plans=(plan,), standings=(standing("moves"),))
+    free = a_view(plans=(plan,), permissions=(permission("moves"),))
     assert api.status(free, now_ms=0, can_act=True)["plans"][0]["blocked"] == ""
 
 

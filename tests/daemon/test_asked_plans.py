@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.daemon.conftest import Running, bounce, give_hands, holder, not_led
+from tests.daemon.conftest import Running, bounce, give_run_controller, holder, not_led
 from tests.daemon.test_api import validator
 
 from ballast.core.cluster import UNKNOWN
@@ -18,7 +18,7 @@ from ballast.daemon.acting.decisions import ANSWERS_KEY, ASKED_KEY, decisions_in
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode, WebPolicy
 from ballast.daemon.acting.propose import ASKED_WAITS_S, act, propose, publish_proposals
 from ballast.daemon.acting.requests import Inbox, answer, answer_requests
-from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Board, PlanView, Role
 from ballast.daemon.observing.observe import observe
 from ballast.daemon.observing.series import POINTS, Series
@@ -35,35 +35,35 @@ from ballast.sim.world import SimWorld
 
 
 @pytest.fixture(params=[Mode.APPROVE, Mode.AUTO])
-def leader(scene: Scene, world: SimWorld, request: pytest.FixtureRequest) -> Scene:
+def leader(context: DaemonContext, world: SimWorld, request: pytest.FixtureRequest) -> DaemonContext:
     """A daemon that holds the lock and has read a cluster of four brokers, the fourth of them empty."""
     world.add_broker(SimBroker(id=4, rack="a"))
-    scene.policy = DaemonPolicy(mode=request.param)
-    give_hands(scene, JournalStore())
-    scene.set_role(Role.STARTING)
-    keep_lock(scene, holder())
-    observe(scene)
-    return scene
+    context.policy = DaemonPolicy(mode=request.param)
+    give_run_controller(context, JournalStore())
+    context.set_role(Role.STARTING)
+    keep_lock(context, holder())
+    observe(context)
+    return context
 
 
-def ask(scene: Scene, kind: str, **body: str) -> tuple[str, bool]:
+def ask(context: DaemonContext, kind: str, **body: str) -> tuple[str, bool]:
     """Ask as the page does, let the work loop make what is wanted, and return what the page is told."""
-    request = Request(id=f"r{scene.clock.now_ms()}", kind=kind, by="Ada", at_ms=scene.clock.now_ms(), body=body)
-    answer(scene, request)
-    make_wanted(scene)
-    told = scene.board.view.answers[-1]
+    request = Request(id=f"r{context.clock.now_ms()}", kind=kind, by="Ada", at_ms=context.clock.now_ms(), body=body)
+    answer(context, request)
+    make_wanted(context)
+    told = context.board.view.answers[-1]
     assert told.request == request.id
     return told.sentence, told.ok
 
 
-def only_plan(scene: Scene) -> PlanView:
+def only_plan(context: DaemonContext) -> PlanView:
     """The one that is shown."""
-    (plan,) = scene.board.view.plans
+    (plan,) = context.board.view.plans
     return plan
 
 
 @pytest.mark.parametrize("intent", ["balance", "drain", "elect"])
-def test_a_plan_that_was_asked_for_is_shown_and_waits(leader: Scene, world: SimWorld, intent: str) -> None:
+def test_a_plan_that_was_asked_for_is_shown_and_waits(leader: DaemonContext, world: SimWorld, intent: str) -> None:
     """In auto mode, too: nothing moves before a person has approved what is shown; then exactly that is done."""
     bounce(world, 1)
     observe(leader)
@@ -86,7 +86,7 @@ def test_a_plan_that_was_asked_for_is_shown_and_waits(leader: Scene, world: SimW
         assert any(4 in p.replicas for p in world.partitions())
 
 
-def test_what_cannot_be_planned_is_told_to_the_one_who_asked(leader: Scene) -> None:
+def test_what_cannot_be_planned_is_told_to_the_one_who_asked(leader: DaemonContext) -> None:
     """An unknown broker, an unknown intent, and a cluster where nothing is to be done: words, and no plan."""
     assert not ask(leader, "plan", intent="drain", broker="99")[1]
     assert not ask(leader, "plan", intent="explode")[1]
@@ -94,7 +94,7 @@ def test_what_cannot_be_planned_is_told_to_the_one_who_asked(leader: Scene) -> N
     assert leader.board.view.plans == ()
 
 
-def test_a_plan_names_the_log_dirs_that_have_failed(leader: Scene, world: SimWorld, clock: SimClock) -> None:
+def test_a_plan_names_the_log_dirs_that_have_failed(leader: DaemonContext, world: SimWorld, clock: SimClock) -> None:
     """On its card, and in the answer where nothing is to be done: whoever approves or reads it learns what no plan repairs."""
 
     def read_anew() -> None:
@@ -116,7 +116,7 @@ def test_a_plan_names_the_log_dirs_that_have_failed(leader: Scene, world: SimWor
     assert "KAFKA_STORAGE_ERROR" in said
 
 
-def test_a_plan_that_was_asked_for_goes_by_the_cluster_of_now(leader: Scene, world: SimWorld) -> None:
+def test_a_plan_that_was_asked_for_goes_by_the_cluster_of_now(leader: DaemonContext, world: SimWorld) -> None:
     """Where the assignment changed meanwhile it is made anew, and waits again."""
     ask(leader, "plan", intent="balance")
     plan = only_plan(leader)
@@ -131,68 +131,68 @@ def test_a_plan_that_was_asked_for_goes_by_the_cluster_of_now(leader: Scene, wor
     assert only_plan(leader).id != plan.id
 
 
-def test_a_rejected_plan_is_not_proposed_again(scene: Scene, world: SimWorld) -> None:
+def test_a_rejected_plan_is_not_proposed_again(context: DaemonContext, world: SimWorld) -> None:
     """Not by the next check, not by the next process; another plan is."""
-    scene.policy = DaemonPolicy(mode=Mode.APPROVE)
+    context.policy = DaemonPolicy(mode=Mode.APPROVE)
     store = JournalStore()
-    give_hands(scene, store)
-    scene.set_role(Role.STARTING)
-    keep_lock(scene, holder())
+    give_run_controller(context, store)
+    context.set_role(Role.STARTING)
+    keep_lock(context, holder())
     bounce(world, 1)
-    observe(scene)
-    check_leaders(scene)
-    plan = only_plan(scene)
-    assert ask(scene, "reject", plan=plan.id, reason="not today")[1]
-    assert scene.board.view.plans == ()
-    check_leaders(scene)
-    assert scene.board.view.plans == ()
-    assert not ask(scene, "reject", plan=plan.id)[1]
-    scene.memory.rejected.clear()
-    scene.set_role(Role.STANDBY)
-    assert scene.journal is not None
-    scene.journal.release()
-    keep_lock(scene, holder())
-    check_leaders(scene)
-    assert scene.board.view.plans == ()
+    observe(context)
+    check_leaders(context)
+    plan = only_plan(context)
+    assert ask(context, "reject", plan=plan.id, reason="not today")[1]
+    assert context.board.view.plans == ()
+    check_leaders(context)
+    assert context.board.view.plans == ()
+    assert not ask(context, "reject", plan=plan.id)[1]
+    context.memory.rejected.clear()
+    context.set_role(Role.STANDBY)
+    assert context.journal is not None
+    context.journal.release()
+    keep_lock(context, holder())
+    check_leaders(context)
+    assert context.board.view.plans == ()
     bounce(world, 2)
-    observe(scene)
-    check_leaders(scene)
-    assert only_plan(scene).id != plan.id
+    observe(context)
+    check_leaders(context)
+    assert only_plan(context).id != plan.id
 
 
 def test_a_run_that_nobody_approved_waits_for_the_plan_that_somebody_asked_for(
-    scene: Scene, world: SimWorld, clock: SimClock
+    context: DaemonContext, world: SimWorld, clock: SimClock
 ) -> None:
     """Who was told that a plan is ready finds it there when they press Approve; for ten minutes, and not for ever."""
     world.add_broker(SimBroker(id=4, rack="a"))
-    scene.policy = DaemonPolicy(mode=Mode.AUTO)
-    give_hands(scene, JournalStore())
-    scene.set_role(Role.STARTING)
-    keep_lock(scene, holder())
+    context.policy = DaemonPolicy(mode=Mode.AUTO)
+    give_run_controller(context, JournalStore())
+    context.set_role(Role.STARTING)
+    keep_lock(context, holder())
     clock.sleep(3600)
-    observe(scene)
+    observe(context)
     bounce(world, 1)
-    observe(scene)
-    scene.memory.presence = replace(scene.memory.presence, changed_at_s=None)
-    assert ask(scene, "plan", intent="drain", broker="2")[1]
-    asked = scene.board.view.plans[0]
-    check_leaders(scene)
-    act(scene)
-    assert scene.memory.running is None
-    assert scene.board.view.plans[0].id == asked.id
+    observe(context)
+    context.memory.presence = replace(context.memory.presence, changed_at_s=None)
+    assert ask(context, "plan", intent="drain", broker="2")[1]
+    asked = context.board.view.plans[0]
+    check_leaders(context)
+    act(context)
+    assert context.memory.running is None
+    assert context.board.view.plans[0].id == asked.id
     assert not_led(world, 1) > 0
     # Nobody came back to it.
     clock.sleep(ASKED_WAITS_S)
-    observe(scene)
-    check_leaders(scene)
-    act(scene)
+    observe(context)
+    check_leaders(context)
+    act(context)
     assert not_led(world, 1) == 0
-    told = scene.board.view.answers[-1]
+    told = context.board.view.answers[-1]
     assert asked.id in told.sentence
     assert not told.ok
 
 
-def test_a_repair_does_not_wait_for_a_plan_that_somebody_asked_for(leader: Scene) -> None:
+def test_a_repair_does_not_wait_for_a_plan_that_somebody_asked_for(leader: DaemonContext) -> None:
     """It takes the plan away, and whoever asked for it hears of that."""
     assert ask(leader, "plan", intent="balance")[1]
     (asked,) = leader.board.view.plans
@@ -207,32 +207,32 @@ def test_a_repair_does_not_wait_for_a_plan_that_somebody_asked_for(leader: Scene
 
 
 def test_a_standby_shows_the_plan_that_was_asked_for_and_what_was_answered(
-    world: SimWorld, clock: SimClock, scene: Scene
+    world: SimWorld, clock: SimClock, context: DaemonContext
 ) -> None:
     """A load balancer shows either page: the plan has the same name on both, and goes from both."""
     world.add_broker(SimBroker(id=4, rack="a"))
     store, policy = JournalStore(), DaemonPolicy(mode=Mode.APPROVE)
-    scene.policy = policy
-    give_hands(scene, store)
-    scene.set_role(Role.STARTING)
-    keep_lock(scene, holder())
-    observe(scene)
-    standby = Scene(cluster=scene.cluster, clock=clock, board=Board(), policy=policy)
-    give_hands(standby, store)
+    context.policy = policy
+    give_run_controller(context, store)
+    context.set_role(Role.STARTING)
+    keep_lock(context, holder())
+    observe(context)
+    standby = DaemonContext(cluster=context.cluster, clock=clock, board=Board(), policy=policy)
+    give_run_controller(standby, store)
     standby.policy = policy
-    assert ask(scene, "plan", intent="balance")[1]
-    answer_requests(scene, Inbox())
+    assert ask(context, "plan", intent="balance")[1]
+    answer_requests(context, Inbox())
     keep_lock(standby, holder("other"))
     assert standby.board.view.role is Role.STANDBY
     observe(standby)
     shown, told = only_plan(standby), standby.board.view.answers
-    assert (shown.id, shown.asked_by, shown.moves) == (only_plan(scene).id, "Ada", only_plan(scene).moves)
-    assert told == scene.board.view.answers
+    assert (shown.id, shown.asked_by, shown.moves) == (only_plan(context).id, "Ada", only_plan(context).moves)
+    assert told == context.board.view.answers
     view = standby.board.view
     validator("status").validate(json.loads(json.dumps(api.status(view, now_ms=clock.now_ms(), can_act=True))))
     # Rejected on either page it is gone from both.
-    assert ask(scene, "reject", plan=shown.id)[1]
-    answer_requests(scene, Inbox())
+    assert ask(context, "reject", plan=shown.id)[1]
+    answer_requests(context, Inbox())
     keep_lock(standby, holder("other"))
     assert standby.board.view.plans == ()
 
@@ -257,7 +257,7 @@ MB = 1_000_000
     ],
 )
 def test_a_plan_says_how_long_it_takes_at_the_throttle_that_will_be_used(
-    leader: Scene, policy: ExecutionPolicy, rate: int | None
+    leader: DaemonContext, policy: ExecutionPolicy, rate: int | None
 ) -> None:
     """A fixed rate, the rate at which auto starts, within its bounds, and none: by the run's own reckoning."""
     leader.policy = replace(leader.policy, execution=policy)
@@ -269,7 +269,7 @@ def test_a_plan_says_how_long_it_takes_at_the_throttle_that_will_be_used(
     assert [b["broker"] for b in shown.brokers] == [1, 2, 3, 4]
 
 
-def test_a_plan_with_a_size_that_nobody_knows_names_no_time(leader: Scene) -> None:
+def test_a_plan_with_a_size_that_nobody_knows_names_no_time(leader: DaemonContext) -> None:
     """Unknown is not short."""
     ask(leader, "plan", intent="balance")
     asked = leader.memory.asked
@@ -281,16 +281,16 @@ def test_a_plan_with_a_size_that_nobody_knows_names_no_time(leader: Scene) -> No
     assert only_plan(leader).bytes_moved is None
 
 
-def test_the_series_is_bounded_and_its_points_a_minute_apart(scene: Scene, clock: SimClock) -> None:
+def test_the_series_is_bounded_and_its_points_a_minute_apart(context: DaemonContext, clock: SimClock) -> None:
     """A point a minute, however often the cluster is read; the oldest go first; growth is known from the second on."""
     for _ in range(9):
-        observe(scene)
+        observe(context)
         clock.sleep(15)
-    points = scene.board.view.series
+    points = context.board.view.series
     assert len(points) == 3
     assert points[0].bytes_in_per_s is None
     assert points[-1].bytes_in_per_s is not None
-    state, figures = scene.memory.state, scene.board.view.figures
+    state, figures = context.memory.state, context.board.view.figures
     assert state is not None
     assert figures is not None
     series = Series()

@@ -6,14 +6,14 @@ import re
 from dataclasses import replace
 
 import pytest
-from tests.daemon.conftest import bounce, give_hands, holder, not_led, pass_time
+from tests.daemon.conftest import bounce, give_run_controller, holder, not_led, pass_time
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.guards import Verdict
 from ballast.core.planner import Place, Selection, TopicRule, plan
-from ballast.core.throttles import FOLLOWER_RATE, Held, Setting
-from ballast.daemon.acting.driving import DriverHands
-from ballast.daemon.acting.journal_view import read_books
+from ballast.core.throttles import FOLLOWER_RATE, LedgerEntry, Setting
+from ballast.daemon.acting.driving import DriverRunController
+from ballast.daemon.acting.journal_view import read_journal_view
 from ballast.daemon.acting.policy import (
     ActionKind,
     ActionPolicy,
@@ -25,7 +25,7 @@ from ballast.daemon.acting.policy import (
 )
 from ballast.daemon.acting.propose import act
 from ballast.daemon.acting.requests import Inbox, answer_requests, submit
-from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Role
 from ballast.daemon.observing.observe import observe
 from ballast.daemon.planning.leaders import check_leaders
@@ -52,44 +52,46 @@ def store() -> JournalStore:
 
 
 @pytest.fixture
-def leader(scene: Scene, store: JournalStore) -> Scene:
+def leader(context: DaemonContext, store: JournalStore) -> DaemonContext:
     """A daemon in auto mode that holds the lock and has read the cluster."""
-    scene.policy = AUTO
-    give_hands(scene, store)
-    scene.set_role(Role.STARTING)
-    keep_lock(scene, holder())
-    observe(scene)
-    return scene
+    context.policy = AUTO
+    give_run_controller(context, store)
+    context.set_role(Role.STARTING)
+    keep_lock(context, holder())
+    observe(context)
+    return context
 
 
-def wait(scene: Scene, seconds: float) -> None:
+def wait(context: DaemonContext, seconds: float) -> None:
     """Let time pass and read the cluster again."""
-    scene.clock.sleep(seconds)
-    scene.clock.sleep(1)
-    observe(scene)
+    context.clock.sleep(seconds)
+    context.clock.sleep(1)
+    observe(context)
 
 
-def ask(scene: Scene, kind: str, **body: object) -> Request:
+def ask(context: DaemonContext, kind: str, **body: object) -> Request:
     """A person's request, as the page hands it over."""
-    request = Request(id=f"r-{kind}-{scene.clock.now_ms()}", kind=kind, by="Ada", at_ms=scene.clock.now_ms(), body=body)
-    submit(scene, Inbox(), request)
+    request = Request(
+        id=f"r-{kind}-{context.clock.now_ms()}", kind=kind, by="Ada", at_ms=context.clock.now_ms(), body=body
+    )
+    submit(context, Inbox(), request)
     return request
 
 
-def test_observe_mode_recommends_and_never_elects(scene: Scene, world: SimWorld) -> None:
+def test_observe_mode_recommends_and_never_elects(context: DaemonContext, world: SimWorld) -> None:
     """A broker that came back without its leaders is reported, and left as it is."""
     bounce(world, 1)
-    observe(scene)
-    said = check_leaders(scene)
+    observe(context)
+    said = check_leaders(context)
     assert "Leader imbalance over 10 % at broker 1 (100.0 %)" in said
     assert "Proposed plan: 4 preferred leader elections (no data moved)." in said
     assert "observe" in said
     assert not_led(world, 1) == 4
-    assert [p.kind for p in scene.board.view.plans] == ["elections"]
-    assert not scene.board.view.plans[0].waiting
+    assert [p.kind for p in context.board.view.plans] == ["elections"]
+    assert not context.board.view.plans[0].waiting
 
 
-def test_auto_mode_brings_leaders_home(leader: Scene, world: SimWorld) -> None:
+def test_auto_mode_brings_leaders_home(leader: DaemonContext, world: SimWorld) -> None:
     """A broker that lost its leaders while nobody looked gets them back at once, and then there is nothing to do."""
     bounce(world, 1)
     observe(leader)
@@ -99,7 +101,7 @@ def test_auto_mode_brings_leaders_home(leader: Scene, world: SimWorld) -> None:
     assert "Preferred leaders OK" in check_leaders(leader)
 
 
-def test_it_waits_for_quiet_after_a_brokers_return(leader: Scene, world: SimWorld, clock: SimClock) -> None:
+def test_it_waits_for_quiet_after_a_brokers_return(leader: DaemonContext, world: SimWorld, clock: SimClock) -> None:
     """A return that the daemon saw starts the quiet time; elections come after it, not before."""
     world.kill(1)
     clock.sleep(20)
@@ -113,7 +115,7 @@ def test_it_waits_for_quiet_after_a_brokers_return(leader: Scene, world: SimWorl
     assert not_led(world, 1) == 0
 
 
-def test_it_leaves_the_controller_one_of_its_own_intervals(leader: Scene, world: SimWorld) -> None:
+def test_it_leaves_the_controller_one_of_its_own_intervals(leader: DaemonContext, world: SimWorld) -> None:
     """While the controller rebalances by itself, only what it left over is elected."""
     world.cluster_configs.pop("auto.leader.rebalance.enable")
     bounce(world, 1)
@@ -129,7 +131,7 @@ def test_it_leaves_the_controller_one_of_its_own_intervals(leader: Scene, world:
     assert not_led(world, 2) == 4
 
 
-def test_caps_survive_a_restart(leader: Scene, world: SimWorld, clock: SimClock, store: JournalStore) -> None:
+def test_caps_survive_a_restart(leader: DaemonContext, world: SimWorld, clock: SimClock, store: JournalStore) -> None:
     """A day's cap counts what the process before this one did."""
     capped = replace(AUTO, actions=Actions(elections=ActionPolicy(per_day=1)))
     leader.policy = capped
@@ -138,10 +140,10 @@ def test_caps_survive_a_restart(leader: Scene, world: SimWorld, clock: SimClock,
     assert "started" in check_leaders(leader)
     assert leader.journal is not None
     leader.journal.release()
-    successor = Scene(
+    successor = DaemonContext(
         cluster=SimCluster(world), clock=clock, board=type(leader.board)(), policy=capped, memory=type(leader.memory)()
     )
-    give_hands(successor, store)
+    give_run_controller(successor, store)
     successor.policy = capped
     keep_lock(successor, holder("successor"))
     bounce(world, 2)
@@ -150,7 +152,7 @@ def test_caps_survive_a_restart(leader: Scene, world: SimWorld, clock: SimClock,
     assert not_led(world, 2) == 4
 
 
-def test_approval_starts_exactly_what_was_shown(leader: Scene, world: SimWorld) -> None:
+def test_approval_starts_exactly_what_was_shown(leader: DaemonContext, world: SimWorld) -> None:
     """A plan waits for a person; the word of a person starts it; another plan's name starts nothing."""
     leader.policy = DaemonPolicy(mode=Mode.APPROVE)
     bounce(world, 1)
@@ -165,8 +167,8 @@ def test_approval_starts_exactly_what_was_shown(leader: Scene, world: SimWorld) 
     ask(leader, "approve", plan=shown.id)
     answer_requests(leader, Inbox())
     assert not_led(world, 1) == 0
-    assert leader.letters is not None
-    answers = [r.answer for r in leader.letters.requests()]
+    assert leader.reading_journal is not None
+    answers = [r.answer for r in leader.reading_journal.requests()]
     assert answers[0] is not None
     assert "There is no plan elections-0" in answers[0]
     assert answers[1] is not None
@@ -174,15 +176,15 @@ def test_approval_starts_exactly_what_was_shown(leader: Scene, world: SimWorld) 
 
 
 def test_pause_survives_a_restart_and_holds_everything(
-    leader: Scene, world: SimWorld, clock: SimClock, store: JournalStore
+    leader: DaemonContext, world: SimWorld, clock: SimClock, store: JournalStore
 ) -> None:
     """The switch lives in the journal: the next process finds it on."""
     ask(leader, "pause", reason="release night")
     answer_requests(leader, Inbox())
     assert leader.journal is not None
     leader.journal.release()
-    successor = Scene(cluster=SimCluster(world), clock=clock, board=type(leader.board)(), policy=AUTO)
-    give_hands(successor, store)
+    successor = DaemonContext(cluster=SimCluster(world), clock=clock, board=type(leader.board)(), policy=AUTO)
+    give_run_controller(successor, store)
     keep_lock(successor, holder("successor"))
     bounce(world, 1)
     observe(successor)
@@ -194,11 +196,11 @@ def test_pause_survives_a_restart_and_holds_everything(
 
 
 def test_a_standby_does_nothing_and_takes_over_when_the_leader_is_gone(
-    leader: Scene, world: SimWorld, clock: SimClock, store: JournalStore
+    leader: DaemonContext, world: SimWorld, clock: SimClock, store: JournalStore
 ) -> None:
     """While the leader renews, the second process stands by; once it is silent for a lease, the second one acts."""
-    second = Scene(cluster=SimCluster(world), clock=clock, board=type(leader.board)(), policy=AUTO)
-    give_hands(second, store)
+    second = DaemonContext(cluster=SimCluster(world), clock=clock, board=type(leader.board)(), policy=AUTO)
+    give_run_controller(second, store)
     assert "Standing by" in keep_lock(second, holder("second"))
     bounce(world, 1)
     observe(second)
@@ -211,7 +213,7 @@ def test_a_standby_does_nothing_and_takes_over_when_the_leader_is_gone(
     assert leader.board.view.role is Role.STANDBY
 
 
-def test_a_dead_broker_is_given_its_grace_and_then_rebuilt(leader: Scene, clock: SimClock) -> None:
+def test_a_dead_broker_is_given_its_grace_and_then_rebuilt(leader: DaemonContext, clock: SimClock) -> None:
     """Within the grace nothing is moved; after it every replica has a living home and no throttle is left."""
     cluster = leader.cluster
     assert isinstance(cluster, SimCluster)
@@ -227,12 +229,12 @@ def test_a_dead_broker_is_given_its_grace_and_then_rebuilt(leader: Scene, clock:
     assert "Run run-1 started" in said
     wait(leader, 5)
     assert all(1 not in p.replicas for p in cluster.world.partitions())
-    read_books(leader)
+    read_journal_view(leader)
     assert [r.outcome for r in leader.board.view.history] == ["done"]
-    assert leader.board.view.throttle_debts == 0
+    assert leader.board.view.throttles_to_restore == 0
 
 
-def test_what_cannot_be_rebuilt_is_named(leader: Scene) -> None:
+def test_what_cannot_be_rebuilt_is_named(leader: DaemonContext) -> None:
     """Leadership goes elsewhere; with no broker left for the data the first partition is named, and why, in whole sentences."""
     cluster = leader.cluster
     assert isinstance(cluster, SimCluster)
@@ -245,7 +247,7 @@ def test_what_cannot_be_rebuilt_is_named(leader: Scene) -> None:
     assert re.fullmatch(r"Broker 1 has been gone for longer than \d+ s\. orders-\d+: .+\.", said), said
 
 
-def test_a_topic_that_is_to_follow_kafkas_placement_is_repaired(leader: Scene) -> None:
+def test_a_topic_that_is_to_follow_kafkas_placement_is_repaired(leader: DaemonContext) -> None:
     """A list that somebody changed goes back, as a repair and once; topics without the rule stay."""
     cluster = leader.cluster
     assert isinstance(cluster, SimCluster)
@@ -266,7 +268,7 @@ def test_a_topic_that_is_to_follow_kafkas_placement_is_repaired(leader: Scene) -
     assert "Nothing needs repair" in check_repair(leader)
 
 
-def test_kafkas_lists_over_other_brokers_wait_for_approval(leader: Scene, world: SimWorld) -> None:
+def test_kafkas_lists_over_other_brokers_wait_for_approval(leader: DaemonContext, world: SimWorld) -> None:
     """An added broker gives a topic that follows Kafka's placement other lists: nobody is surprised by that copying."""
     rule = TopicRule(topics="orders", kafka_placement=True)
     leader.policy = replace(AUTO, balance=replace(AUTO.balance, topic_rules=(rule,)))
@@ -282,7 +284,9 @@ def test_kafkas_lists_over_other_brokers_wait_for_approval(leader: Scene, world:
     assert {p.name: tuple(p.replicas) for p in world.partitions()} == before
 
 
-def test_a_topic_that_kafka_cannot_place_is_named_and_the_others_are_repaired(leader: Scene, world: SimWorld) -> None:
+def test_a_topic_that_kafka_cannot_place_is_named_and_the_others_are_repaired(
+    leader: DaemonContext, world: SimWorld
+) -> None:
     """Unlike replica counts: that topic stays as it is."""
     world.add_topic("unlike", {0: (1, 2), 1: (2, 3, 1)}, size_bytes=1e6)
     moved = TopicPartition("orders", 4)
@@ -303,7 +307,7 @@ def test_a_topic_that_kafka_cannot_place_is_named_and_the_others_are_repaired(le
     assert "unlike" in check_repair(leader)
 
 
-def test_a_new_broker_is_filled(leader: Scene) -> None:
+def test_a_new_broker_is_filled(leader: DaemonContext) -> None:
     """An added, empty broker gets its share, and a balanced cluster is left alone afterwards."""
     cluster = leader.cluster
     assert isinstance(cluster, SimCluster)
@@ -318,7 +322,7 @@ def test_a_new_broker_is_filled(leader: Scene) -> None:
     assert leader.board.view.plans == ()
 
 
-def test_a_broker_is_drained_and_its_stop_is_no_loss(leader: Scene) -> None:
+def test_a_broker_is_drained_and_its_stop_is_no_loss(leader: DaemonContext) -> None:
     """The settings name it, it is emptied and said to be empty; stopped for good, it keeps nobody from anything."""
     cluster = leader.cluster
     assert isinstance(cluster, SimCluster)
@@ -344,7 +348,7 @@ def test_a_broker_is_drained_and_its_stop_is_no_loss(leader: Scene) -> None:
     assert "repair comes first" not in check_balance(leader)
 
 
-def test_a_foreign_reassignment_makes_it_stand_back(leader: Scene, world: SimWorld) -> None:
+def test_a_foreign_reassignment_makes_it_stand_back(leader: DaemonContext, world: SimWorld) -> None:
     """What somebody else moves is named and waited for."""
     world.add_broker(SimBroker(id=4, rack="b", nic_bytes_per_s=1e3))
     bounce(world, 1)
@@ -359,7 +363,7 @@ def test_a_foreign_reassignment_makes_it_stand_back(leader: Scene, world: SimWor
     )
 
 
-def test_a_proposal_whose_cluster_changed_is_planned_anew(leader: Scene, world: SimWorld) -> None:
+def test_a_proposal_whose_cluster_changed_is_planned_anew(leader: DaemonContext, world: SimWorld) -> None:
     """Between planning and starting somebody changed the assignment: the old plan is not started."""
     leader.policy = DaemonPolicy(mode=Mode.APPROVE)
     bounce(world, 1)
@@ -375,7 +379,7 @@ def test_a_proposal_whose_cluster_changed_is_planned_anew(leader: Scene, world: 
     assert not_led(world, 1) == 4
 
 
-def test_nothing_planned_before_a_run_ended_is_started_after_it(leader: Scene, world: SimWorld) -> None:
+def test_nothing_planned_before_a_run_ended_is_started_after_it(leader: DaemonContext, world: SimWorld) -> None:
     """What was seen before the run may want what the run has done: it is dropped, and the cluster is read again."""
     bounce(world, 1)
     observe(leader)
@@ -388,18 +392,20 @@ def test_nothing_planned_before_a_run_ended_is_started_after_it(leader: Scene, w
     assert "Preferred leaders OK" in check_leaders(leader)
 
 
-def test_a_throttle_that_a_dead_broker_kept_is_taken_back_when_it_returns(leader: Scene, world: SimWorld) -> None:
+def test_a_throttle_that_a_dead_broker_kept_is_taken_back_when_it_returns(
+    leader: DaemonContext, world: SimWorld
+) -> None:
     """By the daemon that runs on, without another run or restart; until then it is owed, and nobody asks in vain."""
     rate = Setting("broker", "3", FOLLOWER_RATE)
     assert leader.journal is not None
-    assert leader.hands is not None
+    assert leader.run_controller is not None
     given = ConfigChange(ConfigResource("broker", "3"), FOLLOWER_RATE, "set", "5000000")
     assert isinstance(leader.cluster, SimCluster)
     assert all(outcome.ok for outcome in leader.cluster.alter_configs([given]).values())
-    leader.journal.append([dump_held(rate, Held(None, frozenset({"5000000"})))])
+    leader.journal.append([dump_held(rate, LedgerEntry(None, frozenset({"5000000"})))])
     world.kill(3)
     wait(leader, 20)
-    assert "1 throttle still to be taken back" in read_books(leader)
+    assert "1 throttle not yet removed" in read_journal_view(leader)
     assert "Taking back" not in check_repair(leader)
     assert world.brokers[3].configs.get(FOLLOWER_RATE) == "5000000"
     world.start(3)
@@ -407,23 +413,23 @@ def test_a_throttle_that_a_dead_broker_kept_is_taken_back_when_it_returns(leader
     observe(leader)
     assert "Taking back what an earlier run has left: broker 3 follower" in check_repair(leader)
     assert FOLLOWER_RATE not in world.brokers[3].configs
-    read_books(leader)
-    assert leader.board.view.throttle_debts == 0
+    read_journal_view(leader)
+    assert leader.board.view.throttles_to_restore == 0
     assert "Taking back" not in check_repair(leader)
 
 
-def test_guards_that_hold_a_run_back_are_counted(leader: Scene) -> None:
+def test_guards_that_hold_a_run_back_are_counted(leader: DaemonContext) -> None:
     """Each once for what it refuses now, beside the reasons for which no run is started."""
     heard: list[tuple[str, str]] = []
     leader.refused = lambda kind, code: heard.append((kind, code))
-    assert isinstance(leader.hands, DriverHands)
+    assert isinstance(leader.run_controller, DriverRunController)
     verdicts = [Verdict(code, "orders-0", "why") for code in ("destination-dead", "at-min-isr", "at-min-isr")]
-    leader.hands.hear(Refusing(tuple(verdicts)))
-    leader.hands.hear(Refusing(()))
+    leader.run_controller.hear(Refusing(tuple(verdicts)))
+    leader.run_controller.hear(Refusing(()))
     assert heard == [("run", "at-min-isr"), ("run", "destination-dead")]
 
 
-def test_another_cluster_at_the_same_address_is_refused(leader: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_cluster_at_the_same_address_is_refused(leader: DaemonContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the connection tells of another cluster is an outage of ours: nothing more is decided from what was read."""
 
     def another(**_: bool) -> ClusterState:
@@ -439,7 +445,7 @@ def test_another_cluster_at_the_same_address_is_refused(leader: Scene, monkeypat
         check_leaders(leader)
 
 
-def test_nothing_is_decided_from_an_old_reading(leader: Scene, clock: SimClock) -> None:
+def test_nothing_is_decided_from_an_old_reading(leader: DaemonContext, clock: SimClock) -> None:
     """When the cluster has not been read for a while, checks refuse instead of guessing."""
     clock.sleep(leader.policy.caution.max_snapshot_age_s + 1)
     with pytest.raises(Unavailable, match="no fresh reading"):

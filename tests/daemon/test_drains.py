@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.daemon.conftest import bounce, give_hands, holder, pass_time
+from tests.daemon.conftest import bounce, give_run_controller, holder, pass_time
 from tests.daemon.test_asked_plans import ask, only_plan
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.cluster.drain import Drain
 from ballast.core.plan import Move, Plan
 from ballast.daemon.acting.decisions import decisions_in, drain_record
-from ballast.daemon.acting.journal_view import read_books
+from ballast.daemon.acting.journal_view import read_journal_view
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode
 from ballast.daemon.acting.propose import act, withdraw
 from ballast.daemon.acting.requests import answer
 from ballast.daemon.acting.run_views import run_view
-from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Board, Role
 from ballast.daemon.observing.observe import observe
 from ballast.daemon.planning.leaders import check_leaders
@@ -43,54 +43,54 @@ def store() -> JournalStore:
 
 
 @pytest.fixture
-def leader(scene: Scene, world: SimWorld, store: JournalStore) -> Scene:
+def leader(context: DaemonContext, world: SimWorld, store: JournalStore) -> DaemonContext:
     """A daemon in auto mode that holds the lock, over four brokers of which the fourth is empty."""
     world.add_broker(SimBroker(id=4, rack="a"))
-    scene.policy = AUTO
-    give_hands(scene, store)
-    scene.set_role(Role.STARTING)
-    keep_lock(scene, holder())
-    observe(scene)
-    return scene
+    context.policy = AUTO
+    give_run_controller(context, store)
+    context.set_role(Role.STARTING)
+    keep_lock(context, holder())
+    observe(context)
+    return context
 
 
-def successor(world: SimWorld, clock: SimClock, store: JournalStore, policy: DaemonPolicy = AUTO) -> Scene:
+def successor(world: SimWorld, clock: SimClock, store: JournalStore, policy: DaemonPolicy = AUTO) -> DaemonContext:
     """A process that starts after another one."""
-    scene = Scene(cluster=SimCluster(world), clock=clock, board=Board(), policy=policy)
-    give_hands(scene, store)
-    scene.policy = policy
-    return scene
+    context = DaemonContext(cluster=SimCluster(world), clock=clock, board=Board(), policy=policy)
+    give_run_controller(context, store)
+    context.policy = policy
+    return context
 
 
-def take_over(world: SimWorld, clock: SimClock, store: JournalStore, name: str) -> Scene:
+def take_over(world: SimWorld, clock: SimClock, store: JournalStore, name: str) -> DaemonContext:
     """One that waits until the lease of the holder, who says nothing more, has lapsed."""
-    scene = successor(world, clock, store)
-    while scene.board.view.role is not Role.LEADER:
-        keep_lock(scene, holder(name))
-    return scene
+    context = successor(world, clock, store)
+    while context.board.view.role is not Role.LEADER:
+        keep_lock(context, holder(name))
+    return context
 
 
-def renew(scene: Scene, clock: SimClock) -> None:
+def renew(context: DaemonContext, clock: SimClock) -> None:
     """Keep the lock from now on, as the lock loop does, for as long as it is the leader."""
 
     def tick() -> None:
-        if scene.board.view.role is Role.LEADER:
-            keep_lock(scene, holder("first"))
+        if context.board.view.role is Role.LEADER:
+            keep_lock(context, holder("first"))
             clock.at(clock.monotonic_s() + 3, tick)
 
     tick()
 
 
-def settle(scene: Scene, checks: int = 4) -> None:
+def settle(context: DaemonContext, checks: int = 4) -> None:
     """Let the daemon do by itself whatever it wants to, hour after hour."""
     for _ in range(checks):
-        scene.clock.sleep(3600)
-        observe(scene)
-        check_leaders(scene)
-        check_repair(scene)
-        check_balance(scene)
-        act(scene)
-    observe(scene)
+        context.clock.sleep(3600)
+        observe(context)
+        check_leaders(context)
+        check_repair(context)
+        check_balance(context)
+        act(context)
+    observe(context)
 
 
 def replicas_on(world: SimWorld, broker: int) -> int:
@@ -98,13 +98,13 @@ def replicas_on(world: SimWorld, broker: int) -> int:
     return sum(broker in p.replicas for p in world.partitions())
 
 
-def drain(scene: Scene, broker: int) -> None:
+def drain(context: DaemonContext, broker: int) -> None:
     """Ask, and approve what is shown."""
-    assert ask(scene, "plan", intent="drain", broker=str(broker))[1]
-    assert ask(scene, "approve", plan=only_plan(scene).id)[1]
+    assert ask(context, "plan", intent="drain", broker=str(broker))[1]
+    assert ask(context, "approve", plan=only_plan(context).id)[1]
 
 
-def test_a_drained_broker_stays_empty_until_the_drain_is_ended(leader: Scene, world: SimWorld) -> None:
+def test_a_drained_broker_stays_empty_until_the_drain_is_ended(leader: DaemonContext, world: SimWorld) -> None:
     """Balance, rack repair and elections leave it alone, hour after hour; then it gets its share again."""
     drain(leader, 1)
     settle(leader)
@@ -122,7 +122,7 @@ def test_a_drained_broker_stays_empty_until_the_drain_is_ended(leader: Scene, wo
 
 
 def test_a_drain_outlasts_the_process_that_began_it(
-    leader: Scene, world: SimWorld, clock: SimClock, store: JournalStore
+    leader: DaemonContext, world: SimWorld, clock: SimClock, store: JournalStore
 ) -> None:
     """Also where it died before anything moved: the next one empties the broker; and its end is known to the one after."""
     leader.memory.presence = replace(leader.memory.presence, changed_at_s=clock.monotonic_s())
@@ -137,7 +137,7 @@ def test_a_drain_outlasts_the_process_that_began_it(
     assert third.board.view.drains == ()
 
 
-def test_an_empty_broker_is_drained_without_a_plan(leader: Scene, world: SimWorld) -> None:
+def test_an_empty_broker_is_drained_without_a_plan(leader: DaemonContext, world: SimWorld) -> None:
     """There is nothing to approve, and nothing is put there."""
     assert ask(leader, "plan", intent="drain", broker="4")[1]
     assert leader.board.view.plans == ()
@@ -147,7 +147,7 @@ def test_an_empty_broker_is_drained_without_a_plan(leader: Scene, world: SimWorl
 
 
 def test_leaders_do_not_come_home_to_a_drained_broker(
-    leader: Scene, world: SimWorld, monkeypatch: pytest.MonkeyPatch
+    leader: DaemonContext, world: SimWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither by themselves nor on request, as long as it still holds their preferred replicas."""
     bounce(world, 1)
@@ -162,7 +162,7 @@ def test_leaders_do_not_come_home_to_a_drained_broker(
 
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.AUTO])
 def test_every_other_process_knows_of_a_drain(
-    leader: Scene, world: SimWorld, clock: SimClock, store: JournalStore, mode: Mode
+    leader: DaemonContext, world: SimWorld, clock: SimClock, store: JournalStore, mode: Mode
 ) -> None:
     """A standby, and one that only observes: shown there, and no recommendation fills the broker."""
     drain(leader, 1)
@@ -170,7 +170,7 @@ def test_every_other_process_knows_of_a_drain(
     other = successor(world, clock, store, DaemonPolicy(mode=mode))
     renew(leader, clock)
     for _ in range(2):
-        read_books(other)
+        read_journal_view(other)
         keep_lock(other, holder("other"))
     assert other.board.view.role is (Role.OBSERVER if mode is Mode.OBSERVE else Role.STANDBY)
     assert [d.broker for d in other.board.view.drains] == [1]
@@ -180,7 +180,7 @@ def test_every_other_process_knows_of_a_drain(
 
 
 @pytest.fixture
-def pair(world: SimWorld, clock: SimClock, store: JournalStore) -> tuple[Scene, Scene]:
+def pair(world: SimWorld, clock: SimClock, store: JournalStore) -> tuple[DaemonContext, DaemonContext]:
     """A leader and a standby that propose to elect leaders, which waits since a broker came back a moment ago."""
     approve = DaemonPolicy(mode=Mode.APPROVE)
     first, second = successor(world, clock, store, approve), successor(world, clock, store, approve)
@@ -192,14 +192,16 @@ def pair(world: SimWorld, clock: SimClock, store: JournalStore) -> tuple[Scene, 
     observe(first)
     world.start(1)
     pass_time(world, 60)
-    for scene in (first, second):
-        observe(scene)
-        check_leaders(scene)
+    for context in (first, second):
+        observe(context)
+        check_leaders(context)
     assert [s.board.view.role for s in (first, second)] == [Role.LEADER, Role.STANDBY]
     return first, second
 
 
-def test_an_approval_shows_on_the_standby_and_outlasts_the_leader(pair: tuple[Scene, Scene], world: SimWorld) -> None:
+def test_an_approval_shows_on_the_standby_and_outlasts_the_leader(
+    pair: tuple[DaemonContext, DaemonContext], world: SimWorld
+) -> None:
     """It starts one run, whichever process carries it out."""
     first, second = pair
     plan = only_plan(second)
@@ -213,23 +215,25 @@ def test_an_approval_shows_on_the_standby_and_outlasts_the_leader(pair: tuple[Sc
     pass_time(world, 400)
     observe(second)
     assert "started, approved by Ada" in check_leaders(second)
-    read_books(second)
+    read_journal_view(second)
     assert second.memory.decisions.approved == {}
 
 
-def test_an_approval_of_a_plan_that_is_no_longer_wanted_starts_nothing_later(pair: tuple[Scene, Scene]) -> None:
+def test_an_approval_of_a_plan_that_is_no_longer_wanted_starts_nothing_later(
+    pair: tuple[DaemonContext, DaemonContext],
+) -> None:
     """Leaders came home by themselves; the same imbalance weeks later asks again."""
     first, _ = pair
     assert ask(first, "approve", plan=only_plan(first).id)[1]
     assert first.journal is not None
     withdraw(first, ActionKind.ELECTIONS)
-    read_books(first)
+    read_journal_view(first)
     assert first.memory.decisions.approved == {}
     check_leaders(first)
     assert only_plan(first).waiting
 
 
-def test_a_rejection_and_a_pause_show_on_the_standby(pair: tuple[Scene, Scene]) -> None:
+def test_a_rejection_and_a_pause_show_on_the_standby(pair: tuple[DaemonContext, DaemonContext]) -> None:
     """Within one look at the journal, without waiting for the next check."""
     first, second = pair
     assert ask(first, "reject", plan=only_plan(second).id)[1]
@@ -240,7 +244,7 @@ def test_a_rejection_and_a_pause_show_on_the_standby(pair: tuple[Scene, Scene]) 
     assert second.board.view.pause is not None
 
 
-def test_undoing_a_run_does_not_fill_a_drained_broker(leader: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undoing_a_run_does_not_fill_a_drained_broker(leader: DaemonContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cancel keeps what has arrived; to go back, the drain is ended first."""
     now, name = Now(leader.clock.now_ms(), leader.clock.monotonic_s()), TopicPartition("t", 0)
     plan = Plan("test", "c", "", (Move(name.topic, name.partition, (4, 2), (1, 2), 1),))
@@ -255,8 +259,8 @@ def test_undoing_a_run_does_not_fill_a_drained_broker(leader: Scene, monkeypatch
         asked.append(rollback)
         return bool(by)
 
-    monkeypatch.setattr(leader.hands, "current", lambda: run_view(run))
-    monkeypatch.setattr(leader.hands, "cancel", cancel)
+    monkeypatch.setattr(leader.run_controller, "current", lambda: run_view(run))
+    monkeypatch.setattr(leader.run_controller, "cancel", cancel)
     back = Request("r", "rollback", "Ada", now.ms, {"run": "r"})
     assert "drains end 4" in answer(leader, back)
     assert not leader.board.view.answers[-1].ok

@@ -84,7 +84,7 @@ def test_a_viewer_may_not_act_and_an_operator_signs_with_their_own_name(
     assert act(port, "pause", {"by": "somebody"}, None) == 401
     assert act(port, "pause", {"by": "somebody"}, "w" * 20) == 401
     assert act(port, "pause", {"by": "somebody"}, VIEWER) == 403
-    assert daemon.scene.board.view.pause is None
+    assert daemon.context.board.view.pause is None
     assert act(port, "pause", {"by": "somebody"}, OPERATOR) == 202
     view = daemon.until(lambda v: v.pause is not None)
     assert view.pause is not None

@@ -1,4 +1,4 @@
-"""News as Kubernetes Events: what is sent, how much at most, and what a refusal does."""
+"""Kubernetes Events: what is sent, how much at most, and what a refusal does."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.daemon.conftest import bounce, give_hands, holder
+from tests.daemon.conftest import bounce, give_run_controller, holder
 from tests.daemon.events_api import NAMESPACE, TOKEN, EventsApi, objections
 
 from ballast.adapters.kubernetes_events import BURST, REFUSED_PAUSE_S, KubernetesEvents, Pod
 from ballast.daemon.acting.policy import DaemonPolicy, Mode
-from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.observing.observe import observe
 from ballast.daemon.planning.leaders import check_leaders
 from ballast.daemon.process.lock import keep_lock
 from ballast.errors import UsageError
-from ballast.ports.news import News
+from ballast.ports.event_sink import ClusterEvent
 from ballast.sim.clock import SimClock
 from ballast.sim.journal import JournalStore, MemoryJournal
 from ballast.sim.world import SimWorld
@@ -55,8 +55,8 @@ def wait(condition: Callable[[], bool]) -> None:
 def test_an_event_is_about_the_pod_and_says_what_happened(api: EventsApi) -> None:
     """The body passes the published schema, strictly, of the oldest and the newest version; long notes are cut."""
     events = patient(pod(api))
-    events(News(reason="RunStarted", sentence="Run 1 started: move 3 partitions."))
-    events(News(reason="LostLock", sentence="ä" * 2000, warning=True))
+    events(ClusterEvent(reason="RunStarted", sentence="Run 1 started: move 3 partitions."))
+    events(ClusterEvent(reason="LostLock", sentence="ä" * 2000, warning=True))
     events.close(60)
     first, second = api.events
     assert first["regarding"] == {
@@ -76,7 +76,7 @@ def test_the_name_of_an_event_is_a_name_whatever_the_pod_is_called(api: EventsAp
     """It begins with the pod's, is never too long, and no two of one moment are the same."""
     events = patient(pod(api, BALLAST_INSTANCE=name), clock=SimClock())
     for _ in range(3):
-        events(News(reason="RunStarted", sentence="x"))
+        events(ClusterEvent(reason="RunStarted", sentence="x"))
     events.close(60)
     names = [e["metadata"]["name"] for e in api.events]
     assert len(set(names)) == 3
@@ -106,7 +106,7 @@ def test_the_name_of_an_event_is_a_name_whatever_the_pod_is_called(api: EventsAp
 def test_the_double_refuses_what_a_server_refuses(api: EventsApi, changes: dict[str, object], field: str) -> None:
     """What passes here is worth something only if each of these rules bites."""
     events = patient(pod(api))
-    events(News(reason="RunStarted", sentence="x"))
+    events(ClusterEvent(reason="RunStarted", sentence="x"))
     events.close(60)
     assert objections(api.events[0], NAMESPACE) == []
     assert objections({**api.events[0], **changes}, NAMESPACE) == [field]
@@ -117,12 +117,12 @@ def test_the_rate_is_bounded_and_what_is_too_much_is_counted(api: EventsApi) -> 
     clock = SimClock()
     events = patient(pod(api), clock=clock)
     for n in range(BURST + 7):
-        events(News(reason="RunStarted", sentence=f"{n}"))
+        events(ClusterEvent(reason="RunStarted", sentence=f"{n}"))
     wait(lambda: len(api.events) + events.lost == BURST + 7)
     assert (len(api.events), events.lost) == (BURST, 7)
     clock.sleep(61)
     for n in range(3):
-        events(News(reason="RunEnded", sentence=f"{n}"))
+        events(ClusterEvent(reason="RunEnded", sentence=f"{n}"))
     events.close(60)
     assert (len(api.events), events.lost) == (BURST + 2, 8)
 
@@ -133,19 +133,19 @@ def test_a_refusal_is_told_once_and_asked_again_much_later(api: EventsApi) -> No
     api.allowed = False
     events = patient(pod(api), clock=clock, tell=told.append)
     for _ in range(4):
-        events(News(reason="RunStarted", sentence="x"))
+        events(ClusterEvent(reason="RunStarted", sentence="x"))
     wait(lambda: events.lost == 4)
     assert api.requests == 1
     assert len(told) == 1
     assert "403" in told[0]
     assert "the right to create events in events.k8s.io" in told[0]
     clock.sleep(REFUSED_PAUSE_S + 1)
-    events(News(reason="RunStarted", sentence="x"))
+    events(ClusterEvent(reason="RunStarted", sentence="x"))
     wait(lambda: events.lost == 5)
     assert len(told) == 1
     clock.sleep(REFUSED_PAUSE_S + 1)
     api.allowed = True
-    events(News(reason="RunStarted", sentence="x"))
+    events(ClusterEvent(reason="RunStarted", sentence="x"))
     events.close(60)
     assert told[1:] == ["Kubernetes Events are written again."]
     assert TOKEN not in "".join(told)
@@ -154,10 +154,10 @@ def test_a_refusal_is_told_once_and_asked_again_much_later(api: EventsApi) -> No
 def test_a_rotated_token_is_used_at_once(api: EventsApi) -> None:
     """The kubelet renews the file; nothing is restarted."""
     events = patient(pod(api))
-    events(News(reason="RunStarted", sentence="x"))
+    events(ClusterEvent(reason="RunStarted", sentence="x"))
     wait(lambda: len(api.events) == 1)
     (api.account / "token").write_text("token-of-the-pod-2")
-    events(News(reason="RunEnded", sentence="x"))
+    events(ClusterEvent(reason="RunEnded", sentence="x"))
     events.close(60)
     assert len(api.events) == 2
 
@@ -169,7 +169,7 @@ def test_a_server_of_another_authority_gets_no_token(api: EventsApi, tmp_path: P
     told = list[str]()
     (api.account / "ca.crt").write_bytes((other.account / "ca.crt").read_bytes())
     events = patient(pod(api), tell=told.append)
-    events(News(reason="RunStarted", sentence="x"))
+    events(ClusterEvent(reason="RunStarted", sentence="x"))
     events.close(60)
     other.stop()
     assert api.requests == 0
@@ -192,57 +192,57 @@ def test_outside_of_a_pod_it_says_what_is_missing(api: EventsApi, missing: str, 
         pod(api, **({} if missing == "token" else {missing: ""}))
 
 
-def test_what_the_daemon_does_becomes_news(scene: Scene, world: SimWorld) -> None:
+def test_what_the_daemon_does_becomes_news(context: DaemonContext, world: SimWorld) -> None:
     """Taking the lock, a run's start and its end: in this order, each once."""
-    heard: list[News] = []
-    scene.policy = DaemonPolicy(mode=Mode.AUTO)
-    scene.herald = heard.append
-    give_hands(scene, JournalStore())
-    keep_lock(scene, holder())
+    heard: list[ClusterEvent] = []
+    context.policy = DaemonPolicy(mode=Mode.AUTO)
+    context.event_sink = heard.append
+    give_run_controller(context, JournalStore())
+    keep_lock(context, holder())
     bounce(world, 1)
-    observe(scene)
-    check_leaders(scene)
+    observe(context)
+    check_leaders(context)
     assert [n.reason for n in heard] == ["TookLock", "RunStarted"]
     assert heard[1].sentence == "Run run-1 started: 4 preferred leader elections (no data moved)."
 
 
-def test_a_plan_that_waits_is_news_once(scene: Scene, world: SimWorld) -> None:
+def test_a_plan_that_waits_is_news_once(context: DaemonContext, world: SimWorld) -> None:
     """A person is asked once for each plan, not at each check."""
-    heard: list[News] = []
-    scene.policy = DaemonPolicy(mode=Mode.APPROVE)
-    scene.herald = heard.append
-    give_hands(scene, JournalStore())
-    keep_lock(scene, holder())
+    heard: list[ClusterEvent] = []
+    context.policy = DaemonPolicy(mode=Mode.APPROVE)
+    context.event_sink = heard.append
+    give_run_controller(context, JournalStore())
+    keep_lock(context, holder())
     bounce(world, 1)
-    observe(scene)
-    check_leaders(scene)
-    check_leaders(scene)
+    observe(context)
+    check_leaders(context)
+    check_leaders(context)
     assert [n.reason for n in heard] == ["TookLock", "ApprovalWanted"]
     assert "4 preferred leader elections (no data moved)" in heard[1].sentence
 
 
-def test_a_hand_over_that_was_asked_for_is_no_warning(scene: Scene) -> None:
+def test_a_hand_over_that_was_asked_for_is_no_warning(context: DaemonContext) -> None:
     """A person who takes over, a mode that is observe again; a lock that was lost unasked is one."""
-    heard: list[News] = []
+    heard: list[ClusterEvent] = []
     store = JournalStore()
-    scene.herald = heard.append
-    give_hands(scene, store)
+    context.event_sink = heard.append
+    give_run_controller(context, store)
 
     def lead() -> None:
-        scene.policy = DaemonPolicy(mode=Mode.AUTO)
-        scene.clock.sleep(60)
-        keep_lock(scene, holder())
+        context.policy = DaemonPolicy(mode=Mode.AUTO)
+        context.clock.sleep(60)
+        keep_lock(context, holder())
         heard.clear()
 
     lead()
-    scene.yield_to("Ada")
-    keep_lock(scene, holder())
+    context.yield_to("Ada")
+    keep_lock(context, holder())
     assert [(n.reason, n.warning) for n in heard] == [("GaveLockUp", False)]
     lead()
-    scene.policy = DaemonPolicy(mode=Mode.OBSERVE)
-    keep_lock(scene, holder())
+    context.policy = DaemonPolicy(mode=Mode.OBSERVE)
+    keep_lock(context, holder())
     assert [(n.reason, n.warning) for n in heard] == [("GaveLockBack", False)]
     lead()
-    MemoryJournal(store, scene.clock).acquire(holder("another"), wait_s=60)
-    keep_lock(scene, holder())
+    MemoryJournal(store, context.clock).acquire(holder("another"), wait_s=60)
+    keep_lock(context, holder())
     assert [(n.reason, n.warning) for n in heard] == [("LostLock", True)]

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from tests.daemon.conftest import give_hands, holder
+from tests.daemon.conftest import give_run_controller, holder
 
 from ballast.core.plan import Move, Plan
-from ballast.daemon.acting.journal_view import read_books, show_run
+from ballast.daemon.acting.journal_view import read_journal_view, show_run
 from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode
 from ballast.daemon.acting.requests import Inbox, answer_requests, submit
-from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Role
 from ballast.daemon.observing.observe import observe
 from ballast.daemon.process.lock import keep_lock
@@ -34,19 +34,19 @@ def store() -> JournalStore:
 
 
 @pytest.fixture
-def observer(scene: Scene, store: JournalStore) -> Scene:
+def observer(context: DaemonContext, store: JournalStore) -> DaemonContext:
     """A daemon that observes, and gets what it needs to write when the mode first asks for it."""
 
     def take_tools() -> None:
-        give_hands(scene, store)
+        give_run_controller(context, store)
 
-    scene.take_tools = take_tools
-    keep_lock(scene, holder())
-    observe(scene)
-    return scene
+    context.take_tools = take_tools
+    keep_lock(context, holder())
+    observe(context)
+    return context
 
 
-def test_an_observer_takes_the_lock_when_the_mode_asks_for_it(observer: Scene, store: JournalStore) -> None:
+def test_an_observer_takes_the_lock_when_the_mode_asks_for_it(observer: DaemonContext, store: JournalStore) -> None:
     """And gives it back when the mode is observe again, with nothing left in the journal but what was there."""
     assert (observer.board.view.role, observer.journal) == (Role.OBSERVER, None)
     observer.policy = AUTO
@@ -65,7 +65,7 @@ def test_an_observer_takes_the_lock_when_the_mode_asks_for_it(observer: Scene, s
     assert (dict(store.requests), list(other.read()), store.epoch) == before
 
 
-def test_an_observer_tells_what_the_journal_says(observer: Scene, store: JournalStore, clock: SimClock) -> None:
+def test_an_observer_tells_what_the_journal_says(observer: DaemonContext, store: JournalStore, clock: SimClock) -> None:
     """Past runs, the open one and what is owed; without a right on the journal it says that it does not know, and goes on."""
     other = MemoryJournal(store, clock)
     other.acquire(holder("other"))
@@ -75,22 +75,22 @@ def test_an_observer_tells_what_the_journal_says(observer: Scene, store: Journal
         run = new_run(run_id, plan, ExecutionPolicy(), now)
         ended = replace(run, phase=phase, status=Status.DONE, ended_ms=now.ms) if phase is Phase.ENDED else run
         other.append(dump_run(ended))
-    observer.letters = MemoryJournal(store, clock)
+    observer.reading_journal = MemoryJournal(store, clock)
     before = dict(store.requests), list(other.read()), store.epoch
-    read_books(observer)
+    read_journal_view(observer)
     show_run(observer)
     view = observer.board.view
     assert [r.id for r in view.history] == ["old"]
     assert view.run_elsewhere is not None
     assert view.run_elsewhere.id == "left"
     assert (dict(store.requests), list(other.read()), store.epoch) == before
-    observer.letters = NotOurs(store, clock)
-    read_books(observer)
+    observer.reading_journal = NotOurs(store, clock)
+    read_journal_view(observer)
     assert observer.board.view.history_problem
     assert observer.board.view.lock.journal_readable is None
     observer.policy = AUTO
     with pytest.raises(AuthorizationFailed):
-        read_books(observer)
+        read_journal_view(observer)
 
 
 class NotOurs(MemoryJournal):
@@ -102,7 +102,7 @@ class NotOurs(MemoryJournal):
 
 
 def test_a_standby_that_is_to_observe_waits_for_the_lock_no_more(
-    observer: Scene, store: JournalStore, clock: SimClock
+    observer: DaemonContext, store: JournalStore, clock: SimClock
 ) -> None:
     """Nor does it take one that becomes free at that moment."""
     other = MemoryJournal(store, clock)
@@ -118,14 +118,14 @@ def test_a_standby_that_is_to_observe_waits_for_the_lock_no_more(
 
 
 def test_a_run_whose_kind_is_to_observe_begins_no_further_move(
-    observer: Scene, monkeypatch: pytest.MonkeyPatch
+    observer: DaemonContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While another kind still acts, so that the lock is kept."""
     observer.policy = AUTO
     keep_lock(observer, holder())
-    assert observer.hands is not None
+    assert observer.run_controller is not None
     held: list[bool] = []
-    monkeypatch.setattr(observer.hands, "pause", lambda *, paused: held.append(paused))
+    monkeypatch.setattr(observer.run_controller, "pause", lambda *, paused: held.append(paused))
     observer.memory.running = ActionKind.MOVES
     for mode in (Mode.OBSERVE, Mode.AUTO):
         observer.policy = replace(AUTO, actions=Actions(moves=ActionPolicy(mode=mode)))

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from tests.daemon.conftest import LiveCluster, Running, bounce, give_hands, holder
+from tests.daemon.conftest import LiveCluster, Running, bounce, give_run_controller, holder
 from tests.waiting import until
 
 from ballast.daemon.acting.policy import DaemonPolicy, Mode, WebPolicy
-from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Role, View
 from ballast.daemon.observing.observe import observe
 from ballast.daemon.planning.leaders import check_leaders
@@ -128,23 +128,23 @@ def test_a_stopping_process_is_alive_and_not_ready() -> None:
 
 
 def test_a_run_that_does_not_move_is_dead_and_the_process_starts_anew(
-    scene: Scene, clock: SimClock, world: SimWorld
+    context: DaemonContext, clock: SimClock, world: SimWorld
 ) -> None:
     """Its thread hangs in a call that never returns: liveness fails, and the process takes the run up from the journal."""
-    scene.policy = DaemonPolicy(mode=Mode.AUTO)
-    give_hands(scene, JournalStore(), spawn=lambda _body: None)
-    keep_lock(scene, holder())
+    context.policy = DaemonPolicy(mode=Mode.AUTO)
+    give_run_controller(context, JournalStore(), spawn=lambda _body: None)
+    keep_lock(context, holder())
     bounce(world, 1)
-    observe(scene)
+    observe(context)
     began: list[str] = []
-    scene.web = WebPolicy(port=0)
-    service = Service(ServiceParts(scene=scene, holder=holder(), start_anew=lambda: began.append("anew")))
+    context.web = WebPolicy(port=0)
+    service = Service(ServiceParts(context=context, holder=holder(), start_anew=lambda: began.append("anew")))
     assert "run" not in service.beats
-    check_leaders(scene)
+    check_leaders(context)
     assert "run" in service.beats
     for waited_s, alive in ((1, True), (health.STUCK_IN_RUN_AFTER_S + 1, False)):
         clock.sleep(waited_s)
-        for loop in (service.work, service.lock, service.books, service.pulse):
+        for loop in (service.work, service.lock, service.journal_loop, service.pulse):
             loop.beat.at_s = clock.monotonic_s()
         assert health.alive(service.beats, clock.monotonic_s()).ok is alive
         service.pulse.pass_once()
@@ -152,14 +152,14 @@ def test_a_run_that_does_not_move_is_dead_and_the_process_starts_anew(
     service.web.close()
 
 
-def test_a_standby_that_waits_long_for_the_lock_is_alive(scene: Scene, clock: SimClock) -> None:
+def test_a_standby_that_waits_long_for_the_lock_is_alive(context: DaemonContext, clock: SimClock) -> None:
     """A lease may be longer than a loop may be silent: each look at the lock is a sign of life."""
     store, lease_s = JournalStore(), 2 * health.STUCK_AFTER_S
     MemoryJournal(store, clock).acquire(holder("other", lease_s))
-    scene.policy = DaemonPolicy(mode=Mode.AUTO)
-    give_hands(scene, store)
+    context.policy = DaemonPolicy(mode=Mode.AUTO)
+    give_run_controller(context, store)
     looks: list[float] = []
     for _ in range(2):
-        keep_lock(scene, holder("me", lease_s), lambda: looks.append(clock.monotonic_s()))
-    assert scene.board.view.role is Role.LEADER
+        keep_lock(context, holder("me", lease_s), lambda: looks.append(clock.monotonic_s()))
+    assert context.board.view.role is Role.LEADER
     assert max(b - a for a, b in itertools.pairwise(looks)) < health.STUCK_AFTER_S

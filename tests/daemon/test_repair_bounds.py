@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.daemon.conftest import give_hands, holder
+from tests.daemon.conftest import give_run_controller, holder
 
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode, RepairPolicy
 from ballast.daemon.acting.requests import Inbox, answer_requests, submit
-from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Board, Role
 from ballast.daemon.observing.observe import observe, with_racks
 from ballast.daemon.planning.plans import check_repair
@@ -26,29 +26,29 @@ RACKS = ("a", "b", "c")
 FREE = RepairPolicy(whole_racks=True, max_racks=9, max_brokers_share=1, max_bytes=None)
 
 
-def cluster(clock: SimClock, brokers: int, width: int, policy: DaemonPolicy = AUTO) -> tuple[SimWorld, Scene]:
+def cluster(clock: SimClock, brokers: int, width: int, policy: DaemonPolicy = AUTO) -> tuple[SimWorld, DaemonContext]:
     """Brokers dealt over three racks, a topic over all of them, and a leader in auto mode that has read it."""
     ids = list(range(1, brokers + 1))
     world = SimWorld(clock, [SimBroker(id=b, rack=RACKS[(b - 1) % 3]) for b in ids])
     world.add_topic(
         "orders", {p: tuple(ids[(p + k) % brokers] for k in range(width)) for p in range(12)}, size_bytes=100e6
     )
-    scene = Scene(cluster=SimCluster(world), clock=clock, board=Board(), policy=policy)
-    give_hands(scene, JournalStore())
-    scene.set_role(Role.STARTING)
-    keep_lock(scene, holder())
-    observe(scene)
-    return world, scene
+    context = DaemonContext(cluster=SimCluster(world), clock=clock, board=Board(), policy=policy)
+    give_run_controller(context, JournalStore())
+    context.set_role(Role.STARTING)
+    keep_lock(context, holder())
+    observe(context)
+    return world, context
 
 
-def lose(world: SimWorld, scene: Scene, *brokers: int) -> None:
+def lose(world: SimWorld, context: DaemonContext, *brokers: int) -> None:
     """They go, and stay away for longer than the grace."""
     for broker in brokers:
         world.kill(broker)
     for _ in range(2):
-        world.clock.sleep(scene.policy.caution.dead_broker_grace_s + 1)
+        world.clock.sleep(context.policy.caution.dead_broker_grace_s + 1)
         world.clock.sleep(1)
-        observe(scene)
+        observe(context)
 
 
 def shared_racks(world: SimWorld) -> int:
@@ -64,42 +64,42 @@ def left_on(world: SimWorld, *brokers: int) -> int:
 
 def test_a_whole_rack_that_is_down_evacuates_nobody(clock: SimClock) -> None:
     """Six brokers, three racks, both brokers of one down for the grace: every replica stays where it is."""
-    world, scene = cluster(clock, 6, 3)
+    world, context = cluster(clock, 6, 3)
     before = [set(p.replicas) for p in world.partitions()]
-    lose(world, scene, 3, 6)
-    check_repair(scene)
+    lose(world, context, 3, 6)
+    check_repair(context)
     assert [set(p.replicas) for p in world.partitions()] == before
 
 
 @pytest.mark.parametrize("policy", [AUTO, replace(AUTO, repair=FREE)], ids=["cautious", "free"])
 def test_no_bound_lets_replicas_share_a_rack_that_had_their_own(clock: SimClock, policy: DaemonPolicy) -> None:
     """Whatever the settings allow: what has no rack left to go to waits for its rack."""
-    world, scene = cluster(clock, 6, 3, policy)
-    lose(world, scene, 3, 6)
-    check_repair(scene)
+    world, context = cluster(clock, 6, 3, policy)
+    lose(world, context, 3, 6)
+    check_repair(context)
     assert shared_racks(world) == 0
 
 
 def test_with_a_rack_to_spare_it_waits_for_approval_and_then_rebuilds(clock: SimClock) -> None:
     """Two replicas over three racks have somewhere to go; a person says whether."""
-    world, scene = cluster(clock, 6, 2)
-    lose(world, scene, 3, 6)
-    check_repair(scene)
-    (plan,) = scene.board.view.plans
+    world, context = cluster(clock, 6, 2)
+    lose(world, context, 3, 6)
+    check_repair(context)
+    (plan,) = context.board.view.plans
     assert (plan.kind, plan.waiting) == ("repair", True)
     assert any("rack c" in o for o in plan.obstacles)
-    assert scene.hands is not None
+    assert context.run_controller is not None
     assert left_on(world, 3, 6) > 0
-    submit(scene, Inbox(), Request("r", "approve", "Ada", clock.now_ms(), {"plan": plan.id}))
-    answer_requests(scene, Inbox())
+    submit(context, Inbox(), Request("r", "approve", "Ada", clock.now_ms(), {"plan": plan.id}))
+    answer_requests(context, Inbox())
     assert (left_on(world, 3, 6), shared_racks(world)) == (0, 0)
 
 
 def test_one_broker_is_rebuilt_by_itself_within_its_rack(clock: SimClock) -> None:
     """That is what the grace is for."""
-    world, scene = cluster(clock, 6, 3)
-    lose(world, scene, 3)
-    check_repair(scene)
+    world, context = cluster(clock, 6, 3)
+    lose(world, context, 3)
+    check_repair(context)
     assert (left_on(world, 3), shared_racks(world)) == (0, 0)
 
 
@@ -113,10 +113,10 @@ def test_one_broker_is_rebuilt_by_itself_within_its_rack(clock: SimClock) -> Non
 )
 def test_each_bound_makes_it_wait(clock: SimClock, gone: tuple[int, ...], repair: RepairPolicy, code: str) -> None:
     """And names the setting."""
-    world, scene = cluster(clock, 9, 2, replace(AUTO, repair=repair))
-    lose(world, scene, *gone)
-    check_repair(scene)
-    proposal = scene.memory.proposals[ActionKind.REPAIR]
+    world, context = cluster(clock, 9, 2, replace(AUTO, repair=repair))
+    lose(world, context, *gone)
+    check_repair(context)
+    proposal = context.memory.proposals[ActionKind.REPAIR]
     (why,) = proposal.beyond
     assert f"repair.max_{'brokers_share' if code == 'brokers' else code}" in why
     assert left_on(world, *gone) > 0
@@ -124,12 +124,12 @@ def test_each_bound_makes_it_wait(clock: SimClock, gone: tuple[int, ...], repair
 
 def test_an_older_cluster_that_forgets_a_rack_with_its_broker_is_remembered_for(clock: SimClock) -> None:
     """Brokers before Kafka 4.0 tell nothing of one that is down but its id."""
-    world, scene = cluster(clock, 6, 3)
-    lose(world, scene, 3)
-    assert scene.memory.state is not None
+    world, context = cluster(clock, 6, 3)
+    lose(world, context, 3)
+    assert context.memory.state is not None
     forgotten = replace(
-        scene.memory.state,
-        brokers=tuple(b if b.alive else replace(b, rack=None) for b in scene.memory.state.brokers),
+        context.memory.state,
+        brokers=tuple(b if b.alive else replace(b, rack=None) for b in context.memory.state.brokers),
     )
-    state, _ = with_racks(forgotten, scene.memory.racks)
+    state, _ = with_racks(forgotten, context.memory.racks)
     assert {b.id: b.rack for b in state.brokers}[3] == "c"

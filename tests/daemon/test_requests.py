@@ -6,18 +6,18 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from tests.daemon.conftest import Running, bounce, give_hands, holder, not_led
+from tests.daemon.conftest import Running, bounce, give_run_controller, holder, not_led
 
 from ballast.adapters.kafka.retry import RetryPolicy
 from ballast.core.cluster import TopicPartition
 from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
-from ballast.core.throttles import LEADER_RATE, Held, Setting
+from ballast.core.throttles import LEADER_RATE, LedgerEntry, Setting
 from ballast.daemon.acting.decisions import PAUSE_KEY
-from ballast.daemon.acting.journal_view import read_books, show_run
+from ballast.daemon.acting.journal_view import read_journal_view, show_run
 from ballast.daemon.acting.policy import DaemonPolicy, Mode
 from ballast.daemon.acting.requests import Inbox, answer, answer_requests, submit
-from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Board, Role, RunView
 from ballast.daemon.observing.observe import observe
 from ballast.daemon.planning.leaders import check_leaders
@@ -48,25 +48,25 @@ def store() -> JournalStore:
 
 def daemon(
     world: SimWorld, clock: SimClock, store: JournalStore, api: frozenset[str] = frozenset({"reassign"})
-) -> Scene:
+) -> DaemonContext:
     """A replica in auto mode that has read the cluster and not yet asked for the lock."""
-    scene = Scene(cluster=SimCluster(world, api=api), clock=clock, board=Board(), policy=AUTO)
-    give_hands(scene, store)
-    observe(scene)
-    return scene
+    context = DaemonContext(cluster=SimCluster(world, api=api), clock=clock, board=Board(), policy=AUTO)
+    give_run_controller(context, store)
+    observe(context)
+    return context
 
 
-def ask(scene: Scene, kind: str, **body: object) -> Request:
+def ask(context: DaemonContext, kind: str, **body: object) -> Request:
     """A person's request in the journal."""
-    request = Request(id=f"r-{kind}-{len(body)}", kind=kind, by="Ada", at_ms=scene.clock.now_ms(), body=body)
-    submit(scene, Inbox(), request)
+    request = Request(id=f"r-{kind}-{len(body)}", kind=kind, by="Ada", at_ms=context.clock.now_ms(), body=body)
+    submit(context, Inbox(), request)
     return request
 
 
-def answers(scene: Scene) -> list[str | None]:
+def answers(context: DaemonContext) -> list[str | None]:
     """The answers in the journal."""
-    assert scene.letters is not None
-    return [r.answer for r in scene.letters.requests()]
+    assert context.reading_journal is not None
+    return [r.answer for r in context.reading_journal.requests()]
 
 
 def test_a_take_over_gives_the_lock_to_the_one_who_asked(world: SimWorld, clock: SimClock, store: JournalStore) -> None:
@@ -94,16 +94,16 @@ def test_nothing_is_begun_while_the_lock_is_given_up(
     world: SimWorld, clock: SimClock, store: JournalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The work loop runs beside the one that reads letters and the one that keeps the lock: neither leaves it a moment."""
-    scene = daemon(world, clock, store)
-    keep_lock(scene, holder())
+    context = daemon(world, clock, store)
+    keep_lock(context, holder())
     bounce(world, 1)
-    observe(scene)
-    ask(scene, "take-over")
-    assert scene.hands is not None
+    observe(context)
+    ask(context, "take-over")
+    assert context.run_controller is not None
     beside: list[str] = []
-    monkeypatch.setattr(scene.hands, "stop", lambda *, drain_s: beside.append(check_leaders(scene)))  # noqa: ARG005
-    answer_requests(scene, Inbox())
-    assert "Gave the lock up for Ada" in keep_lock(scene, holder())
+    monkeypatch.setattr(context.run_controller, "stop", lambda *, drain_s: beside.append(check_leaders(context)))  # noqa: ARG005
+    answer_requests(context, Inbox())
+    assert "Gave the lock up for Ada" in keep_lock(context, holder())
     assert ["The lock is being given up for Ada." in sentence for sentence in beside] == [True, False]
     assert "Another process holds the cluster's lock." in beside[1]
     assert not_led(world, 1) == 4
@@ -113,51 +113,51 @@ def test_who_takes_over_is_answered_before_the_lock_is_gone(
     world: SimWorld, clock: SimClock, store: JournalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Leaving a run takes a while, in which the lock tick gives the lock up: what is not answered by then stays unanswered."""
-    scene = daemon(world, clock, store)
-    keep_lock(scene, holder())
-    ask(scene, "take-over")
-    ask(scene, "cancel", run="run-1", why="changed my mind")
-    assert scene.hands is not None
+    context = daemon(world, clock, store)
+    keep_lock(context, holder())
+    ask(context, "take-over")
+    ask(context, "cancel", run="run-1", why="changed my mind")
+    assert context.run_controller is not None
     beside: list[str] = []
 
     def stop(*, drain_s: float) -> None:
-        if scene.board.view.role is Role.LEADER:
-            beside.append(keep_lock(scene, holder()))
+        if context.board.view.role is Role.LEADER:
+            beside.append(keep_lock(context, holder()))
 
-    monkeypatch.setattr(scene.hands, "stop", stop)
-    assert answer_requests(scene, Inbox()) == "Answered 1 request."
+    monkeypatch.setattr(context.run_controller, "stop", stop)
+    assert answer_requests(context, Inbox()) == "Answered 1 request."
     assert beside == ["Gave the lock up for Ada; waiting in line for it."]
-    assert answers(scene) == ["The lock is given up for Ada; the daemon waits until it is free again.", None]
+    assert answers(context) == ["The lock is given up for Ada; the daemon waits until it is free again.", None]
 
 
 def test_a_letter_that_nobody_waits_for_any_more_moves_nobody(
     world: SimWorld, clock: SimClock, store: JournalStore
 ) -> None:
     """Whoever wrote it was killed or gave up long ago: the daemon keeps the lock and says so."""
-    scene = daemon(world, clock, store)
-    ask(scene, "take-over", wait_s=30)
+    context = daemon(world, clock, store)
+    ask(context, "take-over", wait_s=30)
     clock.sleep(3600)
-    keep_lock(scene, holder())
-    answer_requests(scene, Inbox())
-    assert answers(scene) == ["Refused: That is too late: whoever asked for the lock waits for it no more."]
-    assert "Holds the lock" in keep_lock(scene, holder())
+    keep_lock(context, holder())
+    answer_requests(context, Inbox())
+    assert answers(context) == ["Refused: That is too late: whoever asked for the lock waits for it no more."]
+    assert "Holds the lock" in keep_lock(context, holder())
 
 
 def test_the_one_that_carries_a_run_out_does_not_answer_for_the_daemon(
     world: SimWorld, clock: SimClock, store: JournalStore
 ) -> None:
     """A request has one who hears it: the run goes on until the daemon's loop has read what was asked."""
-    scene = daemon(world, clock, store)
-    keep_lock(scene, holder())
-    ask(scene, "take-over", run="run-1")
-    ask(scene, "cancel", run="run-1", why="changed my mind")
+    context = daemon(world, clock, store)
+    keep_lock(context, holder())
+    ask(context, "take-over", run="run-1")
+    ask(context, "cancel", run="run-1", why="changed my mind")
     bounce(world, 1)
-    observe(scene)
-    assert "Run run-1 started" in check_leaders(scene)
+    observe(context)
+    assert "Run run-1 started" in check_leaders(context)
     assert not_led(world, 1) == 0
-    assert answers(scene) == [None, None]
-    answer_requests(scene, Inbox())
-    assert answers(scene) == [
+    assert answers(context) == [None, None]
+    answer_requests(context, Inbox())
+    assert answers(context) == [
         "The lock is given up for Ada; the daemon waits until it is free again.",
         "Nothing is being carried out.",
     ]
@@ -168,8 +168,8 @@ def test_what_is_approved_on_a_standbys_page_is_what_the_leader_carries_out(
 ) -> None:
     """Both replicas make the plan, at different times; it has one name, so that it does not matter whose page was open."""
     leader, standby = daemon(world, clock, store), daemon(world, clock, store)
-    for scene in (leader, standby):
-        scene.policy = replace(scene.policy, mode=Mode.APPROVE)
+    for context in (leader, standby):
+        context.policy = replace(context.policy, mode=Mode.APPROVE)
     keep_lock(leader, holder("first"))
     assert "Standing by" in keep_lock(standby, holder("second"))
     bounce(world, 1)
@@ -188,20 +188,20 @@ def test_what_is_approved_on_a_standbys_page_is_what_the_leader_carries_out(
 
 def test_the_lock_says_what_is_done_now(world: SimWorld, clock: SimClock, store: JournalStore) -> None:
     """While a run is carried out its own words stand; after it nothing of it does."""
-    scene = daemon(world, clock, store)
-    keep_lock(scene, holder())
-    keep_lock(scene, holder())
+    context = daemon(world, clock, store)
+    keep_lock(context, holder())
+    keep_lock(context, holder())
     other = MemoryJournal(store, clock)
     kept = other.holder()
     assert kept is not None
     assert kept.doing == "idle"
     bounce(world, 1)
-    observe(scene)
-    check_leaders(scene)
+    observe(context)
+    check_leaders(context)
     kept = other.holder()
     assert kept is not None
     assert "elect preferred leaders" in kept.doing
-    keep_lock(scene, holder())
+    keep_lock(context, holder())
     kept = other.holder()
     assert kept is not None
     assert kept.doing == "idle"
@@ -216,7 +216,7 @@ def test_a_standby_tells_of_the_run_that_another_carries_out(
     plan = Plan("evacuate 1", "c", "f", (Move("orders", 0, (1, 2, 3), (4, 2, 3)),))
     laptop.append(dump_run(new_run("r-7", plan, ExecutionPolicy(), Now(clock.now_ms(), clock.monotonic_s()))))
     assert "Standing by" in keep_lock(standby, holder("pod"))
-    read_books(standby)
+    read_journal_view(standby)
     assert show_run(standby) == "Run r-7 is carried out by laptop on this machine."
     view = standby.board.view
     assert view.run is None
@@ -231,21 +231,21 @@ def test_a_plan_that_is_made_again_has_waited_since_it_was_made_first(
     world: SimWorld, clock: SimClock, store: JournalStore
 ) -> None:
     """Its age is what the alert for a forgotten approval goes by; a plan that would do something else is a new one."""
-    scene = daemon(world, clock, store)
-    scene.policy = replace(scene.policy, mode=Mode.APPROVE)
-    keep_lock(scene, holder())
+    context = daemon(world, clock, store)
+    context.policy = replace(context.policy, mode=Mode.APPROVE)
+    keep_lock(context, holder())
     bounce(world, 1)
-    observe(scene)
-    check_leaders(scene)
-    (first,) = scene.board.view.plans
+    observe(context)
+    check_leaders(context)
+    (first,) = context.board.view.plans
     clock.sleep(3600)
-    observe(scene)
-    check_leaders(scene)
-    assert scene.board.view.plans == (first,)
+    observe(context)
+    check_leaders(context)
+    assert context.board.view.plans == (first,)
     bounce(world, 2)
-    observe(scene)
-    check_leaders(scene)
-    (other,) = scene.board.view.plans
+    observe(context)
+    check_leaders(context)
+    (other,) = context.board.view.plans
     assert other.id != first.id
     assert other.created_at_ms > first.created_at_ms + 3_600_000
 
@@ -254,24 +254,24 @@ def test_cancelling_one_run_does_not_hit_another(
     world: SimWorld, clock: SimClock, store: JournalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A person who saw run-1 and asked too late does not stop the run that followed it."""
-    scene = daemon(world, clock, store)
-    hands = scene.hands
+    context = daemon(world, clock, store)
+    run_controller = context.run_controller
     asked: list[tuple[str, bool, str]] = []
-    assert hands is not None
+    assert run_controller is not None
     now = RunView(id="run-2", intent="balance", phase="running", started_at_ms=clock.now_ms())
-    monkeypatch.setattr(hands, "current", lambda: now)
+    monkeypatch.setattr(run_controller, "current", lambda: now)
 
     def cancel(run_id: str, *, rollback: bool, by: str) -> bool:
         asked.append((run_id, rollback, by))
         return True
 
-    monkeypatch.setattr(hands, "cancel", cancel)
+    monkeypatch.setattr(run_controller, "cancel", cancel)
     late = Request("r", "cancel", "Ada", clock.now_ms(), {"run": "run-1"})
-    assert answer(scene, late) == "Refused: Run run-1 is not being carried out; run run-2 is."
+    assert answer(context, late) == "Refused: Run run-1 is not being carried out; run run-2 is."
     assert asked == []
-    assert answer(scene, replace(late, kind="rollback", body={"run": "run-2"})).startswith("Ada cancelled run run-2")
-    assert answer(scene, replace(late, body={})).startswith("Refused"), "it names no run"
-    assert answer(scene, replace(late, body={"run": "run-2", "reason": "release"})) == "Ada cancelled run run-2."
+    assert answer(context, replace(late, kind="rollback", body={"run": "run-2"})).startswith("Ada cancelled run run-2")
+    assert answer(context, replace(late, body={})).startswith("Refused"), "it names no run"
+    assert answer(context, replace(late, body={"run": "run-2", "reason": "release"})) == "Ada cancelled run run-2."
     assert asked == [("run-2", True, "Ada"), ("run-2", False, "Ada: release")]
 
 
@@ -279,20 +279,20 @@ def test_a_cancel_from_the_page_means_the_run_that_the_page_shows(
     world: SimWorld, clock: SimClock, store: JournalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Posted to a standby, it must not kill the run after that one when this replica acts."""
-    scene = daemon(world, clock, store)
-    assert scene.hands is not None
-    assert scene.letters is not None
-    monkeypatch.setattr(scene.hands, "current", lambda: None)
+    context = daemon(world, clock, store)
+    assert context.run_controller is not None
+    assert context.reading_journal is not None
+    monkeypatch.setattr(context.run_controller, "current", lambda: None)
     post = Request("r", "cancel", "Ada", clock.now_ms(), {})
     with pytest.raises(Refused):
-        submit(scene, Inbox(), post)
+        submit(context, Inbox(), post)
     elsewhere = RunView(id="run-1", intent="balance", phase="running", started_at_ms=clock.now_ms())
-    scene.board.publish(run_elsewhere=elsewhere)
-    submit(scene, Inbox(), post)
-    (left,) = scene.letters.requests()
+    context.board.publish(run_elsewhere=elsewhere)
+    submit(context, Inbox(), post)
+    (left,) = context.reading_journal.requests()
     assert left.body == {"run": "run-1"}
-    monkeypatch.setattr(scene.hands, "current", lambda: replace(elsewhere, id="run-2"))
-    assert answer(scene, left).startswith("Refused")
+    monkeypatch.setattr(context.run_controller, "current", lambda: replace(elsewhere, id="run-2"))
+    assert answer(context, left).startswith("Refused")
 
 
 @pytest.mark.parametrize("kind", ["cancel", "rollback"])
@@ -300,23 +300,23 @@ def test_taking_back_throttles_is_nothing_to_cancel(
     world: SimWorld, clock: SimClock, store: JournalStore, kind: str
 ) -> None:
     """It is shown in the place of a run and is none: whoever asks is told so, whether or not they name it."""
-    scene = daemon(world, clock, store)
+    context = daemon(world, clock, store)
     bodies: list[Callable[[], None]] = []
-    hands = give_hands(scene, store, spawn=bodies.append)
+    run_controller = give_run_controller(context, store, spawn=bodies.append)
     left = MemoryJournal(store, clock)
     left.acquire(holder("earlier"))
-    left.append([dump_held(Setting("broker", "1", LEADER_RATE), Held(None, frozenset({"5"})))])
+    left.append([dump_held(Setting("broker", "1", LEADER_RATE), LedgerEntry(None, frozenset({"5"})))])
     left.release()
-    keep_lock(scene, holder())
-    assert hands.current() is not None
-    assert scene.letters is not None
+    keep_lock(context, holder())
+    assert run_controller.current() is not None
+    assert context.reading_journal is not None
     for body in ({}, {"run": "throttles"}):
         with pytest.raises(Refused, match="throttles of earlier runs"):
-            submit(scene, Inbox(), Request("r", kind, "Ada", clock.now_ms(), body))
-    assert scene.letters.requests() == []
+            submit(context, Inbox(), Request("r", kind, "Ada", clock.now_ms(), body))
+    assert context.reading_journal.requests() == []
     for run in ("throttles", "run-1"):
-        assert "throttles of earlier runs" in answer(scene, Request("r", kind, "Ada", clock.now_ms(), {"run": run}))
-        assert not scene.board.view.answers[-1].ok
+        assert "throttles of earlier runs" in answer(context, Request("r", kind, "Ada", clock.now_ms(), {"run": run}))
+        assert not context.board.view.answers[-1].ok
 
 
 @pytest.mark.parametrize("kind", ["pause", "resume", "approve"])
@@ -324,11 +324,11 @@ def test_an_order_that_names_nothing_lasting_expires(
     world: SimWorld, clock: SimClock, store: JournalStore, kind: str
 ) -> None:
     """Left for a daemon that was away for the night, it is not obeyed in the morning."""
-    scene = daemon(world, clock, store)
+    context = daemon(world, clock, store)
     old = Request("r", kind, "Ada", clock.now_ms(), {})
     clock.sleep(EXPIRES_S + CLOCKS_DIFFER_S + 1)
-    assert answer(scene, old).startswith("Refused: Ada asked to")
-    assert scene.board.view.pause is None
+    assert answer(context, old).startswith("Refused: Ada asked to")
+    assert context.board.view.pause is None
 
 
 @pytest.mark.parametrize(("api", "one"), [(frozenset(), True), (frozenset({"reassign"}), False)])
@@ -336,13 +336,13 @@ def test_clusters_of_one_batch_get_one_batch_at_a_time(
     world: SimWorld, clock: SimClock, store: JournalStore, api: frozenset[str], *, one: bool
 ) -> None:
     """The run that the daemon journals is one that the cluster can take: before Kafka 2.4, one batch at a time."""
-    scene = daemon(world, clock, store, api=api)
-    keep_lock(scene, holder())
+    context = daemon(world, clock, store, api=api)
+    keep_lock(context, holder())
     bounce(world, 1)
-    observe(scene)
-    assert "Run run-1 started" in check_leaders(scene)
-    assert scene.journal is not None
-    runs = load_runs(scene.journal.read(), Now(clock.now_ms(), clock.monotonic_s()))
+    observe(context)
+    assert "Run run-1 started" in check_leaders(context)
+    assert context.journal is not None
+    runs = load_runs(context.journal.read(), Now(clock.now_ms(), clock.monotonic_s()))
     assert runs["run-1"].policy.one_batch_at_a_time is one
 
 
@@ -350,7 +350,7 @@ def test_questions_that_are_asked_again_are_counted(serve: Callable[..., Running
     """A cluster that does not answer at once shows in the metrics before it shows as unreachable."""
     running = serve()
     retries, tries = Retries(), iter([Unavailable("silence"), Unavailable("silence"), None])
-    retries.told = running.scene.retried
+    retries.told = running.context.retried
     policy = RetryPolicy(total_s=30.0, longest_wait_s=0.01, observer=retries.hear)
 
     def ask() -> str:
@@ -367,21 +367,21 @@ def test_what_was_left_open_is_taken_up_before_anything_else_may_start(
     world: SimWorld, clock: SimClock, store: JournalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The work loop goes by the role: while it says leader, the open run is already somebody's."""
-    scene = daemon(world, clock, store)
+    context = daemon(world, clock, store)
     bounce(world, 1)
-    observe(scene)
-    hands = scene.hands
-    assert hands is not None
+    observe(context)
+    run_controller = context.run_controller
+    assert run_controller is not None
     seen: list[str] = []
 
     def adopt() -> None:
-        seen.append(check_leaders(scene))
+        seen.append(check_leaders(context))
 
-    monkeypatch.setattr(hands, "adopt", adopt)
-    keep_lock(scene, holder())
+    monkeypatch.setattr(run_controller, "adopt", adopt)
+    keep_lock(context, holder())
     assert len(seen) == 1
     assert "The cluster's lock has not been taken yet" in seen[0]
-    assert "Run run-1 started" in check_leaders(scene)
+    assert "Run run-1 started" in check_leaders(context)
 
 
 def test_a_run_that_is_taken_up_while_ballast_is_paused_starts_nothing_new(
@@ -403,38 +403,38 @@ def test_a_run_that_is_taken_up_while_ballast_is_paused_starts_nothing_new(
     journal.append([Record(PAUSE_KEY, {"by": "Ada", "since_ms": clock.now_ms(), "reason": "release night"})])
     journal.release()
 
-    scene = daemon(world, clock, store)
-    hands = scene.hands
-    assert hands is not None
+    context = daemon(world, clock, store)
+    run_controller = context.run_controller
+    assert run_controller is not None
     begun: list[bool] = []
 
     def resume() -> None:
         begun.extend(4 in world.partition(*n).replicas for n in names)
-        hands.pause(paused=False)
+        run_controller.pause(paused=False)
 
     clock.after(200, resume)
-    keep_lock(scene, holder())
+    keep_lock(context, holder())
     assert begun == [True, False]
     assert all(4 in world.partition(*n).replicas for n in names)
 
 
 def test_a_plan_keeps_its_name_while_producers_write(world: SimWorld, clock: SimClock, store: JournalStore) -> None:
     """Sizes grow between two checks; the plan a person looks at is still the one that they approve."""
-    scene = daemon(world, clock, store)
-    scene.policy = replace(AUTO, mode=Mode.APPROVE)
-    keep_lock(scene, holder())
+    context = daemon(world, clock, store)
+    context.policy = replace(AUTO, mode=Mode.APPROVE)
+    keep_lock(context, holder())
     world.add_broker(SimBroker(id=4, rack="a"))
-    clock.sleep(scene.policy.caution.quiet_after_return_s)
+    clock.sleep(context.policy.caution.quiet_after_return_s)
     ids, sizes = set(), set()
     for _ in range(2):
         for partition in world.partitions():
             for copy in partition.copies.values():
                 copy.size_bytes *= 1.001
-        scene.memory.full_read_at_s = None
-        clock.sleep(scene.policy.caution.quiet_after_return_s + 1)
-        observe(scene)
-        check_balance(scene)
-        (plan,) = [p for p in scene.board.view.plans if p.kind == "moves"]
+        context.memory.full_read_at_s = None
+        clock.sleep(context.policy.caution.quiet_after_return_s + 1)
+        observe(context)
+        check_balance(context)
+        (plan,) = [p for p in context.board.view.plans if p.kind == "moves"]
         ids.add(plan.id)
         sizes.add(plan.bytes_moved)
     assert len(sizes) == 2

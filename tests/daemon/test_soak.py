@@ -12,7 +12,7 @@ from prometheus_client import generate_latest
 from tests.daemon.conftest import holder, make_world
 
 from ballast.daemon.acting.policy import DaemonPolicy, Intervals, WebPolicy
-from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Board
 from ballast.daemon.process.service import Service, ServiceParts
 from ballast.sim.clock import SimClock
@@ -30,8 +30,8 @@ def test_memory_and_threads_are_flat_over_thousands_of_ticks(caplog: pytest.LogC
     clock = SimClock()
     world = make_world(clock)
     policy = DaemonPolicy(intervals=Intervals(observe_s=5, log_dirs_s=15, balance_s=120, repair_s=30, act_s=10))
-    scene = Scene(cluster=SimCluster(world), clock=clock, board=Board(), policy=policy, web=WebPolicy(port=0))
-    service = Service(ServiceParts(scene=scene, holder=holder()))
+    context = DaemonContext(cluster=SimCluster(world), clock=clock, board=Board(), policy=policy, web=WebPolicy(port=0))
+    service = Service(ServiceParts(context=context, holder=holder()))
     ticks = 0
     series: set[int] = set()
 
@@ -39,7 +39,7 @@ def test_memory_and_threads_are_flat_over_thousands_of_ticks(caplog: pytest.LogC
         nonlocal ticks
         end = clock.monotonic_s() + seconds
         while clock.monotonic_s() < end:
-            for loop in (service.lock, service.pulse, service.books, service.work):
+            for loop in (service.lock, service.pulse, service.journal_loop, service.work):
                 loop.pass_once()
                 ticks += 1
             clock.sleep(1)
@@ -68,5 +68,13 @@ def test_memory_and_threads_are_flat_over_thousands_of_ticks(caplog: pytest.LogC
     assert after - before < 600_000, f"{after - before} bytes more after {ticks} passes"
     assert threading.active_count() <= threads
     assert series == {3}
-    assert set(service.scene.board.view.ticks) >= {"observe", "leaders", "repair", "balance", "act", "lock", "requests"}
-    assert all(report.ok for report in service.scene.board.view.ticks.values())
+    assert set(service.context.board.view.ticks) >= {
+        "observe",
+        "leaders",
+        "repair",
+        "balance",
+        "act",
+        "lock",
+        "requests",
+    }
+    assert all(report.ok for report in service.context.board.view.ticks.values())

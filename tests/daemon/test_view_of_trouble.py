@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.daemon.conftest import Running, bounce, give_hands, holder, make_world
+from tests.daemon.conftest import Running, bounce, give_run_controller, holder, make_world
 
 from ballast.core.cluster import UNKNOWN
 from ballast.daemon.acting.policy import DaemonPolicy, Intervals, Mode
 from ballast.daemon.acting.propose import act
 from ballast.daemon.acting.requests import answer
-from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Role
 from ballast.daemon.observing.observe import observe
 from ballast.daemon.planning.leaders import check_leaders
@@ -29,20 +29,22 @@ APPROVE = DaemonPolicy(mode=Mode.APPROVE)
 
 
 @pytest.fixture
-def leader(scene: Scene, world: SimWorld) -> Scene:
+def leader(context: DaemonContext, world: SimWorld) -> DaemonContext:
     """A daemon in approve mode that holds the lock, with a plan that waits for a person."""
-    scene.policy = APPROVE
-    give_hands(scene, JournalStore())
-    scene.set_role(Role.STARTING)
-    keep_lock(scene, holder())
+    context.policy = APPROVE
+    give_run_controller(context, JournalStore())
+    context.set_role(Role.STARTING)
+    keep_lock(context, holder())
     bounce(world, 1)
-    observe(scene)
-    check_leaders(scene)
-    assert [p.waiting for p in scene.board.view.plans] == [True]
-    return scene
+    observe(context)
+    check_leaders(context)
+    assert [p.waiting for p in context.board.view.plans] == [True]
+    return context
 
 
-def test_while_no_broker_answers_there_is_nothing_to_approve(leader: Scene, world: SimWorld, clock: SimClock) -> None:
+def test_while_no_broker_answers_there_is_nothing_to_approve(
+    leader: DaemonContext, world: SimWorld, clock: SimClock
+) -> None:
     """The view says since when, keeps the old figures with their age, and offers and allows nothing, from the first failure on."""
     looks: list[int] = []
     leader.look_again = lambda: looks.append(1)
@@ -57,7 +59,7 @@ def test_while_no_broker_answers_there_is_nothing_to_approve(leader: Scene, worl
     since_ms = view.outage.since_ms
     assert view.plans == ()
     assert view.figures is figures
-    assert {s.code for s in view.standings} == {"no-reading"}
+    assert {s.code for s in view.permissions} == {"no-reading"}
     for check in (check_leaders, check_balance, check_repair):
         with pytest.raises(Unavailable):
             check(leader)
@@ -91,7 +93,7 @@ def test_a_daemon_that_starts_while_the_cluster_is_down_says_so(serve: Callable[
 
 
 def test_a_broker_that_is_missed_is_shown_with_the_end_of_its_grace(
-    leader: Scene, world: SimWorld, clock: SimClock
+    leader: DaemonContext, world: SimWorld, clock: SimClock
 ) -> None:
     """From the first reading that misses it, the same moment each time, until it returns."""
     leader.policy = replace(APPROVE, caution=replace(APPROVE.caution, dead_broker_grace_s=600))
@@ -113,33 +115,35 @@ def test_a_broker_that_is_missed_is_shown_with_the_end_of_its_grace(
 
 
 def test_a_failed_log_dir_and_a_broker_that_does_not_answer_are_shown(
-    scene: Scene, world: SimWorld, clock: SimClock
+    context: DaemonContext, world: SimWorld, clock: SimClock
 ) -> None:
     """While the cluster lists both brokers as alive, from the first reading of log dirs on, and no longer than it lasts."""
 
     def seen() -> list[tuple[int, bool, bool, tuple[str, ...]]]:
-        observe(scene)
-        figures = scene.board.view.figures
+        observe(context)
+        figures = context.board.view.figures
         assert figures is not None
         return [(b.id, b.alive, b.reachable, tuple(code for _, code in b.log_dir_errors)) for b in figures.brokers]
 
     world.brokers[2].dir_bytes = (1e12, 1e12)
     well = [(1, True, True, ()), (2, True, True, ()), (3, True, True, ())]
     assert seen() == well
-    clock.sleep(scene.policy.intervals.log_dirs_s)
+    clock.sleep(context.policy.intervals.log_dirs_s)
     world.fail_dir(2, 1)
     world.freeze(3)
     assert seen() == [(1, True, True, ()), (2, True, True, ("KAFKA_STORAGE_ERROR",)), (3, True, False, ())]
     world.start(3)
     world.mend_dirs(2)
-    clock.sleep(scene.policy.intervals.log_dirs_s)
+    clock.sleep(context.policy.intervals.log_dirs_s)
     assert seen() == well
 
 
-def test_while_a_run_moves_no_plan_is_made_shown_or_approved(leader: Scene, world: SimWorld, clock: SimClock) -> None:
+def test_while_a_run_moves_no_plan_is_made_shown_or_approved(
+    leader: DaemonContext, world: SimWorld, clock: SimClock
+) -> None:
     """What would be planned from the half-moved cluster is not; after the end everything is read and planned anew."""
     bodies: list[Callable[[], None]] = []
-    parts: Any = leader.hands
+    parts: Any = leader.run_controller
     parts._parts.spawn = bodies.append
     (plan,) = leader.board.view.plans
     said = answer(leader, Request(id="r", kind="approve", by="Ada", at_ms=clock.now_ms(), body={"plan": plan.id}))
@@ -158,31 +162,33 @@ def test_while_a_run_moves_no_plan_is_made_shown_or_approved(leader: Scene, worl
     assert looks == [1]
 
 
-def test_an_empty_cluster_needs_nothing(scene: Scene, world: SimWorld) -> None:
+def test_an_empty_cluster_needs_nothing(context: DaemonContext, world: SimWorld) -> None:
     """Without a topic every check ends well, and nothing is proposed."""
     world.topics.clear()
-    observe(scene)
+    observe(context)
     for check in (check_leaders, check_balance, check_repair):
-        check(scene)
-    assert scene.board.view.plans == ()
-    assert scene.board.view.balance.verdict == "balanced"
+        check(context)
+    assert context.board.view.plans == ()
+    assert context.board.view.balance.verdict == "balanced"
 
 
-def test_a_plan_does_not_stand_on_sizes_that_were_guessed(scene: Scene, world: SimWorld, clock: SimClock) -> None:
+def test_a_plan_does_not_stand_on_sizes_that_were_guessed(
+    context: DaemonContext, world: SimWorld, clock: SimClock
+) -> None:
     """A new topic counts as large as others until brokers have told its size; then everything is planned anew at once."""
     looks: list[int] = []
-    scene.look_again = lambda: looks.append(1)
-    observe(scene)
+    context.look_again = lambda: looks.append(1)
+    observe(context)
     world.add_topic("late", {0: (1, 2)}, size_bytes=1.0)
-    clock.sleep(scene.policy.intervals.observe_s)
-    observe(scene)
-    state = scene.memory.state
+    clock.sleep(context.policy.intervals.observe_s)
+    observe(context)
+    state = context.memory.state
     assert state is not None
     assert (state.partitions.size_bytes == UNKNOWN).any()
     assert looks == []
-    clock.sleep(scene.policy.intervals.log_dirs_s)
-    observe(scene)
+    clock.sleep(context.policy.intervals.log_dirs_s)
+    observe(context)
     assert looks == [1]
-    clock.sleep(scene.policy.intervals.log_dirs_s)
-    observe(scene)
+    clock.sleep(context.policy.intervals.log_dirs_s)
+    observe(context)
     assert looks == [1]

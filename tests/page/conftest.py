@@ -21,16 +21,16 @@ from ballast.core.planner import Balance, Intent, plan
 from ballast.core.samples import Point
 from ballast.daemon.acting.policy import ActionKind, WebPolicy
 from ballast.daemon.acting.propose import name_of, plan_view
-from ballast.daemon.context.scene import Proposal
+from ballast.daemon.context.daemon_context import Proposal
 from ballast.daemon.context.view import (
     BalanceView,
     Board,
     MoveView,
     Outage,
+    Permission,
     PlanView,
     Role,
     RunView,
-    Standing,
     TickReport,
     View,
 )
@@ -210,11 +210,11 @@ def an_outage() -> Outage:
     return Outage(code="unreachable", sentence="No broker answers.", since_ms=int(noon.timestamp() * 1000))
 
 
-def standing(
+def permission(
     kind: str, mode: str = "auto", code: str = "allowed", sentence: str = "Every safety check passes."
-) -> Standing:
+) -> Permission:
     """A verdict."""
-    return Standing(kind=kind, mode=mode, allowed=code == "allowed", code=code, sentence=sentence)
+    return Permission(kind=kind, mode=mode, allowed=code == "allowed", code=code, sentence=sentence)
 
 
 def move(number: int, phase: str = "moving", share: float = 0.4) -> MoveView:
@@ -257,7 +257,7 @@ def a_view(**changes: object) -> View:
         "version": 1, "name": "shop", "instance": "ballast-7d9f-x2", "started_at_ms": now_ms() - 86_400_000,
         "role": Role.LEADER, "mode": "auto", "figures": figures(),
         "balance": BalanceView(verdict="balanced", sentence="Every resource is within its range."),
-        "standings": tuple(standing(k) for k in ("elections", "reorders", "moves", "repair")),
+        "permissions": tuple(permission(k) for k in ("elections", "reorders", "moves", "repair")),
         "ticks": {
             "observe": TickReport(sentence="6 brokers up, 60 partitions; preferred leaders OK.", at_ms=now_ms(), duration_s=0.1),
             "leaders": TickReport(sentence="Preferred leaders OK.", at_ms=now_ms(), duration_s=0.1),

@@ -22,7 +22,7 @@ from tests.page.conftest import (
     an_outage,
     figures,
     now_ms,
-    standing,
+    permission,
     uneven,
 )
 
@@ -37,8 +37,8 @@ from ballast.daemon.context.view import (
     LockView,
     Other,
     Pause,
+    Permission,
     Role,
-    Standing,
     View,
 )
 from ballast.daemon.observing.figures import Figures, measure
@@ -181,7 +181,7 @@ def test_a_run_shows_how_far_it_is(show: Show, open_page: Open) -> None:
 def test_a_standbys_page_shows_the_run_of_the_one_that_acts(show: Show, open_page: Open) -> None:
     """Whichever replica a person reaches: what goes on, who carries it out, and a cancel that reaches them; no false alarm."""
     lock = LockView(holder="ballast run on shop-ballast-1", journal_readable=True)
-    url, board, asked = show(a_view(role=Role.STANDBY, lock=lock, run_elsewhere=a_run(), throttle_debts=3))
+    url, board, asked = show(a_view(role=Role.STANDBY, lock=lock, run_elsewhere=a_run(), throttles_to_restore=3))
     page = open_page(url)
     now = page.get_by_role("region", name="Current reassignment")
     expect(now).to_contain_text("Carried out by ballast run on shop-ballast-1")
@@ -294,7 +294,7 @@ def test_it_fits_every_screen(show: Show, open_page: Open, width: int, height: i
     view = a_view(
         run=a_run(), plans=(a_plan(),), figures=figures(displaced=True),
         others=(Other(code="cruise-control", sentence="Cruise Control is installed here.", blocking=True),),
-        standings=(standing("moves", code="others", sentence="Waiting for another balancer or reassignment: Cruise Control is installed here."),),
+        permissions=(permission("moves", code="others", sentence="Waiting for another balancer or reassignment: Cruise Control is installed here."),),
     )  # fmt: skip
     url, _, _ = show(view)
     page = open_page(url, width=width, height=height, scheme=scheme)
@@ -371,7 +371,7 @@ def test_a_person_pauses_a_real_daemon(serve: Callable[..., Any], open_page: Ope
     page.get_by_label("Token").fill(TOKEN)
     page.get_by_role("dialog").get_by_role("button", name="Pause").click()
     expect(page.locator("#banners")).to_contain_text("Paused by Ada")
-    assert daemon.scene.board.view.pause is not None
+    assert daemon.context.board.view.pause is not None
 
 
 def test_a_reader_gives_the_token_once(serve: Callable[..., Any], open_page: Open, tmp_path: Path) -> None:
@@ -526,8 +526,8 @@ def test_a_drained_broker_is_shown_and_its_drain_ended_with_a_button(show: Show,
 def test_a_plan_that_was_approved_says_by_whom(show: Show, open_page: Open) -> None:
     """On every replica's page, while safety checks hold it back; past runs that nobody may read are told."""
     plan = replace(a_plan(waiting=False), approved_by="Ada")
-    held = (standing("moves", code="unsettled", sentence="Waiting for replicas to be in sync."),)
-    view = a_view(mode="approve", plans=(plan,), standings=held, history=(), history_problem="Not allowed.")
+    held = (permission("moves", code="unsettled", sentence="Waiting for replicas to be in sync."),)
+    view = a_view(mode="approve", plans=(plan,), permissions=held, history=(), history_problem="Not allowed.")
     url, _, _ = show(view)
     page = open_page(url)
     expect(page.get_by_role("article")).to_contain_text("Waiting for replicas to be in sync.")
@@ -548,14 +548,14 @@ def test_a_past_run_that_cannot_be_shown_is_named(show: Show, open_page: Open) -
 def test_a_countdown_closes_nothing_that_somebody_has_opened(show: Show, open_page: Open) -> None:
     """The reason why a plan is blocked counts on in its place, under a list of changes that stays open."""
 
-    def held(seconds: int) -> tuple[Standing, ...]:
-        return (standing("moves", code="unsettled", sentence=f"A broker came or went; {seconds} s to wait."),)
+    def held(seconds: int) -> tuple[Permission, ...]:
+        return (permission("moves", code="unsettled", sentence=f"A broker came or went; {seconds} s to wait."),)
 
-    url, board, _ = show(a_view(mode="approve", plans=(a_real_plan(),), standings=held(60)))
+    url, board, _ = show(a_view(mode="approve", plans=(a_real_plan(),), permissions=held(60)))
     page = open_page(url)
     page.get_by_text("Show ").click()
     expect(page.get_by_role("article")).to_contain_text("60 s to wait")
-    board.publish(standings=held(58))
+    board.publish(permissions=held(58))
     expect(page.get_by_role("article")).to_contain_text("58 s to wait")
     assert page.locator("article details").evaluate("(e) => e.open")
 

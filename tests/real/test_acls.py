@@ -108,7 +108,7 @@ def test_with_these_rights_it_acts(
     history = until("history", lambda: daemon.get("/api/v1/history")[1].count('"outcome": "done"') or
                     daemon.get("/api/v1/history")[1].count('"outcome":"done"'), daemons)  # fmt: skip
     assert history >= 1
-    until("no debt", lambda: daemon.metrics["ballast_throttle_debts"] == 0, daemons)
+    until("no debt", lambda: daemon.metrics["ballast_throttles_to_restore"] == 0, daemons)
     assert daemon.stop() == 0
     assert not [m for m in daemon.messages() if "AUTHORIZATION" in m.upper() or m.startswith("A bug")]
 

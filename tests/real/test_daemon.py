@@ -119,7 +119,7 @@ def test_two_replicas_survive_a_kill_and_keep_leaders_home(
         status = until(
             "history", lambda: second.status if second.metrics["ballast_run_active"] == 0 else None, [second]
         )
-        assert status["throttle_debts"] == 0
+        assert status["throttles_to_restore"] == 0
         until(
             "the page's figures",
             lambda: {b["imbalance"] for b in (second.status.get("cluster") or {}).get("brokers", ())} == {0},
@@ -161,7 +161,7 @@ def test_a_new_broker_is_filled_under_load_and_no_throttle_is_left(
 
     until("a filled broker", filled, daemons, 240)
     assert producer.flush(60) == 0
-    left = [f"ballast_{name}" for name in ("throttled_topics", "throttled_brokers", "throttle_debts")]
+    left = [f"ballast_{name}" for name in ("throttled_topics", "throttled_brokers", "throttles_to_restore")]
     until("no throttle", lambda: {daemon.metrics[name] for name in left} == {0}, daemons)
-    until("no debt on the page", lambda: daemon.status.get("throttle_debts") == 0, daemons)
+    until("no debt on the page", lambda: daemon.status.get("throttles_to_restore") == 0, daemons)
     assert daemon.stop() == 0

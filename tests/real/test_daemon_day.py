@@ -152,7 +152,7 @@ class Day:
         self.until(f"{daemon.name} to tell the truth after {what}", lambda: told(daemon) == self.truth())
         probes = ("/livez", "/healthz")
         self.until(f"{daemon.name} alive and ready", lambda: [daemon.get(p)[0] for p in probes] == [200, 200])
-        left = [f"ballast_{name}" for name in ("throttled_topics", "throttled_brokers", "throttle_debts")]
+        left = [f"ballast_{name}" for name in ("throttled_topics", "throttled_brokers", "throttles_to_restore")]
         self.until(f"nothing left after {what}", lambda: [daemon.metrics.get(name) for name in left] == [0, 0, 0])
 
 
@@ -182,7 +182,7 @@ def replicas_of(state: ClusterState, broker: int) -> int:
 
 def codes(daemon: Daemon) -> dict[str, str]:
     """Per kind of action, what stands in its way."""
-    return {s["kind"]: s["code"] for s in daemon.status.get("standings", [])}
+    return {s["kind"]: s["code"] for s in daemon.status.get("permissions", [])}
 
 
 def waits_for_quiet(day: Day) -> int:

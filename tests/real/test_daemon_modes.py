@@ -115,7 +115,7 @@ def test_a_mode_changed_in_the_file_holds_within_seconds_both_ways(
         lambda: all(
             d.metrics[f"ballast_{name}"] == 0
             for d in daemons
-            for name in ("throttled_topics", "throttled_brokers", "throttle_debts", "run_active")
+            for name in ("throttled_topics", "throttled_brokers", "throttles_to_restore", "run_active")
         ),
         daemons,
         300,

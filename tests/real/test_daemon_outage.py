@@ -45,7 +45,7 @@ def test_while_no_broker_answers_nothing_is_offered(
         seen = until("the outage", lambda: (s := daemon.status).get("outage") and s, daemons)
         assert seen["outage"]["code"] == "unreachable"
         assert seen["plans"] == []
-        assert not any(s["allowed"] for s in seen["standings"])
+        assert not any(s["allowed"] for s in seen["permissions"])
         assert seen["cluster"]["brokers"]
         assert daemon.get("/livez")[0] == 200
         line = [sys.executable, "-m", "ballast", "status", "--check", "-b", sandbox.bootstrap_server]

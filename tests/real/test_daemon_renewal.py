@@ -160,7 +160,7 @@ def test_authority_certificate_key_and_password_are_renewed_in_mid_run(
     assert (daemon.status.get("run") or {}).get("id") == run, "\n".join(daemon.messages())
     raise_rates(plain, sandbox.broker_ids)
     until("the end of the run", lambda: any(m == f"Run {run} ended: done." for m in daemon.messages()), daemons, 400)
-    becomes(lambda: daemon.metrics["ballast_throttle_debts"], 0)
+    becomes(lambda: daemon.metrics["ballast_throttles_to_restore"], 0)
     written = daemon.log.read_text()
     assert NEW_PASSWORD not in written
     assert old_password not in written

@@ -85,7 +85,7 @@ def test_handles_threads_and_memory_are_flat_while_brokers_come_and_go(
 
 
 @dataclass(frozen=True)
-class Held:
+class LedgerEntry:
     """What a daemon holds of the machine."""
 
     clients: int
@@ -98,11 +98,11 @@ class Held:
     """Threads besides those connections'."""
 
 
-def held(daemon: Daemon) -> Held:
+def held(daemon: Daemon) -> LedgerEntry:
     """As it is at this moment."""
     names = daemon.thread_names
     connections = sum(bool(re.fullmatch(r"rdk:broker\d+", name)) for name in names)
-    return Held(
+    return LedgerEntry(
         clients=names.count("rdk:main"),
         connections=connections,
         handles=daemon.handles - HANDLES_OF_CONNECTION * connections,
@@ -110,16 +110,16 @@ def held(daemon: Daemon) -> Held:
     )
 
 
-def most_held(daemon: Daemon) -> Held:
+def most_held(daemon: Daemon) -> LedgerEntry:
     """At most over a few seconds: at any moment a client may just be replaced."""
-    seen: list[Held] = []
+    seen: list[LedgerEntry] = []
 
     def looked() -> bool:
         seen.append(held(daemon))
         return len(seen) == LOOKS
 
     until("a few looks", looked, [daemon])
-    return Held(*(max(getattr(one, f.name) for one in seen) for f in fields(Held)))
+    return LedgerEntry(*(max(getattr(one, f.name) for one in seen) for f in fields(LedgerEntry)))
 
 
 def rests(daemon: Daemon) -> bool:

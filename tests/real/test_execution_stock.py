@@ -61,7 +61,7 @@ def test_execute_returns_at_once_and_cleans_up_by_itself(at: Scene) -> None:
     assert "The inter-broker throttle limit was set to 1000000 B/s" in answer.out
     until(lambda: at.replicas(TopicPartition(topic, 0)) == (3, 2))
     becomes(lambda: at.throttles(topic), before)
-    until(at.rests, "the keeper to let go")
+    until(at.rests, "the follower to let go")
     at.change(ConfigChange(theirs.resource, theirs.key, "delete"))
     done = stock(at, "--verify", "--reassignment-json-file", path, "--preserve-throttles")
     assert done == ours(at, "--verify", "--reassignment-json-file", path, "--preserve-throttles")
@@ -147,8 +147,8 @@ def test_existing_moves_stop_execute_with_the_stock_words(at: Scene) -> None:
     becomes(lambda: at.throttles(topic), {})
 
 
-def test_additional_moves_are_followed_by_one_keeper(at: Scene) -> None:
-    """The keeper of the first moves lets go, the next one follows both to their ends, and takes both lists back.
+def test_additional_moves_are_followed_by_one_follower(at: Scene) -> None:
+    """The follower of the first moves lets go, the next one follows both to their ends, and takes both lists back.
 
     The first rate would never let its move end; a person raises it once the second move has begun, and it is theirs then.
     """
@@ -168,14 +168,14 @@ def test_additional_moves_are_followed_by_one_keeper(at: Scene) -> None:
         return at.replicas(TopicPartition(first, 0)) == (3, 2) and at.replicas(TopicPartition(second, 0)) == (2, 3)
 
     until(arrived_in_a_hurry, every_s=1.0)
-    until(at.rests, "the keeper to let go")
+    until(at.rests, "the follower to let go")
     assert {r.status.value for r in list(at.runs().values())[-2:]} == {"done"}
     at.cluster.alter_configs([ConfigChange(broker, key, "delete") for broker, key in rates])
     until(lambda: at.throttles(first) == at.throttles(second) == {})
 
 
-def test_our_own_move_is_cancelled_while_its_keeper_follows_it(at: Scene) -> None:
-    """The keeper lets go and the order before comes back: this time the journal knows it."""
+def test_our_own_move_is_cancelled_while_its_follower_follows_it(at: Scene) -> None:
+    """The follower lets go and the order before comes back: this time the journal knows it."""
     topic = "stockkept"
     at.topic(topic, {0: (1, 2)}, mib=16)
     path = moves_file(at, topic, {0: (2, 3)})
@@ -204,7 +204,7 @@ def test_what_a_person_had_set_outlives_our_own_execute(at: Scene, action: str) 
     for _ in range(2):
         answer = ours(at, action, "--reassignment-json-file", path)
         assert answer.code == 0, answer.out
-    until(at.rests, "the keeper to let go")
+    until(at.rests, "the follower to let go")
     becomes(lambda: at.throttles(topic), before)
     for change in theirs:
         at.change(ConfigChange(change.resource, change.key, "delete"))

@@ -407,7 +407,7 @@ def test_whoever_leaves_while_the_journal_takes_nothing_is_told_what_is_owed(s: 
     out, story = process.communicate(timeout=LEAVES_S)
     assert process.returncode == 130, (out, story)
     result = ending(out)
-    assert result["throttle_debts"], out
+    assert result["throttles_to_restore"], out
     assert any(f"--add-config {RATES[0]}={THEIRS}" in command for command in result["by_hand"]), out
     for broker in (4, 5):
         sandbox.start_broker(broker)
@@ -424,4 +424,4 @@ def test_a_run_is_left_by_hand_where_the_person_said_so(s: Scene) -> None:
     assert process.returncode == 130, (out, story)
     result = ending(out)
     assert result["moves"]["left"] == 2
-    assert len(result["by_hand"]) == len(result["throttle_debts"]) > 0
+    assert len(result["by_hand"]) == len(result["throttles_to_restore"]) > 0

@@ -63,18 +63,18 @@ def test_a_killed_broker_leaves_and_comes_back(own_cluster: Callable[..., Sandbo
     assert eventually(lambda: set(admin.list_topics(timeout=10).brokers) == {1, 2}, within_s=PATIENCE_S)
 
 
-@pytest.mark.parametrize("victim", ["owner", "keeper", "watcher"])
+@pytest.mark.parametrize("victim", ["owner", "supervisor", "watcher"])
 def test_nothing_survives_a_kill(victim: str, tmp_path: Path) -> None:
-    """Whoever is killed with -9 (the owner, the keeper, or the keeper's parent), brokers and folder are gone soon."""
+    """Whoever is killed with -9 (the owner, the supervisor, or the supervisor's parent), brokers and folder are gone soon."""
     folder = tmp_path / "cluster"
     owner = subprocess.Popen([sys.executable, "-c", OWNER, str(folder)], stdout=subprocess.PIPE, text=True)
     try:
         assert owner.stdout is not None
         assert owner.stdout.readline() == "ready\n"
-        of_keeper = [p for p in processes_of(folder) if "ballast.sandbox.keeper" in p.cmdline()]
-        watcher = next(p for p in of_keeper if p.ppid() not in {other.pid for other in of_keeper})
-        keeper = next(p for p in of_keeper if p != watcher)
-        os.kill({"owner": owner.pid, "keeper": keeper.pid, "watcher": watcher.pid}[victim], signal.SIGKILL)
+        of_supervisor = [p for p in processes_of(folder) if "ballast.sandbox.supervisor" in p.cmdline()]
+        watcher = next(p for p in of_supervisor if p.ppid() not in {other.pid for other in of_supervisor})
+        supervisor = next(p for p in of_supervisor if p != watcher)
+        os.kill({"owner": owner.pid, "supervisor": supervisor.pid, "watcher": watcher.pid}[victim], signal.SIGKILL)
         assert eventually(lambda: all(p.pid == owner.pid for p in processes_of(folder)), within_s=PATIENCE_S)
         if victim != "watcher":
             assert eventually(lambda: not folder.exists(), within_s=PATIENCE_S)

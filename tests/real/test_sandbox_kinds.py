@@ -23,7 +23,7 @@ IN_THREE_RACKS = {1: "rack-1", 2: "rack-2", 3: "rack-3"}
 def test_a_quorum_of_three_controllers_serves(quorum3: Sandbox) -> None:
     """Three brokers in three racks over three controllers, each a process of its own."""
     assert racks(quorum3) == IN_THREE_RACKS
-    running = quorum3.keeper.running()
+    running = quorum3.supervisor.running()
     assert sum(running.values()) == 6
 
 

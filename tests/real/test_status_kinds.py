@@ -92,12 +92,12 @@ def test_a_move_that_stands_in_zookeeper_is_seen(own_cluster: Callable[..., Sand
     sandbox = own_cluster(kafka_version="2.3.1", mode="zookeeper", brokers=2, racks=0)
     topic = new_topic(sandbox, [[1, 2]])
     assert sandbox.zookeeper is not None
-    keeper = KazooClient(hosts=sandbox.zookeeper)
-    keeper.start(timeout=30)
+    zookeeper = KazooClient(hosts=sandbox.zookeeper)
+    zookeeper.start(timeout=30)
     move = {"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": [1, 99]}]}
-    keeper.create("/admin/reassign_partitions", json.dumps(move).encode())
-    keeper.stop()
-    keeper.close()
+    zookeeper.create("/admin/reassign_partitions", json.dumps(move).encode())
+    zookeeper.stop()
+    zookeeper.close()
 
     def seen() -> list[object]:
         moving = document(sandbox, "status")["moving"]

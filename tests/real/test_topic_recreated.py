@@ -76,7 +76,7 @@ def test_a_run_leaves_the_new_topic_alone(s: Scene) -> None:
     assert process.returncode == 7, (out, story)
     result: dict[str, Any] = [e for e in events(out) if e["event"] == "ended"][-1]
     assert [e["outcome"] for e in result["endings"]] in (["topic-recreated"], ["deleted"]), out
-    assert result["throttle_debts"] == []
+    assert result["throttles_to_restore"] == []
     assert s.replicas(TopicPartition(topic, 0)) == (1, 2)
     assert {k: v for k, v in s.throttles(topic).items() if k.startswith("topic")} == {
         f"topic {topic} {key}": theirs for key in LISTS

@@ -16,7 +16,7 @@ from ballast.core.cluster import TopicPartition
 from ballast.errors import BallastError, WrongCluster
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC
 from ballast.sandbox import Sandbox
-from ballast.sandbox.persons import RunningSandbox
+from ballast.sandbox.current_sandbox import RunningSandbox
 from ballast.wiring.cluster import OpenCluster, open_cluster
 from ballast.wiring.runs import journal_of
 
@@ -86,14 +86,14 @@ def test_zookeeper_alone_means_the_cluster_behind_it(running: OpenCluster, other
     with open_cluster(bootstrap_server=None, zookeeper=other.zookeeper) as there:
         assert there.bootstrap_server.split(",")[0] == other.bootstrap_server.split(",")[0]
         name = make(there, topic)
-        keeper = ("--zookeeper", str(other.zookeeper))
+        zookeeper = ("--zookeeper", str(other.zookeeper))
         told = ballast(
-            "reassign", "--execute", *keeper, "--reassignment-json-file", str(moves_file(tmp_path, topic, RIGHT))
+            "reassign", "--execute", *zookeeper, "--reassignment-json-file", str(moves_file(tmp_path, topic, RIGHT))
         )
         assert told.return_value == 0, told.output
         becomes(lambda: replicas(there, name), RIGHT)
         assert replicas(running, here) == LEFT
-        back = ballast("apply", "--yes", *keeper, str(moves_file(tmp_path, topic, LEFT)))
+        back = ballast("apply", "--yes", *zookeeper, str(moves_file(tmp_path, topic, LEFT)))
         assert back.return_value == 0, (back.output, back.exception)
         becomes(lambda: replicas(there, name), LEFT)
 

@@ -34,7 +34,7 @@ def old(zk23: Sandbox) -> Iterator[OpenCluster]:
 
 
 @pytest.fixture
-def keeper(zk23: Sandbox) -> Iterator[ZooKeeper]:
+def zookeeper(zk23: Sandbox) -> Iterator[ZooKeeper]:
     """A session of the test's own."""
     assert zk23.zookeeper is not None
     session = ZooKeeper(zk23.zookeeper, Security())
@@ -43,9 +43,9 @@ def keeper(zk23: Sandbox) -> Iterator[ZooKeeper]:
 
 
 @pytest.fixture
-def kazoo(keeper: ZooKeeper) -> KazooClient:
+def kazoo(zookeeper: ZooKeeper) -> KazooClient:
     """The raw client, to play the part of somebody else."""
-    return keeper.client()
+    return zookeeper.client()
 
 
 def make_topic(cluster: ClusterWriter, partitions: int, replicas: tuple[int, ...]) -> list[TopicPartition]:
@@ -64,16 +64,16 @@ def is_settled(opened: OpenCluster) -> bool:
     return len(state.alive) == 3 and state.controller_id in state.alive
 
 
-def leaders(keeper: ZooKeeper, names: list[TopicPartition]) -> list[int]:
+def leaders(zookeeper: ZooKeeper, names: list[TopicPartition]) -> list[int]:
     """Who leads, as the controller wrote it."""
-    states = keeper.partition_states(names)
+    states = zookeeper.partition_states(names)
     return [states[n].leader if n in states else -1 for n in names]
 
 
-def test_a_move_happens_and_its_partitions_are_told_truly(old: OpenCluster, keeper: ZooKeeper) -> None:
+def test_a_move_happens_and_its_partitions_are_told_truly(old: OpenCluster, zookeeper: ZooKeeper) -> None:
     """Through the port: started, listed with what is added and removed, done, its leader re-elected."""
     (name,) = make_topic(old.cluster, 1, (1, 2))
-    until(lambda: leaders(keeper, [name]) == [1], "the topic has a leader")
+    until(lambda: leaders(zookeeper, [name]) == [1], "the topic has a leader")
     assert old.cluster.alter_reassignments({name: (3, 2)})[name].ok
     until(lambda: name not in old.cluster.reassignments(), "the move is over")
     until(lambda: [s.replicas for s in old.cluster.partitions([name]).values()] == [(3, 2)], "the new list stands")
@@ -104,21 +104,21 @@ def test_what_the_old_controller_would_swallow_is_refused(
     assert kazoo.exists(REASSIGN) is None
 
 
-def test_a_missing_partition_fails_alone(old: OpenCluster, keeper: ZooKeeper) -> None:
+def test_a_missing_partition_fails_alone(old: OpenCluster, zookeeper: ZooKeeper) -> None:
     """The others of the request go on."""
     (name,) = make_topic(old.cluster, 1, (1, 2))
-    until(lambda: leaders(keeper, [name]) == [1], "the topic has a leader")
+    until(lambda: leaders(zookeeper, [name]) == [1], "the topic has a leader")
     missing = TopicPartition("nobody-made-this", 0)
     outcomes = old.cluster.alter_reassignments({missing: (1, 2), name: (2, 1)})
     assert outcomes[missing].code == "UNKNOWN_TOPIC_OR_PARTITION"
     assert outcomes[name].ok
-    until(lambda: keeper.assignments([name.topic]).get(name) == (2, 1), "the new order stands")
+    until(lambda: zookeeper.assignments([name.topic]).get(name) == (2, 1), "the new order stands")
 
 
-def slow_batch_of_somebody(old: OpenCluster, keeper: ZooKeeper, kazoo: KazooClient) -> tuple[bytes, ConfigChange]:
+def slow_batch_of_somebody(old: OpenCluster, zookeeper: ZooKeeper, kazoo: KazooClient) -> tuple[bytes, ConfigChange]:
     """A move that a throttle keeps from ending, written as the stock tool writes it; and the change that lets it end."""
     (name,) = make_topic(old.cluster, 1, (1,))
-    until(lambda: leaders(keeper, [name]) == [1], "their topic has a leader")
+    until(lambda: leaders(zookeeper, [name]) == [1], "their topic has a leader")
     producer = Producer({"bootstrap.servers": old.bootstrap_server, "acks": "all"})
     for _ in range(40):
         producer.produce(name.topic, b"x" * 100_000, partition=0)
@@ -134,38 +134,38 @@ def slow_batch_of_somebody(old: OpenCluster, keeper: ZooKeeper, kazoo: KazooClie
 
 
 def test_somebody_elses_batch_is_waited_for_and_never_touched(
-    keeper: ZooKeeper, old: OpenCluster, kazoo: KazooClient
+    zookeeper: ZooKeeper, old: OpenCluster, kazoo: KazooClient
 ) -> None:
     """While it stands ours answers that it is in the way; once it has ended by itself ours follows at once."""
     (name,) = make_topic(old.cluster, 1, (1, 2))
-    until(lambda: leaders(keeper, [name]) == [1], "the topic has a leader")
-    theirs, lift = slow_batch_of_somebody(old, keeper, kazoo)
+    until(lambda: leaders(zookeeper, [name]) == [1], "the topic has a leader")
+    theirs, lift = slow_batch_of_somebody(old, zookeeper, kazoo)
     try:
-        hasty = ZooKeeperWrites(keeper, wait_s=1.0)
+        hasty = ZooKeeperWrites(zookeeper, wait_s=1.0)
         assert hasty.alter_reassignments({name: (2, 3)})[name].code == "REASSIGNMENT_IN_PROGRESS"
         assert json.loads(kazoo.get(REASSIGN)[0]) == json.loads(theirs)
         assert kazoo.exists(LOCK) is None, "the lock is not kept once the waiting has ended"
     finally:
         assert all(o.ok for o in old.cluster.alter_configs([lift]).values())
-    patient = ZooKeeperWrites(keeper, wait_s=LIMIT_S)
+    patient = ZooKeeperWrites(zookeeper, wait_s=LIMIT_S)
     assert patient.alter_reassignments({name: (2, 3)})[name].ok
-    until(lambda: keeper.assignments([name.topic]).get(name) == (2, 3), "ours is done")
-    until(lambda: not keeper.moving(), "no batch is left")
+    until(lambda: zookeeper.assignments([name.topic]).get(name) == (2, 3), "ours is done")
+    until(lambda: not zookeeper.moving(), "no batch is left")
 
 
-def test_elections_in_pieces_really_switch_the_leaders(old: OpenCluster, keeper: ZooKeeper) -> None:
+def test_elections_in_pieces_really_switch_the_leaders(old: OpenCluster, zookeeper: ZooKeeper) -> None:
     """Thirty leaders that are not the preferred ones change, through several znodes of a size that is set small."""
     names = make_topic(old.cluster, 30, (1, 2))
-    until(lambda: leaders(keeper, names) == [1] * 30, "broker 1 leads")
+    until(lambda: leaders(zookeeper, names) == [1] * 30, "broker 1 leads")
     assert all(o.ok for o in old.cluster.alter_reassignments(dict.fromkeys(names, (2, 1))).values())
-    until(lambda: set(keeper.assignments([names[0].topic]).values()) == {(2, 1)}, "the order is turned")
-    until(lambda: not keeper.moving(), "the batch is over")
-    assert leaders(keeper, names) == [1] * 30, "a reorder alone moves no leader"
-    writes = ZooKeeperWrites(keeper, znode_bytes=600)
+    until(lambda: set(zookeeper.assignments([names[0].topic]).values()) == {(2, 1)}, "the order is turned")
+    until(lambda: not zookeeper.moving(), "the batch is over")
+    assert leaders(zookeeper, names) == [1] * 30, "a reorder alone moves no leader"
+    writes = ZooKeeperWrites(zookeeper, znode_bytes=600)
     outcomes = writes.elect_leaders([*names, TopicPartition("nobody-made-this", 0)])
     assert outcomes.pop(TopicPartition("nobody-made-this", 0)).code == "UNKNOWN_TOPIC_OR_PARTITION"
     assert all(o.ok for o in outcomes.values())
-    assert leaders(keeper, names) == [2] * 30
+    assert leaders(zookeeper, names) == [2] * 30
     assert all(o.ok for o in old.cluster.elect_leaders(names).values()), "an election that is not needed is fine"
 
 
@@ -226,14 +226,17 @@ def test_the_lock_names_its_holder_and_dies_with_its_session(zk23: Sandbox, kazo
         theirs.close()
 
 
-def test_nothing_of_ours_stays_in_zookeeper(kazoo: KazooClient, old: OpenCluster, keeper: ZooKeeper) -> None:
+def test_nothing_of_ours_stays_in_zookeeper(kazoo: KazooClient, old: OpenCluster, zookeeper: ZooKeeper) -> None:
     """After a move and an election no znode of ours is left."""
     (name,) = make_topic(old.cluster, 1, (1, 2))
-    until(lambda: leaders(keeper, [name]) == [1], "the topic has a leader")
+    until(lambda: leaders(zookeeper, [name]) == [1], "the topic has a leader")
     assert old.cluster.alter_reassignments({name: (2, 1)})[name].ok
-    until(lambda: keeper.assignments([name.topic]).get(name) == (2, 1) and not keeper.moving(), "the order is turned")
+    until(
+        lambda: zookeeper.assignments([name.topic]).get(name) == (2, 1) and not zookeeper.moving(),
+        "the order is turned",
+    )
     assert old.cluster.elect_leaders([name])[name].ok
-    assert leaders(keeper, [name]) == [2]
+    assert leaders(zookeeper, [name]) == [2]
     assert kazoo.exists(ELECTION) is None
     assert [c for c in kazoo.get_children("/admin") if c.startswith("ballast")] == []
 

@@ -118,18 +118,21 @@ def test_the_daemon_balances_a_cluster_before_2_4_one_batch_at_a_time(
 ) -> None:
     """Broker 2 gets its share of broker 1's partitions through the one znode, batch after batch; neither znode nor throttle stays."""
     sandbox = own_cluster(kafka_version="2.3.1", mode="zookeeper", brokers=2, racks=0)
-    keeper = sandbox.zookeeper
-    assert keeper is not None
-    with open_cluster(bootstrap_server=sandbox.bootstrap_server, zookeeper=keeper) as opened, watched(keeper) as znode:
+    zookeeper = sandbox.zookeeper
+    assert zookeeper is not None
+    with (
+        open_cluster(bootstrap_server=sandbox.bootstrap_server, zookeeper=zookeeper) as opened,
+        watched(zookeeper) as znode,
+    ):
         cluster = opened.cluster
         crowd(sandbox, cluster)
-        daemon = start("pod-0", tmp_path, sandbox.bootstrap_server, SETTINGS, zookeeper=keeper)
+        daemon = start("pod-0", tmp_path, sandbox.bootstrap_server, SETTINGS, zookeeper=zookeeper)
         try:
 
             def settled() -> bool:
                 status = daemon.status
                 began = any(message.endswith("ended: done.") for message in daemon.messages())
-                at_rest = began and status.get("run") is None and status.get("throttle_debts") == 0
+                at_rest = began and status.get("run") is None and status.get("throttles_to_restore") == 0
                 return at_rest and (status.get("balance") or {}).get("verdict") == "balanced"
 
             until("a balanced cluster", settled, [daemon], PATIENCE_S)

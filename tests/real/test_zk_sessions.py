@@ -68,7 +68,7 @@ def test_a_run_goes_on_when_its_session_ends(zk23: Sandbox) -> None:
     assert zk23.zookeeper is not None
     with open_cluster(bootstrap_server=zk23.bootstrap_server, zookeeper=zk23.zookeeper) as opened:
         assert isinstance(opened.cluster, ZooKeeperCluster)
-        session = opened.cluster._writes._keeper.client()
+        session = opened.cluster._writes._zookeeper.client()
         names = filled_topic(opened)
         state = opened.cluster.snapshot()
         moves = tuple(Move(n.topic, n.partition, (1, 2), (3, 2)) for n in names)
@@ -81,7 +81,7 @@ def test_a_run_goes_on_when_its_session_ends(zk23: Sandbox) -> None:
         journal.close()
         assert (result.status, result.verified, result.elections_held) == ("done", 4, 1), result.endings
         assert ends.times >= 2
-        assert result.debts == ()
+        assert result.throttles_to_restore == ()
         assert session.exists(LOCK) is None
         assert session.exists(REASSIGN) is None
 
@@ -108,7 +108,7 @@ def test_changes_of_isrs_are_heard_also_by_the_next_session(zk23: Sandbox) -> No
         moves_and_tells(3, 2)
         while cluster.await_change(clock, 8.0):
             pass  # That one joined and one left may be told apart.
-        expire(cluster._writes._keeper.client(), zk23.zookeeper)
+        expire(cluster._writes._zookeeper.client(), zk23.zookeeper)
         moves_and_tells(1, 2)
 
 

@@ -19,7 +19,7 @@ from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, LISTS
 from ballast.errors import BallastError, JournalLost, LockHeld, Refused, Unavailable
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Listener
-from ballast.executor.machine.step import Wish
+from ballast.executor.machine.step import Command
 from ballast.ports.journal import Holder, Request
 from ballast.sim import MemoryJournal
 from ballast.sim.crash import Point, Reaper
@@ -346,9 +346,9 @@ class Mortality:
 
         reaper.strikes, reaper.loses_answer, reaper.fails, reaper.errs = strikes, loses, fails, errs
         if self.wish_at_s is not None and proof.clock.monotonic_s() < self.wish_at_s:
-            wish = random.choice([Wish.CANCEL, Wish.PAUSE, Wish.RESUME])
-            proof.clock.at(self.wish_at_s, lambda: driver.ask(wish))
-            proof.clock.at(self.wish_at_s + 50, lambda: driver.ask(Wish.RESUME))
+            command = random.choice([Command.CANCEL, Command.PAUSE, Command.RESUME])
+            proof.clock.at(self.wish_at_s, lambda: driver.ask(command))
+            proof.clock.at(self.wish_at_s + 50, lambda: driver.ask(Command.RESUME))
         return None
 
     def _stand_still(self, proof: Proof) -> None:

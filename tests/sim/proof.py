@@ -152,7 +152,7 @@ class Proof:
         else:
             result = driver.go_back(driver.execute(self.plan, self.policy, run_id=RUN_ID))
             self.results.append(result)
-        while driver.pay_debts():
+        while driver.restore_throttles():
             self.clock.sleep(10)
         journal.release()
         return result

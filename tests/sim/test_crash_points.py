@@ -14,7 +14,7 @@ from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Happening, Listener, MoveChanged, Performing
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Stage
-from ballast.executor.machine.step import Wish
+from ballast.executor.machine.step import Command
 from ballast.executor.machine.transitions import ELECTION_TRANSITIONS, TRANSITIONS, EffectKind
 from ballast.sim import Physics, SimBroker, SimClock, SimWorld
 from ballast.sim.crash import Point, Reaper
@@ -39,7 +39,7 @@ class Scene:
     proof: Proof
     cancel_at: Stage | None = None
     """Ask for a cancel once a move has entered this stage."""
-    wish: Wish = Wish.CANCEL
+    command: Command = Command.CANCEL
     """What is asked then."""
     fired: int = 0
     asked: bool = False
@@ -88,7 +88,7 @@ def cancelled_scene() -> Scene:
 def rolled_back_scene() -> Scene:
     """Everything is to go back, when a first move has arrived and a second is on its way."""
     policy = replace(THROTTLED, moves_in_cluster=1)
-    return Scene(Proof(world(), HEAVY, policy), cancel_at=Stage.UNTHROTTLED, wish=Wish.ROLLBACK)
+    return Scene(Proof(world(), HEAVY, policy), cancel_at=Stage.UNTHROTTLED, command=Command.ROLLBACK)
 
 
 def stalled_scene() -> Scene:
@@ -213,7 +213,7 @@ def _arm(
             )
             if happening.after is scene.cancel_at and not scene.asked:
                 scene.asked = True
-                driver.ask(scene.wish)
+                driver.ask(scene.command)
         elif isinstance(happening, Performing):
             near[0] = happening.effect.kind is kind and (transition is None or transition in entered)
 
@@ -271,7 +271,7 @@ def _die_at(scene: Scene, fatal: int | None) -> int:
         def take(happening: Happening) -> None:
             if isinstance(happening, MoveChanged) and happening.after is scene.cancel_at and not scene.asked:
                 scene.asked = True
-                driver.ask(scene.wish)
+                driver.ask(scene.command)
 
         reaper.strikes = strikes
         return Ears(take)

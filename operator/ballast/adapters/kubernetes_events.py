@@ -1,4 +1,4 @@
-"""News as Kubernetes Events about this process's own pod, so that ``kubectl describe pod`` tells what Ballast did.
+"""Kubernetes Events about this process's own pod, so that ``kubectl describe pod`` tells what Ballast did.
 
 One request of the API is used, ``POST /apis/events.k8s.io/v1/namespaces/<namespace>/events``, over plain HTTPS with what the
 pod was given: address, CA, token, namespace.  The token and the CA are read anew for each event, since both rotate.
@@ -24,7 +24,7 @@ from typing import Any, Final, Self
 
 from ballast.adapters.clock import SystemClock
 from ballast.errors import UsageError
-from ballast.ports.news import News
+from ballast.ports.event_sink import ClusterEvent
 from ballast.ports.time import Clock
 
 log = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class Pod:
 
 
 class KubernetesEvents:
-    """A ``Herald`` that posts events."""
+    """An ``EventSink`` that posts events."""
 
     def __init__(
         self,
@@ -94,18 +94,18 @@ class KubernetesEvents:
         self._timeout_s = timeout_s
         self._clock = clock or SystemClock()
         self._tell = tell
-        self._waiting: queue.Queue[News | None] = queue.Queue(WAITING)
+        self._waiting: queue.Queue[ClusterEvent | None] = queue.Queue(WAITING)
         self._bucket = float(BURST)
         self._filled_s = self._clock.monotonic_s()
         self._silent_until_s = 0.0
         self._trouble = ""
         self._numbers = itertools.count()
         self.lost = 0
-        """News that was not delivered: too much at once, or a server that would not have it."""
+        """Events that were not delivered: too much at once, or a server that would not have it."""
         self._thread = threading.Thread(target=self._carry, name="events", daemon=True)
         self._thread.start()
 
-    def __call__(self, news: News, /) -> None:
+    def __call__(self, news: ClusterEvent, /) -> None:
         """Take one piece of news; drop it where there is too much."""
         try:
             self._waiting.put_nowait(news)
@@ -145,7 +145,7 @@ class KubernetesEvents:
         self._bucket -= 1
         return True
 
-    def _send(self, news: News) -> tuple[str, float]:
+    def _send(self, news: ClusterEvent) -> tuple[str, float]:
         """What went wrong, in a sentence without the token, and for how long to be silent."""
         try:
             namespace = self._pod.read("namespace")
@@ -173,7 +173,7 @@ class KubernetesEvents:
         finally:
             connection.close()
 
-    def _event(self, news: News, namespace: str) -> dict[str, Any]:
+    def _event(self, news: ClusterEvent, namespace: str) -> dict[str, Any]:
         now_ms = self._clock.now_ms()
         now = datetime.fromtimestamp(now_ms / 1000, UTC)
         return {

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from ballast.executor.driver.events import RunResult
     from ballast.executor.machine.policy import ExecutionPolicy
     from ballast.executor.machine.run import Run
-    from ballast.executor.machine.step import Wish
+    from ballast.executor.machine.step import Command
     from ballast.ports.cluster import ClusterReader
     from ballast.wiring.cluster import OpenCluster
-    from ballast.wiring.runs import Hand
+    from ballast.wiring.runs import Writer
 
 ENDINGS_SHOWN = 20
 
@@ -54,10 +54,10 @@ def run_plan(
 ) -> int:
     """Carry out a plan after whatever an earlier process left open; the exit code says how it ended."""
     from ballast.executor.machine.suited import suited
-    from ballast.wiring.runs import hand, new_run_id
+    from ballast.wiring.runs import new_run_id, writer
 
     screen = screen_for(output)
-    with hand(
+    with writer(
         opened, command=command, listener=screen, journal=journal, lock_wait_s=lock_wait_s, take_over=taking_over()
     ) as own:
         left = finish_open_runs(own, output=output)
@@ -65,7 +65,7 @@ def run_plan(
             return left
         # Runs that were finished first had screens of their own.
         own.driver.listen(screen)
-        own.driver.pay_debts()
+        own.driver.restore_throttles()
         run_id = new_run_id()
         api = opened.cluster.snapshot(log_dirs=False, configs=False).api
         result = carry_out(
@@ -81,19 +81,19 @@ def finish_left(
     opened: OpenCluster, *, command: str, journal: str | None, lock_wait_s: float, output: str
 ) -> int | None:
     """Finish what an earlier process left, before anything is planned on top of it; an exit code when it was left again."""
-    from ballast.wiring.runs import hand
+    from ballast.wiring.runs import writer
 
-    with hand(
+    with writer(
         opened, command=command, listener=screen_for(output), journal=journal, lock_wait_s=lock_wait_s,
         take_over=taking_over(),
     ) as own:  # fmt: skip
         left = finish_open_runs(own, output=output)
         if left is None:
-            own.driver.pay_debts()
+            own.driver.restore_throttles()
         return left
 
 
-def finish_open_runs(own: Hand, *, output: str) -> int | None:
+def finish_open_runs(own: Writer, *, output: str) -> int | None:
     """Finish the runs that an earlier process left, oldest first; an exit code when one of them was left again."""
     for run in own.driver.open_runs():
         say(f"Run {run.id} ({run.intent}) was left open; it is finished first.")
@@ -103,14 +103,14 @@ def finish_open_runs(own: Hand, *, output: str) -> int | None:
     return None
 
 
-def resume_run(own: Hand, run: Run, *, output: str, wish: Wish | None = None) -> int:
-    """Go on with a run, with a wish if there is one; the exit code says how it ended."""
+def resume_run(own: Writer, run: Run, *, output: str, command: Command | None = None) -> int:
+    """Go on with a run, with a command if there is one; the exit code says how it ended."""
     screen = screen_for(output)
     own.driver.listen(screen)
-    if wish is not None:
+    if command is not None:
         from ballast.wiring.journal import this_process
 
-        own.driver.ask(wish, run=run.id, by=this_process(f"ballast {wish.value}").description)
+        own.driver.ask(command, run=run.id, by=this_process(f"ballast {command.value}").description)
     result = carry_out(lambda: own.resume(run), own.driver, screen)
     tell(result, output=output)
     return result.exit_code
@@ -139,9 +139,9 @@ def tell(result: RunResult, *, output: str) -> None:
         say("  The journal does not hold these throttle settings; put them back with:")
         for command in result.by_hand:
             say(f"    {command}")
-    elif result.debts:
+    elif result.throttles_to_restore:
         say(
-            f"  Still to be taken back: {human_many(len(result.debts), 'throttle setting')}. The next start of Ballast does it."
+            f"  Throttles not yet removed: {human_many(len(result.throttles_to_restore), 'throttle setting')}. The next start of Ballast does it."
         )
     if result.status == "left":
         say(f"  Go on with: ballast runs resume {result.run_id}   Take it back with: ballast rollback {result.run_id}")

@@ -337,7 +337,11 @@ def _cut_short(driver: Driver, screen: Screen) -> RunResult:
     if driver.run is None:
         raise Interrupted("Left at once; nothing was sent.")
     say("Left at once: the cluster or the journal does not answer.")
-    left = replace(summary(driver.run, "left", 0.0), debts=driver.owed(), by_hand=tuple(driver.by_hand()))
+    left = replace(
+        summary(driver.run, "left", 0.0),
+        throttles_to_restore=driver.throttles_to_restore(),
+        by_hand=tuple(driver.by_hand()),
+    )
     screen.hear(RunEnded(left))
     screen.draw()
     return left
@@ -367,7 +371,7 @@ QUESTION: Final = (
 
 def _interrupted(signals: deque[int], driver: Driver, screen: Screen) -> float | None:
     """Do what the person says; when leaving began, where that is it."""
-    from ballast.executor.machine.step import Wish
+    from ballast.executor.machine.step import Command
 
     if signal.SIGTERM in signals or not sys.stdin.isatty():
         stays = ": moves in flight go on by themselves, and a later start of Ballast takes the run up"
@@ -377,9 +381,9 @@ def _interrupted(signals: deque[int], driver: Driver, screen: Screen) -> float |
     with screen.aside():
         answer = _ask(signals)
     if answer == "c":
-        driver.ask(Wish.CANCEL, by="Ctrl-C in its terminal")
+        driver.ask(Command.CANCEL, by="Ctrl-C in its terminal")
     elif answer == "r":
-        driver.ask(Wish.ROLLBACK, by="Ctrl-C in its terminal")
+        driver.ask(Command.ROLLBACK, by="Ctrl-C in its terminal")
     elif answer != "g":
         driver.leave()
         return time.monotonic()

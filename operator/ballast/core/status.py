@@ -24,7 +24,7 @@ from ballast.core.planner.loads import Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.ranges import Range, ranges_of
 from ballast.core.throttles import Setting
-from ballast.core.throttles.stale import Standing, standing_throttles
+from ballast.core.throttles.stale import FoundThrottle, find_throttles
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class ClusterStatus:
     """Over the whole cluster."""
     sickness: Sickness
     moving: tuple[MovingPartition, ...]
-    throttles: tuple[Standing, ...]
+    throttles: tuple[FoundThrottle, ...]
     others: tuple[OtherBalancer, ...]
     gaps: tuple[Gap, ...]
     leaves_isr_after_s: float
@@ -192,7 +192,7 @@ class ClusterStatus:
         return replace(self, throttles=tuple(known))
 
     @property
-    def stale_throttles(self) -> tuple[Standing, ...]:
+    def stale_throttles(self) -> tuple[FoundThrottle, ...]:
         """Throttles that nobody needs."""
         return tuple(t for t in self.throttles if t.stale)
 
@@ -220,7 +220,7 @@ def cluster_status(
         imbalance_ratio=measured.total_ratio,
         sickness=sickness(state),
         moving=tuple(_moving(state, row) for row in np.flatnonzero(state.moving).tolist()),
-        throttles=standing_throttles(state),
+        throttles=find_throttles(state),
         others=other_balancers(state),
         gaps=state.gaps,
         leaves_isr_after_s=leaves_every_isr_after_s(state),

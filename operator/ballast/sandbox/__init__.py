@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ballast.sandbox.cluster import Sandbox
-from ballast.sandbox.persons import running
+from ballast.sandbox.current_sandbox import running
 from ballast.sandbox.spec import SandboxSpec
 
 __all__ = ["Sandbox", "SandboxSpec", "running"]

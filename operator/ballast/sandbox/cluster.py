@@ -16,14 +16,14 @@ from typing import Any, Final, Self
 from ballast.core.wording import human_many
 from ballast.errors import BallastError, Unavailable, UsageError
 from ballast.sandbox import layout
-from ballast.sandbox.folders import clusters_root, has_keeper, sweep
+from ballast.sandbox.folders import clusters_root, has_supervisor, sweep
 from ballast.sandbox.jars import ensure_jars
 from ballast.sandbox.java import Java, Say, java_for
-from ballast.sandbox.keeper_client import KeeperClient, start_keeper
 from ballast.sandbox.ports import free_ports
 from ballast.sandbox.readiness import wait_for_brokers
 from ballast.sandbox.security import Guard, create_scram_users, new_users
 from ballast.sandbox.spec import SandboxSpec
+from ballast.sandbox.supervisor_client import SupervisorClient, start_supervisor
 from ballast.sandbox.warm import archive_path, first_records
 
 STATE: Final = "sandbox.json"
@@ -45,7 +45,7 @@ class Sandbox:
         self.spec = spec
         self.ports = ports
         self.cluster_id = cluster_id
-        self.keeper = KeeperClient(folder)
+        self.supervisor = SupervisorClient(folder)
         self.guard = Guard(spec.security, folder / "certificates", users) if spec.security else None
 
     @classmethod
@@ -60,7 +60,7 @@ class Sandbox:
         """Start a cluster and wait until every broker serves.
 
         It ends when ``down`` is called, when the process that called this ends (unless ``owned`` is false), and when its
-        keeper is killed.  ``folder`` must not exist yet; it is removed at the end, as is the one chosen by default.
+        supervisor is killed.  ``folder`` must not exist yet; it is removed at the end, as is the one chosen by default.
         """
         spec = spec or SandboxSpec()
         sweep()
@@ -78,7 +78,7 @@ class Sandbox:
     def _start(cls, spec: SandboxSpec, folder: Path, *, owned: bool, say: Say) -> Self:
         try:
             sandbox = cls._lay_out(spec, folder, say)
-            start_keeper(folder, owner=os.getpid())
+            start_supervisor(folder, owner=os.getpid())
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -86,7 +86,7 @@ class Sandbox:
             say(f"starting {human_many(spec.brokers, 'broker')} of Kafka {spec.kafka_version} ({spec.mode})")
             sandbox.start_all()
             if not owned:
-                sandbox.keeper.disown()
+                sandbox.supervisor.disown()
         except BaseException:
             sandbox.down()
             raise
@@ -126,7 +126,7 @@ class Sandbox:
     def nodes(
         self, java: Java, jars: tuple[Path, ...], checkpoint: bytes | None
     ) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Write every node's configuration and empty log dirs; yields how the keeper starts each."""
+        """Write every node's configuration and empty log dirs; yields how the supervisor starts each."""
         spec, ports = self.spec, self.ports
 
         def entry(name: str, configs: dict[str, str], main: str) -> tuple[str, dict[str, Any]]:
@@ -175,9 +175,9 @@ class Sandbox:
     def start_all(self) -> None:
         """Start every node that does not run and wait until all brokers serve."""
         if self.ports.zookeeper is not None:
-            self.keeper.start(layout.ZOOKEEPER)
+            self.supervisor.start(layout.ZOOKEEPER)
         for node in (*self.spec.controller_ids, *self.spec.broker_ids):
-            self.keeper.start(layout.node_name(node))
+            self.supervisor.start(layout.node_name(node))
         self.wait_until_ready()
         if self.guard and self.guard.mechanism == "SCRAM-SHA-512":
             create_scram_users(_addresses(self.ports.internals), self.guard.users)
@@ -251,7 +251,7 @@ class Sandbox:
 
     def running(self) -> dict[int, bool]:
         """Which brokers have a process."""
-        states = self.keeper.running()
+        states = self.supervisor.running()
         return {broker: states.get(layout.node_name(broker), False) for broker in self.broker_ids}
 
     def kill_broker(self, broker: int) -> None:
@@ -264,15 +264,15 @@ class Sandbox:
 
     def pause_broker(self, broker: int) -> None:
         """Freeze a broker: its connections stay open and nothing answers."""
-        self.keeper.signal(self._known(broker), signal.SIGSTOP)
+        self.supervisor.signal(self._known(broker), signal.SIGSTOP)
 
     def resume_broker(self, broker: int) -> None:
         """Let a frozen broker go on."""
-        self.keeper.signal(self._known(broker), signal.SIGCONT)
+        self.supervisor.signal(self._known(broker), signal.SIGCONT)
 
     def start_broker(self, broker: int, *, wait: bool = True) -> None:
         """Start a broker (or controller) that was killed or stopped; by default wait until the broker serves."""
-        self.keeper.start(self._known(broker))
+        self.supervisor.start(self._known(broker))
         if wait and broker in self.broker_ids:
             self.wait_until_ready([broker])
 
@@ -285,9 +285,9 @@ class Sandbox:
 
     def _end(self, node: int, how: signal.Signals) -> None:
         name = self._known(node)
-        self.keeper.signal(name, how)
+        self.supervisor.signal(name, how)
         deadline = time.monotonic() + READY_WITHIN_S
-        while self.keeper.running().get(name):
+        while self.supervisor.running().get(name):
             if time.monotonic() > deadline:
                 raise Unavailable(f"Broker {node} did not end within {READY_WITHIN_S:.0f} s of {how.name}.")
             time.sleep(0.05)
@@ -301,7 +301,7 @@ class Sandbox:
             nodes |= {layout.ZOOKEEPER} if self.zookeeper else set()
 
         def check() -> None:
-            running = self.keeper.running()
+            running = self.supervisor.running()
             for name in sorted(nodes):
                 if running.get(name) is False:
                     self._raise_for(name)
@@ -319,11 +319,11 @@ class Sandbox:
 
     def down(self) -> None:
         """End every process and remove the folder; fine to call twice."""
-        if has_keeper(self.folder):
+        if has_supervisor(self.folder):
             try:
-                self.keeper.down()
+                self.supervisor.down()
             except BallastError:
-                if has_keeper(self.folder):
+                if has_supervisor(self.folder):
                     raise
 
 

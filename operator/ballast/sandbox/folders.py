@@ -15,10 +15,10 @@ from typing import Final
 from ballast.errors import UsageError
 
 ALIVE_LOCK: Final = "alive.lock"
-"""Held with ``flock`` by a cluster's keeper for as long as it lives; the kernel lets go of it however the keeper ends."""
+"""Held with ``flock`` by a cluster's supervisor for as long as it lives; the kernel lets go of it however the supervisor ends."""
 
 NO_KEEPER_AFTER_S: Final = 600
-"""A cluster's folder that has no keeper after this long will never get one."""
+"""A cluster's folder that has no supervisor after this long will never get one."""
 
 
 def cache_root() -> Path:
@@ -51,8 +51,8 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def has_keeper(folder: Path) -> bool:
-    """Whether the keeper of a cluster's folder lives; asks the kernel, not a process id that may have been reused."""
+def has_supervisor(folder: Path) -> bool:
+    """Whether the supervisor of a cluster's folder lives; asks the kernel, not a process id that may have been reused."""
     try:
         handle = (folder / ALIVE_LOCK).open("r")
     except OSError:
@@ -66,7 +66,7 @@ def has_keeper(folder: Path) -> bool:
 
 
 def sweep() -> list[Path]:
-    """Remove the folders of clusters whose keepers are gone or never came; returns what was removed."""
+    """Remove the folders of clusters whose supervisors are gone or never came; returns what was removed."""
     removed = []
     with locked(clusters_root() / ".sweep.lock"):
         for folder in clusters_root().iterdir():
@@ -78,7 +78,7 @@ def sweep() -> list[Path]:
 
 def _is_left_behind(folder: Path) -> bool:
     if (folder / ALIVE_LOCK).exists():
-        return not has_keeper(folder)
+        return not has_supervisor(folder)
     try:
         return time.time() - folder.stat().st_mtime > NO_KEEPER_AFTER_S
     except FileNotFoundError:

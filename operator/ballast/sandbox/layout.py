@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from ballast.sandbox.java import Java
-from ballast.sandbox.keeper import NODES
 from ballast.sandbox.security import Guard
 from ballast.sandbox.spec import SandboxSpec
+from ballast.sandbox.supervisor import NODES
 
 ZOOKEEPER: Final = "zookeeper"
 LOOPBACK: Final = "127.0.0.1"
@@ -41,7 +41,7 @@ def new_id() -> str:
 
 
 def node_name(node_id: int) -> str:
-    """The keeper's name of a Kafka node."""
+    """The supervisor's name of a Kafka node."""
     return f"node-{node_id}"
 
 
@@ -201,11 +201,11 @@ def java_command(
 
 
 def node_entry(argv: list[str], name: str) -> dict[str, Any]:
-    """How the keeper starts one node; the environment is ours alone, so that no foreign KAFKA_OPTS leaks in."""
+    """How the supervisor starts one node; the environment is ours alone, so that no foreign KAFKA_OPTS leaks in."""
     env = {key: value for key, value in os.environ.items() if key in {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR"}}
     return {"argv": argv, "env": env, "log": f"logs/{name}.log"}
 
 
 def write_nodes(folder: Path, nodes: dict[str, dict[str, Any]]) -> None:
-    """Tell the keeper what there is to start."""
+    """Tell the supervisor what there is to start."""
     (folder / NODES).write_text(json.dumps(nodes))

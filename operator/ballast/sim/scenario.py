@@ -243,7 +243,7 @@ class Scenario:
                 self.outcome.bytes += plan.bytes_moved
                 self.outcome.bound_s += bound_s(plan, self.world, self._policy)
                 self.outcome.status = driver.execute(plan, self._policy, run_id=f"line-{s.line}").status
-        driver.pay_debts()
+        driver.restore_throttles()
         journal.release()
 
     def wait(self, s: Statement) -> None:

@@ -80,30 +80,33 @@ def open_cluster(
     if not 0 < timeout_s <= LONGEST_TIMEOUT_S:
         raise UsageError(f"--timeout must be more than 0 seconds, and {LONGEST_TIMEOUT_S} at most.")
     security = client_security(command_config or settings.command_config, properties)
-    keeper = None if hosts is None else ZooKeeper(hosts, security, timeout_s=min(10.0, timeout_s))
-    bootstrap_server = bootstrap_server or _registered(keeper, security)
+    zookeeper_client = None if hosts is None else ZooKeeper(hosts, security, timeout_s=min(10.0, timeout_s))
+    bootstrap_server = bootstrap_server or _registered(zookeeper_client, security)
     parse_servers(bootstrap_server)
     identity = ClusterIdentity(
-        expected=cluster_id or settings.id, zookeeper=None if keeper is None else keeper.cluster_id
+        expected=cluster_id or settings.id, zookeeper=None if zookeeper_client is None else zookeeper_client.cluster_id
     )
     wire = Wire(bootstrap_server, security, timeout_s=timeout_s, retry=retry, identity=identity)
     admin = Admin(bootstrap_server, security, timeout_s=timeout_s, retry=retry, identity=identity)
-    brokers = KafkaCluster(wire, admin, zookeeper=keeper)
-    if keeper is None:
+    brokers = KafkaCluster(wire, admin, zookeeper=zookeeper_client)
+    if zookeeper_client is None:
         return OpenCluster(brokers, bootstrap_server, None, security, identity)
     cluster = ZooKeeperCluster(
-        brokers, ZooKeeperWrites(keeper), IsrWatch(keeper), is_old=lambda: "reassign" not in brokers.api()
+        brokers,
+        ZooKeeperWrites(zookeeper_client),
+        IsrWatch(zookeeper_client),
+        is_old=lambda: "reassign" not in brokers.api(),
     )
     return OpenCluster(cluster, bootstrap_server, hosts, security, identity)
 
 
-def _registered(keeper: ZooKeeper | None, security: Security) -> str:
+def _registered(zookeeper_client: ZooKeeper | None, security: Security) -> str:
     """The brokers that stand in ZooKeeper, where nobody named any."""
-    assert keeper is not None
+    assert zookeeper_client is not None
     try:
-        return find_brokers(keeper.registrations(), security.protocol)
+        return find_brokers(zookeeper_client.registrations(), security.protocol)
     except BaseException:
-        keeper.close()
+        zookeeper_client.close()
         raise
 
 

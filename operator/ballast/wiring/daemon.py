@@ -20,8 +20,8 @@ from ballast.adapters.kubernetes_events import KubernetesEvents, Pod
 from ballast.adapters.samples.sampler import Sampler, SampleReport
 from ballast.core.cluster import ClusterState
 from ballast.core.planner import Loads
-from ballast.daemon.acting.driving import DriverHands, HandParts
-from ballast.daemon.context.scene import Scene
+from ballast.daemon.acting.driving import DriverParts, DriverRunController
+from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Board, View
 from ballast.daemon.process import logs
 from ballast.daemon.process.logs import say
@@ -65,7 +65,7 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
     with opened:
         clock = SystemClock()
         board = Board(first_view(settings, clock))
-        scene = Scene(
+        context = DaemonContext(
             cluster=opened.cluster,
             clock=clock,
             board=board,
@@ -73,17 +73,17 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
             web=settings.web,
         )
         if settings.events.kubernetes:
-            scene.herald = KubernetesEvents(Pod.of(environment))
-        scene.letters = journal_of(opened, journal_choice(settings), timeout_s=settings.cluster.timeout_s)
-        scene.take_tools = lambda: give_hands(scene, opened, settings)
+            context.event_sink = KubernetesEvents(Pod.of(environment))
+        context.reading_journal = journal_of(opened, journal_choice(settings), timeout_s=settings.cluster.timeout_s)
+        context.take_tools = lambda: give_run_controller(context, opened, settings)
         if settings.daemon.writes:
-            scene.take_tools()
+            context.take_tools()
         if settings.samples.store:
-            keep_history(scene, settings, settings.samples.store)
+            keep_history(context, settings, settings.samples.store)
         credentials = follow_credentials(settings, opened, lambda: service.stop())  # noqa: PLW0108 — it is made below
         service = Service(
             ServiceParts(
-                scene=scene,
+                context=context,
                 holder=describe_self(settings),
                 settings_defaults=dict(flat(Settings())),
                 settings_changed=settings_reader(config, environment, settings),
@@ -91,7 +91,7 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
                 start_anew=lambda: start_anew(sys.argv[1:]),
             )
         )
-        retries.told = scene.retried
+        retries.told = context.retried
         _obey_signals(service, credentials)
         service.run()
         return credentials is not None and credentials.renew
@@ -127,18 +127,18 @@ class Retries:
         self.told(operation)
 
 
-def give_hands(scene: Scene, opened: OpenCluster, settings: Settings) -> None:
+def give_run_controller(context: DaemonContext, opened: OpenCluster, settings: Settings) -> None:
     """What a daemon that may write needs: the journal and the driver."""
-    scene.journal = journal_of(opened, journal_choice(settings), timeout_s=settings.cluster.timeout_s)
-    scene.hands = DriverHands(
-        HandParts(
+    context.journal = journal_of(opened, journal_choice(settings), timeout_s=settings.cluster.timeout_s)
+    context.run_controller = DriverRunController(
+        DriverParts(
             cluster=opened.cluster,
-            journal=scene.journal,
-            clock=scene.clock,
-            policy=scene.execution,
+            journal=context.journal,
+            clock=context.clock,
+            policy=context.execution,
             new_id=new_run_id,
-            ended=lambda result: scene.run_ended(result),  # noqa: PLW0108 — it is set later
-            refused=lambda code: scene.refused("run", code),
+            ended=lambda result: context.run_ended(result),  # noqa: PLW0108 — it is set later
+            refused=lambda code: context.refused("run", code),
             server=opened.bootstrap_server,
         )
     )
@@ -149,19 +149,19 @@ def journal_choice(settings: Settings) -> str | None:
     return f"file:{settings.journal.file}" if settings.journal.file else None
 
 
-def keep_history(scene: Scene, settings: Settings, store: str) -> None:
+def keep_history(context: DaemonContext, settings: Settings, store: str) -> None:
     """Record a sample each minute, and plan by the load model once there is one."""
     require("history", "samples.store")
     from ballast.adapters.samples.series import SeriesStore  # noqa: PLC0415 — so does this
     from ballast.adapters.samples.store import SampleStore  # noqa: PLC0415 — it needs the extra
 
     gaps: tuple[str, ...] = ()
-    charts = StoredSeries(scene, SeriesStore(store))
+    charts = StoredSeries(context, SeriesStore(store))
     charts.begin()
 
     def recorded(report: SampleReport) -> None:
         nonlocal gaps
-        scene.board.publish(sampled_at_ms=scene.clock.now_ms(), sample_failures=0)
+        context.board.publish(sampled_at_ms=context.clock.now_ms(), sample_failures=0)
         charts.keep()
         # Said when it changes and not each minute: a Prometheus may be away for a night.
         if report.missing != gaps:
@@ -170,13 +170,13 @@ def keep_history(scene: Scene, settings: Settings, store: str) -> None:
                 say(log, f"Sample: {sentence}" if gaps else sentence, level=logging.WARNING if gaps else logging.INFO)
 
     def failed() -> None:
-        scene.board.publish(sample_failures=(scene.board.view.sample_failures or 0) + 1)
+        context.board.publish(sample_failures=(context.board.view.sample_failures or 0) + 1)
 
-    scene.board.publish(sample_failures=0)
-    scene.on_state = Sampler(
-        scene.cluster,
+    context.board.publish(sample_failures=0)
+    context.on_state = Sampler(
+        context.cluster,
         SampleStore(store),
-        scene.clock,
+        context.clock,
         external=external_load(settings.load.prometheus),
         on_sample=recorded,
         on_failure=failed,
@@ -201,7 +201,7 @@ def keep_history(scene: Scene, settings: Settings, store: str) -> None:
             if before and not without:
                 say(log, "Planning by history again.")
 
-    scene.loads = loads
+    context.loads = loads
 
 
 def first_view(settings: Settings, clock: Clock) -> View:

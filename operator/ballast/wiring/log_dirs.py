@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from ballast.core.cluster import TopicPartition
 from ballast.ports.cluster import Outcome
 from ballast.ports.journal import Record
-from ballast.wiring.runs import Hand
+from ballast.wiring.runs import Writer
 
 
 def keep_in_place(
-    own: Hand, places: Mapping[tuple[TopicPartition, int], str]
+    own: Writer, places: Mapping[tuple[TopicPartition, int], str]
 ) -> dict[tuple[TopicPartition, int], Outcome]:
     """Order replicas to the log dir where they lie, which ends their copies elsewhere; the intent is journaled first."""
     key = f"hand/{secrets.token_hex(4)}"

@@ -40,7 +40,7 @@ LEAVES_WITHIN_S: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Hand:
+class Writer:
     """This process as the cluster's one writer."""
 
     opened: OpenCluster
@@ -90,7 +90,7 @@ def journal_to_look_at(opened: OpenCluster, choice: str | None = None) -> Journa
 
 
 @contextmanager
-def hand(
+def writer(
     opened: OpenCluster,
     *,
     command: str,
@@ -99,7 +99,7 @@ def hand(
     lock_wait_s: float = 20.0,
     take_over: bool = False,
     is_follower: bool = False,
-) -> Iterator[Hand]:
+) -> Iterator[Writer]:
     """Become the writer for as long as the block lasts; raises ``LockHeld`` naming who is.
 
     ``take_over`` asks the holder to let go first: a daemon does within seconds, leaves its run as it is, and waits in line.
@@ -118,13 +118,13 @@ def hand(
         log.close()
         raise
     try:
-        yield Hand(opened, log, Driver(opened.cluster, log, clock, listener, server=opened.bootstrap_server), clock)
+        yield Writer(opened, log, Driver(opened.cluster, log, clock, listener, server=opened.bootstrap_server), clock)
     finally:
         _let_go(log)
 
 
 def ask_to_let_go(log: Journal, by: str, *, wait_s: float) -> str | None:
-    """Ask the holder to leave the lock to us, who wait so long for it; the letter's id, None where nobody holds it."""
+    """Ask the holder to leave the lock to us, who wait so long for it; the request's id, None where nobody holds it."""
     if log.holder() is None:
         return None
     letter = uuid.uuid4().hex

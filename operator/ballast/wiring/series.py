@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from ballast.core.samples import Point
-from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.observing.series import DAY_MS
 from ballast.daemon.process.logs import say
 from ballast.errors import BallastError
@@ -39,10 +39,10 @@ class Store(Protocol):
 class StoredSeries:
     """One cluster's points between the ring and the store."""
 
-    def __init__(self, scene: Scene, store: Store) -> None:
-        self._scene = scene
+    def __init__(self, context: DaemonContext, store: Store) -> None:
+        self._scene = context
         self._store = store
-        self._kept_ms = scene.clock.now_ms()
+        self._kept_ms = context.clock.now_ms()
         self._problems = {"read": "", "write": ""}
 
     def begin(self) -> None:

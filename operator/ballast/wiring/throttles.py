@@ -10,22 +10,22 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from ballast.core.cluster.drain import Drain
-from ballast.core.throttles import EVERYTHING, LISTS, Aim, Held, Setting, is_theirs, parse_list
-from ballast.core.throttles.stale import Standing, all_settings
+from ballast.core.throttles import EVERYTHING, LISTS, DesiredThrottles, LedgerEntry, Setting, is_theirs, parse_list
+from ballast.core.throttles.stale import FoundThrottle, all_settings
 from ballast.daemon.acting.decisions import decisions_in
 from ballast.executor.journal.ledger import (
     BY_HAND,
     Throttler,
     load_ledger,
     load_topic_ids,
+    not_restored,
     own_value,
     resource_of,
-    still_owed,
 )
 from ballast.ports.cluster import Outcome
 from ballast.ports.journal import Begun, Record, begun_in
 from ballast.wiring.cluster import OpenCluster
-from ballast.wiring.runs import Hand, journal_of
+from ballast.wiring.runs import Writer, journal_of
 
 
 class HeldSettings(NamedTuple):
@@ -56,44 +56,46 @@ def held_settings(opened: OpenCluster, journal: str | None = None, *, timeout_s:
         log.close()
 
 
-def set_by_hand(own: Hand, aim: Aim) -> list[str]:
+def set_by_hand(own: Writer, desired: DesiredThrottles) -> list[str]:
     """Make these settings stand, the ledger first; answers what went wrong, as sentences.
 
     A rate that somebody has changed since it was set by hand is what is there before, now.
     """
     ledger = load_ledger(own.journal.read(), BY_HAND)
-    entries = own.opened.cluster.configs({resource_of(s) for s in aim})
+    entries = own.opened.cluster.configs({resource_of(s) for s in desired})
     taken_over = [
         s
         for s, held in ledger.items()
-        if s in aim and s.key not in LISTS and is_theirs(own_value(s, entries.get(resource_of(s), {})), held)
+        if s in desired and s.key not in LISTS and is_theirs(own_value(s, entries.get(resource_of(s), {})), held)
     ]
     for setting in taken_over:
         del ledger[setting]
-    other_kind = {s: h for s, h in ledger.items() if s in aim and (EVERYTHING in h.ours) != (EVERYTHING in aim[s])}
+    other_kind = {
+        s: h for s, h in ledger.items() if s in desired and (EVERYTHING in h.ours) != (EVERYTHING in desired[s])
+    }
     failures = take_back(own, other_kind) if other_kind else []
-    mine = {s: h for s, h in ledger.items() if s in aim and s not in other_kind}
-    return failures + _settle(own, aim, mine)
+    mine = {s: h for s, h in ledger.items() if s in desired and s not in other_kind}
+    return failures + _settle(own, desired, mine)
 
 
-def take_back(own: Hand, ledger: Mapping[Setting, Held]) -> list[str]:
+def take_back(own: Writer, ledger: Mapping[Setting, LedgerEntry]) -> list[str]:
     """Take away what these lines say was put there, and nothing else; answers what went wrong, as sentences."""
     return _settle(own, {}, ledger)
 
 
-def set_so_far(own: Hand) -> dict[Setting, Held]:
+def set_so_far(own: Writer) -> dict[Setting, LedgerEntry]:
     """Everything that ``set_by_hand`` has put there and that still has to be taken back."""
     return load_ledger(own.journal.read(), BY_HAND)
 
 
-def _settle(own: Hand, aim: Aim, ledger: Mapping[Setting, Held]) -> list[str]:
+def _settle(own: Writer, desired: DesiredThrottles, ledger: Mapping[Setting, LedgerEntry]) -> list[str]:
     def write(records: list[Record]) -> None:
         own.journal.append(records)
         own.journal.check()
 
     records = own.journal.read()
     held_by_runs = load_ledger(records)
-    busy = {s: BUSY for s in (*aim, *ledger) if s in held_by_runs}
+    busy = {s: BUSY for s in (*desired, *ledger) if s in held_by_runs}
     cluster = own.opened.cluster
     throttler = Throttler(
         cluster,
@@ -105,25 +107,25 @@ def _settle(own: Hand, aim: Aim, ledger: Mapping[Setting, Held]) -> list[str]:
     )
     alive = cluster.snapshot(log_dirs=False, configs=False).alive
     notes: list[str] = []
-    free = {s: v for s, v in aim.items() if s not in busy}
+    free = {s: v for s, v in desired.items() if s not in busy}
     failed = throttler.settle(free, alive, write, notes.append)
-    return [*still_owed({**busy, **failed}), *notes]
+    return [*not_restored({**busy, **failed}), *notes]
 
 
 BUSY = Outcome(ok=False, code="HELD_BY_RUN", message="a run of Ballast holds it; try again when that has ended")
 
 
-def as_left_behind(found: Iterable[Standing]) -> dict[Setting, Held]:
+def as_left_behind(found: Iterable[FoundThrottle]) -> dict[Setting, LedgerEntry]:
     """Settings that nobody needs, as if we had put there what was judged, and nothing been there before."""
     return {
-        s.setting: Held(None, frozenset(parse_list(s.value)) if s.setting.key in LISTS else frozenset({s.value}))
+        s.setting: LedgerEntry(None, frozenset(parse_list(s.value)) if s.setting.key in LISTS else frozenset({s.value}))
         for s in found
     }
 
 
 def removable(
-    judged: Iterable[Standing], *, topics: Collection[str] = (), brokers: Collection[int] = ()
-) -> list[Standing]:
+    judged: Iterable[FoundThrottle], *, topics: Collection[str] = (), brokers: Collection[int] = ()
+) -> list[FoundThrottle]:
     """Of the stale settings those that may go: lists (of these topics, or all), and rates of the brokers that they name.
 
     A rate on a broker that no such list names may be a person's own: it goes only where ``brokers`` names it.
@@ -145,14 +147,14 @@ def named(settings: Iterable[Setting], topics: Collection[str], brokers: Collect
     return {s for s in settings if s.name in (topics if s.kind == "topic" else ids)}
 
 
-def left_behind(own: Hand, topics: Collection[str]) -> list[Standing]:
+def left_behind(own: Writer, topics: Collection[str]) -> list[FoundThrottle]:
     """What stands on these topics, and the rates of the brokers that they name, that neither a run nor the ledger needs."""
     records = own.journal.read()
     state = own.opened.cluster.snapshot()
     return removable(all_settings(state, load_ledger(records), load_ledger(records, BY_HAND)), topics=topics)
 
 
-def clear_left_behind(own: Hand, topics: Collection[str]) -> list[str]:
+def clear_left_behind(own: Writer, topics: Collection[str]) -> list[str]:
     """Remove what a tool left on these topics, as ``removable`` judges it; ``*`` and all that is still needed stays."""
     gone = left_behind(own, topics)
     if not gone:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 import pytest
-from tests.unit.core.throttles.test_leftovers import given
+from tests.unit.core.throttles.test_stale import given
 from tests.unit.executor.scenes import MB, Scene, T, scene
 
 from ballast.cli.commands.throttles.command import unread
@@ -16,8 +16,8 @@ from ballast.core.throttles import (
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
-    Aim,
-    Held,
+    DesiredThrottles,
+    LedgerEntry,
     Setting,
 )
 from ballast.core.throttles.stale import all_settings
@@ -27,7 +27,7 @@ from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.sim import SimCluster
 from ballast.wiring.cluster import OpenCluster
-from ballast.wiring.runs import Hand
+from ballast.wiring.runs import Writer
 from ballast.wiring.throttles import as_left_behind, named, set_by_hand, set_so_far, take_back
 
 LIST = Setting("topic", T, LEADER_REPLICAS)
@@ -35,12 +35,12 @@ RATE = Setting("broker", "1", LEADER_RATE)
 DEFAULT = Setting("broker", "", FOLLOWER_RATE)
 
 
-def hand(s: Scene) -> Hand:
+def writer(s: Scene) -> Writer:
     """This process as the one writer of the simulated cluster."""
-    return Hand(OpenCluster(s.cluster, "sim:1"), s.journal, s.driver, s.world.clock)
+    return Writer(OpenCluster(s.cluster, "sim:1"), s.journal, s.driver, s.world.clock)
 
 
-AIMS: list[Aim] = [
+AIMS: list[DesiredThrottles] = [
     {RATE: frozenset({"5"})},
     {DEFAULT: frozenset({"5"})},
     {LIST: frozenset({"0:1", "0:2"})},
@@ -49,19 +49,19 @@ AIMS: list[Aim] = [
 ]
 
 
-@pytest.mark.parametrize("aim", AIMS)
+@pytest.mark.parametrize("desired", AIMS)
 @pytest.mark.parametrize("prior", [{}, {LIST: "0:2", RATE: "9", DEFAULT: "7"}, {LIST: ""}])
-def test_what_is_set_is_taken_back(aim: Aim, prior: dict[Setting, str]) -> None:
+def test_what_is_set_is_taken_back(desired: DesiredThrottles, prior: dict[Setting, str]) -> None:
     """Rates alone, lists alone, ``*`` and the cluster-wide default: afterwards everything is as it was before."""
     s = scene({0: (1, 2)})
     for (kind, name, key), value in prior.items():
         given(s, kind, name, key, value)
     before = (s.throttles(), dict(s.world.cluster_configs))
-    own = hand(s)
-    assert set_by_hand(own, aim) == []
-    for setting, wanted in aim.items():
+    own = writer(s)
+    assert set_by_hand(own, desired) == []
+    for setting, wanted in desired.items():
         assert wanted <= set(standing(s, setting).split(","))
-    assert set(set_so_far(own)) <= set(aim)
+    assert set(set_so_far(own)) <= set(desired)
     assert take_back(own, set_so_far(own)) == []
     assert (s.throttles(), dict(s.world.cluster_configs)) == before
     assert set_so_far(own) == {}
@@ -78,7 +78,7 @@ def test_setting_again_replaces_what_was_set_by_hand_and_keeps_the_first_prior()
     s = scene({0: (1, 2)})
     given(s, "broker", "1", LEADER_RATE, "9")
     given(s, "topic", T, LEADER_REPLICAS, "3:3")
-    before, own = s.throttles(), hand(s)
+    before, own = s.throttles(), writer(s)
     for entries, rate in (("0:1", "5"), ("0:2", "6"), ("*", "7"), ("0:1", "8")):
         assert set_by_hand(own, {LIST: frozenset({entries}), RATE: frozenset({rate})}) == []
         assert standing(s, RATE) == rate
@@ -90,7 +90,7 @@ def test_setting_again_replaces_what_was_set_by_hand_and_keeps_the_first_prior()
 def test_a_rate_that_somebody_changed_is_what_comes_back() -> None:
     """Set over by hand once more, theirs is the value before; removed, it returns."""
     s = scene({0: (1, 2)})
-    own = hand(s)
+    own = writer(s)
     set_by_hand(own, {RATE: frozenset({"5"})})
     given(s, "broker", "1", LEADER_RATE, "6")
     set_by_hand(own, {RATE: frozenset({"7"})})
@@ -140,7 +140,7 @@ def test_entries_that_somebody_adds_survive_setting_and_removing_by_hand() -> No
     """The same for ``ballast throttles set`` and ``remove``."""
     s = scene({0: (1, 2)})
     _, added = interleaved(s)
-    own = hand(s)
+    own = writer(s)
     set_by_hand(own, {Setting("topic", T, FOLLOWER_REPLICAS): frozenset({"0:1", "0:2"})})
     take_back(own, set_so_far(own))
     assert s.throttles() == {f"topic {T} {FOLLOWER_REPLICAS}": ",".join(added)}
@@ -149,17 +149,17 @@ def test_entries_that_somebody_adds_survive_setting_and_removing_by_hand() -> No
 def test_what_a_run_holds_is_left_to_it() -> None:
     """A setting in the ledger of runs is neither set nor removed by hand; it is named."""
     s = scene({0: (1, 2)})
-    s.journal.append([dump_held(RATE, Held(None, frozenset({"5"})))])
-    (sentence,) = set_by_hand(hand(s), {RATE: frozenset({"7"})})
+    s.journal.append([dump_held(RATE, LedgerEntry(None, frozenset({"5"})))])
+    (sentence,) = set_by_hand(writer(s), {RATE: frozenset({"7"})})
     assert "broker 1" in sentence
     assert s.throttles() == {}
-    assert len(take_back(hand(s), {RATE: Held(None, frozenset({"5"}))})) == 1
+    assert len(take_back(writer(s), {RATE: LedgerEntry(None, frozenset({"5"}))})) == 1
 
 
 def test_what_was_set_by_hand_is_not_stale() -> None:
     """It is told as a person's, and goes only when asked for."""
     s = scene({0: (1, 2)})
-    own = hand(s)
+    own = writer(s)
     set_by_hand(own, {RATE: frozenset({"5"}), LIST: frozenset({"0:1"})})
     found = all_settings(s.cluster.snapshot(), (), set_so_far(own))
     assert {(f.setting, f.by_hand, f.stale) for f in found} == {(RATE, True, False), (LIST, True, False)}
@@ -168,7 +168,7 @@ def test_what_was_set_by_hand_is_not_stale() -> None:
 def test_what_was_set_by_hand_on_a_topic_is_forgotten_with_it() -> None:
     """Another topic of its name is there when it is taken back: that one keeps its list, and nothing is owed any more."""
     s = scene({0: (1, 2)})
-    own = hand(s)
+    own = writer(s)
     set_by_hand(own, {RATE: frozenset({"5"}), LIST: frozenset({"0:1"})})
     s.world.delete_topic(T)
     s.world.add_topic(T, {0: (1, 2)}, configs={LEADER_REPLICAS: "0:1"})
@@ -194,7 +194,7 @@ def test_a_list_left_behind_keeps_what_is_added_while_a_person_decides() -> None
     given(s, "topic", T, LEADER_REPLICAS, "0:1")
     judged = all_settings(s.cluster.snapshot())
     given(s, "topic", T, LEADER_REPLICAS, "0:1,0:2")
-    assert take_back(hand(s), as_left_behind(judged)) == []
+    assert take_back(writer(s), as_left_behind(judged)) == []
     assert standing(s, LIST) == "0:2"
 
 

@@ -24,7 +24,7 @@ from ballast.core.cluster import (
 )
 from ballast.core.cluster.balancers import other_balancers
 from ballast.core.status import cluster_status, sickness
-from ballast.core.throttles.stale import standing_throttles
+from ballast.core.throttles.stale import find_throttles
 
 GIB = 1 << 30
 DIRS = (LogDir("/d", total_bytes=100 * GIB, usable_bytes=40 * GIB),)
@@ -289,7 +289,7 @@ def test_a_throttle_without_a_move_looks_left_behind() -> None:
 
     def verdicts(topic: Topic, *rows: PartitionRow) -> list[tuple[str, bool]]:
         picture = build("c", brokers, (topic,), list(rows), broker_configs={1: rate, 4: rate})
-        return [(t.resource, t.stale) for t in standing_throttles(picture)]
+        return [(t.resource, t.stale) for t in find_throttles(picture)]
 
     assert verdicts(topic_throttle("0:1,0:2"), moving, still) == [
         ("topic t", False),
@@ -308,7 +308,7 @@ def test_what_a_person_wrote_down_is_not_left_behind() -> None:
     """A star over a topic and a rate in the broker's own file are meant."""
     static = {"follower.replication.throttled.rate": ConfigValue("1000", "STATIC_BROKER_CONFIG")}
     picture = build("c", (broker(1),), (topic_throttle("*"),), [row(0, 1, (1,), (1,))], broker_configs={1: static})
-    assert [t.stale for t in standing_throttles(picture)] == [False, False]
+    assert [t.stale for t in find_throttles(picture)] == [False, False]
 
 
 def test_others_that_balance_are_told_from_their_marks() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.cluster.drain import Drain
-from ballast.core.throttles import Held, Setting
+from ballast.core.throttles import LedgerEntry, Setting
 from ballast.daemon.acting.decisions import (
     Approval,
     approval_record,
@@ -44,19 +44,19 @@ WHOLE: dict[str, tuple[Record, Read, Any, frozenset[str]]] = {
     ),
     "begun": (begun_record(Begun(7, "ann")), begun_in, Begun(7, "ann"), frozenset()),
     "rate": (
-        dump_held(RATE, Held(None, frozenset({"5"}))),
+        dump_held(RATE, LedgerEntry(None, frozenset({"5"}))),
         load_ledger,
-        {RATE: Held(None, frozenset({"5"}))},
+        {RATE: LedgerEntry(None, frozenset({"5"}))},
         frozenset(),
     ),
     "list": (
-        dump_held(LIST, Held("1:2", frozenset({"0:1"})), topic_id="x"),
+        dump_held(LIST, LedgerEntry("1:2", frozenset({"0:1"})), topic_id="x"),
         load_ledger,
-        {LIST: Held("1:2", frozenset({"0:1"}))},
+        {LIST: LedgerEntry("1:2", frozenset({"0:1"}))},
         frozenset({"topic_id"}),
     ),
     "topic-id": (
-        dump_held(LIST, Held("1:2", frozenset({"0:1"})), topic_id="x"),
+        dump_held(LIST, LedgerEntry("1:2", frozenset({"0:1"})), topic_id="x"),
         load_topic_ids,
         {"t": "x"},
         frozenset({"topic_id", "version", "kind", "key", "prior", "ours"}),

@@ -11,7 +11,7 @@ import ballast.sandbox
 import ballast.wiring.daemon
 from ballast.cli.commands.run import run
 from ballast.errors import UsageError
-from ballast.sandbox.persons import RunningSandbox
+from ballast.sandbox.current_sandbox import RunningSandbox
 from ballast.settings.fields import walk
 from ballast.settings.load import load_settings
 from ballast.settings.model import Settings

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ballast.daemon.acting.permission import CODES, Acts, Situation, standing, standings
+from ballast.daemon.acting.permission import CODES, Acts, Situation, permission, permissions
 from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, LeaderPolicy, Mode, Window
 from ballast.daemon.context.view import Other, Pause, Role
 from ballast.ports.journal import Corrupt, Record, read_record
@@ -22,7 +22,7 @@ HARMLESS = Other(code="msk", sentence="This is MSK.", blocking=False)
 
 def code(kind: ActionKind, policy: DaemonPolicy, situation: Situation) -> str:
     """The verdict in one word."""
-    return standing(kind, policy, situation).code
+    return permission(kind, policy, situation).code
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def code(kind: ActionKind, policy: DaemonPolicy, situation: Situation) -> str:
 )
 def test_each_guard_refuses_with_its_own_word(situation: Situation, expected: str) -> None:
     """One thing wrong at a time."""
-    verdict = standing(ActionKind.MOVES, AUTO, situation)
+    verdict = permission(ActionKind.MOVES, AUTO, situation)
     assert verdict.code == expected
     assert expected in CODES
     assert verdict.allowed is (expected == "allowed")
@@ -67,7 +67,7 @@ def test_observe_is_said_before_everything_but_the_end() -> None:
 def test_kafkas_switch_lets_elections_act_and_nothing_else() -> None:
     """``auto.leader.rebalance.enable`` is about elections."""
     policy = DaemonPolicy(leaders=LeaderPolicy(auto=True))
-    assert [s.kind for s in standings(policy, CALM) if s.allowed] == ["elections"]
+    assert [s.kind for s in permissions(policy, CALM) if s.allowed] == ["elections"]
 
 
 def test_windows_caps_and_cool_down_are_per_kind() -> None:
@@ -76,7 +76,7 @@ def test_windows_caps_and_cool_down_are_per_kind() -> None:
     policy = replace(
         AUTO, actions=Actions(moves=ActionPolicy(windows=(window,)), elections=ActionPolicy(per_day=2, cool_down_s=60))
     )
-    assert "2026-11-22 01:00 UTC" in standing(ActionKind.MOVES, policy, CALM).sentence
+    assert "2026-11-22 01:00 UTC" in permission(ActionKind.MOVES, policy, CALM).sentence
     used = Acts().started(NOON_MS, "a").started(NOON_MS, "b")
     at = replace(CALM, acts={ActionKind.ELECTIONS: used})
     assert code(ActionKind.ELECTIONS, policy, at) == "cap-reached"
@@ -108,7 +108,7 @@ def test_only_the_holder_with_a_fresh_reading_ever_acts(
     """Nothing is allowed to anyone else, from an old reading, or beside another run; to them, in ``auto``, everything is."""
     situation = replace(CALM, role=role, reading_age_s=age, run=run)
     may_act = role is Role.LEADER and run is None and age is not None and age <= 120 and mode is not Mode.OBSERVE
-    verdicts = standings(DaemonPolicy(mode=mode), situation)
+    verdicts = permissions(DaemonPolicy(mode=mode), situation)
     assert len(verdicts) == len(ActionKind)
     for verdict in verdicts:
         assert verdict.code in CODES

@@ -15,7 +15,7 @@ from ballast.core.throttles import Setting, entries, shortfall
 from ballast.executor.journal.ledger import Throttler
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import ElectionRun, ElectionStage, MoveRun, Now, Phase, Run, Stage, new_run
-from ballast.executor.machine.step import Asked, Performed, Unanswered, Wish, step
+from ballast.executor.machine.step import Asked, Command, Performed, Unanswered, step
 from ballast.executor.machine.transitions import Effect, EffectKind
 from ballast.ports.cluster import OK, Outcome
 from ballast.ports.journal import Record
@@ -120,16 +120,16 @@ def test_a_throttle_that_could_not_be_set_often_enough_ends_the_move() -> None:
 
 def test_what_cannot_be_taken_back_holds_no_move_up() -> None:
     """A setting that is to go, and not one that the move needs."""
-    aim = entries([MOVE])
+    desired = entries([MOVE])
     stale = {Setting("topic", "t", "stale"): AGAIN, Setting("broker", "3", "stale"): AGAIN}
-    effect = Effect(EffectKind.THROTTLE, aim=aim)
+    effect = Effect(EffectKind.THROTTLE, desired=desired)
     run, effects = step(moving(Stage.THROTTLED), Performed(effect, failed=stale), NOW)
-    assert (run.moves[NAME].stage, run.applied) == (Stage.SUBMITTED, aim)
+    assert (run.moves[NAME].stage, run.applied) == (Stage.SUBMITTED, desired)
     assert [e.kind for e in effects] == [EffectKind.SUBMIT]
 
 
 def _without_throttle(attempts: int) -> tuple[MoveRun, object]:
-    effect = Effect(EffectKind.THROTTLE, aim={LIST: frozenset({"0:3"})})
+    effect = Effect(EffectKind.THROTTLE, desired={LIST: frozenset({"0:3"})})
     failed = {LIST: Outcome(ok=False, code="POLICY_VIOLATION", message="no lists")}
     run, effects = step(moving(Stage.THROTTLED, attempts=attempts), Performed(effect, failed=failed), NOW)
     return run.moves[NAME], effects
@@ -139,7 +139,7 @@ def _without_throttle(attempts: int) -> tuple[MoveRun, object]:
 def test_what_was_not_sent_is_judged_again_later_and_later(attempts: int, wait_s: float) -> None:
     """Somebody else's move was in the way."""
     m = _submitted("CHANGED_MEANWHILE", attempts)
-    assert (m.stage, m.retry_at_s, m.loose) == (Stage.PLANNED, NOW.s + wait_s, False)
+    assert (m.stage, m.retry_at_s, m.unconfirmed) == (Stage.PLANNED, NOW.s + wait_s, False)
     assert m.detail == "CHANGED_MEANWHILE: no"
 
 
@@ -161,7 +161,7 @@ def test_a_move_that_cannot_be_submitted_ends(code: str, attempts: int, outcome:
 def test_after_any_other_error_a_move_may_have_begun(attempts: int) -> None:
     """The next looks say whether it has."""
     m = _submitted("UNKNOWN_SERVER_ERROR", attempts)
-    assert (m.stage, m.loose, m.detail) == (Stage.SUBMITTED, True, "UNKNOWN_SERVER_ERROR: no")
+    assert (m.stage, m.unconfirmed, m.detail) == (Stage.SUBMITTED, True, "UNKNOWN_SERVER_ERROR: no")
 
 
 @pytest.mark.parametrize(
@@ -211,23 +211,23 @@ def test_a_cancel_that_is_refused_is_asked_for_again(code: str, wait_s: float) -
     assert (m.stage, m.retry_at_s) == (Stage.MOVING, NOW.s + wait_s)
 
 
-@pytest.mark.parametrize("first", [Wish.CANCEL, Wish.ROLLBACK])
-@pytest.mark.parametrize("second", list(Wish))
-def test_a_rollback_can_be_asked_for_while_a_run_is_cancelled(first: Wish, second: Wish) -> None:
+@pytest.mark.parametrize("first", [Command.CANCEL, Command.ROLLBACK])
+@pytest.mark.parametrize("second", list(Command))
+def test_a_rollback_can_be_asked_for_while_a_run_is_cancelled(first: Command, second: Command) -> None:
     """Once asked for it stays wanted, and a run that is cancelled is neither paused nor resumed; the first who asked is named."""
     run, _ = step(moving(Stage.MOVING), Asked(first, "ann"), NOW)
     run, effects = step(run, Asked(second, "ben"), NOW)
     assert (run.phase, run.stopped_by, effects) == (Phase.CANCELLING, "ann", ())
-    assert run.rollback_when_cancelled is (Wish.ROLLBACK in {first, second})
+    assert run.rollback_when_cancelled is (Command.ROLLBACK in {first, second})
 
 
 def test_a_run_that_is_paused_waits_without_a_reason_of_its_own() -> None:
     """What guards refused before is neither told any more nor counted against the run's patience, until it is resumed."""
     held = Verdict("min-isr", "t-0", "at its minimum", "Wait.")
     run = replace(moving(Stage.PLANNED), verdicts=(held,), refused_since_s=5.0)
-    paused, _ = step(run, Asked(Wish.PAUSE, "ann"), NOW)
+    paused, _ = step(run, Asked(Command.PAUSE, "ann"), NOW)
     assert (paused.phase, paused.verdicts, paused.refused_since_s, paused.stopped_by) == (Phase.PAUSED, (), None, "")
-    assert step(paused, Asked(Wish.RESUME), NOW)[0].phase is Phase.RUNNING
+    assert step(paused, Asked(Command.RESUME), NOW)[0].phase is Phase.RUNNING
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.errors import Fenced, Unavailable
 from ballast.executor.driver.events import MoveChanged, Performing, Progressed, Refusing
-from ballast.executor.journal.ledger import load_ledger, still_owed
+from ballast.executor.journal.ledger import load_ledger, not_restored
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.rollback import rollback_plan
 from ballast.executor.machine.run import Stage
-from ballast.executor.machine.step import Wish
+from ballast.executor.machine.step import Command
 from ballast.executor.machine.transitions import EffectKind
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.sim import Physics
@@ -91,14 +91,14 @@ def test_dead_broker_keeps_its_throttle_as_a_debt() -> None:
     at(s, 12, lambda: s.world.kill(1))
     result = s.driver.execute(s.plan(move((1, 2), (3, 2))), THROTTLED, run_id="r")
     assert result.status == "done"
-    assert {d.name for d in result.debts} == {"1"}
+    assert {d.name for d in result.throttles_to_restore} == {"1"}
     assert all(k.startswith("broker 1 ") for k in s.throttles())
-    owed = still_owed(s.process().pay_debts())
+    owed = not_restored(s.process().restore_throttles())
     assert owed
     assert {o.partition(": ")[2] for o in owed} == {"broker 1 is not alive."}
     s.world.start(1)
     s.world.clock.sleep(10)
-    assert s.process().pay_debts() == {}
+    assert s.process().restore_throttles() == {}
     assert s.throttles() == {}
     assert load_ledger(s.journal.read()) == {}
 
@@ -106,7 +106,7 @@ def test_dead_broker_keeps_its_throttle_as_a_debt() -> None:
 def test_cancel_puts_the_old_order_back() -> None:
     """A cancel that leaves the old brokers in another order is followed by a free reorder; nothing is left."""
     s = scene({0: (2, 1)})
-    at(s, 12, lambda: s.driver.ask(Wish.CANCEL))
+    at(s, 12, lambda: s.driver.ask(Command.CANCEL))
     result = s.driver.execute(s.plan(move((2, 1), (1, 3))), THROTTLED, run_id="r")
     assert result.status == "cancelled"
     assert outcome(s) == ("rolled-back", "rolled-back")
@@ -119,7 +119,7 @@ def test_cancel_puts_the_old_order_back() -> None:
 def test_cancel_is_prompt_where_every_request_was_answered(old: tuple[int, ...], new: tuple[int, ...]) -> None:
     """A person who presses it sees it done within seconds, whether or not the order has to be put back."""
     s = scene({0: old})
-    at(s, 12, lambda: s.driver.ask(Wish.CANCEL))
+    at(s, 12, lambda: s.driver.ask(Command.CANCEL))
     began = s.world.clock.monotonic_s()
     assert s.driver.execute(s.plan(move(old, new)), THROTTLED, run_id="r").status == "cancelled"
     assert s.world.clock.monotonic_s() - began - 12 < 4
@@ -144,7 +144,7 @@ def test_cancel_waits_for_a_submission_that_nobody_answered() -> None:
         return answer
 
     s.cluster.alter_reassignments = lose_the_first  # type: ignore[method-assign]
-    at(s, 12, lambda: s.driver.ask(Wish.CANCEL))
+    at(s, 12, lambda: s.driver.ask(Command.CANCEL))
     began = s.world.clock.monotonic_s()
     assert s.driver.execute(s.plan(move((1, 2), (1, 3))), THROTTLED, run_id="r").status == "cancelled"
     assert s.world.clock.monotonic_s() - began - 12 >= THROTTLED.submit_grace_s
@@ -154,7 +154,7 @@ def test_cancel_waits_for_a_submission_that_nobody_answered() -> None:
 def test_late_metadata_does_not_pass_for_the_order_that_a_cancel_left() -> None:
     """The old list from before the move is still shown when the cancel has left another order: it is put back all the same."""
     s = scene({0: (2, 1)}, physics=Physics(metadata_lag_s=8.0))
-    at(s, 12, lambda: s.driver.ask(Wish.CANCEL))
+    at(s, 12, lambda: s.driver.ask(Command.CANCEL))
     assert s.driver.execute(s.plan(move((2, 1), (1, 3))), THROTTLED, run_id="r").status == "cancelled"
     assert s.world.partition(T, 0).replicas == [2, 1]
 
@@ -281,7 +281,9 @@ def test_rate_under_the_intake_is_raised_when_told() -> None:
     s = scene(inbound_bytes_per_s=2 * MB, size_bytes=20 * MB)
     policy = ExecutionPolicy(throttle=MB, raise_throttle=True)
     assert s.driver.execute(s.plan(move((1, 2), (3, 2), size=20 * MB)), policy, run_id="r").status == "done"
-    aims = [h.effect.aim for h in s.ears.heard if isinstance(h, Performing) and h.effect.kind is EffectKind.THROTTLE]
+    aims = [
+        h.effect.desired for h in s.ears.heard if isinstance(h, Performing) and h.effect.kind is EffectKind.THROTTLE
+    ]
     rates = {int(next(iter(v))) for s_, v in aims[0].items() if s_.name == "3"}
     assert list(rates) == [pytest.approx(2.5 * MB, rel=0.1)]
 
@@ -438,7 +440,7 @@ def test_auto_rate_grows_while_used_and_halves_when_others_suffer() -> None:
     rates = []
     for h in s.ears.heard:
         if isinstance(h, Performing) and h.effect.kind in {EffectKind.THROTTLE, EffectKind.UNTHROTTLE}:
-            rates += [int(next(iter(v))) for n, v in h.effect.aim.items() if n.name == "3"][:1]
+            rates += [int(next(iter(v))) for n, v in h.effect.desired.items() if n.name == "3"][:1]
     assert rates[0] == 2 * MB
     top = max(rates)
     assert top > 4 * MB
@@ -466,7 +468,7 @@ def test_throttle_of_another_open_run_stands_while_this_one_acts() -> None:
 
 
 def test_a_cluster_that_stays_silent_is_given_up_when_told_so() -> None:
-    """Nobody watches a keeper: it ends after the given silence, not before, and the run is there for the next start."""
+    """Nobody watches a follower: it ends after the given silence, not before, and the run is there for the next start."""
     s = scene()
     s.driver.give_up_after(600)
     silent_s = s.world.clock.monotonic_s() + 12

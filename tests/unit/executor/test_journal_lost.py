@@ -16,7 +16,7 @@ from ballast.executor.driver.events import Happening, MoveChanged, Note, RunResu
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, Stage
-from ballast.executor.machine.step import Wish
+from ballast.executor.machine.step import Command
 from ballast.ports.journal import Request
 
 THEIRS = "5000000"
@@ -61,7 +61,7 @@ def test_a_run_goes_on_and_the_journal_holds_the_whole_of_it(s: Scene) -> None:
     """Made again from memory: a process that starts now finds the run, and the person's rate is back."""
     result, notes = played(s, s.store.lose)
     assert result.status == "done"
-    assert result.debts == ()
+    assert result.throttles_to_restore == ()
     assert any("deleted" in note for note in notes)
     runs = load_runs(s.journal.read(), Now(0, 0.0))
     assert runs["r"].ended
@@ -73,9 +73,9 @@ def test_a_run_is_left_where_the_person_says_so(s: Scene) -> None:
     """What the move in flight needs stands, and is told with the commands that put it back; nothing more begins."""
     result, notes = played(s, s.store.lose, journal_lost="leave")
     assert result.status == "left"
-    assert result.debts
+    assert result.throttles_to_restore
     by_hand = result.by_hand
-    assert len(by_hand) == len(result.debts)
+    assert len(by_hand) == len(result.throttles_to_restore)
     assert any(f"--entity-name 1 --add-config {RATE}={THEIRS}" in command for command in by_hand)
     assert set(by_hand) <= set(notes)
     assert TopicPartition(T, 1) not in s.cluster.reassignments()
@@ -90,8 +90,8 @@ def test_a_loss_that_the_heartbeat_finds_is_told_as_well(s: Scene, later_s: floa
 
     result, notes = played(s, soon, journal_lost="leave", rate=1 * MB)
     assert result.status == "left"
-    assert result.debts
-    assert len(result.by_hand) == len(result.debts)
+    assert result.throttles_to_restore
+    assert len(result.by_hand) == len(result.throttles_to_restore)
     assert set(result.by_hand) <= set(notes)
 
 
@@ -103,7 +103,7 @@ def test_a_remake_that_ends_half_way_is_tried_until_it_is_whole(s: Scene) -> Non
         s.store.lose()
 
     result, _ = played(s, lose)
-    assert (result.status, result.debts, s.store.failing_remakes) == ("done", (), 0)
+    assert (result.status, result.throttles_to_restore, s.store.failing_remakes) == ("done", (), 0)
     assert load_runs(s.journal.read(), Now(0, 0.0))["r"].ended
     assert s.throttles() == {f"broker 1 {RATE}": THEIRS}
 
@@ -142,7 +142,7 @@ def test_what_could_not_be_answered_is_answered_at_the_next_look(s: Scene, monke
 
     def pause() -> None:
         s.journal.request(ask)
-        s.world.clock.at(s.world.clock.monotonic_s() + 600, lambda: s.driver.ask(Wish.RESUME))
+        s.world.clock.at(s.world.clock.monotonic_s() + 600, lambda: s.driver.ask(Command.RESUME))
 
     result, _ = played(s, pause, rate=1 * MB)
     assert result.status == "done"
@@ -174,12 +174,12 @@ def test_whoever_leaves_is_told_every_setting_that_is_owed(s: Scene) -> None:
 
     result, _ = played(s, away)
     assert result.status == "left"
-    assert result.debts
-    assert len(result.by_hand) == len(result.debts)
+    assert result.throttles_to_restore
+    assert len(result.by_hand) == len(result.throttles_to_restore)
 
 
 def test_an_ordinary_leave_names_what_is_owed(s: Scene) -> None:
-    """It stands in the journal: the next start takes it back, and no command is needed."""
+    """It stands in the journal: the next start removes it, and no command is needed."""
     result, _ = played(s, s.driver.leave)
-    assert result.debts
+    assert result.throttles_to_restore
     assert result.by_hand == ()

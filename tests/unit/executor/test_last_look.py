@@ -15,7 +15,7 @@ from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Happening, MoveChanged, Performing, Refusing
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Stage
-from ballast.executor.machine.step import Wish
+from ballast.executor.machine.step import Command
 from ballast.executor.machine.transitions import EffectKind
 from ballast.ports.cluster import ConfigChange, ConfigResource, Outcome, PartitionState, Reassignment
 from ballast.sim import SimCluster, SimWorld
@@ -216,7 +216,7 @@ def test_a_cancel_that_brokers_do_not_know_is_not_asked_for_every_moment() -> No
     s = scene()
     cluster = KnowsNoCancel(s.world)
     s.cluster, s.driver = cluster, Driver(cluster, s.journal, s.world.clock, s.ears)
-    s.world.clock.after(5, lambda: s.driver.ask(Wish.CANCEL))
+    s.world.clock.after(5, lambda: s.driver.ask(Command.CANCEL))
     result = s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 400 * MB)), THROTTLED, run_id="r")
     assert (result.status, result.verified) == ("cancelled", 1)
     assert performed(s.ears).count(EffectKind.CANCEL) == 1
@@ -290,7 +290,7 @@ def test_a_cancel_that_took_effect_and_was_answered_with_an_error_is_ours() -> N
     s = scene({0: (3, 1)})
     cluster = CancelsAndFails(s.world)
     s.cluster, s.driver = cluster, Driver(cluster, s.journal, s.world.clock, s.ears)
-    s.world.clock.after(5, lambda: s.driver.ask(Wish.CANCEL))
+    s.world.clock.after(5, lambda: s.driver.ask(Command.CANCEL))
     result = s.driver.execute(s.plan(Move(T, 0, (3, 1), (1, 2), 400 * MB)), THROTTLED, run_id="r")
     assert [e.outcome for e in result.endings] == ["rolled-back"]
     assert tuple(s.world.partition(T, 0).replicas) == (3, 1)
@@ -337,7 +337,7 @@ def test_a_submission_that_took_effect_behind_an_error_is_cancelled_with_its_run
     s = scene({0: (1, 2)})
     cluster = MovesAndFails(s.world)
     s.cluster, s.driver = cluster, Driver(cluster, s.journal, s.world.clock, s.ears)
-    s.driver.listen(AskOnce(s.driver, EffectKind.SUBMIT, Wish.CANCEL))
+    s.driver.listen(AskOnce(s.driver, EffectKind.SUBMIT, Command.CANCEL))
     result = s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 400 * MB)), THROTTLED, run_id="r")
     assert [e.outcome for e in result.endings] == ["rolled-back"]
     assert not s.cluster.reassignments()
@@ -350,13 +350,13 @@ class AskOnce:
 
     driver: Driver
     kind: EffectKind
-    wish: Wish | None
+    command: Command | None
 
     def hear(self, happening: Happening) -> None:
         """Ask once."""
-        if self.wish is not None and isinstance(happening, Performing) and happening.effect.kind is self.kind:
-            self.driver.ask(self.wish)
-            self.wish = None
+        if self.command is not None and isinstance(happening, Performing) and happening.effect.kind is self.kind:
+            self.driver.ask(self.command)
+            self.command = None
 
 
 class StartedByOthers(SimCluster):

@@ -8,7 +8,7 @@ from tests.unit.executor.scenes import MB, Scene, T, scene
 from ballast.core.plan import Move, Plan
 from ballast.executor.driver.events import Note, RunEnded
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.step import Wish
+from ballast.executor.machine.step import Command
 from ballast.ports.journal import FORGOTTEN, JOURNAL_TOPIC, Request
 
 POLICY = ExecutionPolicy(throttle=5 * MB)
@@ -59,7 +59,7 @@ def test_a_wish_that_comes_after_the_last_look_is_not_the_next_runs() -> None:
     s = scene()
     s.world.add_topic("u", {0: (1, 2)}, size_bytes=100 * MB)
     assert s.driver.execute(one_move(s), POLICY, run_id="first").status == "done"
-    s.driver.ask(Wish.CANCEL)
+    s.driver.ask(Command.CANCEL)
     assert s.driver.execute(one_move(s, "u"), POLICY, run_id="second").status == "done"
     assert "Too late to cancel: run first had ended." in notes(s)
 
@@ -69,14 +69,14 @@ def test_a_wish_while_the_next_run_is_made_ready_is_that_ones() -> None:
     s = scene()
     s.world.add_topic("u", {0: (1, 2)}, size_bytes=100 * MB)
     assert s.driver.execute(one_move(s), POLICY, run_id="first").status == "done"
-    s.world.clock.after(0.5, lambda: s.driver.ask(Wish.CANCEL))
+    s.world.clock.after(0.5, lambda: s.driver.ask(Command.CANCEL))
     assert s.driver.execute(one_move(s, "u"), POLICY, run_id="second").status == "cancelled"
 
 
 def test_a_wish_before_the_first_run_is_that_ones() -> None:
     """Whoever takes a run up to cancel it asks before it goes on."""
     s = scene()
-    s.driver.ask(Wish.CANCEL)
+    s.driver.ask(Command.CANCEL)
     assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "cancelled"
 
 

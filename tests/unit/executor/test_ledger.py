@@ -1,4 +1,4 @@
-"""What the keeper of the throttle ledger takes for shown, for read a moment ago, and for not done."""
+"""What the throttle ledger takes for shown, for read a moment ago, and for not done."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from tests.unit.executor.scenes import T, scene
 
 from ballast.core.cluster import ConfigValue, TopicPartition
-from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_REPLICAS, Held, Op, Setting
+from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_REPLICAS, LedgerEntry, Op, Setting
 from ballast.executor.journal.ledger import (
     BELIEVED_S,
     BY_HAND,
@@ -21,9 +21,9 @@ from ballast.executor.journal.ledger import (
     load_ledger,
     load_topic_ids,
     merged,
+    not_restored,
     own_value,
     resource_of,
-    still_owed,
 )
 from ballast.ports.cluster import ConfigChange, ConfigResource, Outcome
 from ballast.ports.journal import Record
@@ -81,7 +81,7 @@ def test_a_change_without_an_answer_is_not_done(monkeypatch: pytest.MonkeyPatch)
     assert (outcome.ok, outcome.code) == (False, "NO_ANSWER")
     assert outcome.message
     assert RATE not in throttler.sent
-    assert throttler.ledger == {RATE: Held(None, frozenset({"5", "6"}))}
+    assert throttler.ledger == {RATE: LedgerEntry(None, frozenset({"5", "6"}))}
     assert settle() == {}
     assert not throttler.ledger
     assert s.throttles() == {}
@@ -192,20 +192,20 @@ def test_a_value_that_is_merely_inherited_is_not_the_resources_own(setting: Sett
 
 def test_a_line_that_was_struck_out_owes_nothing() -> None:
     """A tombstone is no line; a line of a cluster without topic ids names none."""
-    held, on = Held(None, frozenset({"0:1"})), Setting("topic", T, FOLLOWER_REPLICAS)
+    held, on = LedgerEntry(None, frozenset({"0:1"})), Setting("topic", T, FOLLOWER_REPLICAS)
     assert load_ledger([dump_held(on, None)]) == {}
     assert load_topic_ids([dump_held(on, None)]) == {}
     assert load_topic_ids([dump_held(on, held)]) == {}
     assert load_topic_ids([dump_held(on, held, topic_id="id")]) == {T: "id"}
 
 
-def test_what_is_still_owed_is_told_with_its_reason() -> None:
+def test_what_is_not_restored_is_told_with_its_reason() -> None:
     """The broker's own words, or its code where it had none."""
     owed = {
         RATE: Outcome(ok=False, code="NO_ANSWER", message="broker 1 is silent."),
         Setting("broker", "2", FOLLOWER_RATE): Outcome(ok=False, code="NOT_CONTROLLER", message=""),
     }
-    assert still_owed(owed) == [
+    assert not_restored(owed) == [
         f"broker 1 {FOLLOWER_RATE}: broker 1 is silent.",
         f"broker 2 {FOLLOWER_RATE}: NOT_CONTROLLER.",
     ]
@@ -243,7 +243,7 @@ def test_a_topic_that_was_made_again_owes_nothing_of_the_old_one(kind: str) -> N
     present = s.cluster.partitions([TopicPartition(T, 0)])[TopicPartition(T, 0)].topic_id
     assert present is not None
     throttler.topic_ids = {T: "old"}
-    throttler.ledger = {on: Held("7:7", frozenset({"0:1"}))}
+    throttler.ledger = {on: LedgerEntry("7:7", frozenset({"0:1"}))}
     aim, seen = {on: frozenset({"0:2"})}, list[str]()
     assert throttler._on_same_topics({**aim, RATE: frozenset({"5"})}, written.extend, seen.append) == (
         {RATE: {"5"}} if kind == RUNS else {**aim, RATE: {"5"}}
@@ -260,9 +260,9 @@ def test_only_lines_of_the_topic_that_was_made_again_are_struck_out() -> None:
     throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
     lists = [Setting("topic", T, key) for key in (FOLLOWER_REPLICAS, LEADER_REPLICAS)]
     other = Setting("topic", "other", FOLLOWER_REPLICAS)
-    held = Held(None, frozenset({"0:1"}))
+    held = LedgerEntry(None, frozenset({"0:1"}))
     throttler.topic_ids = {T: "old"}
-    throttler.ledger = {**dict.fromkeys(lists, held), other: held, RATE: Held(None, frozenset({"5"}))}
+    throttler.ledger = {**dict.fromkeys(lists, held), other: held, RATE: LedgerEntry(None, frozenset({"5"}))}
     throttler._on_same_topics({}, lambda _: None, lambda _: None)
     assert throttler.ledger.keys() == {other, RATE}
 
@@ -272,7 +272,7 @@ def test_a_topic_whose_id_is_not_told_is_not_another_one(monkeypatch: pytest.Mon
     s = scene()
     throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
     on = Setting("topic", T, FOLLOWER_REPLICAS)
-    throttler.topic_ids, throttler.ledger = {T: "id"}, {on: Held(None, frozenset({"0:1"}))}
+    throttler.topic_ids, throttler.ledger = {T: "id"}, {on: LedgerEntry(None, frozenset({"0:1"}))}
     read = s.cluster.partitions
     monkeypatch.setattr(
         s.cluster, "partitions", lambda names: {n: replace(p, topic_id=None) for n, p in read(names).items()}
@@ -318,4 +318,4 @@ def test_the_line_of_a_broker_names_no_topic() -> None:
     written: list[Record] = []
     assert throttler.settle({RATE: frozenset({"5"})}, {1, 2, 3, 4}, written.extend, pytest.fail) == {}
     assert [r.key for r in written if "topic_id" in (r.value or {})] == []
-    assert load_ledger(written) == {RATE: Held(None, frozenset({"5"}))}
+    assert load_ledger(written) == {RATE: LedgerEntry(None, frozenset({"5"}))}

@@ -17,7 +17,7 @@ from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, Phase, new_run
 from ballast.ports.journal import Record
 from ballast.wiring.cluster import OpenCluster
-from ballast.wiring.runs import Hand
+from ballast.wiring.runs import Writer
 
 NOW = Now(0, 0.0)
 Change = Callable[[dict[str, Any]], object]
@@ -86,6 +86,6 @@ def test_a_run_whose_policy_was_not_read_whole_is_not_rolled_back() -> None:
     s = scene({0: (3, 2)})
     before = s.journal.read()
     with pytest.raises(Refused, match="knob"):
-        Hand(OpenCluster(s.cluster, "sim:1"), s.journal, s.driver, s.world.clock).rollback(run)
+        Writer(OpenCluster(s.cluster, "sim:1"), s.journal, s.driver, s.world.clock).rollback(run)
     assert s.journal.read() == before
     assert run.unknown_settings == ("knob",)

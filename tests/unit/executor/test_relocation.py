@@ -14,7 +14,7 @@ from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import MoveChanged, Progressed, RunResult
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Stage
-from ballast.executor.machine.step import Wish
+from ballast.executor.machine.step import Command
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.sim import SimBroker, SimClock, SimCluster, SimWorld
 from ballast.sim.journal import JournalStore, MemoryJournal
@@ -43,7 +43,7 @@ def two_dirs() -> Scene:
 
 def cancelled(s: Scene, move: Move, *, after_s: float) -> RunResult:
     """Carry out the move and ask for a cancel on the way."""
-    s.world.clock.at(s.world.clock.monotonic_s() + after_s, lambda: s.driver.ask(Wish.CANCEL))
+    s.world.clock.at(s.world.clock.monotonic_s() + after_s, lambda: s.driver.ask(Command.CANCEL))
     return s.driver.execute(s.plan(move), SLOW, run_id="r")
 
 

@@ -9,7 +9,7 @@ import pytest
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan
 from ballast.executor.machine.observation import Picture
-from ballast.executor.machine.observe import absorb
+from ballast.executor.machine.observe import observe
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import (
     ElectionRun,
@@ -52,7 +52,7 @@ def test_an_election_survives_more_deaths_than_it_has_attempts() -> None:
     """It is asked for anew by each process, and does not end as failed because processes died."""
     run = run_with(Stage.VERIFIED, 1)
     for death in range(5):
-        run = absorb(resumed(run, Now(death, death)), NOTHING, Now(death, death))
+        run = observe(resumed(run, Now(death, death)), NOTHING, Now(death, death))
         assert run.elections[NAME].stage is ElectionStage.WAITING, death
         run = replace(run, elections={NAME: elect_to(run.elections[NAME], ElectionStage.ASKED)})
 

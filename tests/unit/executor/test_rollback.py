@@ -13,7 +13,7 @@ from ballast.executor.driver.events import RunResult
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.rollback import rollback_plan
 from ballast.executor.machine.run import Now, Stage, new_run, with_moves
-from ballast.executor.machine.step import Wish
+from ballast.executor.machine.step import Command
 
 T0, T1 = TopicPartition(T, 0), TopicPartition(T, 1)
 MOVES = (Move(T, 0, (1, 2), (3, 2), 50 * MB), Move(T, 1, (2, 1), (4, 1), 50 * MB))
@@ -22,7 +22,7 @@ ONE_BY_ONE = ExecutionPolicy(throttle=5 * MB, moves_in_cluster=1)
 
 def asked_to_go_back(s: Scene) -> RunResult:
     """A run whose first move has arrived when somebody asks for a rollback in the middle of the second."""
-    s.world.clock.after(20, lambda: s.driver.ask(Wish.ROLLBACK))
+    s.world.clock.after(20, lambda: s.driver.ask(Command.ROLLBACK))
     return s.driver.execute(s.plan(*MOVES), ONE_BY_ONE, run_id="r")
 
 
@@ -58,7 +58,7 @@ def test_the_same_process_goes_back_once() -> None:
 def test_a_cancel_alone_owes_no_rollback() -> None:
     """What has arrived stays, as promised."""
     s = scene({0: (1, 2), 1: (2, 1)}, size_bytes=50 * MB)
-    s.world.clock.after(20, lambda: s.driver.ask(Wish.CANCEL))
+    s.world.clock.after(20, lambda: s.driver.ask(Command.CANCEL))
     result = s.driver.go_back(s.driver.execute(s.plan(*MOVES), ONE_BY_ONE, run_id="r"))
     assert (result.run_id, result.status) == ("r", "cancelled")
     assert s.driver.open_runs() == []

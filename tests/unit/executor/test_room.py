@@ -12,7 +12,7 @@ from ballast.core.guards import judge, rooms
 from ballast.core.plan import Move, Plan
 from ballast.core.plan.batches import Caps, Load, choose
 from ballast.executor.machine.observation import Picture
-from ballast.executor.machine.observe import absorb
+from ballast.executor.machine.observe import observe
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Speedometer, total_of
 from ballast.executor.machine.run import MoveRun, Now, Run, Stage, new_run, with_moves
@@ -68,7 +68,7 @@ def after_looks(*looks: BrokerLogs | None) -> MoveRun:
     )
     for seconds, logs in enumerate(looks, 1):
         seen = replace(picture, logs={} if logs is None else {2: logs})
-        run = absorb(run, seen, Now(0, 10.0 * seconds))
+        run = observe(run, seen, Now(0, 10.0 * seconds))
     return run.moves[NAME]
 
 
@@ -213,9 +213,9 @@ def test_a_move_whose_size_is_not_told_on_its_way_stays_unknown() -> None:
         alive=frozenset({1, 2}),
         logs=logs,
     )
-    seen = absorb(run, picture, Now(0, 10.0)).moves[NAME]
+    seen = observe(run, picture, Now(0, 10.0)).moves[NAME]
     assert (seen.copied_bytes, seen.total_bytes, seen.size_unknown) == (5 * MB, None, True)
-    seen = absorb(run, replace(picture, sizes={NAME: 50 * MB}), Now(0, 10.0)).moves[NAME]
+    seen = observe(run, replace(picture, sizes={NAME: 50 * MB}), Now(0, 10.0)).moves[NAME]
     assert (seen.copied_bytes, seen.total_bytes, seen.left_bytes) == (5 * MB, 50 * MB, 45 * MB)
 
 

@@ -17,7 +17,7 @@ from ballast.executor.driver.events import Listener, Performing
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.transitions import EffectKind
 from ballast.wiring.cluster import OpenCluster
-from ballast.wiring.runs import Hand
+from ballast.wiring.runs import Writer
 
 POLICY = ExecutionPolicy(throttle=5 * MB, measure_s=0)
 FIRST, SECOND = Move(T, 0, (1, 2), (3, 2), 100 * MB), Move(T, 1, (2, 1), (4, 1), 100 * MB)
@@ -32,11 +32,11 @@ def left(monkeypatch: pytest.MonkeyPatch) -> Scene:
     s.process("the command")
 
     @contextmanager
-    def hand(opened: OpenCluster, *, listener: Listener, **_: object) -> Iterator[Hand]:
+    def writer(opened: OpenCluster, *, listener: Listener, **_: object) -> Iterator[Writer]:
         s.driver.listen(listener)
-        yield Hand(opened, s.journal, s.driver, s.world.clock)
+        yield Writer(opened, s.journal, s.driver, s.world.clock)
 
-    monkeypatch.setattr("ballast.wiring.runs.hand", hand)
+    monkeypatch.setattr("ballast.wiring.runs.writer", writer)
     return s
 
 

@@ -39,7 +39,7 @@ def test_json_lines_tell_the_whole_story(capsys: pytest.CaptureFixture[str]) -> 
     screen.draw()
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert lines[0]["event"] == "began"
-    assert lines[-1] == {**lines[-1], "event": "ended", "status": "done", "throttle_debts": []}
+    assert lines[-1] == {**lines[-1], "event": "ended", "status": "done", "throttles_to_restore": []}
     stages = [line["to"] for line in lines if line["event"] == "move"]
     assert stages == ["throttled", "submitted", "moving", "unthrottled", "verified"]
     done = [line["bytes_done"] for line in lines if line["event"] == "progress"]

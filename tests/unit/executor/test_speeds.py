@@ -26,7 +26,7 @@ MOVE = Move(T, 0, (1, 2), (3, 2), 100 * MB)
 def rates_set(ears: Ears, broker: int, key: str = FOLLOWER_RATE) -> list[int]:
     """The rates that a run set on a broker, in order, without repeats."""
     aims = [
-        h.effect.aim
+        h.effect.desired
         for h in ears.heard
         if isinstance(h, Performing) and h.effect.kind in {EffectKind.THROTTLE, EffectKind.UNTHROTTLE}
     ]

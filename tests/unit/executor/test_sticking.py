@@ -11,7 +11,7 @@ from ballast.core.plan import Move
 from ballast.executor.driver.events import Happening, MoveChanged
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Stage
-from ballast.executor.machine.step import Wish
+from ballast.executor.machine.step import Command
 
 MOVE = Move(T, 0, (1, 2), (3, 2), 50 * MB, log_dirs=("/data/1", "any"))
 POLICY = ExecutionPolicy(throttle=5 * MB, stall_after_s=30)
@@ -46,7 +46,7 @@ def causes(s: Scene) -> list[str]:
 def test_a_cancel_does_not_wait_for_a_dead_broker() -> None:
     """What the broker holds cannot be asked any more: the outcome says what may still happen there."""
     s = arrived_and_dead()
-    s.world.clock.after(120, lambda: s.driver.ask(Wish.CANCEL))
+    s.world.clock.after(120, lambda: s.driver.ask(Command.CANCEL))
     result = s.driver.execute(s.plan(MOVE), POLICY, run_id="r")
     assert result.status == "cancelled"
     assert [e.outcome for e in result.endings] == ["log-dir"]

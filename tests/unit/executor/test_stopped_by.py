@@ -8,7 +8,7 @@ from ballast.core.plan import Move
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now
-from ballast.executor.machine.step import Wish
+from ballast.executor.machine.step import Command
 from ballast.ports.journal import Request
 
 
@@ -36,7 +36,7 @@ def test_whoever_asks_later_is_not_named() -> None:
     )
     assert result.status == "done"
     assert load_runs(s.journal.read(), Now(0, 0.0))["r"].stopped_by == ""
-    s.driver.ask(Wish.CANCEL, run="s", by="Ada")
-    s.driver.ask(Wish.ROLLBACK, run="s", by="Eve")
+    s.driver.ask(Command.CANCEL, run="s", by="Ada")
+    s.driver.ask(Command.ROLLBACK, run="s", by="Eve")
     s.driver.execute(s.plan(Move(T, 0, (3, 2), (4, 2))), ExecutionPolicy(throttle="none", measure_s=0), run_id="s")
     assert load_runs(s.journal.read(), Now(0, 0.0))["s"].stopped_by == "Ada"

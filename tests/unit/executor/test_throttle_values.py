@@ -13,7 +13,7 @@ from ballast.core.throttles import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_REPLICAS,
-    Held,
+    LedgerEntry,
     Op,
     Setting,
     brokers_involved,
@@ -44,8 +44,8 @@ def applied(ops: Sequence[Op], current: str | None) -> str | None:
 
 
 def settled(
-    aim: Mapping[Setting, frozenset[str]], ledger: dict[Setting, Held], current: str | None
-) -> tuple[str | None, dict[Setting, Held]]:
+    aim: Mapping[Setting, frozenset[str]], ledger: dict[Setting, LedgerEntry], current: str | None
+) -> tuple[str | None, dict[Setting, LedgerEntry]]:
     """The list and the ledger once nothing is left to settle."""
     while True:
         out = settle(aim, ledger, {LIST: current})
@@ -73,7 +73,7 @@ def test_worked_case() -> None:
 def test_list_comes_back_exactly(prior: str | None, wanted: list[frozenset[str]]) -> None:
     """Through any series of wants, entries of ours come and go, and in the end the text is what it was."""
     current = prior
-    ledger: dict[Setting, Held] = {}
+    ledger: dict[Setting, LedgerEntry] = {}
     for want in [*wanted, frozenset[str]()]:
         current, ledger = settled({LIST: want} if want else {}, ledger, current)
         if prior != "*":
@@ -119,7 +119,7 @@ def test_a_list_of_everything_comes_and_goes(prior: str | None, theirs: frozense
 
 def test_an_entry_that_comes_between_reading_and_writing_stays() -> None:
     """What is sent names our entries alone, so that what stands by then does not matter; empty lists are seen before they go."""
-    ours = Held(None, frozenset({"0:3", "0:4"}))
+    ours = LedgerEntry(None, frozenset({"0:3", "0:4"}))
     out = settle({LIST: frozenset({"0:4", "0:5"})}, {LIST: ours}, {LIST: "0:3,0:4"})
     assert out.changes == {LIST: [Op("append", "0:5"), Op("subtract", "0:3")]}
     gone = settle({}, {LIST: ours}, {LIST: "0:3,0:4"})
@@ -147,12 +147,12 @@ def test_rate_of_a_cluster_default_comes_back_by_deleting_ours() -> None:
     """A broker that only inherits a rate gets its own for the run and loses it afterwards."""
     out = settle({RATE: frozenset({"5"})}, {}, {RATE: None})
     assert out.changes == {RATE: [Op("set", "5")]}
-    assert settle({}, {RATE: Held(None, frozenset({"5"}))}, {RATE: "5"}).changes == {RATE: [Op("delete", None)]}
+    assert settle({}, {RATE: LedgerEntry(None, frozenset({"5"}))}, {RATE: "5"}).changes == {RATE: [Op("delete", None)]}
 
 
 def test_rate_that_somebody_changed_is_left() -> None:
     """A value that is neither ours nor the one before belongs to whoever set it."""
-    out = settle({}, {RATE: Held("9", frozenset({"5"}))}, {RATE: "7"})
+    out = settle({}, {RATE: LedgerEntry("9", frozenset({"5"}))}, {RATE: "7"})
     assert out.changes == {}
     assert out.taken_over == {RATE: "7"}
     assert out.after == {RATE: None}
@@ -161,17 +161,17 @@ def test_rate_that_somebody_changed_is_left() -> None:
 def test_rate_that_somebody_took_over_is_theirs_for_the_rest_of_the_run() -> None:
     """The next occasion does not set it over, whatever they change it to; it ends with the run, or when they take it away."""
     wanted = {RATE: frozenset({"5"})}
-    first = settle(wanted, {RATE: Held("9", frozenset({"5"}))}, {RATE: "7"})
+    first = settle(wanted, {RATE: LedgerEntry("9", frozenset({"5"}))}, {RATE: "7"})
     assert (first.changes, first.taken_over) == ({}, {RATE: "7"})
     left = first.after[RATE]
-    assert left == Held("7", frozenset())
+    assert left == LedgerEntry("7", frozenset())
     for theirs in ("7", "6"):
         again = settle(wanted, {RATE: left}, {RATE: theirs})
         assert (again.changes, again.taken_over) == ({}, {})
     ended = settle({}, {RATE: left}, {RATE: "7"})
     assert (ended.changes, ended.after) == ({}, {RATE: None})
     gone = settle(wanted, {RATE: left}, {RATE: None})
-    assert (gone.changes, gone.intent) == ({RATE: [Op("set", "5")]}, {RATE: Held(None, frozenset({"5"}))})
+    assert (gone.changes, gone.intent) == ({RATE: [Op("set", "5")]}, {RATE: LedgerEntry(None, frozenset({"5"}))})
     assert settle({}, {RATE: left}, {RATE: None}).changes == {}
 
 
@@ -219,11 +219,11 @@ def test_nothing_is_added_to_a_list_that_throttles_everything() -> None:
 
 def test_a_line_covers_what_stands_and_what_will() -> None:
     """Before the change both, so that a death in between loses neither; afterwards what stands then; the second time nothing."""
-    found = settle({LIST: frozenset({"0:2"})}, {LIST: Held("7:7", frozenset({"0:1"}))}, {LIST: "7:7,0:1"})
-    assert found.intent == {LIST: Held("7:7", frozenset({"0:1", "0:2"}))}
+    found = settle({LIST: frozenset({"0:2"})}, {LIST: LedgerEntry("7:7", frozenset({"0:1"}))}, {LIST: "7:7,0:1"})
+    assert found.intent == {LIST: LedgerEntry("7:7", frozenset({"0:1", "0:2"}))}
     assert found.changes == {LIST: [Op("append", "0:2"), Op("subtract", "0:1")]}
-    assert found.after == {LIST: Held("7:7", frozenset({"0:2"}))}
-    standing = {LIST: Held("7:7", frozenset({"0:2"}))}
+    assert found.after == {LIST: LedgerEntry("7:7", frozenset({"0:2"}))}
+    standing = {LIST: LedgerEntry("7:7", frozenset({"0:2"}))}
     again = settle({LIST: frozenset({"0:2"})}, standing, {LIST: "7:7,0:2"})
     assert (again.intent, again.changes, again.after, again.unsettled) == ({}, {}, {}, set())
 
@@ -240,7 +240,7 @@ def test_a_line_covers_what_stands_and_what_will() -> None:
 )
 def test_a_list_is_deleted_only_when_it_is_seen_empty(now: str | None, ops: list[Op], *, unsettled: bool) -> None:
     """And a line is written beforehand only where something is sent."""
-    held = Held(None, frozenset({"0:1"}))
+    held = LedgerEntry(None, frozenset({"0:1"}))
     found = settle({}, {LIST: held}, {LIST: now})
     assert found.changes == ({LIST: ops} if ops else {})
     assert found.intent == ({LIST: held} if ops else {})
@@ -256,8 +256,8 @@ def test_a_list_of_everything_that_stands_is_not_ours() -> None:
 
 def test_a_list_of_everything_remembers_what_was_there_before_us() -> None:
     """Not our own entries, which stand there by now; where no list stands nothing is overwritten."""
-    found = settle({LIST: frozenset({"*"})}, {LIST: Held("7:7", frozenset({"0:1"}))}, {LIST: "7:7,0:1"})
-    assert found.intent == {LIST: Held("7:7", frozenset({"*"}))}
+    found = settle({LIST: frozenset({"*"})}, {LIST: LedgerEntry("7:7", frozenset({"0:1"}))}, {LIST: "7:7,0:1"})
+    assert found.intent == {LIST: LedgerEntry("7:7", frozenset({"*"}))}
     assert found.changes == {LIST: [Op("set", "*")]}
     assert settle({LIST: frozenset({"*"})}, {}, {LIST: None}).changes == {LIST: [Op("append", "*")]}
 
@@ -265,11 +265,11 @@ def test_a_list_of_everything_remembers_what_was_there_before_us() -> None:
 def test_what_a_list_of_everything_replaced_comes_back_beside_what_others_added() -> None:
     """Each entry once; only a list that nothing comes back to is looked at again, to be deleted when it is empty."""
     ours = frozenset({"*"})
-    back = settle({}, {LIST: Held("7:7,8:8", ours)}, {LIST: "*,8:8"})
+    back = settle({}, {LIST: LedgerEntry("7:7,8:8", ours)}, {LIST: "*,8:8"})
     assert back.changes == {LIST: [Op("subtract", "*"), Op("append", "7:7")]}
     assert (back.unsettled, back.after) == (set(), {LIST: None})
-    whole = settle({}, {LIST: Held("7:7", ours)}, {LIST: "*"})
+    whole = settle({}, {LIST: LedgerEntry("7:7", ours)}, {LIST: "*"})
     assert (whole.unsettled, whole.after) == (set(), {LIST: None})
-    nothing = settle({}, {LIST: Held(None, ours)}, {LIST: "*"})
+    nothing = settle({}, {LIST: LedgerEntry(None, ours)}, {LIST: "*"})
     assert nothing.changes == {LIST: [Op("subtract", "*")]}
     assert (nothing.unsettled, nothing.after) == ({LIST}, {})

@@ -19,7 +19,7 @@ from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.rollback import rollback_plan
 from ballast.executor.machine.run import Now, Stage
-from ballast.executor.machine.step import Wish
+from ballast.executor.machine.step import Command
 from ballast.ports.cluster import ConfigChange, ConfigResource, Outcome, Reassignment
 from ballast.ports.journal import Record
 from ballast.sim import MemoryJournal, SimCluster, SimWorld
@@ -56,7 +56,7 @@ def test_moves_end_and_nothing_of_the_new_topic_is_touched() -> None:
     assert [(e.subject, e.outcome) for e in result.endings] == [(f"{T}-0", "topic-recreated")]
     assert s.world.topics[T].configs == THEIRS
     assert s.cluster.partitions([T0])[T0].replicas == (1, 4)
-    assert result.debts == ()
+    assert result.throttles_to_restore == ()
     assert not load_ledger(s.journal.read())
 
 
@@ -154,7 +154,7 @@ def test_a_cancel_is_not_sent_to_a_move_of_the_new_topic() -> None:
     s.driver = Driver(s.cluster, s.journal, s.world.clock, s.ears)
 
     def cancel() -> None:
-        s.driver.ask(Wish.CANCEL)
+        s.driver.ask(Command.CANCEL)
         cluster.is_armed = True
 
     s.driver.listen(At(Stage.MOVING, cancel))

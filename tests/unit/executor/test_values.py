@@ -19,7 +19,7 @@ from ballast.core.plan import Move, Plan
 from ballast.core.plan.batches import Caps, Load, choose
 from ballast.core.plan.file import dumps
 from ballast.core.plan.file import loads as read_plan
-from ballast.daemon.acting.run_views import ParsedBooks, books_of
+from ballast.daemon.acting.run_views import ParsedJournal, journal_view_of
 from ballast.errors import Refused, UsageError
 from ballast.executor.journal.history import expired, load_summaries, summarise
 from ballast.executor.journal.records import STRIPPED, changes, dump_run, load_open_runs, load_runs, read_runs
@@ -125,8 +125,8 @@ def test_a_run_without_its_moves_is_named(*, ended: bool) -> None:
     found = load_summaries(records, NOW)
     assert [r.id for r in found.runs] == ["2"]
     assert found.skipped == read_runs(records, NOW)[1] == {"1": STRIPPED}
-    books = books_of(records, SystemClock(), ParsedBooks())
-    assert books.skipped == {"1": STRIPPED}
+    journal_view = journal_view_of(records, SystemClock(), ParsedJournal())
+    assert journal_view.skipped == {"1": STRIPPED}
     journal = cast("Journal", SimpleNamespace(read=lambda: records))
     with pytest.raises(Refused, match="1"):
         find_run(journal, "1")

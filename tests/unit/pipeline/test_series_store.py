@@ -14,7 +14,7 @@ from ballast.adapters.samples.series import SeriesStore
 from ballast.adapters.samples.store import describe, ensure_table, table_url
 from ballast.core.samples import CLUSTERS, SAMPLES, Point
 from ballast.daemon.acting.policy import DaemonPolicy
-from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Board, Role, View
 from ballast.daemon.observing.observe import observe
 from ballast.errors import Unavailable, UsageError
@@ -113,17 +113,17 @@ class Kept:
             raise Unavailable("The store is away.")
 
 
-def a_scene(clock: SimClock) -> Scene:
+def a_scene(clock: SimClock) -> DaemonContext:
     """A daemon that has just begun."""
     board = Board(View(name="shop", instance="pod-0", started_at_ms=clock.now_ms(), role=Role.OBSERVER))
-    return Scene(cluster=SimCluster(make_world(clock)), clock=clock, board=board, policy=DaemonPolicy())
+    return DaemonContext(cluster=SimCluster(make_world(clock)), clock=clock, board=board, policy=DaemonPolicy())
 
 
-def minutes(scene: Scene, charts: StoredSeries, count: int) -> None:
+def minutes(context: DaemonContext, charts: StoredSeries, count: int) -> None:
     """Read the cluster each minute, and keep what is new."""
     for _ in range(count):
-        scene.clock.sleep(60)
-        observe(scene)
+        context.clock.sleep(60)
+        observe(context)
         charts.keep()
 
 
@@ -153,28 +153,28 @@ def test_the_next_process_goes_on_where_the_last_one_stopped() -> None:
 def test_a_store_that_is_away_is_told_until_it_is_back() -> None:
     """Beside the charts, which go on with what this process has seen; nothing that was not written is lost."""
     clock, store = SimClock(start_ms=NOON_MS), Kept()
-    scene = a_scene(clock)
-    charts = StoredSeries(scene, store)
+    context = a_scene(clock)
+    charts = StoredSeries(context, store)
     store.away = True
-    minutes(scene, charts, AT_ONCE + 1)
+    minutes(context, charts, AT_ONCE + 1)
     assert not charts.bring_back()
-    assert scene.board.view.series_problem
-    assert len(scene.board.view.series) == AT_ONCE + 1
+    assert context.board.view.series_problem
+    assert len(context.board.view.series) == AT_ONCE + 1
     store.away = False
     assert charts.bring_back()
-    assert scene.board.view.series_problem, "it was not written yet"
-    minutes(scene, charts, 1)
-    assert scene.board.view.series_problem == ""
-    assert tuple(store.points) == scene.board.view.series
+    assert context.board.view.series_problem, "it was not written yet"
+    minutes(context, charts, 1)
+    assert context.board.view.series_problem == ""
+    assert tuple(store.points) == context.board.view.series
 
 
 def test_a_bug_beside_the_charts_hurts_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
     """It is told and logged with its traceback."""
     clock, store = SimClock(start_ms=NOON_MS), Kept()
-    scene = a_scene(clock)
-    charts = StoredSeries(scene, store)
-    minutes(scene, charts, 1)
-    scene.board.publish(figures=replace(scene.board.view.figures, cluster_id=""))  # type: ignore[type-var]
+    context = a_scene(clock)
+    charts = StoredSeries(context, store)
+    minutes(context, charts, 1)
+    context.board.publish(figures=replace(context.board.view.figures, cluster_id=""))  # type: ignore[type-var]
     assert not charts.bring_back()
-    assert scene.board.view.series_problem
+    assert context.board.view.series_problem
     assert any(r.exc_info for r in caplog.records)

@@ -1,4 +1,4 @@
-"""The sandbox's parts that need no Kafka: jars against their lock, Java, ports, folders, the keeper."""
+"""The sandbox's parts that need no Kafka: jars against their lock, Java, ports, folders, the supervisor."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from typing import Any
 import pytest
 
 from ballast.errors import Unavailable, UsageError
-from ballast.sandbox import SandboxSpec, jars, layout, persons
-from ballast.sandbox.folders import has_keeper
-from ballast.sandbox.keeper import SOCKET, listening
-from ballast.sandbox.keeper_client import KeeperClient, start_keeper
+from ballast.sandbox import SandboxSpec, current_sandbox, jars, layout
+from ballast.sandbox.folders import has_supervisor
 from ballast.sandbox.ports import HIGH, LOW, free_ports
 from ballast.sandbox.spec import ITS_OWN
+from ballast.sandbox.supervisor import SOCKET, listening
+from ballast.sandbox.supervisor_client import SupervisorClient, start_supervisor
 
 CONTENT = b"not really a jar"
 LOCK = f"# a lock\norg.example:thing:1.0 {hashlib.sha256(CONTENT).hexdigest()}\n"
@@ -119,41 +119,41 @@ def test_a_brokers_own_setting_wins() -> None:
     assert configs["auto.leader.rebalance.enable"] == "true"
 
 
-def test_the_keeper_starts_signals_and_clears_away(tmp_path: Path) -> None:
+def test_the_supervisor_starts_signals_and_clears_away(tmp_path: Path) -> None:
     """A node is started, seen running, killed, seen dead; at the end its folder is gone."""
     folder = tmp_path / "held"
     folder.mkdir()
     sleeper = {"argv": [sys.executable, "-c", "import time; time.sleep(60)"], "env": {}, "log": "logs/a.log"}
     (folder / "nodes.json").write_text(json.dumps({"a": sleeper}))
-    keeper = start_keeper(folder, owner=os.getpid())
-    pid = keeper.start("a")
-    assert keeper.start("a") == pid
-    assert keeper.running() == {"a": True}
-    keeper.signal("a", signal.SIGKILL)
+    supervisor = start_supervisor(folder, owner=os.getpid())
+    pid = supervisor.start("a")
+    assert supervisor.start("a") == pid
+    assert supervisor.running() == {"a": True}
+    supervisor.signal("a", signal.SIGKILL)
     deadline = time.monotonic() + 10
-    while keeper.running()["a"]:
+    while supervisor.running()["a"]:
         assert time.monotonic() < deadline
     with pytest.raises(Unavailable, match="refused"):
-        keeper.start("nobody")
-    keeper.down()
+        supervisor.start("nobody")
+    supervisor.down()
     assert not folder.exists()
-    assert not has_keeper(folder)
+    assert not has_supervisor(folder)
     with pytest.raises(Unavailable, match="gone"):
-        KeeperClient(folder).running()
+        SupervisorClient(folder).running()
 
 
-def test_down_waits_for_the_keepers_own_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_down_waits_for_the_supervisors_own_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever looks after ``down`` finds no process of the sandbox, though the last one removes the folder before it ends."""
     folder = tmp_path / "held"
     folder.mkdir()
-    keeper = start_keeper(folder, owner=os.getpid())
+    supervisor = start_supervisor(folder, owner=os.getpid())
     lock = (folder / "alive.lock").open("r")
-    keeper.down()
+    supervisor.down()
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     lingering = tmp_path / "lingering"
     lingering.mkdir()
-    client = KeeperClient(lingering)
+    client = SupervisorClient(lingering)
     held = (lingering / "alive.lock").open("w")
     fcntl.flock(held, fcntl.LOCK_EX)
 
@@ -167,7 +167,7 @@ def test_down_waits_for_the_keepers_own_processes(tmp_path: Path, monkeypatch: p
     assert held.closed
 
 
-def test_the_keepers_socket_gets_its_name_when_it_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_supervisors_socket_gets_its_name_when_it_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever waits for the name can connect at once, however slow the machine is between bind and listen."""
     monkeypatch.chdir(tmp_path)
     seen_before_listening: list[bool] = []
@@ -183,8 +183,8 @@ def test_the_keepers_socket_gets_its_name_when_it_listens(tmp_path: Path, monkey
     assert seen_before_listening == [False]
 
 
-def test_a_keeper_that_lives_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A refused connection is tried again while the keeper holds its lock, and fails at once when it does not."""
+def test_a_supervisor_that_lives_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refused connection is tried again while the supervisor holds its lock, and fails at once when it does not."""
     monkeypatch.chdir(tmp_path)
     answerer = socket.socket(socket.AF_UNIX)
     answerer.bind(SOCKET)
@@ -211,20 +211,20 @@ def test_a_keeper_that_lives_is_waited_for(tmp_path: Path, monkeypatch: pytest.M
         fcntl.flock(lock, fcntl.LOCK_EX)
         late = threading.Thread(target=answer_late)
         late.start()
-        assert KeeperClient(tmp_path).running() == {"a": True}
+        assert SupervisorClient(tmp_path).running() == {"a": True}
         late.join()
     answerer.close()
     began_s = time.monotonic()
     with pytest.raises(Unavailable, match="does not answer"):
-        KeeperClient(tmp_path).running()
+        SupervisorClient(tmp_path).running()
     assert time.monotonic() - began_s < 5
 
 
-def test_a_keeper_that_ends_at_once_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_supervisor_that_ends_at_once_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it said is in the sentence, and a minute is not spent on it."""
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     with pytest.raises(Unavailable, match="it said nothing"):
-        start_keeper(tmp_path, owner=None)
+        start_supervisor(tmp_path, owner=None)
 
 
 @pytest.mark.parametrize(
@@ -259,11 +259,11 @@ def test_every_setting_that_the_layout_writes_for_listeners_and_folders_is_its_o
 
 
 def test_after_a_crash_down_clears_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder whose keeper was killed along with its watcher goes at the next down; that nothing runs is no failure."""
+    """A folder whose supervisor was killed along with its watcher goes at the next down; that nothing runs is no failure."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    folder = persons.persons_folder()
+    folder = current_sandbox.current_folder()
     folder.mkdir()
     (folder / "alive.lock").touch()
-    assert not persons.end()
+    assert not current_sandbox.end()
     assert not folder.exists()
-    assert not persons.end()
+    assert not current_sandbox.end()

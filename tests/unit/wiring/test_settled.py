@@ -12,7 +12,7 @@ import pytest
 
 from ballast.adapters.journal.file import FileJournal
 from ballast.core.plan import Move, Plan
-from ballast.core.throttles import LEADER_REPLICAS, Held, Setting
+from ballast.core.throttles import LEADER_REPLICAS, LedgerEntry, Setting
 from ballast.errors import Unavailable
 from ballast.executor.journal.ledger import dump_held
 from ballast.executor.journal.records import dump_run
@@ -26,7 +26,7 @@ OPENED = cast("OpenCluster", SimpleNamespace(knock=lambda: None))
 RUN = new_run("r", Plan("test", "c", "f", (Move("t", 0, (1,), (2,)),)), ExecutionPolicy(), Now(0, 0.0))
 OPEN = dump_run(RUN)
 ENDED = dump_run(replace(RUN, phase=Phase.ENDED, ended_ms=5))
-OWED = dump_held(Setting("topic", "t", LEADER_REPLICAS), Held(None, frozenset({"0:1"})))
+OWED = dump_held(Setting("topic", "t", LEADER_REPLICAS), LedgerEntry(None, frozenset({"0:1"})))
 
 
 @pytest.fixture
@@ -53,9 +53,9 @@ def test_without_a_journal_there_is_nothing_to_do_and_still_no_journal(path: Pat
 )
 def test_an_open_run_or_a_throttle_that_is_owed_is_work(path: Path, records: list[Record], *, settled: bool) -> None:
     """Either is enough; the newest record of a run counts; somebody else's lock does not hinder the look."""
-    keeper = FileJournal(path)
-    keeper.acquire(Holder(id="x", description="somebody", since_ms=0, lease_s=15.0), wait_s=0.0)
-    keeper.append(records)
+    holder = FileJournal(path)
+    holder.acquire(Holder(id="x", description="somebody", since_ms=0, lease_s=15.0), wait_s=0.0)
+    holder.append(records)
     assert is_settled(OPENED) is settled
 
 

@@ -18,7 +18,7 @@ from ballast.adapters.journal.file import FileJournal
 from ballast.cli.cluster_options import ClusterOptions
 from ballast.cli.commands.uninstall import uninstall as command
 from ballast.core.cluster import TopicPartition
-from ballast.core.throttles import LEADER_RATE, Held, Setting
+from ballast.core.throttles import LEADER_RATE, LedgerEntry, Setting
 from ballast.errors import LockHeld, Refused, UsageError
 from ballast.executor.journal.ledger import BY_HAND, dump_held
 from ballast.ports.cluster import PartitionState
@@ -26,7 +26,7 @@ from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Holder, Record
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.uninstall import contents_of, footprint, uninstall
 
-HAND = dump_held(Setting("broker", "1", LEADER_RATE), Held("9", frozenset({"5"})), BY_HAND)
+HAND = dump_held(Setting("broker", "1", LEADER_RATE), LedgerEntry("9", frozenset({"5"})), BY_HAND)
 NEEDED = [OPEN, [OWED], [HAND], [*ENDED, OWED]]
 
 

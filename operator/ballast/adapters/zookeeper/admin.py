@@ -45,13 +45,13 @@ class ZooKeeperWrites:
     """Moves and elections through the admin znodes."""
 
     def __init__(
-        self, keeper: ZooKeeper, *, owner: str = "Ballast", wait_s: float = WAIT_S, znode_bytes: int = ZNODE_BYTES
+        self, zookeeper: ZooKeeper, *, owner: str = "Ballast", wait_s: float = WAIT_S, znode_bytes: int = ZNODE_BYTES
     ) -> None:
-        self._keeper = keeper
+        self._zookeeper = zookeeper
         self._wait_s = wait_s
         self._znode_bytes = znode_bytes
         self._clock = SystemClock()
-        self._lock = ZooKeeperLock(keeper.client, owner, wait_s=wait_s)
+        self._lock = ZooKeeperLock(zookeeper.client, owner, wait_s=wait_s)
 
     # Moves
 
@@ -88,9 +88,9 @@ class ZooKeeperWrites:
         """What the controller does not check and newer ones do, with their words."""
         if not targets:
             return {}
-        lists = self._keeper.assignments({name.topic for name in targets})
-        moving = self._keeper.moving()
-        living = self._keeper.broker_ids()
+        lists = self._zookeeper.assignments({name.topic for name in targets})
+        moving = self._zookeeper.moving()
+        living = self._zookeeper.broker_ids()
         refused = {}
         for name, target in targets.items():
             has = lists.get(name)
@@ -115,14 +115,14 @@ class ZooKeeperWrites:
         """Hold preferred elections piece by piece and read from the state znodes what came of them."""
         if unclean:
             return dict.fromkeys(names, NO_UNCLEAN)
-        lists = self._keeper.assignments({name.topic for name in names})
+        lists = self._zookeeper.assignments({name.topic for name in names})
         outcomes = {
             name: Outcome(False, "UNKNOWN_TOPIC_OR_PARTITION", f"There is no partition {name}.")
             for name in names
             if name not in lists
         }
         preferred = {name: lists[name][0] for name in names if name in lists}
-        states = self._keeper.partition_states(preferred)
+        states = self._zookeeper.partition_states(preferred)
         drifted = [name for name, first in preferred.items() if _leader(states, name) != first]
         outcomes |= dict.fromkeys(preferred.keys() - set(drifted), OK)
         waiting = [{"topic": n.topic, "partition": n.partition} for n in drifted]
@@ -145,7 +145,7 @@ class ZooKeeperWrites:
         """Who leads now; the controller deletes the znode when it has written the states, give or take a moment."""
         deadline = self._clock.monotonic_s() + SETTLING_S
         while True:
-            states = self._keeper.partition_states(preferred)
+            states = self._zookeeper.partition_states(preferred)
             missed = [name for name, first in preferred.items() if _leader(states, name) != first]
             possible = [n for n in missed if n in states and preferred[n] in states[n].isr]
             if not possible or self._clock.monotonic_s() > deadline:
@@ -161,9 +161,9 @@ class ZooKeeperWrites:
 
         A partition exists once its topic's znode lists it; the controller writes its state a moment later.
         """
-        lists = self._keeper.assignments({name.topic for name in names})
+        lists = self._zookeeper.assignments({name.topic for name in names})
         wanted = [name for name in names if name in lists]
-        states = self._keeper.partition_states(wanted)
+        states = self._zookeeper.partition_states(wanted)
         return {
             name: PartitionState(state.leader, lists[name], state.isr)
             if (state := states.get(name)) is not None
@@ -173,12 +173,12 @@ class ZooKeeperWrites:
 
     def epochs(self, names: Collection[TopicPartition]) -> dict[TopicPartition, Epochs]:
         """The epochs in the partitions' state znodes."""
-        states = self._keeper.partition_states(names)
+        states = self._zookeeper.partition_states(names)
         return {name: Epochs(s.leader_epoch, s.controller_epoch) for name, s in states.items()}
 
     def broker_entries(self, names: Collection[str]) -> dict[str, dict[str, str]]:
         """The dynamic entries of brokers (an empty name is the cluster-wide default), as their znodes hold them."""
-        return self._keeper.broker_entries(names)
+        return self._zookeeper.broker_entries(names)
 
     def _speaking(self) -> Any:
         return _translated("the cluster's hosts")

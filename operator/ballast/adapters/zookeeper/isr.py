@@ -25,8 +25,8 @@ NOTIFICATIONS: Final = "/isr_change_notification"
 class IsrWatch:
     """Waits for ISR changes; for one waiter at a time."""
 
-    def __init__(self, keeper: ZooKeeper) -> None:
-        self._keeper = keeper
+    def __init__(self, zookeeper: ZooKeeper) -> None:
+        self._zookeeper = zookeeper
         self._fired = threading.Event()
         self._armed = False
         self._changes: int | None = None
@@ -54,7 +54,7 @@ class IsrWatch:
             return False
         # Cleared before the reading: what fires from here on is a reason to read again.
         self._fired.clear()
-        before, self._changes = self._changes, self._keeper.child_changes(NOTIFICATIONS, self._fire)
+        before, self._changes = self._changes, self._zookeeper.child_changes(NOTIFICATIONS, self._fire)
         self._armed = self._changes is not None
         return before is not None and self._changes not in {before, None}
 

@@ -63,7 +63,7 @@ def list_drains(*, journal: str | None, output: str, cluster: ClusterOptions) ->
 def end(*, broker: int, journal: str | None, lock_wait: float, cluster: ClusterOptions) -> int:
     """Let BROKER take replicas again: the daemon's next balance fills it."""
     from ballast.daemon.acting.decisions import drain_record
-    from ballast.wiring.runs import hand, journal_to_look_at
+    from ballast.wiring.runs import journal_to_look_at, writer
 
     with cluster.open() as opened:
         log = journal_to_look_at(opened, journal)
@@ -75,7 +75,7 @@ def end(*, broker: int, journal: str | None, lock_wait: float, cluster: ClusterO
                 return 0
         finally:
             log.close()
-        with hand(
+        with writer(
             opened, command="ballast drains end", journal=journal, lock_wait_s=lock_wait, take_over=taking_over()
         ) as own:
             _require(own.journal, broker)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from ballast.core.plan import Move
     from ballast.executor.journal.history import RunSummary
     from ballast.executor.machine.run import Run
-    from ballast.executor.machine.step import Wish
+    from ballast.executor.machine.step import Command
     from ballast.ports.journal import Journal
-    from ballast.wiring.runs import Hand
+    from ballast.wiring.runs import Writer
 
 ANSWER_WITHIN_S = 20.0
 
@@ -227,14 +227,14 @@ def resume(
 ) -> int:
     """Go on with RUN, or with every run that was left, and take back throttles that are still owed."""
     from ballast.cli.run_apply import resume_run
-    from ballast.executor.journal.ledger import still_owed
-    from ballast.wiring.runs import hand, is_settled
+    from ballast.executor.journal.ledger import not_restored
+    from ballast.wiring.runs import is_settled, writer
 
     with cluster.open() as opened:
         if is_settled(opened, journal):
             say("No run is open.")
             return 0
-        with hand(
+        with writer(
             opened,
             command="ballast runs resume",
             journal=journal,
@@ -246,8 +246,8 @@ def resume(
                 own.driver.give_up_after(give_up_after)
             left = [r for r in own.driver.open_runs() if run_id is None or r.id.startswith(run_id)]
             if not left:
-                owed = still_owed(own.driver.pay_debts())
-                say("\n".join(["No run is open.", *(f"Still owed: {debt}" for debt in owed)]))
+                owed = not_restored(own.driver.restore_throttles())
+                say("\n".join(["No run is open.", *(f"Throttle not yet removed: {setting}" for setting in owed)]))
                 return 0
             code = 0
             for run in left:
@@ -267,9 +267,11 @@ def cancel(
     *, run_id: str | None, yes: bool, journal: str | None, lock_wait: float, output: str, cluster: ClusterOptions
 ) -> int:
     """Stop RUN (or the one that is open): take back what is in flight, keep what has arrived."""
-    from ballast.executor.machine.step import Wish
+    from ballast.executor.machine.step import Command
 
-    return _wish(Wish.CANCEL, run_id, yes=yes, journal=journal, lock_wait_s=lock_wait, output=output, cluster=cluster)
+    return _command(
+        Command.CANCEL, run_id, yes=yes, journal=journal, lock_wait_s=lock_wait, output=output, cluster=cluster
+    )
 
 
 @click.command()
@@ -282,13 +284,15 @@ def rollback(
     *, run_id: str, yes: bool, journal: str | None, lock_wait: float, output: str, cluster: ClusterOptions
 ) -> int:
     """Undo RUN: cancel what is in flight and move back what has arrived, from the journal alone."""
-    from ballast.executor.machine.step import Wish
+    from ballast.executor.machine.step import Command
 
-    return _wish(Wish.ROLLBACK, run_id, yes=yes, journal=journal, lock_wait_s=lock_wait, output=output, cluster=cluster)
+    return _command(
+        Command.ROLLBACK, run_id, yes=yes, journal=journal, lock_wait_s=lock_wait, output=output, cluster=cluster
+    )
 
 
-def _wish(
-    wish: Wish,
+def _command(
+    command: Command,
     run_id: str | None,
     *,
     yes: bool,
@@ -301,8 +305,8 @@ def _wish(
     from ballast.core.cluster.drain import refuse_drained
     from ballast.daemon.acting.decisions import decisions_in
     from ballast.executor.machine.rollback import refilled
-    from ballast.executor.machine.step import Wish as Wishes
-    from ballast.wiring.runs import find_run, hand, journal_to_look_at, runs_of
+    from ballast.executor.machine.step import Command as Commands
+    from ballast.wiring.runs import find_run, journal_to_look_at, runs_of, writer
 
     with cluster.open() as opened:
         log = journal_to_look_at(opened, journal)
@@ -315,36 +319,40 @@ def _wish(
                 run = left[-1]
             else:
                 run = find_run(log, run_id)
-            if run.ended and wish is Wishes.CANCEL:
+            if run.ended and command is Commands.CANCEL:
                 return _too_late(run)
-            if wish is Wishes.ROLLBACK:
+            if command is Commands.ROLLBACK:
                 drained = (d.broker for d in decisions_in(log.read()).drains)
                 refuse_drained(refilled(run), drained, f"Undoing run {run.id} puts replicas on", "Leave it as it is")
-            confirm(f"{wish.value.capitalize()} run {run.id} ({run.intent})?", yes=yes)
+            confirm(f"{command.value.capitalize()} run {run.id} ({run.intent})?", yes=yes)
             if not run.ended:
-                what = f"{wish.value} run {run.id}"
-                if (told := ask_holder(log, wish.value, {"run": run.id}, what)) is not None:
+                what = f"{command.value} run {run.id}"
+                if (told := ask_holder(log, command.value, {"run": run.id}, what)) is not None:
                     say(f"It answers: {told}. Follow it with: ballast runs show {run.id}")
                     return 0
         finally:
             log.close()
-        with hand(
-            opened, command=f"ballast {wish.value}", journal=journal, lock_wait_s=lock_wait_s, take_over=taking_over()
+        with writer(
+            opened,
+            command=f"ballast {command.value}",
+            journal=journal,
+            lock_wait_s=lock_wait_s,
+            take_over=taking_over(),
         ) as own:
             current = runs_of(own.journal)[run.id]
-            return _do(own, current, wish, output=output)
+            return _do(own, current, command, output=output)
 
 
-def _do(own: Hand, run: Run, wish: Wish, *, output: str) -> int:
+def _do(own: Writer, run: Run, command: Command, *, output: str) -> int:
     from ballast.cli.run_apply import resume_run, tell
     from ballast.cli.run_screen import carry_out, screen_for
-    from ballast.executor.machine.step import Wish as Wishes
+    from ballast.executor.machine.step import Command as Commands
 
     if not run.ended:
-        return resume_run(own, run, output=output, wish=wish)
-    if wish is not Wishes.ROLLBACK:
+        return resume_run(own, run, output=output, command=command)
+    if command is not Commands.ROLLBACK:
         return _too_late(run)
-    own.driver.pay_debts()
+    own.driver.restore_throttles()
     screen = screen_for(output)
     own.driver.listen(screen)
     result = carry_out(lambda: own.rollback(run), own.driver, screen)

@@ -112,9 +112,9 @@ def tally(
     ids = np.union1d(np.array(sorted(brokers), np.int64), first)
     slot = np.searchsorted(ids, first)
     # The record's absence is no proof that another broker leads: it leaves the numerator only.
-    astray = (led_by != first) & (led_by != NO_LEADERSHIP_RECORD)
+    not_led_by_preferred = (led_by != first) & (led_by != NO_LEADERSHIP_RECORD)
     total = np.bincount(slot, minlength=len(ids)).astype(np.int64)
-    not_led = np.bincount(slot[astray], minlength=len(ids)).astype(np.int64)
+    not_led = np.bincount(slot[not_led_by_preferred], minlength=len(ids)).astype(np.int64)
     over = not_led / np.maximum(total, 1) > threshold_percent / 100
     return LeaderImbalance(threshold_percent, ids, total, not_led, over)
 
@@ -148,8 +148,8 @@ def electable(state: ClusterState) -> Flags:
     in_sync = np.zeros(len(p), np.bool_)
     in_sync[rows[p.in_sync & (p.replica == preferred[rows])]] = True
     alive = np.isin(preferred, np.array(sorted(state.alive), np.int32))
-    astray = (p.leader != preferred) & (p.leader != NO_LEADERSHIP_RECORD) & (preferred != UNKNOWN)
-    return np.asarray(in_sync & alive & astray & ~state.moving & ~deleting_rows(state))
+    not_led_by_preferred = (p.leader != preferred) & (p.leader != NO_LEADERSHIP_RECORD) & (preferred != UNKNOWN)
+    return np.asarray(in_sync & alive & not_led_by_preferred & ~state.moving & ~deleting_rows(state))
 
 
 def elections(

@@ -26,7 +26,7 @@ class Classes:
     """C x B: may not become preferred leader of the class."""
     expelled: Flags
     """C x B: what is barred and may not stay either."""
-    ousted: Flags
+    must_step_down: Flags
     """C x B: what may not lead and may not go on leading either."""
     loose: Flags
     """By class: racks may be shared."""
@@ -52,7 +52,7 @@ class Classes:
 
 
 def classes_of(state: ClusterState, policy: PlannerPolicy) -> Classes:
-    """Who may hold and lead what; nobody is expelled or ousted, and nothing is counted yet."""
+    """Who may hold and lead what; nobody is expelled or must step down, and nothing is counted yet."""
     numbers: dict[tuple[TopicRule, ...], int] = {(): 0}
     of_topic = np.zeros(len(state.topics), np.int32)
     if policy.topic_rules:
@@ -75,7 +75,7 @@ def classes_of(state: ClusterState, policy: PlannerPolicy) -> Classes:
         barred=barred,
         unled=unled,
         expelled=np.zeros(shape, np.bool_),
-        ousted=np.zeros(shape, np.bool_),
+        must_step_down=np.zeros(shape, np.bool_),
         loose=loose,
         waived=waived,
         counted=np.full(rows, -1, np.int32),

@@ -34,7 +34,7 @@ def find(
     seed: int,
 ) -> Found:
     """The best placement by the ranges of ``problem``, which are those of ``asked`` as far as they can be reached."""
-    world, homeless = _descend(intent, asked, problem, policy, seed)
+    world, unplaced = _descend(intent, asked, problem, policy, seed)
     freed = None
     if isinstance(intent, Balance) and waits_for_room(world, asked):
         looser = with_room_freed(state, asked), with_room_freed(state, problem)
@@ -43,7 +43,7 @@ def find(
         ordered = in_order(state, asked, World.of(asked, policy).held, freed.moves)
         if ordered is not None and not policy.at_once and _meets_more(asked, freed.after, world.load):
             return replace(freed, moves=ordered, in_order=True)
-    found = _finish(state, intent, asked, problem, loads, policy, seed, world, homeless)
+    found = _finish(state, intent, asked, problem, loads, policy, seed, world, unplaced)
     if freed is not None and _meets_more(asked, freed.after, found.after):
         return replace(found, later=_missed(asked, found.after) & ~_missed(asked, freed.after))
     return found
@@ -52,12 +52,12 @@ def find(
 def _descend(intent: Intent, asked: Problem, problem: Problem, policy: PlannerPolicy, seed: int) -> tuple[World, Flags]:
     """A placement, and the replicas that have none."""
     world = World.of(problem, policy)
-    homeless = search(world, seed=seed)
+    unplaced = search(world, seed=seed)
     before = loads_before(asked)
     if isinstance(intent, Balance | Leaders) and bool(_broken(asked, before, world.load).any()):
         world = World.of(_kept(asked, problem, before), policy)
-        homeless = search(world, seed=seed)
-    return world, homeless
+        unplaced = search(world, seed=seed)
+    return world, unplaced
 
 
 def _finish(
@@ -69,7 +69,7 @@ def _finish(
     policy: PlannerPolicy,
     seed: int,
     world: World,
-    homeless: Flags,
+    unplaced: Flags,
 ) -> Found:
     """The placement made better a few brokers at a time, and quicker to reach."""
     before, whole = loads_before(asked), True
@@ -79,10 +79,10 @@ def _finish(
     worse = _excess(asked, world.load) > _excess(asked, before) + asked.average // WORSE
     if isinstance(intent, Balance | Leaders) and worse and not start.must_act():
         # Nearer to the ranges that can be reached is no reason to go further from those asked for.
-        world, homeless = start, np.zeros(len(world.cur), np.bool_)
+        world, unplaced = start, np.zeros(len(world.cur), np.bool_)
     shorten(world, asked, _senders(state))
     moves, after = moves_of(state, intent, asked, loads, world.cur, before)
-    return Found(world, moves, after, homeless, ended_early=not whole)
+    return Found(world, moves, after, unplaced, ended_early=not whole)
 
 
 def _missed(asked: Problem, load: Ints) -> Flags:

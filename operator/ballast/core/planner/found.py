@@ -17,7 +17,7 @@ class Found:
     moves: tuple[Move, ...]
     after: Ints
     """B x K: the scaled loads when all moves are made."""
-    homeless: Flags
+    unplaced: Flags
     """By slot: no legal broker was found."""
     in_order: bool = False
     """The moves need room that moves before them free."""

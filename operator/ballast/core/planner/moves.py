@@ -127,8 +127,8 @@ def _reasons(
             continue
         found.append(None)
         pairs.append((gone[0], come[0], False) if come and gone else (old[0], new[0], True))
-    wished = iter(_wishes(state, problem, before, pairs))
-    return [reason if reason is not None else next(wished) for reason in found]
+    reasons = iter(_balance_reasons(state, problem, before, pairs))
+    return [reason if reason is not None else next(reasons) for reason in found]
 
 
 @dataclass(slots=True)
@@ -191,7 +191,7 @@ class _Forced:
                 return Reason("topic-rule", f"topic {topic} may not be on broker {brokers[b].id}")
             if (int(classes.counted[row]), b) in self.crowded:
                 return Reason("topic-rule", f"broker {brokers[b].id} has more replicas of {topic} than its rule allows")
-        if classes.ousted[c, old[0]]:
+        if classes.must_step_down[c, old[0]]:
             return Reason("topic-rule", f"broker {brokers[old[0]].id} may not lead topic {topic}")
         return None
 
@@ -212,7 +212,7 @@ def _crowded(problem: Problem) -> set[tuple[int, int]]:
     return {divmod(key, len(problem.ids)) for key in over}
 
 
-def _wishes(
+def _balance_reasons(
     state: ClusterState, problem: Problem, before: Ints, pairs: list[tuple[int, int, bool]]
 ) -> list[tuple[Reason, float]]:
     """Of what its two ends were most short, or had most too much: the reason of a move from one broker to another."""
@@ -233,12 +233,12 @@ def _wishes(
         key = (a if at % 2 == 0 else b, at // 2) if figure > NOTHING else (-1, -1)
         reason = reasons.get(key)
         if reason is None:
-            reason = reasons[key] = _wish(state, problem, off, *key)
+            reason = reasons[key] = _balance_reason(state, problem, off, *key)
         out.append((reason, rank))
     return out
 
 
-def _wish(state: ClusterState, problem: Problem, off: npt.NDArray[np.float64], broker: int, k: int) -> Reason:
+def _balance_reason(state: ClusterState, problem: Problem, off: npt.NDArray[np.float64], broker: int, k: int) -> Reason:
     if broker < 0:
         return Reason("make-room", "it makes room for other moves")
     r, figure = problem.resources[k], float(off[broker, k])

@@ -38,11 +38,11 @@ def obstacles_of(
     """Every obstacle, the hard ones first; ``problem`` has the ranges that were asked for."""
     spent = _budget_spent(policy, moves, loads)
     out, hopeless = _impossible(state, problem)
-    cur, homeless = (
+    cur, unplaced = (
         found.world.cur,
-        found.homeless & ~hopeless[np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))],
+        found.unplaced & ~hopeless[np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))],
     )
-    out += _homeless(state, problem, homeless, spent)
+    out += _unplaced(state, problem, unplaced, spent)
     if isinstance(intent, ChangeReplicationFactor):
         out += _unshrunk(state, problem, intent.to)
     out += _leaders(state, problem, cur)
@@ -60,14 +60,14 @@ def _more(code: str, total: int, reasons: str = "for the same reason", of: str =
     return [Obstacle(code, f"{rest} more {of}", reasons)] if rest > 0 else []
 
 
-def _homeless(state: ClusterState, problem: Problem, homeless: Flags, spent: str) -> list[Obstacle]:
+def _unplaced(state: ClusterState, problem: Problem, unplaced: Flags, spent: str) -> list[Obstacle]:
     of_slot = np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))
-    rows = np.unique(of_slot[homeless])
+    rows = np.unique(of_slot[unplaced])
     out: list[Obstacle] = []
     scope, classes = problem.scope, problem.scope.classes
     home = problem.home
     must_go = scope.leave[home] | classes.expelled[classes.of[of_slot], home]
-    kept = np.unique(of_slot[homeless & (home >= 0) & ~scope.gives[home] & ~must_go])
+    kept = np.unique(of_slot[unplaced & (home >= 0) & ~scope.gives[home] & ~must_go])
 
     def usable(row: int) -> int:
         c = classes.of[row]
@@ -79,7 +79,7 @@ def _homeless(state: ClusterState, problem: Problem, homeless: Flags, spent: str
         """Is it the leader's place, and nobody who takes replicas may lead?"""
         c = classes.of[row]
         able = scope.takes & ~classes.barred[c] & scope.leads & ~classes.unled[c]
-        return bool(homeless[problem.start[row]]) and not bool(able.any())
+        return bool(unplaced[problem.start[row]]) and not bool(able.any())
 
     for row in rows[:MOST].tolist():
         name = str(state.name(row))
@@ -125,17 +125,17 @@ def _unshrunk(state: ClusterState, problem: Problem, to: int) -> list[Obstacle]:
 
 def _leaders(state: ClusterState, problem: Problem, cur: SmallInts) -> list[Obstacle]:
     s, classes = problem.scope, problem.scope.classes
-    if not (bool(s.unlead.any()) or bool(classes.ousted.any())) or not len(cur):
+    if not (bool(s.unlead.any()) or bool(classes.must_step_down.any())) or not len(cur):
         return []
     first = cur[np.minimum(problem.start[:-1], len(cur) - 1)]
-    barred = s.unlead[first] | classes.ousted[classes.of, first]
+    barred = s.unlead[first] | classes.must_step_down[classes.of, first]
     stuck = np.flatnonzero((first >= 0) & barred & s.open_rows & (np.diff(problem.start) > 0))
     out = []
     for row in stuck[:MOST].tolist():
         broker = state.brokers[int(first[row])].id
         detail = f"broker {broker} stays its leader: it has no other replica that may lead"
         remedy = "Raise its replication factor first."
-        if classes.ousted[classes.of[row], first[row]]:
+        if classes.must_step_down[classes.of[row], first[row]]:
             remedy = "Let the rule for its topic allow more leaders"
             remedy += "." if problem.scope.roam else ", or use ballast plan balance, which may move data."
         elif classes.unled[classes.of[row]].any():

@@ -107,7 +107,7 @@ def scope_of(state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Scop
     if scope.repair_rules:
         scope.classes.expelled = scope.classes.barred & chosen
     if isinstance(intent, Balance | Leaders):
-        scope.classes.ousted = scope.classes.unled & chosen
+        scope.classes.must_step_down = scope.classes.unled & chosen
     return scope
 
 

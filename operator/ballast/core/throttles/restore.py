@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from ballast.core.throttles.settings import LISTS, Held, Ledger, Setting, parse_list
+from ballast.core.throttles.settings import LISTS, Ledger, LedgerEntry, Setting, parse_list
 
 
 def repay_commands(ledger: Ledger, server: str) -> list[str]:
@@ -16,7 +16,7 @@ def repay_commands(ledger: Ledger, server: str) -> list[str]:
     return [_line(setting, held, server) for setting, held in sorted(ledger.items()) if held.ours]
 
 
-def _line(setting: Setting, held: Held, server: str) -> str:
+def _line(setting: Setting, held: LedgerEntry, server: str) -> str:
     if setting.key not in LISTS:
         change = ["--delete-config", setting.key]
         if held.prior is not None:

@@ -44,7 +44,7 @@ class Setting(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LedgerEntry:
     """What we changed of one setting; without ``ours``, a rate that somebody took over and that is left to them."""
 
     prior: str | None
@@ -53,9 +53,9 @@ class Held:
     """List entries we may have added, or rate values we may have set."""
 
 
-Aim = Mapping[Setting, frozenset[str]]
+DesiredThrottles = Mapping[Setting, frozenset[str]]
 """What a run wants to stand: list entries, or the one rate value. A setting that is absent is to be as it was."""
-Ledger = Mapping[Setting, Held]
+Ledger = Mapping[Setting, LedgerEntry]
 
 
 class Op(NamedTuple):
@@ -69,13 +69,13 @@ class Op(NamedTuple):
 class Settlement:
     """How to get from what stands to what is wanted."""
 
-    intent: dict[Setting, Held] = field(default_factory=dict)
+    intent: dict[Setting, LedgerEntry] = field(default_factory=dict)
     """Ledger lines to write before acting; each covers both what stands and what will."""
     changes: dict[Setting, list[Op]] = field(default_factory=dict)
     """What to send, in order; a request takes one change of each setting."""
     unsettled: set[Setting] = field(default_factory=set)
     """Lists that these changes may leave empty: they are to be read and settled once more, and stay in the ledger until then."""
-    after: dict[Setting, Held | None] = field(default_factory=dict)
+    after: dict[Setting, LedgerEntry | None] = field(default_factory=dict)
     """Ledger lines once the change has succeeded; None means that nothing of ours is left there."""
     taken_over: dict[Setting, str | None] = field(default_factory=dict)
     """Rates of ours that somebody else has changed since; they are left as they are."""
@@ -114,20 +114,26 @@ def brokers_involved(moves: Iterable[Move]) -> frozenset[int]:
 
 
 def settle(
-    aim: Aim, ledger: Ledger, current: Mapping[Setting, str | None], *, keep_existing_rates: bool = False
+    desired: DesiredThrottles,
+    ledger: Ledger,
+    current: Mapping[Setting, str | None],
+    *,
+    keep_existing_rates: bool = False,
 ) -> Settlement:
     """Compare what is wanted with what stands; pure, and idempotent: settling twice changes nothing the second time."""
     out = Settlement()
-    for setting in sorted({*aim, *ledger}):
+    for setting in sorted({*desired, *ledger}):
         if setting.key in LISTS:
-            _settle_list(out, setting, aim.get(setting, frozenset()), ledger.get(setting), current.get(setting))
+            _settle_list(out, setting, desired.get(setting, frozenset()), ledger.get(setting), current.get(setting))
         else:
-            wanted = next(iter(aim.get(setting, ())), None)
+            wanted = next(iter(desired.get(setting, ())), None)
             _settle_rate(out, setting, wanted, ledger.get(setting), current.get(setting), keep=keep_existing_rates)
     return out
 
 
-def _settle_list(out: Settlement, setting: Setting, wanted: frozenset[str], held: Held | None, now: str | None) -> None:
+def _settle_list(
+    out: Settlement, setting: Setting, wanted: frozenset[str], held: LedgerEntry | None, now: str | None
+) -> None:
     """Append what is missing and subtract what is over: an entry that somebody adds between reading and writing stays.
 
     A list that is empty afterwards is deleted only when a reading after the subtraction shows it empty.
@@ -145,8 +151,8 @@ def _settle_list(out: Settlement, setting: Setting, wanted: frozenset[str], held
     ops += [Op("subtract", _text(over))] if (over := (mine & set(standing)) - ours) else []
     if ours:
         if ops:
-            out.intent[setting] = Held(prior, mine | ours)
-        if held != (line := Held(prior, ours)):
+            out.intent[setting] = LedgerEntry(prior, mine | ours)
+        if held != (line := LedgerEntry(prior, ours)):
             out.after[setting] = line
     elif held is not None:
         ops = _emptied(out, setting, prior, ops, now if not base else None)
@@ -159,13 +165,13 @@ def _settle_list(out: Settlement, setting: Setting, wanted: frozenset[str], held
 
 
 def _settle_everything(
-    out: Settlement, setting: Setting, wanted: frozenset[str], held: Held | None, now: str | None
+    out: Settlement, setting: Setting, wanted: frozenset[str], held: LedgerEntry | None, now: str | None
 ) -> None:
     """The list ``*``, which stands alone: what was there before it comes back by appending it again."""
     standing = parse_list(now)
     if EVERYTHING in wanted:
         if EVERYTHING not in standing:
-            out.intent[setting] = Held(held.prior if held else now, frozenset({EVERYTHING}))
+            out.intent[setting] = LedgerEntry(held.prior if held else now, frozenset({EVERYTHING}))
             out.changes[setting] = [Op("set" if standing else "append", EVERYTHING)]
             out.after[setting] = out.intent[setting]
         return
@@ -201,12 +207,12 @@ def _text(entries_: Iterable[str]) -> str:
 
 
 def _settle_rate(
-    out: Settlement, setting: Setting, wanted: str | None, held: Held | None, now: str | None, *, keep: bool
+    out: Settlement, setting: Setting, wanted: str | None, held: LedgerEntry | None, now: str | None, *, keep: bool
 ) -> None:
     if held is None:
         if wanted is None or now == wanted or (keep and now is not None):
             return
-        out.intent[setting] = Held(now, frozenset({wanted}))
+        out.intent[setting] = LedgerEntry(now, frozenset({wanted}))
         out.changes[setting] = [Op("set", wanted)]
         out.after[setting] = out.intent[setting]
         return
@@ -214,23 +220,23 @@ def _settle_rate(
         if held.ours:
             out.taken_over[setting] = now
         # A line without values of ours remembers whose it is, so that it is not set over at the next occasion.
-        left = Held(now, frozenset()) if wanted is not None and now is not None else None
+        left = LedgerEntry(now, frozenset()) if wanted is not None and now is not None else None
         if left != held:
             out.after[setting] = left
         return
     if not held.ours:
         # It was left to somebody, and they have taken it away: what they had is not ours to bring back.
-        held = Held(None, frozenset())
+        held = LedgerEntry(None, frozenset())
     text = held.prior if wanted is None else wanted
     if text != now:
-        out.intent[setting] = held if wanted is None else Held(held.prior, held.ours | {wanted})
+        out.intent[setting] = held if wanted is None else LedgerEntry(held.prior, held.ours | {wanted})
         out.changes[setting] = [Op("delete" if text is None else "set", text)]
-    after = None if wanted is None else Held(held.prior, frozenset({wanted}))
+    after = None if wanted is None else LedgerEntry(held.prior, frozenset({wanted}))
     if after != held:
         out.after[setting] = after
 
 
-def is_theirs(now: str | None, held: Held) -> bool:
+def is_theirs(now: str | None, held: LedgerEntry) -> bool:
     """Has somebody changed a rate of ours, or does one stand that was left to them?"""
     if not held.ours:
         return now is not None

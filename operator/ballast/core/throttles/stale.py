@@ -21,7 +21,7 @@ INHERITED = "DYNAMIC_DEFAULT_BROKER_CONFIG"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class FoundThrottle:
     """A throttle setting found on the cluster, and whether anybody can still need it."""
 
     setting: Setting
@@ -64,7 +64,7 @@ class Standing:
         return f"stale: {named}, and no run holds it"
 
 
-def standing_throttles(state: ClusterState, held: Collection[Setting] = ()) -> tuple[Standing, ...]:
+def find_throttles(state: ClusterState, held: Collection[Setting] = ()) -> tuple[FoundThrottle, ...]:
     """Topics in their order, then the cluster-wide default, then brokers by id; linear in replicas.
 
     ``held`` are the settings of Ballast's own ledger.
@@ -74,7 +74,7 @@ def standing_throttles(state: ClusterState, held: Collection[Setting] = ()) -> t
 
 def all_settings(
     state: ClusterState, held: Collection[Setting] = (), by_hand: Collection[Setting] = ()
-) -> tuple[Standing, ...]:
+) -> tuple[FoundThrottle, ...]:
     """The same, and among them the lists that stand on their topic and name no replica: their value is empty.
 
     An empty list that was there before a run of ours stays with its ledger.  ``by_hand`` are the settings that a person has
@@ -85,7 +85,7 @@ def all_settings(
     return tuple(replace(s, by_hand=True) if s.setting in by_hand else s for s in found) if by_hand else found
 
 
-def _lists(state: ClusterState, held: Collection[Setting], replicating: Flags) -> Iterator[Standing]:
+def _lists(state: ClusterState, held: Collection[Setting], replicating: Flags) -> Iterator[FoundThrottle]:
     p = state.partitions
     busy_of: dict[int, set[int]] = {}
     for row in np.flatnonzero(replicating).tolist():
@@ -99,11 +99,11 @@ def _lists(state: ClusterState, held: Collection[Setting], replicating: Flags) -
             entries = parse_list(entry.value)
             if EVERYTHING in entries:
                 meant = "set on purpose: every replica of the topic, which no tool leaves behind"
-                yield Standing(setting, entry.value, setting in held, meant=meant)
+                yield FoundThrottle(setting, entry.value, setting in held, meant=meant)
                 continue
             named = {int(number) for e in entries if (number := e.partition(":")[0]).isdecimal()}
             needed = f"a replica of {topic.name} is moving or out of sync" if named & busy_of.get(at, set()) else ""
-            yield Standing(setting, entry.value if entries else "", setting in held, needed)
+            yield FoundThrottle(setting, entry.value if entries else "", setting in held, needed)
 
 
 def _replicating(state: ClusterState) -> Flags:
@@ -119,7 +119,7 @@ def _row_of_each_replica(state: ClusterState) -> Ints:
     return np.repeat(np.arange(len(p), dtype=np.int64), np.diff(p.start))
 
 
-def _rates(state: ClusterState, held: Collection[Setting], replicating: Flags) -> Iterator[Standing]:
+def _rates(state: ClusterState, held: Collection[Setting], replicating: Flags) -> Iterator[FoundThrottle]:
     p = state.partitions
     row = _row_of_each_replica(state)
     fetching = set(np.unique(p.replica[replicating[row]]).tolist())
@@ -128,20 +128,20 @@ def _rates(state: ClusterState, held: Collection[Setting], replicating: Flags) -
         if entry.source != STATIC:
             setting = Setting("broker", "", key)
             meant = "set on purpose: a rate for every broker, which no tool leaves behind"
-            yield Standing(setting, value, setting in held, meant=meant)
+            yield FoundThrottle(setting, value, setting in held, meant=meant)
     for broker in sorted(state.broker_configs):
         for key, entry, value in _set_rates(state.broker_configs[broker]):
             if entry.source == INHERITED:
                 continue  # It was told above.
             setting = Setting("broker", str(broker), key)
             if entry.source == STATIC:
-                yield Standing(setting, value, meant="in the broker's own file", static=True)
+                yield FoundThrottle(setting, value, meant="in the broker's own file", static=True)
             elif key == LOG_DIR_RATE:
                 needed = f"a replica on broker {broker} is moving or changes its log dir" if broker in copying else ""
-                yield Standing(setting, value, setting in held, needed)
+                yield FoundThrottle(setting, value, setting in held, needed)
             else:
                 needed = f"a replica on broker {broker} is moving or out of sync" if broker in fetching else ""
-                yield Standing(setting, value, setting in held, needed)
+                yield FoundThrottle(setting, value, setting in held, needed)
 
 
 def _set_rates(entries: Mapping[str, ConfigValue]) -> Iterator[tuple[str, ConfigValue, str]]:

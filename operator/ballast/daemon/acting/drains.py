@@ -12,7 +12,7 @@ from ballast.core.cluster.drain import Drain
 from ballast.core.wording import human_brokers
 from ballast.daemon.acting.decisions import drain_record
 from ballast.daemon.acting.propose import write
-from ballast.daemon.context.scene import Proposal, Scene
+from ballast.daemon.context.daemon_context import DaemonContext, Proposal
 from ballast.daemon.context.view import Role
 from ballast.errors import Refused
 from ballast.ports.journal import Request
@@ -39,34 +39,34 @@ def drained_by(proposal: Proposal) -> int | None:
     return int(str(request.body["broker"]))
 
 
-def begin_drain(scene: Scene, broker: int, by: str) -> None:
+def begin_drain(context: DaemonContext, broker: int, by: str) -> None:
     """From now on no plan puts a replica there."""
-    drain = Drain(broker=broker, by=by, since_ms=scene.clock.now_ms())
-    write(scene, drain_record(broker, drain))
-    others = [d for d in scene.board.view.drains if d.broker != broker]
-    scene.board.publish(drains=tuple(sorted((*others, drain), key=lambda d: d.broker)))
-    scene.look_again()
+    drain = Drain(broker=broker, by=by, since_ms=context.clock.now_ms())
+    write(context, drain_record(broker, drain))
+    others = [d for d in context.board.view.drains if d.broker != broker]
+    context.board.publish(drains=tuple(sorted((*others, drain), key=lambda d: d.broker)))
+    context.look_again()
 
 
-def drain_empty(scene: Scene, request: Request) -> str | None:
+def drain_empty(context: DaemonContext, request: Request) -> str | None:
     """A broker without replicas needs no plan and no approval to be drained: it stays empty.  None where a plan is needed."""
-    state = scene.memory.state
-    if request.body.get("intent") != "drain" or state is None or scene.board.view.role is not Role.LEADER:
+    state = context.memory.state
+    if request.body.get("intent") != "drain" or state is None or context.board.view.role is not Role.LEADER:
         return None
     broker = named_broker(state, request)
     if (state.partitions.replica == broker).any():
         return None
-    begin_drain(scene, broker, request.by)
+    begin_drain(context, broker, request.by)
     return f"Broker {broker} holds no replica and takes none until its drain is ended."
 
 
-def end_drain(scene: Scene, request: Request) -> str:
+def end_drain(context: DaemonContext, request: Request) -> str:
     """The broker takes its share again; the next balance fills it."""
-    drained = sorted(d.broker for d in scene.board.view.drains)
+    drained = sorted(d.broker for d in context.board.view.drains)
     known = f"Drained: {human_brokers(drained)}." if drained else "No broker is drained by a request."
     broker = _broker_among(drained, request, "Broker {} is not drained by a request.", hint=known)
-    write(scene, drain_record(broker, None))
-    scene.board.publish(drains=tuple(d for d in scene.board.view.drains if d.broker != broker))
-    scene.look_again()
-    kept = " balance.draining still names it." if broker in scene.policy.balance.draining else ""
+    write(context, drain_record(broker, None))
+    context.board.publish(drains=tuple(d for d in context.board.view.drains if d.broker != broker))
+    context.look_again()
+    kept = " balance.draining still names it." if broker in context.policy.balance.draining else ""
     return f"{request.by} ended the drain of broker {broker}.{kept}"

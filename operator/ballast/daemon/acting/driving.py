@@ -1,4 +1,4 @@
-"""The daemon's hands: the executor's driver on a thread of its own, one run at a time.
+"""The daemon's run controller: the executor's driver on a thread of its own, one run at a time.
 
 The driver journals before it acts and checks the lease before each write; this module only starts it, listens to it, and
 turns what it tells into views.
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Plan
-from ballast.daemon.acting.run_views import debts_in, run_view
+from ballast.daemon.acting.run_views import run_view, throttles_to_restore
 from ballast.daemon.context.view import SETTLING, RunView
 from ballast.daemon.process.health import RUN
 from ballast.daemon.process.logs import say
@@ -21,10 +21,10 @@ from ballast.daemon.process.loop import Beat, BeatingClock
 from ballast.errors import BallastError, Fenced, Refused
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import MoveChanged, Note, Paced, Progressed, Refusing, RunBegan, RunEnded, RunResult
-from ballast.executor.journal.ledger import still_owed
+from ballast.executor.journal.ledger import not_restored
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Progress
-from ballast.executor.machine.step import Wish
+from ballast.executor.machine.step import Command
 from ballast.ports.cluster import Cluster
 from ballast.ports.journal import Journal
 from ballast.ports.time import Clock
@@ -40,7 +40,7 @@ def in_a_thread(body: Callable[[], None]) -> None:
 
 
 @dataclass(slots=True, kw_only=True)
-class HandParts:
+class DriverParts:
     """What a driver is made of."""
 
     cluster: Cluster
@@ -56,10 +56,10 @@ class HandParts:
     """How a person reaches the cluster."""
 
 
-class DriverHands:
-    """``Hands`` over the executor's driver."""
+class DriverRunController:
+    """``RunController`` over the executor's driver."""
 
-    def __init__(self, parts: HandParts) -> None:
+    def __init__(self, parts: DriverParts) -> None:
         self._parts = parts
         self._clock = BeatingClock(parts.clock)
         self._driver: Driver | None = None
@@ -98,7 +98,7 @@ class DriverHands:
         """Resume what is open in the journal, oldest first, then take back throttles that are still owed."""
         driver = self._new_driver()
         found = driver.open_runs()
-        if not found and not debts_in(self._parts.journal.read()):
+        if not found and not throttles_to_restore(self._parts.journal.read()):
             return None
         begun = replace(run_view(found[0]), sentence="Taking the run up again") if found else self._settling()
         self._begin(self._resume_all, driver, begun)
@@ -125,11 +125,11 @@ class DriverHands:
     def pause(self, *, paused: bool) -> None:
         """Hold the next moves back, or go on; a run that is taken up later is held back as well."""
         self._paused = paused
-        self._ask(Wish.PAUSE if paused else Wish.RESUME)
+        self._ask(Command.PAUSE if paused else Command.RESUME)
 
     def cancel(self, run_id: str, *, rollback: bool = False, by: str = "") -> bool:
         """Take back what this run has in flight; with ``rollback`` also what has arrived.  A later run does not hear of it."""
-        return self._ask(Wish.ROLLBACK if rollback else Wish.CANCEL, run_id, by)
+        return self._ask(Command.ROLLBACK if rollback else Command.CANCEL, run_id, by)
 
     def stop(self, *, drain_s: float) -> None:
         """Wait for the run's end at most so long, then leave it to a successor."""
@@ -149,7 +149,7 @@ class DriverHands:
             word = "goes on" if event.resumed else "begins"
             say(log, f"Run {event.run.id} {word}: {event.run.intent}", run=event.run.id, moves=len(event.run.moves))
             if self._paused:
-                self._ask(Wish.PAUSE)
+                self._ask(Command.PAUSE)
         elif isinstance(event, MoveChanged):
             run = self._driver.run if self._driver else None
             tail = f": {event.detail}" if event.detail else ""
@@ -188,11 +188,11 @@ class DriverHands:
             )
             self._parts.ended(result)
 
-    def _ask(self, wish: Wish, run_id: str | None = None, by: str = "") -> bool:
+    def _ask(self, command: Command, run_id: str | None = None, by: str = "") -> bool:
         driver = self._driver
         if driver is None or self._idle.is_set():
             return False
-        driver.ask(wish, run=run_id, by=by)
+        driver.ask(command, run=run_id, by=by)
         return True
 
     def _settling(self) -> RunView:
@@ -219,8 +219,8 @@ class DriverHands:
     def _resume_all(self, driver: Driver) -> None:
         for run in driver.open_runs():
             driver.go_back(driver.resume(run))
-        for debt in still_owed(driver.pay_debts()):
-            say(log, f"Still owed: {debt}", level=logging.WARNING)
+        for setting in not_restored(driver.restore_throttles()):
+            say(log, f"Throttle not yet removed: {setting}", level=logging.WARNING)
 
     def _begin(self, carry: Callable[[Driver], None], driver: Driver, begun: RunView) -> None:
         if not self._busy.acquire(blocking=False):
@@ -251,7 +251,7 @@ class DriverHands:
         assert self._driver is not None
         before, self._driver = self._driver, self._new_driver()
         for asked, meant in before.unheard():
-            self._driver.ask(asked.wish, run=meant, by=asked.by)
+            self._driver.ask(asked.command, run=meant, by=asked.by)
 
     def _carried(self, carry: Callable[[Driver], None]) -> bool:
         """Is there nothing more to do here?  False asks for another attempt."""

@@ -1,6 +1,6 @@
 """May this kind of action start now?  One table of reasons, read from the top; the first that holds is the answer.
 
-Pure: what is known goes in, a ``Standing`` with a stable code and a sentence comes out.
+Pure: what is known goes in, a ``Permission`` with a stable code and a sentence comes out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ballast.core.document import Reader
 from ballast.core.wording import human_many
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode
 from ballast.daemon.acting.windows import is_open, next_opening
-from ballast.daemon.context.view import Other, Outage, Pause, Role, Standing
+from ballast.daemon.context.view import Other, Outage, Pause, Permission, Role
 
 CODES: Final = (
     "stopping",
@@ -31,7 +31,7 @@ CODES: Final = (
     "cooling-down",
     "allowed",
 )
-"""Every code a standing can have; metrics label by them."""
+"""Every code a permission can have; metrics label by them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,16 +94,16 @@ class Situation:
     acts: Mapping[ActionKind, Acts] = field(default_factory=dict)
 
 
-def standing(kind: ActionKind, policy: DaemonPolicy, at: Situation) -> Standing:
+def permission(kind: ActionKind, policy: DaemonPolicy, at: Situation) -> Permission:
     """Judge one kind of action."""
     mode = policy.mode_of(kind)
     code, sentence = next(_objections(kind, mode, policy, at), ("allowed", "Every safety check passes."))
-    return Standing(kind=kind.value, mode=mode.value, allowed=code == "allowed", code=code, sentence=sentence)
+    return Permission(kind=kind.value, mode=mode.value, allowed=code == "allowed", code=code, sentence=sentence)
 
 
-def standings(policy: DaemonPolicy, at: Situation) -> tuple[Standing, ...]:
+def permissions(policy: DaemonPolicy, at: Situation) -> tuple[Permission, ...]:
     """Judge every kind of action."""
-    return tuple(standing(kind, policy, at) for kind in ActionKind)
+    return tuple(permission(kind, policy, at) for kind in ActionKind)
 
 
 def _objections(kind: ActionKind, mode: Mode, policy: DaemonPolicy, at: Situation) -> Iterator[tuple[str, str]]:

@@ -13,17 +13,17 @@ from ballast.core.plan import Move, Plan
 from ballast.core.plan.log_dirs import warnings
 from ballast.core.wording import human_many, human_total, planned_elections
 from ballast.daemon.acting.decisions import Approval, approval_record, rejection_record
-from ballast.daemon.acting.permission import Acts, standing
+from ballast.daemon.acting.permission import Acts, permission
 from ballast.daemon.acting.policy import ActionKind, Mode
-from ballast.daemon.context.scene import Proposal, Scene
+from ballast.daemon.context.daemon_context import DaemonContext, Proposal
 from ballast.daemon.context.view import MoveView, PlanView, Role
 from ballast.daemon.process.logs import say
 from ballast.errors import Refused
 from ballast.executor.driver.pace import Pace, pace_of
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, new_run
+from ballast.ports.event_sink import ClusterEvent
 from ballast.ports.journal import Record
-from ballast.ports.news import News
 
 log = logging.getLogger("ballast.daemon")
 
@@ -35,150 +35,150 @@ SHOWN_MOVES = 50
 """Moves of a waiting plan that the page lists; the rest it counts."""
 
 
-def propose(scene: Scene, kind: ActionKind, plan: Plan, beyond: tuple[str, ...] = ()) -> str:
+def propose(context: DaemonContext, kind: ActionKind, plan: Plan, beyond: tuple[str, ...] = ()) -> str:
     """Show the plan; start it if its kind may act by itself now; say what came of it."""
-    if notice_end(scene):
+    if notice_end(context):
         return "A run has just ended: the cluster is read again before anything is decided."
-    if run := scene.run_in_flight():
-        withdraw(scene, kind)
+    if run := context.run_in_flight():
+        withdraw(context, kind)
         return f"Nothing is planned from a half-moved cluster: run {run} is in progress."
-    verdict = standing(kind, scene.policy, scene.situation())
-    before, name = scene.memory.proposals.get(kind), name_of(kind, plan)
-    if scene.memory.rejected.get(kind) == name:
-        withdraw(scene, kind)
+    verdict = permission(kind, context.policy, context.situation())
+    before, name = context.memory.proposals.get(kind), name_of(kind, plan)
+    if context.memory.rejected.get(kind) == name:
+        withdraw(context, kind)
         return f"{name} was rejected; another plan is proposed when the cluster has changed."
     if before is not None and before.id == name:
         # What a person approved stays approved, and what has waited since yesterday is not new because it was made again.
         proposal = replace(before, plan=replace(plan, created_at_ms=before.plan.created_at_ms), beyond=beyond)
     else:
         proposal = Proposal(
-            id=name, kind=kind, plan=plan, beyond=beyond, approved_by=scene.memory.approval_of(kind, name)
+            id=name, kind=kind, plan=plan, beyond=beyond, approved_by=context.memory.approval_of(kind, name)
         )
         if proposal.approved_by is None:
-            forget_approval(scene, kind)
+            forget_approval(context, kind)
         say(log, f"Planned: {outline(plan)}", plan=proposal.id, action=kind.value)
-        if verdict.allowed and _wants_approval(scene, proposal):
-            scene.herald(News(reason="ApprovalWanted", sentence=_waits(proposal)))
-    scene.memory.proposals[kind] = proposal
-    publish_proposals(scene)
+        if verdict.allowed and _wants_approval(context, proposal):
+            context.event_sink(ClusterEvent(reason="ApprovalWanted", sentence=_waits(proposal)))
+    context.memory.proposals[kind] = proposal
+    publish_proposals(context)
     if not verdict.allowed:
-        scene.refused(kind.value, verdict.code)
+        context.refused(kind.value, verdict.code)
         return f"Proposed plan: {outline(plan)}. {verdict.sentence}"
-    if _wants_approval(scene, proposal):
+    if _wants_approval(context, proposal):
         return _waits(proposal)
-    return _drop_outdated(scene, proposal) or _left_to_a_person(scene, proposal) or start(scene, proposal)
+    return _drop_outdated(context, proposal) or _left_to_a_person(context, proposal) or start(context, proposal)
 
 
-def _drop_outdated(scene: Scene, proposal: Proposal) -> str:
+def _drop_outdated(context: DaemonContext, proposal: Proposal) -> str:
     """Drop a plan that was made for another assignment than the newest one; empty where it is the same."""
-    state = scene.fresh_state()
+    state = context.fresh_state()
     if proposal.plan.fingerprint == fingerprint(state) and not recreated(proposal.plan, state):
         return ""
     if proposal.request is not None:
-        scene.memory.wanted = proposal.request
-    discard(scene, proposal)
-    scene.look_again()
+        context.memory.wanted = proposal.request
+    discard(context, proposal)
+    context.look_again()
     return f"The assignment changed since {proposal.id} was planned; it is planned anew."
 
 
-def act(scene: Scene) -> str:
+def act(context: DaemonContext) -> str:
     """Start the weightiest proposal that may start by now; drop those whose cluster has changed under them."""
-    if notice_end(scene):
+    if notice_end(context):
         return "A run has ended; the cluster is read again before anything is decided."
     order = (ActionKind.REPAIR, ActionKind.ELECTIONS, ActionKind.REORDERS, ActionKind.MOVES)
-    for proposal in (scene.memory.asked, *(scene.memory.proposals.get(kind) for kind in order)):
-        if proposal is None or not standing(proposal.kind, scene.policy, scene.situation()).allowed:
+    for proposal in (context.memory.asked, *(context.memory.proposals.get(kind) for kind in order)):
+        if proposal is None or not permission(proposal.kind, context.policy, context.situation()).allowed:
             continue
-        if outdated := _drop_outdated(scene, proposal):
+        if outdated := _drop_outdated(context, proposal):
             return outdated
-        if not _wants_approval(scene, proposal) and not _left_to_a_person(scene, proposal):
-            return start(scene, proposal)
-    waiting = [p.id for p in shown_proposals(scene) if _wants_approval(scene, p)]
+        if not _wants_approval(context, proposal) and not _left_to_a_person(context, proposal):
+            return start(context, proposal)
+    waiting = [p.id for p in shown_proposals(context) if _wants_approval(context, p)]
     return f"Waiting for approval: {', '.join(waiting)}." if waiting else "No pending action."
 
 
-def drop_plans(scene: Scene, why: str) -> None:
+def drop_plans(context: DaemonContext, why: str) -> None:
     """Forget every plan: the cluster that they were made for cannot be seen, or is being changed."""
-    if scene.board.view.plans or shown_proposals(scene):
-        _withdraw_asked(scene, why)
-        scene.memory.proposals.clear()
-        scene.memory.asked_elsewhere = None
-        publish_proposals(scene)
+    if context.board.view.plans or shown_proposals(context):
+        _withdraw_asked(context, why)
+        context.memory.proposals.clear()
+        context.memory.asked_elsewhere = None
+        publish_proposals(context)
 
 
-def discard(scene: Scene, proposal: Proposal) -> None:
+def discard(context: DaemonContext, proposal: Proposal) -> None:
     """Drop one plan."""
-    if scene.memory.asked is proposal:
-        scene.memory.asked = None
+    if context.memory.asked is proposal:
+        context.memory.asked = None
     else:
-        scene.memory.proposals.pop(proposal.kind, None)
-        forget_approval(scene, proposal.kind)
-    publish_proposals(scene)
+        context.memory.proposals.pop(proposal.kind, None)
+        forget_approval(context, proposal.kind)
+    publish_proposals(context)
 
 
-def approve(scene: Scene, proposal: Proposal, by: str) -> str:
+def approve(context: DaemonContext, proposal: Proposal, by: str) -> str:
     """A person wants it: it starts now, or once nothing keeps it any more, after a restart and a fail-over, too."""
     kind = proposal.kind
-    scene.memory.proposals[kind] = replace(proposal, approved_by=by)
-    sentence = propose(scene, kind, proposal.plan)
-    waits = scene.memory.proposals.get(kind)
+    context.memory.proposals[kind] = replace(proposal, approved_by=by)
+    sentence = propose(context, kind, proposal.plan)
+    waits = context.memory.proposals.get(kind)
     if waits is not None and waits.id == proposal.id:
         approval = Approval(plan=proposal.id, by=by)
-        scene.memory.approved[kind] = approval
-        write(scene, approval_record(kind, approval))
-    publish_proposals(scene)
+        context.memory.approved[kind] = approval
+        write(context, approval_record(kind, approval))
+    publish_proposals(context)
     return sentence
 
 
-def forget_approval(scene: Scene, kind: ActionKind) -> None:
+def forget_approval(context: DaemonContext, kind: ActionKind) -> None:
     """The plan that was approved has started, or another one is wanted by now: an old approval starts nothing later."""
-    if scene.memory.approved.pop(kind, None) is not None:
-        write(scene, approval_record(kind, None))
+    if context.memory.approved.pop(kind, None) is not None:
+        write(context, approval_record(kind, None))
 
 
-def write(scene: Scene, record: Record) -> None:
+def write(context: DaemonContext, record: Record) -> None:
     """Into the journal, where this process is the one that may."""
-    if scene.journal is not None and scene.board.view.role is Role.LEADER:
-        scene.journal.append([record])
+    if context.journal is not None and context.board.view.role is Role.LEADER:
+        context.journal.append([record])
 
 
-def reject(scene: Scene, proposal: Proposal) -> None:
+def reject(context: DaemonContext, proposal: Proposal) -> None:
     """A person does not want it: it is not proposed again, not by another process either, until the cluster wants another."""
     if proposal.request is None:
-        scene.memory.rejected[proposal.kind] = proposal.id
-        write(scene, rejection_record(proposal.kind, proposal.id))
-    discard(scene, proposal)
+        context.memory.rejected[proposal.kind] = proposal.id
+        write(context, rejection_record(proposal.kind, proposal.id))
+    discard(context, proposal)
 
 
-def shown_proposals(scene: Scene) -> list[Proposal]:
+def shown_proposals(context: DaemonContext) -> list[Proposal]:
     """Every plan that exists, the one that a person asked for first."""
-    asked = [scene.memory.asked] if scene.memory.asked else []
-    return [*asked, *scene.memory.proposals.values()]
+    asked = [context.memory.asked] if context.memory.asked else []
+    return [*asked, *context.memory.proposals.values()]
 
 
-def withdraw(scene: Scene, kind: ActionKind) -> None:
+def withdraw(context: DaemonContext, kind: ActionKind) -> None:
     """There is nothing to do of this kind any more."""
-    forget_approval(scene, kind)
-    if scene.memory.proposals.pop(kind, None) is not None:
-        publish_proposals(scene)
+    forget_approval(context, kind)
+    if context.memory.proposals.pop(kind, None) is not None:
+        publish_proposals(context)
 
 
-def _wants_approval(scene: Scene, proposal: Proposal) -> bool:
-    mode = scene.policy.mode_of(proposal.kind)
+def _wants_approval(context: DaemonContext, proposal: Proposal) -> bool:
+    mode = context.policy.mode_of(proposal.kind)
     by_person = mode is Mode.AUTO and proposal.request is not None
     asked = mode is Mode.APPROVE or by_person or bool(proposal.beyond)
     return asked and proposal.approved_by is None
 
 
-def _left_to_a_person(scene: Scene, proposal: Proposal) -> str:
+def _left_to_a_person(context: DaemonContext, proposal: Proposal) -> str:
     """Why a run that nobody approved does not begin: it would take away the plan that somebody asked for and looks at now.
 
     Empty where nobody does, for repairs, and once the plan has been there for a while.
     """
-    asked = scene.memory.asked
+    asked = context.memory.asked
     if asked is None or asked.request is None or proposal.kind is ActionKind.REPAIR or _approved(proposal):
         return ""
-    if scene.clock.now_ms() - asked.plan.created_at_ms >= ASKED_WAITS_S * 1000:
+    if context.clock.now_ms() - asked.plan.created_at_ms >= ASKED_WAITS_S * 1000:
         return ""
     return f"{proposal.id} waits for {asked.id}, which {asked.request.by} asked for: {outline(proposal.plan)}."
 
@@ -187,11 +187,11 @@ def _approved(proposal: Proposal) -> bool:
     return proposal.request is not None or proposal.approved_by is not None
 
 
-def _withdraw_asked(scene: Scene, why: str) -> None:
+def _withdraw_asked(context: DaemonContext, why: str) -> None:
     """The plan that a person was told to be ready goes, and they hear of it."""
-    asked, scene.memory.asked = scene.memory.asked, None
+    asked, context.memory.asked = context.memory.asked, None
     if asked is not None and asked.request is not None:
-        scene.tell(asked.request.id, f"{asked.id} was withdrawn, since {why}. Ask again afterwards.", ok=False)
+        context.tell(asked.request.id, f"{asked.id} was withdrawn, since {why}. Ask again afterwards.", ok=False)
 
 
 def _waits(proposal: Proposal) -> str:
@@ -199,55 +199,55 @@ def _waits(proposal: Proposal) -> str:
     return f"Waiting for approval of {proposal.id}{why}: {outline(proposal.plan)}."
 
 
-def start(scene: Scene, proposal: Proposal) -> str:
+def start(context: DaemonContext, proposal: Proposal) -> str:
     """Begin the run; whoever calls this has checked the permission."""
-    if scene.hands is None:
+    if context.run_controller is None:
         raise Refused("This process only observes: it cannot start a run.")
     kind = proposal.kind
-    run = scene.hands.start(proposal.plan)
+    run = context.run_controller.start(proposal.plan)
     # The others were made from what is being changed now.
     if proposal.request is None:
-        _withdraw_asked(scene, f"run {run} began ({outline(proposal.plan)})")
-    scene.memory.proposals.clear()
-    scene.memory.asked = None
-    forget_approval(scene, kind)
-    scene.memory.running = kind
-    scene.hold_run()
-    remember(scene, kind, scene.memory.acts.get(kind, Acts()).started(scene.clock.now_ms(), run))
+        _withdraw_asked(context, f"run {run} began ({outline(proposal.plan)})")
+    context.memory.proposals.clear()
+    context.memory.asked = None
+    forget_approval(context, kind)
+    context.memory.running = kind
+    context.hold_run()
+    remember(context, kind, context.memory.acts.get(kind, Acts()).started(context.clock.now_ms(), run))
     by = f", approved by {proposal.approved_by}" if proposal.approved_by else ""
     say(log, f"Started: {outline(proposal.plan)}{by}", run=run, plan=proposal.id, action=kind.value)
-    publish_proposals(scene)
+    publish_proposals(context)
     sentence = f"Run {run} started{by}: {outline(proposal.plan)}."
-    scene.herald(News(reason="RunStarted", sentence=sentence))
+    context.event_sink(ClusterEvent(reason="RunStarted", sentence=sentence))
     return sentence
 
 
-def notice_end(scene: Scene) -> bool:
+def notice_end(context: DaemonContext) -> bool:
     """Has the run in flight just ended?  Then the cool-down begins, and what was seen before is old.
 
     Proposals and the reading under them are dropped: they may want what the run has done already.
     """
-    memory = scene.memory
-    if run := scene.run_in_flight():
+    memory = context.memory
+    if run := context.run_in_flight():
         memory.saw_run = True
-        drop_plans(scene, f"run {run} is in progress")
+        drop_plans(context, f"run {run} is in progress")
         return False
     kind = memory.running
     if kind is None and not memory.saw_run:
         return False
     memory.running, memory.saw_run, memory.read_at_s = None, False, None
-    drop_plans(scene, "a run has changed the cluster")
-    scene.look_again()
+    drop_plans(context, "a run has changed the cluster")
+    context.look_again()
     if kind is None:
         return True
-    remember(scene, kind, scene.memory.acts.get(kind, Acts()).ended(scene.clock.now_ms()))
+    remember(context, kind, context.memory.acts.get(kind, Acts()).ended(context.clock.now_ms()))
     return True
 
 
-def remember(scene: Scene, kind: ActionKind, acts: Acts) -> None:
+def remember(context: DaemonContext, kind: ActionKind, acts: Acts) -> None:
     """Keep a kind's counts, in the journal too: a restart must not grant a second day's worth."""
-    scene.memory.acts = {**scene.memory.acts, kind: acts}
-    write(scene, Record(acts_key(kind), acts.to_json()))
+    context.memory.acts = {**context.memory.acts, kind: acts}
+    write(context, Record(acts_key(kind), acts.to_json()))
 
 
 def acts_key(kind: ActionKind) -> str:
@@ -269,22 +269,22 @@ def outline(plan: Plan) -> str:
     return ", ".join(parts) or "do nothing"
 
 
-def publish_proposals(scene: Scene) -> None:
+def publish_proposals(context: DaemonContext) -> None:
     """Show every plan that exists and whether a person's word would start it."""
-    now = Now(scene.clock.now_ms(), scene.clock.monotonic_s())
-    policy = scene.execution()
-    state = scene.memory.state
-    elsewhere = scene.memory.asked_elsewhere if scene.board.view.role is not Role.LEADER else None
-    scene.board.publish(
+    now = Now(context.clock.now_ms(), context.clock.monotonic_s())
+    policy = context.execution()
+    state = context.memory.state
+    elsewhere = context.memory.asked_elsewhere if context.board.view.role is not Role.LEADER else None
+    context.board.publish(
         plans=(() if elsewhere is None else (elsewhere,))
         + tuple(
             plan_view(
                 p,
-                waiting=_wants_approval(scene, p),
+                waiting=_wants_approval(context, p),
                 policy=policy,
                 pace=None if state is None else pace_of(new_run(p.id, p.plan, policy, now), state),
             )
-            for p in shown_proposals(scene)
+            for p in shown_proposals(context)
         )
     )
 

@@ -62,7 +62,7 @@ def _lowest_rate(run: Run) -> int | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Books:
+class JournalView:
     """What the journal said of runs when it was read last, whoever carried them out."""
 
     history: tuple[RunView, ...] = ()
@@ -71,29 +71,29 @@ class Books:
     """Why others cannot be shown, by their ids."""
     open: RunView | None = None
     """The oldest run that has not ended."""
-    debts: tuple[Setting, ...] = ()
+    throttles_to_restore: tuple[Setting, ...] = ()
     """Throttles that were set and not yet taken back."""
     moving: frozenset[TopicPartition] = frozenset()
     """Partitions of open runs whose moves have not ended."""
 
 
 @dataclass(slots=True)
-class ParsedBooks:
+class ParsedJournal:
     """What was parsed of earlier readings of the same journal, so that the next one parses what is new."""
 
     moves: Parsed = field(default_factory=Parsed)
     headers: Parsed = field(default_factory=Parsed)
 
 
-def books_of(records: Sequence[Record], clock: Clock, parsed: ParsedBooks) -> Books:
+def journal_view_of(records: Sequence[Record], clock: Clock, parsed: ParsedJournal) -> JournalView:
     """Read the journal's records."""
     left = load_open_runs(records, Now(clock.now_ms(), clock.monotonic_s()), parsed.moves)
     ended = load_ended(records, parsed.headers)
-    return Books(
+    return JournalView(
         history=past_runs(ended.runs),
         skipped={**ended.skipped, **half_open(records, left)},
         open=run_view(left[0]) if left else None,
-        debts=debts_in(records),
+        throttles_to_restore=throttles_to_restore(records),
         moving=names_in_flight(records),
     )
 
@@ -122,8 +122,8 @@ def _past(run: RunSummary) -> RunView:
     )
 
 
-def debts_in(records: Iterable[Record]) -> tuple[Setting, ...]:
-    """Throttle settings that a journal says are still to be taken back."""
+def throttles_to_restore(records: Iterable[Record]) -> tuple[Setting, ...]:
+    """Throttle settings that a journal says are not yet removed."""
     return tuple(load_ledger(records))
 
 

@@ -56,7 +56,7 @@ class TickReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Permission:
     """Whether one kind of action may start now, and the sentence that says why."""
 
     kind: str
@@ -242,7 +242,7 @@ class View:
     """Why the cluster cannot be read now, and since when; None when the newest reading succeeded."""
     absences: tuple[Absence, ...] = ()
     ticks: Mapping[str, TickReport] = field(default_factory=dict)
-    standings: tuple[Standing, ...] = ()
+    permissions: tuple[Permission, ...] = ()
     others: tuple[Other, ...] = ()
     plans: tuple[PlanView, ...] = ()
     balance: BalanceView = BalanceView()
@@ -262,8 +262,8 @@ class View:
     """When this process recorded its newest minute for the load model; None before the first one."""
     sample_failures: int | None = None
     """How many samples in a row could not be recorded; None where none is kept."""
-    throttle_debts: int = 0
-    """Throttles that Ballast set and has not yet taken back."""
+    throttles_to_restore: int = 0
+    """Throttles that Ballast set and has not yet removed."""
     answers: tuple[Answer, ...] = ()
     """The newest ones, oldest first."""
     series: tuple[Point, ...] = ()

@@ -109,14 +109,14 @@ GAUGES: Final[tuple[Spec, ...]] = (
         help="1 for the mode in force of each kind of action.",
         labels=("action", "mode"),
         samples=lambda v: [
-            ((s.kind, mode), float(s.mode == mode)) for s in v.standings for mode in ("observe", "approve", "auto")
+            ((s.kind, mode), float(s.mode == mode)) for s in v.permissions for mode in ("observe", "approve", "auto")
         ],
     ),
     Spec(
         name="ballast_action_allowed",
         help="1 when this kind of action may start now; otherwise 0 and `reason` says which guard refuses.",
         labels=("action", "reason"),
-        samples=lambda v: [((s.kind, s.code), float(s.allowed)) for s in v.standings],
+        samples=lambda v: [((s.kind, s.code), float(s.allowed)) for s in v.permissions],
     ),
     Spec(
         name="ballast_paused",
@@ -289,9 +289,9 @@ GAUGES: Final[tuple[Spec, ...]] = (
         samples=_of_figures(lambda f: None if f.throttles.bytes_per_s == UNKNOWN else f.throttles.bytes_per_s),
     ),
     Spec(
-        name="ballast_throttle_debts",
-        help="Throttles that Ballast set and has not yet taken back; absent in observe mode, where nothing is taken back.",
-        samples=_one(lambda v: None if v.role is Role.OBSERVER else v.throttle_debts),
+        name="ballast_throttles_to_restore",
+        help="Throttles that Ballast set and has not yet removed; absent in observe mode, where nothing is removed.",
+        samples=_one(lambda v: None if v.role is Role.OBSERVER else v.throttles_to_restore),
     ),
     Spec(
         name="ballast_others_active",

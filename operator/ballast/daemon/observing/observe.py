@@ -13,52 +13,52 @@ from ballast.core.planner import Loads
 from ballast.core.planner.loads import DISK
 from ballast.core.wording import human_brokers, human_many
 from ballast.daemon.acting.propose import drop_plans
-from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Absence, Outage, Role
 from ballast.daemon.observing import others
 from ballast.daemon.observing.figures import Figures, measure
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Unavailable
 
 
-def observe(scene: Scene) -> str:
+def observe(context: DaemonContext) -> str:
     """Take one reading and publish its figures."""
-    now_s = scene.clock.monotonic_s()
-    full = _wants_full(scene, now_s)
+    now_s = context.clock.monotonic_s()
+    full = _wants_full(context, now_s)
     try:
-        state = scene.cluster.snapshot(log_dirs=full, configs=full, patient=False)
+        state = context.cluster.snapshot(log_dirs=full, configs=full, patient=False)
         if not state.alive:
             raise Unavailable("The cluster answered and named no living broker.")
     except BallastError as failure:
-        _lost(scene, failure)
+        _lost(context, failure)
         raise
-    memory = scene.memory
+    memory = context.memory
     if full:
         memory.full_read_at_s = now_s
     elif memory.state is not None:
         state = carry_over(memory.state, state)
     state, memory.racks = with_racks(state, memory.racks)
     learned = full and memory.state is not None and _unknown_sizes(memory.state) > _unknown_sizes(state)
-    memory.state, memory.read_at_s = state, scene.clock.monotonic_s()
+    memory.state, memory.read_at_s = state, context.clock.monotonic_s()
     memory.presence = memory.presence.see(state.alive, state.missing, now_s)
     figures = measure(
         state,
-        threshold_percent=imbalance_percentage(state, scene.policy.leaders.imbalance_percentage).value,
-        policy=scene.balance,
+        threshold_percent=imbalance_percentage(state, context.policy.leaders.imbalance_percentage).value,
+        policy=context.balance,
         loads=current_loads(memory.loads, state),
-        per_topic=scene.web.topic_metrics,
+        per_topic=context.web.topic_metrics,
     )
-    ours = frozenset(scene.hands.ours() if scene.hands else ())
-    found = others.find(state, ours | memory.books.moving, ignore=scene.policy.caution.ignore_others)
+    ours = frozenset(context.run_controller.ours() if context.run_controller else ())
+    found = others.find(state, ours | memory.journal_view.moving, ignore=context.policy.caution.ignore_others)
     if memory.series.add(state, figures):
-        scene.board.publish(series=tuple(memory.series.points))
-    returned = scene.board.view.outage is not None
-    scene.board.publish(figures=figures, outage=None, others=found, absences=_absences(scene))
-    scene.publish_standings()
+        context.board.publish(series=tuple(memory.series.points))
+    returned = context.board.view.outage is not None
+    context.board.publish(figures=figures, outage=None, others=found, absences=_absences(context))
+    context.publish_permissions()
     if returned or learned:
         # What was planned before says nothing about the cluster that came back, nor what took new topics for as large as others.
-        scene.look_again()
-    if full and scene.on_state is not None and scene.board.view.role is not Role.STANDBY:
-        scene.on_state(state)
+        context.look_again()
+    if full and context.on_state is not None and context.board.view.role is not Role.STANDBY:
+        context.on_state(state)
     return sentence(figures)
 
 
@@ -67,23 +67,23 @@ def _unknown_sizes(state: ClusterState) -> int:
     return int((state.partitions.size_bytes == UNKNOWN).sum())
 
 
-def _lost(scene: Scene, failure: BallastError) -> None:
+def _lost(context: DaemonContext, failure: BallastError) -> None:
     """The cluster cannot be read: say since when, and offer nothing that was planned from what it was."""
     denied = isinstance(failure, AuthenticationFailed | AuthorizationFailed)
     code = "access-denied" if denied else "unreachable" if isinstance(failure, Unavailable) else "refused"
-    before = scene.board.view.outage
-    since_ms = before.since_ms if before else scene.clock.now_ms()
-    scene.board.publish(outage=Outage(code=code, sentence=failure.message, since_ms=since_ms))
-    drop_plans(scene, "the cluster cannot be read")
-    scene.publish_standings()
+    before = context.board.view.outage
+    since_ms = before.since_ms if before else context.clock.now_ms()
+    context.board.publish(outage=Outage(code=code, sentence=failure.message, since_ms=since_ms))
+    drop_plans(context, "the cluster cannot be read")
+    context.publish_permissions()
 
 
-def _absences(scene: Scene) -> tuple[Absence, ...]:
+def _absences(context: DaemonContext) -> tuple[Absence, ...]:
     """Brokers that are missed, with the end of their grace; monotonic times told by the wall clock of now."""
-    now_s, now_ms = scene.clock.monotonic_s(), scene.clock.now_ms()
-    grace_s = scene.policy.caution.dead_broker_grace_s
+    now_s, now_ms = context.clock.monotonic_s(), context.clock.now_ms()
+    grace_s = context.policy.caution.dead_broker_grace_s
     found = []
-    for broker, gone_s in sorted(scene.memory.presence.gone_since_s.items()):
+    for broker, gone_s in sorted(context.memory.presence.gone_since_s.items()):
         since_ms = now_ms - round((now_s - gone_s) * 1000)
         found.append(Absence(broker=broker, since_ms=since_ms, repair_at_ms=since_ms + round(grace_s * 1000)))
     return tuple(found)
@@ -209,9 +209,9 @@ def _replica_keys(p: Partitions, topic: Ints | SmallInts, brokers: SmallInts, nu
     return np.where(of_replica < 0, -1, of_replica * len(brokers) + np.searchsorted(brokers, p.replica))
 
 
-def _wants_full(scene: Scene, now_s: float) -> bool:
+def _wants_full(context: DaemonContext, now_s: float) -> bool:
     """Sizes and configs cost the brokers more: they are read less often; in between ``carry_over`` keeps them."""
-    last = scene.memory.full_read_at_s
-    intervals = scene.policy.intervals
+    last = context.memory.full_read_at_s
+    intervals = context.policy.intervals
     # Half an observe interval early rather than half of one late: a reading for each minute makes gapless samples.
     return last is None or now_s - last >= intervals.log_dirs_s - min(intervals.observe_s, intervals.log_dirs_s) / 2

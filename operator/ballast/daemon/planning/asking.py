@@ -15,7 +15,7 @@ from ballast.core.planner import Balance, Decommission
 from ballast.daemon.acting.drains import drain_empty, named_broker
 from ballast.daemon.acting.policy import ActionKind
 from ballast.daemon.acting.propose import name_of, outline, publish_proposals
-from ballast.daemon.context.scene import Proposal, Scene
+from ballast.daemon.context.daemon_context import DaemonContext, Proposal
 from ballast.daemon.planning.leaders import election_plan
 from ballast.daemon.planning.plans import make
 from ballast.errors import BallastError, Refused
@@ -24,55 +24,55 @@ from ballast.ports.journal import Request
 INTENTS: Final = ("balance", "drain", "elect")
 
 
-def want(scene: Scene, request: Request) -> str:
+def want(context: DaemonContext, request: Request) -> str:
     """Take the wish down for the work loop; the newest one counts."""
     if request.body.get("intent") not in INTENTS:
         raise Refused(f"No plan is called {request.body.get('intent')!r}.", hint=f"Ask for {', '.join(INTENTS)}.")
-    if (sentence := drain_empty(scene, request)) is not None:
-        scene.tell(request.id, sentence, ok=True)
+    if (sentence := drain_empty(context, request)) is not None:
+        context.tell(request.id, sentence, ok=True)
         return sentence
-    scene.memory.wanted = request
-    scene.look_again()
+    context.memory.wanted = request
+    context.look_again()
     return f"A plan was asked for by {request.by}: {request.body['intent']}."
 
 
-def make_wanted(scene: Scene) -> str:
+def make_wanted(context: DaemonContext) -> str:
     """Make the plan that somebody waits for; what came of it is told under the request's id."""
-    request, scene.memory.wanted = scene.memory.wanted, None
+    request, context.memory.wanted = context.memory.wanted, None
     if request is None:
         return "Nobody asked for a plan."
     try:
-        sentence, ok = _made(scene, request), True
+        sentence, ok = _made(context, request), True
     except BallastError as failure:
         sentence, ok = str(failure), False
-    scene.tell(request.id, sentence, ok=ok)
+    context.tell(request.id, sentence, ok=ok)
     return sentence
 
 
-def _made(scene: Scene, request: Request) -> str:
-    if run := scene.run_in_flight():
+def _made(context: DaemonContext, request: Request) -> str:
+    if run := context.run_in_flight():
         raise Refused(f"Run {run} is in progress.", hint="Ask again when it has ended.")
-    state = scene.fresh_state()
-    kind, plan = _plan(scene, state, request)
+    state = context.fresh_state()
+    kind, plan = _plan(context, state, request)
     if plan.is_empty:
-        scene.memory.asked = None
-        publish_proposals(scene)
+        context.memory.asked = None
+        publish_proposals(context)
         why = "; ".join(f"{o.subject}: {o.detail}" for o in plan.obstacles[:2])
         said = f"No plan: {why}." if why else "No plan is needed: there is nothing to do."
         return " ".join([said, *(f"{told} {remedy}" for told, remedy in warnings(plan))])
     name = f"asked-{name_of(kind, plan)}"
-    scene.memory.asked = Proposal(id=name, kind=kind, plan=plan, request=request)
-    publish_proposals(scene)
+    context.memory.asked = Proposal(id=name, kind=kind, plan=plan, request=request)
+    publish_proposals(context)
     return f"The plan is ready: {outline(plan)}."
 
 
-def _plan(scene: Scene, state: ClusterState, request: Request) -> tuple[ActionKind, Plan]:
+def _plan(context: DaemonContext, state: ClusterState, request: Request) -> tuple[ActionKind, Plan]:
     match request.body["intent"]:
         case "elect":
-            home = frozenset(state.alive) - scene.balance.draining
-            return ActionKind.ELECTIONS, election_plan(state, home, scene.clock.now_ms())
+            home = frozenset(state.alive) - context.balance.draining
+            return ActionKind.ELECTIONS, election_plan(state, home, context.clock.now_ms())
         case "drain":
             broker = named_broker(state, request)
-            return ActionKind.MOVES, make(scene, state, Decommission(brokers=frozenset({broker})))
+            return ActionKind.MOVES, make(context, state, Decommission(brokers=frozenset({broker})))
         case _:
-            return ActionKind.MOVES, make(scene, state, Balance())
+            return ActionKind.MOVES, make(context, state, Balance())

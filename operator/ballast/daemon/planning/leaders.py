@@ -13,47 +13,47 @@ from ballast.core.plan import Plan
 from ballast.core.wording import human_percent
 from ballast.daemon.acting.policy import ActionKind, BesideController
 from ballast.daemon.acting.propose import propose, withdraw
-from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.daemon_context import DaemonContext
 
 
-def check_leaders(scene: Scene) -> str:
+def check_leaders(context: DaemonContext) -> str:
     """Measure leader imbalance and, where permitted, bring leaders home."""
-    state = scene.fresh_state()
-    if run := scene.run_in_flight():
+    state = context.fresh_state()
+    if run := context.run_in_flight():
         return f"Leaders are not judged while run {run} is in progress."
-    policy, now_s = scene.policy.leaders, scene.clock.monotonic_s()
+    policy, now_s = context.policy.leaders, context.clock.monotonic_s()
     limit = imbalance_percentage(state, policy.imbalance_percentage)
     leaders = imbalance(state, limit.value)
-    scene.memory.hysteresis = scene.memory.hysteresis.see(leaders, policy.leave(limit.value), now_s)
-    imbalanced = sorted(scene.memory.hysteresis.since_s)
+    context.memory.hysteresis = context.memory.hysteresis.see(leaders, policy.leave(limit.value), now_s)
+    imbalanced = sorted(context.memory.hysteresis.since_s)
     if not imbalanced:
-        withdraw(scene, ActionKind.ELECTIONS)
+        withdraw(context, ActionKind.ELECTIONS)
         return f"Preferred leaders OK: at the worst broker {human_percent(leaders.worst_ratio)} led elsewhere."
     named = ", ".join(f"{b} ({human_percent(leaders[b].ratio)})" for b in imbalanced if _known(leaders.broker, b))
     whose = " (the cluster's own setting)" if limit.origin == CLUSTER else ""
     headline = f"Leader imbalance over {limit.value:g} %{whose} at broker {named}."
-    wait_s = controller_wait_s(scene, state)
+    wait_s = controller_wait_s(context, state)
     if wait_s is None:
         return f"{headline} Left to the controller, which holds elections itself."
-    lasting = scene.memory.hysteresis.lasting(wait_s, now_s)
+    lasting = context.memory.hysteresis.lasting(wait_s, now_s)
     if not lasting:
         return f"{headline} Waiting whether the controller repairs it within {wait_s:.0f} s."
     # Leaders that come home to a broker that is drained would only leave it again.
-    plan = election_plan(state, lasting - scene.balance.draining, scene.clock.now_ms())
+    plan = election_plan(state, lasting - context.balance.draining, context.clock.now_ms())
     if plan.is_empty:
-        withdraw(scene, ActionKind.ELECTIONS)
+        withdraw(context, ActionKind.ELECTIONS)
         return f"{headline} None can be elected now: their preferred replicas are down, out of sync, moving or drained."
-    return f"{headline} {propose(scene, ActionKind.ELECTIONS, plan)}"
+    return f"{headline} {propose(context, ActionKind.ELECTIONS, plan)}"
 
 
-def interval_s(scene: Scene) -> float:
+def interval_s(context: DaemonContext) -> float:
     """Seconds until the next check."""
-    return check_interval_s(scene.memory.state, scene.policy.leaders.check_interval_s).value
+    return check_interval_s(context.memory.state, context.policy.leaders.check_interval_s).value
 
 
-def controller_wait_s(scene: Scene, state: ClusterState) -> float | None:
+def controller_wait_s(context: DaemonContext, state: ClusterState) -> float | None:
     """How long imbalance must have lasted before Ballast elects; None when it is left to the controller."""
-    how = scene.policy.leaders.beside_controller
+    how = context.policy.leaders.beside_controller
     if how is BesideController.ACT or not controller_rebalances(state):
         return 0.0
     if how is BesideController.STAND_BACK:

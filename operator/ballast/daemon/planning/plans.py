@@ -13,7 +13,7 @@ from ballast.core.planner.place import following
 from ballast.core.wording import human_brokers
 from ballast.daemon.acting.policy import ActionKind
 from ballast.daemon.acting.propose import outline, propose, withdraw
-from ballast.daemon.context.scene import Scene
+from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import BalanceView, Role
 from ballast.daemon.planning import bounds
 from ballast.errors import Infeasible, Unavailable, UsageError
@@ -24,28 +24,28 @@ _NAMED = 4
 """Throttles that a sentence names."""
 
 
-def check_balance(scene: Scene) -> str:
+def check_balance(context: DaemonContext) -> str:
     """Is the load within its bands?  If not: reorders, which are free, and only when they do not suffice, moves."""
-    state = scene.fresh_state()
-    if run := scene.run_in_flight():
+    state = context.fresh_state()
+    if run := context.run_in_flight():
         return f"Nothing is planned from a half-moved cluster: run {run} is in progress."
     down = sorted(state.missing)
     if down:
-        withdraw(scene, ActionKind.REORDERS)
-        withdraw(scene, ActionKind.MOVES)
+        withdraw(context, ActionKind.REORDERS)
+        withdraw(context, ActionKind.MOVES)
         return f"No balancing while {human_brokers(down)} {_be(down)} down: repair comes first."
-    free = make(scene, state, Leaders())
+    free = make(context, state, Leaders())
     said = []
     if free.moves:
-        said.append(propose(scene, ActionKind.REORDERS, free))
+        said.append(propose(context, ActionKind.REORDERS, free))
     else:
-        withdraw(scene, ActionKind.REORDERS)
-    dear = make(scene, state, Balance())
+        withdraw(context, ActionKind.REORDERS)
+    dear = make(context, state, Balance())
     if any(m.adding for m in dear.moves):
-        said.append(propose(scene, ActionKind.MOVES, dear))
+        said.append(propose(context, ActionKind.MOVES, dear))
     else:
-        withdraw(scene, ActionKind.MOVES)
-    conclude(scene, dear, said)
+        withdraw(context, ActionKind.MOVES)
+    conclude(context, dear, said)
     if not said:
         balance = (
             f"As balanced as it can be: {dear.obstacles[0].detail}."
@@ -54,18 +54,18 @@ def check_balance(scene: Scene) -> str:
         )
         said.append(balance)
     broken = [told for told, _ in warnings(dear)]
-    return " ".join([*said, *broken, *_emptied(scene, state)])
+    return " ".join([*said, *broken, *_emptied(context, state)])
 
 
-def _emptied(scene: Scene, state: ClusterState) -> list[str]:
+def _emptied(context: DaemonContext, state: ClusterState) -> list[str]:
     """Say of brokers that were to be drained that they are."""
-    empty = sorted(b for b in scene.balance.draining & state.alive if not (state.partitions.replica == b).any())
+    empty = sorted(b for b in context.balance.draining & state.alive if not (state.partitions.replica == b).any())
     if not empty:
         return []
     return [f"{human_brokers(empty).capitalize()} {_be(empty)} empty and may be stopped."]
 
 
-def conclude(scene: Scene, dear: Plan, proposed: list[str]) -> None:
+def conclude(context: DaemonContext, dear: Plan, proposed: list[str]) -> None:
     """Show what the check found, in one word and one sentence."""
     if proposed:
         balance = BalanceView(verdict="unbalanced", sentence=f"Proposed plan: {outline(dear)}.")
@@ -73,73 +73,81 @@ def conclude(scene: Scene, dear: Plan, proposed: list[str]) -> None:
         balance = BalanceView(verdict="stuck", sentence=f"{dear.obstacles[0].detail}.")
     else:
         balance = BalanceView(verdict="balanced", sentence="Every resource is within its range.")
-    scene.board.publish(balance=balance)
+    context.board.publish(balance=balance)
 
 
-def check_repair(scene: Scene) -> str:
+def check_repair(context: DaemonContext) -> str:
     """What slows replicas down by our own doing is taken back first; then whatever else is broken is repaired."""
-    state = scene.fresh_state()
-    return " ".join([*take_back(scene, state), repair(scene, state)])
+    state = context.fresh_state()
+    return " ".join([*take_back(context, state), repair(context, state)])
 
 
-def take_back(scene: Scene, state: ClusterState) -> list[str]:
+def take_back(context: DaemonContext, state: ClusterState) -> list[str]:
     """Take back throttles that an ended run could not, most often because their broker was down, as soon as that can be done.
 
     A broker that returns under such a throttle catches up slowly, or never.  This is no action that a mode or a window could
     forbid: it ends one that was permitted.
     """
-    if scene.hands is None or scene.board.view.role is not Role.LEADER or scene.hands.current() is not None:
+    if (
+        context.run_controller is None
+        or context.board.view.role is not Role.LEADER
+        or context.run_controller.current() is not None
+    ):
         return []
-    due = [d for d in scene.memory.books.debts if d.kind != "broker" or not d.name or int(d.name) in state.alive]
+    due = [
+        d
+        for d in context.memory.journal_view.throttles_to_restore
+        if d.kind != "broker" or not d.name or int(d.name) in state.alive
+    ]
     if not due:
         return []
-    scene.hands.adopt()
+    context.run_controller.adopt()
     return [f"Taking back what an earlier run has left: {', '.join(map(str, due[:_NAMED]))}."]
 
 
-def repair(scene: Scene, state: ClusterState) -> str:
+def repair(context: DaemonContext, state: ClusterState) -> str:
     """Are brokers gone for good, or partitions without a rack for each replica?"""
-    grace_s = scene.policy.caution.dead_broker_grace_s
-    now_s = scene.clock.monotonic_s()
-    gone = scene.memory.presence.gone_since_s
-    dead = scene.memory.presence.dead(grace_s, now_s)
+    grace_s = context.policy.caution.dead_broker_grace_s
+    now_s = context.clock.monotonic_s()
+    gone = context.memory.presence.gone_since_s
+    dead = context.memory.presence.dead(grace_s, now_s)
     if dead:
-        made = make(scene, state, Evacuate(brokers=dead, keep_racks=True))
+        made = make(context, state, Evacuate(brokers=dead, keep_racks=True))
         have = "has" if len(dead) == 1 else "have"
         headline = f"{human_brokers(sorted(dead)).capitalize()} {have} been gone for longer than {grace_s:.0f} s."
         if made.is_empty:
-            withdraw(scene, ActionKind.REPAIR)
+            withdraw(context, ActionKind.REPAIR)
             worst = next((f"{o.subject}: {o.detail}." for o in made.obstacles), "There is nothing to rebuild.")
             return f"{headline} {worst}"
-        return f"{headline} {propose(scene, ActionKind.REPAIR, made, _beyond(scene, state, made))}{_kept(made)}"
+        return f"{headline} {propose(context, ActionKind.REPAIR, made, _beyond(context, state, made))}{_kept(made)}"
     if gone:
-        withdraw(scene, ActionKind.REPAIR)
+        withdraw(context, ActionKind.REPAIR)
         broker, since = max(gone.items(), key=lambda item: item[1])
         left_s = grace_s - (now_s - since)
         return f"Broker {broker} is down; it has {left_s:.0f} s to return before its replicas are rebuilt elsewhere."
-    return _replace_lists(scene, state)
+    return _replace_lists(context, state)
 
 
-def _replace_lists(scene: Scene, state: ClusterState) -> str:
+def _replace_lists(context: DaemonContext, state: ClusterState) -> str:
     """Lists that are not as racks, or the rule of a topic to follow Kafka's placement, want them."""
     racks = {b.rack for b in state.brokers if b.rack is not None}
     if len(racks) >= _RACKLESS:
-        made = make(scene, state, Racks())
+        made = make(context, state, Racks())
         if made.moves:
-            beyond = _beyond(scene, state, made)
-            return f"Racks are not respected. {propose(scene, ActionKind.REPAIR, made, beyond)}"
-    wanted, refusals = following(state, scene.balance)
+            beyond = _beyond(context, state, made)
+            return f"Racks are not respected. {propose(context, ActionKind.REPAIR, made, beyond)}"
+    wanted, refusals = following(state, context.balance)
     refused = _unplaced(refusals)
     if wanted is not None:
         try:
-            made = make(scene, state, wanted)
+            made = make(context, state, wanted)
             if made.moves:
-                beyond = _beyond(scene, state, made)
-                said = propose(scene, ActionKind.REPAIR, made, beyond)
+                beyond = _beyond(context, state, made)
+                said = propose(context, ActionKind.REPAIR, made, beyond)
                 return f"Topics do not follow Kafka's placement. {said}{refused}"
         except (Infeasible, UsageError) as refusal:
             refused = _unplaced((refusal.message, *refusals))
-    withdraw(scene, ActionKind.REPAIR)
+    withdraw(context, ActionKind.REPAIR)
     return f"Nothing needs repair: every broker is up and racks are respected.{refused}"
 
 
@@ -151,10 +159,10 @@ def _unplaced(refusals: Sequence[str]) -> str:
     return f" Topics that are to follow Kafka's placement stay as they are: {' '.join(refusals[:_NAMED])}{more}"
 
 
-def _beyond(scene: Scene, state: ClusterState, made: Plan) -> tuple[str, ...]:
+def _beyond(context: DaemonContext, state: ClusterState, made: Plan) -> tuple[str, ...]:
     """Why this repair is not begun without a person's word."""
-    gone = scene.memory.presence.gone_since_s
-    return tuple(o.sentence for o in bounds.beyond(scene.policy.repair, state, gone, made))
+    gone = context.memory.presence.gone_since_s
+    return tuple(o.sentence for o in bounds.beyond(context.policy.repair, state, gone, made))
 
 
 def _kept(made: Plan) -> str:
@@ -166,17 +174,17 @@ def _be(brokers: Sequence[int]) -> str:
     return "is" if len(brokers) == 1 else "are"
 
 
-def make(scene: Scene, state: ClusterState, intent: Intent) -> Plan:
+def make(context: DaemonContext, state: ClusterState, intent: Intent) -> Plan:
     """One plan from a reading, by the settings in force; raises ``Unavailable`` where brokers came or went, or all of them, meanwhile."""
-    policy = scene.balance
+    policy = context.balance
 
     def compute() -> tuple[Loads | None, Plan]:
-        loads = scene.loads(state)
+        loads = context.loads(state)
         return loads, plan(state, intent, loads=loads, policy=policy)
 
-    loads, made = scene.in_background(compute)
-    if scene.fresh_state().alive != state.alive:
-        scene.look_again()
+    loads, made = context.in_background(compute)
+    if context.fresh_state().alive != state.alive:
+        context.look_again()
         raise Unavailable("A broker came or went while this was planned: the plan is dropped.")
-    scene.memory.loads = None if loads is None else (state, loads)
-    return replace(made, created_at_ms=scene.clock.now_ms(), summary={**made.summary, "outline": outline(made)})
+    context.memory.loads = None if loads is None else (state, loads)
+    return replace(made, created_at_ms=context.clock.now_ms(), summary={**made.summary, "outline": outline(made)})

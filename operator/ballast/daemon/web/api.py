@@ -25,7 +25,7 @@ def status(view: View, *, now_ms: int, can_act: bool) -> dict[str, Any]:
         "cluster": None if view.figures is None else cluster(view.figures),
         "outage": None if view.outage is None else asdict(view.outage),
         "absences": [asdict(a) for a in view.absences],
-        "standings": [asdict(s) for s in view.standings],
+        "permissions": [asdict(s) for s in view.permissions],
         "others": [asdict(o) for o in view.others],
         "pause": None if view.pause is None else asdict(view.pause),
         "drains": [asdict(d) for d in view.drains],
@@ -36,14 +36,14 @@ def status(view: View, *, now_ms: int, can_act: bool) -> dict[str, Any]:
         "plans": [asdict(replace(p, blocked=_blocked(view, p.kind))) for p in view.plans],
         "ticks": {name: asdict(t) for name, t in view.ticks.items()},
         "answers": [asdict(a) for a in view.answers],
-        "throttle_debts": view.throttle_debts,
+        "throttles_to_restore": view.throttles_to_restore,
         "settings_problem": view.settings_problem or None,
     }
 
 
 def _blocked(view: View, kind: str) -> str:
     """Why no plan of this kind may start now: as the allowed actions say it at this moment, however old the plan is."""
-    return next((s.sentence for s in view.standings if s.kind == kind and not s.allowed), "")
+    return next((s.sentence for s in view.permissions if s.kind == kind and not s.allowed), "")
 
 
 def cluster(figures: Figures) -> dict[str, Any]:

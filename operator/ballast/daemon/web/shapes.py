@@ -24,9 +24,9 @@ from ballast.daemon.context.view import (
     Other,
     Outage,
     Pause,
+    Permission,
     PlanView,
     RunView,
-    Standing,
     TickReport,
 )
 from ballast.daemon.observing.figures import BrokerFigures
@@ -53,7 +53,7 @@ NAMES: Mapping[type, str] = {
     PlanView: "Plan",
     RunView: "Run",
     Share: "Share",
-    Standing: "Standing",
+    Permission: "Permission",
     TickReport: "Tick",
 }
 """What the views are called in the description."""
@@ -169,7 +169,7 @@ _STATUS = closed(
         "cluster": or_null(ref("Cluster")),
         "outage": or_null(ref("Outage")),
         "absences": {**array(ref("Absence")), "description": "Brokers that are down and hold replicas."},
-        "standings": array(ref("Standing")),
+        "permissions": array(ref("Permission")),
         "others": array(ref("Other")),
         "pause": or_null(ref("Pause")),
         "drains": {**array(ref("Drain")), "description": "Brokers that people drained, by `plan` and its approval."},
@@ -183,7 +183,7 @@ _STATUS = closed(
         "plans": array(ref("Plan")),
         "ticks": {"type": "object", "additionalProperties": ref("Tick"), "description": "By the tick's name."},
         "answers": {**array(ref("Answer")), "description": "What came of the newest requests to this process."},
-        "throttle_debts": {**COUNT, "description": "Throttles that Ballast set and has not yet taken back."},
+        "throttles_to_restore": {**COUNT, "description": "Throttles that Ballast set and has not yet removed."},
         "settings_problem": or_null(TEXT),
     },
 )

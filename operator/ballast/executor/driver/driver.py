@@ -18,10 +18,11 @@ from typing import Final
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan
-from ballast.core.throttles import Aim, Ledger, Setting, brokers_involved
+from ballast.core.throttles import DesiredThrottles, Ledger, Setting, brokers_involved
 from ballast.core.throttles.restore import repay_commands
 from ballast.core.wording import human_many
 from ballast.errors import BallastError, JournalLost, Refused, Unavailable
+from ballast.executor.driver.commands import Commands, take_requests
 from ballast.executor.driver.endings import summary
 from ballast.executor.driver.events import (
     Listener,
@@ -42,18 +43,17 @@ from ballast.executor.driver.look import Looker
 from ballast.executor.driver.pace import measurable, pace_of, with_growth
 from ballast.executor.driver.pauses import passes, pause_until_next_s, stand_still, wait
 from ballast.executor.driver.recheck import first_failures, recheck
-from ballast.executor.driver.requests import Wishes, take_requests
 from ballast.executor.driver.term import OneTerm
 from ballast.executor.journal.history import expired
 from ballast.executor.journal.keeping import JournalKeeping, repay_from_memory
-from ballast.executor.journal.ledger import Throttler, load_ledger, load_topic_ids, merged, still_owed
+from ballast.executor.journal.ledger import Throttler, load_ledger, load_topic_ids, merged, not_restored
 from ballast.executor.journal.records import changes, dump_run, load_open_runs
 from ballast.executor.machine.decide import wanted_throttle
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Speedometer
 from ballast.executor.machine.rollback import cancel_plan, owed_rollback
 from ballast.executor.machine.run import Now, Phase, Run, Stage, new_run, resumed
-from ballast.executor.machine.step import Asked, Event, Observed, Performed, Unanswered, Wish, needs, step
+from ballast.executor.machine.step import Asked, Command, Event, Observed, Performed, Unanswered, needs, step
 from ballast.executor.machine.transitions import Effect, EffectKind
 from ballast.ports.cluster import Cluster, Outcome, Reassignment
 from ballast.ports.journal import Journal, Record
@@ -89,12 +89,12 @@ class Driver:
         self._clock = clock
         self._listener = listener or Silence()
         self._throttler = Throttler(cluster, clock, self._journal.renew)
-        self._wishes = Wishes()
+        self._commands = Commands()
         self._leave = threading.Event()
         self._endures_s = math.inf
         self._gauge: Gauge | None = None
         self._measured = False
-        self._others: Aim = {}
+        self._others: DesiredThrottles = {}
         self._run: Run | None = None
         self._written: Run | None = None
         self._looker: Looker | None = None
@@ -102,17 +102,17 @@ class Driver:
 
     # --- what others may call, from any thread
 
-    def ask(self, wish: Wish, *, run: str | None = None, by: str = "") -> None:
+    def ask(self, command: Command, *, run: str | None = None, by: str = "") -> None:
         """Cancel, roll back, pause or go on; taken up at the next look.
 
         ``run`` is whom it is meant for, else the run that is carried out or made ready now: one that comes when that has
         ended is not heard by the next.  Before the first run it is meant for that.
         """
-        self._wishes.add(Asked(wish, by), run)
+        self._commands.add(Asked(command, by), run)
 
     def unheard(self) -> list[tuple[Asked, str | None]]:
-        """Wishes that no look has taken up, for whoever goes on with the run; they are this driver's no longer."""
-        return list(self._wishes.take())
+        """Commands that no look has taken up, for whoever goes on with the run; they are this driver's no longer."""
+        return list(self._commands.take())
 
     def leave(self) -> None:
         """Stop acting at the next opportunity; moves in flight go on by themselves and a later start adopts them."""
@@ -134,7 +134,7 @@ class Driver:
         """The commands that put back every throttle setting that this process still owes, from memory."""
         return repay_commands(dict(self._throttler.ledger), self._server)
 
-    def owed(self) -> tuple[Setting, ...]:
+    def throttles_to_restore(self) -> tuple[Setting, ...]:
         """The throttle settings that this process has set and not yet put back."""
         return tuple(setting for setting, held in dict(self._throttler.ledger).items() if held.ours)
 
@@ -156,7 +156,7 @@ class Driver:
     ) -> RunResult:
         """Carry a plan out until it has ended, or until told to leave."""
         self._journal.begin()
-        self._wishes.at_hand = run_id
+        self._commands.at_hand = run_id
         self._look_ahead(policy, plan.moves)
         stand_still(self._cluster, self._journal, self._clock, self._leave.is_set)
         if not self._leave.is_set():
@@ -175,7 +175,7 @@ class Driver:
     def resume(self, run: Run) -> RunResult:
         """Go on with a run of the journal (``open_runs``)."""
         self._journal.begin()
-        self._wishes.at_hand = run.id
+        self._commands.at_hand = run.id
         self._look_ahead(run.policy, [m.move for m in run.open_moves])
         stand_still(self._cluster, self._journal, self._clock, self._leave.is_set)
         return self._carry(
@@ -203,7 +203,7 @@ class Driver:
     def undo(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str) -> RunResult:
         """Cancel these moves in flight as a run of its own, with the guard and the journal of any other."""
         self._journal.begin()
-        self._wishes.at_hand = run_id
+        self._commands.at_hand = run_id
         # Only our own journal remembers the order before; the union has lost it.
         before = {n: m.move.old for r in self.open_runs() for n, m in r.moves.items()}
         plan = cancel_plan(active, before, self._cluster.snapshot(log_dirs=False, configs=False).cluster_id)
@@ -221,7 +221,7 @@ class Driver:
         """The journal's runs that have not ended, oldest first."""
         return load_open_runs(self._journal.read(), self._now())
 
-    def pay_debts(self) -> dict[Setting, Outcome]:
+    def restore_throttles(self) -> dict[Setting, Outcome]:
         """Take back every throttle setting of runs that have ended; answers what is still owed, and why."""
         records = self._journal.read()
         self._throttler.ledger, self._throttler.topic_ids = load_ledger(records), load_topic_ids(records)
@@ -231,7 +231,7 @@ class Driver:
         needed = self._needed_by_others("", self._throttler.ledger)
         return self._throttler.settle(needed, alive, self._write_and_check, self._note)
 
-    def _needed_by_others(self, run_id: str, ledger: Ledger) -> Aim:
+    def _needed_by_others(self, run_id: str, ledger: Ledger) -> DesiredThrottles:
         """What other open runs have in flight under a throttle of theirs: it must stand until they are taken up."""
         out: dict[Setting, frozenset[str]] = {}
         for other in self.open_runs():
@@ -266,7 +266,7 @@ class Driver:
                 if self._keeping.renew(self._doing()) and self._clock.monotonic_s() - asked_s >= REQUESTS_EVERY_S:
                     self._take_requests()
                     asked_s = self._clock.monotonic_s()
-                self._hear_wishes()
+                self._take_commands()
                 self._measure_once()
                 began_look_s = self._clock.monotonic_s()
                 picture = looker.look(needs(self._current))
@@ -293,13 +293,13 @@ class Driver:
         if not self._keeping.mend(lost, alone=self._alone, finish=self._current.policy.journal_lost == "finish"):
             self.leave()
 
-    def _hear_wishes(self) -> None:
-        """Those that are meant for this run; of one that has ended, a wish is too late."""
-        for asked, meant in self._wishes.take():
+    def _take_commands(self) -> None:
+        """Those that are meant for this run; of one that has ended, a command is too late."""
+        for asked, meant in self._commands.take():
             if meant in {None, self._current.id}:
                 self._feed(asked)
             else:
-                self._note(f"Too late to {asked.wish}: run {meant} had ended.")
+                self._note(f"Too late to {asked.command}: run {meant} had ended.")
 
     @property
     def _current(self) -> Run:
@@ -357,15 +357,15 @@ class Driver:
                 raise
             denied = Outcome(ok=False, code=_DENIED, message=failure.message)
             names = [*effect.targets, *effect.names, *(name for name, _ in effect.log_dirs)]
-            return Performed(effect, dict.fromkeys(names, denied), dict.fromkeys(effect.aim, denied))
+            return Performed(effect, dict.fromkeys(names, denied), dict.fromkeys(effect.desired, denied))
 
     def _send(self, effect: Effect) -> Event:
         match effect.kind:
             case EffectKind.THROTTLE | EffectKind.UNTHROTTLE:
                 assert self._looker is not None
                 state = self._looker.state()
-                aim = merged(effect.aim, self._others)
-                failed = self._throttler.settle(aim, state.alive, self._write_and_check, self._note)
+                desired = merged(effect.desired, self._others)
+                failed = self._throttler.settle(desired, state.alive, self._write_and_check, self._note)
                 return Performed(effect, failed=failed)
             case EffectKind.SUBMIT | EffectKind.CANCEL | EffectKind.RESTORE:
                 seen = self._looker.last_state if self._looker is not None else None
@@ -417,7 +417,7 @@ class Driver:
             if asked is None:
                 self.leave()
             else:
-                self.ask(asked.wish, run=self._current.id, by=asked.by)
+                self.ask(asked.command, run=self._current.id, by=asked.by)
 
     def _measure_once(self) -> None:
         """Before the first throttled move: what do producers write, and at which rates does that let the run begin?"""
@@ -450,7 +450,7 @@ class Driver:
     def _left(self, run: Run, began_s: float, *, by_hand: tuple[str, ...] = ()) -> RunResult:
         """The result of a run that this process leaves, with every throttle setting that is owed."""
         left = summary(run, run.status.value if run.ended else "left", self._clock.monotonic_s() - began_s)
-        return replace(left, debts=self.owed(), by_hand=by_hand)
+        return replace(left, throttles_to_restore=self.throttles_to_restore(), by_hand=by_hand)
 
     def _journaled_result(self, began_s: float) -> RunResult:
         run = self._current
@@ -469,9 +469,11 @@ class Driver:
                 owed = dict.fromkeys(
                     self._throttler.ledger, Outcome(ok=False, code="NO_ANSWER", message=silence.message)
                 )
-        for debt in still_owed(owed):
-            self._note(f"Not taken back now: {debt}  It is in the journal; the next start takes it back.")
-        return replace(summary(run, run.status.value, self._clock.monotonic_s() - began_s), debts=tuple(owed))
+        for setting in not_restored(owed):
+            self._note(f"Not removed now: {setting}  It is in the journal; the next start removes it.")
+        return replace(
+            summary(run, run.status.value, self._clock.monotonic_s() - began_s), throttles_to_restore=tuple(owed)
+        )
 
 
 _DENIED: Final = "CLUSTER_AUTHORIZATION_FAILED"

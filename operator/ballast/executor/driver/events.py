@@ -121,7 +121,7 @@ class RunResult:
     """None where the size of a move was never known."""
     seconds: float = 0.0
     endings: tuple[Ending, ...] = ()
-    debts: tuple[Setting, ...] = ()
+    throttles_to_restore: tuple[Setting, ...] = ()
     """Throttle settings that could not be taken back yet; unless ``by_hand`` tells how, the next start takes them back."""
     by_hand: tuple[str, ...] = ()
     """Where the journal does not hold the debts: the commands with which a person puts the settings back."""
@@ -147,6 +147,6 @@ class RunResult:
             "bytes_moved": self.bytes_moved,
             "seconds": round(self.seconds, 1),
             "endings": [{"subject": e.subject, "outcome": e.outcome, "detail": e.detail} for e in self.endings],
-            "throttle_debts": [str(s) for s in self.debts],
+            "throttles_to_restore": [str(s) for s in self.throttles_to_restore],
             "by_hand": list(self.by_hand),
         }

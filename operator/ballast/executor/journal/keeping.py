@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from ballast.core.throttles import Aim, Setting
+from ballast.core.throttles import DesiredThrottles, Setting
 from ballast.errors import JournalLost, Refused, Unavailable
 from ballast.executor.driver.term import OneTerm
-from ballast.executor.journal.ledger import Throttler, merged, still_owed
+from ballast.executor.journal.ledger import Throttler, merged, not_restored
 from ballast.executor.machine.decide import wanted_throttle
 from ballast.executor.machine.run import Run
 from ballast.ports.cluster import Cluster, Outcome
@@ -115,7 +115,7 @@ class JournalKeeping:
 
 
 def repay_from_memory(
-    cluster: Cluster, throttler: Throttler, run: Run, others: Aim, note: Callable[[str], None]
+    cluster: Cluster, throttler: Throttler, run: Run, others: DesiredThrottles, note: Callable[[str], None]
 ) -> None:
     """Put back what no move in flight needs: no journal is left from which another process would."""
     owed: dict[Setting, Outcome] = {}
@@ -127,5 +127,5 @@ def repay_from_memory(
         owed = throttler.settle(needed, alive, lambda _records: None, note)
     except (Unavailable, Refused) as failure:
         note(failure.message)
-    for debt in still_owed(owed):
-        note(f"Not taken back: {debt}")
+    for setting in not_restored(owed):
+        note(f"Not removed: {setting}")

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from ballast.core.cluster import ConfigValue, TopicPartition
 from ballast.core.document import Reader
-from ballast.core.throttles import LISTS, Aim, Held, Op, Setting, Settlement, parse_list, settle
+from ballast.core.throttles import LISTS, DesiredThrottles, LedgerEntry, Op, Setting, Settlement, parse_list, settle
 from ballast.errors import Refused
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource, Outcome
 from ballast.ports.journal import Record, read_record
@@ -62,7 +62,7 @@ def ledger_key(setting: Setting, ledger: str = RUNS) -> str:
     return f"{ledger}/{setting.kind}/{setting.name}/{setting.key}"
 
 
-def dump_held(setting: Setting, held: Held | None, ledger: str = RUNS, *, topic_id: str | None = None) -> Record:
+def dump_held(setting: Setting, held: LedgerEntry | None, ledger: str = RUNS, *, topic_id: str | None = None) -> Record:
     """A ledger line; None strikes it out.  ``topic_id`` is the topic that the setting was changed on."""
     if held is None:
         return Record(ledger_key(setting, ledger), None)
@@ -86,7 +86,7 @@ def load_topic_ids(records: Iterable[Record], ledger: str = RUNS) -> dict[str, s
     return {name: topic_id for name, topic_id in found if topic_id is not None}
 
 
-def load_ledger(records: Iterable[Record], ledger: str = RUNS) -> dict[Setting, Held]:
+def load_ledger(records: Iterable[Record], ledger: str = RUNS) -> dict[Setting, LedgerEntry]:
     """Every line of the ledger."""
     out = {}
     for record in records:
@@ -103,9 +103,9 @@ def load_ledger(records: Iterable[Record], ledger: str = RUNS) -> dict[Setting, 
     return out
 
 
-def _line(r: Reader) -> tuple[Setting, Held]:
+def _line(r: Reader) -> tuple[Setting, LedgerEntry]:
     """What stood there before must be said: as if nothing had, it would be deleted in the place of being put back."""
-    return Setting(r.text("kind"), r.text("name"), r.text("key")), Held(
+    return Setting(r.text("kind"), r.text("name"), r.text("key")), LedgerEntry(
         r.text_or_null("prior"), frozenset(r.texts("ours"))
     )
 
@@ -122,9 +122,9 @@ def own_value(setting: Setting, entries: Mapping[str, ConfigValue]) -> str | Non
     return entry.value if entry is not None and entry.source in own else None
 
 
-def still_owed(debts: Mapping[Setting, Outcome]) -> list[str]:
+def not_restored(unrestored: Mapping[Setting, Outcome]) -> list[str]:
     """A sentence for each setting that could not be taken back, with the reason."""
-    return [f"{setting}: {(outcome.message or outcome.code).rstrip('.')}." for setting, outcome in debts.items()]
+    return [f"{setting}: {(outcome.message or outcome.code).rstrip('.')}." for setting, outcome in unrestored.items()]
 
 
 @dataclass(slots=True)
@@ -135,7 +135,7 @@ class Throttler:
     clock: Clock
     renew: Callable[[], None]
     """Keeps the lock while a reading is waited for."""
-    ledger: dict[Setting, Held] = field(default_factory=dict)
+    ledger: dict[Setting, LedgerEntry] = field(default_factory=dict)
     keep_existing_rates: bool = False
     sent: dict[Setting, Sent] = field(default_factory=dict)
     kind: str = RUNS
@@ -147,7 +147,7 @@ class Throttler:
 
     def settle(
         self,
-        aim: Aim,
+        desired: DesiredThrottles,
         alive: Collection[int],
         write: Callable[[list[Record]], None],
         note: Callable[[str], None],
@@ -156,18 +156,18 @@ class Throttler:
 
         ``write`` journals records durably and checks the lock; it is called before the first change is sent.
         """
-        failed, unsettled = self._settle_once(aim, {*aim, *self.ledger}, alive, write, note)
+        failed, unsettled = self._settle_once(desired, {*desired, *self.ledger}, alive, write, note)
         # A list that somebody was adding to is left to them; one that is seen to be empty is deleted.
         for _ in range(EMPTYING_TRIES):
             if not unsettled:
                 break
-            late, unsettled = self._settle_once(aim, unsettled, alive, write, note)
+            late, unsettled = self._settle_once(desired, unsettled, alive, write, note)
             failed |= late
         return failed
 
     def _settle_once(
         self,
-        aim: Aim,
+        desired: DesiredThrottles,
         touched: Collection[Setting],
         alive: Collection[int],
         write: Callable[[list[Record]], None],
@@ -179,8 +179,8 @@ class Throttler:
             s: Outcome(ok=False, code="BROKER_NOT_AVAILABLE", message=f"broker {s.name} is not alive")
             for s in unreachable
         }
-        aim, entries = self._read(aim, set(touched) - unreachable, write, note)
-        asked = (set(touched) - unreachable) & {*aim, *self.ledger}
+        desired, entries = self._read(desired, set(touched) - unreachable, write, note)
+        asked = (set(touched) - unreachable) & {*desired, *self.ledger}
         current: dict[Setting, str | None] = {}
         for setting in asked:
             found = entries.get(resource_of(setting))
@@ -197,7 +197,7 @@ class Throttler:
                     ok=False, code="NOT_READ", message=f"the settings of {setting.kind} {setting.name} were not told"
                 )
         settlement = settle(
-            {s: v for s, v in aim.items() if s in current},
+            {s: v for s, v in desired.items() if s in current},
             {s: v for s, v in self.ledger.items() if s in current},
             current,
             keep_existing_rates=self.keep_existing_rates,
@@ -207,9 +207,11 @@ class Throttler:
         failed |= self._send(settlement, write)
         return failed, settlement.unsettled - failed.keys()
 
-    def _on_same_topics(self, aim: Aim, write: Callable[[list[Record]], None], note: Callable[[str], None]) -> Aim:
-        """The aim without topics that are other ones by now; what was owed on the old ones went with them."""
-        named = sorted({s.name for s in (*aim, *self.ledger) if s.kind == "topic"})
+    def _on_same_topics(
+        self, desired: DesiredThrottles, write: Callable[[list[Record]], None], note: Callable[[str], None]
+    ) -> DesiredThrottles:
+        """The desired throttles without topics that are other ones by now; what was owed on the old ones went with them."""
+        named = sorted({s.name for s in (*desired, *self.ledger) if s.kind == "topic"})
         seen = self.cluster.partitions([TopicPartition(name, 0) for name in named]) if named else {}
         ids = {n.topic: state.topic_id for n, state in seen.items() if state.topic_id is not None}
         others = {t for t, id_ in ids.items() if self.topic_ids.get(t, id_) != id_}
@@ -222,32 +224,36 @@ class Throttler:
             others = set()
         self.topic_ids |= {t: id_ for t, id_ in ids.items() if t not in others}
         self.seen = {t: (id_, self.clock.monotonic_s()) for t, id_ in ids.items()}
-        return {s: v for s, v in aim.items() if s.kind != "topic" or s.name not in others}
+        return {s: v for s, v in desired.items() if s.kind != "topic" or s.name not in others}
 
     def ids_now(self) -> dict[str, str]:
         """The ids of the topics that were read a moment ago."""
         oldest_s = self.clock.monotonic_s() - FRESH_S
         return {topic: id_ for topic, (id_, read_s) in self.seen.items() if read_s >= oldest_s}
 
-    def _line(self, setting: Setting, held: Held | None) -> Record:
+    def _line(self, setting: Setting, held: LedgerEntry | None) -> Record:
         id_ = self.topic_ids.get(setting.name) if setting.kind == "topic" else None
         return dump_held(setting, held, self.kind, topic_id=id_)
 
     def _read(
-        self, aim: Aim, touched: set[Setting], write: Callable[[list[Record]], None], note: Callable[[str], None]
-    ) -> tuple[Aim, Mapping[ConfigResource, Mapping[str, ConfigValue]]]:
-        """What stands, read until it shows what this process has set itself, and the aim for the topics that it was read of.
+        self,
+        desired: DesiredThrottles,
+        touched: set[Setting],
+        write: Callable[[list[Record]], None],
+        note: Callable[[str], None],
+    ) -> tuple[DesiredThrottles, Mapping[ConfigResource, Mapping[str, ConfigValue]]]:
+        """What stands, read until it shows what this process has set itself, and the desired throttles of the topics that it was read of.
 
         Brokers show a change a moment after it was acknowledged.  Judged by a reading from before it, our own value would pass
         for one that somebody else has taken away or set, and stay behind.  A topic that was made again shows nothing of ours
         either, so topics are looked at before each reading.
         """
         while True:
-            aim = self._on_same_topics(aim, write, note)
-            asked = touched & {*aim, *self.ledger}
+            desired = self._on_same_topics(desired, write, note)
+            asked = touched & {*desired, *self.ledger}
             entries = self.cluster.configs({resource_of(s) for s in asked}) if asked else {}
             if not any(self._is_late(s, entries) for s in asked):
-                return aim, entries
+                return desired, entries
             self.clock.sleep(REREAD_S)
             self.renew()
 
@@ -299,9 +305,9 @@ class Throttler:
         return failed
 
 
-def merged(aim: Aim, others: Aim) -> Aim:
+def merged(desired: DesiredThrottles, others: DesiredThrottles) -> DesiredThrottles:
     """Both runs' list entries; where both set a rate, the one that acts now decides."""
-    out = dict(aim)
+    out = dict(desired)
     for setting, wanted in others.items():
         if setting.key in LISTS:
             out[setting] = out.get(setting, frozenset()) | wanted

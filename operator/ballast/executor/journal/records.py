@@ -110,8 +110,8 @@ def dump_move(run: Run, order: int, m: MoveRun) -> Record:
         value["outcome"] = m.outcome
     if m.detail:
         value["detail"] = m.detail
-    if m.astray:
-        value["astray"] = True
+    if m.raced:
+        value["raced"] = True
     if m.topic_id is not None:
         value["topic_id"] = m.topic_id
     return Record(move_key(run.id, m.move.name), value)
@@ -355,7 +355,7 @@ def _move(r: Reader) -> MoveRun:
         outcome=r.text("outcome") if r.has("outcome") else "",
         detail=r.text("detail") if r.has("detail") else "",
         since_ms=r.integer("since_ms"),
-        astray=r.flag("astray") if r.has("astray") else False,
+        raced=r.flag("raced") if r.has("raced") else False,
         topic_id=r.text("topic_id") if r.has("topic_id") else None,
     )
 

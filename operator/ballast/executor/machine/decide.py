@@ -14,7 +14,7 @@ from ballast.core.throttles import (
     FOLLOWER_RATE,
     LEADER_RATE,
     LOG_DIR_RATE,
-    Aim,
+    DesiredThrottles,
     Setting,
     brokers_involved,
     entries,
@@ -100,7 +100,7 @@ def _cancel(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
 
 
 def _wants_cancel(run: Run, m: MoveRun, now: Now) -> bool:
-    if run.phase is Phase.CANCELLING or m.astray:
+    if run.phase is Phase.CANCELLING or m.raced:
         return True
     patience = run.policy.cancel_stalled_after_s
     return m.stage is Stage.STALLED and patience is not None and now.s - m.entered_s >= patience
@@ -180,16 +180,16 @@ def _on_its_way(m: MoveRun, picture: Picture, broker: int, path: str) -> bool:
     return logs is not None and any(r.is_future and r.log_dir == path for r in logs.replicas.get(m.move.name, ()))
 
 
-def wanted_throttle(run: Run, alive: frozenset[int]) -> Aim:
+def wanted_throttle(run: Run, alive: frozenset[int]) -> DesiredThrottles:
     """The settings that are to stand while these moves are in flight.
 
     Rates stay on a broker between two moves of one run, so that they are not set and deleted for each; entries do not.
     A dead broker cannot be told a rate: it is left out unless its rate stands already.
     """
     holding = [m.move for m in run.moves.values() if m.stage in HOLDS_THROTTLE]
-    aim: dict[Setting, frozenset[str]] = {}
+    desired: dict[Setting, frozenset[str]] = {}
     if run.policy.throttled:
-        aim |= entries(holding)
+        desired |= entries(holding)
         involved = brokers_involved(holding)
         waiting = brokers_involved(m.move for m in run.moves.values() if m.stage is Stage.PLANNED)
         # Where moves of others run under their rate, it stays: what of ours must go on there shares it.
@@ -199,13 +199,13 @@ def wanted_throttle(run: Run, alive: frozenset[int]) -> Aim:
                 setting = Setting("broker", str(broker), key)
                 stands = setting in (run.applied or {})
                 if stands or (broker in alive and broker in involved and broker not in theirs):
-                    aim[setting] = frozenset({str(rate)})
+                    desired[setting] = frozenset({str(rate)})
     if run.policy.log_dir_throttle_bytes_per_s is not None:
         value = frozenset({str(run.policy.log_dir_throttle_bytes_per_s)})
         for move in holding:
             if move.log_dirs is not None:
-                aim |= {Setting("broker", str(b), LOG_DIR_RATE): value for b in move.new if b in alive}
-    return aim
+                desired |= {Setting("broker", str(b), LOG_DIR_RATE): value for b in move.new if b in alive}
+    return desired
 
 
 def throttle(run: Run, alive: frozenset[int], now: Now, effects: list[Effect]) -> Run:
@@ -214,14 +214,14 @@ def throttle(run: Run, alive: frozenset[int], now: Now, effects: list[Effect]) -
     ours = {n: m for n, m in arrived.items() if run.policy.throttled and m.move.adding}
     changed = {n: move_to(m, Stage.UNTHROTTLED if n in ours else Stage.VERIFIED, now) for n, m in arrived.items()}
     run = with_moves(run, changed)
-    aim = wanted_throttle(run, alive)
-    if aim != run.applied:
+    desired = wanted_throttle(run, alive)
+    if desired != run.applied:
         before = run.applied or {}
-        adds = any(wanted - before.get(s, frozenset()) for s, wanted in aim.items())
+        adds = any(wanted - before.get(s, frozenset()) for s, wanted in desired.items())
         if adds or run.applied is not None or _may_hold(run):
-            effects.append(Effect(EffectKind.THROTTLE if adds else EffectKind.UNTHROTTLE, aim=aim))
+            effects.append(Effect(EffectKind.THROTTLE if adds else EffectKind.UNTHROTTLE, desired=desired))
             return run
-        run = replace(run, applied=aim)
+        run = replace(run, applied=desired)
     if any(m.stage is Stage.THROTTLED for m in run.moves.values()):
         run, more = submit_throttled(run, now)
         effects.extend(more)
@@ -233,7 +233,7 @@ def _log_dirs_settled(m: MoveRun) -> bool:
 
 
 def _may_hold(run: Run) -> bool:
-    """After a restart only the ledger knows what stands; an effect with the whole aim settles it."""
+    """After a restart only the ledger knows what stands; an effect with all desired throttles settles it."""
     throttled = run.policy.throttled and any(m.move.adding for m in run.moves.values())
     return throttled or run.policy.log_dir_throttle_bytes_per_s is not None
 

@@ -31,7 +31,7 @@ class _Look:
     now: Now
 
 
-def absorb(run: Run, picture: Picture, now: Now) -> Run:
+def observe(run: Run, picture: Picture, now: Now) -> Run:
     """The run after this look; no effect is decided here."""
     if run.rates_of_others != picture.rates_of_others:
         run = replace(run, rates_of_others=picture.rates_of_others)
@@ -40,13 +40,13 @@ def absorb(run: Run, picture: Picture, now: Now) -> Run:
         if m.stage in FINAL:
             continue
         looked_at = name in picture.names
-        seen = _absorb_move(run, m, picture, now) if looked_at else _absorb_waiting(m, picture, now)
+        seen = _observe_move(run, m, picture, now) if looked_at else _observe_waiting(m, picture, now)
         if seen is not m:
             changed[name] = seen
-    return _absorb_elections(with_moves(run, changed), now)
+    return _observe_elections(with_moves(run, changed), now)
 
 
-def _absorb_waiting(m: MoveRun, picture: Picture, now: Now) -> MoveRun:
+def _observe_waiting(m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     """A move that waits is looked at with the whole cluster only: is its topic still the same?"""
     state = picture.state
     row = None if state is None else state.index.get(m.move.name)
@@ -58,7 +58,7 @@ def _absorb_waiting(m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     return replace(m, topic_id=found) if m.topic_id is None else _recreated(m, found, now)
 
 
-def _absorb_move(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
+def _observe_move(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     name = m.move.name
     state = picture.partitions.get(name)
     if state is None and name not in picture.reassignments:
@@ -145,11 +145,11 @@ def _begun(m: MoveRun, look: _Look) -> MoveRun:
     """
     begun = _with_way_back(move_to(m, Stage.MOVING, look.now), look)
     state, began_with = look.picture.state, set(begun.after_cancel)
-    told = state is not None and "reassign" in state.api and not m.loose
+    told = state is not None and "reassign" in state.api and not m.unconfirmed
     if not told or began_with in (set(m.move.old), set(m.move.new)):
         return begun
     detail = f"{m.move.name} had the replicas {sorted(began_with)} when the move began; it is taken back."
-    return replace(begun, astray=True, detail=detail)
+    return replace(begun, raced=True, detail=detail)
 
 
 def _moving(m: MoveRun, look: _Look) -> MoveRun:
@@ -178,7 +178,7 @@ def _with_way_back(m: MoveRun, look: _Look) -> MoveRun:
 def _cancelling(m: MoveRun, look: _Look) -> MoveRun:
     """Back as soon as nothing can contradict it; after ``submit_grace_s`` where something could.
 
-    Two things could.  A submission that nobody answered may arrive after the cancel and start the move again (``loose``): then
+    Two things could.  A submission that nobody answered may arrive after the cancel and start the move again (``unconfirmed``): then
     the list is watched for the whole grace.  And metadata that lags may show the list from *before* the move while the cancel
     has left the same brokers in another order: so the old list is believed at once only where the controller's own list said
     that the cancel leaves just that.  With every request answered, neither is possible, and nobody has to wait.
@@ -190,9 +190,9 @@ def _cancelling(m: MoveRun, look: _Look) -> MoveRun:
     if listed:
         # The cancel was lost or refused this time: back to moving, from where it is decided anew.
         return move_to(m, Stage.MOVING, look.now, detail="The cancel did not take.") if waited else m
-    if m.astray:
+    if m.raced:
         return move_to(m, Stage.FAILED, look.now, outcome="changed-by-somebody", detail=m.detail)
-    certain = m.cancel_taken and not m.loose and m.after_cancel == m.move.old
+    certain = m.cancel_taken and not m.unconfirmed and m.after_cancel == m.move.old
     if look.state.replicas == m.move.old and (waited or certain):
         return rolled_back(look.run, m, look.now)
     if look.state.replicas == m.move.new and waited:
@@ -210,7 +210,7 @@ def rolled_back(run: Run, m: MoveRun, now: Now) -> MoveRun:
 
 def _restoring(m: MoveRun, look: _Look) -> MoveRun:
     # A submission that may still arrive would start the move again: then the list is watched here as well.
-    quiet = not m.loose or look.now.s - m.entered_s >= look.run.policy.submit_grace_s
+    quiet = not m.unconfirmed or look.now.s - m.entered_s >= look.run.policy.submit_grace_s
     if quiet and m.move.name not in look.picture.reassignments and look.state.replicas == m.move.old:
         return rolled_back(look.run, m, look.now)
     tries = set(look.state.replicas) == set(m.move.old) and m.attempts < look.run.policy.max_attempts
@@ -352,7 +352,7 @@ def _stand(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     return replace(m, named_s=now.s if m.named_s is None else m.named_s, cause=cause.code, detail=cause.detail)
 
 
-def _absorb_elections(run: Run, now: Now) -> Run:
+def _observe_elections(run: Run, now: Now) -> Run:
     """Elections whose answer was lost are asked for again: an election is idempotent."""
     changed = {}
     for name, e in run.elections.items():

@@ -15,7 +15,7 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.cluster.log_ends import Replica
 from ballast.core.guards import Verdict
 from ballast.core.plan import Move, Plan
-from ballast.core.throttles import Aim
+from ballast.core.throttles import DesiredThrottles
 from ballast.core.throttles.pace import bytes_by_broker
 from ballast.executor.machine.policy import ExecutionPolicy
 
@@ -105,7 +105,7 @@ class MoveRun:
     """A sentence for people: the broker's words, the cause of a stall."""
     since_ms: int = 0
     """Wall time at which it entered its stage."""
-    astray: bool = False
+    raced: bool = False
     """Our submission met another list than the one that was planned for, and is taken back."""
     topic_id: str | None = None
     """The topic's id in the plan, or when the run first saw it; None where the cluster has none, or before that."""
@@ -125,7 +125,7 @@ class MoveRun:
     """Monotonic time at which its clock was last started."""
     after_cancel: tuple[int, ...] = ()
     """The replicas that a cancel would leave, in their order, by the controller's own list; empty before that was seen."""
-    loose: bool = False
+    unconfirmed: bool = False
     """A submission of ours may still be on its way: one had no answer, or a process before this one may have sent it."""
     cancel_taken: bool = False
     """The controller has answered the cancel with yes."""
@@ -166,12 +166,12 @@ class MoveRun:
 
     def persists_like(self, other: MoveRun) -> bool:
         """Would both write the same record?"""
-        return (self.stage, self.attempts, self.outcome, self.detail, self.astray, self.topic_id) == (
+        return (self.stage, self.attempts, self.outcome, self.detail, self.raced, self.topic_id) == (
             other.stage,
             other.attempts,
             other.outcome,
             other.detail,
-            other.astray,
+            other.raced,
             other.topic_id,
         )
 
@@ -227,7 +227,7 @@ class Run:
     unknown_settings: tuple[str, ...] = ()
     """Settings of a newer version that its policy had in the journal and does not have here; only a run that has ended has any."""
     # Transient.
-    applied: Aim | None = None
+    applied: DesiredThrottles | None = None
     """Throttle settings known to stand; None after a restart, when only the cluster knows."""
     rates: Mapping[int, int] = field(default_factory=dict)
     """Rates chosen by ``throttle_auto`` or raised; a broker not named has the policy's."""
@@ -289,7 +289,7 @@ def resumed(run: Run, now: Now) -> Run:
         n: replace(
             m.taken_up(now),
             stage=Stage.PLANNED if m.stage is Stage.THROTTLED else m.stage,
-            loose=m.attempts > 0,
+            unconfirmed=m.attempts > 0,
             attempts=m.attempts - (m.stage in _ATTEMPTED and m.attempts > 0),
         )
         for n, m in run.moves.items()

@@ -20,7 +20,7 @@ from ballast.core.throttles import Setting
 from ballast.executor.machine.auto import follow_cluster
 from ballast.executor.machine.decide import Step, decide, submit_throttled
 from ballast.executor.machine.observation import Needs, Picture
-from ballast.executor.machine.observe import absorb
+from ballast.executor.machine.observe import observe
 from ballast.executor.machine.run import HOLDS_THROTTLE, ElectionStage, MoveRun, Now, Phase, Run, Stage, with_moves
 from ballast.executor.machine.speeds import measured_late
 from ballast.executor.machine.transitions import (
@@ -60,7 +60,7 @@ NOT_BEGUN: Final = frozenset({CHANGED_MEANWHILE, "REASSIGNMENT_IN_PROGRESS"})
 GONE: Final = frozenset({"UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"})
 
 
-class Wish(StrEnum):
+class Command(StrEnum):
     """What a person can ask of a run in progress."""
 
     CANCEL = "cancel"
@@ -99,7 +99,7 @@ class Unanswered:
 class Asked:
     """A person, or the policy, wants something of the run."""
 
-    wish: Wish
+    command: Command
     by: str = ""
     """Who asked, and why where they said so."""
 
@@ -113,14 +113,14 @@ def step(run: Run, event: Event, now: Now) -> Step:
         return run, ()
     match event:
         case Observed(picture):
-            seen = measured_late(absorb(run, picture, now), picture.growth or {})
+            seen = measured_late(observe(run, picture, now), picture.growth or {})
             return decide(follow_cluster(seen, picture, now), picture, now)
         case Performed(effect, outcomes, failed):
             return _performed(run, effect, outcomes, failed, now)
         case Unanswered(effect):
             return _unanswered(run, effect, now), ()
-        case Asked(wish, by):
-            return _asked(run, wish, by), ()
+        case Asked(command, by):
+            return _asked(run, command, by), ()
 
 
 def needs(run: Run) -> Needs:
@@ -154,19 +154,19 @@ _WATCHED: Final = frozenset(
 )
 
 
-def _asked(run: Run, wish: Wish, by: str) -> Run:
-    if wish in {Wish.CANCEL, Wish.ROLLBACK} and not run.stopped_by:
+def _asked(run: Run, command: Command, by: str) -> Run:
+    if command in {Command.CANCEL, Command.ROLLBACK} and not run.stopped_by:
         run = replace(run, stopped_by=by)
     if run.phase is Phase.CANCELLING:
-        return replace(run, rollback_when_cancelled=run.rollback_when_cancelled or wish is Wish.ROLLBACK)
-    match wish:
-        case Wish.CANCEL:
+        return replace(run, rollback_when_cancelled=run.rollback_when_cancelled or command is Command.ROLLBACK)
+    match command:
+        case Command.CANCEL:
             return replace(run, phase=Phase.CANCELLING)
-        case Wish.ROLLBACK:
+        case Command.ROLLBACK:
             return replace(run, phase=Phase.CANCELLING, rollback_when_cancelled=True)
-        case Wish.PAUSE:
+        case Command.PAUSE:
             return replace(run, phase=Phase.PAUSED, verdicts=(), refused_since_s=None)
-        case Wish.RESUME:
+        case Command.RESUME:
             return replace(run, phase=Phase.RUNNING)
 
 
@@ -200,7 +200,7 @@ def _answered(run: Run, kind: EffectKind, m: MoveRun, outcome: Outcome, now: Now
     match kind, m.stage:
         case EffectKind.SUBMIT, Stage.SUBMITTED if outcome.code not in GONE | HOPELESS | NOT_BEGUN:
             # It may have been taken all the same: the next looks say how.
-            m = replace(m, loose=True, detail=said)
+            m = replace(m, unconfirmed=True, detail=said)
         case EffectKind.SUBMIT, Stage.SUBMITTED if outcome.code in GONE or hopeless:
             end = "deleted" if outcome.code in GONE else "rejected"
             return move_to(m, Stage.FAILED, now, outcome=end, detail=said)
@@ -221,9 +221,9 @@ def _answered(run: Run, kind: EffectKind, m: MoveRun, outcome: Outcome, now: Now
 
 def _throttled(run: Run, effect: Effect, failed: Mapping[Setting, Outcome], now: Now) -> Step:
     """Moves whose throttle stands are submitted at once; those whose throttle could not be set go back and wait."""
-    run = replace(run, applied={s: v for s, v in effect.aim.items() if s not in failed})
-    topics = {s.name: o for s, o in failed.items() if s.kind == "topic" and effect.aim.get(s)}
-    brokers = {int(s.name): o for s, o in failed.items() if s.kind == "broker" and effect.aim.get(s)}
+    run = replace(run, applied={s: v for s, v in effect.desired.items() if s not in failed})
+    topics = {s.name: o for s, o in failed.items() if s.kind == "topic" and effect.desired.get(s)}
+    brokers = {int(s.name): o for s, o in failed.items() if s.kind == "broker" and effect.desired.get(s)}
     changed: dict[TopicPartition, MoveRun] = {}
     for name, m in run.moves.items():
         if m.stage is not Stage.THROTTLED:
@@ -270,7 +270,7 @@ def _unanswered(run: Run, effect: Effect, now: Now) -> Run:
             back = {n: move_to(m, Stage.PLANNED, now, detail=m.detail) for n, m in waiting.items()}
             return with_moves(replace(run, applied=None), back)
         case EffectKind.SUBMIT:
-            return with_moves(run, {n: replace(run.moves[n], loose=True) for n in effect.targets})
+            return with_moves(run, {n: replace(run.moves[n], unconfirmed=True) for n in effect.targets})
         case EffectKind.RESTORE:
             # Silence is no refusal, and does not count as one: the old order is asked for until somebody answers.
             unheard = {n: m for n in effect.targets if (m := run.moves[n]).stage is Stage.RESTORING}
@@ -285,6 +285,7 @@ __all__ = [
     "OUTCOMES",
     "TRANSITIONS",
     "Asked",
+    "Command",
     "Effect",
     "EffectKind",
     "Event",
@@ -293,7 +294,6 @@ __all__ = [
     "Run",
     "Stage",
     "Unanswered",
-    "Wish",
     "needs",
     "step",
 ]

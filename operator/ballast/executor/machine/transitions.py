@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.throttles import Aim
+from ballast.core.throttles import DesiredThrottles
 from ballast.executor.machine.run import ElectionRun, ElectionStage, MoveRun, Now, Stage
 
 
@@ -44,7 +44,7 @@ class Effect:
     targets: Mapping[TopicPartition, tuple[int, ...] | None] = field(default_factory=dict)
     """SUBMIT, RESTORE: the replica lists. CANCEL: None each."""
     allow_replication_factor_change: bool = False
-    aim: Aim = field(default_factory=dict)
+    desired: DesiredThrottles = field(default_factory=dict)
     """THROTTLE, UNTHROTTLE: everything that is to stand afterwards."""
     log_dirs: Mapping[tuple[TopicPartition, int], str] = field(default_factory=dict)
     """PLACE: the dir for each (partition, broker)."""

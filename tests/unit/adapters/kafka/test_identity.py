@@ -12,7 +12,7 @@ from ballast.adapters.zookeeper.brokers import find_brokers
 from ballast.cli.cluster_options import ClusterOptions
 from ballast.cli.main import cli
 from ballast.errors import Unavailable, UsageError, WrongCluster
-from ballast.sandbox.persons import RunningSandbox
+from ballast.sandbox.current_sandbox import RunningSandbox
 
 
 def test_the_first_answer_is_the_cluster_of_the_process() -> None:

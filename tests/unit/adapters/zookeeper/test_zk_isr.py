@@ -61,32 +61,32 @@ class HurriedClock(SystemClock):
         self.slept.append(seconds)
 
 
-def watch_of(keeper: Keeper) -> IsrWatch:
+def watch_of(zookeeper: Keeper) -> IsrWatch:
     """The watch under test."""
-    return IsrWatch(cast("ZooKeeper", keeper))
+    return IsrWatch(cast("ZooKeeper", zookeeper))
 
 
-def learned(keeper: Keeper) -> IsrWatch:
+def learned(zookeeper: Keeper) -> IsrWatch:
     """A watch that has waited once in vain and knows where the counting begins."""
-    watch = watch_of(keeper)
+    watch = watch_of(zookeeper)
     assert not watch.wait(SystemClock(), 0.0)
     return watch
 
 
 def test_a_wait_in_which_nothing_happens_ends_with_its_time_and_reads_no_more() -> None:
     """The first wait reads and watches; as long as the watch stands nothing is asked again."""
-    keeper = Keeper(7)
-    watch = learned(keeper)
+    zookeeper = Keeper(7)
+    watch = learned(zookeeper)
     assert not watch.wait(SystemClock(), 0.01)
     assert not watch.wait(SystemClock(), 0.01)
-    assert keeper.readings == 1
+    assert zookeeper.readings == 1
 
 
 def test_a_notification_ends_the_wait_also_when_it_is_gone_again() -> None:
     """The controller takes notifications away at once: what counts is that children came and went."""
-    keeper = Keeper()
-    watch = learned(keeper)
-    telling = threading.Timer(0.05, lambda: keeper.change(times=2))
+    zookeeper = Keeper()
+    watch = learned(zookeeper)
+    telling = threading.Timer(0.05, lambda: zookeeper.change(times=2))
     telling.start()
     assert watch.wait(SystemClock(), LONG_S)
     telling.join()
@@ -94,57 +94,57 @@ def test_a_notification_ends_the_wait_also_when_it_is_gone_again() -> None:
 
 def test_what_happened_between_two_waits_is_found_by_the_next() -> None:
     """Nobody was waiting when the watch fired."""
-    keeper = Keeper()
-    watch = learned(keeper)
-    keeper.change()
+    zookeeper = Keeper()
+    watch = learned(zookeeper)
+    zookeeper.change()
     assert watch.wait(SystemClock(), LONG_S)
     assert not watch.wait(SystemClock(), 0.01)
 
 
 def test_a_watch_that_fires_while_it_is_read_is_not_lost() -> None:
     """Between the reading and the wait: it is read once more."""
-    keeper = Keeper()
-    watch = watch_of(keeper)
+    zookeeper = Keeper()
+    watch = watch_of(zookeeper)
 
     def meanwhile() -> None:
-        keeper.after_reading = lambda: None
-        keeper.change()
+        zookeeper.after_reading = lambda: None
+        zookeeper.change()
 
-    keeper.after_reading = meanwhile
+    zookeeper.after_reading = meanwhile
     assert watch.wait(SystemClock(), LONG_S)
 
 
 def test_the_end_of_a_session_sets_the_watch_anew_and_is_no_news_by_itself() -> None:
     """The watch died with the session; without a change the wait goes on, and the next change is heard."""
-    keeper = Keeper(3)
-    watch = learned(keeper)
-    keeper.fire()
+    zookeeper = Keeper(3)
+    watch = learned(zookeeper)
+    zookeeper.fire()
     assert not watch.wait(SystemClock(), 0.05)
-    assert keeper.readings == 2
-    assert keeper.watches, "a new watch stands"
-    keeper.change()
+    assert zookeeper.readings == 2
+    assert zookeeper.watches, "a new watch stands"
+    zookeeper.change()
     assert watch.wait(SystemClock(), LONG_S)
 
 
 def test_a_silent_zookeeper_costs_the_time_and_no_more() -> None:
     """The wait is waited out; when ZooKeeper answers again, what was missed is found."""
-    keeper = Keeper(3)
-    watch = learned(keeper)
-    keeper.silent = True
-    keeper.change()
+    zookeeper = Keeper(3)
+    watch = learned(zookeeper)
+    zookeeper.silent = True
+    zookeeper.change()
     clock = HurriedClock()
     assert not watch.wait(clock, 20.0)
     assert 0.0 < clock.slept[0] <= 20.0
-    keeper.silent = False
+    zookeeper.silent = False
     assert watch.wait(SystemClock(), LONG_S)
 
 
 def test_without_the_znode_time_alone_ends_the_wait() -> None:
     """A cluster whose first controller has yet to make it: it is looked for again with the next wait."""
-    keeper = Keeper(None)
-    watch = learned(keeper)
+    zookeeper = Keeper(None)
+    watch = learned(zookeeper)
     assert not watch.wait(SystemClock(), 0.01)
-    keeper.changes = 0
+    zookeeper.changes = 0
     assert not watch.wait(SystemClock(), 0.01)
-    keeper.change()
+    zookeeper.change()
     assert watch.wait(SystemClock(), LONG_S)

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from ballast.core.throttles import Held, Setting
+from ballast.core.throttles import LedgerEntry, Setting
 from ballast.core.throttles.restore import repay_commands
 
 LIST = "leader.replication.throttled.replicas"
@@ -16,10 +16,10 @@ RATE = "leader.replication.throttled.rate"
 def test_each_owed_setting_has_its_command() -> None:
     """With the value from before, or deleted where there was none."""
     ledger = {
-        Setting("broker", "1", RATE): Held("5000", frozenset({"100"})),
-        Setting("broker", "2", RATE): Held(None, frozenset({"100"})),
-        Setting("broker", "", RATE): Held(None, frozenset({"100"})),
-        Setting("broker", "3", RATE): Held("7", frozenset()),
+        Setting("broker", "1", RATE): LedgerEntry("5000", frozenset({"100"})),
+        Setting("broker", "2", RATE): LedgerEntry(None, frozenset({"100"})),
+        Setting("broker", "", RATE): LedgerEntry(None, frozenset({"100"})),
+        Setting("broker", "3", RATE): LedgerEntry("7", frozenset()),
     }
     tool = "kafka-configs.sh --bootstrap-server a:1 --alter"
     assert repay_commands(ledger, "a:1") == [
@@ -35,7 +35,7 @@ def test_each_owed_setting_has_its_command() -> None:
 )
 def test_a_list_is_never_set_or_deleted_unread(prior: str | None, kept: str) -> None:
     """The command shows what stands there by now; the entries that are ours, and what is to be kept, are told beside it."""
-    (line,) = repay_commands({Setting("topic", "t", LIST): Held(prior, frozenset({"10:3", "2:3"}))}, "a:1")
+    (line,) = repay_commands({Setting("topic", "t", LIST): LedgerEntry(prior, frozenset({"10:3", "2:3"}))}, "a:1")
     shown = [
         "kafka-configs.sh",
         "--bootstrap-server",

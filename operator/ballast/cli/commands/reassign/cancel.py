@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ballast.cli.commands.reassign.execute import dir_moves, entries_of, keep_following, take_back
-from ballast.cli.commands.reassign.hand import hand_from_keeper
 from ballast.cli.commands.reassign.options import COMMAND, ReassignOptions, say
+from ballast.cli.commands.reassign.writer import writer_from_follower
 from ballast.core.stock import report
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ballast.core.stock.files import ReassignmentEntry
     from ballast.executor.machine.run import Run
     from ballast.ports.cluster import ClusterReader, Reassignment
-    from ballast.wiring.runs import Hand
+    from ballast.wiring.runs import Writer
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ def cancel(options: ReassignOptions) -> int:
         copies = [d for d in dir_moves(opened, entries) if d.active]
         told = _Told()
         if active or copies:
-            with hand_from_keeper(opened, "--cancel") as own:
+            with writer_from_follower(opened, "--cancel") as own:
                 _cancel(own, entries, active, copies, told)
                 told.open_runs = bool(own.driver.open_runs())
         if told.open_runs:
@@ -81,14 +81,14 @@ def _report(active: Mapping[TopicPartition, Reassignment], copies: Collection[re
 
 
 def _cancel(
-    own: Hand,
+    own: Writer,
     entries: tuple[ReassignmentEntry, ...],
     active: Mapping[TopicPartition, Reassignment],
     copies: Collection[report.DirMove],
     told: _Told,
 ) -> None:
     from ballast.executor.machine.run import Stage
-    from ballast.executor.machine.step import Wish
+    from ballast.executor.machine.step import Command
     from ballast.wiring.journal import this_process
     from ballast.wiring.runs import new_run_id
 
@@ -101,7 +101,7 @@ def _cancel(
     names = {e.name for e in entries}
     for run in own.driver.open_runs():
         if _open_names(run) <= names:
-            own.driver.ask(Wish.CANCEL, run=run.id, by=this_process(f"{COMMAND} --cancel").description)
+            own.driver.ask(Command.CANCEL, run=run.id, by=this_process(f"{COMMAND} --cancel").description)
             own.driver.resume(run)
             note()
     still = {n: r for n, r in own.opened.cluster.reassignments().items() if n in active}
@@ -124,7 +124,7 @@ def arrived(cluster: ClusterReader, names: Collection[TopicPartition]) -> dict[T
 
 
 def _stop_copies(
-    own: Hand, entries: tuple[ReassignmentEntry, ...], copies: Collection[report.DirMove], told: _Told
+    own: Writer, entries: tuple[ReassignmentEntry, ...], copies: Collection[report.DirMove], told: _Told
 ) -> None:
     """Copies that have ended by now, or with a run that was cancelled, are told like those that are stopped here."""
     from ballast.wiring.log_dirs import keep_in_place

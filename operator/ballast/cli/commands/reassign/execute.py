@@ -1,6 +1,6 @@
 """``ballast reassign --execute`` and ``--verify``: the stock tool's words, under Ballast's lock and guards.
 
-What differs is said on stderr.  Moves are journaled and followed by a keeper that takes the throttles back when they have
+What differs is said on stderr.  Moves are journaled and watched by a follower that removes the throttles when they have
 ended, so ``--verify`` is for looking.  Throttles that were there before come back as they were.
 """
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ballast.cli.commands.reassign.hand import hand_from_keeper
 from ballast.cli.commands.reassign.options import COMMAND, ReassignOptions, read_text, say
+from ballast.cli.commands.reassign.writer import writer_from_follower
 from ballast.core.plan import ANY_LOG_DIR
 from ballast.core.stock import report
 from ballast.core.stock.files import ReassignmentEntry, parse_reassignment
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ballast.executor.driver.events import Happening
     from ballast.executor.machine.policy import ExecutionPolicy
     from ballast.wiring.cluster import OpenCluster
-    from ballast.wiring.runs import Hand
+    from ballast.wiring.runs import Writer
 
 UNLIMITED: Final = 1_000_000
 """The stock tool starts everything at once, and so does this command."""
@@ -59,7 +59,7 @@ def execute(options: ReassignOptions) -> int:
         if plan.moves:
             run_id = new_run_id()
             watch = _Started(say)
-            with hand_from_keeper(opened, "--execute", watch) as own:
+            with writer_from_follower(opened, "--execute", watch) as own:
                 _finish_left(own)
                 failed = _begin(own, plan, policy, run_id, watch)
             if failed:
@@ -78,10 +78,10 @@ def execute(options: ReassignOptions) -> int:
 
 def keep_following(opened: OpenCluster, options: ReassignOptions, run_id: str = "runs") -> str:
     """Leave a process behind that follows every open run to its end; says which."""
-    from ballast.wiring.keeper import start_keeper
+    from ballast.wiring.run_follower import start_follower
 
     given = options.cluster
-    pid = start_keeper(opened, run_id, command_config=given.command_config, config=given.config)
+    pid = start_follower(opened, run_id, command_config=given.command_config, config=given.config)
     return f"process {pid} follows it" if pid is not None else "follow it with ballast runs resume"
 
 
@@ -141,7 +141,7 @@ class _Started:
 
         match happening:
             case events.RunBegan(run, _):
-                # The journal's own topics move last: their turn comes when the keeper has seen the others arrive.
+                # The journal's own topics move last: their turn comes when the follower has seen the others arrive.
                 self.waiting = {n for n in run.moves if n.topic not in STANDS_ON} or set(run.moves)
             case events.MoveChanged(name, _, after, _, detail):
                 if after is Stage.FAILED:
@@ -159,17 +159,17 @@ class _Started:
             self.leave()
 
 
-def _finish_left(own: Hand) -> None:
-    """Pay what earlier runs owe; runs that are still open are taken up by the keeper in their turn."""
+def _finish_left(own: Writer) -> None:
+    """Restore throttles of earlier runs; runs that are still open are taken up by the follower in their turn."""
     if not own.driver.open_runs():
-        own.driver.pay_debts()
+        own.driver.restore_throttles()
 
 
 def _begin(
-    own: Hand, plan: Plan, policy: ExecutionPolicy, run_id: str, watch: _Started
+    own: Writer, plan: Plan, policy: ExecutionPolicy, run_id: str, watch: _Started
 ) -> Mapping[TopicPartition, str]:
     """Start the run and leave it as soon as everything is in flight; answers what was refused."""
-    from ballast.executor.machine.step import Wish
+    from ballast.executor.machine.step import Command
 
     watch.leave = own.driver.leave
     result = own.apply(plan, policy, run_id=run_id)
@@ -177,7 +177,7 @@ def _begin(
         # All or nothing, as the stock tool promises: take back what had begun.
         own.driver.stay()
         (*_, begun) = own.driver.open_runs()
-        own.driver.ask(Wish.CANCEL, run=begun.id, by=f"{COMMAND} --execute: all or nothing")
+        own.driver.ask(Command.CANCEL, run=begun.id, by=f"{COMMAND} --execute: all or nothing")
         own.resume(begun)
     return watch.refused
 
@@ -203,7 +203,7 @@ def take_back(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...], *, ev
     A rate that stands when the ledger is empty may be the very one that the ledger has just given back to a person.
     """
     from ballast.errors import LockHeld
-    from ballast.wiring.runs import hand
+    from ballast.wiring.runs import writer
     from ballast.wiring.throttles import clear_left_behind, left_behind
 
     topics = {e.topic for e in entries}
@@ -211,10 +211,10 @@ def take_back(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...], *, ev
         brokers = {b.id for b in opened.cluster.snapshot(log_dirs=False, configs=False).brokers}
         click.echo(report.clearing(brokers | {b for e in entries for b in e.replicas}, topics))
     try:
-        with hand(opened, command=f"{COMMAND} --verify", lock_wait_s=0) as own:
+        with writer(opened, command=f"{COMMAND} --verify", lock_wait_s=0) as own:
             for run in own.driver.open_runs():
                 own.resume(run)
-            own.driver.pay_debts()
+            own.driver.restore_throttles()
             if everybodys:
                 for line in clear_left_behind(own, topics):
                     say(line)

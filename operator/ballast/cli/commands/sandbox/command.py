@@ -20,12 +20,12 @@ def attached() -> Sandbox:
     """The person's running sandbox; raises ``UsageError`` when there is none."""
     from ballast.errors import UsageError
     from ballast.sandbox import Sandbox
-    from ballast.sandbox.folders import has_keeper
-    from ballast.sandbox.persons import persons_folder
+    from ballast.sandbox.current_sandbox import current_folder
+    from ballast.sandbox.folders import has_supervisor
 
-    if not has_keeper(persons_folder()):
+    if not has_supervisor(current_folder()):
         raise UsageError("No sandbox is running.", hint="Start one: ballast sandbox up")
-    return Sandbox.attach(persons_folder())
+    return Sandbox.attach(current_folder())
 
 
 @click.group()
@@ -62,7 +62,7 @@ def up(
     """Start the sandbox and leave it running."""
     from ballast.errors import UsageError
     from ballast.sandbox import Sandbox, SandboxSpec
-    from ballast.sandbox.persons import new_persons_folder
+    from ballast.sandbox.current_sandbox import new_current_folder
     from ballast.sandbox.prepare import prepare
     from ballast.sandbox.spec import NEWEST, NEWEST_WITH_ZOOKEEPER
 
@@ -78,7 +78,7 @@ def up(
         security=security,
         broker_configs=dict(word.split("=", maxsplit=1) for word in configs),
     )
-    folder = new_persons_folder()
+    folder = new_current_folder()
     prepare(spec.kafka_version, say=story)
     _show(Sandbox.up(spec, folder=folder, owned=False, say=story), "table")
 
@@ -86,7 +86,7 @@ def up(
 @sandbox.command()
 def down() -> None:
     """End the sandbox and remove everything of it; fine to call twice, and after a crash."""
-    from ballast.sandbox.persons import end
+    from ballast.sandbox.current_sandbox import end
 
     story("ended; nothing of it is left" if end() else "none was running")
 

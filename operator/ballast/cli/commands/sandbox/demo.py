@@ -14,8 +14,8 @@ import click
 
 from ballast.errors import Incomplete
 from ballast.sandbox import Sandbox, SandboxSpec
+from ballast.sandbox.current_sandbox import new_current_folder
 from ballast.sandbox.fill import Filling, fill
-from ballast.sandbox.persons import new_persons_folder
 from ballast.sandbox.prepare import prepare
 from ballast.sandbox.readiness import wait_until_in_sync
 
@@ -49,7 +49,7 @@ def run(*, keep: bool) -> None:
     def say(line: str) -> None:
         click.echo(f"  {line}", err=True)
 
-    folder = new_persons_folder()
+    folder = new_current_folder()
     tell("A real Kafka on this machine: five brokers in three racks.")
     prepare(say=say)
     sandbox = Sandbox.up(SandboxSpec(brokers=5), folder=folder, say=say)
@@ -66,7 +66,7 @@ def run(*, keep: bool) -> None:
                 tell(sentence)
                 show(words, Path(scratch))
         if keep:
-            sandbox.keeper.disown()
+            sandbox.supervisor.disown()
     finally:
         if not keep:
             sandbox.down()

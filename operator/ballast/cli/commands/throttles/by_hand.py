@@ -109,7 +109,7 @@ def set_throttle(
     """
     from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIR_RATE
     from ballast.errors import Incomplete, UsageError
-    from ballast.wiring.runs import hand
+    from ballast.wiring.runs import writer
     from ballast.wiring.throttles import set_by_hand
 
     rates = {LEADER_RATE: leader_rate or rate, FOLLOWER_RATE: follower_rate or rate, LOG_DIR_RATE: log_dir_rate}
@@ -123,7 +123,7 @@ def set_throttle(
         raise UsageError("Nothing to set is named.", hint="Give a rate, --topic NAME or --moves-of FILE.")
     with (
         cluster.open() as opened,
-        hand(
+        writer(
             opened, command="ballast throttles set", journal=journal, lock_wait_s=lock_wait, take_over=taking_over()
         ) as own,
     ):
@@ -217,12 +217,12 @@ def remove_throttle(
     """
     from ballast.cli.commands.throttles.command import judged
     from ballast.errors import Incomplete
-    from ballast.wiring.runs import hand
+    from ballast.wiring.runs import writer
     from ballast.wiring.throttles import as_left_behind, named, set_so_far, take_back
 
     with (
         cluster.open() as opened,
-        hand(
+        writer(
             opened, command="ballast throttles remove", journal=journal, lock_wait_s=lock_wait, take_over=taking_over()
         ) as own,
     ):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ballast.core.cluster import ClusterState
-    from ballast.core.throttles.stale import Standing
+    from ballast.core.throttles.stale import FoundThrottle
     from ballast.wiring.cluster import OpenCluster
 
 
@@ -26,7 +26,7 @@ def throttles() -> None:
     """List replication throttles (the default), clean up with --clean, or set and remove them by hand."""
 
 
-def judged(opened: OpenCluster, journal: str | None) -> Sequence[Standing]:
+def judged(opened: OpenCluster, journal: str | None) -> Sequence[FoundThrottle]:
     """Every throttle setting with who needs it, empty lists too; an unreadable journal counts as empty and is said.
 
     Brokers and topics that did not tell their configs are named: what stands there is not among the settings.
@@ -109,7 +109,7 @@ def list_throttles(
     return 0
 
 
-def _json(s: Standing) -> dict[str, object]:
+def _json(s: FoundThrottle) -> dict[str, object]:
     return {
         "kind": s.setting.kind,
         "name": s.setting.name,
@@ -139,14 +139,14 @@ def _clean(
     output: str,
 ) -> int:
     from ballast.errors import Incomplete
-    from ballast.executor.journal.ledger import still_owed
+    from ballast.executor.journal.ledger import not_restored
     from ballast.ports.journal import begun_in, begun_record
-    from ballast.wiring.runs import hand, is_settled
+    from ballast.wiring.runs import is_settled, writer
     from ballast.wiring.throttles import as_left_behind, named, removable, set_so_far, take_back
 
     ids = [str(b) for b in brokers]
 
-    def going(found: Sequence[Standing]) -> list[Standing]:
+    def going(found: Sequence[FoundThrottle]) -> list[FoundThrottle]:
         by_hand = named([s.setting for s in found if s.by_hand], topics, ids)
         return [*removable(found, topics=topics, brokers=brokers), *(s for s in found if s.setting in by_hand)]
 
@@ -156,14 +156,14 @@ def _clean(
             # Nothing is written, so no lock is wanted: it would make a journal on a cluster that has none.
             _tell_what_stays(found, ())
             return _tell_what_went((), output)
-    with hand(
+    with writer(
         opened, command="ballast throttles --clean", journal=journal, lock_wait_s=lock_wait_s, take_over=taking_over()
     ) as own:
         if own.driver.open_runs():
             say("A run is still open; its throttles are taken back when it ends (ballast runs resume).")
         else:
-            for debt in still_owed(own.driver.pay_debts()):
-                say(f"Still owed: {debt}")
+            for setting in not_restored(own.driver.restore_throttles()):
+                say(f"Throttle not yet removed: {setting}")
         found = judged(opened, journal)
         gone = going(found)
         _tell_what_stays(found, gone)
@@ -188,13 +188,13 @@ def _clean(
     return _tell_what_went(gone, output)
 
 
-def _tell_what_stays(found: Sequence[Standing], gone: Sequence[Standing]) -> None:
+def _tell_what_stays(found: Sequence[FoundThrottle], gone: Sequence[FoundThrottle]) -> None:
     for s in found:
         if s.stale and s not in gone and s.setting.kind == "broker":
             say(f"{s.setting} = {s.value} stays: it may be a person's own. Say --broker {s.setting.name} to remove it.")
 
 
-def _tell_what_went(gone: Sequence[Standing], output: str) -> int:
+def _tell_what_went(gone: Sequence[FoundThrottle], output: str) -> int:
     if output == "json":
         print_json({"version": 1, "removed": [_json(s) for s in gone]})
     say(f"Removed {human_many(len(gone), 'setting')}." if gone else "Nothing was left behind.")

@@ -23,7 +23,7 @@ def place_forced(
     near: Any,
     repair_racks: bool,
     roam: bool,
-    homeless: Any,
+    unplaced: Any,
 ) -> int:
     """Find a broker for every replica that has none, must leave, or shares a rack; marks those for whom there is none.
 
@@ -37,8 +37,8 @@ def place_forced(
         if not movable[p]:
             continue
         source = cur[slot]
-        ousted = roam and slot == start[p] and source >= 0 and unlead[masks[p] + source] and not unlead[source]
-        if source >= 0 and not leave[masks[p] + source] and not ousted:
+        must_step_down = roam and slot == start[p] and source >= 0 and unlead[masks[p] + source] and not unlead[source]
+        if source >= 0 and not leave[masks[p] + source] and not must_step_down:
             if not repair_racks:
                 continue
             together, fixed = 0, 0
@@ -50,7 +50,7 @@ def place_forced(
                 continue
             if not gives[source]:
                 # Others in the rack go instead; those that may not are too many by themselves.
-                homeless[slot] = fixed > rack_limit[p]
+                unplaced[slot] = fixed > rack_limit[p]
                 continue
         best = -1
         if budget[0] >= size[p] and budget[1] >= 1:
@@ -58,8 +58,8 @@ def place_forced(
         if best >= 0:
             put(world, load, lead, follow, slot, best)
             placed += 1
-        elif source < 0 or not ousted:
-            homeless[slot] = True
+        elif source < 0 or not must_step_down:
+            unplaced[slot] = True
     return placed
 
 

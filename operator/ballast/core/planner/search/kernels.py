@@ -325,8 +325,10 @@ def sweep(
 
 
 @kernel
-def shift_leaders(world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, rows: Any, toll: int) -> int:
-    """Offer every partition a better leader among its replicas; costs no byte, only the toll for each change from before."""
+def shift_leaders(
+    world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, rows: Any, leader_change_cost: int
+) -> int:
+    """Offer every partition a better leader among its replicas; costs no byte, only its cost for each change from before."""
     start, cur, _, old_start, old = world[:5]
     unlead, gives = world[13], world[14]
     masks = world[17]
@@ -343,7 +345,7 @@ def shift_leaders(world: Any, load: Any, lead: Any, follow: Any, low: Any, high:
         best, best_score = -1, 0
         if unlead[masks[p] + leader]:
             best_score = NONE
-        elif leader == before or toll == 0:
+        elif leader == before or leader_change_cost == 0:
             if leader == before and not gives[leader]:
                 continue
             # Only a leader with too much, or a follower with too little, can gain.
@@ -368,7 +370,7 @@ def shift_leaders(world: Any, load: Any, lead: Any, follow: Any, low: Any, high:
                 x = load[b, k]
                 d = lead[p, k] - follow[p, k]
                 score += excess(x, low[b, k], high[b, k]) - excess(x + d, low[b, k], high[b, k])
-            score -= toll * ((b != before) - (leader != before))
+            score -= leader_change_cost * ((b != before) - (leader != before))
             if score > best_score:
                 best, best_score = slot, score
         if best >= 0:

@@ -59,14 +59,14 @@ class Sorted:
         )
         return cls(copy, slots)
 
-    def give_back(self, world: World, homeless: Flags) -> Flags:
+    def give_back(self, world: World, unplaced: Flags) -> Flags:
         """Put what was found into the world that this was made from; returns the marks in its order."""
         found = self.world
         world.cur[self.slots] = found.cur
         world.load[...], world.held[...], world.budget[...] = found.load, found.held, found.budget
         world.tally[...] = found.tally
-        out = np.zeros(len(homeless), np.bool_)
-        out[self.slots] = homeless
+        out = np.zeros(len(unplaced), np.bool_)
+        out[self.slots] = unplaced
         return out
 
 

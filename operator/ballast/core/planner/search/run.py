@@ -67,9 +67,9 @@ def search(world: World, *, seed: int) -> Flags:
     ordered = Sorted.of(world)
     p = ordered.world.problem
     run = _Search(ordered.world, seed=seed)
-    run.leaders(run.toll(COARSE_PRICES[0]))
-    homeless = run.force()
-    run.leaders(run.toll(COARSE_PRICES[0]))
+    run.leaders(run.leader_change_cost(COARSE_PRICES[0]))
+    unplaced = run.force()
+    run.leaders(run.leader_change_cost(COARSE_PRICES[0]))
     if run.roam:
         run.descend(FINE_PRICES if run.small else COARSE_PRICES)
         if run.small:
@@ -81,11 +81,11 @@ def search(world: World, *, seed: int) -> Flags:
         for _ in range(REPAIRS):
             run.descend((0, 0, 0))
             left = run.force()
-            if not left.any() or bool((left == homeless).all()):
+            if not left.any() or bool((left == unplaced).all()):
                 break
-            homeless = left
-        homeless = left
-    return ordered.give_back(world, homeless)
+            unplaced = left
+        unplaced = left
+    return ordered.give_back(world, unplaced)
 
 
 class _Search:
@@ -108,7 +108,7 @@ class _Search:
         rows = np.argsort(-weight, kind="stable").astype(np.int32)
         self.shift_rows = rows[movable[rows]] if shift else rows[:0]
         first = world.cur[np.minimum(p.start[:-1], max(len(world.cur) - 1, 0))] if len(world.cur) else rows[:0]
-        barred = (p.scope.unlead[first] | self.classes.ousted[self.classes.of, first]) & (np.diff(p.start) > 0)
+        barred = (p.scope.unlead[first] | self.classes.must_step_down[self.classes.of, first]) & (np.diff(p.start) > 0)
         self.forced_rows = rows[movable[rows] & barred[rows]]
         self.takers = np.flatnonzero(p.scope.takes).astype(np.int32)
         self.tries = 0
@@ -118,36 +118,36 @@ class _Search:
         """Has enough been tried on a cluster that may be impossible to balance?"""
         return self.tries > TRIES
 
-    def leaders(self, toll: int = 0) -> int:
+    def leaders(self, leader_change_cost: int = 0) -> int:
         """Reorders: first those that must, then those that help, until none does; returns how many."""
         costs = self.world.costs
         rows = self.shift_rows if self.shift else self.forced_rows
         changed = 0
         for _ in range(4):
-            more = kernels.shift_leaders(self.arrays, *costs, rows, toll)
+            more = kernels.shift_leaders(self.arrays, *costs, rows, leader_change_cost)
             changed += int(more)
             if not more:
                 break
         return changed
 
-    def toll(self, price: int) -> int:
+    def leader_change_cost(self, price: int) -> int:
         """What a change of leader must repair at this price, in scaled excess."""
         return self.change * price // kernels.UNIT
 
     def force(self) -> Flags:
         """Replicas that must go, largest first."""
-        homeless = np.zeros(len(self.world.cur), np.bool_)
+        unplaced = np.zeros(len(self.world.cur), np.bool_)
         forced.place_forced(
             self.arrays,
             *self.world.costs,
             self.takers,
             self.repair_racks,
             self.roam and self.shift and self.repair_rules,
-            homeless,
+            unplaced,
         )
         if self.repair_rules and self.classes.any:
             forced.thin_out(self.arrays, *self.world.costs, self.takers)
-        return homeless
+        return unplaced
 
     def near(self) -> tuple[SmallInts, Ints, int]:
         """Candidate brokers by class, the neediest first, as runs; and how many of them each replica is shown."""
@@ -188,7 +188,7 @@ class _Search:
         """Sweeps at falling prices, with reorders between them."""
         for price in prices:
             self.sweep(price)
-            self.leaders(self.toll(price))
+            self.leaders(self.leader_change_cost(price))
 
     def settle(self) -> None:
         """Bring the last brokers in: sweeps and swaps that pay twice as much each time, and in the end any price."""
@@ -273,7 +273,7 @@ class _Search:
                 break
         w.restore(most_even(w, w.problem.home, found))
         # What no longer helps goes back to the leader it had: a change nobody needs is a change too many.
-        self.leaders(toll=1)
+        self.leaders(leader_change_cost=1)
 
     def begin_elsewhere(self) -> None:
         """Search again from where a linear program would place everything, and keep what is best."""
@@ -294,5 +294,5 @@ class _Search:
         for n, price in enumerate(POLISH_PRICES):
             self.swap(self._away(), price=price, partners=POLISH_PARTNERS, samples=samples, seed=seed + n)
             self.sweep(price)
-            self.leaders(self.toll(price))
+            self.leaders(self.leader_change_cost(price))
         self.settle()

@@ -62,7 +62,7 @@ class World:
             p.size,
             p.room,
             self.held,
-            (s.unlead | c.ousted).ravel(),
+            (s.unlead | c.must_step_down).ravel(),
             s.gives,
             s.open_rows,
             self.budget,
@@ -100,7 +100,7 @@ class World:
                 return True
         filled = np.flatnonzero(np.diff(p.start) > 0)
         first = self.cur[p.start[filled]]
-        if bool(((s.unlead[first] | c.ousted[c.of[filled], first]) & s.open_rows[filled]).any()):
+        if bool(((s.unlead[first] | c.must_step_down[c.of[filled], first]) & s.open_rows[filled]).any()):
             return True
         if not s.repair_racks:
             return False

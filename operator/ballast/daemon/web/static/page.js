@@ -35,7 +35,7 @@ function named(intent) {
 
 /** When the replicas of a broker that is down are rebuilt, by the mode of repair. */
 function countdown(s, absence) {
-  const repair = s.standings.find((x) => x.kind === "repair");
+  const repair = s.permissions.find((x) => x.kind === "repair");
   const what = { auto: "replicas rebuilt", approve: "rebuild plan" }[repair ? repair.mode : "observe"] || "rebuild recommended";
   return absence.repair_at_ms <= nowMs() ? `: ${what} now due` : [`: ${what} in `, until(absence.repair_at_ms)];
 }
@@ -96,7 +96,7 @@ function drawBanners(s) {
   if (s.pause) list.push(["warn", `Paused by ${s.pause.by} since ${when(s.pause.since_ms)}${s.pause.reason ? `: ${s.pause.reason}` : ""}. Nothing new starts.`]);
   if (s.settings_problem) list.push(["bad", `The newest settings are not active: ${s.settings_problem}`]);
   for (const other of s.others) if (other.blocking) list.push(["warn", `Waiting for another balancer or reassignment: ${other.sentence}`]);
-  if (s.throttle_debts && !s.run && !s.run_elsewhere) list.push(["warn", `${plural(s.throttle_debts, "throttle")} set by Ballast not yet removed.`]);
+  if (s.throttles_to_restore && !s.run && !s.run_elsewhere) list.push(["warn", `${plural(s.throttles_to_restore, "throttle")} set by Ballast not yet removed.`]);
   draw("banners", list, () => list.map(([tone, text]) => h("p", { class: "banner", "data-tone": tone }, text)));
 }
 
@@ -273,7 +273,7 @@ function drawSeries(s) {
 }
 
 function drawLists(s) {
-  draw("standings", s.standings, () => s.standings.length === 0 ? h("li", {}, "No data yet.") : s.standings.map((x) => h("li", {},
+  draw("permissions", s.permissions, () => s.permissions.length === 0 ? h("li", {}, "No data yet.") : s.permissions.map((x) => h("li", {},
     h("span", { class: "word" }, x.kind, h("small", {}, x.mode)),
     h("span", { class: "said" }, chip(x.allowed ? "good" : "warn", x.allowed ? "Allowed" : "Blocked"), x.allowed ? "" : ` ${x.sentence}`))));
   draw("others", s.others, () => s.others.map((o) => h("li", {}, h("span", { class: "word" }, o.code), h("span", { class: "said" }, o.sentence))));

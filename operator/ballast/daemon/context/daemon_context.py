@@ -12,10 +12,10 @@ from ballast.core.plan import Plan
 from ballast.core.planner import Loads, PlannerPolicy
 from ballast.core.wording import human_many
 from ballast.daemon.acting.decisions import Approval, Decisions
-from ballast.daemon.acting.permission import Acts, Situation, standings
+from ballast.daemon.acting.permission import Acts, Situation, permissions
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode, WebPolicy
-from ballast.daemon.acting.run_views import Books, ParsedBooks
-from ballast.daemon.context.hands import Hands
+from ballast.daemon.acting.run_views import JournalView, ParsedJournal
+from ballast.daemon.context.run_controller import RunController
 from ballast.daemon.context.view import Answer, Board, Pause, PlanView, Role
 from ballast.daemon.observing.patience import Hysteresis, Presence
 from ballast.daemon.observing.series import Series
@@ -24,8 +24,8 @@ from ballast.executor.driver.events import RunResult
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.suited import suited
 from ballast.ports.cluster import ClusterReader
+from ballast.ports.event_sink import EventSink, null_sink
 from ballast.ports.journal import Journal, Request
-from ballast.ports.news import Herald, nobody
 from ballast.ports.time import Clock
 
 ANSWERS_KEPT: Final = 20
@@ -88,9 +88,9 @@ class Memory:
     """The kind of action that the current run is."""
     saw_run: bool = False
     """A run was in flight when this was last looked at, whoever started it."""
-    books: Books = field(default_factory=Books)
+    journal_view: JournalView = field(default_factory=JournalView)
     """What the journal said of runs when it was read last."""
-    parsed: ParsedBooks = field(default_factory=ParsedBooks)
+    parsed: ParsedJournal = field(default_factory=ParsedJournal)
     """What the loop that reads the journal has parsed of it."""
     decisions: Decisions = field(default_factory=Decisions)
     """What the journal said then of people's decisions; a process that only observes goes by it."""
@@ -104,7 +104,7 @@ class Memory:
 
 
 @dataclass(slots=True)
-class Scene:
+class DaemonContext:
     """The parts and the memory."""
 
     cluster: ClusterReader
@@ -114,12 +114,12 @@ class Scene:
     web: WebPolicy = field(default_factory=WebPolicy)
     journal: Journal | None = None
     """None in observe mode: nothing is written to the cluster."""
-    letters: Journal | None = None
+    reading_journal: Journal | None = None
     """A second handle on the same journal, for reading, in observe mode too, and for requests: the first one blocks while it
     waits for the lock."""
-    hands: Hands | None = None
+    run_controller: RunController | None = None
     take_tools: Callable[[], None] = lambda: None
-    """Makes journal and hands, when the mode first asks for them."""
+    """Makes journal and run controller, when the mode first asks for them."""
     on_state: Callable[[ClusterState], None] | None = None
     """Told about every full reading: the sampler."""
     loads: Callable[[ClusterState], Loads | None] = lambda _: None
@@ -130,7 +130,7 @@ class Scene:
     """Told about every plan that may not start: the kind of action and the guard's code; ``run`` for moves of a run."""
     retried: Callable[[str], None] = lambda _operation: None
     """Told about every question to the cluster that is asked again."""
-    herald: Herald = nobody
+    event_sink: EventSink = null_sink
     """Carries news to where people look who do not look here."""
     run_ended: Callable[[RunResult], None] = lambda _result: None
     """Told what came of every run that ends here."""
@@ -169,7 +169,7 @@ class Scene:
 
     def run_in_flight(self) -> str:
         """The run that this process or, as far as the journal tells, another one carries out; empty for none."""
-        run = (self.hands.current() if self.hands else None) or self.board.view.run_elsewhere
+        run = (self.run_controller.current() if self.run_controller else None) or self.board.view.run_elsewhere
         return run.id if run else ""
 
     def tell(self, request: str, sentence: str, *, ok: bool) -> None:
@@ -193,7 +193,7 @@ class Scene:
     def situation(self) -> Situation:
         """Everything a permission depends on, now."""
         view = self.board.view
-        run = self.hands.current() if self.hands else None
+        run = self.run_controller.current() if self.run_controller else None
         return Situation(
             now_ms=self.clock.now_ms(),
             role=view.role,
@@ -207,9 +207,9 @@ class Scene:
             acts=self.memory.acts,
         )
 
-    def publish_standings(self) -> None:
+    def publish_permissions(self) -> None:
         """Show what may start now and what may not, and why."""
-        self.board.publish(standings=standings(self.policy, self.situation()), mode=self.policy.mode.value)
+        self.board.publish(permissions=permissions(self.policy, self.situation()), mode=self.policy.mode.value)
 
     def yield_to(self, who: str) -> None:
         """Ask the lock tick to give the lock up."""
@@ -222,8 +222,8 @@ class Scene:
 
     def hold_run(self) -> None:
         """Hold the next moves of the run in flight back while a person paused, or while its kind is in observe mode."""
-        if self.hands is not None:
-            self.hands.pause(paused=self.board.view.pause is not None or bool(self.held_by_mode()))
+        if self.run_controller is not None:
+            self.run_controller.pause(paused=self.board.view.pause is not None or bool(self.held_by_mode()))
 
     def held_by_mode(self) -> str:
         """Why the run in flight begins no further move, as far as modes go; empty where it may.

@@ -1,4 +1,4 @@
-"""News: what a person who looks at the platform should hear, beside the log; who carries it there is an adapter's business."""
+"""Events: what a person who looks at the platform should hear, beside the log; who carries it there is an adapter's business."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class News:
+class ClusterEvent:
     """One thing that happened."""
 
     reason: str
@@ -18,13 +18,13 @@ class News:
     """Somebody should look."""
 
 
-class Herald(Protocol):
+class EventSink(Protocol):
     """Carries news; never waits and never fails: news that cannot be delivered is lost."""
 
-    def __call__(self, news: News, /) -> None:
+    def __call__(self, news: ClusterEvent, /) -> None:
         """Take one piece of news."""
         ...
 
 
-def nobody(_: News) -> None:
-    """A herald that tells nobody."""
+def null_sink(_: ClusterEvent) -> None:
+    """A sink that drops every event."""

@@ -15,13 +15,13 @@ import pytest
 from click.testing import CliRunner
 
 from ballast.adapters.journal.file import FileJournal
-from ballast.cli.commands.reassign import hand as reassign_hand
-from ballast.cli.commands.reassign.hand import hand_from_keeper
+from ballast.cli.commands.reassign import writer as reassign_hand
+from ballast.cli.commands.reassign.writer import writer_from_follower
 from ballast.cli.run_options import lock_options, taking_over
 from ballast.errors import LockHeld
 from ballast.ports.journal import Holder
 from ballast.wiring.cluster import OpenCluster
-from ballast.wiring.runs import hand
+from ballast.wiring.runs import writer
 
 OPENED = cast("OpenCluster", SimpleNamespace(cluster=None, bootstrap_server="a:1"))
 WITHIN_S = 30.0
@@ -66,18 +66,18 @@ def somebody(path: Path, description: str, *, is_follower: bool = False, answers
 
 
 @pytest.mark.parametrize("answers", [True, False])
-def test_a_keeper_lets_go_and_no_letter_stays_unanswered(path: Path, answers: bool) -> None:  # noqa: FBT001
-    """A letter that the keeper had no time to answer would send the next keeper away: the new holder answers it."""
+def test_a_follower_lets_go_and_no_letter_stays_unanswered(path: Path, answers: bool) -> None:  # noqa: FBT001
+    """A letter that the follower had no time to answer would send the next follower away: the new holder answers it."""
     with (
         somebody(path, "ana@pod", is_follower=True, answers=answers),
-        hand_from_keeper(OPENED, "--cancel") as own,
+        writer_from_follower(OPENED, "--cancel") as own,
     ):
         assert [r.kind for r in own.journal.requests()] == ["take-over"]
         assert [r.answer is None for r in own.journal.requests()] == [False]
 
 
-def test_a_keeper_that_was_only_starting_is_asked_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the first look nobody held the lock, and a moment later the keeper had it."""
+def test_a_follower_that_was_only_starting_is_asked_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the first look nobody held the lock, and a moment later the follower had it."""
     ask, looks = reassign_hand._ask, [0]
 
     def first_in_vain(opened: OpenCluster, action: str) -> list[str]:
@@ -85,18 +85,18 @@ def test_a_keeper_that_was_only_starting_is_asked_again(path: Path, monkeypatch:
         return ask(opened, action) if looks[0] > 1 else []
 
     monkeypatch.setattr(reassign_hand, "_ask", first_in_vain)
-    with somebody(path, "ana@pod", is_follower=True), hand_from_keeper(OPENED, "--execute") as own:
+    with somebody(path, "ana@pod", is_follower=True), writer_from_follower(OPENED, "--execute") as own:
         assert looks[0] == 2
         own.journal.check()
 
 
-def test_whoever_is_no_keeper_is_not_asked(path: Path) -> None:
-    """A daemon, or a person's apply, keeps the lock, and is named; also where its name is like that of a keeper."""
+def test_whoever_is_no_follower_is_not_asked(path: Path) -> None:
+    """A daemon, or a person's apply, keeps the lock, and is named; also where its name is like that of a follower."""
     began = time.monotonic()
     with (
         somebody(path, "ballast runs resume on pod-1") as journal,
         pytest.raises(LockHeld, match="pod-1"),
-        hand_from_keeper(OPENED, "--cancel"),
+        writer_from_follower(OPENED, "--cancel"),
     ):
         pass
     assert journal.requests() == []
@@ -108,7 +108,7 @@ def test_who_says_take_over_gets_the_lock_from_anybody(path: Path, answers: bool
     """From a daemon as well, which is asked once; what it did not answer is answered by whoever has the lock then."""
     with (
         somebody(path, "ballast run on pod-1", answers=answers),
-        hand(OPENED, command="ballast rollback", lock_wait_s=WITHIN_S, take_over=True) as own,
+        writer(OPENED, command="ballast rollback", lock_wait_s=WITHIN_S, take_over=True) as own,
     ):
         (letter,) = own.journal.requests()
         assert letter.kind == "take-over"
@@ -118,7 +118,7 @@ def test_who_says_take_over_gets_the_lock_from_anybody(path: Path, answers: bool
 
 def test_a_free_lock_is_taken_without_a_letter(path: Path) -> None:
     """Nobody would read it, and the next holder would let go for nobody."""
-    with hand(OPENED, command="ballast rollback", take_over=True) as own:
+    with writer(OPENED, command="ballast rollback", take_over=True) as own:
         assert own.journal.requests() == []
 
 
@@ -127,7 +127,7 @@ def test_without_take_over_the_holder_keeps_the_lock_and_the_way_is_named(path: 
     with (
         somebody(path, "ballast run on pod-1") as journal,
         pytest.raises(LockHeld, match="pod-1") as held,
-        hand(OPENED, command="ballast rollback", lock_wait_s=0.1),
+        writer(OPENED, command="ballast rollback", lock_wait_s=0.1),
     ):
         pass
     assert "--take-over" in str(held.value.hint)

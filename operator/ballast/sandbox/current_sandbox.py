@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ballast.errors import UsageError
 from ballast.sandbox.cluster import Sandbox
-from ballast.sandbox.folders import clusters_root, has_keeper, sweep
+from ballast.sandbox.folders import clusters_root, has_supervisor, sweep
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,15 +20,15 @@ class RunningSandbox:
     client_properties_file: Path
 
 
-def persons_folder() -> Path:
+def current_folder() -> Path:
     """The folder of the sandbox that ``ballast sandbox up`` starts; there is one per user."""
     return clusters_root() / "up"
 
 
-def new_persons_folder() -> Path:
+def new_current_folder() -> Path:
     """The same folder for a new sandbox; raises ``UsageError`` when one runs already."""
     sweep()
-    folder = persons_folder()
+    folder = current_folder()
     if folder.exists():
         raise UsageError(
             "A sandbox is running already.", hint="Look at it with `ballast sandbox status`, end it with `down`."
@@ -38,8 +38,8 @@ def new_persons_folder() -> Path:
 
 def running() -> RunningSandbox | None:
     """The person's sandbox, when one runs."""
-    folder = persons_folder()
-    if not has_keeper(folder):
+    folder = current_folder()
+    if not has_supervisor(folder):
         return None
     sandbox = Sandbox.attach(folder)
     return RunningSandbox(
@@ -49,8 +49,8 @@ def running() -> RunningSandbox | None:
 
 def end() -> bool:
     """End the person's sandbox and remove what dead ones left; whether one ran."""
-    folder = persons_folder()
-    ran = has_keeper(folder)
+    folder = current_folder()
+    ran = has_supervisor(folder)
     if ran:
         Sandbox.attach(folder).down()
     sweep()

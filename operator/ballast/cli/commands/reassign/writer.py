@@ -1,7 +1,7 @@
 """How ``ballast reassign`` gets the lock from the process that an earlier ``--execute`` has left behind.
 
-Such a keeper lets go when it is asked.  It may also be just starting, or just ending: then nobody answers the letter, and
-whoever holds the lock next answers it, so that it does not send away a later keeper.
+Such a follower lets go when it is asked.  It may also be just starting, or just ending: then nobody answers the request, and
+whoever holds the lock next answers it, so that it does not send away a later follower.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from ballast.errors import LockHeld
 if TYPE_CHECKING:
     from ballast.executor.driver.events import Listener
     from ballast.wiring.cluster import OpenCluster
-    from ballast.wiring.runs import Hand
+    from ballast.wiring.runs import Writer
 
 TRIES: Final = 3
 WAIT_S: Final = 20.0
-"""How long each try waits for the lock: longer than a lease, so that a keeper that was killed is found out."""
+"""How long each try waits for the lock: longer than a lease, so that a follower that was killed is found out."""
 
 
 @contextmanager
-def hand_from_keeper(opened: OpenCluster, action: str, listener: Listener | None = None) -> Iterator[Hand]:
-    """The lock for the block, from a keeper where one has it; raises ``LockHeld`` where somebody else keeps it."""
-    from ballast.wiring.runs import hand
+def writer_from_follower(opened: OpenCluster, action: str, listener: Listener | None = None) -> Iterator[Writer]:
+    """The lock for the block, from a follower where one has it; raises ``LockHeld`` where somebody else keeps it."""
+    from ballast.wiring.runs import writer
 
     letters: list[str] = []
     with ExitStack() as stack:
@@ -34,7 +34,7 @@ def hand_from_keeper(opened: OpenCluster, action: str, listener: Listener | None
             letters += _ask(opened, action)
             try:
                 own = stack.enter_context(
-                    hand(opened, command=f"{COMMAND} {action}", listener=listener, lock_wait_s=WAIT_S)
+                    writer(opened, command=f"{COMMAND} {action}", listener=listener, lock_wait_s=WAIT_S)
                 )
             except LockHeld:
                 if not left or _is_kept(opened):
@@ -60,7 +60,7 @@ def _is_kept(opened: OpenCluster) -> bool:
 
 
 def _ask(opened: OpenCluster, action: str) -> list[str]:
-    """Ask a keeper to let go; the letter's id where there is one to be asked."""
+    """Ask a follower to let go; the request's id where there is one to be asked."""
     from ballast.wiring.journal import this_process
     from ballast.wiring.runs import ask_to_let_go, journal_of
 

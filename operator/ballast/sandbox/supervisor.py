@@ -6,8 +6,8 @@ a Unix socket, one JSON request per connection:
 - ``{"do": "start", "node": NAME}`` starts a node, reading its command afresh;
 - ``{"do": "signal", "node": NAME, "signal": N}``; ``{"do": "status"}``; ``{"do": "disown"}``; ``{"do": "down"}``.
 
-Three nets, so that nothing survives a ``kill -9`` of anybody: the kernel kills each node with the keeper
-(PR_SET_PDEATHSIG), the keeper watches its owner's pidfd, and a parent process does nothing but wait for the keeper and
+Three nets, so that nothing survives a ``kill -9`` of anybody: the kernel kills each node with the supervisor
+(PR_SET_PDEATHSIG), the supervisor watches its owner's pidfd, and a parent process does nothing but wait for the supervisor and
 remove the folder.  Should that parent be killed as well, the next sandbox sweeps the folder away.
 
 Single-threaded on purpose: PR_SET_PDEATHSIG fires when the *thread* that started the child ends.
@@ -30,7 +30,7 @@ from typing import Any, Final
 
 from ballast.sandbox.folders import ALIVE_LOCK
 
-SOCKET: Final = "keeper.sock"
+SOCKET: Final = "supervisor.sock"
 NODES: Final = "nodes.json"
 PR_SET_PDEATHSIG: Final = 1
 REQUEST_LIMIT_BYTES: Final = 65536
@@ -38,7 +38,7 @@ BACKLOG: Final = 128
 """Requests that may wait while a node is being started; on a busy machine that takes a while."""
 
 
-class Keeper:
+class Supervisor:
     """The nodes of one folder, and the loop that looks after them."""
 
     def __init__(self, folder: Path, *, owner: int | None) -> None:
@@ -166,7 +166,7 @@ def die_with_parent() -> None:
 
 
 def main(argv: list[str]) -> int:
-    """Run as ``python -m ballast.sandbox.keeper FOLDER OWNER_PID``; an owner of 0 means that nobody owns the cluster."""
+    """Run as ``python -m ballast.sandbox.supervisor FOLDER OWNER_PID``; an owner of 0 means that nobody owns the cluster."""
     folder, owner = Path(argv[0]), int(argv[1])
     # Locked before it gets its name, so that no sweep ever sees the name without the lock.
     unnamed = folder / f"{ALIVE_LOCK}.new"
@@ -176,7 +176,7 @@ def main(argv: list[str]) -> int:
     child = os.fork()
     if child == 0:
         die_with_parent()
-        Keeper(folder, owner=owner or None).serve()
+        Supervisor(folder, owner=owner or None).serve()
         return 0
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

@@ -14,7 +14,7 @@ from ballast.daemon.context.view import RunView
 from ballast.daemon.process.loop import Beat
 
 
-class Hands(Protocol):
+class RunController(Protocol):
     """Carries plans out, one run at a time, in the background; journals before it acts."""
 
     def start(self, plan: Plan) -> str:

@@ -7,7 +7,7 @@ from tests.unit.executor.scenes import MB, Scene, T, scene
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
-from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, Held, Setting
+from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LedgerEntry, Setting
 from ballast.executor.driver.events import Performing, Refusing
 from ballast.executor.driver.foreign_throttles import rates_of_others
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -49,7 +49,7 @@ def test_only_the_sides_that_their_lists_name_count() -> None:
     somebody_moves(s)
     foreign = s.cluster.reassignments()
     assert rates_of_others(s.cluster, foreign, {}) == {1: 4 * MB, 2: 4 * MB, 3: 4 * MB}
-    ours = {Setting("broker", "3", FOLLOWER_RATE): Held(None, frozenset({str(4 * MB)}))}
+    ours = {Setting("broker", "3", FOLLOWER_RATE): LedgerEntry(None, frozenset({str(4 * MB)}))}
     assert rates_of_others(s.cluster, foreign, ours) == {1: 4 * MB, 2: 4 * MB}
     s.cluster.alter_configs([ConfigChange(ConfigResource("topic", "theirs"), LEADER_REPLICAS, "delete")])
     assert rates_of_others(s.cluster, foreign, {}) == {3: 4 * MB}
@@ -87,7 +87,7 @@ def test_a_repair_goes_on_under_their_rate() -> None:
     assert result.status == "done"
     assert bool(s.world.partition("theirs", 0).adding), "theirs is still in flight"
     assert rates_in_force(s) == before
-    set_on = {x.name for h in s.ears.heard if isinstance(h, Performing) for x in h.effect.aim if x.kind == "broker"}
+    set_on = {x.name for h in s.ears.heard if isinstance(h, Performing) for x in h.effect.desired if x.kind == "broker"}
     assert "3" not in set_on
 
 

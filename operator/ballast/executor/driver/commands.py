@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from typing import Final
 
 from ballast.executor.driver.term import OneTerm
-from ballast.executor.machine.step import Asked, Wish
+from ballast.executor.machine.step import Asked, Command
 from ballast.ports.journal import FORGOTTEN, Journal, is_forgotten, signed
 
-_WISHES: Final = frozenset(w.value for w in Wish)
+_COMMANDS: Final = frozenset(w.value for w in Command)
 
 
-class Wishes:
-    """Wishes of this process's threads, each with the run that it is meant for, until a look takes them up."""
+class Commands:
+    """Commands of this process's threads, each with the run that it is meant for, until a look takes them up."""
 
     def __init__(self) -> None:
         self.at_hand: str | None = None
-        """The run that is carried out, or made ready: whom a wish without a name is meant for."""
+        """The run that is carried out, or made ready: whom a command without a name is meant for."""
         self._waiting: deque[tuple[Asked, str | None]] = deque()
 
     def add(self, asked: Asked, run: str | None) -> None:
@@ -46,6 +46,6 @@ def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Itera
         elif request.kind == "take-over":
             yield None, f"{request.by} takes over."
             journal.answer(request.id, f"run {run_id} is left for you")
-        elif run is not None and request.kind in _WISHES:
-            yield Asked(Wish(request.kind), signed(request)), f"{request.by} asks to {request.kind}."
+        elif run is not None and request.kind in _COMMANDS:
+            yield Asked(Command(request.kind), signed(request)), f"{request.by} asks to {request.kind}."
             journal.answer(request.id, f"run {run_id}: {request.kind}")

@@ -1,7 +1,7 @@
 """A process of its own that follows a run to its end, so that clean-up does not wait for a person to come back.
 
-``ballast reassign --execute`` returns when the moves have begun, as the stock tool does; the keeper holds the lock from then
-on, takes the throttles back when the moves have ended, and exits.  When it is killed, the run stands in the journal and the
+``ballast reassign --execute`` returns when the moves have begun, as the stock tool does; the follower holds the lock from then
+on, removes the throttles when the moves have ended, and exits.  When it is killed, the run stands in the journal and the
 next start of Ballast takes it up.  When the cluster has been silent for an hour it ends in the same way: nobody watches it.
 """
 
@@ -16,17 +16,17 @@ from typing import IO, Final
 from ballast.wiring.cluster import OpenCluster
 
 SILENCE_S: Final = 3600
-"""How long a keeper waits for a cluster that does not answer."""
+"""How long a follower waits for a cluster that does not answer."""
 
 
-def keeper_log(run_id: str) -> Path:
-    """Where the keeper of a run writes its story."""
+def follower_log(run_id: str) -> Path:
+    """Where the follower of a run writes its log."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "ballast" / f"{run_id}.log"
 
 
-def start_keeper(opened: OpenCluster, run_id: str, *, command_config: Path | None, config: Path | None) -> int | None:
-    """Start a keeper of this and every other open run; returns its process id, None where none may be left behind."""
+def start_follower(opened: OpenCluster, run_id: str, *, command_config: Path | None, config: Path | None) -> int | None:
+    """Start a follower of this and every other open run; returns its process id, None where none may be left behind."""
     if os.environ.get("BALLAST_KEEPER") == "off":
         return None
     command = [sys.executable, "-m", "ballast", "runs", "resume", "--lock-wait", "60"]
@@ -38,7 +38,7 @@ def start_keeper(opened: OpenCluster, run_id: str, *, command_config: Path | Non
     ):
         if value is not None:
             command += [flag, str(value)]
-    path = keeper_log(run_id)
+    path = follower_log(run_id)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with path.open("ab") as log:
         return _detached(command, log)

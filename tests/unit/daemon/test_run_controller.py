@@ -10,7 +10,7 @@ from tests.unit.executor.scenes import MB, Scene, T, scene
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.daemon.acting import driving
-from ballast.daemon.acting.driving import DriverHands, HandParts
+from ballast.daemon.acting.driving import DriverParts, DriverRunController
 from ballast.errors import AuthorizationFailed, Refused, Unavailable, WrongCluster
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -36,15 +36,15 @@ class Failing(SimCluster):
 
 
 class Acting:
-    """Hands that carry runs out on the spot, in simulated time."""
+    """RunController that carry runs out on the spot, in simulated time."""
 
     def __init__(self) -> None:
         self.scene: Scene = scene({0: (1, 2), 1: (2, 1)}, size_bytes=50 * MB)
         self.clock = self.scene.world.clock
         self.cluster = Failing(self.scene.world)
         self.ended: list[tuple[str, str]] = []
-        self.hands = DriverHands(
-            HandParts(
+        self.run_controller = DriverRunController(
+            DriverParts(
                 cluster=self.cluster,
                 journal=self.scene.journal,
                 clock=self.clock,
@@ -61,7 +61,7 @@ class Acting:
 
     def start(self) -> None:
         """Carry the plan out; returns when the hands are idle."""
-        self.hands.start(self.scene.plan(*MOVES))
+        self.run_controller.start(self.scene.plan(*MOVES))
 
     def runs(self) -> dict[str, Run]:
         """The journal's runs."""
@@ -82,7 +82,7 @@ class Acting:
 
 @pytest.fixture
 def acting(monkeypatch: pytest.MonkeyPatch) -> Acting:
-    """Hands whose end nobody waits for: all happens in one thread."""
+    """RunController whose end nobody waits for: all happens in one thread."""
     monkeypatch.setattr(driving, "_LEAVE_S", 0.0)
     return Acting()
 
@@ -114,7 +114,7 @@ def test_a_cancel_between_two_attempts_is_not_lost(acting: Acting) -> None:
     acting.fail(5, AuthorizationFailed("not any more"))
     acting.fail(30, None)
     told: list[bool] = []
-    acting.at(20, lambda: told.append(acting.hands.cancel("r")))
+    acting.at(20, lambda: told.append(acting.run_controller.cancel("r")))
     acting.start()
     assert told == [True]
     assert acting.ended == [("r", "cancelled")]
@@ -122,7 +122,7 @@ def test_a_cancel_between_two_attempts_is_not_lost(acting: Acting) -> None:
 
 def test_a_cancel_meant_for_another_run_is_not_heard_by_this_one(acting: Acting) -> None:
     """The person saw a run that has ended since, and whose place another has taken."""
-    acting.at(5, lambda: acting.hands.cancel("before"))
+    acting.at(5, lambda: acting.run_controller.cancel("before"))
     acting.start()
     assert acting.ended == [("r", "done")]
 
@@ -131,7 +131,7 @@ def test_leaving_between_two_attempts_leaves_the_journal_as_it_is(acting: Acting
     """A run that is left to others is neither begun anew nor asked for once more."""
     acting.fail(20, AuthorizationFailed("not any more"))
     acting.at(21, lambda: acting.fail(0, None))
-    acting.at(21, lambda: acting.hands.stop(drain_s=0.0))
+    acting.at(21, lambda: acting.run_controller.stop(drain_s=0.0))
     acting.start()
     assert acting.ended == []
     (run,) = acting.runs().values()
@@ -142,20 +142,20 @@ def test_nothing_is_begun_by_leaving(acting: Acting) -> None:
     """A run that had not reached the journal when it failed is not written there on the way out."""
     acting.cluster.failure = Unavailable("silence")
     acting.at(1, lambda: acting.fail(0, None))
-    acting.at(1, lambda: acting.hands.stop(drain_s=0.0))
+    acting.at(1, lambda: acting.run_controller.stop(drain_s=0.0))
     acting.start()
     assert acting.runs() == {}
 
 
 def test_a_rollback_waits_for_the_end_of_a_pause_as_well(acting: Acting) -> None:
     """While Ballast is paused no new move starts, whichever run it belongs to."""
-    acting.at(15, lambda: acting.hands.pause(paused=True))
-    acting.at(16, lambda: acting.hands.cancel("r", rollback=True))
+    acting.at(15, lambda: acting.run_controller.pause(paused=True))
+    acting.at(16, lambda: acting.run_controller.cancel("r", rollback=True))
     seen: list[list[tuple[int, ...]]] = []
 
     def resume() -> None:
         seen.append(acting.replicas())
-        acting.hands.pause(paused=False)
+        acting.run_controller.pause(paused=False)
 
     acting.at(200, resume)
     acting.start()

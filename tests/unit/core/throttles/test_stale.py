@@ -13,14 +13,14 @@ from ballast.core.throttles import (
     LEADER_RATE,
     LEADER_REPLICAS,
     LOG_DIR_RATE,
-    Held,
+    LedgerEntry,
     Setting,
 )
-from ballast.core.throttles.stale import all_settings, standing_throttles
+from ballast.core.throttles.stale import all_settings, find_throttles
 from ballast.executor.journal.ledger import dump_held
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.wiring.cluster import OpenCluster
-from ballast.wiring.runs import Hand
+from ballast.wiring.runs import Writer
 from ballast.wiring.throttles import clear_left_behind
 
 ROWS = [
@@ -68,7 +68,7 @@ def picture(
 )
 def test_a_list_is_needed_by_the_partitions_that_it_names(value: str, *, stale: bool) -> None:
     """Not by its topic: a list whose own partitions stand still and are in sync serves nobody, whatever else moves."""
-    (found,) = standing_throttles(picture({LEADER_REPLICAS: value}))
+    (found,) = find_throttles(picture({LEADER_REPLICAS: value}))
     assert (found.setting, found.stale) == (Setting("topic", "t", LEADER_REPLICAS), stale)
     assert found.why.startswith("stale: no replica of t is moving") is stale
 
@@ -90,7 +90,7 @@ def test_a_list_is_needed_by_the_partitions_that_it_names(value: str, *, stale: 
 )
 def test_a_rate_is_needed_where_something_is_copied_that_it_bounds(broker: int, key: str, *, stale: bool) -> None:
     """Between brokers: where a replica moves or is out of sync. Between log dirs: where one moves or changes its dir."""
-    (found,) = standing_throttles(picture(rates={broker: {key: "1000"}}))
+    (found,) = find_throttles(picture(rates={broker: {key: "1000"}}))
     assert (found.resource, found.stale) == (f"broker {broker}", stale)
 
 
@@ -100,19 +100,19 @@ def test_what_a_person_meant_is_told_once_and_never_stale() -> None:
         rates={8: {LEADER_RATE: "5"}}, source="DYNAMIC_DEFAULT_BROKER_CONFIG", everywhere={LEADER_RATE: "5"}
     )
     static = picture(rates={8: {LEADER_RATE: "5"}}, source="STATIC_BROKER_CONFIG")
-    assert [(t.resource, t.stale) for t in standing_throttles(inherited)] == [("every broker", False)]
-    assert [(t.resource, t.stale) for t in standing_throttles(static)] == [("broker 8", False)]
+    assert [(t.resource, t.stale) for t in find_throttles(inherited)] == [("every broker", False)]
+    assert [(t.resource, t.stale) for t in find_throttles(static)] == [("broker 8", False)]
 
 
 def test_what_the_ledger_holds_is_ballasts_own() -> None:
     """A run between two moves, or a debt: nobody else's to clean, and no reason for attention."""
     state = picture({LEADER_REPLICAS: "1:4"}, {8: {LEADER_RATE: "5"}})
     held = {Setting("topic", "t", LEADER_REPLICAS), Setting("broker", "8", LEADER_RATE)}
-    assert [t.stale for t in standing_throttles(state)] == [True, True]
-    assert [t.stale for t in standing_throttles(state, held)] == [False, False]
+    assert [t.stale for t in find_throttles(state)] == [True, True]
+    assert [t.stale for t in find_throttles(state, held)] == [False, False]
     assert cluster_status(state).stale_throttles
     assert not cluster_status(state).holding(held).stale_throttles
-    assert cluster_status(state).holding(held).throttles == standing_throttles(state, held)
+    assert cluster_status(state).holding(held).throttles == find_throttles(state, held)
 
 
 def test_status_and_throttles_give_one_answer() -> None:
@@ -126,7 +126,7 @@ def test_status_and_throttles_give_one_answer() -> None:
 def test_an_empty_list_is_no_throttle(value: str) -> None:
     """It throttles nothing and is not shown; it is there to be cleaned, unless it was there before a run of ours."""
     state = picture({LEADER_REPLICAS: value})
-    assert standing_throttles(state) == ()
+    assert find_throttles(state) == ()
     assert not cluster_status(state).throttles
     (empty,) = all_settings(state)
     assert empty.stale
@@ -163,8 +163,8 @@ def test_cleaning_takes_empty_lists_away_and_leaves_what_is_held() -> None:
     given(s, "broker", "3", FOLLOWER_RATE, "6")
     s.world.clock.sleep(5)
     owed = Setting("topic", "owed", LEADER_REPLICAS)
-    s.journal.append([dump_held(owed, Held("", frozenset({"0:1"})))])
-    own = Hand(OpenCluster(s.cluster, "sim:1"), s.journal, s.driver, s.world.clock)
+    s.journal.append([dump_held(owed, LedgerEntry("", frozenset({"0:1"})))])
+    own = Writer(OpenCluster(s.cluster, "sim:1"), s.journal, s.driver, s.world.clock)
     said = clear_left_behind(own, [T, "owed"])
     assert len(said) == 3, said
     assert f"removed topic {T} {LEADER_REPLICAS} = (empty)" in said

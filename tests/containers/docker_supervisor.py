@@ -1,6 +1,6 @@
 """The process that takes away what a test run put into Docker, however that run ends.
 
-``python -m tests.containers.docker_keeper FOLDER OWNER_PID start|use`` waits for the owner's death (or SIGTERM), removes
+``python -m tests.containers.docker_supervisor FOLDER OWNER_PID start|use`` waits for the owner's death (or SIGTERM), removes
 every container and network that carries the run's label, ends the Docker daemon where it started one, and removes the
 folder.  It is the only one who does so: an orderly end takes the same road as a kill -9 of the test run.
 
@@ -33,7 +33,7 @@ PR_SET_PDEATHSIG: Final = 1
 
 
 def daemon_url(folder: Path) -> str:
-    """The address of the daemon that a keeper started in a folder."""
+    """The address of the daemon that a supervisor started in a folder."""
     return f"unix://{folder / SOCKET}"
 
 

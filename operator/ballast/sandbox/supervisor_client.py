@@ -1,4 +1,4 @@
-"""Talks to a cluster's keeper."""
+"""Talks to a cluster's supervisor."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from ballast.errors import Unavailable
-from ballast.sandbox.folders import ALIVE_LOCK, has_keeper
-from ballast.sandbox.keeper import SOCKET
+from ballast.sandbox.folders import ALIVE_LOCK, has_supervisor
+from ballast.sandbox.supervisor import SOCKET
 
 ANSWER_WITHIN_S: Final = 60.0
 CONNECT_WITHIN_S: Final = 10.0
 NOT_YET: Final = (ConnectionRefusedError, BlockingIOError, FileNotFoundError)
-"""A keeper that lives may for a moment not listen yet, or have a full queue; nothing has been asked of it then."""
+"""A supervisor that lives may for a moment not listen yet, or have a full queue; nothing has been asked of it then."""
 
 
-def start_keeper(folder: Path, *, owner: int | None) -> KeeperClient:
+def start_supervisor(folder: Path, *, owner: int | None) -> SupervisorClient:
     """Start the process that will hold the cluster in a folder; ``owner`` is whose death ends it."""
-    with (folder / "keeper.log").open("wb") as log:
+    with (folder / "supervisor.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "ballast.sandbox.keeper", str(folder), str(owner or 0)],
+            [sys.executable, "-m", "ballast.sandbox.supervisor", str(folder), str(owner or 0)],
             cwd="/",
             env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
             stdin=subprocess.DEVNULL,
@@ -35,24 +35,24 @@ def start_keeper(folder: Path, *, owner: int | None) -> KeeperClient:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    client = KeeperClient(folder)
+    client = SupervisorClient(folder)
     deadline = time.monotonic() + ANSWER_WITHIN_S
-    while not (has_keeper(folder) and (folder / SOCKET).exists()):
+    while not (has_supervisor(folder) and (folder / SOCKET).exists()):
         if process.poll() is not None or time.monotonic() > deadline:
-            raise Unavailable(f"The sandbox's keeper did not start: {_said(folder)}")
+            raise Unavailable(f"The sandbox's supervisor did not start: {_said(folder)}")
         time.sleep(0.02)
     return client
 
 
 def _said(folder: Path) -> str:
     try:
-        return (folder / "keeper.log").read_text()[-500:].strip() or "it said nothing."
+        return (folder / "supervisor.log").read_text()[-500:].strip() or "it said nothing."
     except FileNotFoundError:
         return "it ended and took its folder with it."
 
 
-class KeeperClient:
-    """One request per connection; raises ``Unavailable`` when the keeper is gone."""
+class SupervisorClient:
+    """One request per connection; raises ``Unavailable`` when the supervisor is gone."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -70,11 +70,11 @@ class KeeperClient:
                 connection.sendall(json.dumps(request).encode() + b"\n")
                 answer: dict[str, Any] = json.loads(connection.makefile("rb").readline())
         except (OSError, ValueError) as problem:
-            raise Unavailable(f"The sandbox's keeper does not answer: {problem}") from problem
+            raise Unavailable(f"The sandbox's supervisor does not answer: {problem}") from problem
         finally:
             os.close(folder)
         if not answer["ok"]:
-            raise Unavailable(f"The sandbox's keeper refused: {answer['error']}")
+            raise Unavailable(f"The sandbox's supervisor refused: {answer['error']}")
         return answer
 
     def _connect(self, connection: socket.socket, path: str) -> None:
@@ -83,7 +83,7 @@ class KeeperClient:
             try:
                 connection.connect(path)
             except NOT_YET:
-                if time.monotonic() > deadline or not has_keeper(self.folder):
+                if time.monotonic() > deadline or not has_supervisor(self.folder):
                     raise
                 time.sleep(0.02)
             else:
@@ -102,11 +102,11 @@ class KeeperClient:
         return {name: state["exit_code"] is None for name, state in self._ask(do="status")["nodes"].items()}
 
     def disown(self) -> None:
-        """From now on nobody's death but the keeper's own ends the cluster."""
+        """From now on nobody's death but the supervisor's own ends the cluster."""
         self._ask(do="disown")
 
     def down(self) -> None:
-        """End everything and wait until the folder is gone, and the keeper's processes with it."""
+        """End everything and wait until the folder is gone, and the supervisor's processes with it."""
         try:
             # Opened now, since the name goes with the folder; let go of by the kernel when the last process ends.
             lock = (self.folder / ALIVE_LOCK).open("r")
