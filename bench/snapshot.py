@@ -176,7 +176,7 @@ def main() -> None:
     laps["status_cpu_s"] = time.process_time() - begin
     assert len(state.partitions) == options.partitions
     assert (state.partitions.size_bytes >= 0).all()
-    assert not status.sickness.any
+    assert not status.unhealthy.any
     figures = {
         "brokers": options.brokers,
         "partitions": options.partitions,

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.containers
 @pytest.fixture
 def small(at: Scene, containers_cluster: ContainerCluster) -> int:
     """A fifth broker, one of whose log dirs is a small memory disk; it stays in the cluster."""
-    # The topics of the journal's transactions are made on the others: what lay on the disk that fails would stay sick.
+    # The topics of the journal's transactions are made on the others: what lay on the disk that fails would stay unhealthy.
     with open_cluster(bootstrap_server=at.sandbox.bootstrap_server) as opened, writer(opened, command="a test"):
         pass
     return containers_cluster.add_cramped_broker()

@@ -98,7 +98,7 @@ class NotOurs(MemoryJournal):
 
     def read(self) -> Sequence[Record]:
         """Refused."""
-        raise AuthorizationFailed("The cluster does not let us read __ballast_journal.")
+        raise AuthorizationFailed("Not authorized to read __ballast_journal.")
 
 
 def test_a_standby_that_is_to_observe_waits_for_the_lock_no_more(

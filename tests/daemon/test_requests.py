@@ -76,11 +76,9 @@ def test_a_take_over_gives_the_lock_to_the_one_who_asked(world: SimWorld, clock:
     ask(first, "take-over")
     answer_requests(first, Inbox())
     assert answers(first) == ["The lock is given up for Ada; the daemon waits until it is free again."]
-    assert "Gave the lock up for Ada" in keep_lock(first, holder("first"))
+    assert "Released the lock for Ada" in keep_lock(first, holder("first"))
     assert "left to Ada" in keep_lock(first, holder("first"))
-    assert "gave it back" in keep_lock(second, holder("second")), (
-        "the other replica did not know before it had the lock"
-    )
+    assert "released it" in keep_lock(second, holder("second")), "the other replica did not know before it had the lock"
     assert second.board.view.role is Role.STANDBY
     assert "left to Ada" in keep_lock(second, holder("second"))
     laptop = MemoryJournal(store, clock)
@@ -103,7 +101,7 @@ def test_nothing_is_begun_while_the_lock_is_given_up(
     beside: list[str] = []
     monkeypatch.setattr(context.run_controller, "stop", lambda *, drain_s: beside.append(check_leaders(context)))  # noqa: ARG005
     answer_requests(context, Inbox())
-    assert "Gave the lock up for Ada" in keep_lock(context, holder())
+    assert "Released the lock for Ada" in keep_lock(context, holder())
     assert ["The lock is being given up for Ada." in sentence for sentence in beside] == [True, False]
     assert "Another process holds the cluster's lock." in beside[1]
     assert not_led(world, 1) == 4
@@ -126,7 +124,7 @@ def test_who_takes_over_is_answered_before_the_lock_is_gone(
 
     monkeypatch.setattr(context.run_controller, "stop", stop)
     assert answer_requests(context, Inbox()) == "Answered 1 request."
-    assert beside == ["Gave the lock up for Ada; waiting in line for it."]
+    assert beside == ["Released the lock for Ada; acquiring it again afterwards."]
     assert answers(context) == ["The lock is given up for Ada; the daemon waits until it is free again.", None]
 
 

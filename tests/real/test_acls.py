@@ -139,14 +139,14 @@ OBSERVED: dict[Right, str] = {
 """What a daemon that observes needs, and the words of its sentence when it is missing."""
 ACTING: dict[Right, str] = {
     # First, while the topics do not exist yet.
-    (*OWN, "Create"): r"does not let us .*__ballast_journal",
+    (*OWN, "Create"): r"Not authorized to .*__ballast_journal",
     (*CLUSTER, "Alter"): "takes Alter on the cluster",
     (*CLUSTER, "AlterConfigs"): "takes AlterConfigs on the cluster",
     (*TOPICS, "AlterConfigs"): "takes AlterConfigs on the topic",
-    (*OWN, "Read"): "does not let us read __ballast_journal",
-    (*OWN, "Write"): "does not let us commit to __ballast_journal",
-    (*FENCE, "Write"): "does not let us .*ransactional",
-    ("Group", "ballast-journal-reader", "LITERAL", "Describe"): "does not let us .*roup",
+    (*OWN, "Read"): "Not authorized to read __ballast_journal",
+    (*OWN, "Write"): "Not authorized to commit to __ballast_journal",
+    (*FENCE, "Write"): "Not authorized to .*ransactional",
+    ("Group", "ballast-journal-reader", "LITERAL", "Describe"): "Not authorized to .*roup",
 }
 """What one that acts needs besides."""
 IMPLIED: set[Right] = {(*FENCE, "Describe")}

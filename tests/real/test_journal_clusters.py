@@ -1,4 +1,4 @@
-"""The journal topic on clusters that are old, small, sick or watched by somebody else."""
+"""The journal topic on clusters that are old, small, unhealthy or watched by somebody else."""
 
 from __future__ import annotations
 

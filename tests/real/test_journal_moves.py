@@ -94,12 +94,12 @@ def test_brokers_that_held_the_journal_are_evacuated_with_a_file(at: Scene, five
         path = at.folder / "evacuate.json"
         at.finish("plan", "evacuate", *map(str, gone), "--no-prove", "--save", str(path))
         assert JOURNAL_TOPIC in {m["topic"] for m in json.loads(path.read_text())["moves"]}
-        sick = TopicJournal({"bootstrap.servers": five.bootstrap_server}, timeout_s=5)
+        unhealthy = TopicJournal({"bootstrap.servers": five.bootstrap_server}, timeout_s=5)
         with pytest.raises(Unavailable, match=r"cannot be written: of its replicas .* only .* are in sync") as told:
-            sick.acquire(this_process("a test"), wait_s=60)
+            unhealthy.acquire(this_process("a test"), wait_s=60)
         assert told.value.hint is not None
         assert "--journal file:PATH" in told.value.hint
-        sick.close()
+        unhealthy.close()
         own = f"file:{at.folder / 'journal'}"
         at.finish("apply", str(path), "--yes", "--journal", own)
         for name in (JOURNAL, REQUESTS):

@@ -133,7 +133,7 @@ def test_a_missing_permission_is_one_sentence(secured: Secured, tmp_path: Path) 
     assert sandbox.guard is not None
     code, _, err = status(sandbox, sandbox.guard.client_properties("alice"), tmp_path)
     assert code == 6
-    assert "does not let us ask for" in err
+    assert "Not authorized to ask for" in err
     assert "docs/acls.md" in err
     assert "Traceback" not in err
 

@@ -56,7 +56,7 @@ def test_sides_apart_rates_alone_and_explicit_lists_come_and_go(at: Scene) -> No
         at.change_list(topic, LEADERS, "append", "1:3")
         by_hand(at, "remove", "--yes")
         becomes(lambda: at.throttles(topic), before | {f"topic {topic} {LEADERS}": "1:2,1:3"})
-        assert "Nothing was set by hand" in at.told("throttles", "remove", "--yes")
+        assert "Nothing was set with ballast throttles set" in at.told("throttles", "remove", "--yes")
         by_hand(at, "remove", "--topic", topic, "--broker", "1", "--yes")
         becomes(lambda: at.throttles(topic), {})
     finally:
@@ -78,7 +78,7 @@ def test_whole_topics_and_the_cluster_wide_default_are_taken_back_as_promised(
     becomes(
         lambda: {k: at.cluster.configs([everyone])[everyone][k].value for k in RATES}, dict.fromkeys(RATES, "50000000")
     )
-    assert "set by hand" in by_hand(at, "list")
+    assert "set with ballast throttles set" in by_hand(at, "list")
     by_hand(at, *taken_back)
     becomes(lambda: at.throttles(topic), before)
     becomes(lambda: at.cluster.configs([everyone])[everyone].keys() & set(RATES), set())

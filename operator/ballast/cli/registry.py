@@ -19,7 +19,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "status": Entry(
         "ballast.cli.commands.status.command:status",
         "Look",
-        "Brokers, leader imbalance, sick and moving partitions, throttles.",
+        "Brokers, leader imbalance, under-replicated, offline and reassigning partitions, throttles.",
     ),
     "topics": Entry("ballast.cli.commands.topics.command:topics", "Look", "Describe, create and expand topics."),
     "leaders": Entry(
@@ -50,7 +50,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "decommission": Entry(
         "ballast.cli.commands.decommission:decommission",
         "Act",
-        "Empty brokers: leadership, data, then the word to stop them.",
+        "Empty brokers: leadership, data, then report when they can be stopped.",
     ),
     "drains": Entry(
         "ballast.cli.commands.drains:drains",
@@ -61,11 +61,9 @@ COMMANDS: Final[dict[str, Entry]] = {
     "throttles": Entry(
         "ballast.cli.commands.throttles.command:throttles", "Act", "List, clean and set replication throttles."
     ),
-    "elect": Entry("ballast.cli.commands.elect:elect", "Act", "Give leadership back to the preferred leaders."),
-    "runs": Entry(
-        "ballast.cli.commands.runs:runs", "Act", "List runs, tell the story of one, go on with one left open."
-    ),
-    "cancel": Entry("ballast.cli.commands.runs:cancel", "Act", "Stop a run: take back what is in flight."),
+    "elect": Entry("ballast.cli.commands.elect:elect", "Act", "Run preferred leader elections."),
+    "runs": Entry("ballast.cli.commands.runs:runs", "Act", "List, show and resume runs."),
+    "cancel": Entry("ballast.cli.commands.runs:cancel", "Act", "Cancel a run's reassignments in progress."),
     "rollback": Entry("ballast.cli.commands.runs:rollback", "Act", "Undo a run from the journal alone."),
     "uninstall": Entry(
         "ballast.cli.commands.uninstall:uninstall", "Act", "Delete the topics that Ballast keeps in a cluster."

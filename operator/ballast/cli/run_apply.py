@@ -96,7 +96,7 @@ def finish_left(
 def finish_open_runs(own: Writer, *, output: str) -> int | None:
     """Finish the runs that an earlier process left, oldest first; an exit code when one of them was left again."""
     for run in own.driver.open_runs():
-        say(f"Run {run.id} ({run.intent}) was left open; it is finished first.")
+        say(f"Run {run.id} ({run.intent}) is still open; it is finished first.")
         code = resume_run(own, run, output=output)
         if code == 130:
             return code
@@ -144,4 +144,4 @@ def tell(result: RunResult, *, output: str) -> None:
             f"  Throttles not yet removed: {human_many(len(result.throttles_to_restore), 'throttle setting')}. The next start of Ballast does it."
         )
     if result.status == "left":
-        say(f"  Go on with: ballast runs resume {result.run_id}   Take it back with: ballast rollback {result.run_id}")
+        say(f"  Resume: ballast runs resume {result.run_id}   Roll back: ballast rollback {result.run_id}")

@@ -149,16 +149,16 @@ def execution_options(command: F) -> F:
             default=300.0,
             show_default=True,
             metavar="SECONDS",
-            help="How long guards may refuse everything before the command gives up (exit code 5).",
+            help="Maximum wait for safety checks before the command gives up (exit code 5).",
         ),
         click.option(
             "--cancel-stalled-after",
             type=click.FloatRange(1),
             metavar="SECONDS",
-            help="Cancel a move that has stood still this long; without it, it is named and waited for.",
+            help="Cancel a move that is stalled for this long; without it, it is reported and waited for.",
         ),
         click.option("--one-batch", is_flag=True, help="Start the next moves only when all before have ended."),
-        click.option("--bytes-at-once", type=Rate(), metavar="BYTES", help="Most bytes in flight."),
+        click.option("--bytes-at-once", type=Rate(), metavar="BYTES", help="Maximum bytes in flight."),
         click.option("--moves-at-once", type=click.IntRange(1), help="Most moves in flight in the cluster."),
         click.option("--moves-out", type=click.IntRange(1), help="Most moves one broker sends at a time."),
         click.option("--moves-in", type=click.IntRange(1), help="Most replicas one broker receives at a time."),
@@ -171,9 +171,9 @@ def execution_options(command: F) -> F:
         click.option(
             "--keep-rates",
             is_flag=True,
-            help="Leave rates that stand on a broker as they are and copy within them, also beside throttled moves of others.",
+            help="Keep existing broker throttles and copy within them, also beside throttled moves of others.",
         ),
-        click.option("--raise-throttle", is_flag=True, help="Raise a throttle that producers would outrun."),
+        click.option("--raise-throttle", is_flag=True, help="Raise a throttle that is below the inbound rate."),
         click.option("--no-throttle", is_flag=True, help="Copy as fast as disks and network allow."),
         click.option(
             "--throttle",
@@ -227,7 +227,7 @@ def lock_options(command: F) -> F:
             is_flag=True,
             expose_value=False,
             callback=_remember_take_over,
-            help="Ask whoever holds the lock to leave it to you; a daemon takes it back when you are done.",
+            help="Request the lock from its current holder; a daemon acquires it again when you are done.",
         ),
         click.option(
             "--lock-wait",
@@ -236,7 +236,9 @@ def lock_options(command: F) -> F:
             metavar="SECONDS",
             help="How long to wait for another writer that may be gone.",
         ),
-        click.option("--journal", metavar="file:PATH", help="Keep the journal in a file, for a cluster that is sick."),
+        click.option(
+            "--journal", metavar="file:PATH", help="Keep the journal in a file, for a cluster that cannot store it."
+        ),
     ):
         wrapped = option(wrapped)
     return wrapped  # type: ignore[no-any-return]
@@ -264,6 +266,8 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError("This would change the cluster, and nobody is there to confirm it.", hint="Give --yes.")
+        raise UsageError(
+            "This changes the cluster, and standard input is not a terminal that could confirm it.", hint="Give --yes."
+        )
     if not click.confirm(question, err=True):
         raise Interrupted("Nothing was done.")

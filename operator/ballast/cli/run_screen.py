@@ -362,7 +362,7 @@ def _counted(signals: deque[int]) -> Iterator[None]:
 
 QUESTION: Final = (
     "\n  l  leave it running; a later start takes it up (ballast runs resume)\n"
-    "  c  cancel: take back what is in flight, keep what has arrived\n"
+    "  c  cancel: reassignments in progress are cancelled, finished ones stay\n"
     "  r  roll back: take everything back\n"
     "  g  go on\n"
     "What now? [l/c/r/g] (Ctrl-C again leaves at once) "

@@ -1,6 +1,6 @@
 """How results look: tables that fit the terminal, figures that people read, JSON with a versioned shape.
 
-stdout carries the result and stderr the story.  A table drops its least important columns on a narrow terminal instead of
+stdout carries the result and stderr the progress.  A table drops its least important columns on a narrow terminal instead of
 wrapping them; a pipe is as wide as the table.
 """
 
@@ -48,7 +48,7 @@ def output_option(command: F) -> F:
         type=click.Choice(["table", "json"]),
         default="table",
         show_default=True,
-        help="For people or for programs.",
+        help="Output format.",
     )
     return option(command)
 

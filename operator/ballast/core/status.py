@@ -73,7 +73,7 @@ class MovingPartition:
 
 
 @dataclass(frozen=True, slots=True)
-class Sickness:
+class Unhealthy:
     """Partitions that are not well, by what ails them; one may be in several."""
 
     offline: tuple[TopicPartition, ...]
@@ -129,7 +129,7 @@ class ClusterStatus:
     """Where the brokers stand on each resource that is known."""
     imbalance_ratio: float
     """Over the whole cluster."""
-    sickness: Sickness
+    unhealthy: Unhealthy
     moving: tuple[MovingPartition, ...]
     throttles: tuple[FoundThrottle, ...]
     others: tuple[OtherBalancer, ...]
@@ -175,7 +175,7 @@ class ClusterStatus:
     @property
     def broken(self) -> bool:
         """Partitions, brokers or log dirs are not well."""
-        return bool(self.sickness.any or self.dead_brokers or self.unreachable_brokers or self.bad_log_dirs)
+        return bool(self.unhealthy.any or self.dead_brokers or self.unreachable_brokers or self.bad_log_dirs)
 
     @property
     def needs_attention(self) -> bool:
@@ -184,7 +184,7 @@ class ClusterStatus:
         return bool(self.broken or self.over_threshold or self.skew or left)
 
     def holding(self, held: Collection[Setting], by_hand: Collection[Setting] = ()) -> ClusterStatus:
-        """The same, where Ballast's own ledgers are known by now: what stands in them was not left behind."""
+        """The same, where Ballast's own ledgers are known by now: what is in them is not stale."""
         known = [
             replace(t, held=t.held or t.setting in held, by_hand=t.by_hand or t.setting in by_hand)
             for t in self.throttles
@@ -218,7 +218,7 @@ def cluster_status(
         threshold=threshold,
         ranges=judged_ranges(state, policy or PlannerPolicy()),
         imbalance_ratio=measured.total_ratio,
-        sickness=sickness(state),
+        unhealthy=unhealthy_partitions(state),
         moving=tuple(_moving(state, row) for row in np.flatnonzero(state.moving).tolist()),
         throttles=find_throttles(state),
         others=other_balancers(state),
@@ -265,15 +265,15 @@ def min_isr_unknown_rows(state: ClusterState) -> Flags:
     return under_replicated_rows(state) & unknown[state.partitions.topic] if len(unknown) else np.zeros(0, np.bool_)
 
 
-def sickness(state: ClusterState) -> Sickness:
-    """Name the partitions that are not well; topics being deleted are not sick but dying."""
+def unhealthy_partitions(state: ClusterState) -> Unhealthy:
+    """Name the partitions that are not well; topics being deleted do not count."""
     doomed = np.array([t.deleting for t in state.topics], np.bool_)
     well = doomed[state.partitions.topic] if len(doomed) else np.zeros(0, np.bool_)
 
     def names(rows: Flags) -> tuple[TopicPartition, ...]:
         return tuple(state.name(row) for row in np.flatnonzero(rows & ~well).tolist())
 
-    return Sickness(
+    return Unhealthy(
         offline=names(state.partitions.leader == NO_LEADER),
         under_min_isr=names(under_min_isr_rows(state)),
         under_replicated=names(under_replicated_rows(state)),

@@ -127,6 +127,6 @@ def _take(jar: Jar, path: Path, folder: Path) -> None:
     if not _is_sound(path, jar):
         raise UsageError(
             f"{jar.file_name} is not the file that the lock names; it was thrown away.",
-            hint="Somebody on the way serves another file. Nothing of it was run.",
+            hint="A proxy or mirror serves another file. Nothing of it was run.",
         )
     path.replace(folder / jar.file_name)

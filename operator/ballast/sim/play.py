@@ -298,7 +298,7 @@ class _Meter:
 
 
 def _focus(state: ClusterState, plan: Plan, death: Death | None) -> set[int]:
-    """Rows that can change in this play: what moves, is elected, is moving, is sick, or sits on a broker that dies."""
+    """Rows that can change in this play: what moves, is elected, is moving, is under-replicated, or sits on a broker that dies."""
     p = state.partitions
     rows = {state.index[name] for name in (*(m.name for m in plan.moves), *plan.elections) if name in state.index}
     rows |= set(np.flatnonzero(state.moving).tolist())

@@ -73,7 +73,7 @@ def open_cluster(
     hosts = zookeeper or settings.zookeeper
     if not bootstrap_server and hosts is None:
         raise UsageError(
-            "No cluster is named.",
+            "No bootstrap server is configured.",
             hint="Give --bootstrap-server HOST:PORT (or --zookeeper HOST:PORT, where the cluster still has it), or start one "
             "to play with: ballast sandbox up.",
         )

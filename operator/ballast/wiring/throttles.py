@@ -1,6 +1,6 @@
 """Throttles on a cluster outside of a run: find them, judge them, clear what was left, set them and take them back by hand.
 
-What a person sets is kept in a ledger of its own, so that it can be taken back exactly: with what was there before, and without
+What a person sets is kept in a ledger of its own, so that it can be removed exactly: with what was there before, and without
 what others have added since.
 """
 
@@ -32,7 +32,7 @@ class HeldSettings(NamedTuple):
     """What the journal answers for."""
 
     runs: frozenset[Setting]
-    """Set by runs, and taken back by Ballast."""
+    """Set by runs, and removed by Ballast."""
     by_hand: frozenset[Setting]
     """Set by a person with ``ballast throttles set``."""
     drains: tuple[Drain, ...] | None = ()
@@ -84,7 +84,7 @@ def take_back(own: Writer, ledger: Mapping[Setting, LedgerEntry]) -> list[str]:
 
 
 def set_so_far(own: Writer) -> dict[Setting, LedgerEntry]:
-    """Everything that ``set_by_hand`` has put there and that still has to be taken back."""
+    """Everything that ``set_by_hand`` has put there and that still has to be removed."""
     return load_ledger(own.journal.read(), BY_HAND)
 
 

@@ -28,7 +28,7 @@ class Contents:
     open_runs: tuple[str, ...] = ()
     ended_runs: tuple[str, ...] = ()
     owed: tuple[Setting, ...] = ()
-    """Throttles that runs have set and that are not taken back."""
+    """Throttles that runs have set and that are not yet removed."""
     by_hand: tuple[Setting, ...] = ()
     """Throttles set with ``ballast throttles set``: what stood before them is known to the journal alone."""
 

@@ -21,7 +21,7 @@ DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "json.md"
 
 
 def picture() -> ClusterState:
-    """A cluster that fills every list of the shapes: a move, a sick partition, a skew, a throttle, another balancer, a gap."""
+    """A cluster that fills every list of the shapes: a move, a unhealthy partition, a skew, a throttle, another balancer, a gap."""
     rate = {"leader.replication.throttled.rate": ConfigValue("1", "DYNAMIC_BROKER_CONFIG")}
     rows = [PartitionRow("t", 0, 1, (3, 1, 2), (1,), adding=(3,), removing=(2,))]
     rows += [PartitionRow("t", n, 1, (1,), (1,)) for n in range(1, 40)]

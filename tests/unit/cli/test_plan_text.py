@@ -22,8 +22,8 @@ def plan(*sizes: int) -> Plan:
     ("sizes", "said"),
     [
         ((0, 0), "Only partitions without any data move, so no bytes."),
-        ((UNKNOWN,), "No size is known, so neither bytes nor time can be told."),
-        ((0, UNKNOWN), "No size is known, so neither bytes nor time can be told."),
+        ((UNKNOWN,), "No size is known, so neither bytes nor time can be estimated."),
+        ((0, UNKNOWN), "No size is known, so neither bytes nor time can be estimated."),
         ((0, 1 << 20), "Moves 1.000 MiB."),
     ],
 )

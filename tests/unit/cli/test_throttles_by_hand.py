@@ -199,7 +199,7 @@ def test_a_list_left_behind_keeps_what_is_added_while_a_person_decides() -> None
 
 
 def test_where_throttles_may_stand_unseen_is_named() -> None:
-    """A broker that is down or did not tell its configs, a topic that we may not describe: none of them has no throttle."""
+    """A broker that is down or did not report its configs, a topic that we may not describe: none of them has no throttle."""
     gaps = (
         Gap("broker 2", "configs", "no answer"),
         Gap("topic t", "configs", "denied"),

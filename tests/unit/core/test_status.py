@@ -23,7 +23,7 @@ from ballast.core.cluster import (
     build,
 )
 from ballast.core.cluster.balancers import other_balancers
-from ballast.core.status import cluster_status, sickness
+from ballast.core.status import cluster_status, unhealthy_partitions
 from ballast.core.throttles.stale import find_throttles
 
 GIB = 1 << 30
@@ -50,7 +50,7 @@ def row(number: int, leader: int, replicas: tuple[int, ...], isr: tuple[int, ...
 
 def test_sickness_is_counted_as_kafkas_metrics_count() -> None:
     """Offline, under min ISR and under-replicated each hold exactly the partitions that Kafka would count."""
-    found = sickness(
+    found = unhealthy_partitions(
         state(
             row(0, 1, (1, 2, 3), (1, 2, 3)),
             row(1, 1, (1, 2, 3), (1, 2)),
@@ -64,15 +64,15 @@ def test_sickness_is_counted_as_kafkas_metrics_count() -> None:
     assert found.offline == (names[3],)
 
 
-def test_a_replica_being_added_does_not_make_a_partition_sick() -> None:
+def test_a_replica_being_added_does_not_make_a_partition_unhealthy() -> None:
     """Mid-move, the copy that is not yet in sync is expected (``Partition.isUnderReplicated``)."""
     moving = row(0, 1, (3, 1, 2), (1, 2), adding=(3,), removing=(2,))
-    assert not sickness(state(moving)).any
+    assert not unhealthy_partitions(state(moving)).any
 
 
 def test_min_isr_is_never_more_than_the_replicas_there_are() -> None:
     """One replica with a min ISR of two is judged by one (KIP-966's effective min ISR)."""
-    assert not sickness(state(row(0, 1, (1,), (1,)))).under_min_isr
+    assert not unhealthy_partitions(state(row(0, 1, (1,), (1,)))).under_min_isr
 
 
 def test_a_min_isr_that_nobody_told_is_not_kept() -> None:
@@ -80,16 +80,16 @@ def test_a_min_isr_that_nobody_told_is_not_kept() -> None:
     brokers = tuple(broker(i) for i in (1, 2, 3))
     rows = [row(0, 1, (1, 2, 3), (1, 2, 3)), row(1, 1, (1, 2, 3), (1, 2)), row(2, 1, (3, 1, 2), (1, 2), adding=(3,))]
     told = [PartitionRow("u", 0, 1, (1, 2, 3), (1, 2))]
-    found = sickness(build("c", brokers, (Topic("t"), Topic("u", min_isr=2)), [*rows, *told]))
+    found = unhealthy_partitions(build("c", brokers, (Topic("t"), Topic("u", min_isr=2)), [*rows, *told]))
     assert found.min_isr_unknown == (TopicPartition("t", 1),)
     assert found.under_min_isr == ()
     assert found.under_replicated == (TopicPartition("t", 1), TopicPartition("u", 0))
 
 
-def test_topics_being_deleted_are_not_sick() -> None:
+def test_topics_being_deleted_are_not_unhealthy() -> None:
     """A leaderless partition of a dying topic is named as dying, not as offline."""
     dying = build("c", (broker(1),), (Topic("t", deleting=True),), [row(0, NO_LEADER, (1,), ())])
-    assert not sickness(dying).any
+    assert not unhealthy_partitions(dying).any
     assert cluster_status(dying).deleting_topics == ("t",)
 
 
@@ -150,12 +150,12 @@ def test_a_log_dir_with_an_error_needs_attention_and_only_a_failed_disk_is_calle
     """It is named in the closing lines with the broker's own code; UNKNOWN_SERVER_ERROR says nothing about the disk."""
     failed, other = LogDir("/d1", error="KAFKA_STORAGE_ERROR"), LogDir("/d2", error="UNKNOWN_SERVER_ERROR")
     brokers = (broker(1, log_dirs=(failed,)), broker(2, log_dirs=(other,)), broker(3))
-    sick = build("c", brokers, (Topic("t"),), [row(0, 1, (1, 2), (1, 2))])
-    status = cluster_status(sick)
+    unhealthy = build("c", brokers, (Topic("t"),), [row(0, 1, (1, 2), (1, 2))])
+    status = cluster_status(unhealthy)
     assert status.bad_log_dirs == ((1, failed), (2, other))
     assert (failed.failed, other.failed) == (True, False)
     assert status.needs_attention
-    text = drawn(sick, width=200)
+    text = drawn(unhealthy, width=200)
     closing = text[text.index("Leader imbalance") - 400 :]
     assert "/d1 has failed (KAFKA_STORAGE_ERROR)" in closing
     assert "/d2 reports an error" in closing
@@ -173,7 +173,7 @@ def test_a_broker_that_was_emptied_and_stopped_needs_no_attention() -> None:
     assert not status.needs_attention
     assert picture.missing == frozenset()
     text = drawn(picture, width=200)
-    assert "Broker 4 down without any replica: unregister what is gone for good." in text
+    assert "Broker 4 down and hosts no replicas: unregister what is gone permanently." in text
     assert "No offline or under-replicated partitions." in text
     lost = cluster_status(build("c", (broker(1), broker(2, alive=False)), (Topic("t"),), rows))
     assert (lost.dead_brokers, lost.departed_brokers) == ((2,), ())
@@ -181,10 +181,10 @@ def test_a_broker_that_was_emptied_and_stopped_needs_no_attention() -> None:
 
 
 def test_an_empty_broker_beside_balanced_leaders_is_named() -> None:
-    """Nothing is sick and every preferred leader leads, and broker 3 has nothing of it all."""
+    """Nothing is unhealthy and every preferred leader leads, and broker 3 has nothing of it all."""
     rows = [row(n, 1 + n % 2, (1 + n % 2, 2 - n % 2), (1, 2)) for n in range(40)]
     status = cluster_status(build("c", (broker(1), broker(2), broker(3)), (Topic("t"),), rows))
-    assert not status.sickness.any
+    assert not status.unhealthy.any
     assert status.over_threshold == ()
     skewed = {r.resource: r.outside for r in status.skew}
     assert {"replicas", "leaders"} <= set(skewed)

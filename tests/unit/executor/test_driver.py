@@ -201,7 +201,7 @@ def test_foreign_cancel_is_a_stated_outcome() -> None:
     s = scene()
     at(s, 12, lambda: s.cluster.alter_reassignments({T0: None}))
     s.driver.execute(s.plan(move((1, 2), (3, 2))), THROTTLED, run_id="r")
-    assert outcome(s) == ("failed", "cancelled-by-somebody")
+    assert outcome(s) == ("failed", "cancelled-externally")
     assert s.throttles() == {}
 
 
@@ -229,10 +229,10 @@ def test_refused_for_too_long_gives_up_untouched() -> None:
     assert EffectKind.SUBMIT not in performed(s.ears)
 
 
-def test_sick_neighbour_holds_moves_until_it_is_well() -> None:
+def test_unhealthy_neighbour_holds_moves_until_it_is_well() -> None:
     """No move starts on a broker that holds an under-replicated partition; it starts when that one is well."""
     s = scene({0: (1, 2)}, brokers=5)
-    s.world.add_topic("sick", {0: (1, 4, 5)}, size_bytes=MB)
+    s.world.add_topic("unhealthy", {0: (1, 4, 5)}, size_bytes=MB)
     s.world.kill(5)
     s.world.clock.sleep(30)
     at(s, 30, lambda: s.world.start(5))
@@ -246,7 +246,7 @@ def test_sick_neighbour_holds_moves_until_it_is_well() -> None:
 
 
 def test_repair_goes_on_where_other_moves_wait() -> None:
-    """A move that replaces a dead replica is not held back by the sickness it repairs."""
+    """A move that replaces a dead replica is not held back by the unhealthy_partitions it repairs."""
     s = scene({0: (1, 2), 1: (2, 1)})
     s.world.kill(1)
     s.world.clock.sleep(30)

@@ -78,12 +78,12 @@ def test_moves_wait_for_them_with_the_reason_and_the_rest_goes_on() -> None:
 def test_a_repair_goes_on_under_their_rate() -> None:
     """A partition that lacks a replica does not wait: it shares what they have set, and changes nothing of it."""
     s = world()
-    s.world.add_topic("sick", {0: (6, 5)}, size_bytes=20 * MB)
+    s.world.add_topic("unhealthy", {0: (6, 5)}, size_bytes=20 * MB)
     s.world.kill(6)
     s.world.clock.sleep(30)
     somebody_moves(s)
     before = rates_in_force(s)
-    result = s.driver.execute(s.plan(Move("sick", 0, (6, 5), (3, 5), 20 * MB)), POLICY, run_id="r")
+    result = s.driver.execute(s.plan(Move("unhealthy", 0, (6, 5), (3, 5), 20 * MB)), POLICY, run_id="r")
     assert result.status == "done"
     assert bool(s.world.partition("theirs", 0).adding), "theirs is still in flight"
     assert rates_in_force(s) == before

@@ -62,7 +62,7 @@ def test_a_move_that_somebody_starts_while_throttles_are_set_is_not_overridden()
     s = scene()
     with_driver(s, lambda: s.world.controller.alter(T0, (1, 4), allow_rf_change=False))
     result = s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 100 * MB)), THROTTLED, run_id="r")
-    assert [e.outcome for e in result.endings] == ["changed-by-somebody"]
+    assert [e.outcome for e in result.endings] == ["modified-externally"]
     assert "foreign-reassignment" in codes(s.ears)
     assert tuple(s.world.partition(T, 0).replicas) == (1, 4)
     assert s.throttles() == {}
@@ -79,7 +79,7 @@ def test_a_move_that_somebody_starts_after_a_death_is_not_overridden() -> None:
     (run,) = driver.open_runs()
     assert run.moves[T0].stage is Stage.THROTTLED
     result = driver.resume(run)
-    assert [e.outcome for e in result.endings] == ["changed-by-somebody"]
+    assert [e.outcome for e in result.endings] == ["modified-externally"]
     assert EffectKind.SUBMIT not in performed(s.ears)
     assert tuple(s.world.partition(T, 0).replicas) == (1, 4)
     assert s.throttles() == {}
@@ -132,7 +132,7 @@ def test_a_count_that_somebody_changes_in_the_last_moment_stays_theirs(moment: s
     s.cluster, s.driver = cluster, Driver(cluster, s.journal, s.world.clock, s.ears)
     result = s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 100 * MB)), THROTTLED, run_id="r")
     assert cluster.happened
-    assert [e.outcome for e in result.endings] == ["changed-by-somebody"]
+    assert [e.outcome for e in result.endings] == ["modified-externally"]
     assert tuple(s.world.partition(T, 0).replicas) == (1,)
     assert (EffectKind.CANCEL in performed(s.ears)) is (moment == "after")
     assert s.throttles() == {}
@@ -149,7 +149,7 @@ def test_what_met_another_list_is_taken_back_also_after_a_death(*, sent: bool) -
     driver = s.process()
     s.world.clock.after(600, driver.leave)
     result = driver.resume(driver.open_runs()[0])
-    assert [e.outcome for e in result.endings] == ["changed-by-somebody"]
+    assert [e.outcome for e in result.endings] == ["modified-externally"]
     assert tuple(s.world.partition(T, 0).replicas) == (1,)
     assert s.throttles() == {}
 

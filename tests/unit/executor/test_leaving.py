@@ -61,7 +61,7 @@ def test_a_wish_that_comes_after_the_last_look_is_not_the_next_runs() -> None:
     assert s.driver.execute(one_move(s), POLICY, run_id="first").status == "done"
     s.driver.ask(Command.CANCEL)
     assert s.driver.execute(one_move(s, "u"), POLICY, run_id="second").status == "done"
-    assert "Too late to cancel: run first had ended." in notes(s)
+    assert "cancel: run first had already finished." in notes(s)
 
 
 def test_a_wish_while_the_next_run_is_made_ready_is_that_ones() -> None:

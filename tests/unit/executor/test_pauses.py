@@ -17,7 +17,7 @@ from ballast.executor.machine.run import Stage
 from ballast.ports.time import Clock
 from ballast.sim import SimClock, SimCluster, SimWorld
 
-SICK = TopicPartition("sick", 0)
+SICK = TopicPartition("unhealthy", 0)
 
 
 class TellingCluster(SimCluster):
@@ -54,7 +54,7 @@ class BeginsAt:
 def test_a_run_that_waits_for_an_isr_looks_when_the_cluster_tells(
     *, tells: bool, earliest_s: float, latest_s: float
 ) -> None:
-    """Refused for a sick neighbour and asked to look once a minute, it begins as soon as it hears that the ISR is whole."""
+    """Refused for a unhealthy neighbour and asked to look once a minute, it begins as soon as it hears that the ISR is whole."""
     s = scene({0: (1, 2)}, brokers=5)
     s.world.add_topic(SICK.topic, {0: (1, 4, 5)}, size_bytes=MB)
     s.world.kill(5)

@@ -88,7 +88,7 @@ def test_a_run_that_ends_in_an_error_has_told_its_story_until_then(
     with pytest.raises(Fenced, match="has taken this cluster's lock"):
         apply(left, "table")
     story = capsys.readouterr().err
-    assert "Run left-behind (test) was left open; it is finished first." in story
+    assert "Run left-behind (test) is still open; it is finished first." in story
     assert "Run left-behind done: 1 move verified" in story
     begun = story[story.index("Run left-behind done") :]
     assert "begins: test (1 move)." in begun, "what was heard before the error is shown"

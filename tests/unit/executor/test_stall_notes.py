@@ -16,12 +16,12 @@ from ballast.executor.machine.run import Now, Stage, new_run, with_moves
 NAME = TopicPartition(T, 0)
 
 
-@pytest.mark.parametrize(("cause", "news"), [("destination-dead", 1), ("destination-silent", 0)])
+@pytest.mark.parametrize(("cause", "news"), [("destination-dead", 1), ("destination-unreachable", 0)])
 def test_another_cause_of_the_same_stall_is_news(cause: str, news: int) -> None:
     """A broker that froze is found dead; the same cause with other figures is told once only."""
     s = scene({0: (1, 2)})
     run = new_run("r", Plan("test", "c", "f", (Move(T, 0, (1, 2), (3, 2)),)), ExecutionPolicy(), Now(0, 0.0))
-    before = with_moves(run, {NAME: replace(run.moves[NAME], stage=Stage.STALLED, cause="destination-silent")})
+    before = with_moves(run, {NAME: replace(run.moves[NAME], stage=Stage.STALLED, cause="destination-unreachable")})
     after = with_moves(before, {NAME: replace(before.moves[NAME], cause=cause, detail="another sentence")})
     s.driver._tell(before, after)
     told = [h for h in s.ears.heard if isinstance(h, MoveChanged)]

@@ -70,7 +70,7 @@ class Night:
 NIGHTS: Mapping[str, tuple[Night, str]] = {
     "destination-dead": (Night(alive=frozenset({1, 2})), "Broker 3, its destination, is not alive"),
     "no-leader": (Night(leader=-1), "bring one of the brokers [1, 2] back"),
-    "destination-silent": (Night(silent=True), "counts as alive and does not answer"),
+    "destination-unreachable": (Night(silent=True), "counts as alive and does not answer"),
     "destination-cordoned": (Night(cordoned=True), "remove its log dirs from cordoned.log.dirs"),
     "log-dir-failed": (Night(dirs=(replace(DIR, error="KAFKA_STORAGE_ERROR"),)), "/data/0 of broker 3 has failed"),
     "disk-full": (Night(dirs=(replace(DIR, usable_bytes=20 * MB),)), "20.0 MB of disk left and 50.0 MB are still"),
@@ -97,7 +97,7 @@ def test_somebody_elses_rate_is_called_theirs() -> None:
     code, detail = Night(inbound=1 * MB, rates_of_others={3: 500_000}).cause()
     assert code == "throttle-too-low"
     assert "its throttle is 0.5 MB/s" in detail
-    assert "somebody else has set" in detail
+    assert "that Ballast did not set" in detail
 
 
 def test_what_is_plainly_broken_comes_before_what_follows_from_it() -> None:
@@ -109,7 +109,7 @@ def test_what_is_plainly_broken_comes_before_what_follows_from_it() -> None:
     ("night", "code", "words"),
     [
         (Night(alive=frozenset({1, 2})), "destination-dead", "Broker 3, which is to copy it to /data/1, is not alive"),
-        (Night(silent=True), "destination-silent", "Broker 3, which is to copy it to /data/1, counts as alive"),
+        (Night(silent=True), "destination-unreachable", "Broker 3, which is to copy it to /data/1, counts as alive"),
         (
             Night(dirs=(LogDir("/data/1", error="KAFKA_STORAGE_ERROR"),)),
             "log-dir-failed",

@@ -239,17 +239,17 @@ def verdict(state: ClusterState, move: Move) -> str | None:
 
 
 def test_unrelated_sickness_stops_nothing_but_min_isr_does() -> None:
-    """A sick partition on other brokers is none of our business, until it is down to its minimum."""
+    """A unhealthy partition on other brokers is none of our business, until it is down to its minimum."""
     a = PartitionRow("a", 0, 1, (1, 2), (1, 2))
-    sick = PartitionRow("b", 0, 4, (4, 5, 3), (4, 5))
-    assert verdict(cluster(a, sick, min_isr=1), Move("a", 0, (1, 2), (1, 2), 1)) == "already-there"
+    unhealthy = PartitionRow("b", 0, 4, (4, 5, 3), (4, 5))
+    assert verdict(cluster(a, unhealthy, min_isr=1), Move("a", 0, (1, 2), (1, 2), 1)) == "already-there"
     assert verdict(cluster(a, PartitionRow("b", 0, 4, (4, 5), (4,)), min_isr=0), Move("a", 0, (1, 2), (3, 2))) is None
-    assert verdict(cluster(a, sick, min_isr=2), Move("a", 0, (1, 2), (3, 2))) == "at-min-isr"
-    assert verdict(cluster(a, sick, min_isr=1), Move("a", 0, (1, 2), (3, 2))) == "under-replicated"
+    assert verdict(cluster(a, unhealthy, min_isr=2), Move("a", 0, (1, 2), (3, 2))) == "at-min-isr"
+    assert verdict(cluster(a, unhealthy, min_isr=1), Move("a", 0, (1, 2), (3, 2))) == "under-replicated"
 
 
 def test_the_last_replicas_in_sync_are_not_given_up_for_one_that_is_not() -> None:
-    """Fewer replicas cost no copy, and must not cost what is in sync; dropping the sick one is right at any time."""
+    """Fewer replicas cost no copy, and must not cost what is in sync; dropping the unhealthy one is right at any time."""
     three = PartitionRow("a", 0, 1, (1, 2, 3), (1, 3))
     for state in (cluster(three), cluster(PartitionRow("a", 0, 1, (1, 2, 3), (1, 2, 3)), dead=(2,))):
         assert verdict(state, Move("a", 0, (1, 2, 3), (1, 2))) == "drops-in-sync"
@@ -264,7 +264,7 @@ def test_the_last_replicas_in_sync_are_not_given_up_for_one_that_is_not() -> Non
 
 @pytest.mark.parametrize(("told", "within_s"), [({}, 45.0), ({"replica.lag.time.max.ms": "4000"}, 6.0), (None, -1)])
 def test_a_refusal_over_an_isr_says_when_that_is_settled(told: dict[str, str] | None, within_s: float) -> None:
-    """1.5 times what the leader of the sick partition has set; nothing where it did not tell its configs."""
+    """1.5 times what the leader of the unhealthy partition has set; nothing where it did not report its configs."""
     a = PartitionRow("a", 0, 1, (1, 2, 3), (1, 2, 3))
     entries = {} if told is None else {4: {k: ConfigValue(v, "STATIC_BROKER_CONFIG") for k, v in told.items()}}
     elsewhere = PartitionRow("b", 0, 4, (4, 5, 3), (4, 5))
@@ -284,8 +284,8 @@ def test_a_refusal_over_an_isr_says_when_that_is_settled(told: dict[str, str] | 
 def test_a_minimum_isr_that_nobody_told_is_not_taken_for_none() -> None:
     """A partition that lacks a replica may be down to it: nothing but a repair begins beside it."""
     a = PartitionRow("a", 0, 1, (1, 2), (1, 2))
-    sick = PartitionRow("b", 0, 4, (4, 5), (4,))
-    state = cluster(a, sick, min_isr=UNKNOWN)
+    unhealthy = PartitionRow("b", 0, 4, (4, 5), (4,))
+    state = cluster(a, unhealthy, min_isr=UNKNOWN)
     assert verdict(state, Move("a", 0, (1, 2), (3, 2))) == "min-isr-unknown"
     assert verdict(state, Move("b", 0, (4, 5), (4, 3))) is None
     assert verdict(cluster(a, min_isr=UNKNOWN), Move("a", 0, (1, 2), (3, 2))) is None
@@ -317,7 +317,7 @@ def test_verdicts_on_the_partition_and_the_destination() -> None:
     a = PartitionRow("a", 0, 1, (1, 2), (1, 2))
     assert verdict(cluster(a), Move("a", 7, (1, 2), (3, 2))) == "deleted"
     assert verdict(cluster(a), Move("a", 0, (2, 1), (1, 2))) == "already-there"
-    assert verdict(cluster(a), Move("a", 0, (4, 5), (3, 5))) == "changed-by-somebody"
+    assert verdict(cluster(a), Move("a", 0, (4, 5), (3, 5))) == "modified-externally"
     assert verdict(cluster(a, dead=(3,)), Move("a", 0, (1, 2), (3, 2))) == "destination-dead"
     moving = PartitionRow("a", 0, 1, (4, 2, 1), (1, 2), adding=(4,), removing=(1,))
     assert verdict(cluster(moving), Move("a", 0, (1, 2), (3, 2))) == "foreign-reassignment"

@@ -273,7 +273,7 @@ def test_the_report_ranks_tells_losses_and_capacity_by_quarter() -> None:
     assert [line[0] for line in section(text, "Clusters")] == ["&lt;b&gt;grown&lt;/b&gt;", "cluster-1"], (
         "full soonest first"
     )
-    losses = section(text, "Losses that hurt")
+    losses = section(text, "Failure scenarios")
     assert {line[1] for line in losses} == {f"broker {n}" for n in (1, 2, 3)} | {f"rack r{n}" for n in (0, 1, 2)}
     assert len(losses) == 12
     # 80 replicas at 100 MB a day are 728 GB a quarter, on three terabytes that are 40 % full.

@@ -49,7 +49,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, ClusterState]:
 
     def open_cluster(*, bootstrap_server: str, **_: Any) -> Any:
         if bootstrap_server not in found:
-            raise Unavailable(f"Nothing listens at {bootstrap_server}.")
+            raise Unavailable(f"Connection refused at {bootstrap_server}.")
         return Opened(SimpleNamespace(snapshot=lambda: found[bootstrap_server]))
 
     monkeypatch.setattr("ballast.wiring.fleet.open_cluster", open_cluster)

@@ -119,11 +119,11 @@ def translate(error: ck.KafkaError, doing: str) -> BallastError:
         return lock_lost()
     if code in _FORBIDDEN:
         return AuthorizationFailed(
-            f"The cluster does not let us {doing}: {text}.",
+            f"Not authorized to {doing}: {text}.",
             hint=f"Grant our user {_FORBIDDEN[code]}; all rights are in {PAGE}.",
         )
     if code in _NOT_LET_IN:
-        return AuthenticationFailed(f"The cluster did not let us in to {doing}: {text}.", hint=LOGIN_HINT)
+        return AuthenticationFailed(f"Authentication failed while trying to {doing}: {text}.", hint=LOGIN_HINT)
     if code in _NOT_REACHED:
         return Unavailable(f"The cluster could not {doing}: {text}.", hint=REACH_HINT)
     return Unavailable(f"The cluster could not {doing}: {text}.", hint=FILE_HINT)

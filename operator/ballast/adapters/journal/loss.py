@@ -125,7 +125,7 @@ def delete_topic(admin: AdminClient, topic: str, *, timeout_s: float) -> None:
         code = failure.args[0].code()
         if code == ck.KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise AuthorizationFailed(
-                f"The cluster does not let us delete {topic}.",
+                f"Not authorized to delete {topic}.",
                 hint="Grant our user Delete on the topics with the prefix __ballast_, or run this as another user.",
             ) from failure
         if code == ck.KafkaError.TOPIC_DELETION_DISABLED:

@@ -311,7 +311,7 @@ def _translate(what: str, error: KafkaError, security: Security) -> BallastError
         return no_cluster_yet()
     if error.code() in _NOT_LET_IN:
         return AuthenticationFailed(
-            f"The cluster did not let us in: {security.redact(error.str())}.",
+            f"Authentication failed: {security.redact(error.str())}.",
             hint="Check the client properties (--command-config).",
         )
     if error.code() in _FORBIDDEN:

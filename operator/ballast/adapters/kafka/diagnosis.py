@@ -187,7 +187,7 @@ def _connect(host: str, port: int, where: str, timeout_s: float) -> Iterator[soc
         ) from None
     except ConnectionRefusedError:
         raise Unavailable(
-            f"Nothing listens at {where}.", hint="Check the address and whether the broker runs."
+            f"Connection refused at {where}.", hint="Check the address and whether the broker runs."
         ) from None
     except OSError as failure:
         raise Unavailable(f"{where} cannot be reached: {failure.strerror or failure}.") from None

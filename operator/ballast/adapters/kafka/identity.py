@@ -27,7 +27,7 @@ class ClusterIdentity:
         ZooKeeper is asked once, before the first answer of a broker is believed.
         """
         if not told:
-            raise Unavailable(f"{who} did not tell its cluster id.", hint="Try again in a moment.")
+            raise Unavailable(f"{who} did not report its cluster id.", hint="Try again in a moment.")
         with self._lock:
             if self._zookeeper is not None:
                 self._compare(self._zookeeper(), "ZooKeeper")

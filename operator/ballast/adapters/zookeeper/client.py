@@ -263,7 +263,7 @@ def _translated(hosts: str) -> Iterator[None]:
         yield
     except NoAuthError:
         raise AuthorizationFailed(
-            "ZooKeeper does not let us read one of the cluster's znodes.",
+            "Not authorized to read one of the cluster's znodes.",
             hint="Set zookeeper.digest.username and zookeeper.digest.password in the client properties.",
         ) from None
     except AuthFailedError:

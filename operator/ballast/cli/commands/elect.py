@@ -62,7 +62,7 @@ def elect(
     output: str,
     cluster: ClusterOptions,
 ) -> int:
-    """Give leadership back to the preferred leaders (or, unclean, to any replica that lives).
+    """Run preferred leader elections, or unclean ones, which may choose any live replica.
 
     Without partitions, topics or brokers it elects as Kafka's controller does: on the brokers over the threshold.  Leaders do
     not come home to a broker that is drained.

@@ -145,13 +145,13 @@ def _report(state: ClusterState, output: str) -> int:
         )
         return 0
     screen = console()
-    shared = [Column("PREFERRED"), Column("OF FAIR"), Column("BYTES"), Column("OF FAIR")]
+    shared = [Column("PREFERRED"), Column("VS AVERAGE"), Column("BYTES"), Column("VS AVERAGE")]
     rows = [
         [s.name, str(b.rack or "-"), "alive" if b.alive else "dead", *_cells(s), human_count(drift[b.id].not_led)]
         for s, b in zip(skew.brokers, state.brokers, strict=True)
     ]
     columns = [Column("BROKER"), Column("RACK", "left", rank=1), Column("STATE", "left"), *shared]
-    screen.print(render_table([*columns, Column("LED BY OTHERS")], rows, screen.width))
+    screen.print(render_table([*columns, Column("NOT LED BY PREFERRED")], rows, screen.width))
     if skew.racks:
         screen.print()
         rack_rows = [[s.name, *_cells(s)] for s in skew.racks]

@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def say(line: str) -> None:
-    """Tell the story on stderr."""
+    """Show the details on stderr."""
     click.echo(line, err=True)
 
 

@@ -27,7 +27,7 @@ ANSWER_WITHIN_S = 20.0
 
 @click.group(cls=GroupWithDefault, default="list")
 def runs() -> None:
-    """List runs (list, meant when nothing is named), tell the story of one (show), go on with one that was left (resume)."""
+    """List runs (list, meant when nothing is named), show one (show), go on with one that was left (resume)."""
 
 
 @runs.command("list")
@@ -56,7 +56,7 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
         )
         return 0
     if holder is not None:
-        say(f"{holder.description} holds the lock since {_when(holder.since_ms)}: {holder.doing or 'idle'}.")
+        say(f"{holder.description} has held the lock since {_when(holder.since_ms)}: {holder.doing or 'idle'}.")
     for run_id, why in history.skipped.items():
         say(f"Run {run_id} cannot be shown: {why}")
     if not found:
@@ -121,7 +121,7 @@ def _json(run: RunSummary) -> dict[str, object]:
 @output_option
 @cluster_options
 def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptions) -> int:
-    """Tell the story of RUN: every move, how it ended and why, and which throttles stand."""
+    """Show the details of RUN: every move, how it ended and why, and which throttles stand."""
     from ballast.executor.journal.history import summarise
     from ballast.executor.journal.ledger import load_ledger
     from ballast.wiring.runs import find_run, journal_to_look_at
@@ -225,7 +225,7 @@ def resume(
     output: str,
     cluster: ClusterOptions,
 ) -> int:
-    """Go on with RUN, or with every run that was left, and take back throttles that are still owed."""
+    """Resume RUN, or every open run, and remove throttles that are not yet removed."""
     from ballast.cli.run_apply import resume_run
     from ballast.executor.journal.ledger import not_restored
     from ballast.wiring.runs import is_settled, writer
@@ -266,7 +266,7 @@ def resume(
 def cancel(
     *, run_id: str | None, yes: bool, journal: str | None, lock_wait: float, output: str, cluster: ClusterOptions
 ) -> int:
-    """Stop RUN (or the one that is open): take back what is in flight, keep what has arrived."""
+    """Cancel RUN (or the open one): its reassignments in progress are cancelled, finished ones stay."""
     from ballast.executor.machine.step import Command
 
     return _command(

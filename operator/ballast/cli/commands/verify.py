@@ -55,7 +55,7 @@ def verify(*, what: str, journal: str | None, output: str, cluster: ClusterOptio
         out.print(render_table(columns, [[str(m.name), m.code, m.detail] for m in found], out.width))
     for s in left:
         say(f"{s.setting} = {s.value}: {s.why}; remove it with ballast throttles --clean.")
-    say(f"{len(moves) - len(found)} of {human_many(len(moves), 'partition')} as wanted.")
+    say(f"{len(moves) - len(found)} of {human_many(len(moves), 'partition')} as planned.")
     return MISMATCH if found else 0
 
 

@@ -9,7 +9,7 @@ from ballast.core.guards.checks import (
     judge,
     repairs,
     rooms,
-    sickness,
+    unhealthy_partitions,
 )
 
-__all__ = ["Verdict", "cancel_is_safe", "in_flight", "judge", "repairs", "rooms", "sickness"]
+__all__ = ["Verdict", "cancel_is_safe", "in_flight", "judge", "repairs", "rooms", "unhealthy_partitions"]

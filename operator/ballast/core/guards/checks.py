@@ -1,7 +1,7 @@
 """What must hold before moves start: each guard answers with a verdict, a value that says who, why and what to do.
 
 A verdict *holds* its move (it is judged again at the next look) or *ends* it (the partition is gone, somebody else changed
-its assignment, it is already there).  An unrelated sick partition elsewhere stops nothing; a partition at its minimum ISR
+its assignment, it is already there).  An unrelated under-replicated partition elsewhere stops nothing; a partition at its minimum ISR
 anywhere stops every move but the ones that repair.
 """
 
@@ -18,7 +18,7 @@ from ballast.core.cluster.isr import leaves_isr_after_s, leaving_sentence
 from ballast.core.plan import Move, Place
 from ballast.core.throttles import mb
 
-ENDS: Final = frozenset({"deleted", "already-there", "changed-by-somebody"})
+ENDS: Final = frozenset({"deleted", "already-there", "modified-externally"})
 """Codes that end a move; every other code holds it."""
 
 
@@ -43,7 +43,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Sickness:
+class Unhealthy:
     """The partitions that are not well, and the brokers that hold them."""
 
     neighbours: Mapping[int, TopicPartition] = field(default_factory=dict)
@@ -62,7 +62,7 @@ def repairs(move: Move, state: ClusterState, row: int) -> bool:
     return any(b not in healthy and b in leaving for b in state.settled(row))
 
 
-def sickness(state: ClusterState, moves: Mapping[TopicPartition, Move]) -> Sickness:
+def unhealthy_partitions(state: ClusterState, moves: Mapping[TopicPartition, Move]) -> Unhealthy:
     """Find under-replicated partitions; replicas being added do not count, and neither do partitions we repair."""
     p = state.partitions
     lacking = np.concatenate(([0], np.cumsum(~p.in_sync & ~p.adding)))
@@ -85,7 +85,7 @@ def sickness(state: ClusterState, moves: Mapping[TopicPartition, Move]) -> Sickn
             unknown = unknown or name
         elif len(isr) <= topic.min_isr:
             at_min = at_min or name
-    return Sickness(neighbours, at_min, unknown, isrs)
+    return Unhealthy(neighbours, at_min, unknown, isrs)
 
 
 def cancel_is_safe(old: Sequence[int], isr: Collection[int], alive: Collection[int]) -> bool:
@@ -126,7 +126,7 @@ def judge(
     ours: Mapping[TopicPartition, Move],
     room: Mapping[Place, int],
     sizes: Mapping[TopicPartition, int] | None = None,
-    sick_neighbours: bool = True,
+    under_replicated_neighbours: bool = True,
     allow_unknown_room: bool = False,
 ) -> dict[TopicPartition, Verdict]:
     """Judge every waiting move on this picture; a move without a verdict may start.
@@ -137,14 +137,14 @@ def judge(
     ``ours`` are all moves of the run that have not ended, waiting or in flight; ``room`` is what ``rooms`` said,
     ``sizes`` what the last reading that asked for sizes said (a light one does not).
     """
-    sick = sickness(state, ours)
+    unhealthy = unhealthy_partitions(state, ours)
     unknown = None if allow_unknown_room else unknown_rooms(state)
     verdicts: dict[TopicPartition, Verdict] = {}
     for move in waiting:
         size = (sizes or {}).get(move.name, UNKNOWN)
         verdict = _partition(move, state) or _destinations(move, state, room, size, unknown) or _in_sync(move, state)
         if verdict is None and move.adding and not _repairs(move, state):
-            verdict = _health(move, state, sick, sick_neighbours=sick_neighbours)
+            verdict = _health(move, state, unhealthy, under_replicated_neighbours=under_replicated_neighbours)
         if verdict is not None:
             verdicts[move.name] = verdict
     return verdicts
@@ -185,7 +185,7 @@ def _at_rest(move: Move, replicas: tuple[int, ...], leader: int) -> Verdict | No
         return Verdict("already-there", name, f"{name} already has the replicas {list(move.new)}.")
     if set(replicas) not in (set(move.old), set(move.new)):
         return Verdict(
-            "changed-by-somebody",
+            "modified-externally",
             name,
             f"{name} has the replicas {list(replicas)}, and the plan was made for {list(move.old)}.",
             "Make a new plan.",
@@ -291,7 +291,7 @@ def _present_size(state: ClusterState, name: TopicPartition) -> int:
 
 
 def _room_unknown(move: Move, broker: Broker) -> Verdict:
-    why = _failed_dirs(broker) if broker.log_dirs else " It did not tell its log dirs."
+    why = _failed_dirs(broker) if broker.log_dirs else " It did not report its log dirs."
     return Verdict(
         "destination-room-unknown",
         f"broker {broker.id}",
@@ -332,35 +332,37 @@ def _full(move: Move, broker: Broker, size: int, room: Mapping[Place, int]) -> V
     return None
 
 
-def _health(move: Move, state: ClusterState, sick: Sickness, *, sick_neighbours: bool) -> Verdict | None:
-    if sick.at_min_isr is not None:
-        name = sick.at_min_isr
+def _health(
+    move: Move, state: ClusterState, unhealthy: Unhealthy, *, under_replicated_neighbours: bool
+) -> Verdict | None:
+    if unhealthy.at_min_isr is not None:
+        name = unhealthy.at_min_isr
         return Verdict(
             "at-min-isr",
             str(name),
-            f"{name} is down to its minimum in-sync replicas {list(sick.isr[name])}; one more loss stops its producers.",
+            f"{name} is down to its minimum in-sync replicas {list(unhealthy.isr[name])}; one more loss stops its producers.",
             "Bring its missing replicas back; moves go on by themselves then.",
             _isr_within_s(state, name),
         )
-    if sick.min_isr_unknown is not None:
-        name = sick.min_isr_unknown
+    if unhealthy.min_isr_unknown is not None:
+        name = unhealthy.min_isr_unknown
         return Verdict(
             "min-isr-unknown",
             str(name),
-            f"{name} is under-replicated (in sync: {list(sick.isr[name])}), and its min.insync.replicas is not known: one more "
+            f"{name} is under-replicated (in sync: {list(unhealthy.isr[name])}), and its min.insync.replicas is not known: one more "
             "loss may stop its producers.",
             "It is read again within a minute; it takes DescribeConfigs on the topic.",
             _isr_within_s(state, name),
         )
-    if not sick_neighbours:
+    if not under_replicated_neighbours:
         return None
     for broker in (*move.old, *move.adding):
-        name_on = sick.neighbours.get(broker)
+        name_on = unhealthy.neighbours.get(broker)
         if name_on is not None:
             return Verdict(
                 "under-replicated",
                 str(name_on),
-                f"{name_on} on broker {broker} is under-replicated (in sync: {list(sick.isr[name_on])}), "
+                f"{name_on} on broker {broker} is under-replicated (in sync: {list(unhealthy.isr[name_on])}), "
                 f"and {move.name} would load that broker more.",
                 "Bring its missing replicas back; moves go on by themselves then.",
                 _isr_within_s(state, name_on),

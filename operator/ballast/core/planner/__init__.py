@@ -1,4 +1,4 @@
-"""The planner: from a cluster and a wish to the cheapest plan, with the proof of how cheap it could be.
+"""The planner: from a cluster and an intent to the cheapest plan, with the proof of how cheap it could be.
 
 ``plan`` is the whole public call.  It is pure and deterministic: the same state, intent, loads, policy and seed give the
 same plan on any machine.

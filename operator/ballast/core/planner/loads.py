@@ -123,7 +123,7 @@ class Loads:
         known |= {CPU} if leader is not None and follower is not None else set()
         absent = sorted(set(MEASURED) - known)
         if absent:
-            notes.append(f"Not known and not balanced: {', '.join(absent)}.")
+            notes.append(f"Unknown and not balanced: {', '.join(absent)}.")
         return cls(
             size_bytes=sizes,
             bytes_in_per_s=zero if incoming is None else incoming,

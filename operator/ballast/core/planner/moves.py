@@ -23,7 +23,7 @@ from ballast.core.planner.problem import Problem
 from ballast.core.wording import human_many, human_percent
 
 REPAIRS = ("dead-broker", "decommission", "evacuate", "draining", "swap", "racks", "topic-rule", "replication-factor")
-"""Reasons that come before any wish for balance."""
+"""Reasons that come before balance."""
 NOTHING = 1e-12
 """A part of a share that is no reason."""
 
@@ -149,7 +149,7 @@ class _Forced:
         self.crowded = _crowded(self.problem) if self.problem.scope.repair_rules else set()
 
     def reason(self, row: int, old: list[int], gone: list[int], come: list[int]) -> Reason | None:
-        """The cause, or None where only balance is wished for."""
+        """The cause, or None where balance is the only reason."""
         brokers, intent = self.state.brokers, self.intent
         if isinstance(intent, Demote) and not gone and not come:
             return Reason("demote", f"broker {brokers[old[0]].id} is to lead nothing")

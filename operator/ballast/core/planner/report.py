@@ -104,7 +104,7 @@ def _obstacles(plan: Plan) -> str:
         f'<div class="warn"><p><b>{_text(o.subject)}</b>: {_text(o.detail)}.</p><p class="soft">{_text(o.remedy)}</p></div>'
         for o in plan.obstacles
     ]
-    return "<h2>What stands in the way</h2>" + "".join(lines) if lines else ""
+    return "<h2>Obstacles</h2>" + "".join(lines) if lines else ""
 
 
 def _resources(resources: list[dict[str, Any]]) -> str:
@@ -205,7 +205,7 @@ def _flows(plan: Plan) -> str:
         )
     more = f"<p class='soft'>and {len(flows) - len(ranked)} smaller ones</p>" if len(flows) > len(ranked) else ""
     return (
-        f'<h2>What goes where</h2><svg viewBox="0 0 560 {10 + 18 * len(ranked)}" width="560" role="img" '
+        f'<h2>Data movement</h2><svg viewBox="0 0 560 {10 + 18 * len(ranked)}" width="560" role="img" '
         f'aria-label="Bytes from broker to broker">{"".join(parts)}</svg>{more}'
     )
 

@@ -145,7 +145,7 @@ def _settle_list(
         _settle_everything(out, setting, wanted, held, now)
         return
     base = [e for e in standing if e not in mine]
-    # Where every replica is throttled already, by somebody's wish, there is nothing to add.
+    # Where every replica is throttled already, as somebody set it, there is nothing to add.
     ours = frozenset() if EVERYTHING in standing else wanted - set(base)
     ops = [Op("append", _text(missing))] if (missing := ours - set(standing)) else []
     ops += [Op("subtract", _text(over))] if (over := (mine & set(standing)) - ours) else []

@@ -1,4 +1,4 @@
-"""Throttles that stand on a cluster now, who needs each, and whether it was left behind: the one judgement of them all.
+"""Throttles that stand on a cluster now, who needs each, and whether it is stale: the one judgement of them all.
 
 A throttle is needed while a replica that it could slow down is being copied or is out of sync.  One that outlived its move
 keeps slowing replicas down whenever they fall behind (KIP-73 applies to every listed replica out of sync), which nobody
@@ -51,9 +51,9 @@ class FoundThrottle:
     def why(self) -> str:
         """Who needs it, or why nobody does."""
         if self.held:
-            return "Ballast's, for a run or as a debt; it takes it back itself"
+            return "set by Ballast, removed automatically"
         if self.by_hand:
-            return "set by hand with ballast throttles set; ballast throttles remove takes it back"
+            return "set with ballast throttles set; ballast throttles remove removes it"
         if self.needed_by or self.meant:
             return self.needed_by or self.meant
         if self.setting.kind == "broker":

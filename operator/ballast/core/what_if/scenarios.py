@@ -104,7 +104,7 @@ def planned(member: Member, kind: str, subject: str) -> dict[str, Any]:
 
 
 def scene(member: Member, kind: str, subject: str) -> tuple[ClusterState, Intent, Loads]:
-    """The cluster, the wish and the loads of a scenario."""
+    """The cluster, the intent and the loads of a scenario."""
     state, loads = member.state, member.loads
     if kind == BALANCE:
         return state, Balance(), loads

@@ -95,7 +95,7 @@ class DriverRunController:
         return run_id
 
     def adopt(self) -> str | None:
-        """Resume what is open in the journal, oldest first, then take back throttles that are still owed."""
+        """Resume what is open in the journal, oldest first, then remove throttles that are not yet removed."""
         driver = self._new_driver()
         found = driver.open_runs()
         if not found and not throttles_to_restore(self._parts.journal.read()):
@@ -196,10 +196,10 @@ class DriverRunController:
         return True
 
     def _settling(self) -> RunView:
-        """What is shown while throttles of runs that have ended are taken back: no run may begin beside it, either."""
+        """What is shown while throttles of runs that have ended are removed: no run may begin beside it, either."""
         return RunView(
             id=SETTLING,
-            intent="take back throttles of earlier runs",
+            intent="remove throttles of earlier runs",
             phase="settling",
             started_at_ms=self._parts.clock.now_ms(),
             sentence="Taking back throttles of earlier runs",

@@ -16,7 +16,7 @@ from ballast.ports.journal import Journal, Record
 
 
 def read_journal_view(context: DaemonContext) -> str:
-    """History, debts, and which partitions somebody with our journal is moving."""
+    """History, throttles to restore, and which partitions somebody with our journal is moving."""
     if context.reading_journal is None:
         return "There is no journal."
     try:
@@ -38,7 +38,7 @@ def read_journal_view(context: DaemonContext) -> str:
         throttles_to_restore=len(journal_view.throttles_to_restore),
     )
     if adopted := _adopt(context):
-        return f"Run {adopted} was open in the journal with nobody to carry it out; this process goes on with it."
+        return f"Run {adopted} was open in the journal and no process carried it out; this process resumes it."
     owed = (
         f" {human_many(len(journal_view.throttles_to_restore), 'throttle')} not yet removed."
         if journal_view.throttles_to_restore

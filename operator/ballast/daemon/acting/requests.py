@@ -56,7 +56,7 @@ def _shown_run(context: DaemonContext) -> str:
 def _refuse_settling(run: str) -> None:
     if run == SETTLING:
         raise Refused(
-            "No run is being carried out: throttles of earlier runs are being taken back, and that cannot be cancelled."
+            "No run is being carried out: throttles of earlier runs are being removed, and that cannot be cancelled."
         )
 
 
@@ -101,7 +101,9 @@ def answer(context: DaemonContext, request: Request) -> str:
     """Carry one request out and say what came of it; a refusal is an answer, too."""
     try:
         if request.kind in EXPIRING and is_expired(request, context.clock.now_ms()):
-            raise Refused(f"{request.by} asked to {request.kind} too long ago; whoever still means it asks again.")
+            raise Refused(
+                f"{request.by} asked to {request.kind} too long ago and has expired; ask again if it is still wanted."
+            )
         sentence, ok = ANSWERS[request.kind](context, request), True
     except BallastError as failure:
         sentence, ok = f"Refused: {failure}", False

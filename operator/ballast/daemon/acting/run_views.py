@@ -72,7 +72,7 @@ class JournalView:
     open: RunView | None = None
     """The oldest run that has not ended."""
     throttles_to_restore: tuple[Setting, ...] = ()
-    """Throttles that were set and not yet taken back."""
+    """Throttles that were set and are not yet removed."""
     moving: frozenset[TopicPartition] = frozenset()
     """Partitions of open runs whose moves have not ended."""
 

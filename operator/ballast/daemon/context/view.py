@@ -92,7 +92,7 @@ class MoveView:
 
 
 SETTLING: Final = "throttles"
-"""In the place of a run's id while throttles of runs that have ended are taken back: there is nothing to cancel."""
+"""In the place of a run's id while throttles of runs that have ended are removed: there is nothing to cancel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

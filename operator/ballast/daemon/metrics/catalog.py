@@ -241,7 +241,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_broker_failed_log_dirs",
-        help="Log dirs of this broker that have failed (KAFKA_STORAGE_ERROR); absent where it did not tell its log dirs.",
+        help="Log dirs of this broker that have failed (KAFKA_STORAGE_ERROR); absent where it did not report its log dirs.",
         labels=("broker",),
         samples=_per_broker("failed_log_dirs"),
     ),
@@ -347,7 +347,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_run_time_left_seconds",
-        help="Estimated time until the current run is done; absent when it cannot be told.",
+        help="Estimated time until the current run is done; absent when it cannot be estimated.",
         samples=_of_run(lambda r: r.seconds_left),
     ),
     Spec(

@@ -56,7 +56,7 @@ class BrokerFigures:
 
     @property
     def failed_log_dirs(self) -> int:
-        """Log dirs that it lives without; ``UNKNOWN`` where it did not tell its log dirs."""
+        """Log dirs that it lives without; ``UNKNOWN`` where it did not report its log dirs."""
         failed = sum(error == STORAGE_ERROR for _, error in self.log_dir_errors)
         return UNKNOWN if self.disk_bytes == UNKNOWN else failed
 
@@ -269,8 +269,10 @@ def _topics(state: ClusterState, health: Health) -> tuple[TopicFigures, ...]:
     size = np.bincount(row_topic[known], weights=p.size_bytes[known].astype(np.float64), minlength=count)
     size[row_topic[~known]] = UNKNOWN
     partitions = np.bincount(p.topic, minlength=count)
-    sick = np.bincount(p.topic[health.under_replicated], minlength=count)
+    unhealthy = np.bincount(p.topic[health.under_replicated], minlength=count)
     return tuple(
-        TopicFigures(name=t.name, partitions=int(partitions[i]), size_bytes=int(size[i]), under_replicated=int(sick[i]))
+        TopicFigures(
+            name=t.name, partitions=int(partitions[i]), size_bytes=int(size[i]), under_replicated=int(unhealthy[i])
+        )
         for i, t in enumerate(state.topics)
     )

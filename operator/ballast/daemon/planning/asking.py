@@ -25,7 +25,7 @@ INTENTS: Final = ("balance", "drain", "elect")
 
 
 def want(context: DaemonContext, request: Request) -> str:
-    """Take the wish down for the work loop; the newest one counts."""
+    """Note the request for the work loop; the newest one counts."""
     if request.body.get("intent") not in INTENTS:
         raise Refused(f"No plan is called {request.body.get('intent')!r}.", hint=f"Ask for {', '.join(INTENTS)}.")
     if (sentence := drain_empty(context, request)) is not None:

@@ -77,7 +77,7 @@ def conclude(context: DaemonContext, dear: Plan, proposed: list[str]) -> None:
 
 
 def check_repair(context: DaemonContext) -> str:
-    """What slows replicas down by our own doing is taken back first; then whatever else is broken is repaired."""
+    """What slows replicas down by our own doing is removed first; then whatever else is broken is repaired."""
     state = context.fresh_state()
     return " ".join([*take_back(context, state), repair(context, state)])
 

@@ -30,7 +30,7 @@ GIVE_WAY_KEY = "give-way"
 OBSERVING = "Every kind of action is in observe: no lock is wanted, nothing is written."
 PAUSED_BY = "ballast"
 LOST = "the journal was deleted, and with it what people had decided and which throttles were Ballast's"
-LOOK = "Nothing starts before somebody has looked (ballast throttles, ballast status) and resumes."
+LOOK = "Nothing starts until an operator has checked (ballast throttles, ballast status) and resumes."
 IDLE = "idle"
 """What the lock says of a holder that does nothing: silence would leave its last deed standing."""
 GIVE_WAY_S = 15.0
@@ -117,11 +117,11 @@ def _only_observe(context: DaemonContext) -> str:
     context.board.publish(lock=LockView())
     if before is not Role.LEADER:
         return OBSERVING
-    sentence = "The mode is observe: the lock was given back."
+    sentence = "The mode is observe: the lock was released."
     try:
         context.journal.release()
     except BallastError as failure:
-        sentence = f"The mode is observe; the lock could not be given back and runs out by itself: {failure.message}"
+        sentence = f"The mode is observe; the lock could not be released and expires by itself: {failure.message}"
     context.event_sink(ClusterEvent(reason="GaveLockBack", sentence=sentence))
     return sentence
 
@@ -135,7 +135,7 @@ def _renew(context: DaemonContext, journal: Journal) -> str:
         journal.append([Record(GIVE_WAY_KEY, {"for": reserved.who, "until_ms": reserved.until_ms})])
         context.memory.reserved = reserved
         journal.release()
-        return f"Gave the lock up for {who}; waiting in line for it."
+        return f"Released the lock for {who}; acquiring it again afterwards."
     run = context.run_controller.current() if context.run_controller else None
     try:
         # A run tells by itself what it does.
@@ -197,7 +197,7 @@ def _acquire(context: DaemonContext, journal: Journal, holder: Holder, waiting: 
         # Another replica gave it up for a person, and this one was quicker than they.
         journal.release()
         context.set_role(Role.STANDBY)
-        return f"Got the lock before {left_to}, for whom it was given up, and gave it back."
+        return f"Got the lock before {left_to}, for whom it was released, and released it."
     # What was left open is taken up before this process counts as the leader: the work loop starts nothing beside it.
     adopted = context.run_controller.adopt() if context.run_controller else None
     context.board.publish(
@@ -205,7 +205,7 @@ def _acquire(context: DaemonContext, journal: Journal, holder: Holder, waiting: 
     )
     context.set_role(Role.LEADER)
     publish_proposals(context)
-    tail = f" and goes on with run {adopted}, which an earlier process left open" if adopted else ""
+    tail = f" and goes on with run {adopted}, which an earlier process did not finish" if adopted else ""
     sentence = f"Took the lock{tail}."
     context.event_sink(ClusterEvent(reason="TookLock", sentence=sentence))
     return sentence

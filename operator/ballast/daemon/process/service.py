@@ -285,6 +285,6 @@ class Service:
             try:
                 context.journal.release()
             except BallastError as failure:
-                say(log, f"The lock was not released and runs out by itself: {failure}", level=logging.WARNING)
+                say(log, f"The lock was not released and expires by itself: {failure}", level=logging.WARNING)
         self.web.stop()
         say(log, "Stopped.")

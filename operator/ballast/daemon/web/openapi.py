@@ -112,7 +112,7 @@ def document() -> dict[str, Any]:
 
 _NAME: dict[str, Any] = {"name": "name", "in": "path", "required": True, "schema": TEXT}
 _ACTIONS: dict[str, tuple[str, dict[str, Any]]] = {
-    "pause": ("Start nothing new until somebody resumes; it survives restarts.", {"reason": TEXT}),
+    "pause": ("Start nothing new until it is resumed; it survives restarts.", {"reason": TEXT}),
     "resume": ("Switch the pause off.", {}),
     "plan": (
         "Have a plan made; it waits for approval.",
@@ -131,7 +131,7 @@ _ACTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "reject": ("Do not propose this plan again.", {"plan": TEXT, "reason": TEXT}),
     "approve": ("Let a waiting plan start.", {"plan": {**TEXT, "description": "The plan's id, as status shows it."}}),
     "cancel": (
-        "Take the moves in flight back.",
+        "Cancel the reassignments in progress.",
         {
             "run": {
                 **TEXT,

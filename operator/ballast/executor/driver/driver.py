@@ -299,7 +299,7 @@ class Driver:
             if meant in {None, self._current.id}:
                 self._feed(asked)
             else:
-                self._note(f"Too late to {asked.command}: run {meant} had ended.")
+                self._note(f"{asked.command}: run {meant} had already finished.")
 
     @property
     def _current(self) -> Run:

@@ -122,9 +122,9 @@ class RunResult:
     seconds: float = 0.0
     endings: tuple[Ending, ...] = ()
     throttles_to_restore: tuple[Setting, ...] = ()
-    """Throttle settings that could not be taken back yet; unless ``by_hand`` tells how, the next start takes them back."""
+    """Throttle settings that could not be removed yet; unless ``by_hand`` tells how, the next start removes them."""
     by_hand: tuple[str, ...] = ()
-    """Where the journal does not hold the debts: the commands with which a person puts the settings back."""
+    """Where the journal does not hold them: the commands with which a person puts the settings back."""
     rollback_wanted: bool = False
 
     @property

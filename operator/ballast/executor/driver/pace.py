@@ -101,7 +101,7 @@ class Pace:
         if self.unmeasured:
             more = f" and {len(self.unmeasured) - 1} more" if len(self.unmeasured) > 1 else ""
             yield (
-                f"What producers write to {self.unmeasured[0]}{more} is not known, since the leader did not tell its log dirs: "
+                f"What producers write to {self.unmeasured[0]}{more} is not known, since the leader did not report its log dirs: "
                 "the throttle is not checked against it until it does."
             )
 

@@ -109,7 +109,7 @@ class JournalKeeping:
         """How a person puts back what is owed, should this process end."""
         commands = self._by_hand()
         if commands:
-            self._note("Throttle settings that this process still owes, and how to put them back without it:")
+            self._note("Throttle settings that this process has not yet restored, and the commands that restore them:")
         for command in commands:
             self._note(command)
 

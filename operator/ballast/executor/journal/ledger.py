@@ -24,7 +24,7 @@ OWN_SOURCES: Final = {
 
 
 BELIEVED_S: Final = 10.0
-"""A reading that contradicts what this process has set is somebody else's wish only when that was set this long ago."""
+"""A reading that contradicts what this process has set is somebody else's change only when that was set this long ago."""
 REREAD_S: Final = 0.25
 FRESH_S: Final = 1.0
 """An id that was read longer ago is read again before anything is sent to its topic."""
@@ -52,9 +52,9 @@ class Sent(NamedTuple):
 
 
 RUNS: Final = "throttle"
-"""The ledger of what runs have set: taken back when they end, or by the next start."""
+"""The ledger of what runs have set: removed when they end, or by the next start."""
 BY_HAND: Final = "hand-throttle"
-"""The ledger of what ``ballast throttles set`` has set: it stays until a person takes it back."""
+"""The ledger of what ``ballast throttles set`` has set: it stays until a person removes it."""
 
 
 def ledger_key(setting: Setting, ledger: str = RUNS) -> str:
@@ -123,7 +123,7 @@ def own_value(setting: Setting, entries: Mapping[str, ConfigValue]) -> str | Non
 
 
 def not_restored(unrestored: Mapping[Setting, Outcome]) -> list[str]:
-    """A sentence for each setting that could not be taken back, with the reason."""
+    """A sentence for each setting that could not be removed, with the reason."""
     return [f"{setting}: {(outcome.message or outcome.code).rstrip('.')}." for setting, outcome in unrestored.items()]
 
 
@@ -203,7 +203,7 @@ class Throttler:
             keep_existing_rates=self.keep_existing_rates,
         )
         for setting, value in settlement.taken_over.items():
-            note(f"{setting} was changed by somebody else to {value}; it is left as it is.")
+            note(f"{setting} was changed externally to {value}; it is left as it is.")
         failed |= self._send(settlement, write)
         return failed, settlement.unsettled - failed.keys()
 

@@ -26,7 +26,7 @@ from ballast.ports.journal import STRANGE_HINT, Corrupt, Record, read_record
 
 T = TypeVar("T")
 RUN_VERSION: Final = 1
-STRIPPED: Final = "Records of it are missing in the journal: somebody else took them away."
+STRIPPED: Final = "Records of it are missing in the journal: they were deleted."
 LONGEST_UNPACKED_BYTES: Final = 1 << 30
 """What is packed is never longer; a million moves take half of it."""
 

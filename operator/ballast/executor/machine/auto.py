@@ -14,7 +14,7 @@ from typing import Final
 
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.cluster.log_ends import Replica, lag
-from ballast.core.guards import sickness
+from ballast.core.guards import unhealthy_partitions
 from ballast.core.throttles import follow
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.run import IN_FLIGHT, AutoReading, Now, Run
@@ -34,10 +34,10 @@ def follow_cluster(run: Run, picture: Picture, now: Now) -> Run:
     if picture.logs is None:
         return run
     last = run.auto
-    reading = AutoReading(now.s, _arrived(run), _lags(run, picture), len(_sick(run, picture)))
+    reading = AutoReading(now.s, _arrived(run), _lags(run, picture), len(_unhealthy(run, picture)))
     if last is None or reading.at_s <= last.at_s:
         return replace(run, auto=reading)
-    suffer = reading.sick > last.sick or falls_behind(last.lags, reading.lags)
+    suffer = reading.unhealthy > last.unhealthy or falls_behind(last.lags, reading.lags)
     rates = {**run.rates, **_destinations(run, last, reading, suffer=suffer)}
     return replace(run, rates={**rates, **_sources(run, rates, reading)}, auto=reading)
 
@@ -101,9 +101,9 @@ def falls_behind(before: Mapping[Replica, int], after: Mapping[Replica, int]) ->
     return sum(after[r] for r in both) > 2 * sum(before[r] for r in both) + LAG_GROWTH
 
 
-def _sick(run: Run, picture: Picture) -> list[TopicPartition]:
+def _unhealthy(run: Run, picture: Picture) -> list[TopicPartition]:
     """Partitions that are under-replicated and not ours."""
     if picture.state is None:
         return []
-    found = sickness(picture.state, {n: m.move for n, m in run.moves.items()})
+    found = unhealthy_partitions(picture.state, {n: m.move for n, m in run.moves.items()})
     return [n for n in found.isr if n not in run.moves]

@@ -42,7 +42,7 @@ class Picture:
     disks_read_s: Mapping[int, float] = field(default_factory=dict)
     """By broker the monotonic time at which the reading of its disks in ``state`` began."""
     rates_of_others: Mapping[int, int] = field(default_factory=dict)
-    """Brokers with a replication rate of somebody else's that moves of theirs run under: see ``strangers``."""
+    """Brokers with a replication rate of somebody else's that moves of theirs run under: see ``foreign_throttles``."""
     growth: Mapping[TopicPartition, float] | None = None
     """Bytes/s that partitions grew by between the last two whole readings; None in every look but the first after one."""
     sizes: Mapping[TopicPartition, int] = field(default_factory=dict)

@@ -131,7 +131,8 @@ def _submitted(m: MoveRun, look: _Look) -> MoveRun:
         detail = m.detail or "The cluster did not show the move; it is submitted again."
         return move_to(m, Stage.PLANNED, look.now, detail=detail)
     detail = (
-        m.detail or f"{m.move.name} was submitted {human_many(m.attempts, 'time')} and the cluster never showed it."
+        m.detail
+        or f"{m.move.name} was submitted {human_many(m.attempts, 'time')} and never appeared among the reassignments in progress."
     )
     return move_to(m, Stage.FAILED, look.now, outcome="rejected" if m.detail else "not-taken", detail=detail)
 
@@ -140,7 +141,7 @@ def _begun(m: MoveRun, look: _Look) -> MoveRun:
     """Look once more after a submission: did it start from the list that was planned for?
 
     Somebody may have changed that between our last look and the send; a request without the flag of KIP-860 then changes the
-    replica count as well.  Only a submission that this process knows to be its own is taken back.  Before KIP-455 the list does
+    replica count as well.  Only a submission that this process knows to be its own is cancelled.  Before KIP-455 the list does
     not tell what a move began with.
     """
     begun = _with_way_back(move_to(m, Stage.MOVING, look.now), look)
@@ -148,7 +149,7 @@ def _begun(m: MoveRun, look: _Look) -> MoveRun:
     told = state is not None and "reassign" in state.api and not m.unconfirmed
     if not told or began_with in (set(m.move.old), set(m.move.new)):
         return begun
-    detail = f"{m.move.name} had the replicas {sorted(began_with)} when the move began; it is taken back."
+    detail = f"{m.move.name} had the replicas {sorted(began_with)} when the move began; it is cancelled."
     return replace(begun, raced=True, detail=detail)
 
 
@@ -165,7 +166,7 @@ def _moving(m: MoveRun, look: _Look) -> MoveRun:
     if look.now.s - m.absent_since_s < look.run.policy.submit_grace_s:
         return m
     detail = f"{m.move.name} is no longer moving and has the replicas {list(look.state.replicas)}."
-    return move_to(m, Stage.FAILED, look.now, outcome="cancelled-by-somebody", detail=detail)
+    return move_to(m, Stage.FAILED, look.now, outcome="cancelled-externally", detail=detail)
 
 
 def _with_way_back(m: MoveRun, look: _Look) -> MoveRun:
@@ -189,9 +190,9 @@ def _cancelling(m: MoveRun, look: _Look) -> MoveRun:
     waited = look.now.s - m.entered_s >= look.run.policy.submit_grace_s
     if listed:
         # The cancel was lost or refused this time: back to moving, from where it is decided anew.
-        return move_to(m, Stage.MOVING, look.now, detail="The cancel did not take.") if waited else m
+        return move_to(m, Stage.MOVING, look.now, detail="The cancel had no effect.") if waited else m
     if m.raced:
-        return move_to(m, Stage.FAILED, look.now, outcome="changed-by-somebody", detail=m.detail)
+        return move_to(m, Stage.FAILED, look.now, outcome="modified-externally", detail=m.detail)
     certain = m.cancel_taken and not m.unconfirmed and m.after_cancel == m.move.old
     if look.state.replicas == m.move.old and (waited or certain):
         return rolled_back(look.run, m, look.now)
@@ -227,7 +228,7 @@ def _unthrottled(m: MoveRun, look: _Look) -> MoveRun:
             # Another broker may have answered, whose metadata is older than what the move was seen to arrive by.
             return m
         detail = f"{m.move.name} has the replicas {list(look.state.replicas)} a moment after it had arrived."
-        return move_to(m, Stage.FAILED, look.now, outcome="changed-by-somebody", detail=detail)
+        return move_to(m, Stage.FAILED, look.now, outcome="modified-externally", detail=detail)
     lacking = [b for b in m.move.adding if b not in look.state.isr]
     if not lacking:
         return move_to(m, Stage.VERIFIED, look.now)

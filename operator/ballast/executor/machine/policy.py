@@ -90,7 +90,7 @@ class ExecutionPolicy:
     """Submissions (and elections, and throttle settings) per partition before it ends as failed."""
     measure_s: float = 2.0
     """How long the intake of the moving partitions is measured before a throttled run begins; 0 trusts the rate."""
-    guard_sick_neighbours: bool = True
+    guard_under_replicated_neighbours: bool = True
     """Hold moves while another partition on a broker they touch is under-replicated."""
 
     unknown_room: Literal["refuse", "allow"] = "refuse"

@@ -75,7 +75,7 @@ class Phase(StrEnum):
     PAUSED = "paused"
     """Moves in flight go on, no new one starts."""
     CANCELLING = "cancelling"
-    """Moves in flight are taken back, what has arrived stays."""
+    """Reassignments in progress are cancelled, finished ones stay."""
     ENDED = "ended"
 
 
@@ -106,7 +106,7 @@ class MoveRun:
     since_ms: int = 0
     """Wall time at which it entered its stage."""
     raced: bool = False
-    """Our submission met another list than the one that was planned for, and is taken back."""
+    """Our submission met another list than the one that was planned for, and is cancelled."""
     topic_id: str | None = None
     """The topic's id in the plan, or when the run first saw it; None where the cluster has none, or before that."""
     # Transient: seen again after a restart.
@@ -195,7 +195,7 @@ class AutoReading:
     """Bytes at each destination broker."""
     lags: Mapping[Replica, int]
     """Messages that replicas of others are behind, as far as known."""
-    sick: int
+    unhealthy: int
     """Under-replicated partitions of others."""
 
 
@@ -241,7 +241,7 @@ class Run:
     copies: Mapping[int, int] = field(default_factory=dict, compare=False)
     """Bytes that each broker receives, or may have to send, in all of the run; absent where a size is not known."""
     rates_of_others: Mapping[int, int] = field(default_factory=dict)
-    """Brokers on which somebody else's throttled moves are in flight now, with their rate in bytes/s: see ``strangers``."""
+    """Brokers on which somebody else's throttled moves are in flight now, with their rate in bytes/s: see ``foreign_throttles``."""
     inbound: Mapping[TopicPartition, float] = field(default_factory=dict)
     """Bytes/s that producers write to each partition, as measured."""
     unmeasured: frozenset[TopicPartition] = frozenset()

@@ -86,8 +86,8 @@ def _in_the_way(waiting: list[MoveRun], picture: Picture) -> dict[TopicPartition
     verdict = Verdict(
         "another-batch",
         str(foreign),
-        f"Somebody else is moving {foreign}{also}, and only one batch may be in flight.",
-        "It is waited for; if it cannot end, whoever started it has to cancel it.",
+        f"A foreign reassignment moves {foreign}{also}, and only one batch may be in flight.",
+        "Ballast waits for it; if it cannot end, cancel it where it was started.",
     )
     return dict.fromkeys((m.move.name for m in waiting), verdict)
 
@@ -116,7 +116,7 @@ def _judge(
         ours={m.move.name: m.move for m in run.open_moves},
         room=room,
         sizes=picture.sizes,
-        sick_neighbours=run.policy.guard_sick_neighbours,
+        under_replicated_neighbours=run.policy.guard_under_replicated_neighbours,
         allow_unknown_room=run.policy.unknown_room == "allow",
     )
     for m in moves:

@@ -19,8 +19,8 @@ from ballast.ports.cluster import PartitionState, ReplicaLog
 
 CAUSES: Final[Mapping[str, str]] = {
     "destination-dead": "a destination is not alive",
-    "no-leader": "nobody leads the partition, so there is nobody to copy from",
-    "destination-silent": "a destination is registered as alive and does not answer",
+    "no-leader": "the partition has no leader, so there is no replica to copy from",
+    "destination-unreachable": "a destination is registered as alive and does not answer",
     "destination-cordoned": "a destination is cordoned",
     "log-dir-failed": "a log dir of a destination has failed",
     "disk-full": "what is still to come does not fit on a destination's disk",
@@ -90,7 +90,7 @@ def _between_dirs(case: _Case) -> Cause | None:
         logs = (picture.logs or {}).get(broker)
         if logs is None:
             return Cause(
-                "destination-silent",
+                "destination-unreachable",
                 f"Broker {broker}, which is to copy it to {path}, counts as alive and does not answer: it may be frozen or cut "
                 "off. Restart the broker if it does not come back.",
             )
@@ -121,7 +121,7 @@ def _brokers(case: _Case) -> Cause | None:
     for broker in m.move.adding:
         if picture.logs is not None and broker not in picture.logs:
             return Cause(
-                "destination-silent",
+                "destination-unreachable",
                 f"Broker {broker}, its destination, counts as alive and does not answer: it may be frozen or cut off. "
                 "The move goes on when it answers; restart the broker if it does not.",
             )
@@ -164,7 +164,7 @@ def _throttle(case: _Case) -> Cause | None:
     lack = shortfall(case.m.move, case.state.leader, inbound, rates)
     if lack is None:
         return None
-    whose = " (a rate that somebody else has set)" if lack.broker in case.picture.rates_of_others else ""
+    whose = " (a rate that Ballast did not set)" if lack.broker in case.picture.rates_of_others else ""
     return Cause("throttle-too-low", f"{lack}{whose}.")
 
 

@@ -147,7 +147,7 @@ def test_each_kind_of_trouble_has_its_sentence(serve: Serve, kind: type[Exceptio
 
 def test_nobody_listens() -> None:
     """A port without a listener is named."""
-    with pytest.raises(Unavailable, match=r"Nothing listens at 127\.0\.0\.1:1\."):
+    with pytest.raises(Unavailable, match=r"Connection refused at 127\.0\.0\.1:1\."):
         knock([("127.0.0.1", 1)], Security(), timeout_s=5)
 
 

@@ -87,7 +87,7 @@ def test_the_command_reports_and_balances() -> None:
     """A table without options; a document, Kafka's JSON and exit code 3 with them."""
     run = CliRunner()
     table = run.invoke(module.leaders, []).stdout
-    assert "OF FAIR" in table
+    assert "VS AVERAGE" in table
     assert "300.0 %" in table
     document = json.loads(run.invoke(module.leaders, ["--output", "json"]).stdout)
     assert [b["partitions"] for b in document["brokers"]] == [9, 0, 0]

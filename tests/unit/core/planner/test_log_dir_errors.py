@@ -78,11 +78,11 @@ def test_every_plan_names_the_broker_the_log_dir_and_the_error(intent: Intent) -
 
 def test_what_can_be_done_goes_by_the_error_and_the_plan() -> None:
     """A disk is replaced or its broker emptied, which needs no naming where the plan does it; any other error is looked up."""
-    sick = even(WHOLE, FAILED, OTHER)
-    (disk, unknown) = (remedy for _, remedy in warnings(plan(sick, Balance())))
+    unhealthy = even(WHOLE, FAILED, OTHER)
+    (disk, unknown) = (remedy for _, remedy in warnings(plan(unhealthy, Balance())))
     assert "ballast plan decommission 3" in disk
     assert "decommission" not in unknown
-    emptied = [remedy for _, remedy in warnings(plan(sick, Decommission(brokers=frozenset({3}))))]
+    emptied = [remedy for _, remedy in warnings(plan(unhealthy, Decommission(brokers=frozenset({3}))))]
     assert not any("decommission" in remedy for remedy in emptied)
 
 
@@ -108,17 +108,17 @@ def asked(state: ClusterState, folder: Path, *words: str) -> Result:
 
 def test_the_command_tells_it_in_every_form_and_needs_attention(tmp_path: Path) -> None:
     """Also where nothing would move: text, JSON, report, Kafka's JSON, and 3 with ``--check``."""
-    sick, well = even(WHOLE, FAILED), even(WHOLE)
+    unhealthy, well = even(WHOLE, FAILED), even(WHOLE)
     html = tmp_path / "report.html"
-    table = asked(sick, tmp_path, "balance", "--check", "--report", str(html))
+    table = asked(unhealthy, tmp_path, "balance", "--check", "--report", str(html))
     assert table.return_value == EXIT_PENDING
     assert all(word in table.stdout for word in ("roker 3", "/failed", "KAFKA_STORAGE_ERROR", "decommission 3"))
     assert all(word in html.read_text() for word in ("roker 3", "/failed", "KAFKA_STORAGE_ERROR", "decommission 3"))
-    document = asked(sick, tmp_path, "balance", "--output", "json")
+    document = asked(unhealthy, tmp_path, "balance", "--output", "json")
     assert loads(document.stdout).log_dir_errors == (LogDirError(3, "/failed", "KAFKA_STORAGE_ERROR", 12),)
-    stock = asked(sick, tmp_path, "balance", "--format", "kafka")
+    stock = asked(unhealthy, tmp_path, "balance", "--format", "kafka")
     assert json.loads(stock.stdout)["partitions"] == []
     assert "/failed" in stock.stderr
-    assert "/failed" in asked(sick, tmp_path, "balance", "--why", "t-0").stderr
+    assert "/failed" in asked(unhealthy, tmp_path, "balance", "--why", "t-0").stderr
     assert asked(well, tmp_path, "balance", "--check").return_value == 0
     assert page(plan(well, Balance()), rate_bytes_per_s=1).count("failed") == 0

@@ -170,7 +170,7 @@ def _losses(rows: list[Row]) -> str:
         "plan",
     )
     said = f"What the loss of a broker or a rack takes along; the worst {len(body)} of {len(rows)}."
-    return _section("Losses that hurt", said, heads, body)
+    return _section("Failure scenarios", said, heads, body)
 
 
 def _quarters(balance: list[Row]) -> str:
@@ -196,7 +196,7 @@ def _quarters(balance: list[Row]) -> str:
     heads = ("cluster", "disks", "growth a quarter", "full now", *(f"in {n} Q" for n in range(1, QUARTERS + 1)))
     said = f"Used disk at today's growth, all live brokers together. {_growth_lacks(balance)}"
     if len(known) < len(balance):
-        said += f" {human_many(len(balance) - len(known), 'cluster')} left out: no broker told how large its disks are."
+        said += f" {human_many(len(balance) - len(known), 'cluster')} left out: no broker reported its disk size."
     return _section("Capacity by quarter", said, heads, body)
 
 

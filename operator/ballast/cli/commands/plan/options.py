@@ -186,22 +186,22 @@ _OPTIONS: Final = (
     ),
     click.option("--band-of", multiple=True, metavar="RESOURCE=BAND", help="Another band for one resource."),
     click.option(
-        "--trigger", type=_FRACTION, help="Within this fraction nothing is done.  [default: --band, else 0.10]"
+        "--trigger", type=_FRACTION, help="Imbalance tolerated before a plan is made.  [default: --band, else 0.10]"
     ),
     click.option(
         "--max-bytes", metavar="SIZE", help="Copy at most so much: the plan is the best balance within this limit."
     ),
     click.option("--max-moves", type=click.IntRange(0), help="Copy at most so many replicas."),
     click.option("--deadline", metavar="TIME", help="Copy at most what --rate carries in this time: 2h."),
-    click.option(
-        "--rate", default="50MB/s", show_default=True, metavar="RATE", help="Rate at which times are reckoned."
-    ),
+    click.option("--rate", default="50MB/s", show_default=True, metavar="RATE", help="Rate assumed for estimates."),
     click.option(
         "--disk-limit",
         type=click.FloatRange(0, 1, min_open=True),
         help="Share of a disk that may be full while the plan runs.  [default: 0.9]",
     ),
-    click.option("--disk-of", multiple=True, metavar="BROKER=SIZE", help="A broker's disk, where it does not say."),
+    click.option(
+        "--disk-of", multiple=True, metavar="BROKER=SIZE", help="Disk capacity of a broker that does not report it."
+    ),
     click.option("--cordon", multiple=True, type=int, metavar="BROKER", help="Takes no new replica."),
     click.option("--drain", multiple=True, type=int, metavar="BROKER", help="Emptied by plan balance."),
     click.option(
@@ -225,7 +225,7 @@ _OPTIONS: Final = (
         type=click.Choice(["table", "json"]),
         default="table",
         show_default=True,
-        help="For people, or the plan file for programs and ballast apply.",
+        help="Output format; json is the plan file that ballast apply reads.",
     ),
     click.option(
         "--format",
@@ -239,7 +239,7 @@ _OPTIONS: Final = (
     click.option("--report", type=_FILE, metavar="FILE", help="Write one HTML page with pictures."),
     click.option("--why", metavar="TOPIC-PARTITION", help="Why does this partition move, or stay?"),
     click.option("--why-not", type=int, metavar="BROKER", help="Why does this broker get, or give, no more?"),
-    click.option("--prove/--no-prove", default=None, help="Compute the best bound, or only the crude one."),
+    click.option("--prove/--no-prove", default=None, help="Compute the lower bound, or only a fast estimate."),
     click.option(
         "--simulate",
         is_flag=True,

@@ -91,7 +91,7 @@ def headline(plan: Plan) -> str:
         parts.append(f"drop replicas of {human_many(removed, 'partition')}")
     if plan.elections:
         parts.append(planned_elections(len(plan.elections)))
-    end = "" if plan.status == "complete" else "; this does not reach everything, see below"
+    end = "" if plan.status == "complete" else "; some goals are not met, see below"
     return f"{plan.intent}: {', '.join(parts) or 'nothing that can be done'}{end}."
 
 
@@ -102,14 +102,14 @@ def cost_lines(plan: Plan, rate_bytes_per_s: int) -> list[str]:
     if plan.bytes_moved == 0:
         if all(m.size_bytes == 0 for m in plan.moves if m.adding):
             return ["Only partitions without any data move, so no bytes."]
-        return ["No size is known, so neither bytes nor time can be told."]
+        return ["No size is known, so neither bytes nor time can be estimated."]
     lines = []
     moved = f"{'at least ' if plan.unknown_sizes else ''}{_exact(plan.bytes_moved)}"
     if plan.bound_bytes:
         over = plan.bytes_moved / plan.bound_bytes - 1
         lines.append(
-            f"Moves {moved}; no plan can do it with less than {_exact(plan.bound_bytes)} "
-            f"(this one is {human_percent(over)} above; {plan.bound_method})."
+            f"Moves {moved}; lower bound {_exact(plan.bound_bytes)} "
+            f"(this plan is {human_percent(over)} above; {plan.bound_method})."
         )
     else:
         lines.append(f"Moves {moved}.")
@@ -118,12 +118,12 @@ def cost_lines(plan: Plan, rate_bytes_per_s: int) -> list[str]:
     busiest = plan.summary.get("busiest_bytes", 0)
     if busiest is None:
         lines.append(
-            f"The time cannot be told, as the size of {human_many(plan.unknown_sizes, 'partition')} is not known."
+            f"The time cannot be estimated, as the size of {human_many(plan.unknown_sizes, 'partition')} is not known."
         )
     elif busiest:
         lines.append(
-            f"At {human_bytes(rate_bytes_per_s)}/s into and out of each broker, side by side, it takes about "
-            f"{human_time(busiest / rate_bytes_per_s)}; one after another {human_time(plan.bytes_moved / rate_bytes_per_s)}."
+            f"At {human_bytes(rate_bytes_per_s)}/s into and out of each broker, in parallel, it takes about "
+            f"{human_time(busiest / rate_bytes_per_s)}; sequentially {human_time(plan.bytes_moved / rate_bytes_per_s)}."
         )
     return lines
 

@@ -224,7 +224,7 @@ def take_back(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...], *, ev
                         f"{found.setting} = {found.value or '(empty)'} stays: it is not Ballast's; --clear-throttles removes it."
                     )
     except LockHeld as held:
-        say(f"{held.message} It takes its throttles back itself.")
+        say(f"{held.message} It removes its throttles itself.")
 
 
 def dir_moves(opened: OpenCluster, entries: tuple[ReassignmentEntry, ...]) -> list[report.DirMove]:

@@ -1,4 +1,4 @@
-"""How ``ballast reassign`` gets the lock from the process that an earlier ``--execute`` has left behind.
+"""How ``ballast reassign`` gets the lock from the process that an earlier ``--execute`` has started.
 
 Such a follower lets go when it is asked.  It may also be just starting, or just ending: then nobody answers the request, and
 whoever holds the lock next answers it, so that it does not send away a later follower.
@@ -28,10 +28,10 @@ def writer_from_follower(opened: OpenCluster, action: str, listener: Listener | 
     """The lock for the block, from a follower where one has it; raises ``LockHeld`` where somebody else keeps it."""
     from ballast.wiring.runs import writer
 
-    letters: list[str] = []
+    asked: list[str] = []
     with ExitStack() as stack:
         for left in reversed(range(TRIES)):
-            letters += _ask(opened, action)
+            asked += _ask(opened, action)
             try:
                 own = stack.enter_context(
                     writer(opened, command=f"{COMMAND} {action}", listener=listener, lock_wait_s=WAIT_S)
@@ -42,7 +42,7 @@ def writer_from_follower(opened: OpenCluster, action: str, listener: Listener | 
             else:
                 break
         for request in own.journal.requests():
-            if request.id in letters and request.answer is None:
+            if request.id in asked and request.answer is None:
                 own.journal.answer(request.id, "the lock was free already")
         yield own
 

@@ -44,9 +44,7 @@ def sandbox() -> None:
 @click.option("--kafka-version", default=None, metavar="VERSION", help="One of `ballast sandbox versions`.")
 @click.option("--controllers", type=int, default=1, show_default=True, help="Separate KRaft controllers.")
 @click.option("--log-dirs", type=int, default=1, show_default=True, help="Log dirs of each broker.")
-@click.option(
-    "--security", default=None, metavar="KIND", help="What clients must show: see `ballast sandbox versions`."
-)
+@click.option("--security", default=None, metavar="KIND", help="Client authentication: see `ballast sandbox versions`.")
 @click.option("--set", "configs", multiple=True, metavar="NAME=VALUE", help="Further broker settings; repeatable.")
 def up(
     *,

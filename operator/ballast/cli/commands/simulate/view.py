@@ -82,9 +82,9 @@ def _aftermath(played: Playback, death: Death) -> list[str]:
 
 _TROUBLE: Final = {
     "offline": "are offline",
-    "under_min_isr": "refuse writes with acks=all (under min.insync.replicas)",
-    "at_min_isr": "are one loss away from refusing writes",
-    "min_isr_unknown": "may refuse writes with acks=all (min.insync.replicas is not known)",
+    "under_min_isr": "are under min ISR",
+    "at_min_isr": "are at min ISR",
+    "min_isr_unknown": "may are under min ISR (min.insync.replicas is not known)",
 }
 
 
@@ -223,7 +223,7 @@ def show_loss(loss: Loss, repair: Plan, *, rate_bytes_per_s: int) -> None:
 
 def _counts(health: Health) -> str:
     return (
-        f"{len(health.offline):,} partitions are offline, {len(health.under_min_isr):,} refuse writes with acks=all, "
+        f"{len(health.offline):,} partitions are offline, {len(health.under_min_isr):,} are under min ISR, "
         + (f"{len(health.min_isr_unknown):,} perhaps do too, " if len(health.min_isr_unknown) else "")
         + f"{len(health.under_replicated):,} lack replicas."
     )
@@ -236,7 +236,7 @@ def _repair_lines(repair: Plan, rate_bytes_per_s: int) -> list[str]:
         return ["Nothing of it can be rebuilt on the brokers that are left.", *_obstacles(repair)]
     copies = repair.summary.get("replica_moves", 0)
     busiest = repair.summary.get("busiest_bytes", 0)
-    time = "for a time that cannot be told, as some sizes are not known"
+    time = "for a time that cannot be estimated, as some sizes are not known"
     if busiest is not None:
         rate = f"{human_bytes(rate_bytes_per_s)}/s into and out of each broker"
         time = f"about {human_time(busiest / rate_bytes_per_s)} at {rate}"

@@ -31,7 +31,12 @@ EXIT_NEEDS_ATTENTION = 3
     metavar="PERCENT",
     help="Leader imbalance above which a broker counts as imbalanced.  [default: as in the settings, else the cluster's own with ZooKeeper, else 10]",
 )
-@click.option("--all", "show_all", is_flag=True, help="Name every sick or moving partition, not the first few.")
+@click.option(
+    "--all",
+    "show_all",
+    is_flag=True,
+    help="Name every under-replicated, offline or reassigning partition, not the first few.",
+)
 @click.option("--check", is_flag=True, help="Exit with 3 when something needs attention.")
 @cluster_options
 def status(
@@ -44,7 +49,7 @@ def status(
     check: bool,
     cluster: ClusterOptions,
 ) -> int:
-    """Show brokers, leader imbalance, sick and moving partitions, throttles, and who else balances this cluster.
+    """Show brokers, leader imbalance, under-replicated, offline and reassigning partitions, throttles, and who else balances this cluster.
 
     A figure that a broker did not give is shown as ? and never as zero; what is missing is listed at the end.
     """

@@ -26,7 +26,7 @@ from ballast.core.wording import human_log_dir_error
 SHAPE: Final = "ballast.status"
 SHAPE_VERSION: Final = 1
 FEW: Final = 10
-"""Sick and moving partitions named in a table unless all are asked for."""
+"""Under-replicated, offline and reassigning partitions named in a table unless all are asked for."""
 
 _BROKER_COLUMNS: Final = (
     Column("BROKER"),
@@ -71,10 +71,10 @@ def as_json(status: ClusterStatus) -> dict[str, Any]:
         "skew": [{"resource": r.resource, "brokersOutOfRange": list(r.outside)} for r in status.skew],
         "brokers": [_broker_json(b) for b in status.brokers],
         "partitionsWithProblems": {
-            "offline": _names(status.sickness.offline),
-            "underMinIsr": _names(status.sickness.under_min_isr),
-            "underReplicated": _names(status.sickness.under_replicated),
-            "minIsrUnknown": _names(status.sickness.min_isr_unknown),
+            "offline": _names(status.unhealthy.offline),
+            "underMinIsr": _names(status.unhealthy.under_min_isr),
+            "underReplicated": _names(status.unhealthy.under_replicated),
+            "minIsrUnknown": _names(status.unhealthy.min_isr_unknown),
         },
         "leavesIsrAfterMs": None if status.leaves_isr_after_s < 0 else round(status.leaves_isr_after_s * 1000),
         "moving": [_moving_json(m) for m in status.moving],
@@ -230,12 +230,12 @@ def _broker_state(b: BrokerStatus) -> Cell:
 def _findings(status: ClusterStatus, limit: int | None) -> Iterator[Cell]:
     """One sentence each, worst first."""
     few = limit if limit is not None else status.partitions
-    sick = status.sickness
+    unhealthy = status.unhealthy
     for names, what in (
-        (sick.offline, "without a leader"),
-        (sick.under_min_isr, "under their min ISR"),
-        (sick.under_replicated, "under-replicated"),
-        (sick.min_isr_unknown, "perhaps under min ISR (min.insync.replicas could not be read)"),
+        (unhealthy.offline, "without a leader"),
+        (unhealthy.under_min_isr, "under their min ISR"),
+        (unhealthy.under_replicated, "under-replicated"),
+        (unhealthy.min_isr_unknown, "perhaps under min ISR (min.insync.replicas could not be read)"),
     ):
         if names:
             yield Cell(f"{len(names):,} partition{_s(names)} {what}: {human_names(names, few)}", "red")
@@ -262,13 +262,13 @@ def _findings(status: ClusterStatus, limit: int | None) -> Iterator[Cell]:
         yield Cell(f"{len(status.moving):,} partition{_s(status.moving)} moving.")
     stale = status.stale_throttles
     if stale:
-        yield Cell(f"{len(stale)} throttle setting{_s(stale)} left behind; see: ballast throttles", "yellow")
+        yield Cell(f"{len(stale)} stale throttle setting{_s(stale)}; see: ballast throttles", "yellow")
     if status.journal in LOST:
         yield Cell(_lost_journal(status), "yellow")
     for other in status.others:
         does = "moves replicas" if other.moves_replicas else "elects leaders"
         yield Cell(f"Also {does} here: {other.name} ({other.evidence}).")
-    if not (sick.any or status.dead_brokers or status.unreachable_brokers or status.bad_log_dirs):
+    if not (unhealthy.any or status.dead_brokers or status.unreachable_brokers or status.bad_log_dirs):
         yield Cell("No offline or under-replicated partitions.", "green")
 
 
@@ -313,7 +313,7 @@ def _broker_findings(status: ClusterStatus, few: int) -> Iterator[Cell]:
     if status.departed_brokers:
         gone = human_names(status.departed_brokers, few)
         yield Cell(
-            f"Broker{_s(status.departed_brokers)} {gone} down without any replica: unregister what is gone for good."
+            f"Broker{_s(status.departed_brokers)} {gone} down and hosts no replicas: unregister what is gone permanently."
         )
 
 

@@ -1,4 +1,4 @@
-"""``ballast throttles set`` and ``remove``: what kafka-configs can do with throttles, remembered so that it can be taken back."""
+"""``ballast throttles set`` and ``remove``: what kafka-configs can do with throttles, journaled so that it can be removed."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def set_throttle(
         failures = set_by_hand(own, aim)
     if failures:
         raise Incomplete(f"{human_many(len(failures), 'setting')} could not be set: {failures[0]}")
-    say(f"Set {human_many(len(aim), 'setting')}. Take back what was set by hand with: ballast throttles remove")
+    say(f"Set {human_many(len(aim), 'setting')}. Remove them with: ballast throttles remove")
     return 0
 
 
@@ -211,7 +211,7 @@ def remove_throttle(
     lock_wait: float,
     cluster: ClusterOptions,
 ) -> int:
-    """Take back what ballast throttles set has put there; what was there before comes back, what others added stays.
+    """Remove what ballast throttles set has put there; what was there before comes back, what others added stays.
 
     A topic or broker that is named loses all its throttles, whoever set them, except those of a run of Ballast.
     """
@@ -233,7 +233,9 @@ def remove_throttle(
             others = [standing[s] for s in named(standing, topics, brokers) if s not in lines]
             lines |= as_left_behind(others)
         if not lines:
-            say("Nothing was set by hand." if not topics and not brokers else "Nothing is set there.")
+            say(
+                "Nothing was set with ballast throttles set." if not topics and not brokers else "Nothing is set there."
+            )
             return 0
         for setting, held in sorted(lines.items()):
             back = f" → {held.prior}" if held.prior else ""

@@ -1,4 +1,4 @@
-"""``ballast throttles``: what is set, who needs it, what was left behind; clean it up (``set`` and ``remove``: ``throttles_by_hand``)."""
+"""``ballast throttles``: what is set, who needs it, what is stale; clean it up (``set`` and ``remove``: ``throttles_by_hand``)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def judged(opened: OpenCluster, journal: str | None) -> Sequence[FoundThrottle]:
 def unread(state: ClusterState) -> list[str]:
     """Where throttle settings may stand that nobody has seen."""
     told = [
-        f"{g.subject} did not tell its configs: throttles there are not known ({g.reason})."
+        f"{g.subject} did not report its configs: throttles there are not known ({g.reason})."
         for g in state.gaps
         if g.missing == "configs"
     ]
@@ -61,7 +61,7 @@ def unread(state: ClusterState) -> list[str]:
 @click.option(
     "--clean",
     is_flag=True,
-    help="Take away what was left behind, what Ballast itself still owes, and what was set by hand.",
+    help="Remove stale throttles, throttles that Ballast has not yet removed, and those set with ballast throttles set.",
 )
 @click.option("--topic", "topics", multiple=True, help="With --clean: only this topic's lists; may be repeated.")
 @click.option(
@@ -85,7 +85,7 @@ def list_throttles(
     """List every throttle setting that stands, and who needs it; with --clean take away those that nobody needs.
 
     Each is shown with the proof that nobody needs it, and judged once more right before it goes. A rate on a broker may be a
-    person's own: it goes when a list that was left behind names its broker, or when --broker does. What ballast throttles set
+    person's own: it goes when a stale list names its broker, or when --broker does. What ballast throttles set
     has put there goes too, and what was there before it comes back.
     """
     if not clean and (topics or brokers or yes):
@@ -160,7 +160,7 @@ def _clean(
         opened, command="ballast throttles --clean", journal=journal, lock_wait_s=lock_wait_s, take_over=taking_over()
     ) as own:
         if own.driver.open_runs():
-            say("A run is still open; its throttles are taken back when it ends (ballast runs resume).")
+            say("A run is still open; its throttles are removed when it ends (ballast runs resume).")
         else:
             for setting in not_restored(own.driver.restore_throttles()):
                 say(f"Throttle not yet removed: {setting}")
@@ -175,7 +175,7 @@ def _clean(
             again = going(judged(opened, journal))
             for s in gone:
                 if s not in again:
-                    say(f"{s.setting} stays: it is not what it was a moment ago.")
+                    say(f"{s.setting} stays: its value has changed.")
             gone = [s for s in gone if s in again]
         by_hand = set_so_far(own)
         lines = as_left_behind(gone) | {s.setting: by_hand[s.setting] for s in gone if s.setting in by_hand}
@@ -197,7 +197,7 @@ def _tell_what_stays(found: Sequence[FoundThrottle], gone: Sequence[FoundThrottl
 def _tell_what_went(gone: Sequence[FoundThrottle], output: str) -> int:
     if output == "json":
         print_json({"version": 1, "removed": [_json(s) for s in gone]})
-    say(f"Removed {human_many(len(gone), 'setting')}." if gone else "Nothing was left behind.")
+    say(f"Removed {human_many(len(gone), 'setting')}." if gone else "No stale throttles.")
     return 0
 
 

@@ -77,7 +77,7 @@ def describe(topic: str, *, output: str, cluster: ClusterOptions) -> None:
     described = describe_topic(state, topic, depth)
     if described is None:
         raise UsageError(
-            f"There is no topic {topic} on this cluster, or we may not describe it.",
+            f"There is no topic {topic} on this cluster, or the user has no DESCRIBE right on it.",
             hint=_nearest(topic, [t.name for t in state.topics]),
         )
     if output == "json":

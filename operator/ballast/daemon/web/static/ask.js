@@ -63,7 +63,7 @@ function drawAnswers(s) {
 }
 
 const askCancel = (run) => ask({
-  title: `Cancel run ${run.id}?`, text: "Moves in flight are taken back; what has arrived stays.", yes: "Cancel the run",
+  title: `Cancel run ${run.id}?`, text: "Reassignments in progress are cancelled; finished ones stay.", yes: "Cancel the run",
   check: "Also roll back what has arrived", act: () => send("cancel", { run: run.id, rollback: $("ask-check").checked }),
 });
 const askApprove = (plan) => ask({
