@@ -16,7 +16,7 @@ FIRST ?= 0
 MINUTES ?= 10
 KIND ?= kraft
 
-.PHONY: help setup demo test chaos check seeds bench docs fresh fresh-user lock changelog format clean
+.PHONY: help setup demo test chaos check seeds bench docs fresh fresh-user lock schemas changelog format clean
 
 help:
 	@echo "make demo     a five-broker Kafka on this machine, unbalanced, and balanced again by Ballast"
@@ -73,6 +73,9 @@ lock: python
 docs: setup
 	@$(BIN)/mkdocs build --quiet --strict
 	@echo "build/site/index.html"
+
+schemas: setup
+	@$(BIN)/python tools/json_schemas.py
 
 changelog: setup
 	@$(BIN)/python tools/changelog.py

@@ -11,26 +11,26 @@ Sign = Callable[[Event], bool]
 
 def moves_to(stage: str, partition: int = 0) -> Sign:
     """A move that enters a stage."""
-    return lambda event: event["event"] == "move" and (event["to"], event["partition"]) == (stage, partition)
+    return lambda event: event["kind"] == "MoveChanged" and (event["after"], event["partition"]) == (stage, partition)
 
 
 def copies_more_than(done: int) -> Sign:
     """A copy that grows."""
-    return lambda event: event["event"] == "progress" and event["bytes_done"] > done
+    return lambda event: event["kind"] == "RunProgress" and event["bytesDone"] > done
 
 
 def refuses(words: str) -> Sign:
     """A guard that holds moves back, in these words."""
     return lambda event: (
-        event["event"] == "refusing" and any(words in f"{v['detail']} {v['remedy']}" for v in event["verdicts"])
+        event["kind"] == "RunWaiting" and any(words in f"{v['detail']} {v['remedy']}" for v in event["refusals"])
     )
 
 
 def ends(event: Event) -> bool:
     """The end of a run."""
-    return bool(event["event"] == "ended")
+    return bool(event["kind"] == "RunEnded")
 
 
 def notes(event: Event) -> bool:
     """Something that is being tried again, or was left as it is."""
-    return bool(event["event"] == "note")
+    return bool(event["kind"] == "RunNote")

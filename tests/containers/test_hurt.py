@@ -25,7 +25,7 @@ WAYS: Final[Mapping[str, tuple[Change, Change]]] = {
 
 def copied(run: Life) -> int:
     """Bytes at the destination as last told."""
-    return max((int(str(e["bytes_done"])) for e in events(run.said) if e["event"] == "progress"), default=0)
+    return max((int(str(e["bytesDone"])) for e in events(run.said) if e["kind"] == "RunProgress"), default=0)
 
 
 def told(run: Life) -> int:
@@ -117,7 +117,7 @@ def test_a_run_that_ends_while_its_source_is_dead_pays_later(
         try:
             run.ends()
             (ended,) = filter(ends, events(run.said))
-            debts = ended["throttles_to_restore"]
+            debts = ended["throttlesToRestore"]
             assert isinstance(debts, list)
             assert {str(setting).startswith("broker 1 ") for setting in debts} == {True}
         finally:

@@ -59,9 +59,9 @@ def test_killed_in_mid_move_and_finished_by_another(at: Scene) -> None:
         first.communicate(timeout=ENDS_WITHIN_S)
     assert TopicPartition(topic, 0) in at.cluster.reassignments(), "the move goes on without its process"
     out = at.finish("runs", "resume", "--lock-wait", "60", "--output", "json")
-    ended = [e for e in events(out) if e["event"] == "ended"][-1]
+    ended = [e for e in events(out) if e["kind"] == "RunEnded"][-1]
     assert ended["status"] == "done"
-    assert ended["elections_held"] == 2
+    assert ended["electionsHeld"] == 2
     becomes(lambda: [at.replicas(TopicPartition(topic, p)) for p in (0, 1)], [(3, 2), (1, 2)])
     until(lambda: at.cluster.partitions([TopicPartition(topic, 1)])[TopicPartition(topic, 1)].leader == 1)
     becomes(lambda: at.throttles(topic), before)
@@ -148,7 +148,7 @@ def test_somebody_elses_throttled_move_keeps_its_rate(at: Scene) -> None:
             at.change(ConfigChange(change.resource, change.key, "delete"))
         for key in lists:
             at.change(ConfigChange(ConfigResource("topic", theirs), key, "delete"))
-    figures = next(e for e in events(out) if e["event"] == "brokers")["brokers"]
+    figures = next(e for e in events(out) if e["kind"] == "BrokerChanges")["brokers"]
     (third,) = [b for b in figures if b["broker"] == 3]  # type: ignore[attr-defined]
     assert third["after"]["replicas"] >= third["before"]["replicas"] + 1
     becomes(lambda: at.replicas(TopicPartition(ours, 0)), (3, 2))
@@ -168,15 +168,18 @@ def test_a_run_without_a_word_about_throttles_is_throttled(at: Scene) -> None:
     assert at.throttles(topic) == before
 
     heard = events(at.finish("apply", plan, "--yes", "--output", "json"))
-    (pace,) = [e for e in heard if e["event"] == "throttle"]
-    rates = {b["broker"]: (b["bytes_per_s"], b["basis"]) for b in pace["brokers"]}  # type: ignore[attr-defined]
+    (pace,) = [e for e in heard if e["kind"] == "RunThrottle"]
+    rates = {b["broker"]: (b["bytesPerS"], b["basis"]) for b in pace["brokers"]}  # type: ignore[attr-defined]
     assert rates == dict.fromkeys((1, 2, 3), (32 << 20, "small"))
-    assert {(e["partition"], e["to"]) for e in heard if e["event"] == "move"} >= {(0, "throttled"), (1, "throttled")}
+    assert {(e["partition"], e["after"]) for e in heard if e["kind"] == "MoveChanged"} >= {
+        (0, "throttled"),
+        (1, "throttled"),
+    }
     becomes(lambda: at.throttles(topic), before)
 
     back = str(at.plan(topic, {0: (1, 2), 1: (2, 1)}))
     heard = events(at.finish("apply", back, "--yes", "--no-throttle", "--output", "json"))
-    assert not [e for e in heard if e["event"] == "throttle" or e.get("to") == "throttled"]
+    assert not [e for e in heard if e["kind"] == "RunThrottle" or e.get("after") == "throttled"]
     becomes(lambda: at.replicas(TopicPartition(topic, 0)), (1, 2))
 
 

@@ -237,13 +237,13 @@ def test_clean_takes_what_the_stock_tool_left_and_nothing_else(at: Scene) -> Non
     told = json.loads(at.finish("throttles", "--output", "json"))["throttles"]
     shown = json.loads(at.finish("status", "--output", "json"))["throttles"]
     assert {(t["resource"], t["key"], t["leftBehind"], t["reason"]) for t in shown} == {
-        (f"{t['kind']} {t['name']}", t["key"], t["stale"], t["why"]) for t in told
+        (f"{t['resourceType']} {t['resourceName']}", t["key"], t["stale"], t["why"]) for t in told
     }
-    assert "stockempty" not in {t["name"] for t in told}
-    why = {(t["name"], t["key"]): t["why"] for t in told if t["stale"]}
+    assert "stockempty" not in {t["resourceName"] for t in told}
+    why = {(t["resourceName"], t["key"]): t["why"] for t in told if t["stale"]}
     assert "no replica of stockstale2 is moving" in why["stockstale2", "leader.replication.throttled.replicas"]
     out = json.loads(at.finish("throttles", "--clean", "--yes", "--output", "json"))
-    assert {"stockstale2", "stockempty", "1", "2"} <= {r["name"] for r in out["removed"]}
+    assert {"stockstale2", "stockempty", "1", "2"} <= {r["resourceName"] for r in out["removed"]}
     becomes(lambda: [k for k in at.throttles("stockempty") if k.startswith("topic")], [])
     becomes(lambda: at.throttles("stockstale2"), {"broker 3 leader.replication.throttled.rate": "66666666"})
     at.change(ConfigChange(theirs.resource, theirs.key, "delete"))

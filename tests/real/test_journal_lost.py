@@ -364,7 +364,7 @@ def s(sandbox: Sandbox, tmp_path: Path) -> Iterator[Scene]:
 
 def ending(out: str) -> dict[str, Any]:
     """How the run ended, in the words of its last event."""
-    return [e for e in events(out) if e["event"] == "ended"][-1]
+    return [e for e in events(out) if e["kind"] == "RunEnded"][-1]
 
 
 APPLY = ("--yes", "--throttle", "2MB", "--moves-at-once", "1", "--output", "json")
@@ -407,8 +407,8 @@ def test_whoever_leaves_while_the_journal_takes_nothing_is_told_what_is_owed(s: 
     out, story = process.communicate(timeout=LEAVES_S)
     assert process.returncode == 130, (out, story)
     result = ending(out)
-    assert result["throttles_to_restore"], out
-    assert any(f"--add-config {RATES[0]}={THEIRS}" in command for command in result["by_hand"]), out
+    assert result["throttlesToRestore"], out
+    assert any(f"--add-config {RATES[0]}={THEIRS}" in command for command in result["byHand"]), out
     for broker in (4, 5):
         sandbox.start_broker(broker)
     s.finish("runs", "resume", "--lock-wait", "60")
@@ -424,4 +424,4 @@ def test_a_run_is_left_by_hand_where_the_person_said_so(s: Scene) -> None:
     assert process.returncode == 130, (out, story)
     result = ending(out)
     assert result["moves"]["left"] == 2
-    assert len(result["by_hand"]) == len(result["throttles_to_restore"]) > 0
+    assert len(result["byHand"]) == len(result["throttlesToRestore"]) > 0

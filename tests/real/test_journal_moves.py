@@ -70,7 +70,7 @@ def test_a_run_strengthens_the_journal_first_and_moves_it_last(at: Scene) -> Non
     path = at.folder / "last.json"
     path.write_text(dumps(Plan("test last", state.cluster_id, fingerprint(state), moves=tuple(moves))))
     out = at.finish("apply", str(path), "--yes", "--throttle", "2MB", "--output", "json")
-    steps = [(e["topic"], e["from"]) for e in events(out) if e["event"] == "move"]
+    steps = [(e["topic"], e["before"]) for e in events(out) if e["kind"] == "MoveChanged"]
     arrived = [i for i, (name, before) in enumerate(steps) if name == topic and before == "moving"]
     assert steps.index((JOURNAL_TOPIC, "throttled")) > max(arrived), "it is submitted when the others are there"
     becomes(lambda: at.replicas(JOURNAL), away)

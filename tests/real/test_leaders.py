@@ -45,7 +45,7 @@ def test_reorders_and_elections_bring_what_was_foretold(own_cluster: Callable[..
             time.sleep(0.2)
         result = subprocess.run(command, capture_output=True, text=True, timeout=180, check=True)
         found = json.loads(result.stdout)
-        assert found["most_after"] == found["bound"]
+        assert found["mostAfter"] == found["bound"]
         new = {TopicPartition(r["topic"], r["partition"]): tuple(r["new"]) for r in found["reorders"]}
         assert {name.topic for name in new} == {"crooked"}
         assert all(o.ok for o in cluster.alter_reassignments(new).values())

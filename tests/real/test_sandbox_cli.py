@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.documents import validated
 from tests.waiting import PATIENCE_S, eventually
 
 pytestmark = pytest.mark.kafka
@@ -35,7 +36,7 @@ def ballast(environment: dict[str, str], *words: str, expect: int | None = 0) ->
 
 def sandbox_status(environment: dict[str, str]) -> dict[str, object]:
     """What ``sandbox status`` says to programs."""
-    answer: dict[str, object] = json.loads(ballast(environment, "sandbox", "status", "--output", "json").stdout)
+    (answer,) = validated(ballast(environment, "sandbox", "status", "--output", "json").stdout)
     return answer
 
 
@@ -90,7 +91,7 @@ def test_a_persons_session(home: dict[str, str]) -> None:
 
 def test_versions_are_told() -> None:
     """What ``up`` can be asked for, for people and for programs."""
-    told = json.loads(ballast(dict(os.environ), "sandbox", "versions", "--output", "json").stdout)
-    assert {"4.3.1", "3.9.2", "2.3.1"} <= set(told["kafka_versions"])
+    (told,) = validated(ballast(dict(os.environ), "sandbox", "versions", "--output", "json").stdout)
+    assert {"4.3.1", "3.9.2", "2.3.1"} <= set(told["kafkaVersions"])
     assert "sasl-tls" in told["security"]
     assert "sasl-tls" in ballast(dict(os.environ), "sandbox", "versions").stdout

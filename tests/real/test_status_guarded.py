@@ -210,5 +210,5 @@ def test_a_watch_goes_on_until_it_is_interrupted(kraft: Sandbox) -> None:
         watch.send_signal(signal.SIGINT)
         watch.stdout.read()
         assert watch.wait(60) == 0
-    assert [r["kind"] for r in readings] == ["ballast.status"] * 3
+    assert [r["kind"] for r in readings] == ["Status"] * 3
     assert readings[0]["takenAt"] < readings[2]["takenAt"]

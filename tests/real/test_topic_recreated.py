@@ -74,9 +74,9 @@ def test_a_run_leaves_the_new_topic_alone(s: Scene) -> None:
     until(lambda: created(admin, new), "another topic of its name is made")
     out, story = process.communicate(timeout=120)
     assert process.returncode == 7, (out, story)
-    result: dict[str, Any] = [e for e in events(out) if e["event"] == "ended"][-1]
+    result: dict[str, Any] = [e for e in events(out) if e["kind"] == "RunEnded"][-1]
     assert [e["outcome"] for e in result["endings"]] in (["topic-recreated"], ["deleted"]), out
-    assert result["throttles_to_restore"] == []
+    assert result["throttlesToRestore"] == []
     assert s.replicas(TopicPartition(topic, 0)) == (1, 2)
     assert {k: v for k, v in s.throttles(topic).items() if k.startswith("topic")} == {
         f"topic {topic} {key}": theirs for key in LISTS

@@ -45,7 +45,7 @@ def lock(at: Scene, *, lease_s: float) -> Iterator[Journal]:
 def test_both_topics_go_once_nothing_needs_them(own_cluster: Callable[..., Sandbox], tmp_path: Path) -> None:
     """Refused for throttles set by hand, for an open run and for another holder; a lapsed lease is waited for."""
     with scene(own_cluster(brokers=2, racks=0), tmp_path) as at:
-        assert json.loads(at.finish("uninstall", "--yes", "--output", "json"))["removed"] == []
+        assert json.loads(at.finish("uninstall", "--yes", "--output", "json"))["topics"] == []
         assert own_topics(at) == [], "asking makes nothing"
 
         at.finish("throttles", "set", "--leader-rate", "5MB", "--broker", "1")
@@ -64,11 +64,11 @@ def test_both_topics_go_once_nothing_needs_them(own_cluster: Callable[..., Sandb
         at.finish("uninstall", code=2)
         becomes(lambda: own_topics(at), BOTH)
 
-        assert json.loads(at.finish("uninstall", "--yes", "--output", "json"))["removed"] == BOTH
+        assert json.loads(at.finish("uninstall", "--yes", "--output", "json"))["topics"] == BOTH
         becomes(lambda: own_topics(at), [])
         assert at.runs() == {}
         with lock(at, lease_s=15) as journal:
             becomes(lambda: own_topics(at), BOTH)
             journal.release()
-        assert json.loads(at.finish("uninstall", "--yes", "--output", "json"))["removed"] == BOTH
+        assert json.loads(at.finish("uninstall", "--yes", "--output", "json"))["topics"] == BOTH
         becomes(lambda: own_topics(at), [])

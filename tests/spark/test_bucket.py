@@ -83,7 +83,7 @@ def test_jobs_killed_over_a_bucket_leave_every_minute_exactly_once(bucket: str, 
     told = spark.ballast(run_words, (*run_words, "--tidy", *keeping(tmp_path)), run_words)
     assert_each_minute_once(bucket, kills * A_ROUND)
     assert {part.files for part in TableLog(bucket).parts(SAMPLES).values()} == {1}
-    again = json.loads(told[told.rindex('{\n  "newest_hour"') :])["jobs"]
+    again = json.loads(told[told.rindex('{\n  "apiVersion"') :])["jobs"]
     assert all(job["replaced"] == [] for job in again)
 
 

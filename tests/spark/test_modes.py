@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from tests.documents import validated
 from tests.leash import leashed
 from tests.spark import kill_rounds
 from tests.spark.fleets import member
@@ -162,8 +163,8 @@ def test_samples_become_the_same_model_and_fleets_the_same_plans(mode: Mode, tmp
     # What is old was forgotten, each hour is one file, no other row is another one, and to the jobs none of it is news.
     assert sorted(table(store, "samples"), key=str) == sorted(samples, key=str)
     assert len(DeltaTable(table_url(store, "samples")).file_uris()) == 2
-    again = json.loads(told[told.index("{") :])["jobs"]
-    assert [(job["table"], job["replaced"]) for job in again] == [(name, []) for name in JOBS]
+    (again,) = validated(told[told.index("{") :])
+    assert [(job["table"], job["replaced"]) for job in again["jobs"]] == [(name, []) for name in JOBS]
 
     (row,) = read_plans(store)
     assert row["digest"] == digest(plan(fleet_member.state, Balance(), loads=fleet_member.loads, policy=POLICY))
@@ -220,8 +221,9 @@ def test_commands_killed_at_random_leave_every_minute_exactly_once(mode: Mode, t
     print(f"{killed} killed in {rounds - 1} rounds")  # noqa: T201 — what somebody who asked for many wants to read
     told = finish(mode, store)
     assert_each_minute_once(store, rounds * A_ROUND)
-    assert json.loads(told)["newest_hour"]
-    assert all(job["replaced"] == [] for job in json.loads(finish(mode, store))["jobs"])
+    (first,), (second,) = validated(told), validated(finish(mode, store))
+    assert first["newestHour"]
+    assert all(job["replaced"] == [] for job in second["jobs"])
 
 
 def finish(mode: Mode, store: str) -> str:

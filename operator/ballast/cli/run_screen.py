@@ -28,11 +28,22 @@ from ballast.core.wording import UNKNOWN_TEXT, human_elections, human_percent
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ballast.cli.documents.base import Document
     from ballast.executor.driver.driver import Driver
     from ballast.executor.driver.events import Happening, RunResult
     from ballast.executor.machine.progress import Progress
 
 MOVES_SHOWN: Final = 8
+RUN_DOCUMENTS: Final = (
+    "RunBegan",
+    "RunThrottle",
+    "MoveChanged",
+    "RunWaiting",
+    "RunProgress",
+    "RunNote",
+    "RunEnded",
+)
+"""What a command that carries out a run prints with ``--output json``, one a line."""
 LEAVES_WITHIN_S: Final = 20.0
 """How long leaving may take before the process ends without it: a journal that does not answer must not hold a person."""
 
@@ -151,43 +162,18 @@ def progress_line(p: Progress) -> str:
 
 
 class JsonScreen:
-    """One JSON document a line on stdout: progress, changes, refusals, notes."""
+    """One JSON document a line on stdout: progress, changes, refusals, notes (``documents.runs``)."""
 
     def __init__(self) -> None:
-        self._lines: deque[dict[str, Any]] = deque()
+        self._lines: deque[Document] = deque()
 
     def hear(self, happening: Happening) -> None:
-        """Turn it into JSON."""
-        from ballast.executor.driver import events
+        """Turn it into a document."""
+        from ballast.cli.run_documents import document_of
 
-        match happening:
-            case events.Progressed(progress):
-                self._lines.append({"event": "progress", **progress.as_json()})
-            case events.MoveChanged(name, before, after, outcome, detail):
-                self._lines.append(
-                    {
-                        "event": "move",
-                        "topic": name.topic,
-                        "partition": name.partition,
-                        "from": before.value,
-                        "to": after.value,
-                        "outcome": outcome,
-                        "detail": detail,
-                    }
-                )
-            case events.Refusing(verdicts):
-                refusals = [
-                    {"code": v.code, "subject": v.subject, "detail": v.detail, "remedy": v.remedy} for v in verdicts
-                ]
-                self._lines.append({"event": "refusing", "verdicts": refusals})
-            case events.Note(text):
-                self._lines.append({"event": "note", "text": text})
-            case events.Paced(pace):
-                self._lines.append({"event": "throttle", **pace.as_json()})
-            case events.RunBegan(run, resumed):
-                self._lines.append({"event": "began", "run": run.id, "intent": run.intent, "resumed": resumed})
-            case events.RunEnded(result):
-                self._lines.append({"event": "ended", **result.as_json()})
+        document = document_of(happening)
+        if document is not None:
+            self._lines.append(document)
 
     def draw(self) -> None:
         """Write the lines."""

@@ -1,4 +1,4 @@
-"""How results look: tables that fit the terminal, figures that people read, JSON with a versioned shape.
+"""How results look: tables that fit the terminal, figures that people read, JSON documents.
 
 stdout carries the result and stderr the progress.  A table drops its least important columns on a narrow terminal instead of
 wrapping them; a pipe is as wide as the table.
@@ -6,7 +6,6 @@ wrapping them; a pipe is as wide as the table.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,8 @@ from ballast.core.wording import UNKNOWN_TEXT, human_bytes, human_count, human_m
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ballast.cli.documents.base import Document
+
 __all__ = [
     "UNKNOWN_TEXT",
     "Cell",
@@ -30,7 +31,6 @@ __all__ = [
     "human_many",
     "human_names",
     "human_percent",
-    "known",
     "output_option",
     "print_json",
     "print_json_line",
@@ -41,16 +41,25 @@ _PIPE_WIDTH: Final = 1_000
 _GAP: Final = 2
 
 
-def output_option(command: F) -> F:
-    """Add ``--output table|json``, passed on as ``output``."""
-    option = click.option(
+class OutputOption(click.Option):
+    """``--output``, and the kinds of documents that the command prints with ``--output json``."""
+
+    def __init__(self, *args: Any, documents: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.documents = tuple(documents)
+
+
+def output_option(*documents: str, help_text: str = "Output format.") -> Callable[[F], F]:
+    """Add ``--output table|json``, passed on as ``output``; ``documents`` are the kinds that JSON comes in (``cli.documents``)."""
+    return click.option(
         "--output",
+        cls=OutputOption,
+        documents=documents,
         type=click.Choice(["table", "json"]),
         default="table",
         show_default=True,
-        help="Output format.",
+        help=help_text,
     )
-    return option(command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +124,11 @@ def _fitting(columns: Sequence[Column], widths: Sequence[int], width: int) -> li
     return kept
 
 
-def print_json(document: object) -> None:
+def print_json(document: Document) -> None:
     """One JSON document; keys keep their order."""
-    click.echo(json.dumps(document, ensure_ascii=False, indent=2))
+    click.echo(document.model_dump_json(indent=2))
 
 
-def print_json_line(document: object) -> None:
+def print_json_line(document: Document) -> None:
     """One JSON document on one line, for streams."""
-    click.echo(json.dumps(document, ensure_ascii=False, separators=(",", ":")))
-
-
-def known(figure: float) -> float | None:
-    """For JSON: a figure that was not given is null."""
-    return None if figure < 0 else figure
+    click.echo(document.model_dump_json())

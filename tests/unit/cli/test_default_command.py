@@ -20,7 +20,13 @@ def test_a_bare_group_lists(words: list[str], tmp_path: Path) -> None:
     listed = CliRunner().invoke(
         runs, [*words, "--journal", f"file:{own}", "--output", "json", "--bootstrap-server", "127.0.0.1:1"]
     )
-    assert json.loads(listed.output) == {"version": 1, "holder": None, "runs": [], "skipped": []}
+    assert json.loads(listed.output) == {
+        "apiVersion": "ballast/v1",
+        "kind": "Runs",
+        "holder": None,
+        "runs": [],
+        "skipped": [],
+    }
 
 
 @pytest.mark.parametrize("group", [runs, throttles])

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.documents import validated
 
 from ballast.cli.commands.status import view as status_view
 from ballast.cli.commands.topics import describe as topic_describe
@@ -59,7 +60,7 @@ def shape(value: object) -> object:
     return "figure"
 
 
-@pytest.mark.parametrize("kind", ["ballast.status", "ballast.topic"])
+@pytest.mark.parametrize("kind", ["Status", "Topic"])
 def test_the_document_shows_the_real_shape(kind: str) -> None:
     """Every key that is printed is documented, and every documented key is printed."""
     state = picture()
@@ -67,7 +68,8 @@ def test_the_document_shows_the_real_shape(kind: str) -> None:
     topic = describe_topic(state, "t", Depth())
     assert topic is not None
     printed = {
-        "ballast.status": status_view.as_json(replace(cluster_status(state), drains=(DRAIN,))),
-        "ballast.topic": topic_describe.as_json(topic),
+        "Status": status_view.document(replace(cluster_status(state), drains=(DRAIN,))),
+        "Topic": topic_describe.document(topic),
     }
-    assert shape(json.loads(json.dumps(printed[kind]))) == shape(documented(kind))
+    (found,) = validated(printed[kind].model_dump_json())
+    assert shape(found) == shape(documented(kind))

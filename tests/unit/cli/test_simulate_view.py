@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ballast.cli.commands.simulate.view import loss_json
+from ballast.cli.commands.simulate.view import loss_document
 from ballast.core.cluster import UNKNOWN, Broker, LogDir, PartitionRow, Topic, build
 from ballast.core.planner import Evacuate, plan
 from ballast.core.status import cluster_status
@@ -25,11 +25,11 @@ def test_other_data_on_the_disks_counts(free: int) -> None:
     ]
     state = build("c", brokers, (Topic("t", min_isr=1),), rows)
     lost = loss_of(state, frozenset({3}))
-    told = loss_json(lost, plan(lost.after, Evacuate(brokers=frozenset({3}))))["brokers"]
+    told = loss_document(lost, plan(lost.after, Evacuate(brokers=frozenset({3})))).brokers
     used = {b.broker.id: b.disk_used_bytes for b in cluster_status(state).brokers}
     expected = used if free != UNKNOWN else dict.fromkeys(used, 4 * GIB)
-    assert {b["id"]: b["diskBytesBefore"] for b in told} == expected
-    assert {b["id"]: b["diskBytesAfterRepair"] - b["diskBytesBefore"] for b in told} == {
+    assert {b.id: b.disk_bytes_before for b in told} == expected
+    assert {b.id: (b.disk_bytes_after_repair or 0) - (b.disk_bytes_before or 0) for b in told} == {
         1: 2 * GIB,
         2: 2 * GIB,
         3: -4 * GIB,

@@ -33,7 +33,7 @@ def shown(*arguments: object) -> dict[int, list[int]]:
     result = CliRunner().invoke(topics, [*map(str, arguments), "--output", "json"], standalone_mode=False)
     assert result.exception is None, result.exception
     document: dict[str, Any] = json.loads(result.stdout)
-    assert document["dry_run"]
+    assert document["dryRun"]
     return {p["partition"]: p["replicas"] for p in document["partitions"]}
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
+from typing import Any
 
 from rich.console import Console
 
-from ballast.cli.commands.status.view import as_json, draw
+from ballast.cli.commands.status.view import document as status_document
+from ballast.cli.commands.status.view import draw
 from ballast.core.cluster import (
     NO_LEADER,
     UNKNOWN,
@@ -23,11 +25,16 @@ from ballast.core.cluster import (
     build,
 )
 from ballast.core.cluster.balancers import other_balancers
-from ballast.core.status import cluster_status, unhealthy_partitions
+from ballast.core.status import ClusterStatus, cluster_status, unhealthy_partitions
 from ballast.core.throttles.stale import find_throttles
 
 GIB = 1 << 30
 DIRS = (LogDir("/d", total_bytes=100 * GIB, usable_bytes=40 * GIB),)
+
+
+def as_json(status: ClusterStatus) -> dict[str, Any]:
+    """What a program reads."""
+    return status_document(status).model_dump(mode="json")
 
 
 def broker(number: int, **fields: object) -> Broker:
@@ -260,8 +267,8 @@ def test_the_json_survives_json() -> None:
     rows = [row(0, 1, (3, 1, 2), (1, 2), adding=(3,), removing=(2,), sizes=(5, 10, 10))]
     document = as_json(cluster_status(state(*rows)))
     again = json.loads(json.dumps(document))
-    assert again["kind"] == "ballast.status"
-    assert again["version"] == 1
+    assert again["kind"] == "Status"
+    assert again["apiVersion"] == "ballast/v1"
     assert again["moving"] == [
         {
             "topic": "t",

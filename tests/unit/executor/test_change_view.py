@@ -45,7 +45,7 @@ def test_programs_get_the_figures_and_null_where_there_is_none(capsys: pytest.Ca
     s.world.clock.sleep(30)
     show_change(before, s.cluster.snapshot(), output="json")
     told = json.loads(capsys.readouterr().out)
-    assert told["event"] == "brokers"
+    assert told["kind"] == "BrokerChanges"
     assert told["brokers"][0]["after"] == {"leaders": 0, "replicas": 2, "bytes": None}
     assert broker_figures(s.cluster.snapshot(), {T0})[1]["bytes"] == UNKNOWN
 

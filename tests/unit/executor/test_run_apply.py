@@ -58,11 +58,11 @@ def test_a_run_that_follows_one_that_was_left_tells_its_own_story(
     """Both begin, move and end on stdout: the finished one's screen does not swallow what comes after it."""
     assert apply(left, "json") == 0
     lines = told(capsys)
-    began = [(line["run"], line["resumed"]) for line in lines if line["event"] == "began"]
+    began = [(line["run"], line["resumed"]) for line in lines if line["kind"] == "RunBegan"]
     assert began[0] == ("left-behind", True)
     assert [resumed for _, resumed in began] == [True, False]
-    assert [line["status"] for line in lines if line["event"] == "ended"] == ["done", "done"]
-    verified = [line["partition"] for line in lines if line["event"] == "move" and line["to"] == "verified"]
+    assert [line["status"] for line in lines if line["kind"] == "RunEnded"] == ["done", "done"]
+    verified = [line["partition"] for line in lines if line["kind"] == "MoveChanged" and line["after"] == "verified"]
     assert verified == [0, 1]
 
 

@@ -38,11 +38,11 @@ def test_json_lines_tell_the_whole_story(capsys: pytest.CaptureFixture[str]) -> 
     run_with(screen)
     screen.draw()
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert lines[0]["event"] == "began"
-    assert lines[-1] == {**lines[-1], "event": "ended", "status": "done", "throttles_to_restore": []}
-    stages = [line["to"] for line in lines if line["event"] == "move"]
+    assert lines[0]["kind"] == "RunBegan"
+    assert lines[-1] == {**lines[-1], "kind": "RunEnded", "status": "done", "throttlesToRestore": []}
+    stages = [line["after"] for line in lines if line["kind"] == "MoveChanged"]
     assert stages == ["throttled", "submitted", "moving", "unthrottled", "verified"]
-    done = [line["bytes_done"] for line in lines if line["event"] == "progress"]
+    done = [line["bytesDone"] for line in lines if line["kind"] == "RunProgress"]
     assert done == sorted(done)
     assert done[-1] == 100 * MB
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from tests.documents import validated
 from tests.spark.fleets import member
 from tests.unit.pipeline.test_fleet import section
 
@@ -56,6 +56,12 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, ClusterState]:
     return found
 
 
+def told(store: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """The report for programs."""
+    (found,) = validated(report(store, capsys, "--output", "json"))
+    return found
+
+
 def read(store: Path, *names: str) -> Mapping[str, object]:
     """Collect a list in which each cluster is called as its server; the failures by name."""
     return collect([Entry(n, bootstrap_server=n) for n in names], str(store), timeout_s=1, say=lambda _: None)[1]
@@ -89,12 +95,10 @@ def test_a_cluster_that_does_not_answer_is_in_the_report(
 
     del answers["gone"]
     assert set(read(tmp_path, "here", "gone", "it's new")) == {"gone", "it's new"}
-    found = json.loads(report(tmp_path, capsys, "--output", "json"))
-    assert [(u["name"], u["last_read"]) for u in found["unreachable"]] == [
-        ("gone", moment(away.state.taken_at_ms).isoformat()),
-        ("it's new", None),
-    ]
-    assert all(u["detail"] and datetime.fromisoformat(u["tried_at"]).tzinfo for u in found["unreachable"])
+    found = told(tmp_path, capsys)
+    read_at = [(u["name"], u["lastRead"] and datetime.fromisoformat(u["lastRead"])) for u in found["unreachable"]]
+    assert read_at == [("gone", moment(away.state.taken_at_ms)), ("it's new", None)]
+    assert all(u["detail"] and datetime.fromisoformat(u["triedAt"]).tzinfo for u in found["unreachable"])
     lines = report(tmp_path, capsys).splitlines()
     assert [("unreachable" in line, line.split()[0]) for line in lines[1:]] == [
         (True, "gone"),
@@ -131,7 +135,7 @@ def test_a_cluster_that_was_read_after_the_newest_plan_is_in_the_report(
     with pytest.raises(UsageError):
         report(tmp_path, capsys)
     plan(tmp_path, replace(member(1), name="a"))
-    assert json.loads(report(tmp_path, capsys, "--output", "json"))["unplanned"] == ["b"]
+    assert told(tmp_path, capsys)["unplanned"] == ["b"]
     assert [line.split()[0] for line in report(tmp_path, capsys).splitlines()[1:]] == ["a", "b"]
 
 
@@ -166,8 +170,8 @@ def test_a_cluster_that_was_renamed_is_noted(
     assert answers == {}
     one = member(1)
     plan(tmp_path, replace(one, name="old"), replace(one, name="new"), member(2))
-    found = json.loads(report(tmp_path, capsys, "--output", "json"))
-    assert found["same_cluster"] == [{"cluster": one.state.cluster_id, "names": ["new", "old"]}]
+    found = told(tmp_path, capsys)
+    assert found["sameCluster"] == [{"cluster": one.state.cluster_id, "names": ["new", "old"]}]
     assert one.state.cluster_id in page(read_report(str(tmp_path)), made_at="now")
 
 

@@ -129,7 +129,11 @@ def test_it_says_what_it_deleted_and_the_second_time_that_nothing_was_there(
     write(path, ENDED)
     for removed in ([JOURNAL_TOPIC, REQUESTS_TOPIC], []):
         invoke("--yes", "--output", "json")
-        assert json.loads(capsys.readouterr().out) == {"version": 1, "removed": removed}
+        assert json.loads(capsys.readouterr().out) == {
+            "apiVersion": "ballast/v1",
+            "kind": "TopicsDeleted",
+            "topics": removed,
+        }
         assert not path.exists()
 
 

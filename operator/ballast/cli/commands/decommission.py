@@ -12,7 +12,7 @@ from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.commands.plan.options import seconds_of
 from ballast.cli.journal_reading import heeding, read_drained
 from ballast.cli.run_options import confirm, execution_options, lock_options, policy_from
-from ballast.cli.run_screen import say
+from ballast.cli.run_screen import RUN_DOCUMENTS, say
 from ballast.cli.tables import output_option, print_json
 from ballast.core.wording import human_total
 from ballast.errors import Incomplete, Infeasible
@@ -43,7 +43,7 @@ FREE_TRIES: Final = 3
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @execution_options
 @lock_options
-@output_option
+@output_option(*RUN_DOCUMENTS, "Decommission")
 @cluster_options
 def decommission(
     *,
@@ -98,7 +98,9 @@ def decommission(
         if retiring.wait(step):
             continue
         if output == "json":
-            print_json({"kind": "ballast.decommission", "version": 1, "brokers": sorted(brokers_), "safeToStop": True})
+            from ballast.cli.documents.runs import Decommission
+
+            print_json(Decommission(brokers=sorted(brokers_)))
         else:
             click.echo(step.sentence)
         return 0

@@ -27,7 +27,7 @@ def drains() -> None:
 
 @drains.command("list")
 @click.option("--journal", metavar="file:PATH", help="The journal, where it is not the cluster's own.")
-@output_option
+@output_option("Drains")
 @cluster_options
 def list_drains(*, journal: str | None, output: str, cluster: ClusterOptions) -> int:
     """List the brokers, who drained them and since when; those of balance.draining stand in the settings."""
@@ -40,13 +40,9 @@ def list_drains(*, journal: str | None, output: str, cluster: ClusterOptions) ->
         finally:
             log.close()
     if output == "json":
-        print_json(
-            {
-                "kind": "ballast.drains",
-                "version": 1,
-                "drains": [{"broker": d.broker, "by": d.by, "since": _when(d)} for d in found],
-            }
-        )
+        from ballast.cli.documents import cluster as documents
+
+        print_json(documents.Drains(drains=[documents.Drain.of(d) for d in found]))
     elif found:
         columns = [Column("BROKER"), Column("SINCE", "left"), Column("BY", "left")]
         screen = console()

@@ -10,7 +10,7 @@ import click
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.commands.reassign.options import read_text
 from ballast.cli.run_options import confirm, lock_options
-from ballast.cli.run_screen import say
+from ballast.cli.run_screen import RUN_DOCUMENTS, say
 from ballast.cli.tables import output_option
 from ballast.core.wording import human_brokers, human_elections, planned_elections
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @click.option("--all", "everything", is_flag=True, help="Elect on every broker, however small its share.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @lock_options
-@output_option
+@output_option(*RUN_DOCUMENTS)
 @cluster_options
 def elect(
     *,

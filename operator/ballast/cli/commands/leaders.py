@@ -16,9 +16,11 @@ from ballast.core.wording import human_many, planned_elections
 from ballast.errors import UsageError
 
 if TYPE_CHECKING:
+    from ballast.cli.documents import cluster as documents
     from ballast.core.cluster import ClusterState
+    from ballast.core.leadership import LeaderImbalance
     from ballast.core.leadership.plan import LeaderBalance
-    from ballast.core.leadership.skew import Share
+    from ballast.core.leadership.skew import Share, Skew
 
 EXIT_PENDING = 3
 SHOWN_TOPICS = 10
@@ -43,7 +45,7 @@ SHOWN_TOPICS = 10
     "--kafka-json", is_flag=True, help="With --balance: print the reorders as kafka-reassign-partitions reads them."
 )
 @click.option("--check", is_flag=True, help="With --balance: exit with 3 when there is something to reorder.")
-@output_option
+@output_option("Leaders", "LeaderBalance")
 @cluster_options
 def leaders(
     *,
@@ -122,27 +124,7 @@ def _report(state: ClusterState, output: str) -> int:
 
     skew, drift = preferred_skew(state), imbalance(state)
     if output == "json":
-        print_json(
-            {
-                "version": 1,
-                "brokers": [
-                    {**_share(s), "broker": b.id, "not_led": drift[b.id].not_led, "imbalance_ratio": drift[b.id].ratio}
-                    for s, b in zip(skew.brokers, state.brokers, strict=True)
-                ],
-                "racks": [{"rack": s.name, **_share(s)} for s in skew.racks],
-                "topics": [
-                    {
-                        "topic": t.topic,
-                        "partitions": t.partitions,
-                        "most": t.most,
-                        "on": t.on,
-                        "ideal": t.least_possible,
-                    }
-                    for t in skew.topics
-                ],
-                "unknown_sizes": skew.unknown_sizes,
-            }
-        )
+        print_json(_document(state, skew, drift))
         return 0
     screen = console()
     shared = [Column("PREFERRED"), Column("VS AVERAGE"), Column("BYTES"), Column("VS AVERAGE")]
@@ -172,6 +154,25 @@ def _report(state: ClusterState, output: str) -> int:
     return 0
 
 
+def _document(state: ClusterState, skew: Skew, drift: LeaderImbalance) -> documents.Leaders:
+    from ballast.cli.documents import cluster as documents
+
+    return documents.Leaders(
+        brokers=[
+            documents.BrokerShare(
+                **_share(s), broker=b.id, not_led=drift[b.id].not_led, imbalance_ratio=drift[b.id].ratio
+            )
+            for s, b in zip(skew.brokers, state.brokers, strict=True)
+        ],
+        racks=[documents.RackShare(**_share(s), rack=s.name) for s in skew.racks],
+        topics=[
+            documents.TopicSkew(topic=t.topic, partitions=t.partitions, most=t.most, on=t.on, ideal=t.least_possible)
+            for t in skew.topics
+        ],
+        unknown_sizes=skew.unknown_sizes,
+    )
+
+
 def _share(share: Share) -> dict[str, Any]:
     return {
         "partitions": share.partitions,
@@ -193,30 +194,26 @@ def _cells(share: Share) -> list[str]:
 
 
 def _balance_document(found: LeaderBalance) -> None:
+    from ballast.cli.documents import cluster as documents
     from ballast.cli.tables import print_json
 
+    loads = zip(found.brokers.tolist(), found.before.tolist(), found.found.load.tolist(), strict=True)
     print_json(
-        {
-            "version": 1,
-            "measure": found.measure,
-            "most_before": found.most_before,
-            "most_after": found.found.maximum,
-            "bound": found.found.bound,
-            "gap": found.found.gap,
-            "exact": found.measure == "counts",
-            "brokers": [
-                {"broker": b, "before": before, "after": after}
-                for b, before, after in zip(
-                    found.brokers.tolist(), found.before.tolist(), found.found.load.tolist(), strict=True
-                )
-            ],
-            "reorders": [
-                {"topic": m.topic, "partition": m.partition, "old": list(m.old), "new": list(m.new)}
+        documents.LeaderBalance(
+            measure=found.measure,
+            most_before=found.most_before,
+            most_after=found.found.maximum,
+            bound=found.found.bound,
+            gap=found.found.gap,
+            exact=found.measure == "counts",
+            brokers=[documents.BrokerLeads(broker=b, before=before, after=after) for b, before, after in loads],
+            reorders=[
+                documents.Reorder(topic=m.topic, partition=m.partition, old=list(m.old), new=list(m.new))
                 for m in found.moves
             ],
-            "elections": len(found.elections),
-            "unknown_sizes": found.unknown_sizes,
-        }
+            elections=len(found.elections),
+            unknown_sizes=found.unknown_sizes,
+        )
     )
 
 

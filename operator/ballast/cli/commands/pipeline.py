@@ -108,7 +108,7 @@ def pipeline() -> None:
 @click.option(
     "--metrics-file", type=click.Path(dir_okay=False, path_type=Path), help="Write figures of this run for Prometheus."
 )
-@output_option
+@output_option("PipelineRun")
 def run(
     *, store: str | None, spark: SparkPolicy, config: Path | None, tidy: bool, metrics_file: Path | None, output: str
 ) -> int:
@@ -130,20 +130,22 @@ def run(
         write_metrics(report, metrics_file)
     newest = None if report.newest_hour is None else name_of(report.newest_hour)
     if output == "json":
+        from ballast.cli.documents.history import PipelineJob, PipelineRun
+
         print_json(
-            {
-                "newest_hour": newest,
-                "lag_seconds": report.lag_s,
-                "jobs": [
-                    {
-                        "table": j.job,
-                        "replaced": [name_of(part) for part in j.touched],
-                        "rows": j.rows,
-                        "seconds": round(j.seconds, 3),
-                    }
+            PipelineRun(
+                newest_hour=report.newest_hour,
+                lag_seconds=report.lag_s,
+                jobs=[
+                    PipelineJob(
+                        table=j.job,
+                        replaced=[name_of(part) for part in j.touched],
+                        rows=j.rows,
+                        seconds=j.seconds,
+                    )
                     for j in report.jobs
                 ],
-            }
+            )
         )
         return 0
     rows = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -11,11 +11,14 @@ import click
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.default_command import GroupWithDefault
 from ballast.cli.run_options import confirm, lock_options, taking_over
-from ballast.cli.run_screen import human_time, say
+from ballast.cli.run_screen import RUN_DOCUMENTS, human_time, say
 from ballast.cli.tables import Column, console, human_bytes, output_option, print_json, render_table
 
 if TYPE_CHECKING:
+    from ballast.cli.documents.runs import Run as RunDocument
+    from ballast.cli.documents.runs import RunFigures
     from ballast.core.plan import Move
+    from ballast.core.throttles import Setting
     from ballast.executor.journal.history import RunSummary
     from ballast.executor.machine.run import Run
     from ballast.executor.machine.step import Command
@@ -32,7 +35,7 @@ def runs() -> None:
 
 @runs.command("list")
 @click.option("--journal", metavar="file:PATH", help="The journal, where it is not the cluster's own.")
-@output_option
+@output_option("Runs")
 @cluster_options
 def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> int:
     """List runs, newest first, and who acts now."""
@@ -46,13 +49,14 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
             log.close()
     found = history.runs[::-1]
     if output == "json":
+        from ballast.cli.documents.runs import Runs, SkippedRun
+
         print_json(
-            {
-                "version": 1,
-                "holder": None if holder is None else holder.description,
-                "runs": [_json(r) for r in found],
-                "skipped": [{"id": run_id, "why": why} for run_id, why in history.skipped.items()],
-            }
+            Runs(
+                holder=None if holder is None else holder.description,
+                runs=[_figures(r) for r in found],
+                skipped=[SkippedRun(id=run_id, why=why) for run_id, why in history.skipped.items()],
+            )
         )
         return 0
     if holder is not None:
@@ -101,28 +105,65 @@ def _status(run: Run | RunSummary) -> str:
     return run.status.value if run.ended else f"open ({run.phase.value})"
 
 
-def _json(run: RunSummary) -> dict[str, object]:
-    return {
-        "id": run.id,
-        "intent": run.intent,
-        "status": _status(run),
-        "started_ms": run.started_ms,
-        "ended_ms": run.ended_ms or None,
-        "undoes": run.undoes,
-        "stopped_by": run.stopped_by or None,
-        "moves": run.moves,
-        "elections": run.elections,
-    }
+def _figures(run: RunSummary) -> RunFigures:
+    from ballast.cli.documents.base import moment
+    from ballast.cli.documents.runs import RunFigures
+
+    return RunFigures(
+        id=run.id,
+        intent=run.intent,
+        status=run.status.value if run.ended else "open",
+        phase=run.phase.value,
+        started_at=moment(run.started_ms),
+        ended_at=moment(run.ended_ms) if run.ended_ms else None,
+        undoes=run.undoes,
+        stopped_by=run.stopped_by or None,
+        moves=dict(run.moves),
+        elections=dict(run.elections),
+    )
+
+
+def _document(run: Run, ledger: Iterable[Setting]) -> RunDocument:
+    from ballast.cli.documents.base import moment
+    from ballast.cli.documents.runs import Run as RunDocument
+    from ballast.cli.documents.runs import RunElection, RunMove
+    from ballast.executor.journal.history import summarise
+
+    return RunDocument(
+        run=_figures(summarise(run)),
+        policy=run.policy.dump(),
+        moves=[
+            RunMove(
+                topic=m.move.topic,
+                partition=m.move.partition,
+                old=list(m.move.old),
+                new=list(m.move.new),
+                log_dirs=None if m.move.log_dirs is None else list(m.move.log_dirs),
+                size_bytes=m.move.size_bytes,
+                reason=str(m.move.reason),
+                stage=m.stage,
+                outcome=m.outcome,
+                detail=m.detail,
+                attempts=m.attempts,
+                since=moment(m.since_ms),
+            )
+            for m in run.moves.values()
+        ],
+        elections=[
+            RunElection(topic=n.topic, partition=n.partition, stage=e.stage, detail=e.detail)
+            for n, e in run.elections.items()
+        ],
+        throttles_standing=[str(s) for s in ledger],
+    )
 
 
 @runs.command()
 @click.argument("run_id", metavar="RUN")
 @click.option("--journal", metavar="file:PATH", help="The journal, where it is not the cluster's own.")
-@output_option
+@output_option("Run")
 @cluster_options
 def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptions) -> int:
     """Show the details of RUN: every move, how it ended and why, and which throttles stand."""
-    from ballast.executor.journal.history import summarise
     from ballast.executor.journal.ledger import load_ledger
     from ballast.wiring.runs import find_run, journal_to_look_at
 
@@ -132,38 +173,8 @@ def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptio
             run, ledger = find_run(log, run_id), load_ledger(log.read())
         finally:
             log.close()
-    moves = [
-        {
-            "topic": m.move.topic,
-            "partition": m.move.partition,
-            "old": list(m.move.old),
-            "new": list(m.move.new),
-            "log_dirs": None if m.move.log_dirs is None else list(m.move.log_dirs),
-            "size_bytes": m.move.size_bytes if m.move.size_bytes >= 0 else None,
-            "reason": str(m.move.reason),
-            "stage": m.stage.value,
-            "outcome": m.outcome,
-            "detail": m.detail,
-            "attempts": m.attempts,
-            "since_ms": m.since_ms,
-        }
-        for m in run.moves.values()
-    ]
-    elections = [
-        {"topic": n.topic, "partition": n.partition, "stage": e.stage.value, "detail": e.detail}
-        for n, e in run.elections.items()
-    ]
     if output == "json":
-        print_json(
-            {
-                "version": 1,
-                **_json(summarise(run)),
-                "policy": run.policy.dump(),
-                "moves": moves,
-                "elections": elections,
-                "throttles_standing": [str(s) for s in ledger],
-            }
-        )
+        print_json(_document(run, ledger))
         return 0
     say(f"Run {run.id}: {run.intent}; {_status(run)}; began {_when(run.started_ms)}.")
     if run.stopped_by:
@@ -214,7 +225,7 @@ def _destination(move: Move) -> str:
     help="End (exit code 6) when the cluster has not answered for this long; the run stays in the journal. Without it, wait.",
 )
 @lock_options
-@output_option
+@output_option(*RUN_DOCUMENTS)
 @cluster_options
 def resume(
     *,
@@ -261,7 +272,7 @@ def resume(
 @click.argument("run_id", metavar="[RUN]", required=False)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @lock_options
-@output_option
+@output_option(*RUN_DOCUMENTS)
 @cluster_options
 def cancel(
     *, run_id: str | None, yes: bool, journal: str | None, lock_wait: float, output: str, cluster: ClusterOptions
@@ -278,7 +289,7 @@ def cancel(
 @click.argument("run_id", metavar="RUN")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @lock_options
-@output_option
+@output_option(*RUN_DOCUMENTS)
 @cluster_options
 def rollback(
     *, run_id: str, yes: bool, journal: str | None, lock_wait: float, output: str, cluster: ClusterOptions

@@ -15,7 +15,7 @@ from ballast.core.wording import human_many
 
 @click.command()
 @store_option
-@output_option
+@output_option("Sample")
 @cluster_options
 def sample(*, store: str | None, output: str, cluster: ClusterOptions) -> int:
     """Record one minute: sizes, offsets, leaders, replicas, brokers and their disks.
@@ -39,17 +39,20 @@ def sample(*, store: str | None, output: str, cluster: ClusterOptions) -> int:
         state = opened.cluster.snapshot()
         sink, clock, writer = SampleStore(url), SystemClock(), uuid.uuid4().hex
         report = take(opened.cluster, state, sink, clock, writer=writer, external=external)
-    figures = {
-        "cluster": state.cluster_id,
-        "store": url,
-        "recorded": report.recorded,
-        "partitions": report.partitions,
-        "replicas": report.replicas,
-        "gaps": len(state.gaps) + len(report.missing),
-        "seconds": round(report.seconds, 3),
-    }
     if output == "json":
-        print_json(figures)
+        from ballast.cli.documents.history import Sample
+
+        print_json(
+            Sample(
+                cluster=state.cluster_id,
+                store=url,
+                recorded=report.recorded,
+                partitions=report.partitions,
+                replicas=report.replicas,
+                gaps=len(state.gaps) + len(report.missing),
+                seconds=report.seconds,
+            )
+        )
     elif report.recorded:
         click.echo(
             f"{human_many(report.partitions, 'partition')} with {human_many(report.replicas, 'replica')} recorded in {url}."

@@ -19,7 +19,7 @@ from ballast.cli.tables import human_many, output_option, print_json
     metavar="SECONDS",
     help="How long to wait for the lease of a process that may be gone.",
 )
-@output_option
+@output_option("TopicsDeleted")
 @cluster_options
 def uninstall(*, yes: bool, lock_wait: float, output: str, cluster: ClusterOptions) -> int:
     """Delete the topics that Ballast keeps in a cluster: __ballast_journal and __ballast_requests.
@@ -43,7 +43,9 @@ def uninstall(*, yes: bool, lock_wait: float, output: str, cluster: ClusterOptio
             confirm(f"Delete {human_many(len(found.topics), 'topic')}?", yes=yes)
             remove(opened, lock_wait_s=lock_wait)
     if output == "json":
-        print_json({"version": 1, "removed": list(found.topics)})
+        from ballast.cli.documents.runs import TopicsDeleted
+
+        print_json(TopicsDeleted(topics=list(found.topics)))
     say(
         f"Deleted {human_many(len(found.topics), 'topic')}."
         if found.topics

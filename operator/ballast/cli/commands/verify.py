@@ -22,7 +22,7 @@ MISMATCH = 7
 @click.command()
 @click.argument("what", metavar="PLAN|RUN")
 @click.option("--journal", metavar="file:PATH", help="The journal, where it is not the cluster's own.")
-@output_option
+@output_option("Verification")
 @cluster_options
 def verify(*, what: str, journal: str | None, output: str, cluster: ClusterOptions) -> int:
     """Compare the cluster with PLAN (a plan file or Kafka's reassignment JSON) or with RUN; exit with 7 on a mismatch.
@@ -38,16 +38,17 @@ def verify(*, what: str, journal: str | None, output: str, cluster: ClusterOptio
         found = mismatches(moves, state)
         left = [s for s in judged(opened, journal) if s.stale and s.value]
     if output == "json":
+        from ballast.cli.documents.runs import Mismatch, Verification
+
         print_json(
-            {
-                "version": 1,
-                "moves": len(moves),
-                "mismatches": [
-                    {"topic": m.name.topic, "partition": m.name.partition, "code": m.code, "detail": m.detail}
+            Verification(
+                moves=len(moves),
+                mismatches=[
+                    Mismatch(topic=m.name.topic, partition=m.name.partition, code=m.code, detail=m.detail)
                     for m in found
                 ],
-                "stale_throttles": [str(s.setting) for s in left],
-            }
+                stale_throttles=[str(s.setting) for s in left],
+            )
         )
     elif found:
         columns = [Column("partition", "left"), Column("what", "left"), Column("detail", "left", 1)]

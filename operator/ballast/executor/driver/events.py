@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.guards import Verdict
@@ -131,22 +131,3 @@ class RunResult:
     def exit_code(self) -> int:
         """The documented exit code of a command that ends so."""
         return {"done": 0, "incomplete": 7, "cancelled": 8, "refused": 5, "left": 130, "not-begun": 130}[self.status]
-
-    def as_json(self) -> dict[str, Any]:
-        """For ``--output json``."""
-        return {
-            "run": self.run_id,
-            "status": self.status,
-            "moves": {
-                "verified": self.verified,
-                "rolled_back": self.rolled_back,
-                "failed": self.failed,
-                "left": self.left,
-            },
-            "elections_held": self.elections_held,
-            "bytes_moved": self.bytes_moved,
-            "seconds": round(self.seconds, 1),
-            "endings": [{"subject": e.subject, "outcome": e.outcome, "detail": e.detail} for e in self.endings],
-            "throttles_to_restore": [str(s) for s in self.throttles_to_restore],
-            "by_hand": list(self.by_hand),
-        }

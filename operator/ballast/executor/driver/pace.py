@@ -1,7 +1,6 @@
 """What a run is throttled to and how long that takes, as a value that is shown before anybody agrees to it.
 
-The same value is told by ``ballast apply`` before it asks and by the run when it has measured.  ``lines`` says it, ``as_json``
-gives the codes.
+The same value is told by ``ballast apply`` before it asks and by the run when it has measured.  ``lines`` says it.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.copying import copying_of, leader_in
@@ -63,24 +62,6 @@ class Pace:
         if self.unknown:
             return None
         return self.busiest.bytes / self.busiest.bytes_per_s if self.busiest else 0.0
-
-    def as_json(self) -> dict[str, Any]:
-        """Codes and figures."""
-        return {
-            "auto": self.auto,
-            "seconds": None if self.seconds is None else round(self.seconds, 1),
-            "brokers": [
-                {
-                    "broker": b.broker,
-                    "bytes_per_s": b.bytes_per_s,
-                    "basis": b.basis.value,
-                    "bytes": b.bytes,
-                    "known": b.known,
-                }
-                for b in self.brokers
-            ],
-            "unmeasured": [str(name) for name in self.unmeasured],
-        }
 
     def lines(self) -> Iterator[str]:
         """Rate with its arithmetic, then the time."""

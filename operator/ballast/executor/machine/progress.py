@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from ballast.core.cluster import TopicPartition
 from ballast.executor.machine.run import FINAL, IN_FLIGHT, ElectionStage, MoveRun, Run, Stage
@@ -47,25 +47,6 @@ class Progress:
     left_s: float | None
     """Time left at that rate; None while nothing is known."""
     refusals: tuple[str, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        """For ``--output json`` and the page."""
-        return {
-            "run": self.run_id,
-            "phase": self.phase,
-            "moves": self.moves,
-            "verified": self.verified,
-            "ended_otherwise": self.ended_otherwise,
-            "in_flight": len(self.in_flight),
-            "waiting": self.waiting,
-            "elections": self.elections,
-            "elections_held": self.elections_held,
-            "bytes_total": self.bytes_total,
-            "bytes_done": self.bytes_done,
-            "bytes_per_s": None if self.bytes_per_s is None else round(self.bytes_per_s),
-            "left_s": None if self.left_s is None else round(self.left_s),
-            "refusals": list(self.refusals),
-        }
 
 
 def total_of(moves: Iterable[MoveRun]) -> int | None:

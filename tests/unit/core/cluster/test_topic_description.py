@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from ballast.cli.commands.topics.describe import as_json, draw
+from ballast.cli.commands.topics.describe import document, draw
 from ballast.core.cluster import (
     UNKNOWN,
     Broker,
@@ -101,7 +101,7 @@ def test_epochs_and_the_time_to_leave_the_isr() -> None:
 
 def test_unknown_figures_are_null_in_json_and_question_marks_for_people() -> None:
     """Never zeros."""
-    replica = as_json(described())["partitions"][0]["replicas"][0]
+    replica = document(described()).model_dump(mode="json")["partitions"][0]["replicas"][0]
     assert (replica["sizeBytes"], replica["lag"], replica["logEndOffset"], replica["logDir"]) == (
         None,
         None,

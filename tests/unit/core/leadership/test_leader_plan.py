@@ -93,7 +93,7 @@ def test_the_command_reports_and_balances() -> None:
     assert [b["partitions"] for b in document["brokers"]] == [9, 0, 0]
     assert document["topics"][0]["ideal"] == 3
     found = json.loads(run.invoke(module.leaders, ["--balance", "counts", "--output", "json"]).stdout)
-    assert (found["most_before"], found["most_after"], found["bound"], found["exact"]) == (9, 3, 3, True)
+    assert (found["mostBefore"], found["mostAfter"], found["bound"], found["exact"]) == (9, 3, 3, True)
     stock = run.invoke(module.leaders, ["--balance", "bytes", "--kafka-json"]).stdout
     assert {len(e.replicas) for e in parse_reassignment(stock)} == {3}
     drawn = run.invoke(module.leaders, ["--balance", "counts", "--check"], standalone_mode=False)

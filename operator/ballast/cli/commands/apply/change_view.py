@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ballast.cli.tables import Column, console, human_bytes, known, print_json_line, render_table
+from ballast.cli.tables import Column, console, human_bytes, print_json_line, render_table
 from ballast.core.cluster import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from ballast.cli.documents.runs import BrokerFigures
     from ballast.core.cluster import ClusterState, TopicPartition
     from ballast.core.plan import Plan
     from ballast.ports.cluster import ClusterReader
@@ -66,8 +67,10 @@ def show_change(before: ClusterState, after: ClusterState, *, output: str) -> No
     old, new = broker_figures(before, before.index), broker_figures(after, before.index)
     brokers = sorted({*old, *new})
     if output == "json":
-        rows = [{"broker": b, "before": _json(old.get(b)), "after": _json(new.get(b))} for b in brokers]
-        print_json_line({"event": "brokers", "brokers": rows})
+        from ballast.cli.documents.runs import BrokerChange, BrokerChanges
+
+        rows = [BrokerChange(broker=b, before=_figures(old.get(b)), after=_figures(new.get(b))) for b in brokers]
+        print_json_line(BrokerChanges(brokers=rows))
         return
     racks = {b.id: b.rack or "-" for b in (*before.brokers, *after.brokers)}
     columns = [Column("Broker"), Column("Rack", "left", 2), Column("Leaders"), Column("Replicas"), Column("Data")]
@@ -80,8 +83,10 @@ def show_change(before: ClusterState, after: ClusterState, *, output: str) -> No
     screen.print(render_table(columns, lines, screen.width))
 
 
-def _json(figures: dict[str, int] | None) -> dict[str, Any] | None:
-    return None if figures is None else {name: known(figure) for name, figure in figures.items()}
+def _figures(figures: dict[str, int] | None) -> BrokerFigures | None:
+    from ballast.cli.documents.runs import BrokerFigures
+
+    return None if figures is None else BrokerFigures(**figures)
 
 
 def _both(name: str, old: int | None, new: int | None) -> str:

@@ -12,7 +12,7 @@ import click
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.journal_reading import read_drained, refuse_filling
 from ballast.cli.run_options import confirm, execution_options, lock_options, policy_from
-from ballast.cli.run_screen import say
+from ballast.cli.run_screen import RUN_DOCUMENTS, say
 from ballast.cli.tables import human_many, output_option
 from ballast.core.wording import human_total, planned_elections
 from ballast.errors import UsageError
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @execution_options
 @lock_options
-@output_option
+@output_option(*RUN_DOCUMENTS, "BrokerChanges")
 @cluster_options
 def apply(
     *,

@@ -87,14 +87,14 @@ def plan(*, store: str | None, config: Path | None, spark: SparkPolicy, what_if:
 @store_option
 @click.option("--html", type=_WRITE, metavar="FILE", help="Write one self-contained page.")
 @config_option
-@output_option
+@output_option("FleetReport")
 def report(*, store: str | None, config: Path | None, html: Path | None, output: str) -> int:
     """Rank the clusters: risk, imbalance, days to full, and what a plan would cost and gain."""
     from ballast.adapters.extras import require
 
     require("history", "The fleet's report")
     from ballast.cli.commands.fleet.page import page
-    from ballast.cli.commands.fleet.view import as_json, show
+    from ballast.cli.commands.fleet.view import document, show
     from ballast.pipeline.fleet_store import read_report
 
     found = read_report(the_store(store, config))
@@ -103,7 +103,7 @@ def report(*, store: str | None, config: Path | None, html: Path | None, output:
         html.write_text(page(found, made_at=made_at), encoding="utf-8")
         say(f"Report written to {html}")
     if output == "json":
-        print_json(as_json(found))
+        print_json(document(found))
     else:
         show(found, say)
     return 0

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ballast.cli.commands.fleet.page import moment, notes, risk
+from ballast.cli.documents import history as documents
 from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_count, human_percent, render_table
 from ballast.core.what_if import BALANCE
 
@@ -25,24 +26,18 @@ COLUMNS = (
 )
 
 
-def as_json(report: FleetReport) -> dict[str, Any]:
+def document(report: FleetReport) -> documents.FleetReport:
     """Every plan, who did not answer, and which names are one cluster."""
     read = report.last_read
-    return {
-        "version": 1,
-        "plans": [r | {"taken_at": r["taken_at"].isoformat()} for r in report.plans],
-        "unreachable": [
-            {
-                "name": c.name,
-                "tried_at": c.tried_at.isoformat(),
-                "detail": c.detail,
-                "last_read": read[c.name].isoformat() if c.name in read else None,
-            }
+    return documents.FleetReport(
+        plans=[documents.FleetPlan(**row) for row in report.plans],
+        unreachable=[
+            documents.Unreachable(name=c.name, tried_at=c.tried_at, detail=c.detail, last_read=read.get(c.name))
             for c in report.unreachable
         ],
-        "unplanned": report.unplanned,
-        "same_cluster": [{"cluster": i, "names": names} for i, names in report.same_cluster.items()],
-    }
+        unplanned=report.unplanned,
+        same_cluster=[documents.SameCluster(cluster=i, names=names) for i, names in report.same_cluster.items()],
+    )
 
 
 def show(report: FleetReport, say: Callable[[str], None]) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
+
+from ballast.cli.tables import output_option, print_json
 
 if TYPE_CHECKING:
     from ballast.sandbox import Sandbox
@@ -90,47 +91,49 @@ def down() -> None:
 
 
 @sandbox.command()
-@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@output_option("Sandbox")
 def status(*, output: str) -> None:
     """Say how to reach the sandbox and which brokers run."""
     _show(attached(), output)
 
 
 def _show(running: Sandbox, output: str) -> None:
+    from ballast.cli.documents import sandbox as documents
+
     alive = running.running()
-    properties = running.client_properties_file
-    facts = {
-        "kafka_version": running.spec.kafka_version,
-        "mode": running.spec.mode,
-        "bootstrap_server": running.bootstrap_server,
-        "zookeeper": running.zookeeper,
-        "command_config": str(properties) if running.spec.security else None,
-        "folder": str(running.folder),
-    }
-    if output == "json":
-        rows = [
-            {"id": broker, "rack": running.spec.rack_of(broker), "running": alive[broker]}
+    facts = documents.Sandbox(
+        kafka_version=running.spec.kafka_version,
+        mode=running.spec.mode,
+        bootstrap_server=running.bootstrap_server,
+        zookeeper=running.zookeeper,
+        command_config=str(running.client_properties_file) if running.spec.security else None,
+        folder=str(running.folder),
+        brokers=[
+            documents.SandboxBroker(id=broker, rack=running.spec.rack_of(broker), running=alive[broker])
             for broker in running.broker_ids
-        ]
-        click.echo(json.dumps({**facts, "brokers": rows}))
+        ],
+    )
+    if output == "json":
+        print_json(facts)
         return
-    for name, value in facts.items():
+    for name, value in facts.model_dump(by_alias=False, exclude={"api_version", "kind", "brokers"}).items():
         if value is not None:
             click.echo(f"{name.replace('_', ' '):17} {value}")
-    for broker in running.broker_ids:
-        rack = running.spec.rack_of(broker) or "no rack"
-        click.echo(f"broker {broker:<10} {rack}, {'running' if alive[broker] else 'dead'}")
+    for b in facts.brokers:
+        click.echo(f"broker {b.id:<10} {b.rack or 'no rack'}, {'running' if b.running else 'dead'}")
 
 
 @sandbox.command()
-@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@output_option("SandboxVersions")
 def versions(*, output: str) -> None:
     """List the Kafka versions and kinds of security that a sandbox can have."""
     from ballast.sandbox.jars import versions as locked_versions
     from ballast.sandbox.security import KINDS
 
     if output == "json":
-        click.echo(json.dumps({"kafka_versions": locked_versions(), "security": list(KINDS)}))
+        from ballast.cli.documents.sandbox import SandboxVersions
+
+        print_json(SandboxVersions(kafka_versions=list(locked_versions()), security=list(KINDS)))
         return
     click.echo(f"Kafka     {', '.join(locked_versions())}")
     for kind, meaning in KINDS.items():

@@ -68,7 +68,7 @@ _INPUT: Final = click.Path(exists=True, dir_okay=False, allow_dash=True, path_ty
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Random seed.")
 @execution_options
-@output_option
+@output_option("Simulation", "Loss")
 @cluster_options
 def simulate(
     *,
@@ -122,12 +122,12 @@ def show_played(
     output: str,
 ) -> None:
     """Play it and print what came of it."""
-    from ballast.cli.commands.simulate.view import play_json, show_play
+    from ballast.cli.commands.simulate.view import play_document, show_play
     from ballast.sim.play import play
 
     played = play(state, plan, policy, loads=loads, nic_bytes_per_s=float(network), death=death)
     if output == "json":
-        print_json(play_json(played, plan, death))
+        print_json(play_document(played, plan, death))
     else:
         show_play(played, death)
 
@@ -173,7 +173,7 @@ def _read(snapshot: Path | None, cluster: ClusterOptions) -> tuple[ClusterState,
 def _lose(
     read: tuple[ClusterState, Loads], brokers: tuple[int, ...], racks: tuple[str, ...], rate: int, output: str
 ) -> int:
-    from ballast.cli.commands.simulate.view import loss_json, show_loss
+    from ballast.cli.commands.simulate.view import loss_document, show_loss
     from ballast.core.planner import Evacuate, PlannerPolicy
     from ballast.core.planner import plan as make_plan
     from ballast.core.what_if.loss import brokers_of, loss_of
@@ -184,7 +184,7 @@ def _lose(
         lost.after, Evacuate(brokers=frozenset(lost.brokers)), loads=loads, policy=PlannerPolicy(prove=False)
     )
     if output == "json":
-        print_json(loss_json(lost, repair))
+        print_json(loss_document(lost, repair))
     else:
         show_loss(lost, repair, rate_bytes_per_s=rate)
     return 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
+from ballast.cli.documents import simulation as documents
+from ballast.cli.documents.base import Partition
 from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_names, human_percent, render_table
 from ballast.core.wording import human_many, human_time, human_total
 
@@ -132,55 +134,53 @@ def _rate(peak: float, usual: float | None) -> str:
     return told if not usual else f"{human_bytes(usual)}/s + {told}" if peak else f"{human_bytes(usual)}/s"
 
 
-def play_json(played: Playback, plan: Plan, death: Death | None) -> dict[str, Any]:
-    """``ballast.simulation``."""
-    return {
-        "kind": "ballast.simulation",
-        "version": 1,
-        "intent": plan.intent,
-        "status": played.status,
-        "seconds": round(played.seconds, 1),
-        "leastSeconds": round(played.least_seconds, 1),
-        "moves": played.moves,
-        "movesEnded": played.moves_ended,
-        "bytesCopied": round(played.bytes_copied),
-        "death": None if death is None or played.died_at_s is None else _death_json(played, death),
-        "brokers": [
-            {
-                "id": b.broker,
-                "diskBytesBefore": round(b.disk_before),
-                "diskBytesPeak": round(b.disk_peak),
-                "diskPeakAtSecond": round(b.disk_peak_at_s, 1),
-                "diskBytesAfter": round(b.disk_after),
-                "diskTotalBytes": None if b.disk_total is None else round(b.disk_total),
-                "copyInPeakBytesPerS": round(b.in_peak),
-                "copyOutPeakBytesPerS": round(b.out_peak),
-                "usualInBytesPerS": None if b.in_usual is None else round(b.in_usual),
-                "usualOutBytesPerS": None if b.out_usual is None else round(b.out_usual),
-                "leadersBefore": b.leaders_before,
-                "leadersAfter": b.leaders_after,
-            }
+def play_document(played: Playback, plan: Plan, death: Death | None) -> documents.Simulation:
+    """The whole of it for programs."""
+    return documents.Simulation(
+        intent=plan.intent,
+        status=played.status,
+        seconds=played.seconds,
+        least_seconds=played.least_seconds,
+        moves=played.moves,
+        moves_ended=played.moves_ended,
+        bytes_copied=round(played.bytes_copied),
+        death=None if death is None or played.died_at_s is None else _death(played, death, played.died_at_s),
+        brokers=[
+            documents.BrokerPeak(
+                id=b.broker,
+                disk_bytes_before=round(b.disk_before),
+                disk_bytes_peak=round(b.disk_peak),
+                disk_peak_at_second=b.disk_peak_at_s,
+                disk_bytes_after=round(b.disk_after),
+                disk_total_bytes=None if b.disk_total is None else round(b.disk_total),
+                copy_in_peak_bytes_per_s=round(b.in_peak),
+                copy_out_peak_bytes_per_s=round(b.out_peak),
+                usual_in_bytes_per_s=None if b.in_usual is None else round(b.in_usual),
+                usual_out_bytes_per_s=None if b.out_usual is None else round(b.out_usual),
+                leaders_before=b.leaders_before,
+                leaders_after=b.leaders_after,
+            )
             for b in played.brokers
         ],
-        "story": [{"second": round(at_s, 1), "sentence": sentence} for at_s, sentence in played.story],
-        "assumptions": played.assumptions,
-    }
+        story=[documents.StoryLine(second=at_s, sentence=sentence) for at_s, sentence in played.story],
+        assumptions=list(played.assumptions),
+    )
 
 
-def _death_json(played: Playback, death: Death) -> dict[str, Any]:
-    return {
-        "brokers": sorted(death.brokers),
-        "atSecond": round(played.died_at_s or 0.0, 1),
-        "offline": _names(played.troubled.get("offline", [])),
-        "underMinIsr": _names(played.troubled.get("under_min_isr", [])),
-        "atMinIsr": _names(played.troubled.get("at_min_isr", [])),
-        "offlineAtEnd": 0 if played.after is None else len(played.after.offline),
-        "underReplicatedAtEnd": 0 if played.after is None else len(played.after.under_replicated),
-    }
+def _death(played: Playback, death: Death, at_s: float) -> documents.Death:
+    return documents.Death(
+        brokers=sorted(death.brokers),
+        at_second=at_s,
+        offline=_names(played.troubled.get("offline", [])),
+        under_min_isr=_names(played.troubled.get("under_min_isr", [])),
+        at_min_isr=_names(played.troubled.get("at_min_isr", [])),
+        offline_at_end=None if played.after is None else len(played.after.offline),
+        under_replicated_at_end=None if played.after is None else len(played.after.under_replicated),
+    )
 
 
-def _names(names: list[TopicPartition]) -> list[dict[str, Any]]:
-    return [{"topic": n.topic, "partition": n.partition} for n in names]
+def _names(names: list[TopicPartition]) -> list[Partition]:
+    return [Partition.of(n) for n in names]
 
 
 # Losing brokers without a plan
@@ -208,17 +208,23 @@ def show_loss(loss: Loss, repair: Plan, *, rate_bytes_per_s: int) -> None:
                    Column("Disk after repair"), Column("Full after repair")]  # fmt: skip
         table: list[Row] = [
             [
-                f"{r['id']} (lost)" if r["lost"] else str(r["id"]),
-                r["rack"] or "-",
-                f"{r['leadersBefore']} → {r['leadersAfter']}",
-                human_bytes(r["diskBytesBefore"]),
-                human_bytes(r["diskBytesAfterRepair"]),
-                "?" if r["diskTotalBytes"] is None else human_percent(r["diskBytesAfterRepair"] / r["diskTotalBytes"]),
+                f"{r.id} (lost)" if r.lost else str(r.id),
+                r.rack or "-",
+                f"{r.leaders_before} → {r.leaders_after}",
+                human_bytes(r.disk_bytes_before),
+                human_bytes(r.disk_bytes_after_repair),
+                _full(r),
             ]
             for r in rows
         ]
         out.print()
         out.print(render_table(columns, table, out.width))
+
+
+def _full(b: documents.BrokerLoss) -> str:
+    if b.disk_total_bytes is None or b.disk_bytes_after_repair is None:
+        return "?"
+    return human_percent(b.disk_bytes_after_repair / b.disk_total_bytes)
 
 
 def _counts(health: Health) -> str:
@@ -250,7 +256,7 @@ def _obstacles(repair: Plan) -> list[str]:
     return out + ([f"  … and {more} more obstacles."] if more > 0 else [])
 
 
-def _broker_rows(loss: Loss, repair: Plan) -> list[dict[str, Any]]:
+def _broker_rows(loss: Loss, repair: Plan) -> list[documents.BrokerLoss]:
     led_before, led_after = _led(loss.before), _led(loss.after)
     sizes = loss.before.partitions.size_bytes
     held = {b["broker"]: b for b in repair.summary.get("brokers", [])}
@@ -260,16 +266,16 @@ def _broker_rows(loss: Loss, repair: Plan) -> list[dict[str, Any]]:
     # What else lies on the disk, Kafka's or not, is there before and after.
     other = {b.id: max(b.used_bytes - replicas[b.id], 0) if b.used_bytes >= 0 else 0 for b in loss.before.brokers}
     return [
-        {
-            "id": b.id,
-            "rack": b.rack,
-            "lost": b.id in loss.brokers,
-            "leadersBefore": led_before[b.id],
-            "leadersAfter": led_after[b.id],
-            "diskBytesBefore": _with(other[b.id], held[b.id]["before"].get("disk")),
-            "diskBytesAfterRepair": _with(other[b.id], held[b.id]["after"].get("disk")),
-            "diskTotalBytes": b.capacity_bytes if b.capacity_bytes > 0 else None,
-        }
+        documents.BrokerLoss(
+            id=b.id,
+            rack=b.rack,
+            lost=b.id in loss.brokers,
+            leaders_before=led_before[b.id],
+            leaders_after=led_after[b.id],
+            disk_bytes_before=_with(other[b.id], held[b.id]["before"].get("disk")),
+            disk_bytes_after_repair=_with(other[b.id], held[b.id]["after"].get("disk")),
+            disk_total_bytes=b.capacity_bytes if b.capacity_bytes > 0 else None,
+        )
         for b in loss.before.brokers
     ]
 
@@ -282,28 +288,26 @@ def _led(state: ClusterState) -> Counter[int]:
     return Counter(state.partitions.leader.tolist())
 
 
-def loss_json(loss: Loss, repair: Plan) -> dict[str, Any]:
-    """``ballast.loss``."""
+def loss_document(loss: Loss, repair: Plan) -> documents.Loss:
+    """The whole of it for programs."""
     health = loss.health_after
-    return {
-        "kind": "ballast.loss",
-        "version": 1,
-        "brokersLost": list(loss.brokers),
-        "leadersMoved": loss.leaders_moved,
-        "underReplicated": len(health.under_replicated),
-        "offline": _rows(loss, health.offline.tolist()),
-        "underMinIsr": _rows(loss, health.under_min_isr.tolist()),
-        "atMinIsr": _rows(loss, health.at_min_isr.tolist()),
-        "minIsrUnknown": _rows(loss, health.min_isr_unknown.tolist()),
-        "repair": {
-            "status": repair.status,
-            "replicas": repair.summary.get("replica_moves", 0),
-            "bytes": repair.known_bytes,
-            "obstacles": [{"subject": o.subject, "detail": o.detail} for o in repair.obstacles],
-        },
-        "brokers": _broker_rows(loss, repair),
-    }
+    return documents.Loss(
+        brokers_lost=list(loss.brokers),
+        leaders_moved=loss.leaders_moved,
+        under_replicated=len(health.under_replicated),
+        offline=_rows(loss, health.offline.tolist()),
+        under_min_isr=_rows(loss, health.under_min_isr.tolist()),
+        at_min_isr=_rows(loss, health.at_min_isr.tolist()),
+        min_isr_unknown=_rows(loss, health.min_isr_unknown.tolist()),
+        repair=documents.Repair(
+            status=repair.status,
+            replicas=repair.summary.get("replica_moves", 0),
+            bytes=repair.known_bytes,
+            obstacles=[documents.RepairObstacle(subject=o.subject, detail=o.detail) for o in repair.obstacles],
+        ),
+        brokers=_broker_rows(loss, repair),
+    )
 
 
-def _rows(loss: Loss, rows: list[int]) -> list[dict[str, Any]]:
+def _rows(loss: Loss, rows: list[int]) -> list[Partition]:
     return _names([loss.after.name(row) for row in rows])

@@ -19,7 +19,7 @@ EXIT_NEEDS_ATTENTION = 3
 
 
 @click.command()
-@output_option
+@output_option("Status")
 @click.option("--watch", is_flag=True, help="Read and show again until interrupted; as JSON, one line per reading.")
 @click.option(
     "--interval", default=5.0, show_default=True, metavar="SECONDS", help="Pause between readings of --watch."
@@ -87,7 +87,7 @@ def _show(result: ClusterStatus, *, output: str, show_all: bool) -> None:
     from ballast.cli.tables import console, print_json
 
     if output == "json":
-        print_json(status_view.as_json(result))
+        print_json(status_view.document(result))
     else:
         status_view.draw(result, console(), limit=None if show_all else status_view.FEW)
 
@@ -110,7 +110,7 @@ def _watch(read: Callable[[], ClusterStatus], *, output: str, interval_s: float,
                 click.echo(f"ballast: {failure.message} Trying again.", err=True)
             else:
                 if output == "json":
-                    print_json_line(status_view.as_json(result))
+                    print_json_line(status_view.document(result))
                 else:
                     if screen.is_terminal:
                         screen.clear()

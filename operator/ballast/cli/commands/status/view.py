@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
+from ballast.cli.documents import cluster as documents
+from ballast.cli.documents.base import Partition, milliseconds, moment
 from ballast.cli.tables import (
     UNKNOWN_TEXT,
     Cell,
@@ -16,15 +17,12 @@ from ballast.cli.tables import (
     human_many,
     human_names,
     human_percent,
-    known,
     render_table,
 )
 from ballast.core.cluster import TopicPartition
 from ballast.core.status import LOST, BrokerStatus, ClusterStatus, MovingPartition
 from ballast.core.wording import human_log_dir_error
 
-SHAPE: Final = "ballast.status"
-SHAPE_VERSION: Final = 1
 FEW: Final = 10
 """Under-replicated, offline and reassigning partitions named in a table unless all are asked for."""
 
@@ -44,112 +42,106 @@ _BROKER_COLUMNS: Final = (
 )
 
 
-def as_json(status: ClusterStatus) -> dict[str, Any]:
-    """The documented shape; every figure that is not known is null."""
-    return {
-        "kind": SHAPE,
-        "version": SHAPE_VERSION,
-        "takenAt": _when(status.taken_at_ms),
-        "cluster": {
-            "id": status.cluster_id,
-            "kafkaVersion": status.kafka_version,
-            "mode": status.mode,
-            "controllerId": known(status.controller_id),
-            "topics": status.topics,
-            "internalTopics": status.internal_topics,
-            "deletingTopics": list(status.deleting_topics),
-            "partitions": status.partitions,
-            "replicas": status.replicas,
-        },
-        "needsAttention": status.needs_attention,
-        "leaderImbalance": {
-            "thresholdPercent": status.threshold.value,
-            "thresholdOrigin": status.threshold.origin,
-            "ratio": status.imbalance_ratio,
-            "brokersOverThreshold": list(status.over_threshold),
-        },
-        "skew": [{"resource": r.resource, "brokersOutOfRange": list(r.outside)} for r in status.skew],
-        "brokers": [_broker_json(b) for b in status.brokers],
-        "partitionsWithProblems": {
-            "offline": _names(status.unhealthy.offline),
-            "underMinIsr": _names(status.unhealthy.under_min_isr),
-            "underReplicated": _names(status.unhealthy.under_replicated),
-            "minIsrUnknown": _names(status.unhealthy.min_isr_unknown),
-        },
-        "leavesIsrAfterMs": None if status.leaves_isr_after_s < 0 else round(status.leaves_isr_after_s * 1000),
-        "moving": [_moving_json(m) for m in status.moving],
-        "throttles": [
-            {"resource": t.resource, "key": t.setting.key, "value": t.value, "leftBehind": t.stale, "reason": t.why}
+def document(status: ClusterStatus) -> documents.Status:
+    """For programs; every figure that is not known is null."""
+    return documents.Status(
+        taken_at=moment(status.taken_at_ms),
+        cluster=documents.Cluster(
+            id=status.cluster_id,
+            kafka_version=status.kafka_version,
+            mode=status.mode,
+            controller_id=status.controller_id,
+            topics=status.topics,
+            internal_topics=status.internal_topics,
+            deleting_topics=list(status.deleting_topics),
+            partitions=status.partitions,
+            replicas=status.replicas,
+        ),
+        needs_attention=status.needs_attention,
+        leader_imbalance=documents.Imbalance(
+            threshold_percent=status.threshold.value,
+            threshold_origin=status.threshold.origin,
+            ratio=status.imbalance_ratio,
+            brokers_over_threshold=list(status.over_threshold),
+        ),
+        skew=[documents.Skew(resource=r.resource, brokers_out_of_range=list(r.outside)) for r in status.skew],
+        brokers=[_broker(b) for b in status.brokers],
+        partitions_with_problems=documents.Problems(
+            offline=_partitions(status.unhealthy.offline),
+            under_min_isr=_partitions(status.unhealthy.under_min_isr),
+            under_replicated=_partitions(status.unhealthy.under_replicated),
+            min_isr_unknown=_partitions(status.unhealthy.min_isr_unknown),
+        ),
+        leaves_isr_after_ms=milliseconds(status.leaves_isr_after_s),
+        moving=[_moving(m) for m in status.moving],
+        throttles=[
+            documents.StandingThrottle(
+                resource=t.resource, key=t.setting.key, value=t.value, left_behind=t.stale, reason=t.why
+            )
             for t in status.throttles
         ],
-        "otherBalancers": [
-            {"id": o.id, "name": o.name, "evidence": o.evidence, "movesReplicas": o.moves_replicas}
+        other_balancers=[
+            documents.OtherBalancer(id=o.id, name=o.name, evidence=o.evidence, moves_replicas=o.moves_replicas)
             for o in status.others
         ],
-        "drains": None
-        if status.drains is None
-        else [{"broker": d.broker, "by": d.by, "since": _when(d.since_ms)} for d in status.drains],
-        "journal": {
-            "state": status.journal.value,
-            "begunAt": None if status.journal_begun_ms is None else _when(status.journal_begun_ms),
-        },
-        "gaps": [{"subject": g.subject, "missing": g.missing, "reason": g.reason} for g in status.gaps],
-    }
+        drains=None if status.drains is None else [documents.Drain.of(d) for d in status.drains],
+        journal=documents.JournalFate(
+            state=status.journal,
+            begun_at=None if status.journal_begun_ms is None else moment(status.journal_begun_ms),
+        ),
+        gaps=[documents.Gap(subject=g.subject, missing=g.missing, reason=g.reason) for g in status.gaps],
+    )
 
 
-def _broker_json(b: BrokerStatus) -> dict[str, Any]:
-    return {
-        "id": b.broker.id,
-        "rack": b.broker.rack,
-        "host": b.broker.host or None,
-        "port": b.broker.port or None,
-        "alive": b.broker.alive,
-        "reachable": b.broker.alive and b.broker.reachable,
-        "controller": b.broker.controller,
-        "cordoned": b.broker.cordoned,
-        "replicas": b.replicas,
-        "leaders": b.leaders,
-        "preferredLeaders": b.preferred_leaders,
-        "preferredNotLed": b.not_led,
-        "imbalanceRatio": b.imbalance_ratio,
-        "overThreshold": b.over_threshold,
-        "outOfSyncReplicas": b.out_of_sync,
-        "offlineReplicas": b.offline_replicas,
-        "replicaBytes": known(b.replica_bytes),
-        "replicasOfUnknownSize": b.unknown_sizes,
-        "diskTotalBytes": known(b.broker.capacity_bytes),
-        "diskUsedBytes": known(b.disk_used_bytes),
-        "logDirs": [
-            {
-                "path": d.path,
-                "totalBytes": known(d.total_bytes),
-                "usableBytes": known(d.usable_bytes),
-                "cordoned": d.cordoned,
-                "error": d.error,
-            }
+def _broker(b: BrokerStatus) -> documents.Broker:
+    return documents.Broker(
+        id=b.broker.id,
+        rack=b.broker.rack,
+        host=b.broker.host or None,
+        port=b.broker.port or None,
+        alive=b.broker.alive,
+        reachable=b.broker.alive and b.broker.reachable,
+        controller=b.broker.controller,
+        cordoned=b.broker.cordoned,
+        replicas=b.replicas,
+        leaders=b.leaders,
+        preferred_leaders=b.preferred_leaders,
+        preferred_not_led=b.not_led,
+        imbalance_ratio=b.imbalance_ratio,
+        over_threshold=b.over_threshold,
+        out_of_sync_replicas=b.out_of_sync,
+        offline_replicas=b.offline_replicas,
+        replica_bytes=b.replica_bytes,
+        replicas_of_unknown_size=b.unknown_sizes,
+        disk_total_bytes=b.broker.capacity_bytes,
+        disk_used_bytes=b.disk_used_bytes,
+        log_dirs=[
+            documents.LogDir(
+                path=d.path,
+                total_bytes=d.total_bytes,
+                usable_bytes=d.usable_bytes,
+                cordoned=d.cordoned,
+                error=d.error,
+            )
             for d in b.broker.log_dirs
         ],
-    }
+    )
 
 
-def _moving_json(m: MovingPartition) -> dict[str, Any]:
-    return {
-        "topic": m.name.topic,
-        "partition": m.name.partition,
-        "replicas": list(m.replicas),
-        "adding": list(m.adding),
-        "removing": list(m.removing),
-        "copiedBytes": known(m.copied_bytes),
-        "totalBytes": known(m.total_bytes),
-    }
+def _moving(m: MovingPartition) -> documents.Moving:
+    return documents.Moving(
+        topic=m.name.topic,
+        partition=m.name.partition,
+        replicas=list(m.replicas),
+        adding=list(m.adding),
+        removing=list(m.removing),
+        copied_bytes=m.copied_bytes,
+        total_bytes=m.total_bytes,
+    )
 
 
-def _names(names: Sequence[TopicPartition]) -> list[dict[str, Any]]:
-    return [{"topic": n.topic, "partition": n.partition} for n in names]
-
-
-def _when(taken_at_ms: int) -> str:
-    return datetime.fromtimestamp(taken_at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _partitions(names: Sequence[TopicPartition]) -> list[Partition]:
+    return [Partition.of(n) for n in names]
 
 
 def draw(status: ClusterStatus, screen: Any, *, limit: int | None) -> None:
@@ -277,8 +269,7 @@ def _lost_journal(status: ClusterStatus) -> str:
     if status.journal_begun_ms is None:
         what = "Ballast's journal was deleted"
     else:
-        when = _when(status.journal_begun_ms)[:16].replace("T", " ")
-        what = f"Ballast's journal was deleted, and an empty one was begun at {when} UTC"
+        what = f"Ballast's journal was deleted, and an empty one was begun at {moment(status.journal_begun_ms):%Y-%m-%d %H:%M} UTC"
     throttles = [t for t in status.throttles if not (t.held or t.by_hand or t.meant)]
     found = [f"{len(s):,} {name}{_s(s)}" for s, name in ((throttles, "throttle setting"), (status.moving, "move")) if s]
     stands = f" There are, and may be of such a run: {', '.join(found)}." if found else ""
@@ -307,7 +298,7 @@ def _broker_findings(status: ClusterStatus, few: int) -> Iterator[Cell]:
     if len(status.bad_log_dirs) > few:
         yield Cell(f"… and {len(status.bad_log_dirs) - few:,} more log dirs with errors (--all names them)", "red")
     for drain in status.drains or ():
-        since = _when(drain.since_ms)[:16].replace("T", " ")
+        since = f"{moment(drain.since_ms):%Y-%m-%d %H:%M}"
         end = f"ballast drains end {drain.broker}"
         yield Cell(f"Broker {drain.broker} is drained ({drain.by}, {since} UTC): it takes no replica until: {end}")
     if status.departed_brokers:

@@ -16,6 +16,7 @@ from ballast.core.wording import human_brokers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ballast.cli.documents.cluster import Throttle
     from ballast.core.cluster import ClusterState
     from ballast.core.throttles.stale import FoundThrottle
     from ballast.wiring.cluster import OpenCluster
@@ -69,7 +70,7 @@ def unread(state: ClusterState) -> list[str]:
 )
 @click.option("--yes", "-y", is_flag=True, help="With --clean: do not ask.")
 @lock_options
-@output_option
+@output_option("Throttles", "ThrottlesRemoved")
 @cluster_options
 def list_throttles(
     *,
@@ -95,7 +96,9 @@ def list_throttles(
             return _clean(opened, topics, brokers, yes=yes, journal=journal, lock_wait_s=lock_wait, output=output)
         found = [s for s in judged(opened, journal) if s.value]
     if output == "json":
-        print_json({"version": 1, "throttles": [_json(s) for s in found]})
+        from ballast.cli.documents.cluster import Throttles
+
+        print_json(Throttles(throttles=[_document(s) for s in found]))
         return 0
     if not found:
         say("No throttle is set.")
@@ -109,17 +112,19 @@ def list_throttles(
     return 0
 
 
-def _json(s: FoundThrottle) -> dict[str, object]:
-    return {
-        "kind": s.setting.kind,
-        "name": s.setting.name,
-        "key": s.setting.key,
-        "value": s.value,
-        "stale": s.stale,
-        "held_by_ballast": s.held,
-        "set_by_hand": s.by_hand,
-        "why": s.why,
-    }
+def _document(s: FoundThrottle) -> Throttle:
+    from ballast.cli.documents.cluster import Throttle
+
+    return Throttle(
+        resource_type=s.setting.kind,
+        resource_name=s.setting.name,
+        key=s.setting.key,
+        value=s.value,
+        stale=s.stale,
+        held_by_ballast=s.held,
+        set_by_hand=s.by_hand,
+        why=s.why,
+    )
 
 
 def _short(value: str) -> str:
@@ -196,7 +201,9 @@ def _tell_what_stays(found: Sequence[FoundThrottle], gone: Sequence[FoundThrottl
 
 def _tell_what_went(gone: Sequence[FoundThrottle], output: str) -> int:
     if output == "json":
-        print_json({"version": 1, "removed": [_json(s) for s in gone]})
+        from ballast.cli.documents.cluster import ThrottlesRemoved
+
+        print_json(ThrottlesRemoved(removed=[_document(s) for s in gone]))
     say(f"Removed {human_many(len(gone), 'setting')}." if gone else "No stale throttles.")
     return 0
 

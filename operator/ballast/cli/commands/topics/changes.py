@@ -138,7 +138,7 @@ def placement_options(command: F) -> F:
 @click.option("--replication-factor", type=int, help="Replicas of each partition.")
 @click.option("--config", "entries", multiple=True, metavar="KEY=VALUE", help="Topic setting; may be repeated.")
 @placement_options
-@output_option
+@output_option("TopicPlacement")
 @partial(cluster_options_but, settings_flag="--settings-file")
 def create(
     *,
@@ -196,7 +196,7 @@ def create(
     "--existing", metavar="4:2,2:5,…", help="With --brokers-file: the lists of the partitions that the topic has."
 )
 @placement_options
-@output_option
+@output_option("TopicPlacement")
 @cluster_options
 def expand(
     *, name: str, partitions: int, existing: str | None, cluster: ClusterOptions, **given: str | bool | int | None
@@ -337,18 +337,17 @@ def _show_and_act(
 
 
 def _print_document(name: str, placed: Placed, *, dry_run: bool) -> None:
+    from ballast.cli.documents.cluster import NewPartition, TopicPlacement
     from ballast.cli.tables import print_json
 
-    rows = [{"partition": number, "replicas": list(r)} for number, r in sorted(placed.assignment.items())]
     print_json(
-        {
-            "version": 1,
-            "topic": name,
-            "partitions": rows,
-            "algorithm": placed.origin,
-            "seed": placed.seed,
-            "dry_run": dry_run,
-        }
+        TopicPlacement(
+            topic=name,
+            partitions=[NewPartition(partition=n, replicas=list(r)) for n, r in sorted(placed.assignment.items())],
+            algorithm=placed.origin,
+            seed=placed.seed,
+            dry_run=dry_run,
+        )
     )
 
 

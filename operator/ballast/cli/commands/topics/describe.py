@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.documents import cluster as documents
+from ballast.cli.documents.base import milliseconds
 from ballast.cli.tables import (
     Cell,
     Column,
@@ -15,7 +17,6 @@ from ballast.cli.tables import (
     console,
     human_bytes,
     human_count,
-    known,
     output_option,
     print_json,
     render_table,
@@ -55,7 +56,7 @@ _REPLICA_COLUMNS: Final = (
 
 @click.command()
 @click.argument("topic")
-@output_option
+@output_option("Topic")
 @cluster_options
 def describe(topic: str, *, output: str, cluster: ClusterOptions) -> None:
     """Show each partition of TOPIC: leader, replicas (AR, ISR, OSR), high watermark, and each replica's log end, lag, size.
@@ -81,7 +82,7 @@ def describe(topic: str, *, output: str, cluster: ClusterOptions) -> None:
             hint=_nearest(topic, [t.name for t in state.topics]),
         )
     if output == "json":
-        print_json(as_json(described))
+        print_json(document(described))
     else:
         draw(described, console())
 
@@ -93,54 +94,52 @@ def _nearest(topic: str, names: Sequence[str]) -> str:
     return f"Did you mean {' or '.join(near)}?" if near else "Check the name and our user's Describe permission."
 
 
-def as_json(described: TopicDescription) -> dict[str, Any]:
-    """The documented shape; every figure that is not known is null."""
+def document(described: TopicDescription) -> documents.Topic:
+    """For programs; every figure that is not known is null."""
     topic = described.topic
-    return {
-        "kind": SHAPE,
-        "version": SHAPE_VERSION,
-        "topic": topic.name,
-        "topicId": topic.topic_id,
-        "internal": topic.internal,
-        "deleting": topic.deleting,
-        "minIsr": known(topic.min_isr),
-        "configs": {k: v.value for k, v in sorted(topic.configs.items())},
-        "partitions": [_partition_json(p) for p in described.partitions],
-    }
+    return documents.Topic(
+        topic=topic.name,
+        topic_id=topic.topic_id,
+        internal=topic.internal,
+        deleting=topic.deleting,
+        min_isr=topic.min_isr,
+        configs={k: v.value for k, v in sorted(topic.configs.items())},
+        partitions=[_partition(p) for p in described.partitions],
+    )
 
 
-def _partition_json(p: PartitionDescription) -> dict[str, Any]:
-    return {
-        "partition": p.number,
-        "leader": known(p.leader),
-        "preferredLeader": known(p.preferred),
-        "assignedReplicas": list(p.assigned),
-        "inSyncReplicas": list(p.in_sync),
-        "outOfSyncReplicas": list(p.out_of_sync),
-        "moving": p.moving,
-        "earliestOffset": known(p.earliest),
-        "highWatermark": known(p.high_watermark),
-        "leaderEpoch": known(p.leader_epoch),
-        "controllerEpoch": known(p.controller_epoch),
-        "leavesIsrAfterMs": None if p.leaves_isr_after_s < 0 else round(p.leaves_isr_after_s * 1000),
-        "sizeBytes": known(p.size_bytes),
-        "replicas": [
-            {
-                "broker": r.broker,
-                "inSync": r.in_sync,
-                "brokerAlive": r.alive,
-                "offline": r.offline,
-                "adding": r.adding,
-                "removing": r.removing,
-                "logEndOffset": known(r.log_end),
-                "lag": known(r.lag),
-                "sizeBytes": known(r.size_bytes),
-                "logDir": r.log_dir,
-                "futureSizeBytes": known(r.future_size_bytes),
-            }
+def _partition(p: PartitionDescription) -> documents.TopicPartition:
+    return documents.TopicPartition(
+        partition=p.number,
+        leader=p.leader,
+        preferred_leader=p.preferred,
+        assigned_replicas=list(p.assigned),
+        in_sync_replicas=list(p.in_sync),
+        out_of_sync_replicas=list(p.out_of_sync),
+        moving=p.moving,
+        earliest_offset=p.earliest,
+        high_watermark=p.high_watermark,
+        leader_epoch=p.leader_epoch,
+        controller_epoch=p.controller_epoch,
+        leaves_isr_after_ms=milliseconds(p.leaves_isr_after_s),
+        size_bytes=p.size_bytes,
+        replicas=[
+            documents.Replica(
+                broker=r.broker,
+                in_sync=r.in_sync,
+                broker_alive=r.alive,
+                offline=r.offline,
+                adding=r.adding,
+                removing=r.removing,
+                log_end_offset=r.log_end,
+                lag=r.lag,
+                size_bytes=r.size_bytes,
+                log_dir=r.log_dir,
+                future_size_bytes=r.future_size_bytes,
+            )
             for r in p.replicas
         ],
-    }
+    )
 
 
 def draw(described: TopicDescription, screen: Any) -> None:

@@ -1,0 +1,362 @@
+"""What ``status``, ``topics``, ``leaders``, ``drains`` and ``throttles`` tell of a cluster."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from ballast.cli.documents.base import Document, Known, Moment, OneOf, Part, Partition, moment
+from ballast.core.cluster import drain as core
+
+
+class Cluster(Part):
+    """The cluster as a whole."""
+
+    id: str
+    kafka_version: str | None
+    mode: Annotated[str, OneOf("kraft", "zookeeper")]
+    controller_id: Known
+    """Null while there is none; on KRaft it may be a node that is no broker."""
+    topics: int
+    internal_topics: int
+    deleting_topics: list[str]
+    partitions: int
+    replicas: int
+
+
+class Imbalance(Part):
+    """Leader imbalance over the whole cluster."""
+
+    threshold_percent: float
+    threshold_origin: Annotated[str, OneOf("settings", "cluster", "default")]
+    """Where it comes from: the flag or the settings, the cluster's ZooKeeper controller, or Kafka's default."""
+    ratio: float
+    brokers_over_threshold: list[int]
+
+
+class Skew(Part):
+    """A resource of which some broker has more or less than its range, as ``ballast plan balance`` judges it."""
+
+    resource: str
+    brokers_out_of_range: list[int]
+
+
+class LogDir(Part):
+    """A log directory of a broker."""
+
+    path: str
+    total_bytes: Known
+    usable_bytes: Known
+    cordoned: bool
+    error: str | None
+
+
+class Broker(Part):
+    """A broker that the cluster or any replica list names."""
+
+    id: int
+    rack: str | None
+    host: str | None
+    """Null for a broker that is down."""
+    port: int | None
+    alive: bool
+    reachable: bool
+    """False for a broker that is down, and for one that the cluster still lists as alive and that did not answer."""
+    controller: bool
+    cordoned: bool
+    replicas: int
+    leaders: int
+    preferred_leaders: int
+    preferred_not_led: int
+    imbalance_ratio: float
+    over_threshold: bool
+    out_of_sync_replicas: int
+    offline_replicas: int
+    replica_bytes: Known
+    """Without the replicas counted in ``replicasOfUnknownSize``; null when the broker told nothing."""
+    replicas_of_unknown_size: int
+    disk_total_bytes: Known
+    disk_used_bytes: Known
+    log_dirs: list[LogDir]
+
+
+class Problems(Part):
+    """Partitions with problems; one may be in several lists."""
+
+    offline: list[Partition]
+    under_min_isr: list[Partition]
+    under_replicated: list[Partition]
+    min_isr_unknown: list[Partition]
+    """They lack a replica, and their topic's ``min.insync.replicas`` is not known."""
+
+
+class Moving(Partition):
+    """A reassignment in progress."""
+
+    replicas: list[int]
+    """The union of old and new."""
+    adding: list[int]
+    removing: list[int]
+    copied_bytes: Known
+    """What lies on the brokers in ``adding``."""
+    total_bytes: Known
+
+
+class StandingThrottle(Part):
+    """A throttle setting that stands, and who needs it."""
+
+    resource: str
+    """For example ``broker 3`` or ``topic orders``."""
+    key: str
+    value: str
+    left_behind: bool
+    reason: str
+
+
+class OtherBalancer(Part):
+    """Another program that balances this cluster."""
+
+    id: Annotated[str, OneOf("controller", "cruise-control", "confluent-balancer", "msk")]
+    name: str
+    evidence: str
+    moves_replicas: bool
+
+
+class Drain(Part):
+    """A broker that was drained on the daemon's page."""
+
+    broker: int
+    by: str
+    since: Moment
+
+    @classmethod
+    def of(cls, drain: core.Drain) -> Drain:
+        """The same drain."""
+        return cls(broker=drain.broker, by=drain.by, since=moment(drain.since_ms))
+
+
+class JournalFate(Part):
+    """What became of Ballast's journal on this cluster."""
+
+    state: Annotated[str, OneOf("none", "kept", "deleted", "begun-again", "unknown")]
+    begun_at: Moment | None
+
+
+class Gap(Part):
+    """What is not known of the cluster."""
+
+    subject: str
+    missing: str
+    reason: str
+
+
+class Status(Document):
+    """``ballast status``; with ``--watch`` one a line."""
+
+    kind: Literal["Status"] = "Status"
+    taken_at: Moment
+    cluster: Cluster
+    needs_attention: bool
+    leader_imbalance: Imbalance
+    skew: list[Skew]
+    brokers: list[Broker]
+    partitions_with_problems: Problems
+    leaves_isr_after_ms: int | None
+    """A follower that has stopped fetching is out of every ISR after this long at most: 1.5 times the largest
+    ``replica.lag.time.max.ms`` of the brokers; null where none told."""
+    moving: list[Moving]
+    throttles: list[StandingThrottle]
+    other_balancers: list[OtherBalancer]
+    drains: list[Drain] | None
+    """Null where Ballast's journal is there and did not tell."""
+    journal: JournalFate
+    gaps: list[Gap]
+
+
+class Drains(Document):
+    """``ballast drains``."""
+
+    kind: Literal["Drains"] = "Drains"
+    drains: list[Drain]
+
+
+class Replica(Part):
+    """A replica of a partition."""
+
+    broker: int
+    in_sync: bool
+    broker_alive: bool
+    offline: bool
+    adding: bool
+    removing: bool
+    log_end_offset: Known
+    lag: Known
+    size_bytes: Known
+    log_dir: str | None
+    future_size_bytes: Known
+    """The copy being made in another log directory of the same broker; null when there is none."""
+
+
+class TopicPartition(Part):
+    """A partition of the topic."""
+
+    partition: int
+    leader: Known
+    """Null while there is none."""
+    preferred_leader: Known
+    assigned_replicas: list[int]
+    in_sync_replicas: list[int]
+    out_of_sync_replicas: list[int]
+    moving: bool
+    earliest_offset: Known
+    high_watermark: Known
+    leader_epoch: Known
+    controller_epoch: Known
+    leaves_isr_after_ms: int | None
+    size_bytes: Known
+    replicas: list[Replica]
+
+
+class Topic(Document):
+    """``ballast topics describe``."""
+
+    kind: Literal["Topic"] = "Topic"
+    topic: str
+    topic_id: str | None
+    """Null on clusters before Kafka 2.8."""
+    internal: bool
+    deleting: bool
+    min_isr: Known
+    configs: dict[str, str | None]
+    """What is set on the topic itself."""
+    partitions: list[TopicPartition]
+
+
+class NewPartition(Part):
+    """A partition that is created."""
+
+    partition: int
+    replicas: list[int]
+
+
+class TopicPlacement(Document):
+    """``ballast topics create`` and ``ballast topics expand``: the new partitions."""
+
+    kind: Literal["TopicPlacement"] = "TopicPlacement"
+    topic: str
+    partitions: list[NewPartition]
+    algorithm: str
+    """Kafka's algorithm, or ``manual``."""
+    seed: int | None
+    """The same seed gives the same placement; null where nothing was drawn."""
+    dry_run: bool
+    """True where nothing is created."""
+
+
+class Share(Part):
+    """Of what a broker or a rack is the preferred leader."""
+
+    partitions: int
+    partitions_of_fair: float
+    """1 is its part if alive brokers shared equally."""
+    bytes: int
+    """Partitions of unknown size count as 0 here, see ``unknownSizes``."""
+    bytes_of_fair: float
+
+
+class BrokerShare(Share):
+    """A broker's part, and how many of its partitions others lead."""
+
+    broker: int
+    not_led: int
+    imbalance_ratio: float
+
+
+class RackShare(Share):
+    """A rack's part."""
+
+    rack: str
+
+
+class TopicSkew(Part):
+    """A topic whose preferred leaders are spread unevenly."""
+
+    topic: str
+    partitions: int
+    most: int
+    """The largest number on one broker."""
+    on: int
+    """That broker's id, the lowest of equals."""
+    ideal: int
+    """The least that the largest number could be."""
+
+
+class Leaders(Document):
+    """``ballast leaders``."""
+
+    kind: Literal["Leaders"] = "Leaders"
+    brokers: list[BrokerShare]
+    racks: list[RackShare]
+    topics: list[TopicSkew]
+    unknown_sizes: int
+    """Partitions without a known size."""
+
+
+class BrokerLeads(Part):
+    """What a broker leads before and after, in partitions or in bytes."""
+
+    broker: int
+    before: int
+    after: int
+
+
+class Reorder(Partition):
+    """A replica list that gets another order."""
+
+    old: list[int]
+    new: list[int]
+
+
+class LeaderBalance(Document):
+    """``ballast leaders --balance``."""
+
+    kind: Literal["LeaderBalance"] = "LeaderBalance"
+    measure: Annotated[str, OneOf("counts", "bytes")]
+    most_before: int
+    most_after: int
+    bound: float
+    """No reorders reach less."""
+    gap: float
+    """How far ``mostAfter`` is above the bound."""
+    exact: bool
+    brokers: list[BrokerLeads]
+    reorders: list[Reorder]
+    elections: int
+    unknown_sizes: int
+
+
+class Throttle(Part):
+    """A throttle setting, and who needs it."""
+
+    resource_type: Annotated[str, OneOf("broker", "topic")]
+    resource_name: str
+    key: str
+    value: str
+    stale: bool
+    held_by_ballast: bool
+    set_by_hand: bool
+    """Set with ``ballast throttles set``."""
+    why: str
+
+
+class Throttles(Document):
+    """``ballast throttles``."""
+
+    kind: Literal["Throttles"] = "Throttles"
+    throttles: list[Throttle]
+
+
+class ThrottlesRemoved(Document):
+    """``ballast throttles --clean``."""
+
+    kind: Literal["ThrottlesRemoved"] = "ThrottlesRemoved"
+    removed: list[Throttle]

@@ -1,0 +1,110 @@
+"""What ``sample``, ``pipeline`` and ``fleet`` tell."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
+
+from ballast.cli.documents.base import Document, Moment, Part
+
+Milli = Annotated[float, AfterValidator(lambda seconds: round(seconds, 3))]
+"""Seconds to the millisecond."""
+
+
+class Sample(Document):
+    """``ballast sample``."""
+
+    kind: Literal["Sample"] = "Sample"
+    cluster: str
+    store: str
+    recorded: bool
+    """False where this minute was recorded already."""
+    partitions: int
+    replicas: int
+    gaps: int
+    """How many things are not known."""
+    seconds: Milli
+
+
+class PipelineJob(Part):
+    """A table that was brought up to date."""
+
+    table: str
+    replaced: list[str]
+    """Hours, days or clusters made anew."""
+    rows: int
+    seconds: Milli
+
+
+class PipelineRun(Document):
+    """``ballast pipeline run``."""
+
+    kind: Literal["PipelineRun"] = "PipelineRun"
+    newest_hour: Moment | None
+    """Up to which the load model knows everything; null while it knows nothing."""
+    lag_seconds: float | None
+    jobs: list[PipelineJob]
+
+
+class FleetPlan(Part):
+    """What a plan for a cluster would cost and gain, in one scenario; figures are null where planning failed or they are not known."""
+
+    cluster: str
+    name: str
+    taken_at: Moment
+    scenario: str
+    """``balance``, ``lose-broker``, ``lose-rack``, ``add-brokers``, ``change-rf`` or ``grow``."""
+    subject: str
+    brokers: int
+    partitions: int
+    bytes_stored: int
+    status: str
+    """A plan's status, or ``failed``."""
+    detail: str
+    moves: int | None
+    reorders: int | None
+    bytes_moved: int | None
+    bound_bytes: int | None
+    worst_before: float | None
+    worst_after: float | None
+    disk_full_before: float | None
+    disk_full_after: float | None
+    leaders_before: float | None
+    leaders_after: float | None
+    imbalance: float
+    offline: int | None
+    under_min_isr: int | None
+    days_to_full: float | None
+    disk_bytes: int | None
+    disk_free_bytes: int | None
+    growth_bytes_per_day: int | None
+    growth_unknown: int
+    digest: str
+    seconds: float
+
+
+class Unreachable(Part):
+    """A cluster that did not answer."""
+
+    name: str
+    tried_at: Moment
+    detail: str
+    last_read: Moment | None
+
+
+class SameCluster(Part):
+    """A cluster that the list names more than once."""
+
+    cluster: str
+    names: list[str]
+
+
+class FleetReport(Document):
+    """``ballast fleet report``."""
+
+    kind: Literal["FleetReport"] = "FleetReport"
+    plans: list[FleetPlan]
+    unreachable: list[Unreachable]
+    unplanned: list[str]
+    same_cluster: list[SameCluster]

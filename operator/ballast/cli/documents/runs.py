@@ -1,0 +1,260 @@
+"""What commands that write tell: runs and their steps, one document a line, and what became of the cluster."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from ballast.cli.documents.base import Bytes, Document, Known, Moment, OneOf, Part, Partition, Seconds
+
+
+class RunFigures(Part):
+    """A run in numbers."""
+
+    id: str
+    intent: str
+    status: str
+    """``open``, or how it ended: ``done``, ``incomplete``, ``cancelled``, ``refused``."""
+    phase: str
+    started_at: Moment
+    ended_at: Moment | None
+    undoes: str | None
+    """The run that this one rolls back."""
+    stopped_by: str | None
+    moves: dict[str, int]
+    """How many are in each stage."""
+    elections: dict[str, int]
+    """How many are in each stage."""
+
+
+class SkippedRun(Part):
+    """A run of the journal that cannot be read."""
+
+    id: str
+    why: str
+
+
+class Runs(Document):
+    """``ballast runs``."""
+
+    kind: Literal["Runs"] = "Runs"
+    holder: str | None
+    """Who holds the lock now."""
+    runs: list[RunFigures]
+    """Newest first."""
+    skipped: list[SkippedRun]
+
+
+class RunMove(Partition):
+    """A move of a run."""
+
+    old: list[int]
+    new: list[int]
+    log_dirs: list[str] | None
+    size_bytes: Known
+    reason: str
+    stage: str
+    outcome: str
+    detail: str
+    attempts: int
+    since: Moment
+
+
+class RunElection(Partition):
+    """An election of a run."""
+
+    stage: str
+    detail: str
+
+
+class Run(Document):
+    """``ballast runs show``."""
+
+    kind: Literal["Run"] = "Run"
+    run: RunFigures
+    policy: dict[str, Any]
+    """The settings of ``execution`` that differ from their defaults, by their names."""
+    moves: list[RunMove]
+    elections: list[RunElection]
+    throttles_standing: list[str]
+    """Throttle settings that Ballast still holds."""
+
+
+class RunBegan(Document):
+    """A run starts, or is taken up again."""
+
+    kind: Literal["RunBegan"] = "RunBegan"
+    run: str
+    intent: str
+    resumed: bool
+
+
+class BrokerRate(Part):
+    """A broker's rate when the run begins, and what it has to copy."""
+
+    broker: int
+    bytes_per_s: int
+    basis: str
+    """What the rate was chosen by."""
+    bytes: int
+    """Received or, as leader, sent, whichever is more."""
+    known: float | None
+    """The figure that the rate was chosen by, in bytes per second."""
+
+
+class RunThrottle(Document):
+    """The rates at which a run begins, once traffic has been measured."""
+
+    kind: Literal["RunThrottle"] = "RunThrottle"
+    auto: bool
+    seconds: Seconds | None
+    """What the busiest broker needs at its first rate; null where a size is not known."""
+    brokers: list[BrokerRate]
+    unmeasured: list[Partition]
+    """Of which it was measured, in vain, what producers write."""
+
+
+class MoveChanged(Document):
+    """A move enters another stage."""
+
+    kind: Literal["MoveChanged"] = "MoveChanged"
+    topic: str
+    partition: int
+    before: str
+    after: str
+    outcome: str
+    detail: str
+
+
+class Refusal(Part):
+    """Why a move may not start."""
+
+    code: str
+    subject: str
+    detail: str
+    remedy: str
+
+
+class RunWaiting(Document):
+    """What the guards refuse now; empty when they have stopped refusing."""
+
+    kind: Literal["RunWaiting"] = "RunWaiting"
+    refusals: list[Refusal]
+
+
+class RunProgress(Document):
+    """How far the run has come."""
+
+    kind: Literal["RunProgress"] = "RunProgress"
+    run: str
+    phase: str
+    moves: int
+    verified: int
+    ended_otherwise: int
+    in_flight: int
+    waiting: int
+    elections: int
+    elections_held: int
+    bytes_total: int | None
+    bytes_done: int
+    bytes_per_s: Bytes | None
+    """Averaged over the last half minute; null before two readings."""
+    seconds_left: Seconds | None
+    """At that rate; null while it is not known."""
+    refusals: list[str]
+
+
+class RunNote(Document):
+    """A sentence for people: something went wrong that is being tried again, or was left as it is."""
+
+    kind: Literal["RunNote"] = "RunNote"
+    text: str
+
+
+class MovesEnded(Part):
+    """How the moves of a run ended."""
+
+    verified: int
+    rolled_back: int
+    failed: int
+    left: int
+
+
+class Ending(Part):
+    """A move or an election that did not simply succeed."""
+
+    subject: str
+    outcome: str
+    detail: str
+
+
+class RunEnded(Document):
+    """What came of a run."""
+
+    kind: Literal["RunEnded"] = "RunEnded"
+    run: str
+    status: Annotated[str, OneOf("done", "incomplete", "cancelled", "refused", "left", "not-begun")]
+    """``left``: with moves still in flight; ``not-begun``: before anything was written."""
+    moves: MovesEnded
+    elections_held: int
+    bytes_moved: int | None
+    """Null where the size of a move was never known."""
+    seconds: Seconds
+    endings: list[Ending]
+    throttles_to_restore: list[str]
+    """Throttle settings that could not be removed yet; unless ``byHand`` tells how, the next start removes them."""
+    by_hand: list[str]
+    """Where the journal does not hold them: the commands with which a person puts the settings back."""
+
+
+class BrokerFigures(Part):
+    """A broker's part of the partitions that were there before the run."""
+
+    leaders: int
+    replicas: int
+    bytes: Known
+
+
+class BrokerChange(Part):
+    """A broker before and after; null where it was not there."""
+
+    broker: int
+    before: BrokerFigures | None
+    after: BrokerFigures | None
+
+
+class BrokerChanges(Document):
+    """``ballast apply``, after its run: what it has made of each broker."""
+
+    kind: Literal["BrokerChanges"] = "BrokerChanges"
+    brokers: list[BrokerChange]
+
+
+class Decommission(Document):
+    """``ballast decommission``, after those of its runs; printed only when the brokers hold nothing and lead nothing."""
+
+    kind: Literal["Decommission"] = "Decommission"
+    brokers: list[int]
+    safe_to_stop: Literal[True] = True
+
+
+class Mismatch(Partition):
+    """A partition that is not as it was wanted."""
+
+    code: str
+    detail: str
+
+
+class Verification(Document):
+    """``ballast verify``."""
+
+    kind: Literal["Verification"] = "Verification"
+    moves: int
+    mismatches: list[Mismatch]
+    stale_throttles: list[str]
+
+
+class TopicsDeleted(Document):
+    """``ballast uninstall``."""
+
+    kind: Literal["TopicsDeleted"] = "TopicsDeleted"
+    topics: list[str]

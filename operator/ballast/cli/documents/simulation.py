@@ -1,0 +1,111 @@
+"""What ``simulate`` tells."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from ballast.cli.documents.base import Bytes, Document, OneOf, Part, Partition, Seconds
+
+
+class Death(Part):
+    """Partitions in trouble right after the brokers die, and how many are at the end."""
+
+    brokers: list[int]
+    at_second: Seconds
+    offline: list[Partition]
+    under_min_isr: list[Partition]
+    at_min_isr: list[Partition]
+    offline_at_end: int | None
+    under_replicated_at_end: int | None
+
+
+class BrokerPeak(Part):
+    """A broker while the plan is carried out; copies come on top of what is usual."""
+
+    id: int
+    disk_bytes_before: Bytes
+    disk_bytes_peak: Bytes
+    disk_peak_at_second: Seconds
+    disk_bytes_after: Bytes
+    disk_total_bytes: Bytes | None
+    copy_in_peak_bytes_per_s: Bytes
+    copy_out_peak_bytes_per_s: Bytes
+    usual_in_bytes_per_s: Bytes | None
+    """Null where traffic is not known."""
+    usual_out_bytes_per_s: Bytes | None
+    leaders_before: int
+    leaders_after: int
+
+
+class StoryLine(Part):
+    """Something that happens, for people to read."""
+
+    second: Seconds
+    sentence: str
+
+
+class Simulation(Document):
+    """``ballast simulate PLAN`` and ``ballast plan … --simulate``."""
+
+    kind: Literal["Simulation"] = "Simulation"
+    intent: str
+    status: str
+    """A run's (``done``, ``incomplete``, ``cancelled``, ``refused``), or ``waiting`` for a run that would still wait for somebody."""
+    seconds: Seconds
+    least_seconds: Seconds
+    """What the busiest link needs for its bytes alone."""
+    moves: int
+    moves_ended: int
+    bytes_copied: Bytes
+    death: Death | None
+    """Null where nobody dies."""
+    brokers: list[BrokerPeak]
+    story: list[StoryLine]
+    assumptions: list[str]
+
+
+class RepairObstacle(Part):
+    """Why something cannot be rebuilt."""
+
+    subject: str
+    detail: str
+
+
+class Repair(Part):
+    """The plan that would rebuild elsewhere what the lost brokers hold (``ballast plan evacuate``)."""
+
+    status: Annotated[str, OneOf("complete", "nothing-to-do", "partial", "infeasible")]
+    replicas: int
+    bytes: int | None
+    """Null where a size is not known."""
+    obstacles: list[RepairObstacle]
+
+
+class BrokerLoss(Part):
+    """A broker before the loss, after it, and after the repair; disks with everything that lies on them."""
+
+    id: int
+    rack: str | None
+    lost: bool
+    leaders_before: int
+    leaders_after: int
+    disk_bytes_before: int | None
+    disk_bytes_after_repair: int | None
+    disk_total_bytes: int | None
+
+
+class Loss(Document):
+    """``ballast simulate --kill-broker`` and ``--kill-rack`` without a plan."""
+
+    kind: Literal["Loss"] = "Loss"
+    brokers_lost: list[int]
+    leaders_moved: int
+    under_replicated: int
+    offline: list[Partition]
+    """All that are offline afterwards, those included that were before; so for the next two."""
+    under_min_isr: list[Partition]
+    at_min_isr: list[Partition]
+    min_isr_unknown: list[Partition]
+    """They lack a replica and are of topics whose ``min.insync.replicas`` is not known: in neither of the two before."""
+    repair: Repair
+    brokers: list[BrokerLoss]

@@ -1,0 +1,100 @@
+"""What happens in a run, and how it ends, as documents: one a line on stdout."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ballast.cli.documents import runs
+from ballast.cli.documents.base import Partition
+from ballast.executor.driver import events
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ballast.cli.documents.base import Document
+    from ballast.core.guards import Verdict
+    from ballast.executor.driver.pace import Pace
+    from ballast.executor.machine.progress import Progress
+
+
+def document_of(happening: events.Happening) -> Document | None:
+    """The document of a happening that is told."""
+    match happening:
+        case events.RunBegan(run, resumed):
+            found: Document | None = runs.RunBegan(run=run.id, intent=run.intent, resumed=resumed)
+        case events.Paced(pace):
+            found = _throttle(pace)
+        case events.MoveChanged():
+            found = _changed(happening)
+        case events.Refusing(verdicts):
+            found = _waiting(verdicts)
+        case events.Progressed(progress):
+            found = _progress(progress)
+        case events.Note(text):
+            found = runs.RunNote(text=text)
+        case events.RunEnded(result):
+            found = _ended(result)
+        case events.Performing():
+            found = None
+    return found
+
+
+def _changed(change: events.MoveChanged) -> Document:
+    return runs.MoveChanged(
+        topic=change.name.topic,
+        partition=change.name.partition,
+        before=change.before,
+        after=change.after,
+        outcome=change.outcome,
+        detail=change.detail,
+    )
+
+
+def _waiting(verdicts: Sequence[Verdict]) -> Document:
+    refusals = [runs.Refusal(code=v.code, subject=v.subject, detail=v.detail, remedy=v.remedy) for v in verdicts]
+    return runs.RunWaiting(refusals=refusals)
+
+
+def _throttle(pace: Pace) -> Document:
+    return runs.RunThrottle(
+        auto=pace.auto,
+        seconds=pace.seconds,
+        brokers=[
+            runs.BrokerRate(broker=b.broker, bytes_per_s=b.bytes_per_s, basis=b.basis, bytes=b.bytes, known=b.known)
+            for b in pace.brokers
+        ],
+        unmeasured=[Partition.of(name) for name in pace.unmeasured],
+    )
+
+
+def _progress(p: Progress) -> Document:
+    return runs.RunProgress(
+        run=p.run_id,
+        phase=p.phase,
+        moves=p.moves,
+        verified=p.verified,
+        ended_otherwise=p.ended_otherwise,
+        in_flight=len(p.in_flight),
+        waiting=p.waiting,
+        elections=p.elections,
+        elections_held=p.elections_held,
+        bytes_total=p.bytes_total,
+        bytes_done=p.bytes_done,
+        bytes_per_s=None if p.bytes_per_s is None else round(p.bytes_per_s),
+        seconds_left=p.left_s,
+        refusals=list(p.refusals),
+    )
+
+
+def _ended(r: events.RunResult) -> Document:
+    return runs.RunEnded(
+        run=r.run_id,
+        status=r.status,
+        moves=runs.MovesEnded(verified=r.verified, rolled_back=r.rolled_back, failed=r.failed, left=r.left),
+        elections_held=r.elections_held,
+        bytes_moved=r.bytes_moved,
+        seconds=r.seconds,
+        endings=[runs.Ending(subject=e.subject, outcome=e.outcome, detail=e.detail) for e in r.endings],
+        throttles_to_restore=[str(s) for s in r.throttles_to_restore],
+        by_hand=list(r.by_hand),
+    )
