@@ -25,7 +25,8 @@ from ballast.daemon.acting.run_views import JournalView, ParsedJournal, journal_
 from ballast.executor.journal.history import expired
 from ballast.executor.journal.records import changes, dump_run
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import Now, Phase, Run, Stage, Status, new_run, with_moves
+from ballast.executor.machine.run import Now, Phase, Run, Status, new_run, with_moves
+from ballast.executor.machine.stages import Submitted, Verified
 from ballast.ports.journal import Holder
 from ballast.ports.journal_codec import encode_record
 from ballast.sim.clock import SimClock
@@ -65,9 +66,9 @@ def plan_of(number: int, moves: int) -> Plan:
 def carried_out(journal: FileJournal, number: int, moves: int) -> None:
     """One run, from its plan to its end, as the driver writes it down."""
     run = begun(journal, number, moves)
-    for stage in (Stage.SUBMITTED, Stage.VERIFIED):
+    for stage in (Submitted(), Verified()):
         after = with_moves(run, {n: replace(m, stage=stage) for n, m in run.moves.items()})
-        if stage is Stage.VERIFIED:
+        if isinstance(stage, Verified):
             after = replace(after, phase=Phase.ENDED, status=Status.DONE, ended_ms=run.started_ms + 1000)
         journal.append(changes(run, after))
         run = after

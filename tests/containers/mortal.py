@@ -20,7 +20,8 @@ from ballast.cli.main import main
 from ballast.executor.journal.records import unpacked
 from ballast.executor.machine import observe as absorb
 from ballast.executor.machine import transitions
-from ballast.executor.machine.run import MoveRun, Now, Stage
+from ballast.executor.machine.run import MoveRun, Now
+from ballast.executor.machine.stages import Stage
 from ballast.ports.journal import Record
 from ballast.wiring import runs
 from ballast.wiring.journal import this_process
@@ -62,7 +63,7 @@ def dies_entering(stage: str) -> None:
 
     @wraps(enter)
     def mortal(m: MoveRun, to: Stage, now: Now, **words: str) -> MoveRun:
-        if to == stage:
+        if to.code == stage:
             die()
         return enter(m, to, now, **words)
 

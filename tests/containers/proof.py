@@ -205,7 +205,7 @@ class Lives:
 def stages(at: Scene, run_id: str) -> Counter[str]:
     """How many moves and elections of a run the journal has in each stage, named as the points of ``mortal`` are."""
     run = at.runs()[run_id]
-    found = Counter(m.stage.value for m in run.moves.values())
+    found = Counter(m.stage.code for m in run.moves.values())
     return found + Counter(f"election-{e.stage.value}" for e in run.elections.values())
 
 

@@ -46,7 +46,7 @@ def shown(point: str) -> str:
 
 def test_every_state_has_its_death() -> None:
     """A state that is added to the machine needs a death here."""
-    states = {stage.value for pair in TRANSITIONS for stage in pair}
+    states = {stage.code for pair in TRANSITIONS for stage in pair}
     states |= {f"election-{stage.value}" for pair in ELECTION_TRANSITIONS for stage in pair}
     assert {shown(p) for p in (*FORWARD, *BACK, *DIRS, *ASTRAY)} == states
 

@@ -25,7 +25,8 @@ from ballast.daemon.planning.plans import check_balance, check_repair
 from ballast.daemon.process.lock import keep_lock
 from ballast.executor.journal.records import dump_run
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import Now, Stage, new_run, with_moves
+from ballast.executor.machine.run import Now, new_run, with_moves
+from ballast.executor.machine.stages import Verified
 from ballast.ports.journal import Request
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
@@ -249,7 +250,7 @@ def test_undoing_a_run_does_not_fill_a_drained_broker(leader: DaemonContext, mon
     now, name = Now(leader.clock.now_ms(), leader.clock.monotonic_s()), TopicPartition("t", 0)
     plan = Plan("test", "c", "", (Move(name.topic, name.partition, (4, 2), (1, 2), 1),))
     run = new_run("r", plan, ExecutionPolicy(), now)
-    run = with_moves(run, {name: replace(run.moves[name], stage=Stage.VERIFIED)})
+    run = with_moves(run, {name: replace(run.moves[name], stage=Verified())})
     assert leader.journal is not None
     leader.journal.append([*dump_run(run), drain_record(4, Drain(broker=4, by="Ada", since_ms=1))])
     leader.board.publish(drains=decisions_in(leader.journal.read()).drains)

@@ -12,7 +12,7 @@ from tests.waiting import becomes, until
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.placement import BrokerMetadata, assign_replicas
-from ballast.executor.machine.run import Stage
+from ballast.executor.machine.stages import Moving, Verified
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.sandbox import Sandbox
 
@@ -48,7 +48,7 @@ def test_killed_in_mid_move_and_finished_by_another(at: Scene) -> None:
     plan = at.plan(topic, {0: (3, 2), 1: (1, 2)}, elections=(0, 1))
     first = at.ballast("apply", str(plan), "--yes", "--throttle", "1MB")
     try:
-        until(lambda: (run := at.run_of(topic)) and run.moves[TopicPartition(topic, 0)].stage is Stage.MOVING)
+        until(lambda: (run := at.run_of(topic)) and isinstance(run.moves[TopicPartition(topic, 0)].stage, Moving))
         becomes(lambda: sides(at, topic), ({"0:1", "0:2"}, {"0:3"}))
         becomes(
             lambda: {at.throttles(topic).get(f"broker {b} follower.replication.throttled.rate") for b in (1, 3)},
@@ -79,8 +79,8 @@ def test_interrupted_left_asked_to_cancel_and_rolled_back(at: Scene) -> None:
     small, large = TopicPartition(topic, 0), TopicPartition(topic, 1)
     plan = at.plan(topic, {0: (2, 3), 1: (3, 2)})
     first = at.ballast("apply", str(plan), "--yes", "--throttle", "1MB")
-    until(lambda: (run := at.run_of(topic)) and run.moves[large].stage is Stage.MOVING)
-    until(lambda: (run := at.run_of(topic)) and run.moves[small].stage is Stage.VERIFIED)
+    until(lambda: (run := at.run_of(topic)) and isinstance(run.moves[large].stage, Moving))
+    until(lambda: (run := at.run_of(topic)) and isinstance(run.moves[small].stage, Verified))
     first.send_signal(signal.SIGINT)
     _, story = first.communicate(timeout=ENDS_WITHIN_S)
     assert first.returncode == 130, story

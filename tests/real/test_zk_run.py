@@ -16,7 +16,7 @@ from ballast.core.throttles import RATES
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Happening, MoveChanged
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import Stage
+from ballast.executor.machine.stages import Moving
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.ports.journal import Holder
 from ballast.sandbox import Sandbox
@@ -38,7 +38,7 @@ class DiesWhenMoving:
 
     def hear(self, happening: Happening) -> None:
         """Die."""
-        if isinstance(happening, MoveChanged) and happening.after is Stage.MOVING:
+        if isinstance(happening, MoveChanged) and isinstance(happening.after, Moving):
             raise Died
 
 

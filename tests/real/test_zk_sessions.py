@@ -27,7 +27,7 @@ from ballast.core.plan import Move, Plan
 from ballast.errors import AuthorizationFailed, Fenced, LockHeld, Unavailable
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Happening, MoveChanged
-from ballast.executor.machine.run import Stage
+from ballast.executor.machine.stages import Moving
 from ballast.sandbox import Sandbox
 from ballast.wiring.cluster import open_cluster
 from ballast.wiring.runs import journal_of
@@ -58,7 +58,7 @@ class ExpiresWhenMoving:
 
     def hear(self, happening: Happening) -> None:
         """Each time a move begins to move."""
-        if isinstance(happening, MoveChanged) and happening.after is Stage.MOVING:
+        if isinstance(happening, MoveChanged) and isinstance(happening.after, Moving):
             expire(self._session, self._hosts)
             self.times += 1
 

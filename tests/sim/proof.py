@@ -28,7 +28,8 @@ from ballast.executor.driver.events import Happening, Listener, RunResult
 from ballast.executor.driver.pauses import passes
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import MoveRun, Now, Run, Stage
+from ballast.executor.machine.run import MoveRun, Now, Run
+from ballast.executor.machine.stages import Failed
 from ballast.ports.journal import Holder
 from ballast.sim import JournalStore, MemoryJournal, SimClock, SimCluster, SimWorld
 from ballast.sim.crash import MortalCluster, MortalJournal, ProcessKilled, Reaper
@@ -303,7 +304,10 @@ class Proof:
 
     def _time_is_up(self) -> None:
         stages = {
-            str(n): f"{m.stage} {m.detail}" for r in self.runs().values() for n, m in r.moves.items() if not r.ended
+            str(n): f"{m.stage.code} {m.detail}"
+            for r in self.runs().values()
+            for n, m in r.moves.items()
+            if not r.ended
         }
         raise Hung(f"nothing has ended after {LIMIT_S:.0f} simulated seconds; {stages}")
 
@@ -353,7 +357,7 @@ def obey(command: str, world: SimWorld) -> None:
 
 
 def _order_refused(m: MoveRun) -> bool:
-    return m.stage is Stage.FAILED and m.outcome == "rejected"
+    return isinstance(m.stage, Failed) and m.outcome == "rejected"
 
 
 @dataclass

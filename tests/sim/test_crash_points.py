@@ -13,7 +13,19 @@ from ballast.core.plan import Move
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Happening, Listener, MoveChanged, Performing
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import Stage
+from ballast.executor.machine.stages import (
+    Cancelling,
+    Moved,
+    Moving,
+    Planned,
+    Relocating,
+    Restoring,
+    Stage,
+    Stalled,
+    Submitted,
+    Throttled,
+    Unthrottled,
+)
 from ballast.executor.machine.step import Command
 from ballast.executor.machine.transitions import ELECTION_TRANSITIONS, TRANSITIONS, EffectKind
 from ballast.sim import Physics, SimBroker, SimClock, SimWorld
@@ -37,7 +49,7 @@ class Scene:
     """A plan that passes through a transition, and what has to be asked of the process so that it does."""
 
     proof: Proof
-    cancel_at: Stage | None = None
+    cancel_at: type[Stage] | None = None
     """Ask for a cancel once a move has entered this stage."""
     command: Command = Command.CANCEL
     """What is asked then."""
@@ -82,13 +94,13 @@ def plain_scene() -> Scene:
 
 def cancelled_scene() -> Scene:
     """A cancel in mid-move whose partition comes back in another order."""
-    return Scene(Proof(world(), HEAVY, THROTTLED), cancel_at=Stage.MOVING)
+    return Scene(Proof(world(), HEAVY, THROTTLED), cancel_at=Moving)
 
 
 def rolled_back_scene() -> Scene:
     """Everything is to go back, when a first move has arrived and a second is on its way."""
     policy = replace(THROTTLED, moves_in_cluster=1)
-    return Scene(Proof(world(), HEAVY, policy), cancel_at=Stage.UNTHROTTLED, command=Command.ROLLBACK)
+    return Scene(Proof(world(), HEAVY, policy), cancel_at=Unthrottled, command=Command.ROLLBACK)
 
 
 def stalled_scene() -> Scene:
@@ -118,7 +130,7 @@ def direct_log_dir_scene() -> Scene:
 
 def relocation_cancelled_scene() -> Scene:
     """Replicas on their way between log dirs are told to stay where they are."""
-    return Scene(log_dir_scene().proof, cancel_at=Stage.RELOCATING)
+    return Scene(log_dir_scene().proof, cancel_at=Relocating)
 
 
 def election_scene() -> Scene:
@@ -127,19 +139,19 @@ def election_scene() -> Scene:
 
 
 SCENES = {
-    (Stage.PLANNED, Stage.THROTTLED): moving_scene,
-    (Stage.PLANNED, Stage.SUBMITTED): plain_scene,
-    (Stage.THROTTLED, Stage.SUBMITTED): moving_scene,
-    (Stage.THROTTLED, Stage.RELOCATING): log_dir_scene,
-    (Stage.MOVING, Stage.CANCELLING): cancelled_scene,
-    (Stage.STALLED, Stage.CANCELLING): stalled_scene,
-    (Stage.MOVED, Stage.RELOCATING): direct_log_dir_scene,
-    (Stage.MOVED, Stage.UNTHROTTLED): moving_scene,
-    (Stage.CANCELLING, Stage.RESTORING): cancelled_scene,
+    (Planned, Throttled): moving_scene,
+    (Planned, Submitted): plain_scene,
+    (Throttled, Submitted): moving_scene,
+    (Throttled, Relocating): log_dir_scene,
+    (Moving, Cancelling): cancelled_scene,
+    (Stalled, Cancelling): stalled_scene,
+    (Moved, Relocating): direct_log_dir_scene,
+    (Moved, Unthrottled): moving_scene,
+    (Cancelling, Restoring): cancelled_scene,
 }
 
 CASES = [
-    pytest.param(transition, point, id=f"{transition[0]}-{transition[1]}-{point}")
+    pytest.param(transition, point, id=f"{transition[0].code}-{transition[1].code}-{point}")
     for transition, effect in TRANSITIONS.items()
     if effect is not None
     for point in POINTS
@@ -147,7 +159,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("transition", "point"), CASES)
-def test_a_kill_at_any_point_of_any_transition(transition: tuple[Stage, Stage], point: str) -> None:
+def test_a_kill_at_any_point_of_any_transition(transition: tuple[type[Stage], type[Stage]], point: str) -> None:
     """The next process ends the run with every invariant intact; a transition without a scene fails here."""
     kind = TRANSITIONS[transition]
     assert kind is not None
@@ -181,12 +193,12 @@ def _arm(
     driver: Driver,
     reaper: Reaper,
     *,
-    transition: tuple[Stage, Stage] | None,
+    transition: tuple[type[Stage], type[Stage]] | None,
     kind: EffectKind,
     point: str,
 ) -> Listener:
     """Die once, at this point of the effect that carries this transition."""
-    entered: set[tuple[Stage, Stage]] = set()
+    entered: set[tuple[type[Stage], type[Stage]]] = set()
     near = [False]
 
     def strikes(at: Point) -> bool:
@@ -204,14 +216,14 @@ def _arm(
 
     def take(happening: Happening) -> None:
         if isinstance(happening, MoveChanged):
-            entered.add((happening.before, happening.after))
+            entered.add((type(happening.before), type(happening.after)))
             # One look can carry a move over two transitions; it hears of them as one.
             entered.update(
                 (mid, end)
                 for mid, end in TRANSITIONS
-                if end is happening.after and (happening.before, mid) in TRANSITIONS
+                if end is type(happening.after) and (type(happening.before), mid) in TRANSITIONS
             )
-            if happening.after is scene.cancel_at and not scene.asked:
+            if type(happening.after) is scene.cancel_at and not scene.asked:
                 scene.asked = True
                 driver.ask(scene.command)
         elif isinstance(happening, Performing):
@@ -269,7 +281,7 @@ def _die_at(scene: Scene, fatal: int | None) -> int:
 
     def life(_: Proof, driver: Driver, reaper: Reaper) -> Listener:
         def take(happening: Happening) -> None:
-            if isinstance(happening, MoveChanged) and happening.after is scene.cancel_at and not scene.asked:
+            if isinstance(happening, MoveChanged) and type(happening.after) is scene.cancel_at and not scene.asked:
                 scene.asked = True
                 driver.ask(scene.command)
 

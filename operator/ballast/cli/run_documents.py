@@ -43,8 +43,8 @@ def _changed(change: events.MoveChanged) -> Document:
     return runs.MoveChanged(
         topic=change.name.topic,
         partition=change.name.partition,
-        before=change.before,
-        after=change.after,
+        before=change.before.code,
+        after=change.after.code,
         outcome=change.outcome,
         detail=change.detail,
     )

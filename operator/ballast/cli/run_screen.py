@@ -90,7 +90,7 @@ def human_time(seconds: float | None) -> str:
 def sentence(happening: Happening) -> str | None:
     """A happening worth a line, as text."""
     from ballast.executor.driver import events
-    from ballast.executor.machine.run import Stage
+    from ballast.executor.machine.stages import Failed, Stalled
 
     match happening:
         case events.RunBegan(run, resumed):
@@ -99,10 +99,10 @@ def sentence(happening: Happening) -> str | None:
             return f"Run {run.id} {verb}: {run.intent} ({human_many(len(run.moves), 'move')}{elections})."
         case events.Paced(pace):
             return "\n".join(pace.lines()) or None
-        case events.MoveChanged(name, before, after, outcome, detail) if (
-            after in {Stage.STALLED, Stage.FAILED} or before is after
-        ):
-            return f"{name} {after.value}{f' ({outcome})' if outcome else ''}: {detail}"
+        case events.MoveChanged(name, before, after, outcome, detail) if isinstance(after, Stalled | Failed) or type(
+            before
+        ) is type(after):
+            return f"{name} {after.code}{f' ({outcome})' if outcome else ''}: {detail}"
         case events.Refusing(verdicts):
             more = f" (and {len(verdicts) - 1} more)" if len(verdicts) > 1 else ""
             return f"Waiting: {verdicts[0]}{more}" if verdicts else "The guards no longer refuse."
@@ -247,13 +247,13 @@ def _bars(p: Progress) -> Any:
     from rich.text import Text
 
     table = Table.grid(padding=(0, 1))
-    moves = sorted(p.in_flight, key=lambda m: (m.stage.value != "stalled", (m.total_bytes or 0) - m.copied_bytes))
+    moves = sorted(p.in_flight, key=lambda m: (m.stage.code != "stalled", (m.total_bytes or 0) - m.copied_bytes))
     for m in moves[:MOVES_SHOWN]:
         total = m.total_bytes or 0
         bar = ProgressBar(total=max(total, 1), completed=m.copied_bytes, width=24, pulse=not total)
         share = f"{human_percent(min(1.0, m.copied_bytes / total), 0) if total else UNKNOWN_TEXT:>5}"
-        style = "yellow" if m.stage.value == "stalled" else ""
-        table.add_row(Text(str(m.name), style=style), bar, Text(share), Text(m.detail or m.stage.value, style=style))
+        style = "yellow" if m.stage.code == "stalled" else ""
+        table.add_row(Text(str(m.name), style=style), bar, Text(share), Text(m.detail or m.stage.code, style=style))
     if len(moves) > MOVES_SHOWN:
         table.add_row(Text(f"… {len(moves) - MOVES_SHOWN} more"), "", "", "")
     whole = Table.grid(padding=(0, 1))

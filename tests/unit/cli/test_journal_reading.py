@@ -21,7 +21,8 @@ from ballast.core.stock.generate import propose
 from ballast.errors import Refused, UsageError
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.rollback import refilled
-from ballast.executor.machine.run import Now, Stage, new_run, with_moves
+from ballast.executor.machine.run import Now, new_run, with_moves
+from ballast.executor.machine.stages import Cancelling, Moving, Planned, Verified
 from ballast.ports.journal import JOURNAL_TOPIC
 from ballast.wiring.cluster import OpenCluster
 
@@ -108,7 +109,7 @@ def test_a_rollback_that_would_fill_a_drained_broker_is_known_before() -> None:
     """Replicas that have left a broker, and those that may before the run has been cancelled; not those that never began to."""
     plan = scene().plan(*(Move(T, n, (n + 1, 5), (6, 5), MB) for n in range(4)))
     run = new_run("r", plan, ExecutionPolicy(), Now(0, 0.0))
-    stages = (Stage.VERIFIED, Stage.MOVING, Stage.PLANNED, Stage.CANCELLING)
+    stages = (Verified(), Moving(), Planned(), Cancelling())
     run = with_moves(run, {m.move.name: replace(m, stage=st) for m, st in zip(run.moves.values(), stages, strict=True)})
     assert refilled(run) == {1, 2}
 

@@ -14,7 +14,8 @@ from ballast.daemon.metrics.catalog import GAUGES
 from ballast.executor.journal.history import summarise
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Speedometer
-from ballast.executor.machine.run import Now, Phase, Stage, Status, new_run, with_moves
+from ballast.executor.machine.run import Now, Phase, Status, new_run, with_moves
+from ballast.executor.machine.stages import Failed, Moving, RolledBack, Verified
 
 
 @pytest.mark.parametrize(
@@ -26,7 +27,7 @@ def test_a_size_that_no_broker_has_said_is_not_shown_as_nothing(
     """An empty partition is zero bytes; one whose size is not known is not."""
     move = Move("t", 0, (1, 2), (3, 2), planned)
     run = new_run("r", Plan("test", "c", "f", (move,)), ExecutionPolicy(), Now(0, 0.0))
-    run = with_moves(run, {move.name: replace(run.moves[move.name], stage=Stage.MOVING, total_bytes=read)})
+    run = with_moves(run, {move.name: replace(run.moves[move.name], stage=Moving(), total_bytes=read)})
     assert [m.size_bytes for m in run_view(run).moves] == [shown]
 
 
@@ -34,7 +35,7 @@ def test_a_run_that_ended_is_shown_from_its_numbers_as_it_was_from_its_moves() -
     """Nothing of the page's history depends on whether its moves are read."""
     moves = tuple(Move("t", i, (1, 2), (3, 2), 10) for i in range(3))
     run = new_run("r", Plan("test", "c", "f", moves, (moves[0].name,)), ExecutionPolicy(), Now(1, 0.0))
-    stages = zip(moves, (Stage.VERIFIED, Stage.FAILED, Stage.ROLLED_BACK), strict=True)
+    stages = zip(moves, (Verified(), Failed(), RolledBack()), strict=True)
     run = with_moves(run, {m.name: replace(run.moves[m.name], stage=stage) for m, stage in stages})
     run = replace(run, phase=Phase.ENDED, status=Status.INCOMPLETE, ended_ms=9)
     assert past_runs([summarise(run)]) == (run_view(run),)

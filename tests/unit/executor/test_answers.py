@@ -14,7 +14,19 @@ from ballast.core.plan import Move, Plan
 from ballast.core.throttles import Setting, entries, shortfall
 from ballast.executor.journal.ledger import Throttler
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import ElectionRun, ElectionStage, MoveRun, Now, Phase, Run, Stage, new_run
+from ballast.executor.machine.run import ElectionRun, ElectionStage, MoveRun, Now, Phase, Run, new_run
+from ballast.executor.machine.stages import (
+    Cancelling,
+    Failed,
+    Moving,
+    Planned,
+    Relocating,
+    Restoring,
+    RolledBack,
+    Stage,
+    Submitted,
+    Throttled,
+)
 from ballast.executor.machine.step import Asked, Command, Performed, Unanswered, step
 from ballast.executor.machine.transitions import Effect, EffectKind
 from ballast.ports.cluster import OK, Outcome
@@ -94,12 +106,10 @@ def test_an_election_ends_when_it_is_held_hopeless_or_tried_often_enough() -> No
 def test_silence_at_the_old_order_is_not_counted_as_a_refusal(attempts: int, left: int) -> None:
     """It is asked for again at once; a move that is further by then is left as it is."""
     effect = Effect(EffectKind.RESTORE, targets={NAME: MOVE.old})
-    run, effects = step(
-        moving(Stage.RESTORING, attempts=attempts, retry_at_s=NOW.s + 50), Unanswered(effect, "silence"), NOW
-    )
+    run, effects = step(moving(Restoring(retry_at_s=NOW.s + 50), attempts=attempts), Unanswered(effect, "silence"), NOW)
     m = run.moves[NAME]
-    assert (m.stage, m.attempts, m.retry_at_s, effects) == (Stage.RESTORING, left, NOW.s, ())
-    done = moving(Stage.ROLLED_BACK, attempts=attempts)
+    assert (m.stage, m.attempts, effects) == (Restoring(retry_at_s=NOW.s), left, ())
+    done = moving(RolledBack(), attempts=attempts)
     assert step(done, Unanswered(effect, "silence"), NOW)[0].moves == done.moves
 
 
@@ -107,14 +117,14 @@ def test_silence_at_the_old_order_is_not_counted_as_a_refusal(attempts: int, lef
 def test_a_throttle_that_cannot_be_set_is_tried_later_and_later(attempts: int, wait_s: float) -> None:
     """The move waits; nothing is sent."""
     m, effects = _without_throttle(attempts)
-    assert (m.stage, m.attempts, m.retry_at_s, effects) == (Stage.PLANNED, attempts + 1, NOW.s + wait_s, ())
+    assert (m.stage, m.attempts, effects) == (Planned(retry_at_s=NOW.s + wait_s), attempts + 1, ())
     assert m.detail.endswith("POLICY_VIOLATION no lists")
 
 
 def test_a_throttle_that_could_not_be_set_often_enough_ends_the_move() -> None:
     """With the last attempt that the policy allows."""
     m, effects = _without_throttle(POLICY.max_attempts - 1)
-    assert (m.stage, m.outcome, m.attempts, effects) == (Stage.FAILED, "throttle-not-set", POLICY.max_attempts, ())
+    assert (m.stage, m.attempts, effects) == (Failed("throttle-not-set"), POLICY.max_attempts, ())
     assert "POLICY_VIOLATION no lists" in m.detail
 
 
@@ -123,15 +133,15 @@ def test_what_cannot_be_taken_back_holds_no_move_up() -> None:
     desired = entries([MOVE])
     stale = {Setting("topic", "t", "stale"): AGAIN, Setting("broker", "3", "stale"): AGAIN}
     effect = Effect(EffectKind.THROTTLE, desired=desired)
-    run, effects = step(moving(Stage.THROTTLED), Performed(effect, failed=stale), NOW)
-    assert (run.moves[NAME].stage, run.applied) == (Stage.SUBMITTED, desired)
+    run, effects = step(moving(Throttled()), Performed(effect, failed=stale), NOW)
+    assert (run.moves[NAME].stage, run.applied) == (Submitted(), desired)
     assert [e.kind for e in effects] == [EffectKind.SUBMIT]
 
 
 def _without_throttle(attempts: int) -> tuple[MoveRun, object]:
     effect = Effect(EffectKind.THROTTLE, desired={LIST: frozenset({"0:3"})})
     failed = {LIST: Outcome(ok=False, code="POLICY_VIOLATION", message="no lists")}
-    run, effects = step(moving(Stage.THROTTLED, attempts=attempts), Performed(effect, failed=failed), NOW)
+    run, effects = step(moving(Throttled(), attempts=attempts), Performed(effect, failed=failed), NOW)
     return run.moves[NAME], effects
 
 
@@ -139,7 +149,7 @@ def _without_throttle(attempts: int) -> tuple[MoveRun, object]:
 def test_what_was_not_sent_is_judged_again_later_and_later(attempts: int, wait_s: float) -> None:
     """Somebody else's move was in the way."""
     m = _submitted("CHANGED_MEANWHILE", attempts)
-    assert (m.stage, m.retry_at_s, m.unconfirmed) == (Stage.PLANNED, NOW.s + wait_s, False)
+    assert (m.stage, m.unconfirmed) == (Planned(retry_at_s=NOW.s + wait_s), False)
     assert m.detail == "CHANGED_MEANWHILE: no"
 
 
@@ -154,52 +164,50 @@ def test_what_was_not_sent_is_judged_again_later_and_later(attempts: int, wait_s
 def test_a_move_that_cannot_be_submitted_ends(code: str, attempts: int, outcome: str) -> None:
     """It was never begun, and the cluster has said so."""
     m = _submitted(code, attempts)
-    assert (m.stage, m.outcome, m.detail) == (Stage.FAILED, outcome, f"{code}: no")
+    assert (m.stage, m.detail) == (Failed(outcome), f"{code}: no")
 
 
 @pytest.mark.parametrize("attempts", [1, POLICY.max_attempts])
 def test_after_any_other_error_a_move_may_have_begun(attempts: int) -> None:
     """The next looks say whether it has."""
     m = _submitted("UNKNOWN_SERVER_ERROR", attempts)
-    assert (m.stage, m.unconfirmed, m.detail) == (Stage.SUBMITTED, True, "UNKNOWN_SERVER_ERROR: no")
+    assert (m.stage, m.unconfirmed, m.detail) == (Submitted(), True, "UNKNOWN_SERVER_ERROR: no")
 
 
 @pytest.mark.parametrize(
-    ("code", "attempts", "stage", "outcome"),
+    ("code", "attempts", "stage"),
     [
-        ("LOG_DIR_NOT_FOUND", 1, Stage.FAILED, "log-dir"),
-        ("KAFKA_STORAGE_ERROR", 1, Stage.RELOCATING, ""),
-        ("KAFKA_STORAGE_ERROR", POLICY.max_attempts, Stage.FAILED, "log-dir"),
+        ("LOG_DIR_NOT_FOUND", 1, Failed("log-dir")),
+        ("KAFKA_STORAGE_ERROR", 1, Relocating()),
+        ("KAFKA_STORAGE_ERROR", POLICY.max_attempts, Failed("log-dir")),
     ],
 )
-def test_a_log_dir_that_does_not_take_a_replica_ends_its_move(
-    code: str, attempts: int, stage: Stage, outcome: str
-) -> None:
+def test_a_log_dir_that_does_not_take_a_replica_ends_its_move(code: str, attempts: int, stage: Stage) -> None:
     """At once where asking again does not help, else with the last attempt."""
     effect = Effect(EffectKind.PLACE, log_dirs={(NAME, 3): "/data/1"})
     answer = Performed(effect, {NAME: Outcome(ok=False, code=code)})
-    m = step(moving(Stage.RELOCATING, attempts=attempts), answer, NOW)[0].moves[NAME]
-    assert (m.stage, m.outcome, m.detail) == (stage, outcome, code)
+    m = step(moving(Relocating(), attempts=attempts), answer, NOW)[0].moves[NAME]
+    assert (m.stage, m.detail) == (stage, code)
 
 
 def test_an_old_order_that_is_refused_says_so() -> None:
     """The move waits for the next attempt."""
     effect = Effect(EffectKind.RESTORE, targets={NAME: MOVE.old})
     answer = Performed(effect, {NAME: Outcome(ok=False, code="UNKNOWN_SERVER_ERROR")})
-    m = step(moving(Stage.RESTORING, attempts=1), answer, NOW)[0].moves[NAME]
-    assert (m.stage, m.attempts) == (Stage.RESTORING, 1)
+    m = step(moving(Restoring(), attempts=1), answer, NOW)[0].moves[NAME]
+    assert (m.stage, m.attempts) == (Restoring(), 1)
     assert m.detail.endswith("UNKNOWN_SERVER_ERROR")
 
 
 @pytest.mark.parametrize("kind", [EffectKind.THROTTLE, EffectKind.UNTHROTTLE])
 def test_after_silence_nobody_knows_which_throttle_stands(kind: EffectKind) -> None:
     """It is settled anew; a move that waited for it is judged again, and one in flight goes on."""
-    waiting = replace(moving(Stage.THROTTLED, detail="said before"), applied={LIST: frozenset({"0:3"})})
+    waiting = replace(moving(Throttled(), detail="said before"), applied={LIST: frozenset({"0:3"})})
     run, effects = step(waiting, Unanswered(Effect(kind), "silence"), NOW)
     m = run.moves[NAME]
-    assert (run.applied, m.stage, m.detail, effects) == (None, Stage.PLANNED, "said before", ())
-    flying = step(replace(moving(Stage.MOVING), applied={}), Unanswered(Effect(kind), "silence"), NOW)[0]
-    assert (flying.applied, flying.moves[NAME].stage) == (None, Stage.MOVING)
+    assert (run.applied, m.stage, m.detail, effects) == (None, Planned(), "said before", ())
+    flying = step(replace(moving(Moving()), applied={}), Unanswered(Effect(kind), "silence"), NOW)[0]
+    assert (flying.applied, flying.moves[NAME].stage) == (None, Moving())
 
 
 @pytest.mark.parametrize(("code", "wait_s"), [("CLUSTER_AUTHORIZATION_FAILED", 300), ("CHANGED_MEANWHILE", 4)])
@@ -207,15 +215,16 @@ def test_a_cancel_that_is_refused_is_asked_for_again(code: str, wait_s: float) -
     """Much later where only a right that is granted meanwhile helps."""
     effect = Effect(EffectKind.CANCEL, targets={NAME: None})
     answer = Performed(effect, {NAME: Outcome(ok=False, code=code)})
-    m = step(moving(Stage.CANCELLING, attempts=2), answer, NOW)[0].moves[NAME]
-    assert (m.stage, m.retry_at_s) == (Stage.MOVING, NOW.s + wait_s)
+    m = step(moving(Cancelling(), attempts=2), answer, NOW)[0].moves[NAME]
+    assert isinstance(m.stage, Moving)
+    assert m.stage.cancel_at_s == NOW.s + wait_s
 
 
 @pytest.mark.parametrize("first", [Command.CANCEL, Command.ROLLBACK])
 @pytest.mark.parametrize("second", list(Command))
 def test_a_rollback_can_be_asked_for_while_a_run_is_cancelled(first: Command, second: Command) -> None:
     """Once asked for it stays wanted, and a run that is cancelled is neither paused nor resumed; the first who asked is named."""
-    run, _ = step(moving(Stage.MOVING), Asked(first, "ann"), NOW)
+    run, _ = step(moving(Moving()), Asked(first, "ann"), NOW)
     run, effects = step(run, Asked(second, "ben"), NOW)
     assert (run.phase, run.stopped_by, effects) == (Phase.CANCELLING, "ann", ())
     assert run.rollback_when_cancelled is (Command.ROLLBACK in {first, second})
@@ -224,7 +233,7 @@ def test_a_rollback_can_be_asked_for_while_a_run_is_cancelled(first: Command, se
 def test_a_run_that_is_paused_waits_without_a_reason_of_its_own() -> None:
     """What guards refused before is neither told any more nor counted against the run's patience, until it is resumed."""
     held = Verdict("min-isr", "t-0", "at its minimum", "Wait.")
-    run = replace(moving(Stage.PLANNED), verdicts=(held,), refused_since_s=5.0)
+    run = replace(moving(Planned()), verdicts=(held,), refused_since_s=5.0)
     paused, _ = step(run, Asked(Command.PAUSE, "ann"), NOW)
     assert (paused.phase, paused.verdicts, paused.refused_since_s, paused.stopped_by) == (Phase.PAUSED, (), None, "")
     assert step(paused, Asked(Command.RESUME), NOW)[0].phase is Phase.RUNNING
@@ -233,8 +242,8 @@ def test_a_run_that_is_paused_waits_without_a_reason_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("stage", "effect"),
     [
-        (Stage.CANCELLING, Effect(EffectKind.CANCEL, targets={NAME: None})),
-        (Stage.RELOCATING, Effect(EffectKind.PLACE, log_dirs={(NAME, 3): "/data/1"})),
+        (Cancelling(), Effect(EffectKind.CANCEL, targets={NAME: None})),
+        (Relocating(), Effect(EffectKind.PLACE, log_dirs={(NAME, 3): "/data/1"})),
     ],
 )
 def test_after_any_other_silence_the_next_look_decides(stage: Stage, effect: Effect) -> None:
@@ -257,7 +266,7 @@ def test_a_throttle_for_a_topic_that_is_gone_is_owed_to_nobody() -> None:
 def _submitted(code: str, attempts: int) -> MoveRun:
     effect = Effect(EffectKind.SUBMIT, targets={NAME: MOVE.new})
     answer = {NAME: Outcome(ok=False, code=code, message="no")}
-    return step(moving(Stage.SUBMITTED, attempts=attempts), Performed(effect, answer), NOW)[0].moves[NAME]
+    return step(moving(Submitted(), attempts=attempts), Performed(effect, answer), NOW)[0].moves[NAME]
 
 
 @pytest.mark.parametrize(

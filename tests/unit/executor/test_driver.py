@@ -16,7 +16,7 @@ from ballast.executor.journal.ledger import load_ledger, not_restored
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.rollback import rollback_plan
-from ballast.executor.machine.run import Stage
+from ballast.executor.machine.stages import Stalled, Submitted
 from ballast.executor.machine.step import Command
 from ballast.executor.machine.transitions import EffectKind
 from ballast.ports.cluster import ConfigChange, ConfigResource
@@ -41,7 +41,7 @@ def outcome(s: Scene, name: TopicPartition = T0) -> tuple[str, str]:
     """Stage and outcome of a move."""
     assert s.driver.run is not None
     m = s.driver.run.moves[name]
-    return m.stage.value, m.outcome
+    return m.stage.code, m.outcome
 
 
 def test_throttled_move_leaves_nothing_behind() -> None:
@@ -238,7 +238,7 @@ def test_unhealthy_neighbour_holds_moves_until_it_is_well() -> None:
     at(s, 30, lambda: s.world.start(5))
     began = s.world.clock.monotonic_s()
     assert s.driver.execute(s.plan(move((1, 2), (3, 2))), ExecutionPolicy(), run_id="r").status == "done"
-    submitted = next(h for h in s.ears.heard if isinstance(h, MoveChanged) and h.after is Stage.SUBMITTED)
+    submitted = next(h for h in s.ears.heard if isinstance(h, MoveChanged) and isinstance(h.after, Submitted))
     assert submitted.name == T0
     assert s.world.clock.monotonic_s() - began > 30
     refusals = {v.code for h in s.ears.heard if isinstance(h, Refusing) for v in h.verdicts}
@@ -261,7 +261,7 @@ def test_stall_names_the_dead_destination_and_goes_on_when_it_returns() -> None:
     at(s, 90, lambda: s.world.start(3))
     policy = ExecutionPolicy(throttle=5 * MB, stall_after_s=20)
     assert s.driver.execute(s.plan(move((1, 2), (3, 2))), policy, run_id="r").status == "done"
-    stalls = [h.detail for h in s.ears.heard if isinstance(h, MoveChanged) and h.after is Stage.STALLED]
+    stalls = [h.detail for h in s.ears.heard if isinstance(h, MoveChanged) and isinstance(h.after, Stalled)]
     assert any("Broker 3" in d and "not alive" in d for d in stalls)
     assert s.throttles() == {}
 

@@ -19,7 +19,8 @@ from ballast.executor.machine.in_order import out_of_turn
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.rollback import rollback_plan
-from ballast.executor.machine.run import MoveRun, Now, Run, Stage, new_run, with_moves
+from ballast.executor.machine.run import MoveRun, Now, Run, new_run, with_moves
+from ballast.executor.machine.stages import Moving, Planned, Verified
 from ballast.sim import SimBroker, SimClock, SimCluster, SimWorld
 from ballast.sim.journal import JournalStore, MemoryJournal
 
@@ -72,7 +73,7 @@ def test_no_run_in_order_overfills_a_disk_or_comes_to_a_halt(
     picture, state = picture_of(moves) if moves else (Picture({}, {}, frozenset(), frozenset()), build("c", (), (), []))
     room: dict[Place, int] = dict(enumerate(spare, 1))
     flying: list[Move] = []
-    while waiting := [m.move for m in run.moves.values() if m.stage is Stage.PLANNED]:
+    while waiting := [m.move for m in run.moves.values() if isinstance(m.stage, Planned)]:
         behind = out_of_turn(run, picture, state, room)
         ready = [m for m in waiting if m.name not in behind and m.size_bytes <= room[m.new[0]]]
         assert ready or flying, [str(v) for v in behind.values()]
@@ -81,11 +82,11 @@ def test_no_run_in_order_overfills_a_disk_or_comes_to_a_halt(
             room[begun.new[0]] -= begun.size_bytes
             assert room[begun.new[0]] >= 0
             flying.append(begun)
-            run = with_moves(run, {begun.name: MoveRun(begun, stage=Stage.MOVING)})
+            run = with_moves(run, {begun.name: MoveRun(begun, stage=Moving())})
         else:
             ended = flying.pop(random.randrange(len(flying)))
             room[ended.old[0]] += ended.size_bytes
-            run = with_moves(run, {ended.name: MoveRun(ended, stage=Stage.VERIFIED)})
+            run = with_moves(run, {ended.name: MoveRun(ended, stage=Verified())})
 
 
 def test_a_repair_does_not_wait_for_room_that_others_need() -> None:
@@ -103,7 +104,7 @@ def test_the_journal_keeps_the_order_and_the_way_back_goes_from_the_newest() -> 
     (loaded,) = load_runs(dump_run(run), NOW).values()
     assert loaded.in_order
     ended = {1: 5, 0: 7, 2: 9}
-    done = {n: MoveRun(m.move, stage=Stage.VERIFIED, since_ms=ended[n.partition]) for n, m in loaded.moves.items()}
+    done = {n: MoveRun(m.move, stage=Verified(), since_ms=ended[n.partition]) for n, m in loaded.moves.items()}
     back = rollback_plan(with_moves(loaded, done))
     assert back.in_order
     assert [m.partition for m in back.moves] == [2, 0, 1]

@@ -15,7 +15,8 @@ from ballast.errors import Unavailable
 from ballast.executor.driver.events import Happening, MoveChanged, Note, RunResult
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import Now, Stage
+from ballast.executor.machine.run import Now
+from ballast.executor.machine.stages import Moving
 from ballast.executor.machine.step import Command
 from ballast.ports.journal import Request
 
@@ -34,7 +35,7 @@ class AtFirstMove:
         """Keep notes; act once."""
         if isinstance(happening, Note):
             self.notes.append(happening.text)
-        if self.act is not None and isinstance(happening, MoveChanged) and happening.after is Stage.MOVING:
+        if self.act is not None and isinstance(happening, MoveChanged) and isinstance(happening.after, Moving):
             act, self.act = self.act, None
             act()
 

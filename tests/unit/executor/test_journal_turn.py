@@ -10,7 +10,7 @@ from ballast.core.plan import Move, Plan
 from ballast.executor.driver.events import Happening, MoveChanged, Note
 from ballast.executor.driver.journal_replication import KEY, MIN_ISR, emptied, lacking
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import Stage
+from ballast.executor.machine.stages import Planned
 from ballast.ports.cluster import ConfigResource
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC
 
@@ -19,7 +19,7 @@ JOURNAL = TopicPartition(JOURNAL_TOPIC, 0)
 
 def moving_order(heard: list[Happening]) -> list[TopicPartition]:
     """Partitions in the order in which their moves left the waiting line."""
-    return [h.name for h in heard if isinstance(h, MoveChanged) and h.before is Stage.PLANNED]
+    return [h.name for h in heard if isinstance(h, MoveChanged) and isinstance(h.before, Planned)]
 
 
 def with_journal(replicas: tuple[int, ...] = (1, 2, 3), *, brokers: int = 4) -> Scene:
@@ -45,7 +45,7 @@ def test_the_journal_moves_when_all_others_have_arrived(wanted: tuple[int, ...])
     class Watch:
         def hear(self, happening: Happening) -> None:
             s.ears.hear(happening)
-            if isinstance(happening, MoveChanged) and happening.before is Stage.PLANNED:
+            if isinstance(happening, MoveChanged) and isinstance(happening.before, Planned):
                 others = [TopicPartition(T, p) for p in range(3)]
                 arrived[happening.name] = all(s.cluster.partitions([n])[n].replicas == (3, 2) for n in others)
 

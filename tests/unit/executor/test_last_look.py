@@ -14,7 +14,7 @@ from ballast.errors import AuthorizationFailed
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Happening, MoveChanged, Performing, Refusing
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import Stage
+from ballast.executor.machine.stages import Throttled
 from ballast.executor.machine.step import Command
 from ballast.executor.machine.transitions import EffectKind
 from ballast.ports.cluster import ConfigChange, ConfigResource, Outcome, PartitionState, Reassignment
@@ -77,7 +77,7 @@ def test_a_move_that_somebody_starts_after_a_death_is_not_overridden() -> None:
     s.world.controller.alter(T0, (1, 4), allow_rf_change=False)
     driver = s.process()
     (run,) = driver.open_runs()
-    assert run.moves[T0].stage is Stage.THROTTLED
+    assert isinstance(run.moves[T0].stage, Throttled)
     result = driver.resume(run)
     assert [e.outcome for e in result.endings] == ["modified-externally"]
     assert EffectKind.SUBMIT not in performed(s.ears)

@@ -15,7 +15,8 @@ from ballast.executor.driver.look import FULL_EVERY_S, Looker
 from ballast.executor.driver.pace import with_growth
 from ballast.executor.machine.observation import Needs, Picture
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import Now, Stage, new_run
+from ballast.executor.machine.run import Now, new_run
+from ballast.executor.machine.stages import Planned
 from ballast.executor.machine.step import Observed, step
 from ballast.ports.cluster import BrokerLogs
 from ballast.ports.time import Clock
@@ -107,5 +108,5 @@ def test_a_rate_is_checked_as_soon_as_a_reading_tells_what_producers_write() -> 
     seen = replace(blind, state=state, growth={name: 5.0 * MB})
     judged, _ = step(run, Observed(seen), Now(1, 1.0))
     assert [v.code for v in judged.verdicts] == ["throttle-too-low"]
-    assert judged.moves[name].stage is Stage.PLANNED
+    assert isinstance(judged.moves[name].stage, Planned)
     assert judged.unmeasured == frozenset()

@@ -11,7 +11,8 @@ from ballast.errors import Fenced
 from ballast.executor.driver.events import Happening, MoveChanged
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import Now, Stage
+from ballast.executor.machine.run import Now
+from ballast.executor.machine.stages import Moving
 from ballast.sim.journal import MemoryJournal
 
 T0 = TopicPartition(T, 0)
@@ -26,7 +27,7 @@ def test_a_driver_that_slept_through_a_change_of_hands_writes_nothing() -> None:
 
         def hear(self, happening: Happening) -> None:
             """Sleep once."""
-            if not (isinstance(happening, MoveChanged) and happening.after is Stage.MOVING) or ended:
+            if not (isinstance(happening, MoveChanged) and isinstance(happening.after, Moving)) or ended:
                 return
             s.journal.release()
             other = MemoryJournal(s.store, s.world.clock)

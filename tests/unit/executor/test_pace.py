@@ -16,8 +16,9 @@ from ballast.errors import UsageError
 from ballast.executor.driver.events import Paced
 from ballast.executor.driver.pace import Pace, pace_of
 from ballast.executor.machine.policy import MIB, ExecutionPolicy
-from ballast.executor.machine.run import Now, Stage, new_run, with_moves
+from ballast.executor.machine.run import Now, new_run, with_moves
 from ballast.executor.machine.speeds import broker_rates, needed_now
+from ballast.executor.machine.stages import Moving
 from ballast.executor.machine.transitions import EffectKind
 from ballast.wiring.runs import foreseen_pace
 
@@ -122,7 +123,7 @@ def test_auto_does_not_halve_below_what_producers_write() -> None:
     s = scene({0: (1, 2)}, inbound_bytes_per_s=2 * MB)
     run = new_run("r", s.plan(Move(T, 0, (1, 2), (3, 2), MB)), ExecutionPolicy(), NOW)
     name = TopicPartition(T, 0)
-    run = with_moves(run, {name: replace(run.moves[name], stage=Stage.MOVING)})
+    run = with_moves(run, {name: replace(run.moves[name], stage=Moving())})
     run = replace(run, inbound={name: 2.0 * MB}, rates={3: MIB})
     needed = needed_now(run, s.cluster.snapshot())
     assert needed == {1: pytest.approx(2.5 * MB, rel=0.01), 3: pytest.approx(2.5 * MB, rel=0.01)}

@@ -12,7 +12,8 @@ from ballast.core.plan import Move, Plan
 from ballast.executor.journal import records as run_records
 from ballast.executor.journal.records import Parsed, changes, dump_run, load_open_runs
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import Now, Run, Stage, new_run, with_moves
+from ballast.executor.machine.run import Now, Run, new_run, with_moves
+from ballast.executor.machine.stages import Submitted
 from ballast.ports import journal_codec
 from ballast.ports.journal import Record
 from ballast.ports.journal_codec import JournalView, encode_record
@@ -56,7 +57,7 @@ def test_only_what_was_written_is_decoded_and_parsed(run: Run, monkeypatch: pyte
 
     monkeypatch.setattr(run_records, "_read", counting)
     name = next(iter(run.moves))
-    later = with_moves(run, {name: replace(run.moves[name], stage=Stage.SUBMITTED)})
+    later = with_moves(run, {name: replace(run.moves[name], stage=Submitted())})
     written(view, *changes(run, later))
     assert load_open_runs(view.records(), NOW, parsed) == [later]
     assert set(decoded) == {f"record/move/r/{name}"}

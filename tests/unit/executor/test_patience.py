@@ -13,7 +13,8 @@ from ballast.errors import UsageError
 from ballast.executor.driver.events import MoveChanged
 from ballast.executor.machine.patience import allowed_s, leg_bytes, marked, overdue
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import MoveRun, Now, Run, Stage
+from ballast.executor.machine.run import MoveRun, Now, Run
+from ballast.executor.machine.stages import Moving, Stalled, Verified
 
 T0, T1 = TopicPartition(T, 0), TopicPartition(T, 1)
 
@@ -25,8 +26,20 @@ def run_of(*moves: MoveRun, policy: ExecutionPolicy) -> Run:
 
 def flying(partition: int, *, total: int, copied: int = 0, mark_s: float = 0.0) -> MoveRun:
     """A move from broker 1 to broker 3, led by 1."""
-    m = MoveRun(Move(T, partition, (1, 2), (3, 2), total), stage=Stage.MOVING, total_bytes=total, mark_s=mark_s)
-    return replace(m, copied_bytes=copied, mark_left_bytes=total)
+    stage = Moving(mark_s=mark_s, mark_left_bytes=total)
+    return MoveRun(Move(T, partition, (1, 2), (3, 2), total), stage, total_bytes=total, copied_bytes=copied)
+
+
+def clock(m: MoveRun) -> Moving:
+    """Its stage."""
+    assert isinstance(m.stage, Moving)
+    return m.stage
+
+
+def reckoned(m: MoveRun) -> tuple[float, int]:
+    """When the clock was started last, and what was left then, by a look at 50 s."""
+    stage = marked(m, clock(m), Now(0, 50.0))
+    return stage.mark_s, stage.mark_left_bytes
 
 
 def test_time_follows_the_bytes_and_the_share_of_the_rate() -> None:
@@ -34,37 +47,34 @@ def test_time_follows_the_bytes_and_the_share_of_the_rate() -> None:
     policy = ExecutionPolicy(throttle=10 * MB)
     large, small = flying(0, total=10_000 * MB), flying(1, total=MB)
     run = run_of(large, small, policy=policy)
-    assert allowed_s(run, large, leader=1) == pytest.approx(4 * 1000 * MB / (5 * MB))
-    assert allowed_s(run, small, leader=1) == policy.timeout_floor_s
+    assert allowed_s(run, large, clock(large), leader=1) == pytest.approx(4 * 1000 * MB / (5 * MB))
+    assert allowed_s(run, small, clock(small), leader=1) == policy.timeout_floor_s
     alone = run_of(large, policy=policy)
-    assert allowed_s(alone, large, leader=1) == pytest.approx(400)
+    assert allowed_s(alone, large, clock(large), leader=1) == pytest.approx(400)
 
 
 def test_time_without_a_throttle_follows_the_least_rate() -> None:
     """Where no rate is in force, the policy says what a move is expected to make."""
     policy = ExecutionPolicy(throttle="none", least_bytes_per_s=2 * MB)
     m = flying(0, total=10_000 * MB)
-    assert allowed_s(run_of(m, policy=policy), m, leader=1) == pytest.approx(4 * 1000 * MB / (2 * MB))
+    assert allowed_s(run_of(m, policy=policy), m, clock(m), leader=1) == pytest.approx(4 * 1000 * MB / (2 * MB))
 
 
 def test_a_leg_that_is_done_starts_the_clock_anew_and_single_bytes_do_not() -> None:
     """A tenth of the bytes is progress; less is not, and what producers add is not the opposite."""
     m = flying(0, total=1000 * MB)
-    assert leg_bytes(m) == 100 * MB
-    crawled = marked(replace(m, copied_bytes=99 * MB), Now(0, 50.0))
-    assert (crawled.mark_s, crawled.mark_left_bytes) == (0.0, 1000 * MB)
-    strode = marked(replace(m, copied_bytes=100 * MB), Now(0, 50.0))
-    assert (strode.mark_s, strode.mark_left_bytes) == (50.0, 900 * MB)
-    grown = marked(replace(m, total_bytes=1100 * MB), Now(0, 50.0))
-    assert (grown.mark_s, grown.mark_left_bytes) == (0.0, 1100 * MB)
+    assert leg_bytes(m, clock(m)) == 100 * MB
+    assert reckoned(replace(m, copied_bytes=99 * MB)) == (0.0, 1000 * MB)
+    assert reckoned(replace(m, copied_bytes=100 * MB)) == (50.0, 900 * MB)
+    assert reckoned(replace(m, total_bytes=1100 * MB)) == (0.0, 1100 * MB)
 
 
 def test_the_last_bytes_are_a_leg_of_their_own() -> None:
     """A move with all bytes there has the floor to be let into the ISR, and no arithmetic divides by nothing."""
-    m = replace(flying(0, total=1000 * MB, copied=1000 * MB), mark_left_bytes=0)
+    m = replace(flying(0, total=1000 * MB, copied=1000 * MB), stage=Moving(mark_left_bytes=0))
     run = run_of(m, policy=ExecutionPolicy(throttle=MB, timeout_floor_s=30))
-    assert overdue(run, m, 1, Now(0, 29.0)) == ""
-    assert "0.0 kB are left" in overdue(run, m, 1, Now(0, 31.0))
+    assert overdue(run, m, clock(m), 1, Now(0, 29.0)) == ""
+    assert "0.0 kB are left" in overdue(run, m, clock(m), 1, Now(0, 31.0))
 
 
 @pytest.mark.parametrize("wrong", [{"timeout_floor_s": 0.0}, {"timeout_slack": 0.5}, {"least_bytes_per_s": 0}])
@@ -76,7 +86,9 @@ def test_a_time_of_nothing_is_refused(wrong: dict[str, float]) -> None:
 
 def stalls(s: Scene, name: TopicPartition) -> list[str]:
     """What was said when this move was named as stalled."""
-    return [h.detail for h in s.ears.heard if isinstance(h, MoveChanged) and (h.name, h.after) == (name, Stage.STALLED)]
+    return [
+        h.detail for h in s.ears.heard if isinstance(h, MoveChanged) and h.name == name and isinstance(h.after, Stalled)
+    ]
 
 
 def two_moves(s: Scene) -> tuple[Move, Move]:
@@ -120,7 +132,7 @@ def test_a_kept_move_waits_with_its_cause_and_ends_when_the_cause_does() -> None
     s.world.clock.at(400, s.world.cut.clear)
     result = s.driver.execute(s.plan(*two_moves(s)), replace(IMPATIENT, cancel_stalled_after_s=None), run_id="r")
     assert (result.status, result.verified) == ("done", 2)
-    ended = [h.name for h in s.ears.heard if isinstance(h, MoveChanged) and h.after is Stage.VERIFIED]
+    ended = [h.name for h in s.ears.heard if isinstance(h, MoveChanged) and isinstance(h.after, Verified)]
     assert ended == [T1, T0]
     assert s.throttles() == {}
 

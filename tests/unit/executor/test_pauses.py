@@ -13,7 +13,7 @@ from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Happening, MoveChanged
 from ballast.executor.driver.pauses import wait
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import Stage
+from ballast.executor.machine.stages import Submitted
 from ballast.ports.time import Clock
 from ballast.sim import SimClock, SimCluster, SimWorld
 
@@ -46,7 +46,7 @@ class BeginsAt:
 
     def hear(self, happening: Happening) -> None:
         """Note it."""
-        if isinstance(happening, MoveChanged) and happening.after is Stage.SUBMITTED and self.moment_s is None:
+        if isinstance(happening, MoveChanged) and isinstance(happening.after, Submitted) and self.moment_s is None:
             self.moment_s = self.world.clock.monotonic_s()
 
 

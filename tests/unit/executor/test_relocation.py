@@ -13,7 +13,7 @@ from ballast.core.throttles import LOG_DIR_RATE
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import MoveChanged, Progressed, RunResult
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import Stage
+from ballast.executor.machine.stages import Relocating
 from ballast.executor.machine.step import Command
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.sim import SimBroker, SimClock, SimCluster, SimWorld
@@ -113,7 +113,8 @@ def crawl(s: Scene, bytes_per_s: int) -> None:
 
 def said_of_it(s: Scene) -> list[str]:
     """What was said while it was on its way."""
-    return [h.detail for h in s.ears.heard if isinstance(h, MoveChanged) and h.before is h.after is Stage.RELOCATING]
+    heard = [h for h in s.ears.heard if isinstance(h, MoveChanged)]
+    return [h.detail for h in heard if isinstance(h.before, Relocating) and isinstance(h.after, Relocating)]
 
 
 def test_a_crawling_copy_is_given_up_with_the_arithmetic() -> None:

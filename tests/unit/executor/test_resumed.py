@@ -11,17 +11,8 @@ from ballast.core.plan import Move, Plan
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.observe import observe
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import (
-    ElectionRun,
-    ElectionStage,
-    Now,
-    Phase,
-    Run,
-    Stage,
-    new_run,
-    resumed,
-    with_moves,
-)
+from ballast.executor.machine.run import ElectionRun, ElectionStage, Now, Phase, Run, new_run, resumed, with_moves
+from ballast.executor.machine.stages import Moving, Planned, Relocating, Stage, Submitted, Throttled, Verified
 from ballast.executor.machine.transitions import elect_to
 
 NAME = TopicPartition("t", 0)
@@ -38,7 +29,7 @@ def run_with(stage: Stage, attempts: int) -> Run:
 
 @pytest.mark.parametrize(
     ("stage", "left"),
-    [(Stage.SUBMITTED, 1), (Stage.RELOCATING, 1), (Stage.PLANNED, 2), (Stage.MOVING, 2), (Stage.THROTTLED, 2)],
+    [(Submitted(), 1), (Relocating(), 1), (Planned(), 2), (Moving(), 2), (Throttled(), 2)],
 )
 def test_an_attempt_that_a_dead_process_may_not_have_made_is_not_counted(stage: Stage, left: int) -> None:
     """Where a process dies right after it has journaled its intent, again and again, the cluster has refused nothing."""
@@ -50,7 +41,7 @@ def test_an_attempt_that_a_dead_process_may_not_have_made_is_not_counted(stage: 
 
 def test_an_election_survives_more_deaths_than_it_has_attempts() -> None:
     """It is asked for anew by each process, and does not end as failed because processes died."""
-    run = run_with(Stage.VERIFIED, 1)
+    run = run_with(Verified(), 1)
     for death in range(5):
         run = observe(resumed(run, Now(death, death)), NOTHING, Now(death, death))
         assert run.elections[NAME].stage is ElectionStage.WAITING, death
@@ -59,4 +50,4 @@ def test_an_election_survives_more_deaths_than_it_has_attempts() -> None:
 
 def test_a_paused_run_goes_on_when_it_is_taken_up() -> None:
     """Whoever resumes it has asked for that."""
-    assert resumed(replace(run_with(Stage.MOVING, 1), phase=Phase.PAUSED), Now(1, 1.0)).phase is Phase.RUNNING
+    assert resumed(replace(run_with(Moving(), 1), phase=Phase.PAUSED), Now(1, 1.0)).phase is Phase.RUNNING

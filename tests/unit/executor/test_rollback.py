@@ -12,7 +12,8 @@ from ballast.core.plan import Move, Plan
 from ballast.executor.driver.events import RunResult
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.rollback import rollback_plan
-from ballast.executor.machine.run import Now, Stage, new_run, with_moves
+from ballast.executor.machine.run import Now, new_run, with_moves
+from ballast.executor.machine.stages import Failed, RolledBack, Stage, Verified
 from ballast.executor.machine.step import Command
 
 T0, T1 = TopicPartition(T, 0), TopicPartition(T, 1)
@@ -65,21 +66,21 @@ def test_a_cancel_alone_owes_no_rollback() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage", "outcome", "undone"),
+    ("stage", "undone"),
     [
-        (Stage.VERIFIED, "", True),
-        (Stage.FAILED, "out-of-sync", True),
-        (Stage.FAILED, "log-dir", True),
-        (Stage.VERIFIED, "already-there", False),
-        (Stage.FAILED, "rejected", False),
-        (Stage.FAILED, "overridden", False),
-        (Stage.ROLLED_BACK, "rolled-back", False),
+        (Verified(), True),
+        (Failed("out-of-sync"), True),
+        (Failed("log-dir"), True),
+        (Verified("already-there"), False),
+        (Failed("rejected"), False),
+        (Failed("overridden"), False),
+        (RolledBack("rolled-back"), False),
     ],
 )
-def test_everything_that_changed_replicas_is_undone(stage: Stage, outcome: str, *, undone: bool) -> None:
+def test_everything_that_changed_replicas_is_undone(stage: Stage, *, undone: bool) -> None:
     """Also a move that arrived and did not end well; what the run did not change, or others have, is left alone."""
     run = new_run("r", Plan("test", "c", "f", MOVES[:1]), ExecutionPolicy(), Now(0, 0.0))
-    run = with_moves(run, {T0: replace(run.moves[T0], stage=stage, outcome=outcome)})
+    run = with_moves(run, {T0: replace(run.moves[T0], stage=stage)})
     plan = rollback_plan(run)
     assert [(m.old, m.new) for m in plan.moves] == ([((3, 2), (1, 2))] if undone else [])
     assert plan.elections == ((T0,) if undone else ())

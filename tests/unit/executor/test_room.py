@@ -15,8 +15,9 @@ from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.observe import observe
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Speedometer, total_of
-from ballast.executor.machine.run import MoveRun, Now, Run, Stage, new_run, with_moves
+from ballast.executor.machine.run import MoveRun, Now, Run, new_run, with_moves
 from ballast.executor.machine.schedule import incoming, start
+from ballast.executor.machine.stages import Moving, Planned, Relocating, Stalled
 from ballast.executor.machine.transitions import Effect, EffectKind
 from ballast.ports.cluster import BrokerLogs, PartitionState, Reassignment, ReplicaLog
 
@@ -59,7 +60,7 @@ def test_a_replica_must_fit_where_it_is_to_go(asked: tuple[int, int, tuple[str, 
 def after_looks(*looks: BrokerLogs | None) -> MoveRun:
     """A move onto broker 2, seen every ten seconds; None is a look in which that broker did not answer."""
     move = Move("t", 0, (1,), (2,), 100 * MB)
-    run = Run("r", "test", "c", ExecutionPolicy(), {NAME: MoveRun(move, stage=Stage.MOVING)}, {})
+    run = Run("r", "test", "c", ExecutionPolicy(), {NAME: MoveRun(move, stage=Moving())}, {})
     picture = Picture(
         reassignments={NAME: Reassignment((1, 2), (2,), (1,))},
         partitions={NAME: PartitionState(1, (2, 1), (1,))},
@@ -76,11 +77,11 @@ def test_a_failed_log_dir_is_named_without_waiting_for_a_minute_of_silence() -> 
     """A copy whose disk is gone cannot grow; a failed dir elsewhere does not disturb a copy that is there."""
     failed = replace(SMALL, error="KAFKA_STORAGE_ERROR")
     stalled = after_looks(*[BrokerLogs((LARGE, failed), {})] * 2)
-    assert (stalled.stage, stalled.cause) == (Stage.STALLED, "log-dir-failed")
+    assert (type(stalled.stage), stalled.cause) == (Stalled, "log-dir-failed")
     assert "/small of broker 2 has failed" in stalled.detail
     copying = {NAME: (ReplicaLog("/large", 50 * MB, 0),)}
-    assert after_looks(*[BrokerLogs((LARGE, failed), copying)] * 2).stage is Stage.MOVING
-    assert after_looks(*[BrokerLogs((LARGE, SMALL), {})] * 2).stage is Stage.MOVING
+    assert isinstance(after_looks(*[BrokerLogs((LARGE, failed), copying)] * 2).stage, Moving)
+    assert isinstance(after_looks(*[BrokerLogs((LARGE, SMALL), {})] * 2).stage, Moving)
 
 
 def test_what_a_silent_destination_has_copied_is_not_taken_for_nothing() -> None:
@@ -203,7 +204,7 @@ def test_bytes_and_time_left_are_not_told_while_a_size_is_unknown() -> None:
 
 def test_a_move_whose_size_is_not_told_on_its_way_stays_unknown() -> None:
     """Its destination answers; what belongs there is known only when a reading tells the partition's size."""
-    m = MoveRun(Move("t", 0, (1,), (2,)), stage=Stage.MOVING)
+    m = MoveRun(Move("t", 0, (1,), (2,)), stage=Moving())
     run = Run("r", "test", "c", ExecutionPolicy(), {NAME: m}, {})
     logs = {2: BrokerLogs((LARGE,), {NAME: (ReplicaLog("/large", 5 * MB, 0),)})}
     picture = Picture(
@@ -222,7 +223,7 @@ def test_a_move_whose_size_is_not_told_on_its_way_stays_unknown() -> None:
 def coming(partition: int, log_dirs: tuple[str, ...] | None, *, copied: int = 0) -> MoveRun:
     """A move of 20 MB onto broker 2 that is in flight."""
     move = Move("t", partition, (1,), (2,), 20 * MB, log_dirs=log_dirs)
-    return MoveRun(move, stage=Stage.MOVING, total_bytes=20 * MB, copied_bytes=copied)
+    return MoveRun(move, stage=Moving(), total_bytes=20 * MB, copied_bytes=copied)
 
 
 def test_what_is_in_flight_takes_room_in_the_log_dir_that_it_names() -> None:
@@ -243,7 +244,7 @@ def test_what_is_in_flight_takes_room_in_the_log_dir_that_it_names() -> None:
 def test_a_copy_between_log_dirs_takes_room_beside_its_replica() -> None:
     """Until it has taken the replica's place, in the dir that it goes to and on the broker that holds both."""
     stays = Move("t", 0, (2, 1), (2, 1), 20 * MB, log_dirs=("/small", "any"))
-    m = MoveRun(stays, stage=Stage.RELOCATING, total_bytes=20 * MB, copied_bytes=8 * MB)
+    m = MoveRun(stays, stage=Relocating(), total_bytes=20 * MB, copied_bytes=8 * MB)
     assert incoming([m]) == {2: 12 * MB, (2, "/small"): 12 * MB}
 
 
@@ -279,7 +280,7 @@ def test_copies_between_log_dirs_that_fit_alone_do_not_begin_together() -> None:
     effects: list[Effect] = []
     for _ in range(2):
         run = start(run, picture, Now(0, 1.0), effects)
-        assert [m.stage for m in run.moves.values()].count(Stage.PLANNED) == 1
+        assert len(run.moves_in(Planned)) == 1
 
 
 def test_two_moves_that_fit_alone_do_not_begin_together_in_one_small_log_dir() -> None:

@@ -13,7 +13,8 @@ from ballast.core.plan import Move
 from ballast.core.throttles import FOLLOWER_RATE, Setting
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import MoveRun, Run, Stage
+from ballast.executor.machine.run import MoveRun, Run
+from ballast.executor.machine.stages import Moving, Relocating
 from ballast.executor.machine.stalls import CAUSES, stall_cause
 from ballast.ports.cluster import BrokerLogs, PartitionState, ReplicaLog
 
@@ -47,11 +48,11 @@ class Night:
     def cause(self) -> tuple[str, str]:
         """What is said of it."""
         copies = {} if self.copied is None else {NAME: (ReplicaLog("/data/0", self.copied, 0),)}
-        move = MoveRun(Move(T, 0, (1, 2), (3, 2), 100 * MB), stage=Stage.MOVING, total_bytes=100 * MB)
+        move = MoveRun(Move(T, 0, (1, 2), (3, 2), 100 * MB), stage=Moving(), total_bytes=100 * MB)
         move = replace(move, copied_bytes=self.copied or 0)
         if self.between_dirs:
             stays = Move(T, 0, (3, 2), (3, 2), 100 * MB, log_dirs=("/data/1", "any"))
-            move = replace(move, move=stays, stage=Stage.RELOCATING)
+            move = replace(move, move=stays, stage=Relocating())
         rate = Setting("broker", "3", FOLLOWER_RATE)
         run = Run("r", "test", "c", ExecutionPolicy(throttle=5 * MB), {NAME: move}, {})
         run = replace(run, applied={rate: frozenset({str(5 * MB)})}, inbound={NAME: self.inbound})

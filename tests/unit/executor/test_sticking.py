@@ -10,7 +10,7 @@ from tests.unit.executor.test_relocation import two_dirs_scene
 from ballast.core.plan import Move
 from ballast.executor.driver.events import Happening, MoveChanged
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import Stage
+from ballast.executor.machine.stages import Moved
 from ballast.executor.machine.step import Command
 
 MOVE = Move(T, 0, (1, 2), (3, 2), 50 * MB, log_dirs=("/data/1", "any"))
@@ -26,7 +26,7 @@ class KillsOnArrival:
     def hear(self, happening: Happening) -> None:
         """Keep it, and kill the broker when it is time."""
         self.scene.ears.hear(happening)
-        if isinstance(happening, MoveChanged) and happening.after is Stage.MOVED and self.scene.world.brokers[3].up:
+        if isinstance(happening, MoveChanged) and isinstance(happening.after, Moved) and self.scene.world.brokers[3].up:
             self.scene.world.kill(3)
 
 

@@ -11,7 +11,8 @@ from ballast.core.plan import Move
 from ballast.core.plan.batches import Caps, Load, choose
 from ballast.executor.machine.patience import next_end_s
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import MoveRun, Now, Run, Stage
+from ballast.executor.machine.run import MoveRun, Now, Run
+from ballast.executor.machine.stages import Moving
 
 CAPS = Caps(moves_in_per_broker=2, moves_out_per_broker=4, moves_in_cluster=100)
 RATES = dict.fromkeys(range(1, 7), 4 * MB)
@@ -46,8 +47,10 @@ def test_a_full_disk_is_relieved_before_senders_are_balanced() -> None:
 
 def flying(partition: int, *, left: int, to: int = 3, grown_at_s: float = 0.0) -> MoveRun:
     """A move in flight from broker 1."""
-    m = MoveRun(Move(T, partition, (1, 2), (to, 2), 100 * MB), stage=Stage.MOVING, total_bytes=100 * MB)
-    return replace(m, copied_bytes=100 * MB - left, grown_at_s=grown_at_s)
+    m = MoveRun(
+        Move(T, partition, (1, 2), (to, 2), 100 * MB), stage=Moving(grown_at_s=grown_at_s), total_bytes=100 * MB
+    )
+    return replace(m, copied_bytes=100 * MB - left)
 
 
 def run_of(*moves: MoveRun, policy: ExecutionPolicy) -> Run:

@@ -18,7 +18,8 @@ from ballast.executor.journal.ledger import load_ledger, load_topic_ids
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.rollback import rollback_plan
-from ballast.executor.machine.run import Now, Stage
+from ballast.executor.machine.run import Now
+from ballast.executor.machine.stages import Moving, Stage, Throttled, Unthrottled
 from ballast.executor.machine.step import Command
 from ballast.ports.cluster import ConfigChange, ConfigResource, Outcome, Reassignment
 from ballast.ports.journal import Record
@@ -32,12 +33,12 @@ THEIRS = dict.fromkeys(LISTS, "0:1,0:3")
 class At:
     """Does something once, when a move enters a stage."""
 
-    stage: Stage
+    stage: type[Stage]
     act: Callable[[], None] | None
 
     def hear(self, happening: Happening) -> None:
         """Act once."""
-        if self.act is not None and isinstance(happening, MoveChanged) and happening.after is self.stage:
+        if self.act is not None and isinstance(happening, MoveChanged) and type(happening.after) is self.stage:
             act, self.act = self.act, None
             act()
 
@@ -50,7 +51,7 @@ def test_moves_end_and_nothing_of_the_new_topic_is_touched() -> None:
         s.world.delete_topic(T)
         s.world.add_topic(T, {0: (1, 4)}, size_bytes=MB, configs=dict(THEIRS))
 
-    s.driver.listen(At(Stage.MOVING, recreate))
+    s.driver.listen(At(Moving, recreate))
     policy = ExecutionPolicy(throttle=3 * MB, measure_s=0)
     result: RunResult = s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2))), policy, run_id="r")
     assert [(e.subject, e.outcome) for e in result.endings] == [(f"{T}-0", "topic-recreated")]
@@ -88,7 +89,7 @@ def test_a_run_is_not_rolled_back_on_the_new_topic() -> None:
 def test_a_successor_knows_which_topic_it_was() -> None:
     """The ids stand in the journal, with the move and with the ledger's line."""
     s = scene({0: (1, 2)})
-    s.driver.listen(At(Stage.MOVING, s.driver.leave))
+    s.driver.listen(At(Moving, s.driver.leave))
     policy = ExecutionPolicy(throttle=3 * MB, measure_s=0)
     s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2))), policy, run_id="r")
     assert load_topic_ids(s.journal.read()) == {T: s.world.topics[T].topic_id}
@@ -157,7 +158,7 @@ def test_a_cancel_is_not_sent_to_a_move_of_the_new_topic() -> None:
         s.driver.ask(Command.CANCEL)
         cluster.is_armed = True
 
-    s.driver.listen(At(Stage.MOVING, cancel))
+    s.driver.listen(At(Moving, cancel))
     result = s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2))), ExecutionPolicy(throttle="none"), run_id="r")
     assert [e.outcome for e in result.endings] == ["topic-recreated"]
     s.world.clock.sleep(60)
@@ -182,7 +183,7 @@ def test_a_process_that_stood_still_sets_nothing_on_what_it_read_before(stands_s
         journal.stands_s = stands_s
         s.world.clock.after(stands_s / 2, recreate)
 
-    s.driver.listen(At(Stage.THROTTLED, sleep))
+    s.driver.listen(At(Throttled, sleep))
     policy = ExecutionPolicy(throttle=3 * MB, measure_s=0)
     result = s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2))), policy, run_id="r")
     assert [e.outcome for e in result.endings] == ["topic-recreated"]
@@ -202,7 +203,7 @@ def test_a_topic_that_is_made_again_while_its_settings_are_awaited_gets_none() -
 
     moves = Move(T, 0, (1, 2), (3, 2)), Move(T, 1, (1, 2), (3, 2))
     policy = ExecutionPolicy(throttle=30 * MB, measure_s=0, moves_in_cluster=1, poll_s=1.0)
-    s.driver.listen(At(Stage.UNTHROTTLED, recreate))
+    s.driver.listen(At(Unthrottled, recreate))
     result = s.driver.execute(s.plan(*moves), policy, run_id="r")
     assert {e.outcome for e in result.endings} == {"topic-recreated"}
     assert s.world.topics[T].configs == {}

@@ -24,7 +24,8 @@ from ballast.errors import Refused, UsageError
 from ballast.executor.journal.history import expired, load_summaries, summarise
 from ballast.executor.journal.records import STRIPPED, changes, dump_run, load_open_runs, load_runs, read_runs
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import ElectionStage, Now, Phase, Stage, new_run, with_moves
+from ballast.executor.machine.run import ElectionStage, Now, Phase, new_run, with_moves
+from ballast.executor.machine.stages import STAGES, Failed, RolledBack, Submitted, Unthrottled, Verified
 from ballast.executor.machine.transitions import ELECTION_TRANSITIONS, TRANSITIONS, EffectKind, elect_to, move_to
 from ballast.ports.journal import Journal, Record
 from ballast.wiring.runs import find_run
@@ -52,7 +53,7 @@ def test_changes_are_only_what_changed_and_the_header_goes_last() -> None:
         "r", Plan("balance", "c", "f", (Move("t", 0, (1,), (2,)), Move("t", 1, (1,), (2,)))), ExecutionPolicy(), NOW
     )
     name = TopicPartition("t", 1)
-    moved = with_moves(run, {name: move_to(run.moves[name], Stage.SUBMITTED, NOW)})
+    moved = with_moves(run, {name: move_to(run.moves[name], Submitted(), NOW)})
     assert [r.key for r in changes(run, moved)] == ["move/r/t-1"]
     assert changes(moved, with_moves(moved, {name: replace(moved.moves[name], copied_bytes=5)})) == []
     ended = replace(moved, ended_ms=5)
@@ -89,7 +90,7 @@ def test_a_run_that_ends_is_packed_into_two_records() -> None:
         "balance", "c", "f", (Move("t", 0, (1,), (2,), 7), Move("t", 1, (1,), (2,), 5)), (TopicPartition("t", 0),)
     )
     run = new_run("r", plan, ExecutionPolicy(), NOW)
-    done = with_moves(run, {name: replace(run.moves[name], stage=Stage.VERIFIED, detail="x")})
+    done = with_moves(run, {name: replace(run.moves[name], stage=Verified(), detail="x")})
     ended = replace(done, phase=Phase.ENDED, ended_ms=5)
     view = {r.key: r.value for r in dump_run(run)} | {r.key: r.value for r in changes(run, ended)}
     left = [Record(key, value) for key, value in view.items() if value is not None]
@@ -146,13 +147,13 @@ def test_policy_round_trip_and_refusals() -> None:
 
 def test_table_of_transitions_is_whole() -> None:
     """Every stage but the first is reached, final stages are left by nothing, every effect carries something across."""
-    assert {to for _, to in TRANSITIONS} == set(Stage)
-    final = {Stage.VERIFIED, Stage.ROLLED_BACK, Stage.FAILED}
+    assert {to for _, to in TRANSITIONS} == set(STAGES)
+    final = {Verified, RolledBack, Failed}
     assert not {(a, b) for a, b in TRANSITIONS if a in final}
-    assert {a for a, _ in TRANSITIONS} == set(Stage) - final
+    assert {a for a, _ in TRANSITIONS} == set(STAGES) - final
     carried = {e for e in (*TRANSITIONS.values(), *ELECTION_TRANSITIONS.values()) if e is not None}
     assert carried == set(EffectKind)
-    for stage in set(Stage) - final:
+    for stage in set(STAGES) - final:
         reached, front = {stage}, {stage}
         while front:
             front = {b for a, b in TRANSITIONS if a in front} - reached
@@ -167,7 +168,7 @@ def test_transition_outside_the_table_is_a_bug() -> None:
     )
     m, e = run.moves[TopicPartition("t", 0)], run.elections[TopicPartition("t", 0)]
     with pytest.raises(ValueError, match="no transition"):
-        move_to(m, Stage.UNTHROTTLED, NOW)
+        move_to(m, Unthrottled(), NOW)
     with pytest.raises(ValueError, match="no transition"):
         elect_to(e, ElectionStage.HELD)
 

@@ -153,7 +153,7 @@ class DriverRunController:
         elif isinstance(event, MoveChanged):
             run = self._driver.run if self._driver else None
             tail = f": {event.detail}" if event.detail else ""
-            sentence = f"{event.name} is {event.after.value}{tail}"
+            sentence = f"{event.name} is {event.after.code}{tail}"
             say(log, sentence, run=run.id if run else None, move=str(event.name), outcome=event.outcome or None)
         elif isinstance(event, Refusing) and event.verdicts:
             self._note = str(event.verdicts[0])

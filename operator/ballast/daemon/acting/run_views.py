@@ -14,7 +14,8 @@ from ballast.executor.journal.history import RunSummary, half_open, load_ended
 from ballast.executor.journal.ledger import load_ledger
 from ballast.executor.journal.records import Parsed, load_open_runs, names_in_flight
 from ballast.executor.machine.progress import Progress, done_of, total_of
-from ballast.executor.machine.run import FINAL, IN_FLIGHT, ElectionStage, MoveRun, Now, Run, Stage
+from ballast.executor.machine.run import ElectionStage, MoveRun, Now, Run
+from ballast.executor.machine.stages import ENDED_CODES, Ended, InFlight, Verified
 from ballast.ports.journal import Record
 from ballast.ports.time import Clock
 
@@ -25,11 +26,11 @@ SHOWN_RUNS: Final = 50
 def run_view(run: Run, progress: Progress | None = None, note: str = "") -> RunView:
     """A run at this moment."""
     moves = list(run.moves.values())
-    ended_well = sum(m.stage is Stage.VERIFIED for m in moves)
-    failed = sum(m.stage in FINAL and m.stage is not Stage.VERIFIED for m in moves)
+    ended_well = len(run.moves_in(Verified))
+    failed = len(run.moves_in(Ended)) - ended_well
     total = total_of(moves)
     done = sum(done_of(m) for m in moves)
-    flying = [m for m in moves if m.stage in IN_FLIGHT]
+    flying = run.moves_in(InFlight)
     held = sum(e.stage is ElectionStage.HELD for e in run.elections.values())
     return RunView(
         id=run.id,
@@ -104,7 +105,7 @@ def past_runs(ended: Sequence[RunSummary]) -> tuple[RunView, ...]:
 
 
 def _past(run: RunSummary) -> RunView:
-    final = sum(run.moves.get(stage, 0) for stage in FINAL)
+    final = sum(run.moves.get(stage, 0) for stage in ENDED_CODES)
     return RunView(
         id=run.id,
         intent=run.intent,
@@ -130,7 +131,7 @@ def throttles_to_restore(records: Iterable[Record]) -> tuple[Setting, ...]:
 def _sentence(run: Run, flying: list[MoveRun], note: str) -> str:
     if run.ended:
         return ""
-    stalled = [m for m in flying if m.stands]
+    stalled = [m for m in flying if m.cause is not None]
     if stalled:
         return f"{human_many(len(stalled), 'move')} of {len(flying)} in flight stalled: {stalled[0].detail or 'no progress'}"
     if flying:
@@ -150,6 +151,6 @@ def _move(m: MoveRun) -> MoveView:
         new=m.move.new,
         size_bytes=total_of([m]),
         copied_bytes=done_of(m),
-        phase=m.stage.value,
+        phase=m.stage.code,
         reason=m.detail or str(m.move.reason),
     )

@@ -52,7 +52,8 @@ from ballast.executor.machine.decide import wanted_throttle
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Speedometer
 from ballast.executor.machine.rollback import cancel_plan, owed_rollback
-from ballast.executor.machine.run import Now, Phase, Run, Stage, new_run, resumed
+from ballast.executor.machine.run import Now, Phase, Run, new_run, resumed
+from ballast.executor.machine.stages import Moving, Planned
 from ballast.executor.machine.step import Asked, Command, Event, Observed, Performed, Unanswered, needs, step
 from ballast.executor.machine.transitions import Effect, EffectKind
 from ballast.ports.cluster import Cluster, Outcome, Reassignment
@@ -179,7 +180,7 @@ class Driver:
         self._look_ahead(run.policy, [m.move for m in run.open_moves])
         stand_still(self._cluster, self._journal, self._clock, self._leave.is_set)
         return self._carry(
-            resumed(run, self._now()), resumed=any(m.stage is not Stage.PLANNED for m in run.moves.values())
+            resumed(run, self._now()), resumed=not all(isinstance(m.stage, Planned) for m in run.moves.values())
         )
 
     def go_back(self, result: RunResult) -> RunResult:
@@ -211,7 +212,7 @@ class Driver:
         run = replace(
             run,
             phase=Phase.CANCELLING,
-            moves={n: replace(m, stage=Stage.MOVING) for n, m in run.moves.items()},
+            moves={n: replace(m, stage=Moving()).taken_up(self._now()) for n, m in run.moves.items()},
         )
         self._journal.append(dump_run(run))
         self._look_ahead(run.policy, plan.moves)
@@ -334,7 +335,7 @@ class Driver:
             for name, m in after.moves.items():
                 was = before.moves[name]
                 # Another cause of the same stall is news as well.
-                if was.stage is not m.stage or (m.stands and was.cause != m.cause):
+                if type(was.stage) is not type(m.stage) or m.cause not in {None, was.cause}:
                     self._listener.hear(MoveChanged(name, was.stage, m.stage, m.outcome, m.detail))
         if before.verdicts != after.verdicts:
             self._listener.hear(Refusing(after.verdicts))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from ballast.executor.driver.events import Ending, RunResult
 from ballast.executor.machine.progress import total_of
-from ballast.executor.machine.run import FINAL, IN_FLIGHT, ElectionStage, Run, Stage
+from ballast.executor.machine.run import ElectionStage, Run
+from ballast.executor.machine.stages import Ended, Failed, InFlight, RolledBack, Verified
 
 
 def summary(run: Run, status: str, seconds: float) -> RunResult:
     """The result of a run in this state."""
-    moves = list(run.moves.values())
+    verified = run.moves_in(Verified)
     endings = [
-        Ending(str(m.move.name), m.outcome or m.stage.value, m.detail)
-        for m in moves
-        if m.stage is not Stage.VERIFIED and (m.stage in FINAL or m.stage in IN_FLIGHT)
+        Ending(str(m.move.name), m.outcome or m.stage.code, m.detail)
+        for m in run.moves_in(Failed, RolledBack, InFlight)
     ]
     endings += [
         Ending(f"election of {n}", e.stage.value, e.detail)
@@ -23,13 +23,13 @@ def summary(run: Run, status: str, seconds: float) -> RunResult:
     return RunResult(
         run_id=run.id,
         status=status,
-        verified=sum(m.stage is Stage.VERIFIED for m in moves),
-        rolled_back=sum(m.stage is Stage.ROLLED_BACK for m in moves),
-        failed=sum(m.stage is Stage.FAILED for m in moves),
-        left=sum(m.stage not in FINAL for m in moves),
+        verified=len(verified),
+        rolled_back=len(run.moves_in(RolledBack)),
+        failed=len(run.moves_in(Failed)),
+        left=len(run.moves) - len(run.moves_in(Ended)),
         unclean=run.unclean,
         elections_held=sum(e.stage is ElectionStage.HELD for e in run.elections.values()),
-        bytes_moved=total_of(m for m in moves if m.stage is Stage.VERIFIED and m.outcome != "already-there"),
+        bytes_moved=total_of(m for m in verified if m.outcome != "already-there"),
         seconds=seconds,
         endings=tuple(endings),
         rollback_wanted=run.rollback_when_cancelled,

@@ -10,7 +10,8 @@ from ballast.core.guards import Verdict
 from ballast.core.throttles import Setting
 from ballast.executor.driver.pace import Pace
 from ballast.executor.machine.progress import Progress
-from ballast.executor.machine.run import Run, Stage
+from ballast.executor.machine.run import Run
+from ballast.executor.machine.stages import Stage
 from ballast.executor.machine.transitions import Effect
 
 

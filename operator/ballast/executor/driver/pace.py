@@ -16,7 +16,7 @@ from ballast.core.throttles import mb
 from ballast.core.throttles.pace import Basis, least
 from ballast.core.wording import human_brokers, human_time
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import FINAL, Run
+from ballast.executor.machine.run import Run
 from ballast.executor.machine.speeds import ceiling, measured, started
 
 UNTHROTTLED: Final = (
@@ -102,7 +102,7 @@ class Pace:
 def pace_of(run: Run, state: ClusterState) -> Pace:
     """The rates of a run that is about to begin, producers' writes counted."""
     intake: defaultdict[int, float] = defaultdict(float)
-    moves = [m.move for m in run.moves.values() if m.stage not in FINAL and m.move.adding]
+    moves = [m.move for m in run.open_moves if m.move.adding]
     leader_of = leader_in(state)
     copying = copying_of(moves, leader_of)
     for move in moves:
@@ -142,7 +142,7 @@ def measurable(policy: ExecutionPolicy, state: ClusterState, names: list[TopicPa
 
 def with_growth(run: Run, state: ClusterState, grown: Mapping[TopicPartition, float]) -> Run:
     """The run with what was measured before its first copy."""
-    left = {n: m for n, m in run.moves.items() if m.stage not in FINAL}
+    left = {m.move.name: m for m in run.open_moves}
     inbound = {n: grown[n] for n in left if n in grown}
     unmeasured = frozenset(n for n, m in left.items() if m.move.adding and n not in grown)
     return measured(replace(run, inbound=inbound, unmeasured=unmeasured), state, grown)

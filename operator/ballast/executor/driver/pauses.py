@@ -13,7 +13,8 @@ from ballast.errors import BallastError, Fenced, LockHeld, Refused, WrongCluster
 from ballast.executor.driver.term import OneTerm
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.patience import next_end_s
-from ballast.executor.machine.run import FINAL, Now, Run, Stage
+from ballast.executor.machine.run import Now, Run
+from ballast.executor.machine.stages import Cancelling, Moved, Restoring, Submitted, Unthrottled
 from ballast.ports.cluster import ClusterReader
 from ballast.ports.journal import Journal
 from ballast.ports.time import Clock
@@ -24,7 +25,7 @@ LOOKING_SHARE: Final = 3.0
 STILL_S: Final = 1.0
 """Two listings this far apart that agree mean that the cluster stands still."""
 
-_ENDS_SOON: Final = frozenset({Stage.SUBMITTED, Stage.MOVED, Stage.UNTHROTTLED, Stage.CANCELLING, Stage.RESTORING})
+_ENDS_SOON: Final = (Submitted, Moved, Unthrottled, Cancelling, Restoring)
 """What these wait for happens by itself within moments."""
 
 
@@ -35,11 +36,11 @@ def pause_until_next_s(run: Run, look_s: float, now: Now) -> float:
     Where a look is dear the pause is longer.
     """
     often_s = max(run.policy.poll_s / 4, look_s * LOOKING_SHARE)
-    last = [m for m in run.moves.values() if m.stage not in FINAL]
-    if last and all(m.stage is Stage.UNTHROTTLED and now.s - m.entered_s < often_s for m in last):
+    last = list(run.open_moves)
+    if last and all(isinstance(m.stage, Unthrottled) and now.s - m.entered_s < often_s for m in last):
         # All that is left is to see once more what the last look has shown already.
         return 0.0
-    soon = any(m.stage in _ENDS_SOON for m in run.moves.values())
+    soon = any(isinstance(m.stage, _ENDS_SOON) for m in run.moves.values())
     until_s = 0.0 if soon else next_end_s(run, now)
     return run.policy.poll_s if until_s is None else min(max(often_s, until_s), run.policy.poll_s)
 

@@ -19,7 +19,8 @@ from ballast.executor.journal.records import (
     run_key,
     tally,
 )
-from ballast.executor.machine.run import Now, Phase, Run, Stage, Status
+from ballast.executor.machine.run import Now, Phase, Run, Status
+from ballast.executor.machine.stages import Verified
 from ballast.ports.journal import Record
 
 KEEP_RUNS: Final = 50
@@ -54,7 +55,7 @@ class RunSummary:
     @property
     def verified(self) -> int:
         """Moves that ended well."""
-        return self.moves.get(Stage.VERIFIED.value, 0)
+        return self.moves.get(Verified.code, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from ballast.core.plan import Move, Reason
 from ballast.errors import Refused
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import done_of, total_of
-from ballast.executor.machine.run import FINAL, ElectionRun, ElectionStage, MoveRun, Now, Phase, Run, Stage, Status
+from ballast.executor.machine.run import ElectionRun, ElectionStage, MoveRun, Now, Phase, Run, Status
+from ballast.executor.machine.stages import ENDED_CODES, STAGES, Cancelling, Ended, Reassigning, Stage
 from ballast.ports.journal import STRANGE_HINT, Corrupt, Record, read_record
 
 T = TypeVar("T")
@@ -82,7 +83,7 @@ def dump_header(run: Run) -> Record:
 def tally(run: Run) -> dict[str, Any]:
     """How many moves and elections stand in which stage, and the bytes of all moves, as far as known, and of those that have arrived."""
     return {
-        "moves": dict(Counter(m.stage.value for m in run.moves.values())),
+        "moves": dict(Counter(m.stage.code for m in run.moves.values())),
         "elections": dict(Counter(e.stage.value for e in run.elections.values())),
         "bytes_total": total_of(run.moves.values()),
         "bytes_done": sum(map(done_of, run.moves.values())),
@@ -100,21 +101,27 @@ def dump_move(run: Run, order: int, m: MoveRun) -> Record:
         "new": list(m.move.new),
         "size_bytes": m.move.size_bytes,
         "reason": [m.move.reason.code, m.move.reason.detail],
-        "stage": m.stage.value,
+        **_dump_stage(m.stage),
         "attempts": m.attempts,
         "since_ms": m.since_ms,
     }
     if m.move.log_dirs is not None:
         value["log_dirs"] = list(m.move.log_dirs)
-    if m.outcome:
-        value["outcome"] = m.outcome
     if m.detail:
         value["detail"] = m.detail
-    if m.raced:
-        value["raced"] = True
     if m.topic_id is not None:
         value["topic_id"] = m.topic_id
     return Record(move_key(run.id, m.move.name), value)
+
+
+def _dump_stage(stage: Stage) -> dict[str, Any]:
+    """What the journal keeps of a stage."""
+    match stage:
+        case Ended(outcome) if outcome:
+            return {"stage": stage.code, "outcome": outcome}
+        case Reassigning(raced=True) | Cancelling(raced=True):
+            return {"stage": stage.code, "raced": True}
+    return {"stage": stage.code}
 
 
 def dump_election(run: Run, name: TopicPartition, e: ElectionRun) -> Record:
@@ -158,7 +165,7 @@ def changes(before: Run, after: Run) -> list[Record]:
     if before.moves is not after.moves:
         for i, (name, m) in enumerate(after.moves.items()):
             was = before.moves[name]
-            if was is not m and not was.persists_like(m):
+            if was is not m and _kept(was) != _kept(m):
                 out.append(dump_move(after, i, m))
     if before.elections is not after.elections:
         for name, e in after.elections.items():
@@ -167,6 +174,11 @@ def changes(before: Run, after: Run) -> list[Record]:
                 out.append(dump_election(after, name, e))
     header = dump_header(after)
     return out if header == dump_header(before) else [*out, header]
+
+
+def _kept(m: MoveRun) -> tuple[object, ...]:
+    """What may change of a move's record."""
+    return m.attempts, m.detail, m.topic_id, _dump_stage(m.stage)
 
 
 def _end(before: Run, after: Run) -> list[Record]:
@@ -283,7 +295,7 @@ def names_in_flight(records: Iterable[Record]) -> frozenset[TopicPartition]:
     """Partitions whose moves in open runs have not ended."""
     moves = [r for r in records if r.key.startswith("move/") and r.value is not None]
     found = (read_record(m, lambda r: (r.text("topic"), r.integer("partition"), r.text("stage"))) for m in moves)
-    return frozenset(TopicPartition(topic, partition) for topic, partition, stage in found if stage not in FINAL)
+    return frozenset(TopicPartition(topic, partition) for topic, partition, stage in found if stage not in ENDED_CODES)
 
 
 def _load_run(
@@ -350,14 +362,25 @@ def _move(r: Reader) -> MoveRun:
             reason=Reason(code, detail),
             log_dirs=r.texts("log_dirs") if r.has("log_dirs") else None,
         ),
-        stage=Stage(r.text("stage")),
+        stage=_stage(r),
         attempts=r.integer("attempts"),
-        outcome=r.text("outcome") if r.has("outcome") else "",
         detail=r.text("detail") if r.has("detail") else "",
         since_ms=r.integer("since_ms"),
-        raced=r.flag("raced") if r.has("raced") else False,
         topic_id=r.text("topic_id") if r.has("topic_id") else None,
     )
+
+
+def _stage(r: Reader) -> Stage:
+    code, raced = r.text("stage"), r.has("raced") and r.flag("raced")
+    kind = _STAGES.get(code)
+    if kind is None:
+        raise r.wrong("stage", "the stage of a move")
+    if issubclass(kind, Ended):
+        return kind(r.text("outcome") if r.has("outcome") else "")
+    return kind(raced=raced) if issubclass(kind, Reassigning | Cancelling) else kind()
+
+
+_STAGES: Final = {stage.code: stage for stage in STAGES}
 
 
 def _election(r: Reader) -> tuple[TopicPartition, ElectionRun]:

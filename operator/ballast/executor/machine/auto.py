@@ -17,8 +17,9 @@ from ballast.core.cluster.log_ends import Replica, lag
 from ballast.core.guards import unhealthy_partitions
 from ballast.core.throttles import follow
 from ballast.executor.machine.observation import Picture
-from ballast.executor.machine.run import IN_FLIGHT, AutoReading, Now, Run
+from ballast.executor.machine.run import AutoReading, Now, Run
 from ballast.executor.machine.speeds import broker_rates, ceiling, floor, measured, needed_now
+from ballast.executor.machine.stages import InFlight
 
 LAG_GROWTH: Final = 2_000
 """Messages by which bystanders' lag must grow, besides doubling, before they count as suffering."""
@@ -63,7 +64,7 @@ def _sources(run: Run, rates: dict[int, int], reading: AutoReading) -> dict[int,
     top = max((rates[b] for b in reading.arrived if b in rates), default=None)
     if top is None:
         return {}
-    sources = {b for m in run.moves.values() if m.stage in IN_FLIGHT and m.move.adding for b in m.move.old}
+    sources = {b for m in run.moves_in(InFlight) if m.move.adding for b in m.move.old}
     return {b: min(top, ceiling(run, b)) for b in sources - reading.arrived.keys() if run.policy.follows(b)}
 
 
@@ -74,7 +75,7 @@ def _arrived(run: Run) -> dict[int, int]:
         for b in m.move.adding:
             share = m.copied_bytes // len(m.move.adding)
             out[b] = out.get(b, 0) + share
-    busy = {b for m in run.moves.values() if m.stage in IN_FLIGHT for b in m.move.adding}
+    busy = {b for m in run.moves_in(InFlight) for b in m.move.adding}
     return {b: n for b, n in out.items() if b in busy}
 
 
@@ -82,7 +83,7 @@ def _lags(run: Run, picture: Picture) -> dict[Replica, int]:
     """Messages that each follower of other partitions is behind its leader, where both told their log end."""
     if picture.ends is None or picture.state is None:
         return {}
-    ours = {n for n, m in run.moves.items() if m.stage in IN_FLIGHT}
+    ours = {m.move.name for m in run.moves_in(InFlight)}
     state = picture.state
     leader = state.partitions.leader
     out = {}

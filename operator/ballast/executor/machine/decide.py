@@ -23,20 +23,34 @@ from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.observe import misplaced
 from ballast.executor.machine.relocation import STAYS, is_given_up, taken_back
 from ballast.executor.machine.run import (
-    FINAL,
-    HOLDS_THROTTLE,
     ElectionRun,
     ElectionStage,
     MoveRun,
     Now,
     Phase,
     Run,
-    Stage,
     Status,
     with_moves,
 )
 from ballast.executor.machine.schedule import chunks, only_log_dirs, preset, start, submit
 from ballast.executor.machine.speeds import broker_rates
+from ballast.executor.machine.stages import (
+    Cancelling,
+    Ended,
+    Failed,
+    HoldsThrottle,
+    Moved,
+    Moving,
+    Planned,
+    Relocating,
+    Restoring,
+    RolledBack,
+    Stalled,
+    Submitted,
+    Throttled,
+    Unthrottled,
+    Verified,
+)
 from ballast.executor.machine.transitions import Effect, EffectKind, elect_to, move_to
 
 RESEND_S = 5.0
@@ -61,16 +75,17 @@ def _restore(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run
     """A cancel may leave the old brokers in another order (and so another preferred leader): put it back, it is free."""
     changed = {}
     for name, m in run.moves.items():
-        state = picture.partitions.get(name)
-        if m.stage not in {Stage.CANCELLING, Stage.RESTORING} or state is None or name in picture.reassignments:
+        if not isinstance(m.stage, Cancelling | Restoring) or name in picture.reassignments:
             continue
-        if state.replicas != m.move.old and set(state.replicas) == set(m.move.old):
-            if m.stage is Stage.CANCELLING:
-                begun = move_to(m, Stage.RESTORING, now, detail=m.detail)
-                changed[name] = replace(begun, attempts=1, retry_at_s=now.s + RESEND_S)
-            elif m.retry_at_s <= now.s and m.attempts < run.policy.max_attempts:
-                # Intended and perhaps never sent: a process that died in between leaves it to the next one.
-                changed[name] = replace(m, attempts=m.attempts + 1, retry_at_s=now.s + RESEND_S)
+        state = picture.partitions.get(name)
+        if state is None or state.replicas == m.move.old or set(state.replicas) != set(m.move.old):
+            continue
+        asked = Restoring(retry_at_s=now.s + RESEND_S)
+        if isinstance(m.stage, Cancelling):
+            changed[name] = replace(move_to(m, asked, now, detail=m.detail), attempts=1)
+        elif m.stage.retry_at_s <= now.s and m.attempts < run.policy.max_attempts:
+            # Intended and perhaps never sent: a process that died in between leaves it to the next one.
+            changed[name] = replace(m, attempts=m.attempts + 1, stage=asked)
     targets = {name: m.move.old for name, m in changed.items()}
     effects.extend(Effect(EffectKind.RESTORE, targets=c) for c in chunks(run, targets))
     return with_moves(run, changed)
@@ -80,30 +95,30 @@ def _cancel(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
     changed: dict[TopicPartition, MoveRun] = {}
     targets: dict[TopicPartition, tuple[int, ...] | None] = {}
     for name, m in run.moves.items():
-        if run.phase is Phase.CANCELLING and m.stage in {Stage.PLANNED, Stage.THROTTLED}:
+        stage = m.stage
+        if run.phase is Phase.CANCELLING and isinstance(stage, Planned | Throttled):
             outcome = "refused" if run.status is Status.REFUSED else "not-started"
-            changed[name] = move_to(m, Stage.ROLLED_BACK, now, outcome=outcome, detail=m.detail)
-        elif m.stage in {Stage.MOVING, Stage.STALLED} and _wants_cancel(run, m, now):
+            changed[name] = move_to(m, RolledBack(outcome), now, detail=m.detail)
+        elif isinstance(stage, Moving | Stalled) and _wants_cancel(run, m, stage, now):
             state = picture.partitions.get(name)
-            if m.retry_at_s > now.s or name not in picture.reassignments or state is None:
+            if stage.cancel_at_s > now.s or name not in picture.reassignments or state is None:
                 continue
-            if guards.cancel_is_safe(m.after_cancel or m.move.old, state.isr, picture.alive):
-                begun = move_to(m, Stage.CANCELLING, now, detail=m.detail)
-                changed[name] = replace(begun, cancel_taken=False, retry_at_s=now.s + 5.0)
+            back = stage.way_back or m.move.old
+            if guards.cancel_is_safe(back, state.isr, picture.alive):
+                changed[name] = move_to(m, Cancelling(stage.way_back, stage.raced), now, detail=m.detail)
                 targets[name] = None
             else:
-                back = list(m.after_cancel or m.move.old)
-                why = f"It is not cancelled: none of its old replicas {back} is alive and in sync."
+                why = f"It is not cancelled: none of its old replicas {list(back)} is alive and in sync."
                 changed[name] = replace(m, detail=why) if m.detail != why else m
     effects.extend(Effect(EffectKind.CANCEL, targets=c) for c in chunks(run, targets))
     return with_moves(run, changed)
 
 
-def _wants_cancel(run: Run, m: MoveRun, now: Now) -> bool:
-    if run.phase is Phase.CANCELLING or m.raced:
+def _wants_cancel(run: Run, m: MoveRun, stage: Moving | Stalled, now: Now) -> bool:
+    if run.phase is Phase.CANCELLING or stage.raced:
         return True
     patience = run.policy.cancel_stalled_after_s
-    return m.stage is Stage.STALLED and patience is not None and now.s - m.entered_s >= patience
+    return isinstance(stage, Stalled) and patience is not None and now.s - m.entered_s >= patience
 
 
 def submit_throttled(run: Run, now: Now) -> Step:
@@ -111,18 +126,17 @@ def submit_throttled(run: Run, now: Now) -> Step:
     changed: dict[TopicPartition, MoveRun] = {}
     standing = run.applied or {}
     places: dict[tuple[TopicPartition, int], str] = {}
-    for name, m in run.moves.items():
-        if m.stage is not Stage.THROTTLED:
-            continue
+    for m in run.moves_in(Throttled):
+        name = m.move.name
         if only_log_dirs(m.move):
-            changed[name] = replace(move_to(m, Stage.RELOCATING, now), attempts=m.attempts + 1)
+            changed[name] = replace(move_to(m, Relocating(), now), attempts=m.attempts + 1)
             places.update(
                 {(name, b): path for b, path in zip(m.move.new, m.move.log_dirs or (), strict=False) if path != "any"}
             )
         elif all(wanted <= standing.get(s, frozenset()) for s, wanted in entries([m.move]).items()):
-            changed[name] = replace(move_to(m, Stage.SUBMITTED, now), attempts=m.attempts + 1)
+            changed[name] = replace(move_to(m, Submitted(), now), attempts=m.attempts + 1)
     run = with_moves(run, changed)
-    submitted = [m for m in changed.values() if m.stage is Stage.SUBMITTED]
+    submitted = [m for m in changed.values() if isinstance(m.stage, Submitted)]
     effects = [*preset(submitted), *submit(run, submitted)]
     if places:
         effects.insert(0, Effect(EffectKind.PLACE, log_dirs=places))
@@ -134,16 +148,17 @@ def _place(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
     changed: dict[TopicPartition, MoveRun] = {}
     places: dict[tuple[TopicPartition, int], str] = {}
     for name, m in run.moves.items():
-        if m.move.log_dirs is None or m.stage not in {Stage.MOVED, Stage.RELOCATING}:
+        if m.move.log_dirs is None:
             continue
-        if m.stage is Stage.RELOCATING and run.phase is Phase.CANCELLING:
-            changed[name] = taken_back(replace(m, given_up=False), picture, now, places)
-            continue
-        if m.stage is Stage.RELOCATING and is_given_up(run, m, now):
-            changed[name] = taken_back(replace(m, given_up=True), picture, now, places)
-            continue
-        if m.retry_at_s <= now.s and not m.in_log_dirs:
-            changed[name] = _directed(run, m, picture, now, places)
+        match m.stage:
+            case Relocating() as stage if run.phase is Phase.CANCELLING:
+                changed[name] = taken_back(m, replace(stage, given_up=False), picture, now, places)
+            case Relocating() as stage if is_given_up(run, stage, now):
+                changed[name] = taken_back(m, replace(stage, given_up=True), picture, now, places)
+            case Relocating(retry_at_s=at_s) if at_s > now.s:
+                continue
+            case Relocating() | Moved(in_log_dirs=False):
+                changed[name] = _directed(run, m, picture, now, places)
     if places:
         effects.append(Effect(EffectKind.PLACE, log_dirs=places))
     return with_moves(run, changed)
@@ -156,22 +171,24 @@ def _directed(
     asked = m.move.named_dirs
     if picture.logs is None and not picture.alive.isdisjoint(asked):
         return m
-    wrong = misplaced(m, picture)
-    if m.stage is Stage.RELOCATING:
+    wrong, begun = misplaced(m, picture), isinstance(m.stage, Relocating)
+    if begun:
         wrong = {b: path for b, path in wrong.items() if not _on_its_way(m, picture, b, path)}
     # What a broker that is dead or silent holds is not known: it is waited for, by name, as for a copy.
     unknown = asked.keys() - (picture.logs or {}).keys()
-    if not wrong and (m.stage is Stage.RELOCATING or not unknown):
-        return m if m.stage is Stage.RELOCATING else replace(m, in_log_dirs=True)
+    if not wrong and (begun or not unknown):
+        return m if begun else replace(m, stage=Moved(in_log_dirs=True))
     if run.phase is Phase.CANCELLING:
-        return move_to(m, Stage.FAILED, now, outcome="log-dir", detail=STAYS)
+        return move_to(m, Failed("log-dir"), now, detail=STAYS)
     if wrong and m.attempts > run.policy.max_attempts:
         broker, path = next(iter(wrong.items()))
         detail = f"The replica on broker {broker} is not in {path} after {m.attempts} attempts."
-        return move_to(m, Stage.FAILED, now, outcome="log-dir", detail=detail)
-    placed = move_to(m, Stage.RELOCATING, now) if m.stage is Stage.MOVED else m
+        return move_to(m, Failed("log-dir"), now, detail=detail)
+    placed = m if begun else move_to(m, Relocating(), now)
+    if not wrong or not isinstance(placed.stage, Relocating):
+        return placed
     places.update({(m.move.name, b): path for b, path in wrong.items()})
-    return replace(placed, attempts=m.attempts + 1, retry_at_s=now.s + RESEND_S) if wrong else placed
+    return replace(placed, attempts=m.attempts + 1, stage=replace(placed.stage, retry_at_s=now.s + RESEND_S))
 
 
 def _on_its_way(m: MoveRun, picture: Picture, broker: int, path: str) -> bool:
@@ -186,12 +203,12 @@ def wanted_throttle(run: Run, alive: frozenset[int]) -> DesiredThrottles:
     Rates stay on a broker between two moves of one run, so that they are not set and deleted for each; entries do not.
     A dead broker cannot be told a rate: it is left out unless its rate stands already.
     """
-    holding = [m.move for m in run.moves.values() if m.stage in HOLDS_THROTTLE]
+    holding = [m.move for m in run.moves_in(HoldsThrottle)]
     desired: dict[Setting, frozenset[str]] = {}
     if run.policy.throttled:
         desired |= entries(holding)
         involved = brokers_involved(holding)
-        waiting = brokers_involved(m.move for m in run.moves.values() if m.stage is Stage.PLANNED)
+        waiting = brokers_involved(m.move for m in run.moves_in(Planned))
         # Where moves of others run under their rate, it stays: what of ours must go on there shares it.
         theirs = set() if run.policy.override_rates_of_others else run.rates_of_others.keys()
         for broker, rate in broker_rates(run, involved | waiting).items():
@@ -210,9 +227,11 @@ def wanted_throttle(run: Run, alive: frozenset[int]) -> DesiredThrottles:
 
 def throttle(run: Run, alive: frozenset[int], now: Now, effects: list[Effect]) -> Run:
     """Bring the throttle in line with what is in flight; moves that have arrived leave it."""
-    arrived = {name: m for name, m in run.moves.items() if m.stage is Stage.MOVED and _log_dirs_settled(m)}
-    ours = {n: m for n, m in arrived.items() if run.policy.throttled and m.move.adding}
-    changed = {n: move_to(m, Stage.UNTHROTTLED if n in ours else Stage.VERIFIED, now) for n, m in arrived.items()}
+    changed = {}
+    for m in run.moves.values():
+        if isinstance(m.stage, Moved) and (m.move.log_dirs is None or m.stage.in_log_dirs):
+            ours = run.policy.throttled and m.move.adding
+            changed[m.move.name] = move_to(m, Unthrottled() if ours else Verified(), now)
     run = with_moves(run, changed)
     desired = wanted_throttle(run, alive)
     if desired != run.applied:
@@ -222,14 +241,10 @@ def throttle(run: Run, alive: frozenset[int], now: Now, effects: list[Effect]) -
             effects.append(Effect(EffectKind.THROTTLE if adds else EffectKind.UNTHROTTLE, desired=desired))
             return run
         run = replace(run, applied=desired)
-    if any(m.stage is Stage.THROTTLED for m in run.moves.values()):
+    if any(isinstance(m.stage, Throttled) for m in run.moves.values()):
         run, more = submit_throttled(run, now)
         effects.extend(more)
     return run
-
-
-def _log_dirs_settled(m: MoveRun) -> bool:
-    return m.move.log_dirs is None or m.in_log_dirs
 
 
 def _may_hold(run: Run) -> bool:
@@ -247,7 +262,7 @@ def _elect(run: Run, now: Now, effects: list[Effect]) -> Run:
         if asked + len(changed) >= run.policy.election_batch:
             break
         m = run.moves.get(name)
-        if e.stage is ElectionStage.WAITING and e.retry_at_s <= now.s and (m is None or m.stage in FINAL):
+        if e.stage is ElectionStage.WAITING and e.retry_at_s <= now.s and (m is None or isinstance(m.stage, Ended)):
             changed[name] = elect_to(e, ElectionStage.ASKED, retry_at_s=now.s + run.policy.submit_grace_s)
     if changed:
         effects.append(Effect(EffectKind.ELECT, names=tuple(changed), unclean=run.unclean))
@@ -264,7 +279,7 @@ def _end(run: Run, now: Now) -> Run:
         return run
     status = run.status
     if status is Status.OPEN:
-        good = all(m.stage is Stage.VERIFIED for m in run.moves.values())
+        good = all(isinstance(m.stage, Verified) for m in run.moves.values())
         held = all(e.stage is ElectionStage.HELD for e in run.elections.values())
         status = (
             Status.CANCELLED if run.phase is Phase.CANCELLING else Status.DONE if good and held else Status.INCOMPLETE

@@ -13,17 +13,18 @@ from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.guards import Verdict
 from ballast.core.plan import Move, Place
 from ballast.executor.machine.observation import Picture
-from ballast.executor.machine.run import HOLDS_THROTTLE, MoveRun, Run, Stage
+from ballast.executor.machine.run import MoveRun, Run
+from ballast.executor.machine.stages import HoldsThrottle, Planned
 
 
 def not_in_reading(run: Run, picture: Picture) -> dict[Place, int]:
     """Bytes on the way to each disk, and those that have come there since it was read."""
     out: dict[Place, int] = {}
     for m in run.moves.values():
-        if m.stage is Stage.PLANNED:
+        if isinstance(m.stage, Planned):
             continue
         for broker, place in _places(m.move):
-            if m.stage in HOLDS_THROTTLE or m.entered_s >= picture.disks_read_s.get(broker, m.entered_s):
+            if isinstance(m.stage, HoldsThrottle) or m.entered_s >= picture.disks_read_s.get(broker, m.entered_s):
                 out[place] = out.get(place, 0) + _size(m, picture)
     return out
 
@@ -38,9 +39,7 @@ def out_of_turn(
     """
     out: dict[TopicPartition, Verdict] = {}
     needed: dict[Place, int] = {}
-    for m in run.moves.values() if run.in_order else ():
-        if m.stage is not Stage.PLANNED:
-            continue
+    for m in run.moves_in(Planned) if run.in_order else ():
         size = _size(m, picture)
         for broker, place in _places(m.move):
             if place not in room:

@@ -6,16 +6,31 @@ move has ended only when both say so; while they disagree nothing is concluded u
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.wording import human_many
 from ballast.executor.machine.observation import Picture, target
 from ballast.executor.machine.patience import marked, overdue
 from ballast.executor.machine.relocation import between_dirs, stopped_on
-from ballast.executor.machine.run import FINAL, ElectionStage, MoveRun, Now, Phase, Run, Stage, with_moves
+from ballast.executor.machine.run import ElectionStage, MoveRun, Now, Phase, Run, with_moves
+from ballast.executor.machine.stages import (
+    Cancelling,
+    Copying,
+    Ended,
+    Failed,
+    Moved,
+    Moving,
+    Planned,
+    Relocating,
+    Restoring,
+    RolledBack,
+    Stalled,
+    Submitted,
+    Throttled,
+    Unthrottled,
+    Verified,
+)
 from ballast.executor.machine.stalls import is_broken, stall_cause
 from ballast.executor.machine.transitions import elect_to, move_to
 from ballast.ports.cluster import PartitionState
@@ -37,7 +52,7 @@ def observe(run: Run, picture: Picture, now: Now) -> Run:
         run = replace(run, rates_of_others=picture.rates_of_others)
     changed: dict[TopicPartition, MoveRun] = {}
     for name, m in run.moves.items():
-        if m.stage in FINAL:
+        if isinstance(m.stage, Ended):
             continue
         looked_at = name in picture.names
         seen = _observe_move(run, m, picture, now) if looked_at else _observe_waiting(m, picture, now)
@@ -63,37 +78,58 @@ def _observe_move(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     state = picture.partitions.get(name)
     if state is None and name not in picture.reassignments:
         return _gone(run, m, now)
+    if m.gone_since_s is not None:
+        m = replace(m, gone_since_s=None)
     if state is not None and state.topic_id is not None:
         if m.topic_id is None:
             m = replace(m, topic_id=state.topic_id)
         elif m.topic_id != state.topic_id:
             return _recreated(m, state.topic_id, now)
-    judge = _JUDGES.get(m.stage)
-    if judge is None:
-        return m
-    seen = judge(m, _Look(run, picture, state or PartitionState(-1, (), ()), now))
-    if seen.stage is m.stage:
-        seen = _progress(run, seen, picture, now)
-        if seen.stage in {Stage.MOVING, Stage.STALLED}:
-            seen = _stall(run, seen, picture, now)
-        elif seen.stage is Stage.RELOCATING:
-            seen = _stand(run, seen, picture, now)
+    seen = _judged(m, _Look(run, picture, state or PartitionState(-1, (), ()), now))
+    if type(seen.stage) is not type(m.stage):
+        return seen
+    seen = _progress(run, seen, picture, now)
+    match seen.stage:
+        case Moving() | Stalled() as stage:
+            return _stall(run, seen, stage, picture, now)
+        case Relocating() as stage:
+            return _stand(run, seen, stage, picture, now)
+    return seen
+
+
+def _judged(m: MoveRun, look: _Look) -> MoveRun:
+    seen = m
+    match m.stage:
+        case Planned() | Throttled():
+            seen = _not_begun(m, look)
+        case Submitted():
+            seen = _submitted(m, look)
+        case Moving() | Stalled() as stage:
+            seen = _moving(m, stage, look)
+        case Cancelling() as stage:
+            seen = _cancelling(m, stage, look)
+        case Restoring() as stage:
+            seen = _restoring(m, stage, look)
+        case Relocating() as stage:
+            seen = _relocating(m, stage, look)
+        case Unthrottled():
+            seen = _unthrottled(m, look)
     return seen
 
 
 def _gone(run: Run, m: MoveRun, now: Now) -> MoveRun:
     """A partition that neither list knows: deleted, unless metadata merely lags."""
-    if m.absent_since_s is None:
-        return replace(m, absent_since_s=now.s)
-    if now.s - m.absent_since_s < min(run.policy.submit_grace_s, 5.0):
+    if m.gone_since_s is None:
+        return replace(m, gone_since_s=now.s)
+    if now.s - m.gone_since_s < min(run.policy.submit_grace_s, 5.0):
         return m
-    return move_to(m, Stage.FAILED, now, outcome="deleted", detail=f"{m.move.name} no longer exists.")
+    return move_to(m, Failed("deleted"), now, detail=f"{m.move.name} no longer exists.")
 
 
 def _recreated(m: MoveRun, topic_id: str, now: Now) -> MoveRun:
     """Another topic has the name: its replicas and its moves are somebody else's."""
     detail = f"Topic {m.move.topic} was deleted and made again: its id was {m.topic_id} and is {topic_id}."
-    return move_to(m, Stage.FAILED, now, outcome="topic-recreated", detail=detail)
+    return move_to(m, Failed("topic-recreated"), now, detail=detail)
 
 
 def _listed(m: MoveRun, picture: Picture) -> bool | None:
@@ -107,13 +143,15 @@ def _listed(m: MoveRun, picture: Picture) -> bool | None:
 def _overridden(m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     other = list(target(picture.reassignments[m.move.name]))
     detail = f"{m.move.name} is now on its way to {other}, which is not this run's doing."
-    return move_to(m, Stage.FAILED, now, outcome="overridden", detail=detail)
+    return move_to(m, Failed("overridden"), now, detail=detail)
 
 
 def _not_begun(m: MoveRun, look: _Look) -> MoveRun:
     """Planned or throttled: the very same move may be in flight already."""
     if _listed(m, look.picture) and m.move.old != m.move.new:
-        return move_to(m, Stage.MOVING, look.now, detail="The move was in flight already and is followed.")
+        return move_to(
+            m, Moving(way_back=_way_back(m, look)), look.now, detail="The move was in flight already and is followed."
+        )
     return m
 
 
@@ -124,17 +162,17 @@ def _submitted(m: MoveRun, look: _Look) -> MoveRun:
     if listed:
         return _begun(m, look)
     if look.state.replicas == m.move.new:
-        return move_to(m, Stage.MOVED, look.now)
+        return move_to(m, Moved(), look.now)
     if look.now.s - m.entered_s < look.run.policy.submit_grace_s:
         return m
     if m.attempts < look.run.policy.max_attempts:
         detail = m.detail or "The cluster did not show the move; it is submitted again."
-        return move_to(m, Stage.PLANNED, look.now, detail=detail)
+        return move_to(m, Planned(), look.now, detail=detail)
     detail = (
         m.detail
         or f"{m.move.name} was submitted {human_many(m.attempts, 'time')} and never appeared among the reassignments in progress."
     )
-    return move_to(m, Stage.FAILED, look.now, outcome="rejected" if m.detail else "not-taken", detail=detail)
+    return move_to(m, Failed("rejected" if m.detail else "not-taken"), look.now, detail=detail)
 
 
 def _begun(m: MoveRun, look: _Look) -> MoveRun:
@@ -144,39 +182,44 @@ def _begun(m: MoveRun, look: _Look) -> MoveRun:
     replica count as well.  Only a submission that this process knows to be its own is cancelled.  Before KIP-455 the list does
     not tell what a move began with.
     """
-    begun = _with_way_back(move_to(m, Stage.MOVING, look.now), look)
-    state, began_with = look.picture.state, set(begun.after_cancel)
+    state, way_back = look.picture.state, _way_back(m, look)
     told = state is not None and "reassign" in state.api and not m.unconfirmed
-    if not told or began_with in (set(m.move.old), set(m.move.new)):
-        return begun
-    detail = f"{m.move.name} had the replicas {sorted(began_with)} when the move began; it is cancelled."
-    return replace(begun, raced=True, detail=detail)
+    if not told or set(way_back) in (set(m.move.old), set(m.move.new)):
+        return move_to(m, Moving(way_back=way_back), look.now)
+    detail = f"{m.move.name} had the replicas {sorted(set(way_back))} when the move began; it is cancelled."
+    return move_to(m, Moving(way_back=way_back, raced=True), look.now, detail=detail)
 
 
-def _moving(m: MoveRun, look: _Look) -> MoveRun:
+def _moving(m: MoveRun, stage: Moving | Stalled, look: _Look) -> MoveRun:
     listed = _listed(m, look.picture)
     if listed is None:
         return _overridden(m, look.picture, look.now)
     if listed:
-        return _with_way_back(replace(m, absent_since_s=None) if m.absent_since_s is not None else m, look)
+        return _still_listed(m, stage, look)
     if look.state.replicas == m.move.new:
-        return move_to(m, Stage.MOVED, look.now)
-    if m.absent_since_s is None:
-        return replace(m, absent_since_s=look.now.s)
-    if look.now.s - m.absent_since_s < look.run.policy.submit_grace_s:
+        return move_to(m, Moved(), look.now)
+    if stage.unlisted_since_s is None:
+        return replace(m, stage=replace(stage, unlisted_since_s=look.now.s))
+    if look.now.s - stage.unlisted_since_s < look.run.policy.submit_grace_s:
         return m
     detail = f"{m.move.name} is no longer moving and has the replicas {list(look.state.replicas)}."
-    return move_to(m, Stage.FAILED, look.now, outcome="cancelled-externally", detail=detail)
+    return move_to(m, Failed("cancelled-externally"), look.now, detail=detail)
 
 
-def _with_way_back(m: MoveRun, look: _Look) -> MoveRun:
-    """The move with the replicas that its cancel would leave: the union without what is being added."""
+def _still_listed(m: MoveRun, stage: Moving | Stalled, look: _Look) -> MoveRun:
+    way_back = _way_back(m, look)
+    if way_back == stage.way_back and stage.unlisted_since_s is None:
+        return m
+    return replace(m, stage=replace(stage, way_back=way_back, unlisted_since_s=None))
+
+
+def _way_back(m: MoveRun, look: _Look) -> tuple[int, ...]:
+    """The replicas that a cancel would leave: the union without what is being added."""
     listed = look.picture.reassignments[m.move.name]
-    after = tuple(b for b in listed.replicas if b not in listed.adding)
-    return m if after == m.after_cancel else replace(m, after_cancel=after)
+    return tuple(b for b in listed.replicas if b not in listed.adding)
 
 
-def _cancelling(m: MoveRun, look: _Look) -> MoveRun:
+def _cancelling(m: MoveRun, stage: Cancelling, look: _Look) -> MoveRun:
     """Back as soon as nothing can contradict it; after ``submit_grace_s`` where something could.
 
     Two things could.  A submission that nobody answered may arrive after the cancel and start the move again (``unconfirmed``): then
@@ -190,14 +233,15 @@ def _cancelling(m: MoveRun, look: _Look) -> MoveRun:
     waited = look.now.s - m.entered_s >= look.run.policy.submit_grace_s
     if listed:
         # The cancel was lost or refused this time: back to moving, from where it is decided anew.
-        return move_to(m, Stage.MOVING, look.now, detail="The cancel had no effect.") if waited else m
-    if m.raced:
-        return move_to(m, Stage.FAILED, look.now, outcome="modified-externally", detail=m.detail)
-    certain = m.cancel_taken and not m.unconfirmed and m.after_cancel == m.move.old
+        again = Moving(way_back=stage.way_back, raced=stage.raced)
+        return move_to(m, again, look.now, detail="The cancel had no effect.") if waited else m
+    if stage.raced:
+        return move_to(m, Failed("modified-externally"), look.now, detail=m.detail)
+    certain = stage.acknowledged and not m.unconfirmed and stage.way_back == m.move.old
     if look.state.replicas == m.move.old and (waited or certain):
         return rolled_back(look.run, m, look.now)
     if look.state.replicas == m.move.new and waited:
-        return move_to(m, Stage.MOVED, look.now, detail="It arrived before the cancel did.")
+        return move_to(m, Moved(), look.now, detail="It arrived before the cancel did.")
     # The old brokers in another order, or the union that metadata still shows: decide.restore acts on the former.
     return m
 
@@ -205,20 +249,20 @@ def _cancelling(m: MoveRun, look: _Look) -> MoveRun:
 def rolled_back(run: Run, m: MoveRun, now: Now) -> MoveRun:
     """As before the run: because somebody asked, or else because its time was up; then its cause is kept."""
     if run.phase is Phase.CANCELLING:
-        return move_to(m, Stage.ROLLED_BACK, now, outcome="rolled-back")
-    return move_to(m, Stage.ROLLED_BACK, now, outcome="timed-out", detail=m.detail)
+        return move_to(m, RolledBack("rolled-back"), now)
+    return move_to(m, RolledBack("timed-out"), now, detail=m.detail)
 
 
-def _restoring(m: MoveRun, look: _Look) -> MoveRun:
+def _restoring(m: MoveRun, stage: Restoring, look: _Look) -> MoveRun:
     # A submission that may still arrive would start the move again: then the list is watched here as well.
     quiet = not m.unconfirmed or look.now.s - m.entered_s >= look.run.policy.submit_grace_s
     if quiet and m.move.name not in look.picture.reassignments and look.state.replicas == m.move.old:
         return rolled_back(look.run, m, look.now)
     tries = set(look.state.replicas) == set(m.move.old) and m.attempts < look.run.policy.max_attempts
-    if tries or m.retry_at_s > look.now.s or look.now.s - m.entered_s < look.run.policy.submit_grace_s * 2:
+    if tries or stage.retry_at_s > look.now.s or look.now.s - m.entered_s < look.run.policy.submit_grace_s * 2:
         return m
     detail = f"{m.move.name} is back on its old brokers, in the order {list(look.state.replicas)}."
-    return move_to(m, Stage.FAILED, look.now, outcome="rejected", detail=detail)
+    return move_to(m, Failed("rejected"), look.now, detail=detail)
 
 
 def _unthrottled(m: MoveRun, look: _Look) -> MoveRun:
@@ -228,28 +272,28 @@ def _unthrottled(m: MoveRun, look: _Look) -> MoveRun:
             # Another broker may have answered, whose metadata is older than what the move was seen to arrive by.
             return m
         detail = f"{m.move.name} has the replicas {list(look.state.replicas)} a moment after it had arrived."
-        return move_to(m, Stage.FAILED, look.now, outcome="modified-externally", detail=detail)
+        return move_to(m, Failed("modified-externally"), look.now, detail=detail)
     lacking = [b for b in m.move.adding if b not in look.state.isr]
     if not lacking:
-        return move_to(m, Stage.VERIFIED, look.now)
+        return move_to(m, Verified(), look.now)
     if look.now.s - m.entered_s < look.run.policy.stall_after_s:
         return m
     detail = f"{m.move.name} arrived, and broker {lacking[0]} has fallen out of sync since."
-    return move_to(m, Stage.FAILED, look.now, outcome="out-of-sync", detail=detail)
+    return move_to(m, Failed("out-of-sync"), look.now, detail=detail)
 
 
-def _relocating(m: MoveRun, look: _Look) -> MoveRun:
+def _relocating(m: MoveRun, stage: Relocating, look: _Look) -> MoveRun:
     if look.picture.logs is None:
         return m
     if not misplaced(m, look.picture):
         # What a broker that is dead or silent holds is not known, and so not right.
         unknown = m.move.named_dirs.keys() - look.picture.logs.keys()
-        return m if unknown else move_to(m, Stage.MOVED, look.now)
-    ours = m.given_up or look.run.phase is Phase.CANCELLING
+        return m if unknown else move_to(m, Moved(), look.now)
+    ours = stage.given_up or look.run.phase is Phase.CANCELLING
     stopped = None if ours else stopped_on(m, look.picture)
     if stopped is not None:
         detail = f"Its copy on broker {stopped} is gone: somebody stopped it, or the log dir has failed."
-        return move_to(m, Stage.FAILED, look.now, outcome="log-dir", detail=detail)
+        return move_to(m, Failed("log-dir"), look.now, detail=detail)
     return m
 
 
@@ -266,36 +310,26 @@ def misplaced(m: MoveRun, picture: Picture) -> dict[int, str]:
     return out
 
 
-_Judge = Callable[[MoveRun, _Look], MoveRun]
-_JUDGES: Final[Mapping[Stage, _Judge]] = {
-    Stage.PLANNED: _not_begun,
-    Stage.THROTTLED: _not_begun,
-    Stage.SUBMITTED: _submitted,
-    Stage.MOVING: _moving,
-    Stage.STALLED: _moving,
-    Stage.CANCELLING: _cancelling,
-    Stage.RESTORING: _restoring,
-    Stage.RELOCATING: _relocating,
-    Stage.UNTHROTTLED: _unthrottled,
-}
-
-
 def _progress(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     """Bytes at the destinations against the leader's present size."""
-    if picture.logs is None or m.stage not in {Stage.MOVING, Stage.STALLED, Stage.CANCELLING, Stage.RELOCATING}:
+    stage = m.stage
+    if picture.logs is None or not isinstance(stage, Copying | Cancelling):
         return m
     copied, total = _copied(m, picture)
     if (copied, total) == (m.copied_bytes, m.total_bytes):
         return m
-    stood = now.s - m.grown_at_s >= run.policy.stall_after_s
     grown = copied > m.copied_bytes
-    read = replace(m, copied_bytes=copied, total_bytes=total, grown_at_s=now.s if grown else m.grown_at_s)
-    return marked(read, now, anew=grown and stood)
+    read = replace(m, copied_bytes=copied, total_bytes=total)
+    if isinstance(stage, Cancelling):
+        return read
+    stood = now.s - stage.grown_at_s >= run.policy.stall_after_s
+    went_on = replace(stage, grown_at_s=now.s) if grown else stage
+    return replace(read, stage=marked(read, went_on, now, anew=grown and stood))
 
 
 def _copied(m: MoveRun, picture: Picture) -> tuple[int, int | None]:
     """Bytes at their destinations, and bytes that belong there; None where no broker tells how many."""
-    if m.stage is Stage.RELOCATING or not m.move.adding:
+    if isinstance(m.stage, Relocating) or not m.move.adding:
         # What has come from other brokers has arrived; what belongs in other log dirs comes on top of it.
         size = max(picture.sizes.get(m.move.name, UNKNOWN), m.move.size_bytes)
         figures = between_dirs(m, picture)
@@ -313,7 +347,7 @@ def _copied(m: MoveRun, picture: Picture) -> tuple[int, int | None]:
     return sum(r.size_bytes for of in places for r in of), total
 
 
-def _stall(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
+def _stall(run: Run, m: MoveRun, stage: Moving | Stalled, picture: Picture, now: Now) -> MoveRun:
     """Named as stalled when nothing has arrived for too long or too little in its time; as moving again when neither is so.
 
     Judged when something new is known of its destinations: they were read, or one is dead and cannot be.
@@ -323,34 +357,34 @@ def _stall(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
     if picture.logs is None and not broken:
         return m
     state = picture.partitions.get(m.move.name)
-    late = overdue(run, m, state.leader if state is not None else UNKNOWN, now)
-    idle = now.s - m.grown_at_s >= run.policy.stall_after_s
-    if m.stage is Stage.STALLED and not (broken or late or idle) and m.grown_at_s > m.entered_s:
-        return replace(move_to(m, Stage.MOVING, now), grown_at_s=now.s)
-    begins = idle or bool(late) or (broken and now.s - m.entered_s >= run.policy.submit_grace_s)
-    if m.stage is Stage.MOVING and not begins:
-        return m
+    late = overdue(run, m, stage, state.leader if state is not None else UNKNOWN, now)
+    idle = now.s - stage.grown_at_s >= run.policy.stall_after_s
+    if isinstance(stage, Moving):
+        if not (idle or late or (broken and now.s - m.entered_s >= run.policy.submit_grace_s)):
+            return m
+        cause = stall_cause(run, m, picture, crawling="" if idle else late)
+        return move_to(m, stage.stalled(cause.code), now, detail=cause.detail)
+    if not (broken or late or idle) and stage.grown_at_s > m.entered_s:
+        return move_to(m, stage.recovered(now.s), now)
     cause = stall_cause(run, m, picture, crawling="" if idle else late)
-    if m.stage is Stage.MOVING:
-        stalled = move_to(m, Stage.STALLED, now, detail=cause.detail)
-        return replace(stalled, grown_at_s=m.grown_at_s, cause=cause.code)
     # The figures in the sentence change with every reading; only another cause is news that belongs in the journal.
-    return m if cause.code == m.cause else replace(m, detail=cause.detail, cause=cause.code)
+    return m if cause.code == stage.cause else replace(m, stage=replace(stage, cause=cause.code), detail=cause.detail)
 
 
-def _stand(run: Run, m: MoveRun, picture: Picture, now: Now) -> MoveRun:
+def _stand(run: Run, m: MoveRun, stage: Relocating, picture: Picture, now: Now) -> MoveRun:
     """The same for copies between log dirs, which have no stage of their own for it; what was given up stays so."""
     unread = picture.logs is None and not picture.alive.isdisjoint(m.move.named_dirs)
-    if unread or m.given_up or run.phase is Phase.CANCELLING:
+    if unread or stage.given_up or run.phase is Phase.CANCELLING:
         return m
-    late = overdue(run, m, UNKNOWN, now)
-    idle = now.s - m.grown_at_s >= run.policy.stall_after_s
+    late = overdue(run, m, stage, UNKNOWN, now)
+    idle = now.s - stage.grown_at_s >= run.policy.stall_after_s
     if not (late or idle):
-        return m if m.named_s is None else replace(m, named_s=None, cause="", detail="")
+        return replace(m, stage=replace(stage, cause=""), detail="") if stage.cause else m
     cause = stall_cause(run, m, picture, crawling="" if idle else late)
-    if cause.code == m.cause:
+    if cause.code == stage.cause:
         return m
-    return replace(m, named_s=now.s if m.named_s is None else m.named_s, cause=cause.code, detail=cause.detail)
+    named_s = stage.named_s if stage.cause else now.s
+    return replace(m, stage=replace(stage, cause=cause.code, named_s=named_s), detail=cause.detail)
 
 
 def _observe_elections(run: Run, now: Now) -> Run:

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 from ballast.core.throttles import mb
-from ballast.executor.machine.run import IN_FLIGHT, MoveRun, Now, Run, Stage
+from ballast.executor.machine.run import MoveRun, Now, Run
 from ballast.executor.machine.speeds import broker_rates
+from ballast.executor.machine.stages import Copying, InFlight, Moving, Relocating
 
+StageT = TypeVar("StageT", bound=Copying)
 LEGS: Final = 10
 """Parts of a move that each have a time of their own."""
 
@@ -26,12 +28,12 @@ def next_end_s(run: Run, now: Now) -> float | None:
 
     Reckoned from the last reading of what has arrived and the time since, so it may be a little early and is rarely late.
     """
-    flying = [m for m in run.moves.values() if m.stage is Stage.MOVING and m.move.adding]
-    sharing = Counter(b for m in flying for b in m.move.adding)
+    flying = [(m, m.stage) for m in run.moves.values() if isinstance(m.stage, Moving) and m.move.adding]
+    sharing = Counter(b for m, _ in flying for b in m.move.adding)
     rates = broker_rates(run, sharing)
     ends = [
-        max(0.0, m.left_bytes / len(m.move.adding) * sharing[b] / rates[b] - (now.s - m.grown_at_s))
-        for m in flying
+        max(0.0, m.left_bytes / len(m.move.adding) * sharing[b] / rates[b] - (now.s - stage.grown_at_s))
+        for m, stage in flying
         if not m.size_unknown
         for b in m.move.adding
         if b in rates
@@ -44,9 +46,9 @@ def left_in_words(m: MoveRun) -> str:
     return "an unknown number of bytes is" if m.size_unknown else f"{mb(m.left_bytes)} are"
 
 
-def leg_bytes(m: MoveRun) -> int:
+def leg_bytes(m: MoveRun, stage: Copying) -> int:
     """Bytes that must arrive before the clock starts anew."""
-    return min(m.mark_left_bytes, -(-m.to_copy_bytes // LEGS))
+    return min(stage.mark_left_bytes, -(-m.to_copy_bytes // LEGS))
 
 
 def share_bytes_per_s(run: Run, m: MoveRun, leader: int) -> float:
@@ -54,7 +56,7 @@ def share_bytes_per_s(run: Run, m: MoveRun, leader: int) -> float:
     least = float(run.policy.least_bytes_per_s)
     if not run.policy.throttled:
         return least
-    flying = [o for o in run.moves.values() if o.stage in IN_FLIGHT and o.move.adding]
+    flying = [o for o in run.moves_in(InFlight) if o.move.adding]
     rates = broker_rates(run, (*m.move.adding, leader))
     shares = [rates[b] / max(1, sum(b in o.move.adding for o in flying)) for b in m.move.adding if b in rates]
     if leader in rates:
@@ -71,38 +73,38 @@ def dir_share_bytes_per_s(run: Run, m: MoveRun) -> float:
     rate = run.policy.log_dir_throttle_bytes_per_s
     if rate is None:
         return float(run.policy.least_bytes_per_s)
-    sharing = Counter(b for o in run.moves.values() if o.stage is Stage.RELOCATING for b in o.move.named_dirs)
+    sharing = Counter(b for o in run.moves_in(Relocating) for b in o.move.named_dirs)
     return rate / max((sharing[b] for b in m.move.named_dirs), default=1)
 
 
 def _share(run: Run, m: MoveRun, leader: int) -> tuple[float, bool]:
     """Bytes/s that it is expected to make, and whether a throttle is what says so."""
-    if m.stage is Stage.RELOCATING:
+    if isinstance(m.stage, Relocating):
         return dir_share_bytes_per_s(run, m), run.policy.log_dir_throttle_bytes_per_s is not None
     return share_bytes_per_s(run, m, leader), run.policy.throttled
 
 
-def allowed_s(run: Run, m: MoveRun, leader: int) -> float:
+def allowed_s(run: Run, m: MoveRun, stage: Copying, leader: int) -> float:
     """Seconds that the next leg may take."""
-    due = run.policy.timeout_slack * leg_bytes(m) / _share(run, m, leader)[0]
+    due = run.policy.timeout_slack * leg_bytes(m, stage) / _share(run, m, leader)[0]
     return max(run.policy.timeout_floor_s, due)
 
 
-def marked(m: MoveRun, now: Now, *, anew: bool = False) -> MoveRun:
-    """The move with its clock started anew where a leg is done, or where it goes on after having stood still."""
+def marked(m: MoveRun, stage: StageT, now: Now, *, anew: bool = False) -> StageT:
+    """The stage with its clock started anew where a leg is done, or where the move goes on after having stood still."""
     left = m.left_bytes
-    if anew or m.mark_left_bytes - left >= leg_bytes(m) > 0:
-        return replace(m, mark_left_bytes=left, mark_s=now.s)
+    if anew or stage.mark_left_bytes - left >= leg_bytes(m, stage) > 0:
+        return replace(stage, mark_left_bytes=left, mark_s=now.s)
     # What producers add while it runs is more to copy, not progress undone.
-    return replace(m, mark_left_bytes=left) if left > m.mark_left_bytes else m
+    return replace(stage, mark_left_bytes=left) if left > stage.mark_left_bytes else stage
 
 
-def overdue(run: Run, m: MoveRun, leader: int, now: Now) -> str:
+def overdue(run: Run, m: MoveRun, stage: Copying, leader: int, now: Now) -> str:
     """Why this move is over its time, with the arithmetic; empty while it is not."""
-    passed = now.s - m.mark_s
-    if passed < run.policy.timeout_floor_s or passed < (allowed := allowed_s(run, m, leader)):
+    passed = now.s - stage.mark_s
+    if passed < run.policy.timeout_floor_s or passed < (allowed := allowed_s(run, m, stage, leader)):
         return ""
-    done, leg = max(0, m.mark_left_bytes - m.left_bytes), leg_bytes(m)
+    done, leg = max(0, stage.mark_left_bytes - m.left_bytes), leg_bytes(m, stage)
     share, throttled = _share(run, m, leader)
     source = "its share of the throttle is" if throttled else "without a throttle it is expected to make"
     return (

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ballast.core.cluster import TopicPartition
-from ballast.executor.machine.run import FINAL, IN_FLIGHT, ElectionStage, MoveRun, Run, Stage
+from ballast.executor.machine.run import ElectionStage, MoveRun, Run
+from ballast.executor.machine.stages import Ended, InFlight, Moved, Planned, Stage, Throttled, Unthrottled, Verified
 
 WINDOW_S = 30.0
 """The rate is an average over this time."""
@@ -58,13 +59,13 @@ def total_of(moves: Iterable[MoveRun]) -> int | None:
 def done_of(m: MoveRun) -> int:
     """Bytes it has copied; a move that arrived has copied all."""
     if m.size_unknown:
-        return m.copied_bytes if m.stage in IN_FLIGHT or m.stage in _ARRIVED else 0
-    if m.stage in _ARRIVED:
+        return m.copied_bytes if isinstance(m.stage, (InFlight, *_ARRIVED)) else 0
+    if isinstance(m.stage, _ARRIVED):
         return m.to_copy_bytes
-    return min(m.copied_bytes, m.to_copy_bytes) if m.stage in IN_FLIGHT else 0
+    return min(m.copied_bytes, m.to_copy_bytes) if isinstance(m.stage, InFlight) else 0
 
 
-_ARRIVED: Final = frozenset({Stage.MOVED, Stage.UNTHROTTLED, Stage.VERIFIED})
+_ARRIVED: Final = (Moved, Unthrottled, Verified)
 
 
 @dataclass(slots=True)
@@ -75,9 +76,9 @@ class Speedometer:
 
     def read(self, run: Run, now_s: float) -> Progress:
         """The progress now; call it whenever bytes may have changed."""
-        moves = list(run.moves.values())
+        moves, verified = list(run.moves.values()), len(run.moves_in(Verified))
         done = sum(done_of(m) for m in moves)
-        total = total_of(m for m in moves if m.stage not in FINAL or m.stage is Stage.VERIFIED)
+        total = total_of(m for m in moves if not isinstance(m.stage, Ended) or isinstance(m.stage, Verified))
         if not self.readings or done != self.readings[-1][1] or now_s - self.readings[-1][0] > WINDOW_S / 3:
             self.readings.append((now_s, done))
         while len(self.readings) > 2 and now_s - self.readings[0][0] > WINDOW_S:
@@ -88,14 +89,13 @@ class Speedometer:
             run_id=run.id,
             phase=run.phase.value,
             moves=len(moves),
-            verified=sum(m.stage is Stage.VERIFIED for m in moves),
-            ended_otherwise=sum(m.stage in FINAL and m.stage is not Stage.VERIFIED for m in moves),
+            verified=verified,
+            ended_otherwise=len(run.moves_in(Ended)) - verified,
             in_flight=tuple(
                 MoveProgress(m.move.name, m.stage, m.copied_bytes, total_of([m]), m.detail)
-                for m in moves
-                if m.stage in IN_FLIGHT
+                for m in run.moves_in(InFlight)
             ),
-            waiting=sum(m.stage in {Stage.PLANNED, Stage.THROTTLED} for m in moves),
+            waiting=len(run.moves_in(Planned, Throttled)),
             elections=len(run.elections),
             elections_held=sum(e.stage is ElectionStage.HELD for e in run.elections.values()),
             bytes_total=total,

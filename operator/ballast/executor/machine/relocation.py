@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from ballast.core.cluster import TopicPartition
 from ballast.executor.machine.observation import Picture
-from ballast.executor.machine.run import MoveRun, Now, Run, Stage
+from ballast.executor.machine.run import MoveRun, Now, Run
+from ballast.executor.machine.stages import Failed, Relocating, RolledBack
 from ballast.executor.machine.transitions import move_to
 from ballast.ports.cluster import BrokerLogs
 
@@ -21,35 +22,37 @@ STAYS = "The run was cancelled before its replicas were in the log dirs asked fo
 GOES_ON = "Broker {} is not alive and was not told to stop: its copy to {} may go on when it returns."
 
 
-def is_given_up(run: Run, m: MoveRun, now: Now) -> bool:
+def is_given_up(run: Run, stage: Relocating, now: Now) -> bool:
     """Has it stood still, or crawled, for longer than the run waits?"""
     patience = run.policy.cancel_stalled_after_s
-    return m.given_up or (patience is not None and m.named_s is not None and now.s - m.named_s >= patience)
+    return stage.given_up or (patience is not None and stage.cause != "" and now.s - stage.named_s >= patience)
 
 
-def taken_back(m: MoveRun, picture: Picture, now: Now, places: dict[tuple[TopicPartition, int], str]) -> MoveRun:
+def taken_back(
+    m: MoveRun, stage: Relocating, picture: Picture, now: Now, places: dict[tuple[TopicPartition, int], str]
+) -> MoveRun:
     """A relocation that was cancelled or given up: its copies are stopped through ``places``; it ends when none is left.
 
     Replicas that have reached their log dir stay there, as moves that have arrived do.
     """
     wanted = m.move.named_dirs
     logs = picture.logs or {}
-    if m.retry_at_s > now.s:
+    m = replace(m, stage=stage)
+    if stage.retry_at_s > now.s:
         return m
     orders = {b: home for b, path in wanted.items() if b in logs and (home := home_of(logs[b], m.move.name, path))}
     if orders:
         places.update({(m.move.name, b): home for b, home in orders.items()})
-        return replace(m, retry_at_s=now.s + QUIET_S)
+        return replace(m, stage=replace(stage, retry_at_s=now.s + QUIET_S))
     silent = [b for b in wanted if b not in logs]
     if not picture.alive.isdisjoint(silent) or now.s - m.entered_s < QUIET_S:
         return m
     if silent:
-        return move_to(m, Stage.FAILED, now, outcome="log-dir", detail=GOES_ON.format(silent[0], wanted[silent[0]]))
-    why = m.detail if m.given_up else ""
+        return move_to(m, Failed("log-dir"), now, detail=GOES_ON.format(silent[0], wanted[silent[0]]))
+    why = m.detail if stage.given_up else ""
     if m.move.old == m.move.new:
-        outcome = "timed-out" if m.given_up else "rolled-back"
-        return move_to(m, Stage.ROLLED_BACK, now, outcome=outcome, detail=why)
-    return move_to(m, Stage.FAILED, now, outcome="log-dir", detail=why or STAYS)
+        return move_to(m, RolledBack("timed-out" if stage.given_up else "rolled-back"), now, detail=why)
+    return move_to(m, Failed("log-dir"), now, detail=why or STAYS)
 
 
 def home_of(logs: BrokerLogs, name: TopicPartition, copied_to: str) -> str | None:

@@ -7,14 +7,12 @@ from typing import Final
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan, Reason
-from ballast.executor.machine.run import IN_FLIGHT, MoveRun, Now, Run, Stage, new_run
+from ballast.executor.machine.run import MoveRun, Now, Run, new_run
+from ballast.executor.machine.stages import Cancelling, Failed, InFlight, Moved, Unthrottled, Verified
 from ballast.ports.cluster import Reassignment
 
 ARRIVED_ALL_THE_SAME: Final = frozenset({"out-of-sync", "log-dir"})
 """Outcomes of moves that did not end well and have changed the partition's replicas, or may have."""
-
-
-_MAY_ARRIVE: Final = (IN_FLIGHT | {Stage.MOVED, Stage.UNTHROTTLED}) - {Stage.CANCELLING}
 
 
 def rollback_plan(run: Run) -> Plan:
@@ -52,14 +50,21 @@ def rollback_plan(run: Run) -> Plan:
 
 def refilled(run: Run) -> frozenset[int]:
     """The brokers that would get replicas again by undoing this run: moves that have arrived, and those that may before they end."""
-    left = {b for m in run.moves.values() if _arrived(m) or m.stage in _MAY_ARRIVE for b in m.move.removing}
+    left = {b for m in run.moves.values() if _arrived(m) or _may_arrive(m) for b in m.move.removing}
     return frozenset(left)
 
 
+def _may_arrive(m: MoveRun) -> bool:
+    return isinstance(m.stage, InFlight | Moved | Unthrottled) and not isinstance(m.stage, Cancelling)
+
+
 def _arrived(m: MoveRun) -> bool:
-    if m.stage is Stage.FAILED:
-        return m.outcome in ARRIVED_ALL_THE_SAME
-    return m.stage is Stage.VERIFIED and m.outcome != "already-there"
+    match m.stage:
+        case Failed(outcome):
+            return outcome in ARRIVED_ALL_THE_SAME
+        case Verified(outcome):
+            return outcome != "already-there"
+    return False
 
 
 def owed_rollback(before: Run, after: Run, now: Now) -> Run | None:

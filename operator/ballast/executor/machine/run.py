@@ -18,6 +18,7 @@ from ballast.core.plan import Move, Plan
 from ballast.core.throttles import DesiredThrottles
 from ballast.core.throttles.pace import bytes_by_broker
 from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.stages import Copying, Ended, Planned, Relocating, Stage, Stalled, Submitted, Throttled
 
 
 class Now(NamedTuple):
@@ -25,38 +26,6 @@ class Now(NamedTuple):
 
     ms: int
     s: float
-
-
-class Stage(StrEnum):
-    """Where one move stands. ``machine.TRANSITIONS`` says which may follow which, and by which effect."""
-
-    PLANNED = "planned"
-    THROTTLED = "throttled"
-    """Its throttle is intended (journaled); it is set before the move is submitted."""
-    SUBMITTED = "submitted"
-    """Its submission is intended (journaled); whether the cluster has it, the cluster says."""
-    MOVING = "moving"
-    STALLED = "stalled"
-    MOVED = "moved"
-    """List and metadata agree that it has arrived."""
-    RELOCATING = "relocating"
-    """Replicas are on the right brokers and are being moved to the log dirs asked for."""
-    UNTHROTTLED = "unthrottled"
-    VERIFIED = "verified"
-    CANCELLING = "cancelling"
-    RESTORING = "restoring"
-    """Cancelled, but Kafka left the old replicas in another order; the old order is being put back."""
-    ROLLED_BACK = "rolled-back"
-    """As it was before the run (also when it was never started)."""
-    FAILED = "failed"
-    """Ended otherwise; ``outcome`` says how."""
-
-
-FINAL: Final = frozenset({Stage.VERIFIED, Stage.ROLLED_BACK, Stage.FAILED})
-IN_FLIGHT: Final = frozenset({Stage.SUBMITTED, Stage.MOVING, Stage.STALLED, Stage.CANCELLING, Stage.RELOCATING})
-"""Stages in which the cluster may be copying this partition."""
-HOLDS_THROTTLE: Final = frozenset({Stage.THROTTLED, *IN_FLIGHT})
-"""Stages in which the move's replicas stand in the throttle lists."""
 
 
 class ElectionStage(StrEnum):
@@ -91,63 +60,56 @@ class Status(StrEnum):
     """A guard kept refusing for longer than the policy's patience."""
 
 
+WAITING: Final = Planned()
+
+
 @dataclass(frozen=True, slots=True)
 class MoveRun:
-    """One move and how far it has come."""
+    """One move and how far it has come: what holds whatever its stage is; the stage has the rest."""
 
     move: Move
-    stage: Stage = Stage.PLANNED
+    stage: Stage = WAITING
     attempts: int = 0
-    """Submissions so far; while restoring, of the old order."""
-    outcome: str = ""
-    """For a final stage: a closed set of codes, see ``machine.OUTCOMES``."""
+    """Submissions and orders to log dirs so far; while restoring, of the old order."""
     detail: str = ""
     """A sentence for people: the broker's words, the cause of a stall."""
     since_ms: int = 0
     """Wall time at which it entered its stage."""
-    raced: bool = False
-    """Our submission met another list than the one that was planned for, and is cancelled."""
     topic_id: str | None = None
     """The topic's id in the plan, or when the run first saw it; None where the cluster has none, or before that."""
     # Transient: seen again after a restart.
     entered_s: float = 0.0
     """Monotonic time at which it entered its stage (or the process started)."""
-    retry_at_s: float = 0.0
+    gone_since_s: float | None = None
+    """Monotonic time since when neither metadata nor the controller's list knows the partition."""
+    unconfirmed: bool = False
+    """A submission of ours may still be on its way: one had no answer, or a process before this one may have sent it."""
     copied_bytes: int = 0
     """Bytes at the destinations, summed over the adding replicas."""
     total_bytes: int | None = None
     """Bytes the adding replicas will have, by the leader's present size; None until a reading tells it."""
-    grown_at_s: float = 0.0
-    """Monotonic time at which a destination was last seen to grow."""
-    mark_left_bytes: int = 0
-    """Bytes that were left when its clock was last started: see ``patience``."""
-    mark_s: float = 0.0
-    """Monotonic time at which its clock was last started."""
-    after_cancel: tuple[int, ...] = ()
-    """The replicas that a cancel would leave, in their order, by the controller's own list; empty before that was seen."""
-    unconfirmed: bool = False
-    """A submission of ours may still be on its way: one had no answer, or a process before this one may have sent it."""
-    cancel_taken: bool = False
-    """The controller has answered the cancel with yes."""
-    cause: str = ""
-    """For a move that stands still, the code of the cause that ``detail`` tells: see ``stalls.CAUSES``."""
-    named_s: float | None = None
-    """For a copy between log dirs that stands still or is over its time: when that was found."""
-    given_up: bool = False
-    """Copies between log dirs that were given up are being stopped: see ``relocation``."""
-    in_log_dirs: bool = False
-    """Its replicas were seen in the log dirs that it names; until then a move that names some has not arrived."""
-    absent_since_s: float | None = None
-    """Monotonic time since when the cluster no longer lists it and metadata does not show it done."""
 
     def taken_up(self, now: Now) -> MoveRun:
         """The move with every wait begun now: what a process that begins with it knows."""
-        return replace(self, entered_s=now.s, grown_at_s=now.s, mark_s=now.s, mark_left_bytes=self.left_bytes)
+        stage = self.stage
+        if isinstance(stage, Copying):
+            stage = replace(stage, grown_at_s=now.s, mark_s=now.s, mark_left_bytes=self.left_bytes)
+        return replace(self, stage=stage, entered_s=now.s)
 
     @property
-    def stands(self) -> bool:
-        """It stands still or is over its time, and ``detail`` says why."""
-        return self.stage is Stage.STALLED or self.named_s is not None
+    def outcome(self) -> str:
+        """How it ended; empty before, and for plain success."""
+        return self.stage.outcome if isinstance(self.stage, Ended) else ""
+
+    @property
+    def cause(self) -> str | None:
+        """Where it stands still or is over its time, the code of why, which ``detail`` tells; None while it is neither."""
+        match self.stage:
+            case Stalled(cause=cause):
+                return cause
+            case Relocating(cause=cause):
+                return cause or None
+        return None
 
     @property
     def size_unknown(self) -> bool:
@@ -163,17 +125,6 @@ class MoveRun:
     def left_bytes(self) -> int:
         """Bytes still to be copied; 0 with ``size_unknown``."""
         return max(0, self.to_copy_bytes - self.copied_bytes)
-
-    def persists_like(self, other: MoveRun) -> bool:
-        """Would both write the same record?"""
-        return (self.stage, self.attempts, self.outcome, self.detail, self.raced, self.topic_id) == (
-            other.stage,
-            other.attempts,
-            other.outcome,
-            other.detail,
-            other.raced,
-            other.topic_id,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +204,11 @@ class Run:
     @property
     def open_moves(self) -> Iterator[MoveRun]:
         """Moves that have not ended."""
-        return (m for m in self.moves.values() if m.stage not in FINAL)
+        return (m for m in self.moves.values() if not isinstance(m.stage, Ended))
+
+    def moves_in(self, *stages: type[Stage]) -> list[MoveRun]:
+        """Moves in any of these stages, in the plan's order."""
+        return [m for m in self.moves.values() if isinstance(m.stage, stages)]
 
     @property
     def ended(self) -> bool:
@@ -287,10 +242,9 @@ def resumed(run: Run, now: Now) -> Run:
     """
     moves = {
         n: replace(
-            m.taken_up(now),
-            stage=Stage.PLANNED if m.stage is Stage.THROTTLED else m.stage,
+            (replace(m, stage=Planned()) if isinstance(m.stage, Throttled) else m).taken_up(now),
             unconfirmed=m.attempts > 0,
-            attempts=m.attempts - (m.stage in _ATTEMPTED and m.attempts > 0),
+            attempts=m.attempts - (isinstance(m.stage, Submitted | Relocating) and m.attempts > 0),
         )
         for n, m in run.moves.items()
     }
@@ -301,9 +255,6 @@ def resumed(run: Run, now: Now) -> Run:
     phase = Phase.RUNNING if run.phase is Phase.PAUSED else run.phase
     copies = bytes_by_broker(m.move for m in run.open_moves)
     return replace(run, moves=moves, elections=elections, phase=phase, copies=copies)
-
-
-_ATTEMPTED: Final = frozenset({Stage.SUBMITTED, Stage.RELOCATING})
 
 
 def with_moves(run: Run, changed: Mapping[TopicPartition, MoveRun]) -> Run:

@@ -14,8 +14,17 @@ from ballast.core.plan import Move, Place, batches
 from ballast.core.throttles import RateShortfall, brokers_involved, mb, shortfall
 from ballast.executor.machine.in_order import not_in_reading, out_of_turn
 from ballast.executor.machine.observation import Picture, target
-from ballast.executor.machine.run import HOLDS_THROTTLE, MoveRun, Now, Phase, Run, Stage, Status, with_moves
+from ballast.executor.machine.run import MoveRun, Now, Phase, Run, Status, with_moves
 from ballast.executor.machine.speeds import broker_rates, ceiling
+from ballast.executor.machine.stages import (
+    Failed,
+    HoldsThrottle,
+    Planned,
+    Relocating,
+    Submitted,
+    Throttled,
+    Verified,
+)
 from ballast.executor.machine.transitions import Effect, EffectKind, move_to
 from ballast.ports.journal import STANDS_ON
 
@@ -35,10 +44,10 @@ def chunks(
 def start(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
     """Judge waiting moves and start those that guards and caps let through."""
     state = picture.state
-    waiting = [m for m in run.moves.values() if m.stage is Stage.PLANNED and m.retry_at_s <= now.s]
+    waiting = [m for m in run.moves.values() if isinstance(m.stage, Planned) and m.stage.retry_at_s <= now.s]
     if run.phase is not Phase.RUNNING or state is None or not waiting:
         return run
-    active = [m for m in run.moves.values() if m.stage in HOLDS_THROTTLE]
+    active = run.moves_in(HoldsThrottle)
     if run.policy.one_batch_at_a_time and active:
         return run
     if run.policy.one_batch_at_a_time and picture.reassignments:
@@ -74,7 +83,7 @@ def in_turn(ready: list[MoveRun], active: list[MoveRun]) -> list[MoveRun]:
     still for days and holds nothing up.
     """
     others = [m for m in ready if m.move.topic not in STANDS_ON]
-    busy = any(m.move.topic not in STANDS_ON and not m.stands for m in active)
+    busy = any(m.move.topic not in STANDS_ON and m.cause is None for m in active)
     return others if others or busy else ready
 
 
@@ -96,11 +105,12 @@ def _begin(run: Run, chosen: list[MoveRun], now: Now, effects: list[Effect]) -> 
     changed: dict[TopicPartition, MoveRun] = {}
     for m in chosen:
         held = run.policy.throttled and bool(m.move.adding)
-        stage = Stage.THROTTLED if held or only_log_dirs(m.move) else Stage.SUBMITTED
-        begun = move_to(m, stage, now)
-        changed[m.move.name] = replace(begun, attempts=m.attempts + 1) if stage is Stage.SUBMITTED else begun
+        if held or only_log_dirs(m.move):
+            changed[m.move.name] = move_to(m, Throttled(), now)
+        else:
+            changed[m.move.name] = replace(move_to(m, Submitted(), now), attempts=m.attempts + 1)
     run = with_moves(run, changed)
-    direct = [m for m in changed.values() if m.stage is Stage.SUBMITTED]
+    direct = [m for m in changed.values() if isinstance(m.stage, Submitted)]
     effects.extend(preset(direct))
     effects.extend(submit(run, direct))
     return run
@@ -156,7 +166,7 @@ def incoming(active: Iterable[MoveRun]) -> dict[Place, int]:
     out: dict[Place, int] = {}
     for m in active:
         # Between log dirs the copy takes room beside the replica until it has taken its place.
-        between = m.stage is Stage.RELOCATING or only_log_dirs(m.move)
+        between = isinstance(m.stage, Relocating) or only_log_dirs(m.move)
         writing = tuple(m.move.named_dirs) if between else m.move.adding
         # Until a reading tells what a copy between log dirs has left, all of it is.
         unread = between and m.total_bytes is None
@@ -212,8 +222,8 @@ def _refuse(
     for m in waiting:
         verdict = verdicts.get(m.move.name)
         if verdict is not None and verdict.ends:
-            stage = Stage.VERIFIED if verdict.code == "already-there" else Stage.FAILED
-            changed[m.move.name] = move_to(m, stage, now, outcome=verdict.code, detail=verdict.detail)
+            ended = Verified if verdict.code == "already-there" else Failed
+            changed[m.move.name] = move_to(m, ended(verdict.code), now, detail=verdict.detail)
     held = tuple(dict.fromkeys(v for v in verdicts.values() if not v.ends))
     stuck = bool(held) and not active and all(m.move.name in verdicts for m in waiting)
     since = (run.refused_since_s if run.refused_since_s is not None else now.s) if stuck else None

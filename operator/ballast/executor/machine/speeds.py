@@ -13,7 +13,8 @@ from ballast.core.throttles.headroom import busiest_side, headroom, untold
 from ballast.core.throttles.pace import Basis, Bounds, Known, Start, least, start
 from ballast.errors import UsageError
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import HOLDS_THROTTLE, Run
+from ballast.executor.machine.run import Run
+from ballast.executor.machine.stages import HoldsThrottle
 
 
 def broker_rates(run: Run, brokers: Iterable[int]) -> dict[int, int]:
@@ -109,7 +110,7 @@ def needed_now(run: Run, state: ClusterState) -> dict[int, int]:
     sending: defaultdict[int, float] = defaultdict(float)
     for name, m in run.moves.items():
         rate = run.inbound.get(name, 0.0)
-        if rate <= 0 or m.stage not in HOLDS_THROTTLE or name not in state.index:
+        if rate <= 0 or not isinstance(m.stage, HoldsThrottle) or name not in state.index:
             continue
         for broker in m.move.adding:
             intake[broker] += rate

@@ -14,7 +14,8 @@ from ballast.core.cluster.log_ends import lag
 from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, Setting, mb, shortfall
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.patience import left_in_words
-from ballast.executor.machine.run import MoveRun, Run, Stage
+from ballast.executor.machine.run import MoveRun, Run
+from ballast.executor.machine.stages import Relocating
 from ballast.ports.cluster import PartitionState, ReplicaLog
 
 CAUSES: Final[Mapping[str, str]] = {
@@ -81,7 +82,7 @@ def stall_cause(run: Run, m: MoveRun, picture: Picture, *, crawling: str = "") -
 def _between_dirs(case: _Case) -> Cause | None:
     """A replica that is to change its log dir needs nothing but its own broker."""
     m, picture = case.m, case.picture
-    if m.stage is not Stage.RELOCATING:
+    if not isinstance(m.stage, Relocating):
         return None
     for broker, path in m.move.named_dirs.items():
         if broker not in picture.alive:

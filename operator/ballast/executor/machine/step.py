@@ -21,8 +21,22 @@ from ballast.executor.machine.auto import follow_cluster
 from ballast.executor.machine.decide import Step, decide, submit_throttled
 from ballast.executor.machine.observation import Needs, Picture
 from ballast.executor.machine.observe import observe
-from ballast.executor.machine.run import HOLDS_THROTTLE, ElectionStage, MoveRun, Now, Phase, Run, Stage, with_moves
+from ballast.executor.machine.run import ElectionStage, MoveRun, Now, Phase, Run, with_moves
 from ballast.executor.machine.speeds import measured_late
+from ballast.executor.machine.stages import (
+    Cancelling,
+    Ended,
+    Failed,
+    HoldsThrottle,
+    Moved,
+    Moving,
+    Planned,
+    Relocating,
+    Restoring,
+    Stage,
+    Submitted,
+    Throttled,
+)
 from ballast.executor.machine.transitions import (
     ELECTION_TRANSITIONS,
     OUTCOMES,
@@ -125,33 +139,18 @@ def step(run: Run, event: Event, now: Now) -> Step:
 
 def needs(run: Run) -> Needs:
     """What the next look has to cover for this run to go on."""
-    watched = {n for n, m in run.moves.items() if m.stage in _WATCHED}
+    watched = {n for n, m in run.moves.items() if not isinstance(m.stage, Planned | Ended)}
     logs = {
         b
         for m in run.moves.values()
-        if m.stage in HOLDS_THROTTLE
-        or (m.stage is Stage.MOVED and m.move.log_dirs is not None)
+        if isinstance(m.stage, HoldsThrottle)
+        or (isinstance(m.stage, Moved) and m.move.log_dirs is not None)
         # Who waits for room begins as soon as there is some.
-        or (m.stage is Stage.PLANNED and run.in_order)
+        or (isinstance(m.stage, Planned) and run.in_order)
         # Where log dirs are asked for, every replica's place counts, not only the new ones'.
         for b in (m.move.new if m.move.log_dirs is not None else m.move.adding or m.move.new)
     }
     return Needs(frozenset(watched), frozenset(logs))
-
-
-_WATCHED: Final = frozenset(
-    {
-        Stage.THROTTLED,
-        Stage.SUBMITTED,
-        Stage.MOVING,
-        Stage.STALLED,
-        Stage.MOVED,
-        Stage.RELOCATING,
-        Stage.UNTHROTTLED,
-        Stage.CANCELLING,
-        Stage.RESTORING,
-    }
-)
 
 
 def _asked(run: Run, command: Command, by: str) -> Run:
@@ -188,8 +187,12 @@ def _performed(
                 n: _answered(run, effect.kind, m, outcome, now) for n, (m, outcome) in known.items() if not outcome.ok
             }
             if effect.kind is EffectKind.CANCEL:
-                changed |= {n: replace(m, cancel_taken=True) for n, (m, outcome) in known.items() if outcome.ok}
+                changed |= {n: _acknowledged(m) for n, (m, outcome) in known.items() if outcome.ok}
             return with_moves(run, changed), ()
+
+
+def _acknowledged(m: MoveRun) -> MoveRun:
+    return replace(m, stage=replace(m.stage, acknowledged=True)) if isinstance(m.stage, Cancelling) else m
 
 
 def _answered(run: Run, kind: EffectKind, m: MoveRun, outcome: Outcome, now: Now) -> MoveRun:
@@ -198,24 +201,22 @@ def _answered(run: Run, kind: EffectKind, m: MoveRun, outcome: Outcome, now: Now
     hopeless = outcome.code in HOPELESS or m.attempts >= run.policy.max_attempts
     again = now.s + RETRY_S * 2 ** max(m.attempts - 1, 0)
     match kind, m.stage:
-        case EffectKind.SUBMIT, Stage.SUBMITTED if outcome.code not in GONE | HOPELESS | NOT_BEGUN:
+        case EffectKind.SUBMIT, Submitted() if outcome.code not in GONE | HOPELESS | NOT_BEGUN:
             # It may have been taken all the same: the next looks say how.
             m = replace(m, unconfirmed=True, detail=said)
-        case EffectKind.SUBMIT, Stage.SUBMITTED if outcome.code in GONE or hopeless:
-            end = "deleted" if outcome.code in GONE else "rejected"
-            return move_to(m, Stage.FAILED, now, outcome=end, detail=said)
-        case EffectKind.SUBMIT, Stage.SUBMITTED:
-            return replace(move_to(m, Stage.PLANNED, now, detail=said), retry_at_s=again)
-        case EffectKind.CANCEL, Stage.CANCELLING if outcome.code in HOPELESS | {CHANGED_MEANWHILE}:
+        case EffectKind.SUBMIT, Submitted() if outcome.code in GONE or hopeless:
+            return move_to(m, Failed("deleted" if outcome.code in GONE else "rejected"), now, detail=said)
+        case EffectKind.SUBMIT, Submitted():
+            return move_to(m, Planned(retry_at_s=again), now, detail=said)
+        case EffectKind.CANCEL, Cancelling() as stage if outcome.code in HOPELESS | {CHANGED_MEANWHILE}:
             # With any other code it may have ended, or been cancelled all the same: the next looks say how.
             later = now.s + HOPELESS_AGAIN_S if outcome.code in HOPELESS else again
-            return replace(move_to(m, Stage.MOVING, now, detail=f"The cancel was refused: {said}"), retry_at_s=later)
-        case EffectKind.RESTORE, Stage.RESTORING:
+            on = Moving(way_back=stage.way_back, raced=stage.raced, cancel_at_s=later)
+            return move_to(m, on, now, detail=f"The cancel was refused: {said}")
+        case EffectKind.RESTORE, Restoring():
             return replace(m, detail=f"The old order was refused: {said}")
-        case EffectKind.PLACE, Stage.RELOCATING:
-            return (
-                move_to(m, Stage.FAILED, now, outcome="log-dir", detail=said) if hopeless else replace(m, detail=said)
-            )
+        case EffectKind.PLACE, Relocating():
+            return move_to(m, Failed("log-dir"), now, detail=said) if hopeless else replace(m, detail=said)
     return m
 
 
@@ -225,12 +226,10 @@ def _throttled(run: Run, effect: Effect, failed: Mapping[Setting, Outcome], now:
     topics = {s.name: o for s, o in failed.items() if s.kind == "topic" and effect.desired.get(s)}
     brokers = {int(s.name): o for s, o in failed.items() if s.kind == "broker" and effect.desired.get(s)}
     changed: dict[TopicPartition, MoveRun] = {}
-    for name, m in run.moves.items():
-        if m.stage is not Stage.THROTTLED:
-            continue
+    for m in run.moves_in(Throttled):
         hit = topics.get(m.move.topic) or next((brokers[b] for b in m.move.adding if b in brokers), None)
         if hit is not None:
-            changed[name] = _not_throttled(run, m, hit, now)
+            changed[m.move.name] = _not_throttled(run, m, hit, now)
     return submit_throttled(with_moves(run, changed), now)
 
 
@@ -238,9 +237,9 @@ def _not_throttled(run: Run, m: MoveRun, hit: Outcome, now: Now) -> MoveRun:
     said = f"Its throttle could not be set: {hit.code} {hit.message}".rstrip()
     attempts = m.attempts + 1
     if attempts >= run.policy.max_attempts:
-        return replace(move_to(m, Stage.FAILED, now, outcome="throttle-not-set", detail=said), attempts=attempts)
-    back = move_to(m, Stage.PLANNED, now, detail=said)
-    return replace(back, attempts=attempts, retry_at_s=now.s + RETRY_S * 2**m.attempts)
+        return replace(move_to(m, Failed("throttle-not-set"), now, detail=said), attempts=attempts)
+    back = Planned(retry_at_s=now.s + RETRY_S * 2**m.attempts)
+    return replace(move_to(m, back, now, detail=said), attempts=attempts)
 
 
 def _elected(run: Run, effect: Effect, outcomes: Mapping[TopicPartition, Outcome], now: Now) -> Run:
@@ -266,15 +265,15 @@ def _unanswered(run: Run, effect: Effect, now: Now) -> Run:
     match effect.kind:
         case EffectKind.THROTTLE | EffectKind.UNTHROTTLE:
             # Moves that waited for it are judged again: who knows how long the cluster is silent.
-            waiting = {n: m for n, m in run.moves.items() if m.stage is Stage.THROTTLED}
-            back = {n: move_to(m, Stage.PLANNED, now, detail=m.detail) for n, m in waiting.items()}
+            back = {m.move.name: move_to(m, Planned(), now, detail=m.detail) for m in run.moves_in(Throttled)}
             return with_moves(replace(run, applied=None), back)
         case EffectKind.SUBMIT:
             return with_moves(run, {n: replace(run.moves[n], unconfirmed=True) for n in effect.targets})
         case EffectKind.RESTORE:
             # Silence is no refusal, and does not count as one: the old order is asked for until somebody answers.
-            unheard = {n: m for n in effect.targets if (m := run.moves[n]).stage is Stage.RESTORING}
-            again = {n: replace(m, attempts=max(0, m.attempts - 1), retry_at_s=now.s) for n, m in unheard.items()}
+            unheard = {n: m for n in effect.targets if isinstance((m := run.moves[n]).stage, Restoring)}
+            anew = Restoring(retry_at_s=now.s)
+            again = {n: replace(m, attempts=max(0, m.attempts - 1), stage=anew) for n, m in unheard.items()}
             return with_moves(run, again)
         case _:
             return run

@@ -14,7 +14,26 @@ from typing import Final
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.throttles import DesiredThrottles
-from ballast.executor.machine.run import ElectionRun, ElectionStage, MoveRun, Now, Stage
+from ballast.executor.machine.run import ElectionRun, ElectionStage, MoveRun, Now
+from ballast.executor.machine.stages import (
+    Cancelling,
+    Copying,
+    Ended,
+    Failed,
+    Moved,
+    Moving,
+    Planned,
+    Reassigning,
+    Relocating,
+    Restoring,
+    RolledBack,
+    Stage,
+    Stalled,
+    Submitted,
+    Throttled,
+    Unthrottled,
+    Verified,
+)
 
 
 class EffectKind(StrEnum):
@@ -53,49 +72,48 @@ class Effect:
     unclean: bool = False
 
 
-S = Stage
-TRANSITIONS: Final[Mapping[tuple[Stage, Stage], EffectKind | None]] = {
-    (S.PLANNED, S.THROTTLED): EffectKind.THROTTLE,
-    (S.PLANNED, S.SUBMITTED): EffectKind.SUBMIT,
+TRANSITIONS: Final[Mapping[tuple[type[Stage], type[Stage]], EffectKind | None]] = {
+    (Planned, Throttled): EffectKind.THROTTLE,
+    (Planned, Submitted): EffectKind.SUBMIT,
     # Somebody, perhaps this run before its journal was lost, has started the very same move: it is adopted.
-    (S.PLANNED, S.MOVING): None,
-    (S.PLANNED, S.VERIFIED): None,
-    (S.PLANNED, S.FAILED): None,
-    (S.PLANNED, S.ROLLED_BACK): None,
-    (S.THROTTLED, S.PLANNED): None,
-    (S.THROTTLED, S.SUBMITTED): EffectKind.SUBMIT,
-    (S.THROTTLED, S.MOVING): None,
-    (S.THROTTLED, S.RELOCATING): EffectKind.PLACE,
-    (S.THROTTLED, S.ROLLED_BACK): None,
-    (S.THROTTLED, S.FAILED): None,
-    (S.SUBMITTED, S.PLANNED): None,
-    (S.SUBMITTED, S.MOVING): None,
-    (S.SUBMITTED, S.MOVED): None,
-    (S.SUBMITTED, S.FAILED): None,
-    (S.MOVING, S.STALLED): None,
-    (S.MOVING, S.MOVED): None,
-    (S.MOVING, S.CANCELLING): EffectKind.CANCEL,
-    (S.MOVING, S.FAILED): None,
-    (S.STALLED, S.MOVING): None,
-    (S.STALLED, S.MOVED): None,
-    (S.STALLED, S.CANCELLING): EffectKind.CANCEL,
-    (S.STALLED, S.FAILED): None,
-    (S.MOVED, S.RELOCATING): EffectKind.PLACE,
-    (S.MOVED, S.UNTHROTTLED): EffectKind.UNTHROTTLE,
-    (S.MOVED, S.VERIFIED): None,
-    (S.MOVED, S.FAILED): None,
-    (S.RELOCATING, S.MOVED): None,
-    (S.RELOCATING, S.FAILED): None,
-    (S.RELOCATING, S.ROLLED_BACK): None,
-    (S.UNTHROTTLED, S.VERIFIED): None,
-    (S.UNTHROTTLED, S.FAILED): None,
-    (S.CANCELLING, S.MOVING): None,
-    (S.CANCELLING, S.MOVED): None,
-    (S.CANCELLING, S.RESTORING): EffectKind.RESTORE,
-    (S.CANCELLING, S.ROLLED_BACK): None,
-    (S.CANCELLING, S.FAILED): None,
-    (S.RESTORING, S.ROLLED_BACK): None,
-    (S.RESTORING, S.FAILED): None,
+    (Planned, Moving): None,
+    (Planned, Verified): None,
+    (Planned, Failed): None,
+    (Planned, RolledBack): None,
+    (Throttled, Planned): None,
+    (Throttled, Submitted): EffectKind.SUBMIT,
+    (Throttled, Moving): None,
+    (Throttled, Relocating): EffectKind.PLACE,
+    (Throttled, RolledBack): None,
+    (Throttled, Failed): None,
+    (Submitted, Planned): None,
+    (Submitted, Moving): None,
+    (Submitted, Moved): None,
+    (Submitted, Failed): None,
+    (Moving, Stalled): None,
+    (Moving, Moved): None,
+    (Moving, Cancelling): EffectKind.CANCEL,
+    (Moving, Failed): None,
+    (Stalled, Moving): None,
+    (Stalled, Moved): None,
+    (Stalled, Cancelling): EffectKind.CANCEL,
+    (Stalled, Failed): None,
+    (Moved, Relocating): EffectKind.PLACE,
+    (Moved, Unthrottled): EffectKind.UNTHROTTLE,
+    (Moved, Verified): None,
+    (Moved, Failed): None,
+    (Relocating, Moved): None,
+    (Relocating, Failed): None,
+    (Relocating, RolledBack): None,
+    (Unthrottled, Verified): None,
+    (Unthrottled, Failed): None,
+    (Cancelling, Moving): None,
+    (Cancelling, Moved): None,
+    (Cancelling, Restoring): EffectKind.RESTORE,
+    (Cancelling, RolledBack): None,
+    (Cancelling, Failed): None,
+    (Restoring, RolledBack): None,
+    (Restoring, Failed): None,
 }
 """``(from, to)`` to the effect that carries a move across, None where the cluster was seen to have done it."""
 
@@ -128,27 +146,16 @@ OUTCOMES: Final[Mapping[str, str]] = {
 """Every outcome a move can end with besides plain success, and what it means."""
 
 
-def move_to(m: MoveRun, stage: Stage, now: Now, *, outcome: str = "", detail: str = "") -> MoveRun:
+def move_to(m: MoveRun, stage: Stage, now: Now, *, detail: str = "") -> MoveRun:
     """The move in its next stage; a transition that the table does not have is a bug."""
-    if (m.stage, stage) not in TRANSITIONS:
-        raise ValueError(f"{m.move.name}: no transition {m.stage} → {stage}")
-    if outcome and outcome not in OUTCOMES:
-        raise ValueError(f"{outcome} is not an outcome")
-    entered = replace(
-        m,
-        stage=stage,
-        outcome=outcome,
-        detail=detail,
-        since_ms=now.ms,
-        entered_s=now.s,
-        grown_at_s=now.s,
-        absent_since_s=None,
-        cause="",
-        named_s=None,
-        given_up=False,
-    )
-    # The clock of a move goes on while it stands still, or it could stall and recover without end.
-    return entered if {m.stage, stage} == {Stage.MOVING, Stage.STALLED} else entered.taken_up(now)
+    if (type(m.stage), type(stage)) not in TRANSITIONS:
+        raise ValueError(f"{m.move.name}: no transition {m.stage.code} → {stage.code}")
+    if isinstance(stage, Ended) and stage.outcome and stage.outcome not in OUTCOMES:
+        raise ValueError(f"{stage.outcome} is not an outcome")
+    goes_on = isinstance(m.stage, Reassigning) and isinstance(stage, Reassigning)
+    if isinstance(stage, Copying) and not goes_on:
+        stage = replace(stage, grown_at_s=now.s, mark_s=now.s, mark_left_bytes=m.left_bytes)
+    return replace(m, stage=stage, detail=detail, since_ms=now.ms, entered_s=now.s, gone_since_s=None)
 
 
 def elect_to(e: ElectionRun, stage: ElectionStage, *, detail: str = "", retry_at_s: float = 0.0) -> ElectionRun:

@@ -87,7 +87,7 @@ def _cancel(
     copies: Collection[report.DirMove],
     told: _Told,
 ) -> None:
-    from ballast.executor.machine.run import Stage
+    from ballast.executor.machine.stages import RolledBack
     from ballast.executor.machine.step import Command
     from ballast.wiring.journal import this_process
     from ballast.wiring.runs import new_run_id
@@ -95,7 +95,7 @@ def _cancel(
     def note() -> None:
         run = own.driver.run
         moves = {} if run is None else run.moves
-        told.cancelled |= {n for n, m in moves.items() if n in active and m.stage is Stage.ROLLED_BACK}
+        told.cancelled |= {n for n, m in moves.items() if n in active and isinstance(m.stage, RolledBack)}
         told.why |= {n: m.detail for n, m in moves.items() if n in active and m.detail}
 
     names = {e.name for e in entries}

@@ -136,7 +136,7 @@ class _Started:
     def hear(self, happening: Happening) -> None:
         """Count moves as they begin."""
         from ballast.executor.driver import events
-        from ballast.executor.machine.run import Stage
+        from ballast.executor.machine.stages import Failed, Planned, Submitted, Throttled
         from ballast.ports.journal import STANDS_ON
 
         match happening:
@@ -144,9 +144,9 @@ class _Started:
                 # The journal's own topics move last: their turn comes when the follower has seen the others arrive.
                 self.waiting = {n for n in run.moves if n.topic not in STANDS_ON} or set(run.moves)
             case events.MoveChanged(name, _, after, _, detail):
-                if after is Stage.FAILED:
+                if isinstance(after, Failed):
                     self.refused[name] = detail
-                if after not in {Stage.PLANNED, Stage.THROTTLED, Stage.SUBMITTED}:
+                if not isinstance(after, Planned | Throttled | Submitted):
                     self.waiting.discard(name)
             case events.Refusing(verdicts) if verdicts:
                 self.refused |= {n: str(verdicts[0]) for n in self.waiting}
