@@ -50,6 +50,7 @@ check: python
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python tools/commit_subjects.py
 	@$(BIN)/python -m pytest -q -n $(PROCESSES) tests/unit
 
 seeds: setup
