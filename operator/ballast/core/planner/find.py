@@ -9,7 +9,7 @@ import numpy as np
 
 from ballast.core.cluster import ClusterState, Flags, Ints, SmallInts
 from ballast.core.planner.found import Found
-from ballast.core.planner.freed_room import in_order, waits_for_room, with_room_freed
+from ballast.core.planner.freed_room import in_order, missed, waits_for_room, with_room_freed
 from ballast.core.planner.intents import Balance, Intent, Leaders
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.moves import moves_of
@@ -45,7 +45,7 @@ def find(
             return replace(freed, moves=ordered, in_order=True)
     found = _finish(state, intent, asked, problem, loads, policy, seed, world, unplaced)
     if freed is not None and _meets_more(asked, freed.after, found.after):
-        return replace(found, later=_missed(asked, found.after) & ~_missed(asked, freed.after))
+        return replace(found, later=missed(asked, found.after) & ~missed(asked, freed.after))
     return found
 
 
@@ -85,14 +85,9 @@ def _finish(
     return Found(world, moves, after, unplaced, ended_early=not whole)
 
 
-def _missed(asked: Problem, load: Ints) -> Flags:
-    """B x K: ranges asked for that these loads do not meet."""
-    return np.asarray((load > asked.high) | (load < asked.low))
-
-
 def _meets_more(asked: Problem, load: Ints, other: Ints) -> bool:
     """Are more of the ranges asked for met than by the other loads, and all together missed by less?"""
-    fewer = int(_missed(asked, load).sum()) < int(_missed(asked, other).sum())
+    fewer = int(missed(asked, load).sum()) < int(missed(asked, other).sum())
     return fewer and _excess(asked, load) < _excess(asked, other)
 
 
@@ -103,13 +98,12 @@ def _excess(asked: Problem, load: Ints) -> int:
 
 def _broken(asked: Problem, before: Ints, after: Ints) -> Flags:
     """B x K: ranges that were met and are no more."""
-    met = (before >= asked.low) & (before <= asked.high)
-    return met & ((after < asked.low) | (after > asked.high))
+    return ~missed(asked, before) & missed(asked, after)
 
 
 def _kept(asked: Problem, problem: Problem, before: Ints) -> Problem:
     """The problem with every range that is met as a hard limit at both ends."""
-    met = (before >= asked.low) & (before <= asked.high)
+    met = ~missed(asked, before)
     return replace(
         problem,
         low=np.where(met, asked.low, problem.low),

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ballast.core.cluster import ClusterState, Ints
+from ballast.core.cluster import ClusterState, Flags, Ints
 from ballast.core.plan import Move
 from ballast.core.planner.loads import DISK
 from ballast.core.planner.problem import FREE, Problem
@@ -29,8 +29,12 @@ def waits_for_room(world: World, asked: Problem) -> bool:
         return False
     largest = int(p.size[p.scope.open_rows].max(initial=0))
     short = p.scope.takes & (p.room < FREE) & (world.held + largest > p.room)
-    missed = (world.load > asked.high) | (world.load < asked.low)
-    return bool((short & missed.any(axis=1)).any())
+    return bool((short & missed(asked, world.load).any(axis=1)).any())
+
+
+def missed(asked: Problem, load: Ints) -> Flags:
+    """B x K: ranges asked for that these loads do not meet."""
+    return np.asarray((load > asked.high) | (load < asked.low))
 
 
 def with_room_freed(state: ClusterState, problem: Problem) -> Problem:
