@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ballast.app.requests import ask_holder
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
-from ballast.cli.commands.runs import ask_holder
 from ballast.cli.default_command import GroupWithDefault
 from ballast.cli.run_options import lock_options, taking_over
 from ballast.cli.run_screen import say
@@ -65,7 +65,7 @@ def end(*, broker: int, journal: str | None, lock_wait: float, cluster: ClusterO
         log = journal_to_look_at(opened, journal)
         try:
             _require(log, broker)
-            told = ask_holder(log, "end-drain", {"broker": str(broker)}, f"end the drain of broker {broker}")
+            told = ask_holder(log, "end-drain", {"broker": str(broker)}, f"end the drain of broker {broker}", say)
             if told is not None:
                 say(f"It answers: {told}")
                 return 0

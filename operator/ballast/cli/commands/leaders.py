@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
+from ballast.cli.run_screen import say
 from ballast.cli.tables import output_option
 from ballast.core.wording import human_many, planned_elections
 from ballast.errors import UsageError
@@ -63,13 +64,13 @@ def leaders(
     With --balance counts the result is the least possible maximum with the fewest reorders; with --balance bytes it comes with
     the gap to a bound that nothing beats.  Brokers that are drained get no leaders.
     """
-    from ballast.cli.journal_reading import heeding, read_drained
+    from ballast.app.journal_reading import heeding, read_drained
 
     if measure is None and (save is not None or kafka_json or check or topics is not None or excluded):
         raise UsageError("These options go with --balance counts or --balance bytes.")
     with cluster.open() as opened:
         state = opened.cluster.snapshot(configs=False)
-        drained = read_drained(opened, state) if measure is not None else frozenset()
+        drained = read_drained(opened, state, say) if measure is not None else frozenset()
     if measure is None:
         return _report(state, output)
     found = _balance(state, measure, topics, excluded, heeding(cluster.settings().balance, drained).draining)

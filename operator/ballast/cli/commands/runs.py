@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.default_command import GroupWithDefault
-from ballast.cli.run_options import confirm, lock_options, taking_over
+from ballast.cli.run_options import lock_options
 from ballast.cli.run_screen import RUN_DOCUMENTS, human_time, say
 from ballast.cli.tables import Column, console, human_bytes, output_option, print_json, render_table
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ballast.executor.journal.history import RunSummary
     from ballast.executor.machine.run import Run
     from ballast.executor.machine.step import Command
-    from ballast.ports.journal import Journal
-    from ballast.wiring.runs import Writer
 
 ANSWER_WITHIN_S = 20.0
 
@@ -237,35 +235,11 @@ def resume(
     cluster: ClusterOptions,
 ) -> int:
     """Resume RUN, or every open run, and remove throttles that are not yet removed."""
-    from ballast.cli.run_apply import resume_run
-    from ballast.executor.journal.ledger import not_restored
-    from ballast.wiring.runs import is_settled, writer
+    from ballast.cli.terminal import Terminal, session_of
 
     with cluster.open() as opened:
-        if is_settled(opened, journal):
-            say("No run is open.")
-            return 0
-        with writer(
-            opened,
-            command="ballast runs resume",
-            journal=journal,
-            lock_wait_s=lock_wait,
-            take_over=taking_over(),
-            is_follower=True,
-        ) as own:
-            if give_up_after is not None:
-                own.driver.give_up_after(give_up_after)
-            left = [r for r in own.driver.open_runs() if run_id is None or r.id.startswith(run_id)]
-            if not left:
-                owed = not_restored(own.driver.restore_throttles())
-                say("\n".join(["No run is open.", *(f"Throttle not yet removed: {setting}" for setting in owed)]))
-                return 0
-            code = 0
-            for run in left:
-                code = resume_run(own, run, output=output) or code
-                if code == 130:
-                    break
-            return code
+        session = session_of(opened, Terminal(output), "ballast runs resume", journal=journal, lock_wait_s=lock_wait)
+        return session.resume(run_id, give_up_after_s=give_up_after)
 
 
 @click.command()
@@ -280,7 +254,7 @@ def cancel(
     """Cancel RUN (or the open one): its reassignments in progress are cancelled, finished ones stay."""
     from ballast.executor.machine.step import Command
 
-    return _command(
+    return _stop(
         Command.CANCEL, run_id, yes=yes, journal=journal, lock_wait_s=lock_wait, output=output, cluster=cluster
     )
 
@@ -297,12 +271,12 @@ def rollback(
     """Undo RUN: cancel what is in flight and move back what has arrived, from the journal alone."""
     from ballast.executor.machine.step import Command
 
-    return _command(
+    return _stop(
         Command.ROLLBACK, run_id, yes=yes, journal=journal, lock_wait_s=lock_wait, output=output, cluster=cluster
     )
 
 
-def _command(
+def _stop(
     command: Command,
     run_id: str | None,
     *,
@@ -312,89 +286,9 @@ def _command(
     output: str,
     cluster: ClusterOptions,
 ) -> int:
-    """Ask whoever acts; when nobody does, take the lock and do it."""
-    from ballast.core.cluster.drain import refuse_drained
-    from ballast.daemon.acting.decisions import decisions_in
-    from ballast.executor.machine.rollback import refilled
-    from ballast.executor.machine.step import Command as Commands
-    from ballast.wiring.runs import find_run, journal_to_look_at, runs_of, writer
+    from ballast.app.stop import stop
+    from ballast.cli.terminal import Terminal, session_of
 
     with cluster.open() as opened:
-        log = journal_to_look_at(opened, journal)
-        try:
-            if run_id is None:
-                left = [r for r in runs_of(log).values() if not r.ended]
-                if not left:
-                    say("No run is open.")
-                    return 0
-                run = left[-1]
-            else:
-                run = find_run(log, run_id)
-            if run.ended and command is Commands.CANCEL:
-                return _too_late(run)
-            if command is Commands.ROLLBACK:
-                drained = (d.broker for d in decisions_in(log.read()).drains)
-                refuse_drained(refilled(run), drained, f"Undoing run {run.id} puts replicas on", "Leave it as it is")
-            confirm(f"{command.value.capitalize()} run {run.id} ({run.intent})?", yes=yes)
-            if not run.ended:
-                what = f"{command.value} run {run.id}"
-                if (told := ask_holder(log, command.value, {"run": run.id}, what)) is not None:
-                    say(f"It answers: {told}. Follow it with: ballast runs show {run.id}")
-                    return 0
-        finally:
-            log.close()
-        with writer(
-            opened,
-            command=f"ballast {command.value}",
-            journal=journal,
-            lock_wait_s=lock_wait_s,
-            take_over=taking_over(),
-        ) as own:
-            current = runs_of(own.journal)[run.id]
-            return _do(own, current, command, output=output)
-
-
-def _do(own: Writer, run: Run, command: Command, *, output: str) -> int:
-    from ballast.cli.run_apply import resume_run, tell
-    from ballast.cli.run_screen import carry_out, screen_for
-    from ballast.executor.machine.step import Command as Commands
-
-    if not run.ended:
-        return resume_run(own, run, output=output, command=command)
-    if command is not Commands.ROLLBACK:
-        return _too_late(run)
-    own.driver.restore_throttles()
-    screen = screen_for(output)
-    own.driver.listen(screen)
-    result = carry_out(lambda: own.rollback(run), own.driver, screen)
-    tell(result, output=output)
-    return result.exit_code
-
-
-def _too_late(run: Run) -> int:
-    say(f"Run {run.id} has ended already ({run.status.value}); ballast rollback {run.id} would undo it.")
-    return 0
-
-
-def ask_holder(log: Journal, kind: str, body: Mapping[str, str], what: str) -> str | None:
-    """Leave a request for the process that holds the lock; its answer, None when there is none, or it does not answer."""
-    import uuid
-
-    from ballast.ports.journal import Request
-    from ballast.wiring.journal import this_process
-
-    holder = log.holder()
-    if holder is None:
-        return None
-    request_id = uuid.uuid4().hex
-    by = this_process(f"ballast {kind}").description
-    log.request(Request(request_id, kind, by, time.time_ns() // 1_000_000, body))
-    say(f"Asked {holder.description} to {what}.")
-    deadline = time.monotonic() + ANSWER_WITHIN_S
-    while time.monotonic() < deadline:
-        for request in log.requests():
-            if request.id == request_id and request.answer is not None:
-                return request.answer
-        time.sleep(0.5)
-    say("It does not answer.")
-    return None
+        terminal, name = Terminal(output, yes), f"ballast {command.value}"
+        return stop(session_of(opened, terminal, name, journal=journal, lock_wait_s=lock_wait_s), command, run_id)

@@ -62,22 +62,16 @@ def verify(*, what: str, journal: str | None, output: str, cluster: ClusterOptio
 
 def _moves(what: str, opened: OpenCluster, state: ClusterState, journal: str | None) -> tuple[Move, ...]:
     """The moves of a file, or of a run in the journal."""
-    import json
-
-    from ballast.cli.commands.apply.command import require_cluster
+    from ballast.app.apply import is_stock, require_cluster
     from ballast.core.plan import Move as PlanMove
-    from ballast.core.plan.file import FORMAT, loads
+    from ballast.core.plan.file import loads
     from ballast.core.stock.files import parse_reassignment
     from ballast.wiring.runs import find_run, journal_of
 
     path = Path(what)
     if path.is_file():
         text = path.read_text(encoding="utf-8")
-        try:
-            document = json.loads(text)
-        except ValueError:
-            document = None
-        if isinstance(document, dict) and "partitions" in document and document.get("format") != FORMAT:
+        if is_stock(text):
             entries = parse_reassignment(text, source=what)
             return tuple(PlanMove(e.topic, e.partition, (), e.replicas) for e in entries)
         plan = loads(text, source=what)

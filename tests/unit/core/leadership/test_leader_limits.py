@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ballast.cli.commands.elect import over_threshold
+from ballast.app.elect import over_threshold
 from ballast.core.cluster import Broker, ClusterState, ConfigValue, PartitionRow, Topic, TopicPartition, build
 from ballast.core.leadership.limits import (
     CLUSTER,
@@ -57,7 +57,7 @@ def test_ours_win_and_kraft_has_none() -> None:
 )
 def test_elect_takes_the_brokers_over_the_percentage(given: float | None, percentage: str, elected: int) -> None:
     """40 % of broker 1's partitions are led by another: strictly more than the percentage, or nothing."""
-    names = over_threshold(cluster(percentage=percentage), given)
+    names = over_threshold(cluster(percentage=percentage), given, print)
     assert names == [TopicPartition("t", 3), TopicPartition("t", 4)][:elected]
 
 

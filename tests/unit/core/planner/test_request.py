@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.executor.scenes import MB, T, scene
 
-from ballast.cli.commands.apply.replan import difference, replanned
+from ballast.app.replan import difference, replanned
 from ballast.core.plan import Move, Plan
 from ballast.core.plan.file import dumps, loads
 from ballast.core.planner import (
@@ -100,7 +100,7 @@ def test_a_request_that_was_changed_is_refused(change: dict[str, Any]) -> None:
         load_request({**good, **change})
 
 
-def test_a_saved_plan_is_made_again_for_the_cluster_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_saved_plan_is_made_again_for_the_cluster_as_it_is() -> None:
     """Somebody moves a partition of the plan meanwhile: the same intent is planned anew, and the difference is told."""
     s = scene({0: (1, 2), 1: (1, 3), 2: (2, 3)}, size_bytes=10 * MB)
     made = plan(s.cluster.snapshot(), Decommission(brokers=frozenset({1})))
@@ -108,11 +108,12 @@ def test_a_saved_plan_is_made_again_for_the_cluster_as_it_is(capsys: pytest.Capt
     assert {m.name.partition for m in saved.moves} == {0, 1}
     s.cluster.alter_reassignments({made.moves[0].name: (4, 2) if made.moves[0].partition == 0 else (4, 3)})
     s.world.clock.sleep(30)
-    again = replanned(saved, s.cluster.snapshot())
+    told: list[str] = []
+    again = replanned(saved, s.cluster.snapshot(), (), told.append)
     assert len(again.moves) == 1
     assert again.fingerprint != saved.fingerprint
     assert again.request == saved.request
-    said = capsys.readouterr().err
+    said = "\n".join(told)
     assert "Planned again (decommission 1): 1 move instead of 2" in said
     assert f"no longer: {made.moves[0].name}" in said
 
@@ -122,7 +123,7 @@ def test_a_plan_that_no_planner_made_cannot_be_made_again() -> None:
     s = scene()
     bare = s.plan(Move(T, 0, (1, 2), (3, 2), MB))
     with pytest.raises(UsageError, match="does not say what was asked for"):
-        replanned(bare, s.cluster.snapshot())
+        replanned(bare, s.cluster.snapshot(), (), print)
 
 
 def test_the_difference_names_a_few_and_counts_the_rest() -> None:

@@ -15,7 +15,7 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.commands.plan.options import PlanOptions, partition_of, plan_options
-from ballast.cli.journal_reading import heeding, read_drained
+from ballast.cli.run_screen import say
 from ballast.core.planner import (
     Balance,
     ChangeReplicationFactor,
@@ -191,6 +191,7 @@ def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions
     wanted = partition_of(options.why) if options.why else None
     state, loads, drained = _read_cluster(options, cluster)
     intent = intent if isinstance(intent, Intent) else intent(state)
+    from ballast.app.journal_reading import heeding
     from ballast.core.planner import plan as make_plan
     from ballast.core.planner.request import dump_request
 
@@ -244,11 +245,12 @@ def _read_cluster(options: PlanOptions, cluster: ClusterOptions) -> tuple[Cluste
         taken = read_snapshot(options.snapshot)
         state, loads = taken.state, taken.loads
     else:
+        from ballast.app.journal_reading import read_drained
         from ballast.core.planner import Loads
 
         with cluster.open() as opened:
             state = opened.cluster.snapshot()
-            drained = read_drained(opened, state)
+            drained = read_drained(opened, state, say)
         loads = Loads.from_state(state)
     if options.history is not None:
         from ballast.wiring.loads import HistoryPolicy, loads_from_history

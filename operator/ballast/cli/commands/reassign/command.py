@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import click
 
 from ballast.cli.cluster_options import ClusterOptions
-from ballast.cli.commands.reassign.options import ReassignOptions, read_text
+from ballast.cli.commands.reassign.options import ReassignOptions, read_text, say
 from ballast.errors import BallastError
 
 ACTIONS: Final = ("generate", "execute", "verify", "cancel", "list")
@@ -219,7 +219,7 @@ def _rate(value: int | None) -> int | None:
 def _generate(cluster: ClusterOptions, given: dict[str, Any]) -> int:
     import secrets
 
-    from ballast.cli.journal_reading import heeding, read_drained
+    from ballast.app.journal_reading import heeding, read_drained
     from ballast.core.placement.java_random import JavaRandom
     from ballast.core.placement.placer import tools_algorithm
     from ballast.core.stock.checks import check_topics
@@ -231,7 +231,7 @@ def _generate(cluster: ClusterOptions, given: dict[str, Any]) -> int:
     topics = parse_topics_to_move(read_text(path), source=path.name)
     with cluster.open() as opened:
         state = opened.cluster.snapshot(configs=False)
-        drained = read_drained(opened, state)
+        drained = read_drained(opened, state, say)
     check_topics(topics, state, source=path.name)
     algorithm = tools_algorithm(state) if given["placement"] == "auto" else given["placement"]
     seed = given["seed"] if given["seed"] is not None else secrets.randbits(47)

@@ -37,7 +37,7 @@ def entries_of(options: ReassignOptions) -> tuple[ReassignmentEntry, ...]:
 
 def execute(options: ReassignOptions) -> int:
     """Start every move of the file, or none."""
-    from ballast.cli.journal_reading import read_drained, refuse_filling
+    from ballast.app.journal_reading import read_drained, refuse_filling
     from ballast.core.stock.plan import plan_of_entries
     from ballast.wiring.runs import new_run_id
 
@@ -49,7 +49,7 @@ def execute(options: ReassignOptions) -> int:
             return 1
         source = options.reassignment_json_file.name
         plan = plan_of_entries(entries, state, intent="reassign --execute", source=source)
-        refuse_filling(plan, read_drained(opened, state))
+        refuse_filling(plan, read_drained(opened, state, say))
         click.echo(report.current_assignment({e.name: state.replicas(state.index[e.name]) for e in entries}))
         policy = policy_of(options)
         refused = refusals(plan, state, policy)

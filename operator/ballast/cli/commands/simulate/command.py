@@ -12,6 +12,7 @@ import click
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.commands.plan.options import seconds_of, size_of
 from ballast.cli.run_options import execution_options, policy_from
+from ballast.cli.run_screen import say
 from ballast.cli.tables import output_option, print_json
 from ballast.core.wording import human_many
 from ballast.errors import UsageError
@@ -98,11 +99,11 @@ def simulate(
         )
     if plan is None:
         return _lose(_read(snapshot, cluster), brokers_, racks_, size_of(rate, "--rate"), output)
-    from ballast.cli.commands.apply.command import fit, read_plan
+    from ballast.app.apply import fit, read_plan
 
     text = sys.stdin.read() if str(plan) == "-" else plan.read_text(encoding="utf-8")
     state, loads = _read(snapshot, cluster)
-    wanted = fit(read_plan(text, str(plan), state), state, "refuse")
+    wanted = fit(read_plan(text, str(plan), state), state, "refuse", (), say)
     death = death_of(state, brokers_, racks_, at, back_after) if brokers_ or racks_ else None
     policy, card = policy_from(policy_options), size_of(network, "--network")
     if card <= 0:

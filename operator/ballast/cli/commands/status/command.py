@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
-from ballast.cli.journal_reading import heeding, journal_state, read_held
+from ballast.cli.run_screen import say
 from ballast.cli.tables import output_option
 from ballast.errors import Unavailable
 
@@ -55,6 +55,7 @@ def status(
     """
     from dataclasses import replace
 
+    from ballast.app.journal_reading import heeding, journal_state, read_held
     from ballast.core.leadership.limits import imbalance_percentage
     from ballast.core.status import cluster_status
 
@@ -67,7 +68,7 @@ def status(
 
         def read() -> ClusterStatus:
             state = opened.cluster.snapshot(patient=False)
-            held = read_held(opened, state)
+            held = read_held(opened, state, say)
             balance = heeding(settings.balance, {d.broker for d in held.drains or ()})
             found = cluster_status(state, imbalance_percentage(state, given), balance)
             begun_ms = held.begun.at_ms if held.begun is not None else None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options, cluster_options_but
-from ballast.cli.journal_reading import heeding, read_drained
+from ballast.cli.run_screen import say
 from ballast.cli.tables import output_option
 from ballast.core.wording import human_many
 from ballast.errors import UsageError
@@ -250,9 +250,11 @@ def _source(cluster: ClusterOptions, wanted: Wanted) -> Iterator[tuple[ClusterSt
 
         yield read_snapshot(wanted.snapshot).state, None, frozenset()
     else:
+        from ballast.app.journal_reading import heeding, read_drained
+
         with cluster.open() as opened:
             state = opened.cluster.snapshot(configs=False)
-            yield state, opened.cluster, heeding(cluster.settings().balance, read_drained(opened, state)).draining
+            yield state, opened.cluster, heeding(cluster.settings().balance, read_drained(opened, state, say)).draining
 
 
 def _brokers_of(file: Path) -> ClusterState:

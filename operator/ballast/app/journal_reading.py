@@ -7,30 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-import click
-
+from ballast.app.teller import Say
+from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.cluster.drain import refuse_drained
+from ballast.core.plan import Plan
+from ballast.core.planner import PlannerPolicy
+from ballast.core.status import JournalState
 from ballast.errors import BallastError, Unavailable
-
-if TYPE_CHECKING:
-    from ballast.core.cluster import ClusterState
-    from ballast.core.plan import Plan
-    from ballast.core.planner import PlannerPolicy
-    from ballast.core.status import JournalState
-    from ballast.wiring.cluster import OpenCluster
-    from ballast.wiring.throttles import HeldSettings
+from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC
+from ballast.wiring.cluster import OpenCluster
+from ballast.wiring.throttles import HeldSettings, held_settings
 
 JOURNAL_WAIT_S: Final = 10.0
 """How long the journal is waited for."""
 
 
-def read_held(opened: OpenCluster, state: ClusterState) -> HeldSettings:
+def read_held(opened: OpenCluster, state: ClusterState, say: Say) -> HeldSettings:
     """Throttles of runs and of people, and drained brokers; ``drains`` is None where the journal did not tell."""
-    from ballast.core.cluster import TopicPartition
-    from ballast.ports.journal import JOURNAL_TOPIC
-    from ballast.wiring.throttles import HeldSettings, held_settings
-
     row = state.index.get(TopicPartition(JOURNAL_TOPIC, 0))
     if row is None:
         return HeldSettings(frozenset(), frozenset())
@@ -40,16 +35,12 @@ def read_held(opened: OpenCluster, state: ClusterState) -> HeldSettings:
             raise Unavailable(f"{JOURNAL_TOPIC} has no leader that answers.")
         return held_settings(opened, timeout_s=JOURNAL_WAIT_S)
     except BallastError as failure:
-        click.echo(f"ballast: throttles of runs and drained brokers are not known: {failure.message}", err=True)
+        say(f"Throttles of runs and drained brokers are not known: {failure.message}")
         return HeldSettings(frozenset(), frozenset(), None)
 
 
 def journal_state(state: ClusterState, held: HeldSettings) -> JournalState:
     """What became of the journal, by its two topics and by what it says itself."""
-    from ballast.core.cluster import TopicPartition
-    from ballast.core.status import JournalState
-    from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC
-
     if TopicPartition(JOURNAL_TOPIC, 0) not in state.index:
         asked = TopicPartition(REQUESTS_TOPIC, 0) in state.index
         return JournalState.DELETED if asked else JournalState.NONE
@@ -58,14 +49,13 @@ def journal_state(state: ClusterState, held: HeldSettings) -> JournalState:
     return JournalState.KEPT if held.begun is None else JournalState.BEGUN_AGAIN
 
 
-def read_drained(opened: OpenCluster, state: ClusterState) -> frozenset[int]:
-    """Brokers that people drain through the daemon, each told on stderr: no plan may fill them."""
-    drains = read_held(opened, state).drains or ()
+def read_drained(opened: OpenCluster, state: ClusterState, say: Say) -> frozenset[int]:
+    """Brokers that people drain through the daemon, each told: no plan may fill them."""
+    drains = read_held(opened, state, say).drains or ()
     for drain in drains:
-        click.echo(
+        say(
             f"Broker {drain.broker} is drained by {drain.by}: it takes no replica. "
-            f"To end the drain: ballast drains end {drain.broker}",
-            err=True,
+            f"To end the drain: ballast drains end {drain.broker}"
         )
     return frozenset(drain.broker for drain in drains)
 
@@ -77,6 +67,4 @@ def heeding(policy: PlannerPolicy, drained: Iterable[int]) -> PlannerPolicy:
 
 def refuse_filling(plan: Plan, drained: Iterable[int]) -> None:
     """A plan that was made before a drain began may not undo it."""
-    from ballast.core.cluster.drain import refuse_drained
-
     refuse_drained((b for m in plan.moves for b in m.adding), drained, "The plan puts replicas on", "Plan again")

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from tests.unit.executor.scenes import MB, Scene, T, scene
 
-from ballast.cli.run_apply import run_plan
+from ballast.app.runs import Session
+from ballast.cli.terminal import Terminal
 from ballast.core.plan import Move
 from ballast.errors import Fenced
 from ballast.executor.driver.events import Listener, Performing
@@ -36,15 +37,14 @@ def left(monkeypatch: pytest.MonkeyPatch) -> Scene:
         s.driver.listen(listener)
         yield Writer(opened, s.journal, s.driver, s.world.clock)
 
-    monkeypatch.setattr("ballast.wiring.runs.writer", writer)
+    monkeypatch.setattr("ballast.app.runs.writer", writer)
     return s
 
 
 def apply(s: Scene, output: str) -> int:
     """``ballast apply`` of a second plan."""
     opened = OpenCluster(s.cluster, "sim:1")
-    plan = s.plan(SECOND)
-    return run_plan(opened, plan, POLICY, command="ballast apply", journal=None, lock_wait_s=1, output=output)
+    return Session(opened, Terminal(output), "ballast apply").carry_out(s.plan(SECOND), POLICY).exit_code
 
 
 def told(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:

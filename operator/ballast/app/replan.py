@@ -6,30 +6,28 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ballast.cli.journal_reading import heeding
-from ballast.cli.run_screen import say
+from ballast.app.journal_reading import heeding
+from ballast.app.teller import Say
+from ballast.core.cluster import ClusterState
+from ballast.core.plan import Move, Plan
+from ballast.core.planner import Loads
+from ballast.core.planner import plan as make_plan
+from ballast.core.planner.request import load_request
 from ballast.core.wording import human_many, human_total
 from ballast.errors import Infeasible, UsageError
-
-if TYPE_CHECKING:
-    from ballast.core.cluster import ClusterState
-    from ballast.core.plan import Move, Plan
+from ballast.wiring.loads import HistoryPolicy, loads_from_history
 
 SHOWN: Final = 5
 """Moves of each kind of difference that are named."""
 
 
-def replanned(plan: Plan, state: ClusterState, drained: Iterable[int] = ()) -> Plan:
+def replanned(plan: Plan, state: ClusterState, drained: Iterable[int], say: Say) -> Plan:
     """What the planner answers now to what this plan was made for; the difference is told on the way.
 
     ``drained`` are the brokers that people drain now.
     """
-    from ballast.core.planner import Loads
-    from ballast.core.planner import plan as make_plan
-    from ballast.core.planner.request import load_request
-
     if not plan.request:
         raise UsageError(
             "The plan does not say what was asked for, so it cannot be made again.",
@@ -38,8 +36,6 @@ def replanned(plan: Plan, state: ClusterState, drained: Iterable[int] = ()) -> P
     intent, policy, seed = load_request(plan.request)
     history = plan.request.get("history")
     if history is not None:
-        from ballast.wiring.loads import HistoryPolicy, loads_from_history
-
         loads = loads_from_history(state, HistoryPolicy(store=str(history)), now=datetime.now(UTC))
     else:
         loads = Loads.from_state(state)

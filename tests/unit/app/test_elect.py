@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ballast.cli.commands.elect import chosen, named_in
-from ballast.core.cluster import Broker, PartitionRow, Topic, TopicPartition, build
-from ballast.core.stock.files import StockFormatError
+from ballast.app.elect import Election, chosen
+from ballast.cli.commands.reassign.options import read_text
+from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
+from ballast.core.stock.files import StockFormatError, parse_election
 from ballast.errors import UsageError
 
 STATE = build(
@@ -25,6 +26,11 @@ def file_of(folder: Path, *names: tuple[str, int]) -> Path:
     path = folder / "election.json"
     path.write_text(json.dumps({"partitions": [{"topic": t, "partition": p} for t, p in names]}))
     return path
+
+
+def named_in(path: Path, state: ClusterState) -> list[TopicPartition]:
+    """The partitions of the file, as ``ballast elect`` reads and checks it."""
+    return chosen(state, Election(names=parse_election(read_text(path), source=path.name), source=path.name))
 
 
 def test_what_is_there_is_taken(tmp_path: Path) -> None:
@@ -55,8 +61,8 @@ def test_a_file_that_is_not_text_is_one_sentence(tmp_path: Path) -> None:
 def test_an_unknown_broker_or_topic_is_refused() -> None:
     """It would otherwise count as nothing to do."""
     with pytest.raises(UsageError, match="no broker 99") as refused:
-        chosen(STATE, None, (), None, (1, 99))
+        chosen(STATE, Election(brokers=(1, 99)))
     assert refused.value.hint == "It has 1."
     with pytest.raises(UsageError, match="Topic b"):
-        chosen(STATE, None, ("a", "b"), None, ())
-    assert chosen(STATE, None, ("a",), None, (1,)) == [TopicPartition("a", 0)]
+        chosen(STATE, Election(topics=("a", "b")))
+    assert chosen(STATE, Election(topics=("a",), brokers=(1,))) == [TopicPartition("a", 0)]

@@ -8,11 +8,11 @@ from typing import cast
 import pytest
 from tests.unit.executor.scenes import MB, T, scene
 
-from ballast.cli.commands.apply.command import require_cluster
-from ballast.cli.commands.apply.replan import replanned
-from ballast.cli.commands.elect import without_drained
+from ballast.app.apply import require_cluster
+from ballast.app.elect import without_drained
+from ballast.app.journal_reading import heeding, read_drained, read_held, refuse_filling
+from ballast.app.replan import replanned
 from ballast.cli.commands.leaders import _balance
-from ballast.cli.journal_reading import heeding, read_drained, read_held, refuse_filling
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
 from ballast.core.placement.java_random import JavaRandom
 from ballast.core.plan import Move
@@ -35,18 +35,25 @@ def nobody() -> OpenCluster:
     return cast(OpenCluster, None)
 
 
+def refuse(line: str) -> None:
+    """Nothing may be told."""
+    raise AssertionError(line)
+
+
 def test_no_journal_means_that_nobody_is_drained() -> None:
     """A cluster that Ballast never changed is not asked for what it cannot have."""
-    assert read_held(nobody(), scene().cluster.snapshot()).drains == ()
+    assert read_held(nobody(), scene().cluster.snapshot(), refuse).drains == ()
 
 
-def test_a_journal_that_does_not_answer_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_journal_that_does_not_answer_is_said() -> None:
     """Unknown is not none: the drains are None, the person is told, and the command goes on."""
     brokers = (Broker(1, host="b1", port=9092, reachable=False), Broker(2, host="b2", port=9092))
     state = build("c", brokers, (Topic(JOURNAL_TOPIC),), [PartitionRow(JOURNAL_TOPIC, 0, 1, (1, 2), (1, 2))])
-    assert read_held(nobody(), state).drains is None
-    assert read_drained(nobody(), state) == frozenset()
-    assert "drained brokers are not known" in capsys.readouterr().err
+    told: list[str] = []
+    assert read_held(nobody(), state, told.append).drains is None
+    assert read_drained(nobody(), state, told.append) == frozenset()
+    assert len(told) == 2
+    assert "drained brokers are not known" in told[0]
 
 
 def test_a_plan_by_hand_fills_no_drained_broker() -> None:
@@ -56,7 +63,7 @@ def test_a_plan_by_hand_fills_no_drained_broker() -> None:
     assert any(EMPTY in m.adding for m in filling.moves)
     heeded = plan(state, Balance(), policy=heeding(PlannerPolicy(), {EMPTY}))
     assert not any(EMPTY in m.adding for m in heeded.moves)
-    again = replanned(filling, state, {EMPTY})
+    again = replanned(filling, state, {EMPTY}, print)
     assert not any(EMPTY in m.adding for m in again.moves)
     assert again.request == filling.request, "a drain is of the moment and no part of the question"
 
@@ -73,16 +80,17 @@ def test_a_plan_from_before_a_drain_is_refused() -> None:
     refuse_filling(plan(s.cluster.snapshot(), Expand(brokers=frozenset({EMPTY}))), ())
 
 
-def test_no_leader_comes_home_to_a_drained_broker(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_leader_comes_home_to_a_drained_broker() -> None:
     """It would only give it away again; that is told.  A partition without any leader is elected all the same."""
     rows = [PartitionRow("t", n, leader, (EMPTY, 1), (EMPTY, 1)) for n, leader in enumerate((1, 1, -1))]
     rows.append(PartitionRow("t", 3, 2, (1, 2), (1, 2)))
     state = build("c", tuple(Broker(i, host="h", port=9092) for i in range(1, 5)), (Topic("t"),), rows)
     names = list(state.index)
-    assert without_drained(state, names, frozenset()) == names
-    assert capsys.readouterr().err == ""
-    assert [n.partition for n in without_drained(state, names, frozenset({EMPTY}))] == [2, 3]
-    assert f"2 preferred leader elections left out, to broker {EMPTY}" in capsys.readouterr().err
+    told: list[str] = []
+    assert without_drained(state, names, frozenset(), told.append) == names
+    assert told == []
+    assert [n.partition for n in without_drained(state, names, frozenset({EMPTY}), told.append)] == [2, 3]
+    assert f"2 preferred leader elections left out, to broker {EMPTY}" in told[0]
 
 
 @pytest.mark.parametrize("measure", ["counts", "bytes"])

@@ -7,7 +7,8 @@ import json
 import pytest
 from tests.unit.executor.scenes import MB, Scene, T, scene
 
-from ballast.cli.commands.apply.change_view import broker_figures, settled_snapshot, show_change
+from ballast.app.change import broker_figures, settled_snapshot
+from ballast.cli.commands.apply.change_view import show_change
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.plan import Move
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -53,7 +54,7 @@ def test_programs_get_the_figures_and_null_where_there_is_none(capsys: pytest.Ca
 def test_metadata_that_lags_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last look is not taken while leaders are still shown where they were."""
     s, move = moved()
-    monkeypatch.setattr("ballast.cli.commands.apply.change_view.time.sleep", s.world.clock.sleep)
+    monkeypatch.setattr("ballast.app.change.time.sleep", s.world.clock.sleep)
     s.cluster.alter_reassignments({T0: move.new})
     s.world.clock.sleep(15)
     s.cluster.elect_leaders([T0])

@@ -1,0 +1,136 @@
+"""Decommission brokers, from leadership to the word that they can be stopped; asked again, it goes on where things are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Final
+
+from ballast.app.journal_reading import heeding, read_drained
+from ballast.app.runs import Session
+from ballast.app.teller import Say
+from ballast.core.cluster import ClusterState
+from ballast.core.plan import Plan
+from ballast.core.planner import PlannerPolicy
+from ballast.core.planner.retirement import Phase, Step, next_step
+from ballast.core.wording import human_total
+from ballast.errors import Incomplete, Infeasible
+from ballast.executor.driver.events import RunResult
+from ballast.executor.machine.policy import ExecutionPolicy
+
+LOOK_S: Final = 2.0
+"""Between looks while something else has to happen first."""
+PATIENCE_S: Final = 600.0
+"""How long moves of somebody else on these brokers are waited for."""
+FREE_TRIES: Final = 3
+"""Runs that may try to take leadership away before data goes all the same: reordering what nobody can lead helps nobody."""
+COPIES: Final = frozenset({Phase.LEADERSHIP, Phase.DATA})
+
+
+def decommission(
+    begin: Callable[[], AbstractContextManager[Session]],
+    brokers: frozenset[int],
+    policy: PlannerPolicy,
+    execution: ExecutionPolicy,
+    *,
+    follow_s: float = 0.0,
+) -> RunResult | Step:
+    """Empty these brokers: the last step, which says that they can be stopped, or the result of a run that did not end well.
+
+    Each look has a session of its own, so that hours of copying hold no connection.
+    """
+    retiring: _Retiring | None = None
+    while True:
+        with begin() as session:
+            state = session.opened.cluster.snapshot()
+            if retiring is None:
+                drained = read_drained(session.opened, state, session.teller.say)
+                retiring = _Retiring(brokers, heeding(policy, drained), follow_s)
+            step = retiring.look(state)
+            if not retiring.agreed and step.phase in {*COPIES, Phase.WAITING}:
+                if retiring.data is not None:
+                    session.tell_pace(session.opened.cluster.snapshot(), retiring.data, execution)
+                session.teller.confirm(f"{retiring.outline} Carry it out?")
+                retiring.begin()
+                # An earlier life of this command may have left its run: a plan made beside it would fight with it.
+                left = session.finish_left()
+                if left is not None:
+                    return left
+                continue
+            if step.phase in COPIES and step.plan is not None:
+                session.teller.say(step.sentence)
+                result = session.carry_out(step.plan, execution)
+                if result.exit_code != 0:
+                    return result
+                continue
+        if step.phase is Phase.STUCK:
+            remedy = step.plan.obstacles[0].remedy if step.plan is not None and step.plan.obstacles else None
+            raise Infeasible(step.sentence, hint=remedy or None)
+        if not retiring.wait(step, session.teller.say):
+            return step
+
+
+class _Retiring:
+    """One decommission in progress: what has been tried, and since when there is nothing to do."""
+
+    def __init__(self, brokers: frozenset[int], policy: PlannerPolicy, follow_s: float) -> None:
+        self.brokers = brokers
+        self.policy = policy
+        self.follow_s = follow_s
+        self.agreed = False
+        self.outline = ""
+        self.data: Plan | None = None
+        """What is to be copied in all, by the first look."""
+        self._free_tries = 0
+        self._idle_since_s: float | None = None
+
+    def begin(self) -> None:
+        """A person has agreed; what was seen so far is looked at again."""
+        self.agreed = True
+        self._free_tries = 0
+
+    def look(self, state: ClusterState) -> Step:
+        """The next step; the first look also tells the cost of all of it."""
+        step = next_step(state, self.brokers, policy=self.policy, leadership=self._free_tries < FREE_TRIES)
+        if not self.outline:
+            self.outline = self._outline(state, step)
+        # Data that has gone may have let somebody else lead: the next free step counts anew.
+        self._free_tries = self._free_tries + 1 if step.phase is Phase.LEADERSHIP else 0
+        if step.plan is not None:
+            self._idle_since_s = None
+        return step
+
+    def _outline(self, state: ClusterState, step: Step) -> str:
+        data = step
+        if step.phase is Phase.LEADERSHIP:
+            data = next_step(state, self.brokers, policy=self.policy, leadership=False)
+        self.data = data.plan
+        if data is step or data.plan is None:
+            return step.sentence + _bytes(step)
+        return f"{step.sentence} Then {data.sentence[0].lower()}{data.sentence[1:]}{_bytes(data)}"
+
+    def wait(self, step: Step, say: Say) -> bool:
+        """Look again later?  Waits while there is a reason to; raises when it has lasted too long."""
+        now = time.monotonic()
+        if self._idle_since_s is None:
+            self._idle_since_s = now
+            if step.phase is Phase.WAITING:
+                say(f"{step.sentence} Waiting for it to end.")
+            elif self.follow_s:
+                say(f"{step.sentence} Following what lands on it for another {self.follow_s:.0f} s.")
+        waited = now - self._idle_since_s
+        if step.phase is Phase.WAITING:
+            if waited >= PATIENCE_S:
+                raise Incomplete(step.sentence, hint="Run it again when these moves have ended.")
+        elif waited >= self.follow_s:
+            return False
+        time.sleep(LOOK_S)
+        return True
+
+
+def _bytes(step: Step) -> str:
+    plan = step.plan
+    if plan is None or plan.known_bytes == 0:
+        return ""
+    return f" Copied: {human_total(plan.bytes_moved, plan.unknown_sizes)}."

@@ -1,0 +1,134 @@
+"""Elect leaders: which partitions an election would change, of those that were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ballast.app.journal_reading import heeding, read_drained
+from ballast.app.runs import Session
+from ballast.app.teller import Say
+from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.cluster.drain import refuse_drained
+from ballast.core.cluster.fingerprint import fingerprint
+from ballast.core.leadership import elections, imbalance
+from ballast.core.leadership.limits import CLUSTER, imbalance_percentage
+from ballast.core.plan import Plan
+from ballast.core.planner import PlannerPolicy
+from ballast.core.stock.checks import check_election
+from ballast.core.wording import human_brokers, human_elections, planned_elections
+from ballast.errors import UsageError
+from ballast.executor.driver.events import RunResult
+from ballast.executor.machine.policy import ExecutionPolicy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Election:
+    """What a person asks for; without partitions, topics, brokers and ``everywhere`` it elects as Kafka's controller does."""
+
+    names: Sequence[TopicPartition] | None = None
+    """These partitions alone."""
+    source: str = ""
+    """The file that names them."""
+    topics: tuple[str, ...] = ()
+    partition: int | None = None
+    brokers: tuple[int, ...] = ()
+    """Only partitions that one of these should lead."""
+    unclean: bool = False
+    """Also a replica that is out of sync, for partitions without a leader."""
+    everywhere: bool = False
+    """On every broker, however small its share."""
+
+    @property
+    def over_the_threshold(self) -> bool:
+        """Does the threshold choose the brokers?"""
+        return self.names is None and not (self.topics or self.brokers or self.unclean or self.everywhere)
+
+
+def elect(session: Session, asked: Election, policy: PlannerPolicy, percentage: float | None) -> RunResult | None:
+    """Hold the elections, journaled like any run; None where there is nothing to elect.
+
+    ``percentage`` is the imbalance to tolerate, None for the cluster's own.
+    """
+    state = session.opened.cluster.snapshot(log_dirs=False, configs=asked.over_the_threshold and percentage is None)
+    say = session.teller.say
+    if asked.over_the_threshold:
+        names = over_threshold(state, percentage, say)
+    else:
+        names = electable(state, chosen(state, asked), frozenset(asked.brokers), unclean=asked.unclean)
+    if not asked.unclean:
+        drained = read_drained(session.opened, state, say)
+        refuse_drained(asked.brokers, drained, "Leaders would come home to", "Leave it out")
+        names = without_drained(state, names, heeding(policy, drained).draining, say)
+    if not names:
+        say(
+            "Nothing to elect: no broker is over the threshold with partitions that can be elected; --all elects the others."
+            if asked.over_the_threshold
+            else "Nothing to elect: every partition asked for has the leader it should have."
+        )
+        return None
+    lossy = f"{human_elections(len(names), unclean=True)} (records may be lost)"
+    session.teller.confirm(f"Hold {lossy if asked.unclean else planned_elections(len(names))}?")
+    plan = Plan(
+        intent=f"elect {'unclean' if asked.unclean else 'preferred'}",
+        cluster_id=state.cluster_id,
+        fingerprint=fingerprint(state),
+        moves=(),
+        elections=tuple(names),
+    )
+    return session.carry_out(plan, ExecutionPolicy(), unclean=asked.unclean)
+
+
+def over_threshold(state: ClusterState, given: float | None, say: Say) -> list[TopicPartition]:
+    """What the controller would elect: whatever can be elected on the brokers that are over the percentage."""
+    limit = imbalance_percentage(state, given)
+    origin = " (the cluster's own setting)" if limit.origin == CLUSTER else ""
+    over = imbalance(state, limit.value).over_ids
+    say(f"Over {limit.value:g} %{origin}: {', '.join(f'broker {b}' for b in over) or 'no broker'}.")
+    return [name for batch in elections(state, limit.value) for name in batch]
+
+
+def chosen(state: ClusterState, asked: Election) -> list[TopicPartition]:
+    """The partitions that are asked for; raises ``UsageError`` where the cluster has no such topic or broker."""
+    if asked.names is not None:
+        check_election(asked.names, state, source=asked.source)
+        return list(asked.names)
+    missing = [t for t in asked.topics if t not in state.topic_index]
+    if missing:
+        raise UsageError(f"Topic {missing[0]} does not exist.")
+    unknown = [b for b in asked.brokers if b not in state.broker_index]
+    if unknown:
+        known = ", ".join(str(b.id) for b in state.brokers)
+        raise UsageError(f"There is no broker {unknown[0]} on this cluster.", hint=f"It has {known}.")
+    topics, partition = asked.topics, asked.partition
+    return [n for n in state.index if (not topics or n.topic in topics) and partition in {None, n.partition}]
+
+
+def electable(
+    state: ClusterState, wanted: list[TopicPartition], brokers: frozenset[int], *, unclean: bool
+) -> list[TopicPartition]:
+    """Of the partitions asked for, those that an election would change."""
+    out = []
+    for name in wanted:
+        row = state.index[name]
+        leader, preferred = int(state.partitions.leader[row]), int(state.preferred[row])
+        if brokers and preferred not in brokers:
+            continue
+        if leader < 0 if unclean else leader != preferred:
+            out.append(name)
+    return out
+
+
+def without_drained(
+    state: ClusterState, names: list[TopicPartition], draining: frozenset[int], say: Say
+) -> list[TopicPartition]:
+    """The partitions whose leader would not come home to a drained broker, which gives it away again; tells of the others.
+
+    One without any leader is elected all the same: it cannot be written to, nor copied from.
+    """
+    led, preferred = state.partitions.leader, state.preferred
+    kept = [n for n in names if int(led[state.index[n]]) < 0 or int(preferred[state.index[n]]) not in draining]
+    if len(kept) < len(names):
+        homes = sorted({int(preferred[state.index[n]]) for n in names} & draining)
+        say(f"{human_elections(len(names) - len(kept))} left out, to {human_brokers(homes)}: drained.")
+    return kept

@@ -1,0 +1,135 @@
+"""Runs as people ask for them: take the lock, finish what was left, act, tell how it ended."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from ballast.app.teller import Teller
+from ballast.core.cluster import ClusterState
+from ballast.core.plan import Plan
+from ballast.errors import Interrupted
+from ballast.executor.driver.events import Listener, RunResult
+from ballast.executor.driver.pace import CHANGE, UNTHROTTLED
+from ballast.executor.journal.ledger import not_restored
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Run
+from ballast.executor.machine.step import Command
+from ballast.executor.machine.suited import suited
+from ballast.wiring.cluster import OpenCluster
+from ballast.wiring.journal import this_process
+from ballast.wiring.runs import Writer, foreseen_pace, is_settled, new_run_id, writer
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One command that changes a cluster: how it names itself, how long it waits for the lock, whom it tells."""
+
+    opened: OpenCluster
+    teller: Teller
+    command: str
+    """As others are told who holds the lock."""
+    journal: str | None = None
+    """``file:PATH``; None for the cluster's own."""
+    lock_wait_s: float = 20.0
+    take_over: bool = False
+    """Ask the lock's holder to let go."""
+
+    def writer(self, listener: Listener | None = None, *, is_follower: bool = False) -> AbstractContextManager[Writer]:
+        """The lock for the block; raises ``LockHeld``."""
+        return writer(
+            self.opened,
+            command=self.command,
+            listener=listener,
+            journal=self.journal,
+            lock_wait_s=self.lock_wait_s,
+            take_over=self.take_over,
+            is_follower=is_follower,
+        )
+
+    def tell_pace(self, state: ClusterState, plan: Plan, policy: ExecutionPolicy) -> None:
+        """Rate, arithmetic, time and how to change it, before a person is asked; takes as long as the run itself will measure.
+
+        Where nobody is asked nobody reads it first: the run tells the same when it has measured.
+        """
+        if not any(m.adding for m in plan.moves):
+            return
+        if not policy.throttled:
+            self.teller.say(UNTHROTTLED)
+        elif self.teller.asks:
+            for line in (*foreseen_pace(self.opened.cluster, state, plan, policy).lines(), CHANGE):
+                self.teller.say(line)
+
+    def carry_out(self, plan: Plan, policy: ExecutionPolicy, *, unclean: bool = False) -> RunResult:
+        """Carry out a plan after whatever an earlier process left open; the result of that where it was left again."""
+        view = self.teller.view()
+        with self.writer(view) as own:
+            left = self._finish_open_runs(own)
+            if left is not None:
+                return left
+            # Runs that were finished first had views of their own.
+            own.driver.listen(view)
+            own.driver.restore_throttles()
+            run_id = new_run_id()
+            api = own.opened.cluster.snapshot(log_dirs=False, configs=False).api
+            result = view.carry_out(
+                lambda: own.apply(plan, suited(policy, api), run_id=run_id, unclean=unclean), own.driver
+            )
+        self.teller.tell(result)
+        return result
+
+    def finish_left(self) -> RunResult | None:
+        """Finish what an earlier process left, before anything is planned on top of it; its result when it was left again."""
+        with self.writer(self.teller.view()) as own:
+            left = self._finish_open_runs(own)
+            if left is None:
+                own.driver.restore_throttles()
+            return left
+
+    def resume(self, run_id: str | None = None, *, give_up_after_s: float | None = None) -> int:
+        """Go on with a run that was left, or with all, and restore throttles; the exit code of the last that did not end well."""
+        if is_settled(self.opened, self.journal):
+            self.teller.say("No run is open.")
+            return 0
+        with self.writer(is_follower=True) as own:
+            if give_up_after_s is not None:
+                own.driver.give_up_after(give_up_after_s)
+            left = [r for r in own.driver.open_runs() if run_id is None or r.id.startswith(run_id)]
+            if not left:
+                self.teller.say("No run is open.")
+                for setting in not_restored(own.driver.restore_throttles()):
+                    self.teller.say(f"Throttle not yet removed: {setting}")
+            code = 0
+            for run in left:
+                code = self.resume_run(own, run).exit_code or code
+                if code == Interrupted.exit_code:
+                    break
+            return code
+
+    def resume_run(self, own: Writer, run: Run, command: Command | None = None) -> RunResult:
+        """Go on with a run, with a command if there is one."""
+        view = self.teller.view()
+        own.driver.listen(view)
+        if command is not None:
+            own.driver.ask(command, run=run.id, by=this_process(f"ballast {command.value}").description)
+        result = view.carry_out(lambda: own.resume(run), own.driver)
+        self.teller.tell(result)
+        return result
+
+    def undo(self, own: Writer, run: Run) -> RunResult:
+        """Put back what a run that has ended did."""
+        own.driver.restore_throttles()
+        view = self.teller.view()
+        own.driver.listen(view)
+        result = view.carry_out(lambda: own.rollback(run), own.driver)
+        self.teller.tell(result)
+        return result
+
+    def _finish_open_runs(self, own: Writer) -> RunResult | None:
+        """Finish the runs that an earlier process left, oldest first; the result of one that was left again."""
+        for run in own.driver.open_runs():
+            self.teller.say(f"Run {run.id} ({run.intent}) is still open; it is finished first.")
+            result = self.resume_run(own, run)
+            if result.exit_code == Interrupted.exit_code:
+                return result
+        return None

@@ -1,0 +1,60 @@
+"""Cancel a run or roll it back: by whoever acts for the cluster, and by ourselves where nobody does."""
+
+from __future__ import annotations
+
+from ballast.app.requests import ask_holder
+from ballast.app.runs import Session
+from ballast.core.cluster.drain import refuse_drained
+from ballast.daemon.acting.decisions import decisions_in
+from ballast.executor.machine.rollback import refilled
+from ballast.executor.machine.run import Run
+from ballast.executor.machine.step import Command
+from ballast.ports.journal import Journal
+from ballast.wiring.runs import find_run, journal_to_look_at, runs_of
+
+
+def stop(session: Session, command: Command, run_id: str | None) -> int:
+    """Cancel or roll back this run, or the open one; the exit code says how it ended."""
+    log = journal_to_look_at(session.opened, session.journal)
+    try:
+        run = _run_of(log, run_id)
+        if run is None:
+            session.teller.say("No run is open.")
+            return 0
+        if run.ended and command is Command.CANCEL:
+            return _too_late(session, run)
+        if command is Command.ROLLBACK:
+            drained = (d.broker for d in decisions_in(log.read()).drains)
+            refuse_drained(refilled(run), drained, f"Undoing run {run.id} puts replicas on", "Leave it as it is")
+        session.teller.confirm(f"{command.value.capitalize()} run {run.id} ({run.intent})?")
+        what = f"{command.value} run {run.id}"
+        told = None if run.ended else ask_holder(log, command.value, {"run": run.id}, what, session.teller.say)
+        if told is not None:
+            session.teller.say(f"It answers: {told}. Follow it with: ballast runs show {run.id}")
+            return 0
+    finally:
+        log.close()
+    return _stop_here(session, command, run.id)
+
+
+def _run_of(log: Journal, run_id: str | None) -> Run | None:
+    """The run that is named, else the newest that is open."""
+    if run_id is not None:
+        return find_run(log, run_id)
+    return next((r for r in reversed(runs_of(log).values()) if not r.ended), None)
+
+
+def _stop_here(session: Session, command: Command, run_id: str) -> int:
+    with session.writer() as own:
+        # It may have ended while the lock was waited for.
+        run = runs_of(own.journal)[run_id]
+        if not run.ended:
+            return session.resume_run(own, run, command).exit_code
+        if command is not Command.ROLLBACK:
+            return _too_late(session, run)
+        return session.undo(own, run).exit_code
+
+
+def _too_late(session: Session, run: Run) -> int:
+    session.teller.say(f"Run {run.id} has ended already ({run.status.value}); ballast rollback {run.id} would undo it.")
+    return 0

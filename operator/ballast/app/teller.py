@@ -1,0 +1,45 @@
+"""Whom a use case talks to: it says what happens, asks before it changes the cluster, and shows a run while it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from ballast.executor.driver.driver import Driver
+from ballast.executor.driver.events import Listener, RunResult
+
+Say: TypeAlias = Callable[[str], None]
+"""Takes a line for a person."""
+
+
+class RunView(Listener, Protocol):
+    """Shows one run; hears of it from before it begins."""
+
+    def carry_out(self, act: Callable[[], RunResult], driver: Driver) -> RunResult:
+        """Do ``act``, which uses the driver, and show meanwhile what is heard."""
+        ...
+
+
+class Teller(Protocol):
+    """A person at a terminal, or the log of a program."""
+
+    @property
+    def asks(self) -> bool:
+        """Is there somebody who is asked, and reads what is told before that?"""
+        ...
+
+    def say(self, line: str) -> None:
+        """Tell a line of the story."""
+        ...
+
+    def confirm(self, question: str) -> None:
+        """Return when the answer is yes; raises ``Interrupted`` or ``UsageError`` where it is not."""
+        ...
+
+    def view(self) -> RunView:
+        """A view for one run."""
+        ...
+
+    def tell(self, result: RunResult) -> None:
+        """Tell how a run ended, and what to do where it did not end well."""
+        ...

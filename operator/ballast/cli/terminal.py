@@ -1,0 +1,100 @@
+"""The terminal as a use case knows it: lines on stderr, questions, and what a run shows while it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ballast.cli.run_options import confirm, taking_over
+from ballast.cli.run_screen import Screen, carry_out, human_time, say, screen_for
+from ballast.cli.tables import human_bytes, human_many
+from ballast.core.wording import human_elections
+
+if TYPE_CHECKING:
+    from ballast.app.runs import Session
+    from ballast.app.teller import RunView
+    from ballast.executor.driver.driver import Driver
+    from ballast.executor.driver.events import Happening, RunResult
+    from ballast.wiring.cluster import OpenCluster
+
+ENDINGS_SHOWN: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    screen: Screen
+
+    def hear(self, happening: Happening) -> None:
+        self.screen.hear(happening)
+
+    def carry_out(self, act: Callable[[], RunResult], driver: Driver) -> RunResult:
+        """Obeys signals until the run has ended."""
+        return carry_out(act, driver, self.screen)
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """One command's terminal: ``Teller`` of the use cases."""
+
+    output: str = "table"
+    yes: bool = False
+    """The person has agreed already."""
+
+    @property
+    def asks(self) -> bool:
+        """Without ``--yes`` somebody is asked."""
+        return not self.yes
+
+    def say(self, line: str) -> None:
+        """On stderr."""
+        say(line)
+
+    def confirm(self, question: str) -> None:
+        """Ask, unless the person has agreed already."""
+        confirm(question, yes=self.yes)
+
+    def view(self) -> RunView:
+        """JSON lines, bars or plain lines."""
+        return _View(screen_for(self.output))
+
+    def tell(self, result: RunResult) -> None:
+        """How a run ended, on stderr; JSON has told it already."""
+        if self.output != "json" and result.status != "not-begun":
+            for line in ending(result):
+                say(line)
+
+
+def session_of(
+    opened: OpenCluster, terminal: Terminal, command: str, *, journal: str | None, lock_wait_s: float
+) -> Session:
+    """A command's session at this terminal."""
+    from ballast.app.runs import Session
+
+    return Session(opened, terminal, command, journal=journal, lock_wait_s=lock_wait_s, take_over=taking_over())
+
+
+def ending(result: RunResult) -> list[str]:
+    """How a run ended, and what to do where it did not end well."""
+    lines = [
+        f"  {ending.subject}: {ending.outcome}{f', {ending.detail}' if ending.detail else ''}"
+        for ending in result.endings[:ENDINGS_SHOWN]
+    ]
+    if len(result.endings) > ENDINGS_SHOWN:
+        lines.append(f"  … and {len(result.endings) - ENDINGS_SHOWN} more: ballast runs show {result.run_id}")
+    counts = [f"{human_many(result.verified, 'move')} verified"]
+    if result.elections_held:
+        counts.append(f"{human_elections(result.elections_held, unclean=result.unclean)} held")
+    others = {"rolled back": result.rolled_back, "ended otherwise": result.failed, "still open": result.left}
+    counts += [f"{count} {word}" for word, count in others.items() if count]
+    figures = f"{human_bytes(result.bytes_moved)} in {human_time(result.seconds)}"
+    lines.append(f"Run {result.run_id} {result.status}: {', '.join(counts)}; {figures}.")
+    if result.by_hand:
+        lines.append("  The journal does not hold these throttle settings; put them back with:")
+        lines += [f"    {command}" for command in result.by_hand]
+    elif result.throttles_to_restore:
+        owed = human_many(len(result.throttles_to_restore), "throttle setting")
+        lines.append(f"  Throttles not yet removed: {owed}. The next start of Ballast does it.")
+    if result.status == "left":
+        lines.append(f"  Resume: ballast runs resume {result.run_id}   Roll back: ballast rollback {result.run_id}")
+    return lines
