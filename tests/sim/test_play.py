@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.documents import validated
 from tests.unit.cli.test_json_shapes import documented, shape
 from tests.unit.core.planner.clusters import cluster
 
@@ -136,7 +136,7 @@ def run(*words: object) -> str:
 
 
 def test_simulate_prints_the_documented_json(tmp_path: Path) -> None:
-    """``ballast.simulation`` and ``ballast.loss``, key by key."""
+    """``Simulation`` and ``Loss``, key by key."""
     snapshot, plan_file = written(tmp_path)
     words = [
         "simulate",
@@ -150,12 +150,13 @@ def test_simulate_prints_the_documented_json(tmp_path: Path) -> None:
         "--output",
         "json",
     ]
-    assert shape(json.loads(run(*words))) == shape(documented("ballast.simulation"))
-    lost = json.loads(run("simulate", "--kill-rack", "r0", "--snapshot", snapshot, "--output", "json"))
+    (played,) = validated(run(*words))
+    assert shape(played) == shape(documented("Simulation"))
+    (lost,) = validated(run("simulate", "--kill-rack", "r0", "--snapshot", snapshot, "--output", "json"))
     assert lost["brokersLost"] == [2, 4]
     assert len(lost["offline"]) == 0
     assert lost["underReplicated"] == 12
-    assert _keys(lost) == _keys(documented("ballast.loss"))
+    assert _keys(lost) == _keys(documented("Loss"))
 
 
 def _keys(document: object) -> object:

@@ -28,8 +28,6 @@ from ballast.errors import UsageError
 if TYPE_CHECKING:
     from ballast.core.cluster.topic_description import PartitionDescription, ReplicaDescription, TopicDescription
 
-SHAPE: Final = "ballast.topic"
-SHAPE_VERSION: Final = 1
 
 _PARTITION_COLUMNS: Final = (
     Column("PARTITION"),
