@@ -48,7 +48,10 @@ class Problem:
     rack_limit: SmallInts
     """By partition: most replicas in one rack."""
     rack_least: SmallInts
-    """By partition: fewest racks that hold it; 0 where ``rack_limit`` alone sees to it, or racks do not matter."""
+    """By partition: fewest racks that hold it; 0 where ``rack_limit`` alone sees to it, or racks do not matter.
+
+    The search lowers it for replicas that are added and find no broker otherwise.
+    """
     start: Ints
     """Slots of partition p are ``start[p]:start[p + 1]``, as many as it shall have."""
     home: SmallInts
@@ -264,7 +267,7 @@ def _racks(state: ClusterState, scope: Scope, start: Ints, home: SmallInts) -> t
 
 
 def _fewest_racks(scope: Scope, start: Ints, home: SmallInts, rack: SmallInts, limit: SmallInts) -> SmallInts:
-    """By partition: as many racks as hold it, as far as racks remain when what must go has gone.
+    """By partition: as many racks as hold it, one more for each replica that is added, as far as racks remain when what must go has gone.
 
     Where a rack holds one replica at most, no move takes the partition to fewer racks anyway.
     """
@@ -281,12 +284,13 @@ def _fewest_racks(scope: Scope, start: Ints, home: SmallInts, rack: SmallInts, l
     at = np.full(len(limit), -1, np.int64)
     at[rows] = np.arange(len(rows))
     row = np.repeat(np.arange(len(limit)), np.diff(start))
+    added = np.bincount(row[home < 0], minlength=len(limit))
     slots = np.flatnonzero((at[row] >= 0) & (home >= 0))
     row, broker = row[slots], home[slots]
     held[at[row], rack[broker]] = True
     stays = ~(scope.leave[broker] | classes.expelled[classes.of[row], broker])
     remain[at[row[stays]], rack[broker[stays]]] = True
-    fewest[rows] = np.minimum(held.sum(axis=1), remain.sum(axis=1))
+    fewest[rows] = np.minimum(held.sum(axis=1) + added[rows], remain.sum(axis=1))
     return fewest
 
 

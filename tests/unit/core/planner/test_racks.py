@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.core.planner.demands import lists_after
 
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, SmallInts, Topic, build
 from ballast.core.plan import Move, Plan
@@ -51,8 +52,9 @@ def cluster(
     sizes: Sequence[int] = (),
     dead: Sequence[int] = (),
     disks: dict[int, int] | None = None,
+    beside: Sequence[int] = (),
 ) -> ClusterState:
-    """One topic with these replica lists; broker 1 stands in the first of the racks."""
+    """One topic with these replica lists; broker 1 stands in the first of the racks.  ``beside`` hold another topic's."""
     brokers = tuple(
         Broker(b, rack=r, alive=b not in dead, log_dirs=(LogDir("/d", (disks or {}).get(b, -1)),), log_dirs_known=True)
         for b, r in enumerate(racks, 1)
@@ -63,7 +65,8 @@ def cluster(
         )
         for n, m in enumerate(lists)
     ]
-    return build("c", brokers, (Topic("t"),), rows)
+    rows += [PartitionRow("u", n, b, (b,), (b,), sizes=(100,)) for n, b in enumerate(beside)]
+    return build("c", brokers, (Topic("t"), Topic("u")) if beside else (Topic("t"),), rows)
 
 
 def drawn(seed: int) -> ClusterState:
@@ -192,6 +195,57 @@ def test_a_rack_without_a_living_broker_holds_nothing_any_more(intent: Intent) -
     made = plan(state, intent, policy=POLICY)
     assert made.status == "complete"
     assert [set(m.new) for m in made.moves] == [{1, 2, 3, 4}]
+
+
+def racks_of(state: ClusterState, members: tuple[int, ...]) -> set[str | None]:
+    """The racks of these brokers."""
+    return {b.rack for b in state.brokers if b.id in members}
+
+
+@pytest.mark.parametrize(
+    ("members", "to", "disks", "cordoned", "expected"),
+    [
+        # Broker 6 is the fullest of all, and alone in the rack that lacks the partition.
+        ((1, 3, 4), 4, {}, (5,), {1, 3, 4, 6}),
+        ((1, 2), 3, {}, (3, 4, 5), {1, 2, 6}),
+        ((1, 2), 4, {}, (5,), {1, 2, 3, 6}),
+        ((1,), 5, {}, (5,), {1, 2, 3, 4, 6}),
+        # Where nobody in that rack may have it, another replica of a rack is better than none.
+        ((1, 3, 4), 4, {5: 90, 6: 90}, (), {1, 2, 3, 4}),
+        ((1, 3, 4), 4, {}, (5, 6), {1, 2, 3, 4}),
+    ],
+)
+def test_added_replicas_go_to_racks_that_lack_the_partition(
+    members: tuple[int, ...],
+    to: int,
+    disks: dict[int, int],
+    cordoned: tuple[int, ...],
+    expected: set[int],
+) -> None:
+    """However full their brokers are beside others, as long as there is room."""
+    state = cluster(members, racks=EVEN, disks=disks, beside=[6] * 9)
+    intent = ChangeReplicationFactor(to=to, selection=Selection(topics="t"))
+    made = plan(state, intent, policy=replace(POLICY, cordoned=frozenset(cordoned)))
+    assert made.status == "complete"
+    assert set(lists_after(state, made)["t", 0]) == expected
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_another_replication_factor_leaves_as_many_racks_as_there_can_be(seed: int) -> None:
+    """Up: each added replica a rack that lacks the partition, while there is one.  Down: of all lists left, one in the most racks."""
+    dice = np.random.default_rng(seed)
+    racks = (*EVEN, "a")
+    factor, to = (int(n) for n in dice.choice([2, 3, 4, 5], 2, replace=False))
+    lists = [tuple(int(b) + 1 for b in dice.permutation(7)[:factor]) for _ in range(8)]
+    state = cluster(*lists, racks=racks, sizes=dice.integers(1, 400, 8).tolist())
+    made = plan(state, ChangeReplicationFactor(to=to), policy=POLICY)
+    assert made.status == "complete"
+    new_lists = lists_after(state, made)
+    for n, old in enumerate(lists):
+        new = new_lists["t", n]
+        held = len(racks_of(state, old))
+        assert len(racks_of(state, new)) == min(held + max(to - factor, 0), to, 3)
+        assert set(new) <= set(old) or set(old) <= set(new)
 
 
 def test_a_new_broker_does_not_take_the_replica_that_is_alone_in_its_rack() -> None:

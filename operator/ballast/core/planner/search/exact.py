@@ -100,11 +100,11 @@ def improve(world: World, brokers: SmallInts, effort: Effort) -> bool:
     found = _Model(world, brokers, blocks).solve(effort)
     if found is None:
         return False
-    before, full, past = world.save(), np.maximum(world.held, world.problem.room), _past_hard(world)
+    before, full, past = world.save(), np.maximum(world.held, world.problem.room), world.past_hard
     excess, copied = world.excess, world.copied
     world.place(found)
     # The program's figures are rounded; what counts is exact.
-    legal = bool((world.held <= full).all() and (_past_hard(world) <= past).all())
+    legal = bool((world.held <= full).all() and (world.past_hard <= past).all())
     if legal and _is_better(world, excess, copied):
         return True
     world.restore(before)
@@ -117,13 +117,6 @@ def _is_better(world: World, excess: int, copied: int) -> bool:
     if excess and not now[0]:
         return True
     return now[0] <= excess and now[1] <= copied and now != (excess, copied)
-
-
-def _past_hard(world: World) -> Ints:
-    """How far each broker is past the ends of ranges that are hard limits."""
-    p = world.problem
-    over = np.where(p.hard & UPPER, np.maximum(world.load - p.high, 0), 0)
-    return np.asarray(over + np.where(p.hard & LOWER, np.maximum(p.low - world.load, 0), 0))
 
 
 class _Model:

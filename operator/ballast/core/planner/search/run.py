@@ -75,16 +75,12 @@ def search(world: World, *, seed: int) -> Flags:
         if run.small:
             run.settle()
         run.polish()
-        if p.scope.repair_racks and not p.hard.any() and (run.world.excess or not is_uniform(p)):
+        if p.scope.repair_racks and (run.world.excess or not is_uniform(p)):
             run.begin_elsewhere()
     else:
-        for _ in range(REPAIRS):
-            run.descend((0, 0, 0))
-            left = run.force()
-            if not left.any() or bool((left == unplaced).all()):
-                break
-            unplaced = left
-        unplaced = left
+        unplaced = run.repair(unplaced)
+        if run.may_share_racks(unplaced):
+            unplaced = run.repair(run.force())
     return ordered.give_back(world, unplaced)
 
 
@@ -148,6 +144,25 @@ class _Search:
         if self.repair_rules and self.classes.any:
             forced.thin_out(self.arrays, *self.world.costs, self.takers)
         return unplaced
+
+    def repair(self, unplaced: Flags) -> Flags:
+        """Replicas without a broker are tried again as long as others make room for some; returns those that are left."""
+        for _ in range(REPAIRS):
+            self.descend((0, 0, 0))
+            left = self.force()
+            if not left.any() or bool((left == unplaced).all()):
+                return left
+            unplaced = left
+        return unplaced
+
+    def may_share_racks(self, unplaced: Flags) -> bool:
+        """Let replicas that are added, and that no broker of a further rack may have, be in the racks of others; are there any?"""
+        w, p = self.world, self.world.problem
+        added = unplaced & (w.cur < 0) & (p.rack_least[w.row] > 0)
+        for row in np.unique(w.row[added]).tolist():
+            members = w.cur[p.start[row] : p.start[row + 1]]
+            p.rack_least[row] = len(np.unique(p.rack[members[members >= 0]]))
+        return bool(added.any())
 
     def near(self) -> tuple[SmallInts, Ints, int]:
         """Candidate brokers by class, the neediest first, as runs; and how many of them each replica is shown."""
@@ -276,18 +291,21 @@ class _Search:
         self.leaders(leader_change_cost=1)
 
     def begin_elsewhere(self) -> None:
-        """Search again from where a linear program would place everything, and keep what is best."""
+        """Search again from where a linear program would place everything, and keep what is best.
+
+        Such a place may be past a hard limit; what is still past one in the end is no better than what was there.
+        """
         w = self.world
-        best = (w.excess, w.copied, w.save())
+        best = (int(w.past_hard.sum()), w.excess, w.copied, w.save())
         for start in starts(w):
             w.place(start)
             self.tries = TRIES // 2
             self.leaders()
             self.settle()
             self.polish()
-            found = (w.excess, w.copied, w.save())
-            best = min(best, found, key=lambda plan: plan[:2])
-            w.restore(best[2])
+            found = (int(w.past_hard.sum()), w.excess, w.copied, w.save())
+            best = min(best, found, key=lambda plan: plan[:3])
+            w.restore(best[3])
 
     def _polish_once(self, seed: int) -> None:
         samples = POLISH_SAMPLES * (4 if self.small else 1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ballast.core.cluster import Flags, Ints, SmallInts
 from ballast.core.planner.policy import PlannerPolicy
-from ballast.core.planner.problem import FREE, Problem
+from ballast.core.planner.problem import FREE, LOWER, UPPER, Problem
 
 Saved = tuple[SmallInts, Ints, Ints, Ints, Ints]
 
@@ -84,6 +84,13 @@ class World:
         """How far the whole is from its bands."""
         low, high = self.problem.low, self.problem.high
         return int((np.maximum(self.load - high, 0) + np.maximum(low - self.load, 0)).sum())
+
+    @property
+    def past_hard(self) -> Ints:
+        """B x K: how far each broker is past the ends of ranges that are hard limits."""
+        p = self.problem
+        over = np.where(p.hard & UPPER, np.maximum(self.load - p.high, 0), 0)
+        return np.asarray(over + np.where(p.hard & LOWER, np.maximum(p.low - self.load, 0), 0))
 
     def must_act(self) -> bool:
         """Is there anything that no band excuses: a replica that must go, is missing or shares a rack, a barred leader?"""
