@@ -1,7 +1,7 @@
 """confluent-kafka's admin client, the main one: metadata, configs, elections, offsets, new topics and partitions.
 
 Its ``describe_cluster`` is not called: where a broker that has just started answers without brokers and topics, librdkafka
-(2.16) fails an assertion, which ends the process.  What librdkafka has no call for goes through ``adapters.kafka.kafka_python``; ARCHITECTURE.md has the table of calls.
+(2.16) fails an assertion, which ends the process.  What librdkafka has no call for goes through ``adapters.kafka.kafka_python``; docs/clients.md has the table of calls.
 """
 
 from __future__ import annotations
