@@ -100,7 +100,7 @@ def simulated(partitions: int, brokers: int, rate: int) -> Measured:
     first = world()
     cluster = SimCluster(first)
     journal = MemoryJournal(JournalStore(), first.clock)
-    journal.acquire(Holder("bench", "bench", 0))
+    journal.acquire(Holder("bench", "bench"))
     state = cluster.snapshot()
     plan = Plan("bench", state.cluster_id, fingerprint(state), tuple(moves))
     most = 0

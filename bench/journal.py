@@ -125,7 +125,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "journal"
         journal = FileJournal(path)
-        journal.acquire(Holder("bench", "the bench", 0, lease_s=1e6))
+        journal.acquire(Holder("bench", "the bench", lease_s=1e6))
         for number in range(1, ages[-1] + 1):
             carried_out(journal, number, given.moves)
             if number in ages:

@@ -25,7 +25,7 @@ def score(case: Case, new: Lists) -> dict[str, Any]:
         "bytes-out": (loads.bytes_out_per_s, 0 * loads.bytes_out_per_s),
         "cpu": (loads.cpu_leader, loads.cpu_follower),
         "replicas": (np.ones(len(loads), np.int64), np.ones(len(loads), np.int64)),
-        "leaders": (np.ones(len(loads), np.int64), np.zeros(len(loads), np.int64)),
+        "preferred-leaders": (np.ones(len(loads), np.int64), np.zeros(len(loads), np.int64)),
     }
     old_lists = [case.state.target(row) for row in range(len(loads))]
     names = [case.state.name(row) for row in range(len(loads))]

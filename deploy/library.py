@@ -8,6 +8,7 @@ a plan that calls it is missing there.
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import importlib.util
 import os
@@ -34,6 +35,10 @@ from ballast.core import compiled
 
 sys.path.insert(0, str(Path(__file__).parent))
 from small_clusters import make_plans
+
+# Numba and its compilers leave files of their own behind.
+tempfile.tempdir = os.environ["TMPDIR"] = os.environ["NUMBA_CACHE_DIR"]
+atexit.register(shutil.rmtree, tempfile.tempdir)
 
 GLIBC = "2.28"
 """The oldest C library that the wheels of the lock run on."""
@@ -127,7 +132,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    finally:
-        shutil.rmtree(os.environ["NUMBA_CACHE_DIR"])
+    sys.exit(main())

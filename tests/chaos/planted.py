@@ -122,7 +122,7 @@ def moves_every(seconds: float) -> Callable[[], None]:
             name, old = state.name(row), tuple(state.replicas(row))
             fresh = rng.choice(sorted(elsewhere[row]))
             move = Move(name.topic, name.partition, old, (*old[:-1], fresh))
-            return replace(plan, moves=(move,), status="complete")
+            return replace(plan, moves=(move,), status="meets-all-goals")
 
         put("ballast.daemon.planning.plans.make", restless)
 

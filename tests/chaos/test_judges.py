@@ -189,7 +189,7 @@ def message(value: bytes, offset: int, at_s: float) -> Any:
 def test_a_lease_that_is_taken_too_early_is_found() -> None:
     """From the records of the journal as they stand there."""
     watch = JournalWatch("", [], Unasked(Wishes()), threading.Event())
-    a, b = (Holder(name, name, 0, lease_s=6.0) for name in "ab")
+    a, b = (Holder(name, name, lease_s=6.0) for name in "ab")
     watch._take(message(encode_lease(a, 1), 0, 10))
     watch._take(message(encode_lease(b, 1), 1, 17))
     assert watch.found == []

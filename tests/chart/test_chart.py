@@ -274,6 +274,20 @@ def test_probes_are_about_the_process_and_its_page(render: Render) -> None:
     assert one(objects, "PodDisruptionBudget")["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
 
 
+@pytest.mark.parametrize(
+    ("values", "first", "least"), [({}, 15, 120), ({"initialDelaySeconds": 5, "startupSeconds": 4}, 5, 7)]
+)
+def test_a_starting_process_is_first_asked_when_it_has_had_time_to_start(
+    render: Render, values: dict[str, int], first: int, least: int
+) -> None:
+    """Each ask without an answer is a Warning event of the pod: a start of up to fifteen seconds has none."""
+    (container,) = pod_specs(render({"probes": values}))["Deployment"]["containers"]
+    probe = container["startupProbe"]
+    assert probe["initialDelaySeconds"] == first
+    last = probe["initialDelaySeconds"] + probe["periodSeconds"] * probe["failureThreshold"]
+    assert least - probe["periodSeconds"] < last <= least
+
+
 def test_every_series_names_its_cluster(render: Render) -> None:
     """By the settings' name, else by the release's."""
     for values, name in (

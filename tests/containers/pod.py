@@ -94,7 +94,7 @@ def as_container(spec: Mapping[str, Any], *, pod_name: str, objects: Objects, fo
 def probe_url(container: Mapping[str, Any], kind: str) -> str:
     """Where a probe asks, on the host's loopback."""
     probe = container[kind]
-    _only(probe, {"httpGet", "periodSeconds", "timeoutSeconds", "failureThreshold"}, kind)
+    _only(probe, {"httpGet", "initialDelaySeconds", "periodSeconds", "timeoutSeconds", "failureThreshold"}, kind)
     _only(probe["httpGet"], {"path", "port"}, "httpGet")
     port = next(p["containerPort"] for p in container["ports"] if p["name"] == probe["httpGet"]["port"])
     return f"http://127.0.0.1:{port}{probe['httpGet']['path']}"

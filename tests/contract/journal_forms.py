@@ -24,7 +24,6 @@ class JournalForm:
         return Holder(
             id=f"{who}-{uuid.uuid4().hex[:8]}",
             description=who,
-            since_ms=self.clock.now_ms(),
             doing="testing",
             lease_s=lease_s or self.lease_s,
         )

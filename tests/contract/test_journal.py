@@ -127,6 +127,21 @@ def test_the_second_is_told_who_holds_the_lock_and_what_it_does(form: JournalFor
     first.append([Record("still", {"mine": True})])
 
 
+def test_the_lock_is_held_since_it_was_taken_not_since_its_holder_started(form: JournalForm) -> None:
+    """For whoever took it, for everybody who reads it, at each term, and through renewals."""
+    journal, patient = form.open(), form.holder("patient", lease_s=60)
+    for _ in range(2):
+        before = form.clock.now_ms()
+        taken = journal.acquire(patient)
+        assert before <= taken.since_ms <= form.clock.now_ms()
+        journal.renew("moving orders-3")
+        seen = form.open().holder()
+        assert seen is not None
+        assert (seen.id, seen.since_ms, seen.doing) == (patient.id, taken.since_ms, "moving orders-3")
+        journal.release()
+        form.clock.sleep(0.01)
+
+
 def test_a_released_lock_is_free_at_once(form: JournalForm) -> None:
     """Nobody waits for the lease of somebody who said goodbye; a released handle writes no more."""
     first, second = form.open(), form.open()

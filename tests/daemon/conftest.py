@@ -169,7 +169,7 @@ def wait_for(board: Board, condition: Callable[[View], bool], timeout_s: float =
 
 def holder(name: str = "tests", lease_s: float = 15.0) -> Holder:
     """Who takes the lock in tests."""
-    return Holder(id=name, description=f"{name} on this machine", since_ms=0, lease_s=lease_s)
+    return Holder(id=name, description=f"{name} on this machine", lease_s=lease_s)
 
 
 @pytest.fixture

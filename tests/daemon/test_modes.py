@@ -49,9 +49,14 @@ def observer(context: DaemonContext, store: JournalStore) -> DaemonContext:
 def test_an_observer_takes_the_lock_when_the_mode_asks_for_it(observer: DaemonContext, store: JournalStore) -> None:
     """And gives it back when the mode is observe again, with nothing left in the journal but what was there."""
     assert (observer.board.view.role, observer.journal) == (Role.OBSERVER, None)
+    started_ms = observer.clock.now_ms()
+    observer.clock.sleep(3600)
     observer.policy = AUTO
     keep_lock(observer, holder())
     assert observer.board.view.role is Role.LEADER
+    since_ms = observer.board.view.lock.since_ms
+    assert since_ms is not None
+    assert since_ms >= started_ms + 3_600_000
     observer.policy = replace(observer.policy, mode=Mode.OBSERVE)
     keep_lock(observer, holder())
     other = MemoryJournal(store, observer.clock)

@@ -170,7 +170,7 @@ PLAN: Final = Plan(
         Move("a", 1, (1, 2), (2, 1), log_dirs=("any", "/d")),
     ),
     elections=(TopicPartition("a", 1),),
-    status="partial",
+    status="misses-some-goals",
     obstacles=(Obstacle("too-big", "a-0", "larger than the band", "split it"),),
     summary={"before": {"1": 3}},
 )

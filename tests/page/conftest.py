@@ -239,12 +239,12 @@ def a_plan(*, waiting: bool = True) -> PlanView:
     """A plan with all its figures."""
     return PlanView(
         id="moves-1", kind="moves", intent="balance", created_at_ms=now_ms() - 5_400_000, moves=12, elections=4,
-        copies=12, bytes_moved=48_000_000_000, bound_bytes=46_500_000_000, status="complete", waiting=waiting,
+        copies=12, bytes_moved=48_000_000_000, bound_bytes=46_500_000_000, status="meets-all-goals", waiting=waiting,
         reasons=(("disk", 9), ("replicas", 3)),
         resources=(
             {"name": "disk", "label": "disk", "before": {"least": 0.81, "most": 1.24, "outside": 3},
              "after": {"least": 0.95, "most": 1.06, "outside": 0}},
-            {"name": "leaders", "label": "leaders", "before": {"least": 0.7, "most": 1.3, "outside": 2},
+            {"name": "preferred-leaders", "label": "preferred leaders", "before": {"least": 0.7, "most": 1.3, "outside": 2},
              "after": {"least": 0.98, "most": 1.02, "outside": 0}},
         ),
         examples=tuple(move(n, "planned", 0) for n in range(12)),

@@ -429,7 +429,7 @@ def test_a_plan_pictures_only_what_it_changes(show: Show, open_page: Open) -> No
     same = tuple({**b, "after": {**b["after"], "disk": b["before"]["disk"]}} for b in plan.brokers)
     url, _, _ = show(a_view(mode="approve", plans=(replace(plan, brokers=same),)))
     pictures = open_page(url).locator(".compare figcaption b")
-    expect(pictures).to_have_text(["replicas", "leaders"])
+    expect(pictures).to_have_text(["replicas", "preferred leaders"])
 
 
 @pytest.mark.parametrize("width", [1280, 390])

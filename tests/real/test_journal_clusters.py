@@ -28,7 +28,6 @@ from tests.leash import leashed
 from tests.waiting import becomes
 
 from ballast.adapters.auth.security import Security
-from ballast.adapters.clock import SystemClock
 from ballast.adapters.journal.log import TopicLog
 from ballast.adapters.journal.topic import TopicJournal
 from ballast.errors import AuthorizationFailed, Fenced, LockHeld, Refused, Unavailable
@@ -42,7 +41,7 @@ pytestmark = pytest.mark.kafka
 
 def holder(who: str, *, lease_s: float = 3.0) -> Holder:
     """A process start."""
-    return Holder(f"{who}-{uuid.uuid4().hex[:8]}", who, SystemClock().now_ms(), lease_s=lease_s)
+    return Holder(f"{who}-{uuid.uuid4().hex[:8]}", who, lease_s=lease_s)
 
 
 def client(sandbox: Sandbox) -> dict[str, str]:
@@ -96,7 +95,7 @@ from ballast.adapters.journal.log import TopicLog
 from ballast.adapters.journal.topic import TopicJournal
 from ballast.ports.journal import Holder, Record
 j = TopicJournal({"bootstrap.servers": sys.argv[1]}, journal_topic=sys.argv[2], requests_topic=sys.argv[2] + "_r")
-j.acquire(Holder(uuid.uuid4().hex, "the first process", 0, lease_s=4.0), wait_s=30)
+j.acquire(Holder(uuid.uuid4().hex, "the first process", lease_s=4.0), wait_s=30)
 j.append([Record("who", {"is": "first"})])
 print("held", flush=True)
 for line in sys.stdin:

@@ -15,7 +15,6 @@ from tests.token_server import AUDIENCE, ISSUER, SigningKey, TokenServer, token_
 from tests.waiting import until
 
 from ballast.adapters.auth.security import Security
-from ballast.adapters.clock import SystemClock
 from ballast.adapters.journal.topic import TopicJournal
 from ballast.adapters.kafka.cluster import KafkaCluster
 from ballast.adapters.kafka.confluent import Admin
@@ -87,7 +86,7 @@ def test_a_token_of_the_endpoint_lets_every_client_in(guarded: Sandbox, issuer: 
         cluster.create_topic("t", {0: (1,)})
         name = TopicPartition("t", 0)
         until(lambda: cluster.offsets([name])[name] == Offsets(0, 0), "the offsets of a new topic")
-        journal.acquire(Holder("ada-1", "ada", SystemClock().now_ms(), lease_s=60), wait_s=60)
+        journal.acquire(Holder("ada-1", "ada", lease_s=60), wait_s=60)
         journal.append([Record("a", {"n": 1})])
         assert [r.key for r in journal.read()] == ["a"]
         journal.release()
@@ -105,7 +104,7 @@ def test_tokens_are_renewed_before_they_end(
         closing(KafkaCluster(Wire(*where), Admin(*where))) as cluster,
         closing(journal_of(guarded, security)) as journal,
     ):
-        journal.acquire(Holder("ada-2", "ada", SystemClock().now_ms(), lease_s=60), wait_s=60)
+        journal.acquire(Holder("ada-2", "ada", lease_s=60), wait_s=60)
         journal.append([Record("a", {"n": 1})])
         assert not cluster.snapshot().gaps
         assert security.tokens is not None

@@ -58,7 +58,7 @@ def filled_topic(opened: OpenCluster) -> list[TopicPartition]:
 
 def holder(name: str) -> Holder:
     """A process start with a short lease."""
-    return Holder(f"{name}-{uuid.uuid4().hex[:6]}", name, SystemClock().now_ms(), lease_s=5.0)
+    return Holder(f"{name}-{uuid.uuid4().hex[:6]}", name, lease_s=5.0)
 
 
 def test_a_killed_run_is_finished_by_the_next_process(zk23: Sandbox) -> None:

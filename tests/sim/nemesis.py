@@ -256,7 +256,7 @@ def _double(proof: Proof, random: Random) -> bool:
             return True
         # At the moment of the look itself, which takes time.
         held = proof.store.view.lease()
-        second.acquire(Holder("second", "the proof", proof.clock.now_ms()))
+        second.acquire(Holder("second", "the proof"))
         proof.require(held is None, "a second Ballast got a lock that is held")
         second.release()
     except (LockHeld, Unavailable, JournalLost):

@@ -143,7 +143,7 @@ class Proof:
         cluster = MortalCluster(self.world, reaper, partial(self._witness, life, journal))
         driver = Driver(cluster, journal, self.clock, None)
         driver._listener = self.on_life(self, driver, reaper) or driver._listener
-        journal.acquire(Holder(life, "the proof", self.clock.now_ms()), wait_s=LOCK_WAIT_S)
+        journal.acquire(Holder(life, "the proof"), wait_s=LOCK_WAIT_S)
         self._forget_what_is_lost()
         result = None
         if self.runs():
@@ -224,7 +224,7 @@ class Proof:
             self.world.set_load(topic, 0.0)
         cluster, journal = SimCluster(self.world), MemoryJournal(JournalStore(), self.clock)
         driver = Driver(cluster, journal, self.clock)
-        journal.acquire(Holder("balance", "the proof", self.clock.now_ms()))
+        journal.acquire(Holder("balance", "the proof"))
         policy = PlannerPolicy(prove=False)
         for number in range(MOST_PLANS):
             made = make_plan(cluster.snapshot(), Balance(), policy=policy)

@@ -33,6 +33,11 @@ def planned_elections(count: int) -> str:
     return f"{human_elections(count)} (no data moved)"
 
 
+def human_plan_status(status: str) -> str:
+    """A plan's status as people read it: what the plan would do, carried out or not."""
+    return status.replace("-", " ")
+
+
 def human_log_dir_error(broker: int, path: str, error: str, *, failed: bool) -> str:
     """What a broker reports of a log dir; ``failed`` is whether its code is that of a failed disk."""
     what = "has failed" if failed else "reports an error, which need not be the disk's"

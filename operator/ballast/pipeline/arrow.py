@@ -23,6 +23,6 @@ def batch(table: Table, columns: dict[str, Any]) -> Any:
     arrays = []
     for field in schema:
         found = columns[field.name]
-        array = found if isinstance(found, pa.Array) else pa.array(found)
+        array = found if isinstance(found, pa.Array) else pa.array(found, field.type)
         arrays.append(array if array.type == field.type else array.cast(field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -45,6 +45,7 @@ def to_batch(member: Member) -> Any:
                     "total_bytes": None if d.total_bytes == UNKNOWN else d.total_bytes,
                     "usable_bytes": None if d.usable_bytes == UNKNOWN else d.usable_bytes,
                     "cordoned": d.cordoned,
+                    "error": d.error,
                 }
                 for d in b.log_dirs
             ],
@@ -73,6 +74,7 @@ def to_batch(member: Member) -> Any:
             "in_sync": one(p.in_sync),
             "adding": one(p.adding),
             "removing": one(p.removing),
+            "offline": one(p.offline),
             "size_bytes": one(_known(p.size_bytes, UNKNOWN)),
             "log_dir": one(p.log_dir),
             "brokers": pa.array([brokers], arrow_schema(FLEET_SNAPSHOT.columns).field("brokers").type),
@@ -123,6 +125,7 @@ def from_row(batch: Any, row: int) -> Member:
             in_sync=numbers("in_sync", np.bool_),
             adding=numbers("adding", np.bool_),
             removing=numbers("removing", np.bool_),
+            offline=numbers("offline", np.bool_),
             size_bytes=numbers("size_bytes", np.int64),
             lag=np.full(replicas, UNKNOWN, np.int64),
             log_dir=numbers("log_dir", np.int32),
@@ -147,7 +150,7 @@ def _broker(found: dict[str, Any]) -> Broker:
         return UNKNOWN if value is None else value
 
     dirs = tuple(
-        LogDir(d["path"], figure(d["total_bytes"]), figure(d["usable_bytes"]), cordoned=d["cordoned"])
+        LogDir(d["path"], figure(d["total_bytes"]), figure(d["usable_bytes"]), cordoned=d["cordoned"], error=d["error"])
         for d in found["dirs"]
     )
     return Broker(

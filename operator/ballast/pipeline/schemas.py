@@ -141,7 +141,7 @@ DISK_OUTLOOK: Final = Table(
         Column("days_to_full", "double", "usable / growth; null when it does not grow or is unknown"),
     ),
 )
-_DIR: Final = "struct<path:string,total_bytes:bigint,usable_bytes:bigint,cordoned:boolean>"
+_DIR: Final = "struct<path:string,total_bytes:bigint,usable_bytes:bigint,cordoned:boolean,error:string>"
 FLEET_SNAPSHOT: Final = Table(
     name="fleet_snapshot",
     version=1,
@@ -171,12 +171,13 @@ FLEET_SNAPSHOT: Final = Table(
         Column("in_sync", "array<boolean>", "per replica: in the ISR"),
         Column("adding", "array<boolean>", "per replica: being added"),
         Column("removing", "array<boolean>", "per replica: being removed"),
+        Column("offline", "array<boolean>", "per replica: offline, as on a failed log dir"),
         Column("size_bytes", "array<bigint>", "per replica: bytes on disk, null where unknown"),
         Column("log_dir", "array<int>", "per replica: position in its broker's `dirs`"),
         Column(
             "brokers",
             f"array<struct<id:int,rack:string,alive:boolean,controller:boolean,dirs:array<{_DIR}>>>",
-            "the brokers: id, rack, alive, controller and `dirs` (path, total and usable bytes, cordoned)",
+            "the brokers: id, rack, alive, controller and `dirs` (path, total and usable bytes, cordoned, error by Kafka's name or null)",
         ),
     ),
 )
@@ -207,8 +208,15 @@ FLEET_PLAN: Final = Table(
         Column("brokers", "int", "brokers of the cluster, before the scenario"),
         Column("partitions", "int", "partitions"),
         Column("bytes_stored", "bigint", "known bytes of all replicas"),
-        Column("status", "string", "`nothing-to-do`, `complete`, `partial`, `infeasible` or `failed`"),
+        Column(
+            "status", "string", "`nothing-to-do`, `meets-all-goals`, `misses-some-goals`, `infeasible` or `not-planned`"
+        ),
         Column("detail", "string", "the first obstacle or failure, empty when there is none"),
+        Column(
+            "log_dir_errors",
+            "array<struct<broker:int,path:string,error:string,offline_replicas:int>>",
+            "log dirs that reported an error when the cluster was read, as in the plan file; `error` is Kafka's name",
+        ),
         Column("moves", "int", "moves of the plan; null where planning failed"),
         Column("reorders", "int", "moves that copy nothing; null where planning failed"),
         Column(
@@ -225,8 +233,8 @@ FLEET_PLAN: Final = Table(
         Column(
             "disk_full_after", "double", "the same after the plan, whoever else uses these disks; null when unknown"
         ),
-        Column("leaders_before", "double", "the busiest broker's leaders over its fair share, before"),
-        Column("leaders_after", "double", "the same after"),
+        Column("preferred_leaders_before", "double", "most preferred leaders of a broker over its fair share, before"),
+        Column("preferred_leaders_after", "double", "the same after"),
         Column("imbalance", "double", "leader imbalance ratio of the worst broker, as `ballast status` counts it"),
         Column("offline", "int", "partitions without any live replica in sync in this scenario, null when unknown"),
         Column(

@@ -62,7 +62,8 @@ class Holder:
     """Unique for each process start."""
     description: str
     """For people: user@host, pod name, command."""
-    since_ms: int
+    since_ms: int = 0
+    """When it took the lock: ``acquire`` fills it in."""
     doing: str = ""
     lease_s: float = 15.0
     is_follower: bool = False
@@ -145,8 +146,10 @@ def signed(request: Request) -> str:
 class Journal(Protocol):
     """One cluster's journal and lock."""
 
-    def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> None:
+    def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> Holder:
         """Become the writer, waiting for a holder that stops renewing; raises ``LockHeld`` naming who, since, doing what.
+
+        Returns the holder as the lease names it.  Who held the lock all along, of a journal that was lost, holds it since then.
 
         Whoever is overtaken by another candidate waits in line for that one; it has no name as long as it wrote no lease.
         ``wanted`` is asked at each look, and right before the first write: once it is false, nothing more is written.

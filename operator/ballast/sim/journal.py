@@ -75,7 +75,7 @@ class MemoryJournal:
         self._half_made = False
         """A remake has begun and not come to its end."""
 
-    def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> None:
+    def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> Holder:
         """Become the writer or raise ``LockHeld``; who still holds the lock of a journal that is lost makes it again."""
         try:
             self._stand_in_line(holder, wait_s, wanted)
@@ -87,6 +87,7 @@ class MemoryJournal:
             self.remake()
             self._store.epoch += 1
             self._epoch = self._store.epoch
+        return self._require_holder()
 
     def _stand_in_line(self, holder: Holder, wait_s: float, wanted: Callable[[], bool]) -> None:
         self._spend()
@@ -101,7 +102,7 @@ class MemoryJournal:
         if not wanted():
             raise lock_unwanted()
         self._store.epoch += 1
-        self._epoch, self._holder = self._store.epoch, holder
+        self._epoch, self._holder = self._store.epoch, replace(holder, since_ms=self._clock.now_ms())
         self._held = HeldLease(holder.lease_s)
         self._refresh()
         self._write([])

@@ -154,7 +154,7 @@ class _Player:
 
     def run(self) -> Playback:
         journal = MemoryJournal(JournalStore(), self.clock)
-        journal.acquire(Holder("simulation", "simulation", self.clock.now_ms()))
+        journal.acquire(Holder("simulation", "simulation"))
         driver = Driver(self.cluster, journal, self.clock, self)
         self.began_s = self.clock.monotonic_s()
         self.clock.subscribe(self._watch)

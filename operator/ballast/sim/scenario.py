@@ -230,7 +230,7 @@ class Scenario:
         cluster = SimCluster(self.world)
         journal = MemoryJournal(self.store, self.clock)
         life = f"life {self.outcome.lives}"
-        journal.acquire(Holder(life, life, self.clock.now_ms()), wait_s=600)
+        journal.acquire(Holder(life, life), wait_s=600)
         driver = Driver(cluster, journal, self.clock)
         left = driver.open_runs()
         for run in left:

@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ballast.adapters.clock import SystemClock
 from ballast.adapters.journal.file import FileJournal
 from ballast.adapters.journal.topic import TopicJournal
 from ballast.adapters.kafka.identity import ClusterIdentity
@@ -57,7 +56,6 @@ def this_process(command: str, *, lease_s: float = LEASE_S, is_follower: bool = 
     return Holder(
         id=f"{host}-{os.getpid()}-{uuid.uuid4().hex[:12]}",
         description=f"{user}@{host} ({command})",
-        since_ms=SystemClock().now_ms(),
         lease_s=lease_s,
         is_follower=is_follower,
     )

@@ -41,7 +41,7 @@ def test_one_of_a_thing_is_not_many() -> None:
 def test_a_range_that_is_wider_than_asked_for_says_why() -> None:
     """One sentence for the counts that are wider alike, none for the rest."""
     disk = {"label": "disk", "range": 0.08, "idle": 0.0}
-    counts = [{"label": name, "range": 0.33, "idle": 0.25} for name in ("replicas", "leaders")]
+    counts = [{"label": name, "range": 0.33, "idle": 0.25} for name in ("replicas", "preferred leaders")]
     assert notes([disk]) == []
     (said,) = notes([disk, *counts])
-    assert all(figure in said for figure in ("replicas", "leaders", "33", "8", "empty partitions"))
+    assert all(figure in said for figure in ("replicas", "preferred leaders", "33", "8", "empty partitions"))

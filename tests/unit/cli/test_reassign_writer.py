@@ -44,7 +44,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def somebody(path: Path, description: str, *, is_follower: bool = False, answers: bool = True) -> Iterator[FileJournal]:
     """A process that holds the lock, and lets go when it is asked."""
     journal = FileJournal(path)
-    journal.acquire(Holder("k", description, 0, lease_s=600, is_follower=is_follower))
+    journal.acquire(Holder("k", description, lease_s=600, is_follower=is_follower))
     done = threading.Event()
 
     def serve() -> None:

@@ -194,7 +194,7 @@ def test_an_empty_broker_beside_balanced_leaders_is_named() -> None:
     assert not status.unhealthy.any
     assert status.over_threshold == ()
     skewed = {r.resource: r.outside for r in status.skew}
-    assert {"replicas", "leaders"} <= set(skewed)
+    assert {"replicas", "preferred-leaders"} <= set(skewed)
     assert all(3 in outside for outside in skewed.values())
     assert status.needs_attention
     assert as_json(status)["skew"] == [{"resource": r, "brokersOutOfRange": list(b)} for r, b in skewed.items()]
@@ -204,7 +204,7 @@ def test_balanced_is_said_where_it_is_known() -> None:
     """In one line, as long as nothing is out of range or broken and every broker has told what it holds."""
     rows = [row(n, 1 + n % 3, (1 + n % 3, 1 + (n + 1) % 3), (1, 2, 3), sizes=(GIB, GIB)) for n in range(30)]
     even = build("c", (broker(1), broker(2), broker(3)), (Topic("t"),), rows)
-    assert "Balanced: every broker is within its range of disk, replicas, leaders." in drawn(even, width=200)
+    assert "Balanced: every broker is within its range of disk, replicas, preferred leaders." in drawn(even, width=200)
     away = build("c", (broker(1), broker(2), broker(3, reachable=False)), (Topic("t"),), rows)
     assert "Balanced" not in drawn(away, width=200)
     failed = LogDir("/d1", error="KAFKA_STORAGE_ERROR")

@@ -73,7 +73,7 @@ class Scene:
 
 def holder(name: str) -> Holder:
     """Somebody who takes the lock."""
-    return Holder(id=name, description=f"test {name}", since_ms=0, lease_s=15)
+    return Holder(id=name, description=f"test {name}", lease_s=15)
 
 
 def scene(

@@ -20,8 +20,10 @@ from tests.spark.fleets import member
 
 from ballast.adapters.samples.store import table_url
 from ballast.cli.commands.fleet.page import page
+from ballast.cli.commands.fleet.view import as_json, show
 from ballast.core.cluster import (
     NO_LEADERSHIP_RECORD,
+    STORAGE_ERROR,
     UNKNOWN,
     Broker,
     LogDir,
@@ -95,6 +97,47 @@ def test_what_a_cluster_did_not_tell_is_null_in_its_row_and_unknown_behind_it() 
     )
 
 
+def test_a_failed_log_dir_is_in_the_row_of_its_cluster_its_plan_and_the_report() -> None:
+    """With Kafka's error and what is offline for it; the disks that work are counted, and new brokers have none that failed."""
+    whole, m = member(8), member(8)
+    first, *others = m.state.brokers
+    failed = LogDir("/failed", error=STORAGE_ERROR)
+    brokers = (replace(first, log_dirs=(*first.log_dirs, failed)), *others)
+    lost = (m.state.partitions.replica == first.id) & (np.arange(len(m.state.partitions.replica)) % 2 == 0)
+    state = replace(m.state, brokers=brokers, partitions=replace(m.state.partitions, offline=lost))
+    again = from_row(to_batch(Member(m.name, state)), 0).state
+    assert again.brokers[0].log_dirs == brokers[0].log_dirs
+    np.testing.assert_array_equal(again.partitions.offline, lost)
+    rows = answers([Member(m.name, state), replace(whole, name="whole")], {"balance": "", "add-brokers": "1"})
+    error = {"broker": first.id, "path": "/failed", "error": STORAGE_ERROR, "offline_replicas": int(lost.sum())}
+    assert [r["log_dir_errors"] for r in rows] == [[error]] * 2 + [[]] * 2
+    assert [r["disk_full_before"] for r in rows[:2]] == [r["disk_full_before"] for r in rows[2:]] != [None, None]
+    report = FleetReport(rows)
+    text = page(report, made_at="2026-11-21")
+    assert section(text, "Log dirs with errors") == [
+        [m.name, str(first.id), "/failed", STORAGE_ERROR, f"{lost.sum():,}"]
+    ]
+    assert [line[0] for line in section(text, "Clusters")] == [m.name, "whole"], "the worse one comes first"
+    told: list[str] = []
+    show(report, told.append)
+    assert [m.name in line for line in told if "/failed" in line] == [True]
+    assert as_json(report)["plans"][0]["log_dir_errors"] == [error]
+    grown, new = with_brokers(state, 1)
+    assert all(d.error is None for b in grown.brokers if b.id in new for d in b.log_dirs)
+
+
+def test_a_plan_s_status_says_what_it_would_do_and_not_that_it_was_carried_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The same words for people and for programs."""
+    row = plan_row(member(3), "balance", "")
+    assert row["status"] == "meets-all-goals"
+    report = FleetReport([row])
+    assert section(page(report, made_at="2026-11-21"), "Clusters")[0][-1] == "meets all goals"
+    show(report, print)
+    assert "meets all goals" in " ".join(capsys.readouterr().out.split())
+
+
 def test_plans_of_a_worker_are_the_plans_made_one_by_one() -> None:
     """A row's plan is the core planner's own for that cluster."""
     members = [member(seed, traffic=seed % 2 == 0) for seed in range(4)]
@@ -148,7 +191,7 @@ def test_new_brokers_are_spread_over_racks_and_filled() -> None:
     assert sorted(new) == [7, 8, 9]
     assert {state.broker(b).rack for b in new} == {"r0", "r1", "r2"}  # type: ignore[union-attr]
     row = plan_row(m, "add-brokers", "3")
-    assert row["status"] in {"complete", "partial"}
+    assert row["status"] in {"meets-all-goals", "misses-some-goals"}
     assert row["bytes_moved"] > 0
 
 
@@ -210,12 +253,12 @@ def test_a_cluster_that_could_not_be_planned_keeps_what_is_known_of_it(monkeypat
     found = plan_row(lost, "balance", "")
     monkeypatch.setattr("ballast.core.what_if.scenarios.make_plan", fail)
     failed = plan_row(lost, "balance", "")
-    assert failed["status"] == "failed"
+    assert failed["status"] == "not-planned"
     assert failed["offline"] == found["offline"] > 0
     assert failed["under_min_isr"] == found["under_min_isr"]
     assert failed["moves"] is failed["bytes_moved"] is None
     text = page(FleetReport([failed]), made_at="2026-11-21")
-    assert section(text, "Clusters")[0][9:12] == ["-", "-", "-"]
+    assert section(text, "Clusters")[0][10:13] == ["-", "-", "-"]
     assert plan_row(m, "add-brokers", "0")["offline"] is None, "there is no such cluster to count in"
 
 
@@ -299,7 +342,7 @@ def test_the_fullest_disk_is_per_cent_of_the_disk() -> None:
     assert row["bytes_moved"] > 0
     assert row["disk_full_after"] == max(900 - row["bytes_moved"], 100 + row["bytes_moved"]) / 1000
     text = page(FleetReport([row]), made_at="2026-11-21")
-    assert section(text, "Clusters")[0][5] == "90 %"
+    assert section(text, "Clusters")[0][6] == "90 %"
     grown = Member("c", state, Traffic(np.zeros(8, np.int64), np.zeros(8, np.int64), np.ones(8)))
     assert plan_row(grown, "grow", "10")["disk_full_before"] == 0.98
     silent = replace(state, brokers=tuple(replace(b, log_dirs=(LogDir("/d"),)) for b in brokers))
@@ -309,5 +352,5 @@ def test_the_fullest_disk_is_per_cent_of_the_disk() -> None:
 def test_a_scenario_that_cannot_be_is_a_row_that_says_so() -> None:
     """More replicas than brokers: the row failed or is infeasible, with the reason, and the others are planned."""
     found = answers([member(1), member(2)], {"change-rf": "9", "balance": ""})
-    assert [r["status"] in {"failed", "infeasible"} for r in found] == [True, False, True, False]
+    assert [r["status"] in {"not-planned", "infeasible"} for r in found] == [True, False, True, False]
     assert all(r["detail"] for r in found if r["scenario"] == "change-rf")

@@ -59,7 +59,7 @@ class FileJournal:
 
     # The lock
 
-    def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> None:
+    def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> Holder:
         """Become the writer or raise ``LockHeld``; a holder that did not let go costs one lease of waiting.
 
         Who still holds the lock of a file that is lost makes it again: nobody else remembers what stood in it.
@@ -73,12 +73,11 @@ class FileJournal:
                 lease, now = self._view.lease(), self._clock.monotonic_s()
                 lost = self._holder is not None and self._lost is not None
                 if not lost and watch.may_take(lease, now):
-                    self._take(file, holder)
-                    return
+                    return self._take(file, replace(holder, since_ms=self._clock.now_ms()))
             if lost:
                 self._epoch = self.term + 1
                 self.remake()
-                return
+                return self._require_holder()
             assert lease is not None
             if now >= deadline:
                 raise lock_held(lease[0], left_s=watch.left_s(lease, now))
@@ -182,7 +181,7 @@ class FileJournal:
 
     # Writing
 
-    def _take(self, file: IO[bytes], holder: Holder) -> None:
+    def _take(self, file: IO[bytes], holder: Holder) -> Holder:
         began = self._clock.monotonic_s()
         epoch = self._stored_epoch() + 1
         lease = encode_lease(holder, 0)
@@ -190,6 +189,7 @@ class FileJournal:
         self._epoch, self._holder, self._beat, self._lost = epoch, holder, 0, None
         self._held = HeldLease(holder.lease_s)
         self._held.written(began)
+        return holder
 
     def _write(self, entries: Sequence[Entry]) -> None:
         """One transaction of the holder's."""

@@ -110,7 +110,7 @@ class TopicJournal:
 
     # The lock
 
-    def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> None:
+    def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> Holder:
         """Become the writer, or raise ``LockHeld``; takes at least one lease where the last holder did not let go.
 
         Who still holds the lock of a journal that is lost makes it again: nobody else remembers what stood in it.
@@ -127,6 +127,8 @@ class TopicJournal:
                     raise lock_unwanted() from None
                 self.remake()
                 self._term += 1
+        with self._turn:
+            return self._require_holder()
 
     def _stand_in_line(self, holder: Holder, wait_s: float, wanted: Callable[[], bool]) -> None:
         if self._remembered is not None and self._inherit(holder, self._clock.monotonic_s() + wait_s, wanted):
@@ -178,7 +180,7 @@ class TopicJournal:
     def _make_again(self, holder: Holder, kept: _Remembered) -> bool:
         """Write what was read of it into a new one; False where another process has done so meanwhile."""
         with self._turn:
-            self._holder, self._held, self._beat = holder, HeldLease(holder.lease_s), 0
+            self._begin(holder)
             self._view = kept.view
             try:
                 self.remake()
@@ -218,7 +220,7 @@ class TopicJournal:
             late = self._lease()
             self._await_lapse(watch, self._clock.monotonic_s() + (0.0 if late is None else late[0].lease_s + POLL_S))
             with self._turn:
-                self._holder, self._held, self._beat = holder, HeldLease(holder.lease_s), 0
+                self._begin(holder)
                 self._term += 1
                 self._transact([] if any(True for _ in self._view.entries()) else self._first)
                 self._first = ()
@@ -233,6 +235,11 @@ class TopicJournal:
             self._forget()
             raise
         return True
+
+    def _begin(self, holder: Holder) -> None:
+        """Hold the lock from now on; nothing is written yet."""
+        self._holder = replace(holder, since_ms=self._clock.now_ms())
+        self._held, self._beat = HeldLease(holder.lease_s), 0
 
     def _rival_shows(self, before: tuple[Holder, int] | None) -> bool:
         """Wait for the lease of whoever fenced us: it follows within moments, unless that candidate died in between."""

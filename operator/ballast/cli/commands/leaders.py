@@ -128,7 +128,7 @@ def _report(state: ClusterState, output: str) -> int:
         print_json(_document(state, skew, drift))
         return 0
     screen = console()
-    shared = [Column("PREFERRED"), Column("VS AVERAGE"), Column("BYTES"), Column("VS AVERAGE")]
+    shared = [Column("PREFERRED LEADERS"), Column("VS AVERAGE"), Column("BYTES"), Column("VS AVERAGE")]
     rows = [
         [s.name, str(b.rack or "-"), "alive" if b.alive else "dead", *_cells(s), human_count(drift[b.id].not_led)]
         for s, b in zip(skew.brokers, state.brokers, strict=True)
@@ -229,7 +229,7 @@ def _draw_balance(found: LeaderBalance) -> None:
         )
     ]
     screen = console()
-    title = "LED BYTES" if found.measure == "bytes" else "PREFERRED"
+    title = "LED BYTES" if found.measure == "bytes" else "PREFERRED LEADERS"
     screen.print(render_table([Column("BROKER"), Column(f"{title} NOW"), Column("AFTER")], rows, screen.width))
     screen.print()
     if not found.moves:

@@ -82,7 +82,7 @@ def leader_plan(state: ClusterState, balance: LeaderBalance, *, created_at_ms: i
         fingerprint=fingerprint(state),
         moves=balance.moves,
         elections=balance.elections,
-        status="complete" if balance.moves else "nothing-to-do",
+        status="meets-all-goals" if balance.moves else "nothing-to-do",
         assumptions=assumptions,
         created_at_ms=created_at_ms,
         bound_bytes=0,

@@ -20,8 +20,8 @@ class Colocation:
     partitions: int
     different_sets: int
     """Different sets of brokers that hold a partition."""
-    leaders_least: int
-    leaders_most: int
+    preferred_leaders_least: int
+    preferred_leaders_most: int
     """Preferred leaders of a broker."""
     inherited_most: int
     """Most leaderships that one broker takes over when another one is lost."""
@@ -53,8 +53,8 @@ def colocation(lists: Collection[Sequence[int]], brokers: Collection[int]) -> Co
     return Colocation(
         partitions=len(lists),
         different_sets=len({frozenset(m) for m in lists}),
-        leaders_least=min(led, default=0),
-        leaders_most=max(led, default=0),
+        preferred_leaders_least=min(led, default=0),
+        preferred_leaders_most=max(led, default=0),
         inherited_most=max(heirs.values(), default=0),
         heirs_least=min(heirs_of.values(), default=0),
         pair_most=max(pairs.values(), default=0),

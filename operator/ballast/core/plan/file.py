@@ -18,7 +18,7 @@ from ballast.core.plan.model import PLAN_VERSION, LogDirError, Move, Obstacle, P
 from ballast.errors import UsageError
 
 FORMAT: Final = "ballast-plan"
-STATUSES: Final = ("complete", "nothing-to-do", "partial", "infeasible")
+STATUSES: Final = ("meets-all-goals", "nothing-to-do", "misses-some-goals", "infeasible")
 
 
 def dumps(plan: Plan) -> str:

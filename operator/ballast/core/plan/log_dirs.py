@@ -17,15 +17,19 @@ NAMED: Final = 20
 """Log dirs that are named one by one; the rest are counted."""
 
 
-def with_log_dir_errors(plan: Plan, state: ClusterState) -> Plan:
-    """The plan, with every log dir that reports an error in the state that it was made from."""
+def log_dir_errors(state: ClusterState) -> tuple[LogDirError, ...]:
+    """Every log dir that reports an error, with the offline replicas of its broker."""
     p = state.partitions
-    errors = tuple(
+    return tuple(
         LogDirError(b.id, d.path, d.error or "", int((p.offline & (p.replica == b.id)).sum()))
         for b in state.brokers
         for d in b.bad_log_dirs
     )
-    return replace(plan, log_dir_errors=errors)
+
+
+def with_log_dir_errors(plan: Plan, state: ClusterState) -> Plan:
+    """The plan, with every log dir that reports an error in the state that it was made from."""
+    return replace(plan, log_dir_errors=log_dir_errors(state))
 
 
 def warnings(plan: Plan) -> Iterator[tuple[str, str]]:

@@ -126,8 +126,8 @@ class Plan:
     moves: tuple[Move, ...]
     elections: tuple[TopicPartition, ...] = ()
     """Preferred elections to hold after the moves (and first of all, where the order is already right)."""
-    status: str = "complete"
-    """``complete`` (every goal met), ``nothing-to-do`` (with ranges named that nothing mends), ``partial`` (see obstacles), ``infeasible``."""
+    status: str = "meets-all-goals"
+    """``meets-all-goals`` (every goal met), ``nothing-to-do`` (with ranges named that nothing mends), ``misses-some-goals`` (see obstacles), ``infeasible``."""
     obstacles: tuple[Obstacle, ...] = ()
     log_dir_errors: tuple[LogDirError, ...] = ()
     """What no plan repairs; they leave ``status`` as it is."""

@@ -344,7 +344,11 @@ class _Judge:
         """The word that the plan gives, against what is the case once it is carried out."""
         plan, changes = self.plan, bool(self.plan.moves or self.plan.elections)
         wanted = (
-            ("partial" if changes else "infeasible") if plan.obstacles else "complete" if changes else "nothing-to-do"
+            ("misses-some-goals" if changes else "infeasible")
+            if plan.obstacles
+            else "meets-all-goals"
+            if changes
+            else "nothing-to-do"
         )
         limited = self.policy.max_bytes is not None or self.policy.max_moves is not None
         # Ranges that are missed and that nothing was found to mend leave nothing to do.

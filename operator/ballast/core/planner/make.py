@@ -131,8 +131,8 @@ def _status(anything: bool, obstacles: tuple[Obstacle, ...], *, bounded: bool) -
     if obstacles and not (anything or bounded or any(o.code not in RANGES for o in obstacles)):
         return "nothing-to-do"
     if obstacles:
-        return "partial" if anything else "infeasible"
-    return "complete" if anything else "nothing-to-do"
+        return "misses-some-goals" if anything else "infeasible"
+    return "meets-all-goals" if anything else "nothing-to-do"
 
 
 def _elections(

@@ -205,7 +205,7 @@ def make_place(
         fingerprint=fingerprint(state),
         moves=moves,
         elections=_elections(state, lists),
-        status="complete",
+        status="meets-all-goals",
         assumptions=loads.assumptions + problem.assumptions,
         seed=seed,
         bound_bytes=bound.bytes if bound is not None else 0,

@@ -11,7 +11,7 @@ from ballast.core.planner.topic_rule import TopicRule
 from ballast.errors import UsageError
 
 REPLICAS: Final = "replicas"
-LEADERS: Final = "leaders"
+LEADERS: Final = "preferred-leaders"
 LEADER_BYTES: Final = "leader-bytes"
 RESOURCES: Final = (DISK, "bytes-in", "bytes-out", "cpu", REPLICAS, LEADERS, LEADER_BYTES)
 """Every resource that has a band, in the order in which goals are listed to people."""
@@ -40,7 +40,7 @@ class PlannerPolicy:
     band: float = 0.08
     """How far from its fair share a broker may be after a plan, as a fraction of that share."""
     bands: Mapping[str, float] = field(default_factory=dict)
-    """Band by resource (``disk``, ``bytes-in``, ``bytes-out``, ``cpu``, ``replicas``, ``leaders``) where it differs from ``band``.
+    """Band by resource (``disk``, ``bytes-in``, ``bytes-out``, ``cpu``, ``replicas``, ``preferred-leaders``) where it differs from ``band``.
     ``leader-bytes``, the bytes on disk that a broker leads, are balanced only where a band for them stands here."""
     trigger: float = 0.10
     """A cluster whose every broker is within this fraction of its share is left alone; wider than ``band`` so that small

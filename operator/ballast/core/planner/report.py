@@ -13,7 +13,7 @@ from typing import Any, Final
 from ballast.core.plan import Plan
 from ballast.core.plan.log_dirs import warnings
 from ballast.core.planner.summary import notes
-from ballast.core.wording import human_bytes, human_many, human_percent, human_time, human_total
+from ballast.core.wording import human_bytes, human_many, human_percent, human_plan_status, human_time, human_total
 
 MOVES_SHOWN: Final = 1000
 FLOWS_SHOWN: Final = 24
@@ -80,7 +80,7 @@ def _facts(plan: Plan, rate: int) -> str:
     s = plan.summary
     busiest = s.get("busiest_bytes")
     facts = [
-        (plan.status.replace("-", " "), "status"),
+        (human_plan_status(plan.status), "plan"),
         (human_total(plan.bytes_moved, plan.unknown_sizes), "to copy"),
         (f"{s.get('replica_moves', 0):,}", "replicas"),
         (f"{s.get('reorders', 0):,}", "free reorders"),

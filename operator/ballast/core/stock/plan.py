@@ -37,7 +37,7 @@ def plan_of_entries(
         moves=moves,
         elections=tuple(m.name for m in moves if m.is_reorder),
         allow_replication_factor_change=any(m.changes_replication_factor for m in moves),
-        status="complete" if moves else "nothing-to-do",
+        status="meets-all-goals" if moves else "nothing-to-do",
     )
     return with_topic_ids(made, state)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ballast.core.cluster import NO_LEADER, UNKNOWN, Broker, ClusterState, Ints, TopicPartition
 from ballast.core.leadership import imbalance
 from ballast.core.plan import Plan
+from ballast.core.plan.log_dirs import log_dir_errors
 from ballast.core.planner import (
     Balance,
     ChangeReplicationFactor,
@@ -29,6 +30,7 @@ from ballast.core.planner import (
 from ballast.core.planner import (
     plan as make_plan,
 )
+from ballast.core.planner.policy import LEADERS
 from ballast.errors import BallastError, UsageError
 
 BALANCE: Final = "balance"
@@ -90,6 +92,7 @@ def planned(member: Member, kind: str, subject: str) -> dict[str, Any]:
         "bytes_stored": int(np.maximum(before.partitions.size_bytes, 0).sum()),
         "imbalance": imbalance(before).worst_ratio,
         "days_to_full": days_to_full(member),
+        "log_dir_errors": [asdict(e) for e in log_dir_errors(before)],
         **room(member),
     }
     try:
@@ -99,7 +102,12 @@ def planned(member: Member, kind: str, subject: str) -> dict[str, Any]:
         grown = loads.size_bytes - member.loads.size_bytes
         row |= _figures(made, lost_rows(state)) | fullest(state, made, grown, lost_rows(state))
     except BallastError as failure:
-        row = {"offline": None, "under_min_isr": None} | row | _NOTHING | {"status": "failed", "detail": str(failure)}
+        row = (
+            {"offline": None, "under_min_isr": None}
+            | row
+            | _NOTHING
+            | {"status": "not-planned", "detail": str(failure)}
+        )
     return row
 
 
@@ -153,7 +161,7 @@ def with_brokers(state: ClusterState, count: int) -> tuple[ClusterState, frozens
         rack = min(racks, key=lambda r: (held[r], r)) if racks else None
         if rack is not None:
             held[rack] += 1
-        dirs = tuple(replace(d, usable_bytes=d.total_bytes) for d in alive[0].log_dirs)
+        dirs = tuple(replace(d, usable_bytes=d.total_bytes) for d in alive[0].log_dirs if d.error is None)
         new.append(Broker(first + i, rack=rack, log_dirs=dirs, log_dirs_known=bool(dirs)))
     return replace(state, brokers=(*state.brokers, *new)), frozenset(b.id for b in new)
 
@@ -256,8 +264,8 @@ _NOTHING: Final[dict[str, Any]] = {
     "worst_after": None,
     "disk_full_before": None,
     "disk_full_after": None,
-    "leaders_before": None,
-    "leaders_after": None,
+    "preferred_leaders_before": None,
+    "preferred_leaders_after": None,
     "digest": "",
 }
 
@@ -278,8 +286,8 @@ def _figures(made: Plan, lost: frozenset[TopicPartition]) -> dict[str, Any]:
         "bound_bytes": made.bound_bytes,
         "worst_before": most("disk", "before"),
         "worst_after": most("disk", "after"),
-        "leaders_before": most("leaders", "before"),
-        "leaders_after": most("leaders", "after"),
+        "preferred_leaders_before": most(LEADERS, "before"),
+        "preferred_leaders_after": most(LEADERS, "after"),
         "digest": digest(made),
     }
 

@@ -71,7 +71,7 @@ def election_plan(state: ClusterState, brokers: frozenset[int], now_ms: int) -> 
         fingerprint=fingerprint(state),
         moves=(),
         elections=names,
-        status="complete" if names else "nothing-to-do",
+        status="meets-all-goals" if names else "nothing-to-do",
         created_at_ms=now_ms,
     )
 

@@ -174,7 +174,7 @@ def _acquire(context: DaemonContext, journal: Journal, holder: Holder, waiting: 
         return f"The lock is left to {left_to}, who asked for it."
     wait_s = WAIT_LEASES * holder.lease_s if context.board.view.role is Role.STANDBY else 0.0
     try:
-        journal.acquire(holder, wait_s=wait_s, wanted=lambda: _wanted(context, waiting))
+        taken = journal.acquire(holder, wait_s=wait_s, wanted=lambda: _wanted(context, waiting))
     except LockHeld as held:
         if not _wanted(context):
             return held.message
@@ -201,7 +201,7 @@ def _acquire(context: DaemonContext, journal: Journal, holder: Holder, waiting: 
     # What was left open is taken up before this process counts as the leader: the work loop starts nothing beside it.
     adopted = context.run_controller.adopt() if context.run_controller else None
     context.board.publish(
-        lock=LockView(held=True, holder=holder.description, since_ms=holder.since_ms, journal_readable=True)
+        lock=LockView(held=True, holder=taken.description, since_ms=taken.since_ms, journal_readable=True)
     )
     context.set_role(Role.LEADER)
     publish_proposals(context)

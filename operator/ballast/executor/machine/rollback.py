@@ -41,7 +41,7 @@ def rollback_plan(run: Run) -> Plan:
         fingerprint="",
         moves=moves,
         elections=tuple(m.name for m in moves if m.old[0] != m.new[0]),
-        status="complete" if moves else "nothing-to-do",
+        status="meets-all-goals" if moves else "nothing-to-do",
         allow_replication_factor_change=any(m.changes_replication_factor for m in moves),
         in_order=run.in_order,
         topic_ids={m.move.topic: m.topic_id for m in done if m.topic_id is not None},

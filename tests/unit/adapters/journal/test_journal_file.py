@@ -19,7 +19,7 @@ from ballast.wiring.journal import open_journal, this_process
 
 def holder(who: str) -> Holder:
     """Somebody with a long lease."""
-    return Holder(who, who, 0, lease_s=60)
+    return Holder(who, who, lease_s=60)
 
 
 def test_a_file_journal_survives_what_files_suffer(tmp_path: Path) -> None:

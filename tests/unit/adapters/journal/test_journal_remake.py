@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -14,7 +15,7 @@ from ballast.ports.journal import Holder, Record, begun_in, begun_record
 from ballast.ports.journal_codec import LEASE_KEY, Entry, JournalView, encode_lease, encode_record
 from ballast.sim.clock import SimClock
 
-ME, OTHER = (Holder(id_, f"test {id_}", 0, lease_s=6.0) for id_ in ("me", "other"))
+ME, OTHER = (Holder(id_, f"test {id_}", lease_s=6.0) for id_ in ("me", "other"))
 RECORDS = [Record("run/1", {"moves": 3}), Record("throttle/broker/1", {"prior": "5"})]
 
 
@@ -349,9 +350,9 @@ def test_a_standby_leaves_it_to_the_holder_for_a_lease(standby: TopicJournal, to
     with pytest.raises(LockHeld):
         standby.acquire(ME, wait_s=OTHER.lease_s - 1)
     assert topic.entries == []
-    standby.acquire(ME, wait_s=2)
+    taken = standby.acquire(ME, wait_s=2)
     assert stands(topic) == RECORDS
-    assert standby.holder() == ME
+    assert standby.holder() == taken == replace(ME, since_ms=taken.since_ms)
 
 
 def test_a_standby_stands_in_line_again_when_the_holder_has_made_it_again(standby: TopicJournal, topic: Topic) -> None:

@@ -29,9 +29,9 @@ def demand_done(state: ClusterState, made: Plan, intent: Intent, closed: frozens
 
     ``closed`` are brokers that take no replica: draining or cordoned.
     """
-    status = "complete" if made.moves or made.elections else "nothing-to-do"
+    status = "meets-all-goals" if made.moves or made.elections else "nothing-to-do"
     if made.status != status:
-        assert made.status == ("partial" if status == "complete" else "infeasible")
+        assert made.status == ("misses-some-goals" if status == "meets-all-goals" else "infeasible")
         assert made.obstacles
         assert all(o.code and o.detail for o in made.obstacles)
         return

@@ -46,7 +46,7 @@ def policies(draw: st.DrawFn, state: ClusterState) -> PlannerPolicy:
     return PlannerPolicy(
         band=draw(st.sampled_from([0.02, 0.1, 0.3])),
         trigger=draw(st.sampled_from([0.1, 0.4])),
-        bands=draw(st.sampled_from([{}, {"disk": 0.5}, {"leaders": 0.01}])),
+        bands=draw(st.sampled_from([{}, {"disk": 0.5}, {"preferred-leaders": 0.01}])),
         slack_bytes=draw(st.sampled_from([0, 1 << 20])),
         cordoned=draw(some),
         draining=draw(some),
@@ -89,7 +89,7 @@ def test_every_plan_of_the_search_passes(data: st.DataObject) -> None:
     made = plan(state, intent, policy=policy)
     if policy.pinned_topics is None and selection.exclude_brokers is None:
         demand_done(state, made, intent, policy.draining | policy.cordoned)
-    elif made.status in {"partial", "infeasible"}:
+    elif made.status in {"misses-some-goals", "infeasible"}:
         assert made.obstacles
     else:
         demand_at_rest(made, intent)
@@ -159,7 +159,7 @@ def true_to_itself(made: Plan, state: ClusterState, loads: Loads) -> Plan:
                 b[side] = {
                     "disk": sum(size[n] for n in held),
                     "replicas": len(held),
-                    "leaders": sum(assignment[n][0] == b["broker"] for n in held),
+                    "preferred-leaders": sum(assignment[n][0] == b["broker"] for n in held),
                 }
 
     return replace(told(made, change), bound_bytes=0)
@@ -181,11 +181,11 @@ MUTATIONS: dict[str, tuple[str, Change]] = {
     "moves left uncounted": ("sum", lambda p: told(p, lambda s: s.update(replica_moves=0))),
     "a rosy before": ("sum", lambda p: told(p, lambda s: s["brokers"][0]["before"].update(disk=1))),
     "a byte that is not there": ("sum", lambda p: told(p, lambda s: s["brokers"][0]["after"].update(disk=s["brokers"][0]["after"]["disk"] + 1))),
-    "a rosy after": ("sum", lambda p: told(p, lambda s: s["brokers"][0]["after"].update(leaders=1))),
+    "a rosy after": ("sum", lambda p: told(p, lambda s: s["brokers"][0]["after"].update({"preferred-leaders": 1}))),
     "a broker hushed up": ("sum", lambda p: told(p, lambda s: s["brokers"].pop())),
     "a bound above the plan": ("bound", lambda p: replace(p, bound_bytes=p.bytes_moved + 1)),
     "a status too good": ("status", lambda p: replace(p, status="nothing-to-do")),
-    "an obstacle hushed up": ("status", lambda p: replace(p, status="partial")),
+    "an obstacle hushed up": ("status", lambda p: replace(p, status="misses-some-goals")),
     "half of the work": ("band", lambda p: fewer(p, len(p.moves) // 2)),
     "nearly all of the work": ("band", lambda p: fewer(p, 1)),
 }  # fmt: skip
@@ -196,7 +196,7 @@ def test_a_plan_that_was_tampered_with_is_found_out(what: str) -> None:
     """Each kind of damage has its own finding; the untouched plan has none."""
     state, loads = scene()
     made = plan(state, Balance(), policy=POLICY)
-    assert made.status == "complete"
+    assert made.status == "meets-all-goals"
     assert check(state, made, Balance(), loads=loads, policy=POLICY) == []
     code, change = MUTATIONS[what]
     found = check(state, change(made), Balance(), loads=loads, policy=POLICY)
@@ -207,7 +207,7 @@ def findings(intent: Intent, *moves: Move, policy: PlannerPolicy = POLICY, **fie
     """What is found in these moves, as sentences."""
     state, loads = scene()
     made = plan(state, Balance(), policy=POLICY)
-    wrong = true_to_itself(replace(made, moves=moves, elections=(), status="complete", **fields), state, loads)
+    wrong = true_to_itself(replace(made, moves=moves, elections=(), status="meets-all-goals", **fields), state, loads)
     return [str(f) for f in check(state, wrong, intent, loads=loads, policy=policy)]
 
 
@@ -255,13 +255,13 @@ def test_making_things_worse_is_a_regression_even_when_admitted() -> None:
     state = cluster(*[(1, 2), (2, 1)] * 4, brokers=4)
     loads = Loads.from_state(state)
     balance = plan(state, Balance(), policy=POLICY)
-    assert balance.status == "complete"
+    assert balance.status == "meets-all-goals"
     rows = [(1, 2), (2, 3), (3, 4), (4, 1)] * 2
     even = cluster(*rows, brokers=4)
     made = plan(even, Balance(), policy=POLICY)
     moves = (Move("t", 2, (3, 4), (1, 4), 100), Move("t", 6, (3, 4), (1, 4), 100))
-    obstacles = tuple(Obstacle("band", label, "so they say") for label in ("disk", "replicas", "leaders"))
-    worse = replace(made, moves=moves, status="partial", obstacles=obstacles)
+    obstacles = tuple(Obstacle("band", label, "so they say") for label in ("disk", "replicas", "preferred leaders"))
+    worse = replace(made, moves=moves, status="misses-some-goals", obstacles=obstacles)
     assert [f.code for f in check(even, tell(worse, even), Balance(), loads=Loads.from_state(even), policy=POLICY)] == [
         "regression"
     ]
@@ -319,6 +319,6 @@ def test_leader_bytes_are_balanced_where_a_band_is_named() -> None:
     state = cluster(*[(1, 2)] * 4, *[(2, 1)] * 4, brokers=2, sizes=sizes)
     assert plan(state, Balance(), policy=POLICY).is_empty
     made = plan(state, Balance(), policy=replace(POLICY, bands={"leader-bytes": 0.1}))
-    assert (made.status, made.bytes_moved) == ("complete", 0)
+    assert (made.status, made.bytes_moved) == ("meets-all-goals", 0)
     led = {b["broker"]: b["after"]["leader-bytes"] for b in made.summary["brokers"]}
     assert led == {1: 20 << 24, 2: 20 << 24}

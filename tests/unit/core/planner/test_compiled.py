@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,15 @@ for state, intent in plans():
 """
 
 
+COMPILER_TRIED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import library
+from numba.pycc.platform import external_compiler_works
+external_compiler_works()
+"""
+
+
 def twice(a: int) -> int:
     """A loop's part."""
     return 2 * a
@@ -92,6 +102,13 @@ def total(values: Any) -> int:
 def test_a_call_is_described_by_its_types(arguments: tuple[Any, ...], said: str) -> None:
     """Types that numba would compile apart are told apart, and memory that is not in one piece is not passed for such."""
     assert compiled.describe(arguments) == said
+
+
+def test_building_the_library_leaves_nothing_in_the_folder_for_temporary_files(tmp_path: Path) -> None:
+    """Neither the program that numba tries the compiler with nor its cache."""
+    script = [sys.executable, "-c", COMPILER_TRIED, DEPLOY]
+    subprocess.run(script, env={**os.environ, "TMPDIR": str(tmp_path)}, check=True, timeout=120)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_the_library_was_not_built_for_is_compiled_by_numba(monkeypatch: pytest.MonkeyPatch) -> None:

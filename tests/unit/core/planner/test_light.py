@@ -25,4 +25,4 @@ def loaded(used: int) -> str:
 def test_a_balanced_cluster_loads_no_compiled_code() -> None:
     """Loading or compiling the loops of the search is for a cluster that is not balanced."""
     assert loaded(5) == "nothing-to-do False"
-    assert loaded(4) == "complete True"
+    assert loaded(4) == "meets-all-goals True"

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
+from ballast.core.cluster import STORAGE_ERROR
 from ballast.core.what_if import ADD_BROKERS, BALANCE, CHANGE_RF, GROW, LOSE_BROKER, LOSE_RACK
-from ballast.core.wording import human_bytes, human_many, human_names, human_percent
+from ballast.core.wording import human_bytes, human_many, human_names, human_percent, human_plan_status
 
 if TYPE_CHECKING:
     from ballast.pipeline.fleet_store import FleetReport
@@ -45,6 +46,7 @@ def page(report: FleetReport, *, made_at: str) -> str:
         *(f'<p class="bad">{escape(sentence)}</p>' for sentence in notes(report)),
         _unreachable(report),
         _ranking(balance, away),
+        _log_dirs(balance),
         _losses([r for r in rows if r["scenario"] in (LOSE_BROKER, LOSE_RACK)]),
         _quarters(balance),
         _outlook(balance, [r for r in rows if r["scenario"] == GROW]),
@@ -70,6 +72,7 @@ def risk(row: Row) -> tuple[float, ...]:
     return (
         -(row["offline"] or 0),
         -(row["under_min_isr"] or 0),
+        -len(row["log_dir_errors"]),
         days,
         -(row["worst_before"] or 1.0),
         -row["imbalance"],
@@ -117,28 +120,42 @@ def _ranking(rows: list[Row], away: Collection[str]) -> str:
             f"{r['partitions']:,}",
             _flag(r["offline"], "bad"),
             _flag(r["under_min_isr"], "warn"),
+            _flag(len(r["log_dir_errors"]), "bad"),
             _share(r["disk_full_before"]),
-            _times(r["leaders_before"]),
+            _times(r["preferred_leaders_before"]),
             f"{human_percent(r['imbalance'], 0)}",
             _days(r["days_to_full"]),
             _count(None if r["moves"] is None else r["moves"] - r["reorders"]),
             _count(r["reorders"]),
             _bytes(r["bytes_moved"]),
             _share(r["disk_full_after"]),
-            _times(r["leaders_after"]),
+            _times(r["preferred_leaders_after"]),
             '<span class="bad">unreachable</span>' if r["name"] in away else _status(r),
         )
         for r in sorted(rows, key=lambda r: (*risk(r), r["name"]))
     ]
     heads = (
-        "cluster", "brokers", "partitions", "offline", "under min ISR", "fullest disk", "most leaders", "leader imbalance",
-        "days to full", "moves", "free reorders", "copies", "disk after", "leaders after", "plan",
+        "cluster", "brokers", "partitions", "offline", "under min ISR", "log dir errors", "fullest disk", "most preferred leaders", "leader imbalance",
+        "days to full", "moves", "free reorders", "copies", "disk after", "preferred leaders after", "plan",
     )  # fmt: skip
     said = (
-        "Worst first. Fullest disk: used share of the fullest broker's disks. Most leaders: 1.00x is the average of the "
-        "brokers. The plan's columns say what balancing costs and gains."
+        "Worst first. Fullest disk: used share of the fullest broker's disks. Most preferred leaders: 1.00x is the "
+        "average of the brokers. The columns from moves on are of the plan that balances the cluster: nothing of it was carried out."
     )
     return _section("Clusters", said, heads, body)
+
+
+def _log_dirs(rows: list[Row]) -> str:
+    body = [
+        (escape(r["name"]), str(e["broker"]), escape(e["path"]), escape(e["error"]), f"{e['offline_replicas']:,}")
+        for r in sorted(rows, key=lambda r: r["name"])
+        for e in r["log_dir_errors"]
+    ]
+    if not body:
+        return ""
+    heads = ("cluster", "broker", "log dir", "error", "offline replicas of the broker")
+    said = f"{STORAGE_ERROR} is a failed disk; any other error need not be the disk's."
+    return _section("Log dirs with errors", said, heads, body)
 
 
 def _losses(rows: list[Row]) -> str:
@@ -334,9 +351,9 @@ def _sum(figures: Iterable[int | None]) -> int | None:
 
 
 def _status(row: Row) -> str:
-    kind = {"complete": "ok", "nothing-to-do": "ok", "partial": "warn"}.get(row["status"], "bad")
+    kind = {"meets-all-goals": "ok", "nothing-to-do": "ok", "misses-some-goals": "warn"}.get(row["status"], "bad")
     detail = f' title="{escape(row["detail"])}"' if row["detail"] else ""
-    return f'<span class="{kind}"{detail}>{escape(row["status"])}</span>'
+    return f'<span class="{kind}"{detail}>{escape(human_plan_status(row["status"]))}</span>'
 
 
 def _times(figure: float | None) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ballast.cli.commands.fleet.page import moment, notes, risk
 from ballast.cli.documents import history as documents
 from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_count, human_percent, render_table
+from ballast.core.cluster import STORAGE_ERROR
+from ballast.core.plan.log_dirs import NAMED
 from ballast.core.what_if import BALANCE
+from ballast.core.wording import human_log_dir_error, human_many, human_plan_status
 
 if TYPE_CHECKING:
     from ballast.pipeline.fleet_store import Contact, FleetReport
@@ -18,6 +21,7 @@ COLUMNS = (
     Column("brokers", rank=1),
     Column("partitions"),
     Column("offline"),
+    Column("log dir errors"),
     Column("fullest disk"),
     Column("days to full"),
     Column("moves", rank=1),
@@ -46,7 +50,7 @@ def show(report: FleetReport, say: Callable[[str], None]) -> None:
     figures = {r["name"]: r for r in balance}
     away = {c.name for c in report.unreachable}
     rows = [_unreachable(c, figures.get(c.name)) for c in report.unreachable]
-    rows += [_line(r, r["status"]) for r in balance if r["name"] not in away]
+    rows += [_line(r, human_plan_status(r["status"])) for r in balance if r["name"] not in away]
     rows += [_bare(name, "not planned yet") for name in report.unplanned]
     screen = console()
     screen.print(render_table(COLUMNS, rows, screen.width))
@@ -54,6 +58,19 @@ def show(report: FleetReport, say: Callable[[str], None]) -> None:
         say(f"{contact.name} did not answer at {moment(contact.tried_at)}: {contact.detail}")
     for sentence in notes(report):
         say(sentence)
+    for row in balance:
+        for told in _log_dirs(row):
+            say(told)
+
+
+def _log_dirs(row: dict[str, Any]) -> Iterator[str]:
+    """A sentence for each log dir of a cluster that reported an error, or how many more there are."""
+    errors = row["log_dir_errors"]
+    for e in errors[:NAMED]:
+        told = human_log_dir_error(e["broker"], e["path"], e["error"], failed=e["error"] == STORAGE_ERROR)
+        yield f"{row['name']}: {told}"
+    if len(errors) > NAMED:
+        yield f"{row['name']}: {human_many(len(errors) - NAMED, 'more log dir')} reported errors (--output json names them)."
 
 
 def _unreachable(contact: Contact, row: dict[str, Any] | None) -> Row:
@@ -72,6 +89,7 @@ def _line(r: dict[str, Any], plan: str | Cell) -> Row:
         str(r["brokers"]),
         human_count(r["partitions"]),
         _known(r["offline"], human_count),
+        Cell(human_count(len(r["log_dir_errors"])), "red" if r["log_dir_errors"] else ""),
         "-" if r["disk_full_before"] is None else human_percent(r["disk_full_before"], 0),
         "-" if r["days_to_full"] is None else f"{r['days_to_full']:.0f}",
         "-" if r["moves"] is None else human_count(r["moves"] - r["reorders"]),

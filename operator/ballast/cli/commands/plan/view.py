@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 MOVES_SHOWN: Final = 12
 BROKERS_SHOWN: Final = 40
-_STYLE: Final = {"complete": "green", "nothing-to-do": "green", "partial": "yellow", "infeasible": "red"}
+_STYLE: Final = {
+    "meets-all-goals": "green",
+    "nothing-to-do": "green",
+    "misses-some-goals": "yellow",
+    "infeasible": "red",
+}
 
 
 def show(plan: Plan, *, rate_bytes_per_s: int) -> None:
@@ -91,7 +96,7 @@ def headline(plan: Plan) -> str:
         parts.append(f"drop replicas of {human_many(removed, 'partition')}")
     if plan.elections:
         parts.append(planned_elections(len(plan.elections)))
-    end = "" if plan.status == "complete" else "; some goals are not met, see below"
+    end = "" if plan.status == "meets-all-goals" else "; some goals are not met, see below"
     return f"{plan.intent}: {', '.join(parts) or 'nothing that can be done'}{end}."
 
 
@@ -130,8 +135,8 @@ def cost_lines(plan: Plan, rate_bytes_per_s: int) -> list[str]:
 
 _COLOCATION: Final = (
     ("different_sets", "DIFFERENT SETS"),
-    ("leaders_most", "LEADERS, MOST"),
-    ("leaders_least", "LEAST"),
+    ("preferred_leaders_most", "PREFERRED LEADERS, MOST"),
+    ("preferred_leaders_least", "LEAST"),
     ("inherited_most", "ONE LOST: ONE BROKER INHERITS"),
     ("heirs_least", "ON BROKERS"),
     ("pair_most", "TWO LOST: PARTITIONS LOSE TWO"),
@@ -205,7 +210,7 @@ def _outside(count: int) -> Cell:
 def _brokers(brokers: list[dict[str, Any]], resources: list[dict[str, Any]], width: int) -> Any:
     columns = [Column("Broker"), Column("Rack", "left", 3)]
     for r in resources:
-        rank = 0 if r["name"] in {"disk", "leaders"} else 2
+        rank = 0 if r["name"] in {"disk", "preferred-leaders"} else 2
         columns.append(Column(r["label"], rank=rank))
     columns += [Column("Gets", rank=1), Column("Gives", rank=1)]
     rows: list[Row] = []

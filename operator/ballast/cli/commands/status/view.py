@@ -32,7 +32,7 @@ _BROKER_COLUMNS: Final = (
     Column("RACK", "left", rank=3),
     Column("REPLICAS"),
     Column("LEADERS"),
-    Column("PREFERRED", rank=2),
+    Column("PREFERRED LEADERS", rank=2),
     Column("IMBALANCE"),
     Column("OUT OF SYNC", rank=4),
     Column("DATA", rank=1),

@@ -38,7 +38,7 @@ def leaders(state: ClusterState, loads: Loads, policy: PlannerPolicy) -> Resourc
     assert held is not None
     return Resource(
         name=LEADERS,
-        label="leaders",
+        label="preferred leaders",
         lead=held.lead,
         follow=np.zeros(len(loads), np.int64),
         capacity=held.capacity,
