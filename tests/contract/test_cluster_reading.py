@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from tests.contract.cluster_forms import ClusterForm
 
-from ballast.core.cluster import UNKNOWN, TopicPartition
+from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
 from ballast.ports.cluster import ConfigResource
 
 MEBIBYTE = 1 << 20
@@ -296,10 +296,13 @@ def test_a_failed_log_dir_takes_its_replicas_offline_and_no_others(broken: Clust
     told = broken.cluster.log_dirs([3])[3].replicas
     assert lost.isdisjoint(told)
     assert names - lost <= told.keys()
-    three = broken.cluster.snapshot().broker(3)
+    state = broken.cluster.snapshot()
+    three = state.broker(3)
     assert three is not None
     assert three.alive
     assert three.reachable
+    assert {n for n in names if _offline_on(state, n)} == lost
+    assert all(_offline_on(state, n) == {3} for n in lost)
     broken.hands.start(3)
 
     def whole_again() -> bool:
@@ -308,6 +311,13 @@ def test_a_failed_log_dir_takes_its_replicas_offline_and_no_others(broken: Clust
         return 3 in dirs and not any(d.failed for d in dirs[3].dirs) and all(len(s.isr) == 2 for s in states.values())
 
     broken.until(whole_again, "every replica is in sync")
+
+
+def _offline_on(state: ClusterState, name: TopicPartition) -> set[int]:
+    """Brokers on which a replica is offline by the metadata."""
+    p, row = state.partitions, state.index[name]
+    run = slice(int(p.start[row]), int(p.start[row + 1]))
+    return set(p.replica[run][p.offline[run]].tolist())
 
 
 def test_a_broker_of_kraft_whose_first_log_dir_fails_is_gone(broken: ClusterForm) -> None:

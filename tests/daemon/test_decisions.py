@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from tests.daemon.conftest import bounce, give_run_controller, holder, not_led, pass_time
 
@@ -232,6 +233,44 @@ def test_a_dead_broker_is_given_its_grace_and_then_rebuilt(leader: DaemonContext
     read_journal_view(leader)
     assert [r.outcome for r in leader.board.view.history] == ["done"]
     assert leader.board.view.throttles_to_restore == 0
+
+
+def test_what_was_on_a_failed_log_dir_is_rebuilt_after_the_grace_and_nothing_else(leader: DaemonContext) -> None:
+    """The broker lives and keeps its other replicas; a disk that is replaced in time brings everything back by itself."""
+    cluster = leader.cluster
+    assert isinstance(cluster, SimCluster)
+    world = cluster.world
+    world.add_broker(SimBroker(id=4, rack="a"))
+    world.brokers[2].dir_bytes = (1e12, 1e12)
+    world.add_topic("late", dict.fromkeys(range(6), (2, 3)), size_bytes=1e6)
+    wait(leader, leader.policy.caution.quiet_after_return_s + 1)
+
+    def held() -> tuple[set[str], set[str]]:
+        """Partitions with a replica on broker 2, and those of which it is offline."""
+        state = cluster.snapshot()
+        p = state.partitions
+        rows = np.repeat(np.arange(len(p)), np.diff(p.start))
+        return tuple(
+            {str(state.name(r)) for r in rows[mask].tolist()} for mask in (p.replica == 2, (p.replica == 2) & p.offline)
+        )  # type: ignore[return-value]
+
+    for mended in (True, False):
+        world.fail_dir(2, 1)
+        wait(leader, 60)
+        before, lost = held()
+        assert 0 < len(lost) < len(before)
+        assert "Nothing needs repair" not in check_repair(leader)
+        assert leader.memory.failed_disks.since_s.keys() == {2}
+        if mended:
+            world.mend_dirs(2)
+            wait(leader, leader.policy.caution.dead_broker_grace_s)
+            check_repair(leader)
+            assert held() == (before, set())
+    wait(leader, leader.policy.caution.dead_broker_grace_s)
+    assert "Run run-1 started" in check_repair(leader)
+    wait(leader, 5)
+    assert held() == (before - lost, set())
+    assert not leader.memory.failed_disks.since_s
 
 
 def test_what_cannot_be_rebuilt_is_named(leader: DaemonContext) -> None:

@@ -8,12 +8,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.contract.cluster_forms import SandboxHands
 from tests.waiting import until
 
-from ballast.core.cluster import STORAGE_ERROR
+from ballast.core.cluster import STORAGE_ERROR, TopicPartition
 from ballast.core.plan.file import loads
+from ballast.ports.journal import STANDS_ON
 from ballast.sandbox import Sandbox, SandboxSpec
 from ballast.sandbox.fill import Filling, fill
 from ballast.wiring.cluster import open_cluster
@@ -36,6 +38,18 @@ def ballast(sandbox: Sandbox, *words: str) -> subprocess.CompletedProcess[str]:
     """A command as a person runs it."""
     line = [sys.executable, "-m", "ballast", *words, "-b", sandbox.bootstrap_server]
     return subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
+
+
+def on_broker(sandbox: Sandbox, broker: int) -> tuple[set[TopicPartition], set[TopicPartition]]:
+    """Partitions with a replica there, Ballast's own left out, and those of which it is offline."""
+    with open_cluster(bootstrap_server=sandbox.bootstrap_server) as opened:
+        state = opened.cluster.snapshot()
+    p = state.partitions
+    row = np.repeat(np.arange(len(p)), np.diff(p.start))
+    here = p.replica == broker
+    held, lost = ({state.name(r) for r in row[mask].tolist()} for mask in (here, here & p.offline))
+    own = {n for n in held if n.topic in STANDS_ON}
+    return held - own, lost
 
 
 def test_a_failed_log_dir_is_named_by_every_plan_until_its_broker_is_emptied_and_replaced(
@@ -64,12 +78,22 @@ def test_a_failed_log_dir_is_named_by_every_plan_until_its_broker_is_emptied_and
         assert error.offline_replicas > 0
     table = ballast(sandbox, "plan", "balance", "--check")
     assert table.returncode == EXIT_PENDING
-    assert all(word in table.stdout for word in (f"roker {SICK}", failed, STORAGE_ERROR))
+    words = ("evacuate", str(SICK), "--offline-only")
+    assert all(word in table.stdout for word in (f"roker {SICK}", failed, STORAGE_ERROR, " ".join(words)))
     shown = json.loads(ballast(sandbox, "status", "--output", "json").stdout)
     (told,) = (d for b in shown["brokers"] for d in b["logDirs"] if d["error"])
     assert (told["path"], told["error"]) == (failed, STORAGE_ERROR)
 
     file = tmp_path / "plan.json"
+    held, lost = on_broker(sandbox, SICK)
+    rebuilt = ballast(sandbox, "plan", *words, "--save", str(file), "--output", "json")
+    assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr
+    assert {m.name for m in loads(rebuilt.stdout).moves} == lost
+    assert lost < held
+    applied = ballast(sandbox, "apply", str(file), "--yes")
+    assert applied.returncode == 0, applied.stdout + applied.stderr
+    assert on_broker(sandbox, SICK) == (held - lost, set())
+
     drained = ballast(sandbox, "plan", "decommission", str(SICK), "--save", str(file))
     assert drained.returncode == 0, drained.stdout + drained.stderr
     applied = ballast(sandbox, "apply", str(file), "--yes")

@@ -87,7 +87,7 @@ class SimCluster:
                 for b in known
             ),
             topics,
-            [_row(tp, state, moves.get(tp), logs) for tp, state in shown.items()],
+            [replace(_row(tp, state, moves.get(tp), logs), offline=self._offline(tp)) for tp, state in shown.items()],
             taken_at_ms=world.clock.now_ms(),
             broker_configs={int(r.name): values for r, values in broker_configs.items()},
             cluster_configs={
@@ -101,6 +101,14 @@ class SimCluster:
             api=self._api,
             kafka_version=self._version,
         )
+
+    def _offline(self, name: TopicPartition) -> tuple[int, ...]:
+        """Brokers whose replica is offline: they are not registered, or its log dir has failed."""
+        brokers = self.world.brokers
+        topic = self.world.topics.get(name.topic)
+        partition = topic.partitions.get(name.partition) if topic is not None else None
+        copies = partition.copies if partition is not None else {}
+        return tuple(b for b, copy in copies.items() if b in brokers and not brokers[b].serves(copy))
 
     def _metadata_and_moves(self) -> tuple[dict[TopicPartition, PartitionState], dict[TopicPartition, Change]]:
         """Metadata between two listings of moves, read again while they contradict each other; as the adapters do."""

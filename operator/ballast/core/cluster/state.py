@@ -312,6 +312,7 @@ class PartitionRow:
     lags: tuple[int, ...] | None = None
     log_dirs: tuple[int, ...] | None = None
     future_sizes: tuple[int, ...] | None = None
+    offline: tuple[int, ...] = ()
 
 
 def build(
@@ -365,6 +366,7 @@ def build(
             in_sync=members("isr"),
             adding=members("adding"),
             removing=members("removing"),
+            offline=members("offline"),
             size_bytes=np.array(figures("sizes"), np.int64),
             lag=np.array(figures("lags"), np.int64),
             log_dir=np.array(figures("log_dirs"), np.int32),

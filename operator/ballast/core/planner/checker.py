@@ -195,7 +195,15 @@ class _Judge:
         chosen = self.intent.selection.topic(topic.name)
         if isinstance(self.intent, BALANCING):
             chosen = chosen and not any(r.kafka_placement and r.matches(topic.name) for r in self.policy.topic_rules)
+        if isinstance(self.intent, Evacuate) and self.intent.offline_only:
+            chosen = chosen and self._has_lost_one(row)
         return chosen and not pinned and not topic.deleting and not bool(self.state.moving[row])
+
+    def _has_lost_one(self, row: int) -> bool:
+        """Is a replica of it offline on a broker that the intent names?"""
+        p = self.state.partitions
+        slots = range(int(p.start[row]), int(p.start[row + 1]))
+        return any(bool(p.offline[i]) and int(p.replica[i]) in self.emptied for i in slots)
 
     def _sources(self, move: Move) -> None:
         """Brokers that the selection leaves out stay as they are, unless they are dead or to be emptied."""

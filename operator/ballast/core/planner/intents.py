@@ -114,12 +114,15 @@ class Evacuate(Intent):
     racks: frozenset[str] = frozenset()
     keep_racks: bool = False
     """Count the racks of what is evacuated as racks: no two replicas of a partition share one for want of it."""
+    offline_only: bool = False
+    """Only partitions of which these brokers hold an offline replica, as on a failed log dir; their other replicas stay."""
 
     @property
     def words(self) -> str:
-        """For example ``evacuate 3`` or ``evacuate rack a``."""
+        """For example ``evacuate 3``, ``evacuate rack a`` or ``evacuate 3 --offline-only``."""
         parts = [_ids(self.brokers)] if self.brokers else []
         parts += [f"rack {r}" for r in sorted(self.racks)]
+        parts += ["--offline-only"] if self.offline_only else []
         return " ".join(["evacuate", *parts])
 
 

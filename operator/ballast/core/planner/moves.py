@@ -173,6 +173,8 @@ class _Forced:
                 return Reason("swap", f"broker {self.intent.new} takes the place of broker {self.intent.old}")
             case Decommission():
                 return Reason("decommission", f"broker {b.id} is to be emptied")
+            case Evacuate(offline_only=True):
+                return Reason("evacuate", f"its replica on broker {b.id} is offline")
             case Evacuate():
                 return Reason("evacuate", f"broker {b.id} is to be emptied")
             case _:

@@ -217,7 +217,19 @@ def _open_rows(state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Fl
         np.bool_,
     )
     rows = topics[state.partitions.topic] if len(state.partitions) else np.zeros(0, np.bool_)
+    if isinstance(intent, Evacuate) and intent.offline_only:
+        rows &= _offline_on(state, intent)
     return rows & ~state.moving & (_counts(state) > 0)
+
+
+def _offline_on(state: ClusterState, intent: Evacuate) -> Flags:
+    """By partition: does one of these brokers hold an offline replica of it?"""
+    p = state.partitions
+    ids = np.array([b.id for b in state.brokers], np.int64)
+    lost = p.offline & np.isin(p.replica, ids[_evacuated(state, intent, ids)])
+    out = np.zeros(len(p), np.bool_)
+    out[np.repeat(np.arange(len(p)), np.diff(p.start))[lost]] = True
+    return out
 
 
 def _counts(state: ClusterState) -> SmallInts:

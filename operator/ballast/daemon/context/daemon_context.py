@@ -17,7 +17,7 @@ from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode, WebPoli
 from ballast.daemon.acting.run_views import JournalView, ParsedJournal
 from ballast.daemon.context.run_controller import RunController
 from ballast.daemon.context.view import Answer, Board, Pause, PlanView, Role
-from ballast.daemon.observing.patience import Hysteresis, Presence
+from ballast.daemon.observing.patience import FailedDisks, Hysteresis, Presence
 from ballast.daemon.observing.series import Series
 from ballast.errors import Unavailable
 from ballast.executor.driver.events import RunResult
@@ -68,6 +68,7 @@ class Memory:
     racks: Mapping[int, str] = field(default_factory=dict)
     """The rack that each broker last named: older clusters forget it with the broker."""
     presence: Presence = field(default_factory=Presence)
+    failed_disks: FailedDisks = field(default_factory=FailedDisks)
     hysteresis: Hysteresis = field(default_factory=Hysteresis)
     acts: Mapping[ActionKind, Acts] = field(default_factory=dict)
     proposals: dict[ActionKind, Proposal] = field(default_factory=dict)

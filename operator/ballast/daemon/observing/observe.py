@@ -9,6 +9,7 @@ import numpy as np
 
 from ballast.core.cluster import UNKNOWN, ClusterState, Flags, Ints, Partitions, SmallInts
 from ballast.core.leadership.limits import imbalance_percentage
+from ballast.core.plan.log_dirs import brokers_to_rebuild
 from ballast.core.planner import Loads
 from ballast.core.planner.loads import DISK
 from ballast.core.wording import human_brokers, human_many
@@ -40,6 +41,7 @@ def observe(context: DaemonContext) -> str:
     learned = full and memory.state is not None and _unknown_sizes(memory.state) > _unknown_sizes(state)
     memory.state, memory.read_at_s = state, context.clock.monotonic_s()
     memory.presence = memory.presence.see(state.alive, state.missing, now_s)
+    memory.failed_disks = memory.failed_disks.see(brokers_to_rebuild(state), now_s)
     figures = measure(
         state,
         threshold_percent=imbalance_percentage(state, context.policy.leaders.imbalance_percentage).value,

@@ -38,6 +38,21 @@ class Presence:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedDisks:
+    """Live brokers of which replicas are offline since a log dir failed, and since when."""
+
+    since_s: Mapping[int, float] = field(default_factory=dict)
+
+    def see(self, brokers: Collection[int], now_s: float) -> FailedDisks:
+        """Take in one reading."""
+        return FailedDisks({b: self.since_s.get(b, now_s) for b in brokers})
+
+    def lasting(self, least_s: float, now_s: float) -> frozenset[int]:
+        """Brokers of which this has been so for at least ``least_s``."""
+        return frozenset(b for b, since in self.since_s.items() if now_s - since >= least_s)
+
+
+@dataclass(frozen=True, slots=True)
 class Hysteresis:
     """Which brokers count as imbalanced, with different levels to enter and to leave, and since when."""
 

@@ -29,7 +29,7 @@ class Objection:
 
 
 def beyond(policy: RepairPolicy, state: ClusterState, gone: Collection[int], plan: Plan) -> tuple[Objection, ...]:
-    """Every bound that this repair goes beyond; ``gone`` are all brokers that are missed, within their grace or not.
+    """Every bound that this repair goes beyond; ``gone`` are all brokers that are missed, or whose log dirs failed, within their grace or not.
 
     What copies nothing (leadership that goes elsewhere) is bounded by nothing.
     """
@@ -61,7 +61,8 @@ def _racks(policy: RepairPolicy, state: ClusterState, gone: Collection[int]) -> 
     if len(hit) > policy.max_racks:
         names = ", ".join(sorted(hit))
         yield Objection(
-            "racks", f"brokers are down in {len(hit)} racks ({names}; repair.max_racks is {policy.max_racks})"
+            "racks",
+            f"brokers are down or have a failed log dir in {len(hit)} racks ({names}; repair.max_racks is {policy.max_racks})",
         )
 
 
@@ -71,7 +72,7 @@ def _brokers(policy: RepairPolicy, state: ClusterState, gone: Collection[int]) -
     if len(gone) > most:
         yield Objection(
             "brokers",
-            f"{len(gone)} of {known} brokers are down (repair.max_brokers_share is {policy.max_brokers_share:g})",
+            f"{len(gone)} of {known} brokers are down or have a failed log dir (repair.max_brokers_share is {policy.max_brokers_share:g})",
         )
 
 

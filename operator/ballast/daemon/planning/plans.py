@@ -106,7 +106,7 @@ def take_back(context: DaemonContext, state: ClusterState) -> list[str]:
 
 
 def repair(context: DaemonContext, state: ClusterState) -> str:
-    """Are brokers gone for good, or partitions without a rack for each replica?"""
+    """Are brokers gone for good, log dirs of live ones failed, or partitions without a rack for each replica?"""
     grace_s = context.policy.caution.dead_broker_grace_s
     now_s = context.clock.monotonic_s()
     gone = context.memory.presence.gone_since_s
@@ -125,7 +125,30 @@ def repair(context: DaemonContext, state: ClusterState) -> str:
         broker, since = max(gone.items(), key=lambda item: item[1])
         left_s = grace_s - (now_s - since)
         return f"Broker {broker} is down; it has {left_s:.0f} s to return before its replicas are rebuilt elsewhere."
+    if context.memory.failed_disks.since_s:
+        return _rebuild_offline(context, state)
     return _replace_lists(context, state)
+
+
+def _rebuild_offline(context: DaemonContext, state: ClusterState) -> str:
+    """Rebuild on other brokers what lies on failed log dirs of live ones, once nobody has replaced the disk in time."""
+    failed, grace_s = context.memory.failed_disks, context.policy.caution.dead_broker_grace_s
+    now_s = context.clock.monotonic_s()
+    named = human_brokers(sorted(failed.since_s))
+    headline = f"Replicas of {named} are offline since a log dir failed."
+    due = failed.lasting(grace_s, now_s)
+    if not due:
+        withdraw(context, ActionKind.REPAIR)
+        left_s = grace_s - (now_s - min(failed.since_s.values()))
+        return f"{headline} They are rebuilt elsewhere unless the disk is replaced within {left_s:.0f} s."
+    # One broker at a time: of partitions that have lost a replica on it, those on other failing brokers stay.
+    made = make(context, state, Evacuate(brokers=frozenset({min(due)}), keep_racks=True, offline_only=True))
+    if made.is_empty:
+        withdraw(context, ActionKind.REPAIR)
+        worst = next((f"{o.subject}: {o.detail}." for o in made.obstacles), "There is nothing to rebuild.")
+        return f"{headline} {worst}"
+    beyond = tuple(o.sentence for o in bounds.beyond(context.policy.repair, state, failed.since_s, made))
+    return f"{headline} {propose(context, ActionKind.REPAIR, made, beyond)}{_kept(made)}"
 
 
 def _replace_lists(context: DaemonContext, state: ClusterState) -> str:

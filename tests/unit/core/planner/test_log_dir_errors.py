@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from tests.unit.core.planner.clusters import cluster
@@ -28,17 +29,20 @@ from ballast.core.planner import (
     Leaders,
     Loads,
     Place,
+    PlannerPolicy,
     Racks,
     Selection,
     Swap,
     plan,
 )
 from ballast.core.planner.report import page
+from ballast.core.planner.request import dump_request, load_request
 
 WHOLE = LogDir("/whole", 100_000, 50_000)
 FAILED = LogDir("/failed", error="KAFKA_STORAGE_ERROR")
 OTHER = LogDir("/other", error="UNKNOWN_SERVER_ERROR")
 EXIT_PENDING = 3
+OFFLINE_OF_3 = Evacuate(brokers=frozenset({3}), offline_only=True)
 
 
 def even(*dirs: LogDir) -> ClusterState:
@@ -80,10 +84,28 @@ def test_what_can_be_done_goes_by_the_error_and_the_plan() -> None:
     """A disk is replaced or its broker emptied, which needs no naming where the plan does it; any other error is looked up."""
     unhealthy = even(WHOLE, FAILED, OTHER)
     (disk, unknown) = (remedy for _, remedy in warnings(plan(unhealthy, Balance())))
-    assert "ballast plan decommission 3" in disk
-    assert "decommission" not in unknown
-    emptied = [remedy for _, remedy in warnings(plan(unhealthy, Decommission(brokers=frozenset({3}))))]
-    assert not any("decommission" in remedy for remedy in emptied)
+    assert "ballast plan evacuate 3 --offline-only" in disk
+    assert "evacuate" not in unknown
+    for intent in (Decommission(brokers=frozenset({3})), OFFLINE_OF_3):
+        done = [remedy for _, remedy in warnings(plan(unhealthy, intent))]
+        assert not any("evacuate" in remedy for remedy in done)
+
+
+def test_what_is_offline_is_rebuilt_and_the_other_replicas_of_the_broker_stay() -> None:
+    """The broker takes none of them back, since which of its disks fails next nobody knows; its plan can be made again from its file."""
+    whole = even(WHOLE, FAILED)
+    p = whole.partitions
+    row = np.repeat(np.arange(len(p)), np.diff(p.start))
+    state = replace(whole, partitions=replace(p, offline=p.offline & (row % 2 == 0)))
+    lost = {str(state.name(r)) for r in row[state.partitions.offline].tolist()}
+    made = plan(state, OFFLINE_OF_3)
+    assert {str(m.name) for m in made.moves} == lost
+    assert all(m.removing == (3,) and 3 not in m.new for m in made.moves)
+    assert 0 < len(lost) < int((p.replica == 3).sum())
+    assert made.status == "meets-all-goals"
+    intent, policy, seed = load_request(json.loads(json.dumps(dump_request(OFFLINE_OF_3, PlannerPolicy(), 0))))
+    assert plan(state, intent, policy=policy, seed=seed).moves == made.moves
+    assert plan(even(WHOLE), OFFLINE_OF_3).status == "nothing-to-do"
 
 
 def test_reorders_alone_name_them_too() -> None:
@@ -112,8 +134,12 @@ def test_the_command_tells_it_in_every_form_and_needs_attention(tmp_path: Path) 
     html = tmp_path / "report.html"
     table = asked(unhealthy, tmp_path, "balance", "--check", "--report", str(html))
     assert table.return_value == EXIT_PENDING
-    assert all(word in table.stdout for word in ("roker 3", "/failed", "KAFKA_STORAGE_ERROR", "decommission 3"))
-    assert all(word in html.read_text() for word in ("roker 3", "/failed", "KAFKA_STORAGE_ERROR", "decommission 3"))
+    assert all(
+        word in table.stdout for word in ("roker 3", "/failed", "KAFKA_STORAGE_ERROR", "evacuate 3 --offline-only")
+    )
+    assert all(
+        word in html.read_text() for word in ("roker 3", "/failed", "KAFKA_STORAGE_ERROR", "evacuate 3 --offline-only")
+    )
     document = asked(unhealthy, tmp_path, "balance", "--output", "json")
     assert loads(document.stdout).log_dir_errors == (LogDirError(3, "/failed", "KAFKA_STORAGE_ERROR", 12),)
     stock = asked(unhealthy, tmp_path, "balance", "--format", "kafka")

@@ -99,15 +99,30 @@ def expand(*, brokers_: tuple[int, ...], options: PlanOptions, cluster: ClusterO
 @plan.command()
 @click.argument("brokers_", type=int, nargs=-1, metavar="BROKER…")
 @click.option("--rack", "racks_", multiple=True, metavar="RACK", help="Every broker of this rack.")
+@click.option(
+    "--offline-only",
+    is_flag=True,
+    help="Only partitions of which these brokers hold an offline replica, as on a failed log dir.",
+)
 @plan_options
 @cluster_options
 def evacuate(
-    *, brokers_: tuple[int, ...], racks_: tuple[str, ...], options: PlanOptions, cluster: ClusterOptions
+    *,
+    brokers_: tuple[int, ...],
+    racks_: tuple[str, ...],
+    offline_only: bool,
+    options: PlanOptions,
+    cluster: ClusterOptions,
 ) -> int:
-    """Restore elsewhere what sits on dead brokers, or on a rack."""
+    """Rebuild elsewhere the replicas of dead brokers, of a rack, or of failed log dirs (--offline-only)."""
     if not brokers_ and not racks_:
         raise UsageError("Nothing to evacuate is named.", hint="Give broker ids, or --rack.")
-    intent = Evacuate(brokers=frozenset(brokers_), racks=frozenset(racks_), selection=options.selection())
+    intent = Evacuate(
+        brokers=frozenset(brokers_),
+        racks=frozenset(racks_),
+        offline_only=offline_only,
+        selection=options.selection(),
+    )
     return _run(intent, options, cluster)
 
 
