@@ -20,7 +20,7 @@ from tests.spark.fleets import member
 
 from ballast.adapters.samples.store import table_url
 from ballast.cli.commands.fleet.page import page
-from ballast.cli.commands.fleet.view import as_json, show
+from ballast.cli.commands.fleet.view import document, show
 from ballast.core.cluster import (
     NO_LEADERSHIP_RECORD,
     STORAGE_ERROR,
@@ -121,7 +121,7 @@ def test_a_failed_log_dir_is_in_the_row_of_its_cluster_its_plan_and_the_report()
     told: list[str] = []
     show(report, told.append)
     assert [m.name in line for line in told if "/failed" in line] == [True]
-    assert as_json(report)["plans"][0]["log_dir_errors"] == [error]
+    assert [e.model_dump(by_alias=False) for e in document(report).plans[0].log_dir_errors] == [error]
     grown, new = with_brokers(state, 1)
     assert all(d.error is None for b in grown.brokers if b.id in new for d in b.log_dirs)
 

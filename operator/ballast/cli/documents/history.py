@@ -47,6 +47,17 @@ class PipelineRun(Document):
     jobs: list[PipelineJob]
 
 
+class LogDirError(Part):
+    """A log dir that its broker reported with an error when the cluster was read."""
+
+    broker: int
+    path: str
+    error: str
+    """Kafka's name: ``KAFKA_STORAGE_ERROR`` is a failed disk."""
+    offline_replicas: int
+    """Of the whole broker."""
+
+
 class FleetPlan(Part):
     """What a plan for a cluster would cost and gain, in one scenario; figures are null where planning failed or they are not known."""
 
@@ -60,8 +71,9 @@ class FleetPlan(Part):
     partitions: int
     bytes_stored: int
     status: str
-    """A plan's status, or ``failed``."""
+    """A plan's status, or ``not-planned``."""
     detail: str
+    log_dir_errors: list[LogDirError]
     moves: int | None
     reorders: int | None
     bytes_moved: int | None
@@ -70,8 +82,8 @@ class FleetPlan(Part):
     worst_after: float | None
     disk_full_before: float | None
     disk_full_after: float | None
-    leaders_before: float | None
-    leaders_after: float | None
+    preferred_leaders_before: float | None
+    preferred_leaders_after: float | None
     imbalance: float
     offline: int | None
     under_min_isr: int | None

@@ -74,7 +74,7 @@ class RepairObstacle(Part):
 class Repair(Part):
     """The plan that would rebuild elsewhere what the lost brokers hold (``ballast plan evacuate``)."""
 
-    status: Annotated[str, OneOf("complete", "nothing-to-do", "partial", "infeasible")]
+    status: Annotated[str, OneOf("meets-all-goals", "nothing-to-do", "misses-some-goals", "infeasible")]
     replicas: int
     bytes: int | None
     """Null where a size is not known."""
