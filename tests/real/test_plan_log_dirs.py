@@ -15,7 +15,6 @@ from tests.waiting import until
 
 from ballast.core.cluster import STORAGE_ERROR, TopicPartition
 from ballast.core.plan.file import loads
-from ballast.ports.journal import STANDS_ON
 from ballast.sandbox import Sandbox, SandboxSpec
 from ballast.sandbox.fill import Filling, fill
 from ballast.wiring.cluster import open_cluster
@@ -41,15 +40,15 @@ def ballast(sandbox: Sandbox, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def on_broker(sandbox: Sandbox, broker: int) -> tuple[set[TopicPartition], set[TopicPartition]]:
-    """Partitions with a replica there, Ballast's own left out, and those of which it is offline."""
+    """Partitions with a replica there, internal topics left out, and those of which it is offline."""
     with open_cluster(bootstrap_server=sandbox.bootstrap_server) as opened:
         state = opened.cluster.snapshot()
     p = state.partitions
     row = np.repeat(np.arange(len(p)), np.diff(p.start))
     here = p.replica == broker
     held, lost = ({state.name(r) for r in row[mask].tolist()} for mask in (here, here & p.offline))
-    own = {n for n in held if n.topic in STANDS_ON}
-    return held - own, lost
+    internal = {n for n in held if n.topic.startswith("__")}
+    return held - internal, lost - internal
 
 
 def test_a_failed_log_dir_is_named_by_every_plan_until_its_broker_is_emptied_and_replaced(
