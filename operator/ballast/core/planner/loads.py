@@ -57,7 +57,7 @@ class Loads:
         """Sizes from the log dirs; traffic and CPU stay unknown and take no part."""
         sizes, known, assumed = replica_sizes(state)
         zero = np.zeros(len(sizes), np.int64)
-        notes = ["No traffic or CPU metrics: only disk, replicas and leaders are balanced."]
+        notes = ["No traffic or CPU metrics: only disk, replicas and preferred leaders are balanced."]
         resources: frozenset[str] = frozenset({DISK})
         if not known:
             notes.append("No size is known: a plan cannot say how many bytes it moves.")
