@@ -20,3 +20,15 @@ def test_every_page_is_reached_from_the_readme() -> None:
     there = {str(page.relative_to(ROOT)) for page in (ROOT / "docs").glob("*.md")}
     assert there - linked == set()
     assert {page for page in linked if not (ROOT / page).is_file()} == set()
+
+
+def test_unit_tests_stand_where_their_modules_stand() -> None:
+    """A file in a room's folder tests something of that room, so whoever changes a module finds its tests by the folder's name."""
+    rooms = {path.name for path in (ROOT / "operator" / "ballast").iterdir() if path.is_dir()}
+    astray = []
+    for path in sorted((ROOT / "tests" / "unit").rglob("test_*.py")):
+        room = path.relative_to(ROOT / "tests" / "unit").parts[0]
+        used = set(re.findall(r"\b(?:ballast|tests\.unit)\.(\w+)", path.read_text()))
+        if room in rooms and room not in used:
+            astray.append(str(path.relative_to(ROOT)))
+    assert astray == []

@@ -33,7 +33,7 @@ class Terminal:
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
         self.process = subprocess.Popen(
-            leashed(sys.executable, "-m", "tests.unit.executor.terminal_process"),
+            leashed(sys.executable, "-m", "tests.unit.cli.terminal_process"),
             stdin=inside,
             stdout=inside,
             stderr=inside,

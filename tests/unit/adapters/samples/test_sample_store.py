@@ -23,7 +23,7 @@ from ballast.core.samples import BROKERS, LOG_DIRS, SAMPLES, MinuteSample, Table
 from ballast.core.samples.rates import measure
 from ballast.errors import UsageError
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 RATE = 120 * RECORD_BYTES / 60
 
 
