@@ -73,8 +73,8 @@ def test_the_last_bytes_are_a_leg_of_their_own() -> None:
     """A move with all bytes there has the floor to be let into the ISR, and no arithmetic divides by nothing."""
     m = replace(flying(0, total=1000 * MB, copied=1000 * MB), stage=Moving(mark_left_bytes=0))
     run = run_of(m, policy=ExecutionPolicy(throttle=MB, timeout_floor_s=30))
-    assert overdue(run, m, clock(m), 1, Now(0, 29.0)) == ""
-    assert "0.0 kB are left" in overdue(run, m, clock(m), 1, Now(0, 31.0))
+    assert overdue(run, m, clock(m), 1, Now(0, 29.0)) is None
+    assert "0.0 kB are left" in str(overdue(run, m, clock(m), 1, Now(0, 31.0)))
 
 
 @pytest.mark.parametrize("wrong", [{"timeout_floor_s": 0.0}, {"timeout_slack": 0.5}, {"least_bytes_per_s": 0}])

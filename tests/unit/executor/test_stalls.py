@@ -11,6 +11,7 @@ from tests.unit.executor.scenes import MB, T
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, TopicPartition, build
 from ballast.core.plan import Move
 from ballast.core.throttles import FOLLOWER_RATE, Setting
+from ballast.executor.machine.notes import Note, note
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import MoveRun, Run
@@ -20,6 +21,10 @@ from ballast.ports.cluster import BrokerLogs, PartitionState, ReplicaLog
 
 NAME = TopicPartition(T, 0)
 DIR = LogDir("/data/0", total_bytes=1000 * MB, usable_bytes=800 * MB)
+
+CRAWLS = note(
+    "slow", done=3 * MB, passed_s=400.0, leg=10 * MB, allowed_s=300.0, share=5.0 * MB, throttled=True, left=50 * MB
+)
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class Night:
     copied: int | None = 50 * MB
     inbound: float = 0.0
     rates_of_others: Mapping[int, int] = field(default_factory=dict)
-    crawling: str = ""
+    crawling: Note | None = None
     between_dirs: bool = False
     """Instead: its replica on broker 3 is to change its log dir there."""
 
@@ -65,7 +70,8 @@ class Night:
             state=self.state(),
             rates_of_others=self.rates_of_others,
         )
-        return stall_cause(run, move, picture, crawling=self.crawling)
+        found = stall_cause(run, move, picture, crawling=self.crawling)
+        return found.code, str(found)
 
 
 NIGHTS: Mapping[str, tuple[Night, str]] = {
@@ -78,7 +84,7 @@ NIGHTS: Mapping[str, tuple[Night, str]] = {
     "throttle-too-low": (Night(inbound=6 * MB), "fall behind by 1.0 MB each second"),
     "not-created": (Night(copied=None), "has not created t-0"),
     "not-admitted": (Night(copied=100 * MB), "broker 1, the leader, does not take it into the ISR"),
-    "slow": (Night(crawling="3.0 MB have arrived in 400 s"), "3.0 MB have arrived in 400 s"),
+    "slow": (Night(crawling=CRAWLS), "3.0 MB have arrived in 400 s"),
     "log-dir-copy": (Night(between_dirs=True), "Nothing arrives in /data/1 of broker 3, although it answers; 50.0 MB"),
     "fetch-errors": (Night(inbound=0.5 * MB), "falls behind by 0.5 MB more each second"),
 }
@@ -116,7 +122,7 @@ def test_what_is_plainly_broken_comes_before_what_follows_from_it() -> None:
             "log-dir-failed",
             "/data/1 of broker 3 has failed",
         ),
-        (Night(crawling="3.0 MB have arrived in 400 s"), "slow", "3.0 MB have arrived in 400 s"),
+        (Night(crawling=CRAWLS), "slow", "3.0 MB have arrived in 400 s"),
         (Night(leader=-1), "log-dir-copy", "ReplicaAlterLogDirsThread"),
     ],
 )

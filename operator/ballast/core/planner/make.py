@@ -72,7 +72,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
     )
     waiving, told = waived(state, problem), isinstance(intent, Balance | Leaders)
     if told:
-        obstacles = waiving + obstacles
+        obstacles = tuple(w.obstacle for w in waiving) + obstacles
     bound_bytes, bound_method = _bound(problem, policy, scope, moves, after, cur)
     bounded = policy.max_bytes is not None or policy.max_moves is not None or not isinstance(intent, Balance)
     made = Plan(
@@ -87,7 +87,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
         assumptions=loads.assumptions
         + problem.assumptions
         + ((WAITS,) if found.in_order else ())
-        + tuple(f"{o.subject.replace('t', 'T', 1)}: {o.detail}." for o in waiving if not told),
+        + tuple(w.assumption for w in waiving if not told),
         seed=seed,
         bound_bytes=bound_bytes,
         bound_method=bound_method,

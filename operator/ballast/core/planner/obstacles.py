@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -183,7 +183,25 @@ def _impossible(state: ClusterState, problem: Problem) -> tuple[list[Obstacle], 
     return out, hopeless
 
 
-def waived(state: ClusterState, problem: Problem) -> tuple[Obstacle, ...]:
+class Waiver(NamedTuple):
+    """A topic whose rules for leaders are not kept, since none of the brokers that they want is alive."""
+
+    topic: str
+    detail: str
+    remedy: str
+
+    @property
+    def obstacle(self) -> Obstacle:
+        """For a plan that was to keep the rules."""
+        return Obstacle("topic-rule", f"topic {self.topic}", self.detail, self.remedy)
+
+    @property
+    def assumption(self) -> str:
+        """For a plan that was asked for something else."""
+        return f"Topic {self.topic}: {self.detail}."
+
+
+def waived(state: ClusterState, problem: Problem) -> tuple[Waiver, ...]:
     """Topics whose rules want leaders of which none is alive."""
     classes, p = problem.scope.classes, state.partitions
     out = []
@@ -199,7 +217,7 @@ def waived(state: ClusterState, problem: Problem) -> tuple[Obstacle, ...]:
         for t in np.unique(p.topic[(classes.of == c) & problem.scope.open_rows]).tolist():
             start = "" if not wanted else "Start it, or allow" if len(wanted) == 1 else "Start one of them, or allow"
             remedy = f"{start or 'Allow'} more in balance.topic_rules."
-            out.append(Obstacle("topic-rule", f"topic {state.topics[t].name}", f"{detail}: others lead it", remedy))
+            out.append(Waiver(state.topics[t].name, f"{detail}: others lead it", remedy))
     return tuple(out)
 
 

@@ -19,6 +19,7 @@ from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.document import Reader
 from ballast.core.plan import Move, Reason
 from ballast.errors import Refused
+from ballast.executor.machine.notes import journaled
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import done_of, total_of
 from ballast.executor.machine.run import ElectionRun, ElectionStage, MoveRun, Now, Phase, Run, Status
@@ -107,7 +108,7 @@ def dump_move(run: Run, order: int, m: MoveRun) -> Record:
     }
     if m.move.log_dirs is not None:
         value["log_dirs"] = list(m.move.log_dirs)
-    if m.detail:
+    if m.note is not None:
         value["detail"] = m.detail
     if m.topic_id is not None:
         value["topic_id"] = m.topic_id
@@ -170,7 +171,7 @@ def changes(before: Run, after: Run) -> list[Record]:
     if before.elections is not after.elections:
         for name, e in after.elections.items():
             was_e = before.elections[name]
-            if (was_e.stage, was_e.attempts, was_e.detail) != (e.stage, e.attempts, e.detail):
+            if (was_e.stage, was_e.attempts, was_e.note) != (e.stage, e.attempts, e.note):
                 out.append(dump_election(after, name, e))
     header = dump_header(after)
     return out if header == dump_header(before) else [*out, header]
@@ -178,7 +179,7 @@ def changes(before: Run, after: Run) -> list[Record]:
 
 def _kept(m: MoveRun) -> tuple[object, ...]:
     """What may change of a move's record."""
-    return m.attempts, m.detail, m.topic_id, _dump_stage(m.stage)
+    return m.attempts, m.note, m.topic_id, _dump_stage(m.stage)
 
 
 def _end(before: Run, after: Run) -> list[Record]:
@@ -364,7 +365,7 @@ def _move(r: Reader) -> MoveRun:
         ),
         stage=_stage(r),
         attempts=r.integer("attempts"),
-        detail=r.text("detail") if r.has("detail") else "",
+        note=journaled(r.text("detail")) if r.has("detail") else None,
         since_ms=r.integer("since_ms"),
         topic_id=r.text("topic_id") if r.has("topic_id") else None,
     )
@@ -385,4 +386,4 @@ _STAGES: Final = {stage.code: stage for stage in STAGES}
 
 def _election(r: Reader) -> tuple[TopicPartition, ElectionRun]:
     name = TopicPartition(r.text("topic"), r.integer("partition"))
-    return name, ElectionRun(ElectionStage(r.text("stage")), r.integer("attempts"), r.text("detail"))
+    return name, ElectionRun(ElectionStage(r.text("stage")), r.integer("attempts"), journaled(r.text("detail")))

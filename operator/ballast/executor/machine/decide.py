@@ -19,9 +19,10 @@ from ballast.core.throttles import (
     brokers_involved,
     entries,
 )
+from ballast.executor.machine.notes import note
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.observe import misplaced
-from ballast.executor.machine.relocation import STAYS, is_given_up, taken_back
+from ballast.executor.machine.relocation import is_given_up, taken_back
 from ballast.executor.machine.run import (
     ElectionRun,
     ElectionStage,
@@ -82,7 +83,7 @@ def _restore(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run
             continue
         asked = Restoring(retry_at_s=now.s + RESEND_S)
         if isinstance(m.stage, Cancelling):
-            changed[name] = replace(move_to(m, asked, now, detail=m.detail), attempts=1)
+            changed[name] = replace(move_to(m, asked, now, m.note), attempts=1)
         elif m.stage.retry_at_s <= now.s and m.attempts < run.policy.max_attempts:
             # Intended and perhaps never sent: a process that died in between leaves it to the next one.
             changed[name] = replace(m, attempts=m.attempts + 1, stage=asked)
@@ -98,18 +99,18 @@ def _cancel(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
         stage = m.stage
         if run.phase is Phase.CANCELLING and isinstance(stage, Planned | Throttled):
             outcome = "refused" if run.status is Status.REFUSED else "not-started"
-            changed[name] = move_to(m, RolledBack(outcome), now, detail=m.detail)
+            changed[name] = move_to(m, RolledBack(outcome), now, m.note)
         elif isinstance(stage, Moving | Stalled) and _wants_cancel(run, m, stage, now):
             state = picture.partitions.get(name)
             if stage.cancel_at_s > now.s or name not in picture.reassignments or state is None:
                 continue
             back = stage.way_back or m.move.old
             if guards.cancel_is_safe(back, state.isr, picture.alive):
-                changed[name] = move_to(m, Cancelling(stage.way_back, stage.raced), now, detail=m.detail)
+                changed[name] = move_to(m, Cancelling(stage.way_back, stage.raced), now, m.note)
                 targets[name] = None
             else:
-                why = f"It is not cancelled: none of its old replicas {list(back)} is alive and in sync."
-                changed[name] = replace(m, detail=why) if m.detail != why else m
+                why = note("cancel-unsafe", replicas=back)
+                changed[name] = replace(m, note=why) if m.note != why else m
     effects.extend(Effect(EffectKind.CANCEL, targets=c) for c in chunks(run, targets))
     return with_moves(run, changed)
 
@@ -179,11 +180,11 @@ def _directed(
     if not wrong and (begun or not unknown):
         return m if begun else replace(m, stage=Moved(in_log_dirs=True))
     if run.phase is Phase.CANCELLING:
-        return move_to(m, Failed("log-dir"), now, detail=STAYS)
+        return move_to(m, Failed("log-dir"), now, note("log-dirs-cancelled"))
     if wrong and m.attempts > run.policy.max_attempts:
         broker, path = next(iter(wrong.items()))
-        detail = f"The replica on broker {broker} is not in {path} after {m.attempts} attempts."
-        return move_to(m, Failed("log-dir"), now, detail=detail)
+        why = note("not-in-log-dir", broker=broker, path=path, attempts=m.attempts)
+        return move_to(m, Failed("log-dir"), now, why)
     placed = m if begun else move_to(m, Relocating(), now)
     if not wrong or not isinstance(placed.stage, Relocating):
         return placed

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ballast.core.cluster import UNKNOWN, TopicPartition
-from ballast.core.wording import human_many
+from ballast.executor.machine.notes import Note, note
 from ballast.executor.machine.observation import Picture, target
 from ballast.executor.machine.patience import marked, overdue
 from ballast.executor.machine.relocation import between_dirs, stopped_on
@@ -123,13 +123,13 @@ def _gone(run: Run, m: MoveRun, now: Now) -> MoveRun:
         return replace(m, gone_since_s=now.s)
     if now.s - m.gone_since_s < min(run.policy.submit_grace_s, 5.0):
         return m
-    return move_to(m, Failed("deleted"), now, detail=f"{m.move.name} no longer exists.")
+    return move_to(m, Failed("deleted"), now, note("deleted", partition=str(m.move.name)))
 
 
 def _recreated(m: MoveRun, topic_id: str, now: Now) -> MoveRun:
     """Another topic has the name: its replicas and its moves are somebody else's."""
-    detail = f"Topic {m.move.topic} was deleted and made again: its id was {m.topic_id} and is {topic_id}."
-    return move_to(m, Failed("topic-recreated"), now, detail=detail)
+    why = note("topic-recreated", topic=m.move.topic, was=m.topic_id, now=topic_id)
+    return move_to(m, Failed("topic-recreated"), now, why)
 
 
 def _listed(m: MoveRun, picture: Picture) -> bool | None:
@@ -141,17 +141,19 @@ def _listed(m: MoveRun, picture: Picture) -> bool | None:
 
 
 def _overridden(m: MoveRun, picture: Picture, now: Now) -> MoveRun:
-    other = list(target(picture.reassignments[m.move.name]))
-    detail = f"{m.move.name} is now on its way to {other}, which is not this run's doing."
-    return move_to(m, Failed("overridden"), now, detail=detail)
+    other = target(picture.reassignments[m.move.name])
+    return move_to(m, Failed("overridden"), now, _seen(m, "overridden", other))
+
+
+def _seen(m: MoveRun, code: str, replicas: tuple[int, ...]) -> Note:
+    """A note on the replicas of its partition."""
+    return note(code, partition=str(m.move.name), replicas=replicas)
 
 
 def _not_begun(m: MoveRun, look: _Look) -> MoveRun:
     """Planned or throttled: the very same move may be in flight already."""
     if _listed(m, look.picture) and m.move.old != m.move.new:
-        return move_to(
-            m, Moving(way_back=_way_back(m, look)), look.now, detail="The move was in flight already and is followed."
-        )
+        return move_to(m, Moving(way_back=_way_back(m, look)), look.now, note("followed"))
     return m
 
 
@@ -166,13 +168,10 @@ def _submitted(m: MoveRun, look: _Look) -> MoveRun:
     if look.now.s - m.entered_s < look.run.policy.submit_grace_s:
         return m
     if m.attempts < look.run.policy.max_attempts:
-        detail = m.detail or "The cluster did not show the move; it is submitted again."
-        return move_to(m, Planned(), look.now, detail=detail)
-    detail = (
-        m.detail
-        or f"{m.move.name} was submitted {human_many(m.attempts, 'time')} and never appeared among the reassignments in progress."
-    )
-    return move_to(m, Failed("rejected" if m.detail else "not-taken"), look.now, detail=detail)
+        return move_to(m, Planned(), look.now, m.note or note("not-shown"))
+    # Only an answer is noted on a move that was submitted.
+    why = m.note or note("never-shown", partition=str(m.move.name), attempts=m.attempts)
+    return move_to(m, Failed("not-taken" if m.note is None else "rejected"), look.now, why)
 
 
 def _begun(m: MoveRun, look: _Look) -> MoveRun:
@@ -186,8 +185,8 @@ def _begun(m: MoveRun, look: _Look) -> MoveRun:
     told = state is not None and "reassign" in state.api and not m.unconfirmed
     if not told or set(way_back) in (set(m.move.old), set(m.move.new)):
         return move_to(m, Moving(way_back=way_back), look.now)
-    detail = f"{m.move.name} had the replicas {sorted(set(way_back))} when the move began; it is cancelled."
-    return move_to(m, Moving(way_back=way_back, raced=True), look.now, detail=detail)
+    why = _seen(m, "raced", tuple(sorted(set(way_back))))
+    return move_to(m, Moving(way_back=way_back, raced=True), look.now, why)
 
 
 def _moving(m: MoveRun, stage: Moving | Stalled, look: _Look) -> MoveRun:
@@ -202,8 +201,7 @@ def _moving(m: MoveRun, stage: Moving | Stalled, look: _Look) -> MoveRun:
         return replace(m, stage=replace(stage, unlisted_since_s=look.now.s))
     if look.now.s - stage.unlisted_since_s < look.run.policy.submit_grace_s:
         return m
-    detail = f"{m.move.name} is no longer moving and has the replicas {list(look.state.replicas)}."
-    return move_to(m, Failed("cancelled-externally"), look.now, detail=detail)
+    return move_to(m, Failed("cancelled-externally"), look.now, _seen(m, "not-moving", look.state.replicas))
 
 
 def _still_listed(m: MoveRun, stage: Moving | Stalled, look: _Look) -> MoveRun:
@@ -234,14 +232,14 @@ def _cancelling(m: MoveRun, stage: Cancelling, look: _Look) -> MoveRun:
     if listed:
         # The cancel was lost or refused this time: back to moving, from where it is decided anew.
         again = Moving(way_back=stage.way_back, raced=stage.raced)
-        return move_to(m, again, look.now, detail="The cancel had no effect.") if waited else m
+        return move_to(m, again, look.now, note("cancel-without-effect")) if waited else m
     if stage.raced:
-        return move_to(m, Failed("modified-externally"), look.now, detail=m.detail)
+        return move_to(m, Failed("modified-externally"), look.now, m.note)
     certain = stage.acknowledged and not m.unconfirmed and stage.way_back == m.move.old
     if look.state.replicas == m.move.old and (waited or certain):
         return rolled_back(look.run, m, look.now)
     if look.state.replicas == m.move.new and waited:
-        return move_to(m, Moved(), look.now, detail="It arrived before the cancel did.")
+        return move_to(m, Moved(), look.now, note("arrived-before-cancel"))
     # The old brokers in another order, or the union that metadata still shows: decide.restore acts on the former.
     return m
 
@@ -250,7 +248,7 @@ def rolled_back(run: Run, m: MoveRun, now: Now) -> MoveRun:
     """As before the run: because somebody asked, or else because its time was up; then its cause is kept."""
     if run.phase is Phase.CANCELLING:
         return move_to(m, RolledBack("rolled-back"), now)
-    return move_to(m, RolledBack("timed-out"), now, detail=m.detail)
+    return move_to(m, RolledBack("timed-out"), now, m.note)
 
 
 def _restoring(m: MoveRun, stage: Restoring, look: _Look) -> MoveRun:
@@ -261,8 +259,7 @@ def _restoring(m: MoveRun, stage: Restoring, look: _Look) -> MoveRun:
     tries = set(look.state.replicas) == set(m.move.old) and m.attempts < look.run.policy.max_attempts
     if tries or stage.retry_at_s > look.now.s or look.now.s - m.entered_s < look.run.policy.submit_grace_s * 2:
         return m
-    detail = f"{m.move.name} is back on its old brokers, in the order {list(look.state.replicas)}."
-    return move_to(m, Failed("rejected"), look.now, detail=detail)
+    return move_to(m, Failed("rejected"), look.now, _seen(m, "other-order", look.state.replicas))
 
 
 def _unthrottled(m: MoveRun, look: _Look) -> MoveRun:
@@ -271,15 +268,15 @@ def _unthrottled(m: MoveRun, look: _Look) -> MoveRun:
         if not listed and look.now.s - m.entered_s < look.run.policy.submit_grace_s:
             # Another broker may have answered, whose metadata is older than what the move was seen to arrive by.
             return m
-        detail = f"{m.move.name} has the replicas {list(look.state.replicas)} a moment after it had arrived."
-        return move_to(m, Failed("modified-externally"), look.now, detail=detail)
+        why = _seen(m, "changed-after-arrival", look.state.replicas)
+        return move_to(m, Failed("modified-externally"), look.now, why)
     lacking = [b for b in m.move.adding if b not in look.state.isr]
     if not lacking:
         return move_to(m, Verified(), look.now)
     if look.now.s - m.entered_s < look.run.policy.stall_after_s:
         return m
-    detail = f"{m.move.name} arrived, and broker {lacking[0]} has fallen out of sync since."
-    return move_to(m, Failed("out-of-sync"), look.now, detail=detail)
+    why = note("fell-out-of-sync", partition=str(m.move.name), broker=lacking[0])
+    return move_to(m, Failed("out-of-sync"), look.now, why)
 
 
 def _relocating(m: MoveRun, stage: Relocating, look: _Look) -> MoveRun:
@@ -292,8 +289,7 @@ def _relocating(m: MoveRun, stage: Relocating, look: _Look) -> MoveRun:
     ours = stage.given_up or look.run.phase is Phase.CANCELLING
     stopped = None if ours else stopped_on(m, look.picture)
     if stopped is not None:
-        detail = f"Its copy on broker {stopped} is gone: somebody stopped it, or the log dir has failed."
-        return move_to(m, Failed("log-dir"), look.now, detail=detail)
+        return move_to(m, Failed("log-dir"), look.now, note("copy-gone", broker=stopped))
     return m
 
 
@@ -362,13 +358,13 @@ def _stall(run: Run, m: MoveRun, stage: Moving | Stalled, picture: Picture, now:
     if isinstance(stage, Moving):
         if not (idle or late or (broken and now.s - m.entered_s >= run.policy.submit_grace_s)):
             return m
-        cause = stall_cause(run, m, picture, crawling="" if idle else late)
-        return move_to(m, stage.stalled(cause.code), now, detail=cause.detail)
+        cause = stall_cause(run, m, picture, crawling=None if idle else late)
+        return move_to(m, stage.stalled(cause.code), now, cause)
     if not (broken or late or idle) and stage.grown_at_s > m.entered_s:
         return move_to(m, stage.recovered(now.s), now)
-    cause = stall_cause(run, m, picture, crawling="" if idle else late)
+    cause = stall_cause(run, m, picture, crawling=None if idle else late)
     # The figures in the sentence change with every reading; only another cause is news that belongs in the journal.
-    return m if cause.code == stage.cause else replace(m, stage=replace(stage, cause=cause.code), detail=cause.detail)
+    return m if cause.code == stage.cause else replace(m, stage=replace(stage, cause=cause.code), note=cause)
 
 
 def _stand(run: Run, m: MoveRun, stage: Relocating, picture: Picture, now: Now) -> MoveRun:
@@ -379,12 +375,12 @@ def _stand(run: Run, m: MoveRun, stage: Relocating, picture: Picture, now: Now) 
     late = overdue(run, m, stage, UNKNOWN, now)
     idle = now.s - stage.grown_at_s >= run.policy.stall_after_s
     if not (late or idle):
-        return replace(m, stage=replace(stage, cause=""), detail="") if stage.cause else m
-    cause = stall_cause(run, m, picture, crawling="" if idle else late)
+        return replace(m, stage=replace(stage, cause=""), note=None) if stage.cause else m
+    cause = stall_cause(run, m, picture, crawling=None if idle else late)
     if cause.code == stage.cause:
         return m
     named_s = stage.named_s if stage.cause else now.s
-    return replace(m, stage=replace(stage, cause=cause.code, named_s=named_s), detail=cause.detail)
+    return replace(m, stage=replace(stage, cause=cause.code, named_s=named_s), note=cause)
 
 
 def _observe_elections(run: Run, now: Now) -> Run:
@@ -393,8 +389,8 @@ def _observe_elections(run: Run, now: Now) -> Run:
     for name, e in run.elections.items():
         if e.stage is ElectionStage.ASKED and now.s >= e.retry_at_s:
             enough = e.attempts >= run.policy.max_attempts
-            detail = e.detail or "The cluster did not answer the request."
-            changed[name] = elect_to(e, ElectionStage.FAILED if enough else ElectionStage.WAITING, detail=detail)
+            why = e.note or note("election-unanswered")
+            changed[name] = elect_to(e, ElectionStage.FAILED if enough else ElectionStage.WAITING, why)
         elif e.stage is ElectionStage.WAITING and run.phase is Phase.CANCELLING:
-            changed[name] = elect_to(e, ElectionStage.FAILED, detail="The run was cancelled before this election.")
+            changed[name] = elect_to(e, ElectionStage.FAILED, note("election-cancelled"))
     return replace(run, elections={**run.elections, **changed}) if changed else run

@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from ballast.core.throttles import mb
+from ballast.executor.machine.notes import Note, note
 from ballast.executor.machine.run import MoveRun, Now, Run
 from ballast.executor.machine.speeds import broker_rates
 from ballast.executor.machine.stages import Copying, InFlight, Moving, Relocating
@@ -39,11 +39,6 @@ def next_end_s(run: Run, now: Now) -> float | None:
         if b in rates
     ]
     return min(ends, default=None)
-
-
-def left_in_words(m: MoveRun) -> str:
-    """What is still to be copied of it, for a sentence."""
-    return "an unknown number of bytes is" if m.size_unknown else f"{mb(m.left_bytes)} are"
 
 
 def leg_bytes(m: MoveRun, stage: Copying) -> int:
@@ -99,15 +94,19 @@ def marked(m: MoveRun, stage: StageT, now: Now, *, anew: bool = False) -> StageT
     return replace(stage, mark_left_bytes=left) if left > stage.mark_left_bytes else stage
 
 
-def overdue(run: Run, m: MoveRun, stage: Copying, leader: int, now: Now) -> str:
-    """Why this move is over its time, with the arithmetic; empty while it is not."""
+def overdue(run: Run, m: MoveRun, stage: Copying, leader: int, now: Now) -> Note | None:
+    """Why this move is over its time, with the arithmetic; None while it is not."""
     passed = now.s - stage.mark_s
     if passed < run.policy.timeout_floor_s or passed < (allowed := allowed_s(run, m, stage, leader)):
-        return ""
-    done, leg = max(0, stage.mark_left_bytes - m.left_bytes), leg_bytes(m, stage)
+        return None
     share, throttled = _share(run, m, leader)
-    source = "its share of the throttle is" if throttled else "without a throttle it is expected to make"
-    return (
-        f"{mb(done)} have arrived in {passed:.0f} s, and {mb(leg)} were due within {allowed:.0f} s "
-        f"({source} {mb(share)}/s); {left_in_words(m)} left."
+    return note(
+        "slow",
+        done=max(0, stage.mark_left_bytes - m.left_bytes),
+        passed_s=passed,
+        leg=leg_bytes(m, stage),
+        allowed_s=allowed,
+        share=share,
+        throttled=throttled,
+        left=m.known_left_bytes,
     )

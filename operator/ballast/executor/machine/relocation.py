@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ballast.core.cluster import TopicPartition
+from ballast.executor.machine.notes import note
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.run import MoveRun, Now, Run
 from ballast.executor.machine.stages import Failed, Relocating, RolledBack
@@ -17,9 +18,6 @@ from ballast.ports.cluster import BrokerLogs
 
 QUIET_S = 5.0
 """How long an order that was journaled and perhaps sent late has to show before its absence counts."""
-
-STAYS = "The run was cancelled before its replicas were in the log dirs asked for."
-GOES_ON = "Broker {} is not alive and was not told to stop: its copy to {} may go on when it returns."
 
 
 def is_given_up(run: Run, stage: Relocating, now: Now) -> bool:
@@ -48,11 +46,11 @@ def taken_back(
     if not picture.alive.isdisjoint(silent) or now.s - m.entered_s < QUIET_S:
         return m
     if silent:
-        return move_to(m, Failed("log-dir"), now, detail=GOES_ON.format(silent[0], wanted[silent[0]]))
-    why = m.detail if stage.given_up else ""
+        return move_to(m, Failed("log-dir"), now, note("copy-not-stopped", broker=silent[0], path=wanted[silent[0]]))
+    why = m.note if stage.given_up else None
     if m.move.old == m.move.new:
-        return move_to(m, RolledBack("timed-out" if stage.given_up else "rolled-back"), now, detail=why)
-    return move_to(m, Failed("log-dir"), now, detail=why or STAYS)
+        return move_to(m, RolledBack("timed-out" if stage.given_up else "rolled-back"), now, why)
+    return move_to(m, Failed("log-dir"), now, why or note("log-dirs-cancelled"))
 
 
 def home_of(logs: BrokerLogs, name: TopicPartition, copied_to: str) -> str | None:

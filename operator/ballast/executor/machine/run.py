@@ -17,6 +17,7 @@ from ballast.core.guards import Verdict
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import DesiredThrottles
 from ballast.core.throttles.pace import bytes_by_broker
+from ballast.executor.machine.notes import Note, text_of
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.stages import Copying, Ended, Planned, Relocating, Stage, Stalled, Submitted, Throttled
 
@@ -71,8 +72,8 @@ class MoveRun:
     stage: Stage = WAITING
     attempts: int = 0
     """Submissions and orders to log dirs so far; while restoring, of the old order."""
-    detail: str = ""
-    """A sentence for people: the broker's words, the cause of a stall."""
+    note: Note | None = None
+    """Why it is where it is: the broker's words, the cause of a stall."""
     since_ms: int = 0
     """Wall time at which it entered its stage."""
     topic_id: str | None = None
@@ -97,13 +98,18 @@ class MoveRun:
         return replace(self, stage=stage, entered_s=now.s)
 
     @property
+    def detail(self) -> str:
+        """The note in a sentence for people."""
+        return text_of(self.note)
+
+    @property
     def outcome(self) -> str:
         """How it ended; empty before, and for plain success."""
         return self.stage.outcome if isinstance(self.stage, Ended) else ""
 
     @property
     def cause(self) -> str | None:
-        """Where it stands still or is over its time, the code of why, which ``detail`` tells; None while it is neither."""
+        """Where it stands still or is over its time, the code of why; None while it is neither."""
         match self.stage:
             case Stalled(cause=cause):
                 return cause
@@ -126,6 +132,11 @@ class MoveRun:
         """Bytes still to be copied; 0 with ``size_unknown``."""
         return max(0, self.to_copy_bytes - self.copied_bytes)
 
+    @property
+    def known_left_bytes(self) -> int | None:
+        """Bytes still to be copied; None with ``size_unknown``."""
+        return None if self.size_unknown else self.left_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class ElectionRun:
@@ -133,8 +144,13 @@ class ElectionRun:
 
     stage: ElectionStage = ElectionStage.WAITING
     attempts: int = 0
-    detail: str = ""
+    note: Note | None = None
     retry_at_s: float = 0.0
+
+    @property
+    def detail(self) -> str:
+        """The note in a sentence for people."""
+        return text_of(self.note)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from ballast.core.guards import Verdict
 from ballast.core.plan import Move, Place, batches
 from ballast.core.throttles import RateShortfall, brokers_involved, mb, shortfall
 from ballast.executor.machine.in_order import not_in_reading, out_of_turn
+from ballast.executor.machine.notes import note
 from ballast.executor.machine.observation import Picture, target
 from ballast.executor.machine.run import MoveRun, Now, Phase, Run, Status, with_moves
 from ballast.executor.machine.speeds import broker_rates, ceiling
@@ -223,19 +224,19 @@ def _refuse(
         verdict = verdicts.get(m.move.name)
         if verdict is not None and verdict.ends:
             ended = Verified if verdict.code == "already-there" else Failed
-            changed[m.move.name] = move_to(m, ended(verdict.code), now, detail=verdict.detail)
+            changed[m.move.name] = move_to(m, ended(verdict.code), now, note("guard", verdict=verdict))
     held = tuple(dict.fromkeys(v for v in verdicts.values() if not v.ends))
     stuck = bool(held) and not active and all(m.move.name in verdicts for m in waiting)
     since = (run.refused_since_s if run.refused_since_s is not None else now.s) if stuck else None
     run = replace(with_moves(run, changed), verdicts=held, refused_since_s=since)
     patience = run.policy.refusal_patience_s
     if since is not None and patience is not None and now.s - since >= patience:
-        details = {
-            m.move.name: replace(m, detail=str(verdicts[m.move.name]))
+        told = {
+            m.move.name: replace(m, note=note("guard-for-too-long", verdict=verdicts[m.move.name]))
             for m in waiting
             if m.move.name in verdicts and m.move.name not in changed
         }
-        return replace(with_moves(run, details), phase=Phase.CANCELLING, status=Status.REFUSED)
+        return replace(with_moves(run, told), phase=Phase.CANCELLING, status=Status.REFUSED)
     return run
 
 

@@ -19,6 +19,7 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.throttles import Setting
 from ballast.executor.machine.auto import follow_cluster
 from ballast.executor.machine.decide import Step, decide, submit_throttled
+from ballast.executor.machine.notes import note
 from ballast.executor.machine.observation import Needs, Picture
 from ballast.executor.machine.observe import observe
 from ballast.executor.machine.run import ElectionStage, MoveRun, Now, Phase, Run, with_moves
@@ -197,26 +198,26 @@ def _acknowledged(m: MoveRun) -> MoveRun:
 
 def _answered(run: Run, kind: EffectKind, m: MoveRun, outcome: Outcome, now: Now) -> MoveRun:
     """The cluster said no to one partition."""
-    said = f"{outcome.code}: {outcome.message}" if outcome.message else outcome.code
+    said = note("answer", answer=outcome)
     hopeless = outcome.code in HOPELESS or m.attempts >= run.policy.max_attempts
     again = now.s + RETRY_S * 2 ** max(m.attempts - 1, 0)
     match kind, m.stage:
         case EffectKind.SUBMIT, Submitted() if outcome.code not in GONE | HOPELESS | NOT_BEGUN:
             # It may have been taken all the same: the next looks say how.
-            m = replace(m, unconfirmed=True, detail=said)
+            m = replace(m, unconfirmed=True, note=said)
         case EffectKind.SUBMIT, Submitted() if outcome.code in GONE or hopeless:
-            return move_to(m, Failed("deleted" if outcome.code in GONE else "rejected"), now, detail=said)
+            return move_to(m, Failed("deleted" if outcome.code in GONE else "rejected"), now, said)
         case EffectKind.SUBMIT, Submitted():
-            return move_to(m, Planned(retry_at_s=again), now, detail=said)
+            return move_to(m, Planned(retry_at_s=again), now, said)
         case EffectKind.CANCEL, Cancelling() as stage if outcome.code in HOPELESS | {CHANGED_MEANWHILE}:
             # With any other code it may have ended, or been cancelled all the same: the next looks say how.
             later = now.s + HOPELESS_AGAIN_S if outcome.code in HOPELESS else again
             on = Moving(way_back=stage.way_back, raced=stage.raced, cancel_at_s=later)
-            return move_to(m, on, now, detail=f"The cancel was refused: {said}")
+            return move_to(m, on, now, note("cancel-refused", answer=outcome))
         case EffectKind.RESTORE, Restoring():
-            return replace(m, detail=f"The old order was refused: {said}")
+            return replace(m, note=note("order-refused", answer=outcome))
         case EffectKind.PLACE, Relocating():
-            return move_to(m, Failed("log-dir"), now, detail=said) if hopeless else replace(m, detail=said)
+            return move_to(m, Failed("log-dir"), now, said) if hopeless else replace(m, note=said)
     return m
 
 
@@ -234,12 +235,12 @@ def _throttled(run: Run, effect: Effect, failed: Mapping[Setting, Outcome], now:
 
 
 def _not_throttled(run: Run, m: MoveRun, hit: Outcome, now: Now) -> MoveRun:
-    said = f"Its throttle could not be set: {hit.code} {hit.message}".rstrip()
+    said = note("throttle-refused", answer=hit)
     attempts = m.attempts + 1
     if attempts >= run.policy.max_attempts:
-        return replace(move_to(m, Failed("throttle-not-set"), now, detail=said), attempts=attempts)
+        return replace(move_to(m, Failed("throttle-not-set"), now, said), attempts=attempts)
     back = Planned(retry_at_s=now.s + RETRY_S * 2**m.attempts)
-    return replace(move_to(m, back, now, detail=said), attempts=attempts)
+    return replace(move_to(m, back, now, said), attempts=attempts)
 
 
 def _elected(run: Run, effect: Effect, outcomes: Mapping[TopicPartition, Outcome], now: Now) -> Run:
@@ -249,14 +250,14 @@ def _elected(run: Run, effect: Effect, outcomes: Mapping[TopicPartition, Outcome
         outcome = outcomes.get(name)
         if e.stage is not ElectionStage.ASKED or outcome is None:
             continue
-        said = f"{outcome.code}: {outcome.message}" if outcome.message else outcome.code
+        said = note("answer", answer=outcome)
         if outcome.ok:
             changed[name] = elect_to(e, ElectionStage.HELD)
         elif outcome.code in GONE | HOPELESS or e.attempts >= run.policy.max_attempts:
-            changed[name] = elect_to(e, ElectionStage.FAILED, detail=said)
+            changed[name] = elect_to(e, ElectionStage.FAILED, said)
         else:
             wait = now.s + RETRY_S * 2 ** max(e.attempts - 1, 0)
-            changed[name] = elect_to(e, ElectionStage.WAITING, detail=said, retry_at_s=wait)
+            changed[name] = elect_to(e, ElectionStage.WAITING, said, retry_at_s=wait)
     return replace(run, elections={**run.elections, **changed}) if changed else run
 
 
@@ -265,7 +266,7 @@ def _unanswered(run: Run, effect: Effect, now: Now) -> Run:
     match effect.kind:
         case EffectKind.THROTTLE | EffectKind.UNTHROTTLE:
             # Moves that waited for it are judged again: who knows how long the cluster is silent.
-            back = {m.move.name: move_to(m, Planned(), now, detail=m.detail) for m in run.moves_in(Throttled)}
+            back = {m.move.name: move_to(m, Planned(), now, m.note) for m in run.moves_in(Throttled)}
             return with_moves(replace(run, applied=None), back)
         case EffectKind.SUBMIT:
             return with_moves(run, {n: replace(run.moves[n], unconfirmed=True) for n in effect.targets})

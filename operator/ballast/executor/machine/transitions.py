@@ -14,6 +14,7 @@ from typing import Final
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.throttles import DesiredThrottles
+from ballast.executor.machine.notes import Note
 from ballast.executor.machine.run import ElectionRun, ElectionStage, MoveRun, Now
 from ballast.executor.machine.stages import (
     Cancelling,
@@ -146,7 +147,7 @@ OUTCOMES: Final[Mapping[str, str]] = {
 """Every outcome a move can end with besides plain success, and what it means."""
 
 
-def move_to(m: MoveRun, stage: Stage, now: Now, *, detail: str = "") -> MoveRun:
+def move_to(m: MoveRun, stage: Stage, now: Now, why: Note | None = None) -> MoveRun:
     """The move in its next stage; a transition that the table does not have is a bug."""
     if (type(m.stage), type(stage)) not in TRANSITIONS:
         raise ValueError(f"{m.move.name}: no transition {m.stage.code} → {stage.code}")
@@ -155,12 +156,12 @@ def move_to(m: MoveRun, stage: Stage, now: Now, *, detail: str = "") -> MoveRun:
     goes_on = isinstance(m.stage, Reassigning) and isinstance(stage, Reassigning)
     if isinstance(stage, Copying) and not goes_on:
         stage = replace(stage, grown_at_s=now.s, mark_s=now.s, mark_left_bytes=m.left_bytes)
-    return replace(m, stage=stage, detail=detail, since_ms=now.ms, entered_s=now.s, gone_since_s=None)
+    return replace(m, stage=stage, note=why, since_ms=now.ms, entered_s=now.s, gone_since_s=None)
 
 
-def elect_to(e: ElectionRun, stage: ElectionStage, *, detail: str = "", retry_at_s: float = 0.0) -> ElectionRun:
+def elect_to(e: ElectionRun, stage: ElectionStage, why: Note | None = None, *, retry_at_s: float = 0.0) -> ElectionRun:
     """The election in its next stage."""
     if (e.stage, stage) not in ELECTION_TRANSITIONS:
         raise ValueError(f"no transition {e.stage} → {stage}")
     attempts = e.attempts + (stage is ElectionStage.ASKED)
-    return replace(e, stage=stage, attempts=attempts, detail=detail, retry_at_s=retry_at_s)
+    return replace(e, stage=stage, attempts=attempts, note=why, retry_at_s=retry_at_s)

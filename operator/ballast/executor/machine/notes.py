@@ -1,0 +1,161 @@
+"""Why a move or an election is where it is: a code with its figures, and the one place that says each in a sentence.
+
+Decisions look at codes and figures.  The journal keeps the sentence alone, so a note that was read from it is ``journaled``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from string import Formatter
+from typing import Any, Final
+
+from ballast.core.guards import Verdict
+from ballast.core.throttles import RateShortfall, mb
+from ballast.core.wording import human_many
+from ballast.ports.cluster import Outcome
+
+Value = int | float | str | bool | tuple[int, ...] | Mapping[int, str] | Outcome | Verdict | RateShortfall | None
+
+SENTENCES: Final[Mapping[str, str]] = {
+    "journaled": "{text}",
+    # What was seen of a move.
+    "deleted": "{partition} no longer exists.",
+    "topic-recreated": "Topic {topic} was deleted and made again: its id was {was} and is {now}.",
+    "overridden": "{partition} is now on its way to {replicas:list}, which is not this run's doing.",
+    "followed": "The move was in flight already and is followed.",
+    "not-shown": "The cluster did not show the move; it is submitted again.",
+    "never-shown": "{partition} was submitted {attempts:times} and never appeared among the reassignments in progress.",
+    "raced": "{partition} had the replicas {replicas:list} when the move began; it is cancelled.",
+    "not-moving": "{partition} is no longer moving and has the replicas {replicas:list}.",
+    "cancel-without-effect": "The cancel had no effect.",
+    "arrived-before-cancel": "It arrived before the cancel did.",
+    "other-order": "{partition} is back on its old brokers, in the order {replicas:list}.",
+    "changed-after-arrival": "{partition} has the replicas {replicas:list} a moment after it had arrived.",
+    "fell-out-of-sync": "{partition} arrived, and broker {broker} has fallen out of sync since.",
+    "copy-gone": "Its copy on broker {broker} is gone: somebody stopped it, or the log dir has failed.",
+    # What was decided.
+    "cancel-unsafe": "It is not cancelled: none of its old replicas {replicas:list} is alive and in sync.",
+    "not-in-log-dir": "The replica on broker {broker} is not in {path} after {attempts} attempts.",
+    "log-dirs-cancelled": "The run was cancelled before its replicas were in the log dirs asked for.",
+    "copy-not-stopped": "Broker {broker} is not alive and was not told to stop: its copy to {path} may go on when it returns.",
+    "guard": "{verdict.detail}",
+    "guard-for-too-long": "{verdict}",
+    # What the cluster answered.
+    "answer": "{answer:answer}",
+    "cancel-refused": "The cancel was refused: {answer:answer}",
+    "order-refused": "The old order was refused: {answer:answer}",
+    "throttle-refused": "Its throttle could not be set: {answer:words}",
+    # Elections.
+    "election-unanswered": "The cluster did not answer the request.",
+    "election-cancelled": "The run was cancelled before this election.",
+    # Why a move stands still: see ``stalls.CAUSES``.
+    "destination-dead": "Broker {broker}, its destination, is not alive; the move goes on when it returns.",
+    "no-leader": "{partition} has no leader to copy from; bring one of the brokers {replicas:list} back.",
+    "destination-unreachable": (
+        "Broker {broker}, its destination, counts as alive and does not answer: it may be frozen or cut off. "
+        "The move goes on when it answers; restart the broker if it does not."
+    ),
+    "destination-cordoned": (
+        "Broker {broker}, its destination, is cordoned; remove its log dirs from cordoned.log.dirs."
+    ),
+    "log-dir-failed": (
+        "Log dir {path} of broker {broker} has failed ({error}), as a disk does that is full or broken: "
+        "make room or replace it and restart the broker, or cancel."
+    ),
+    "disk-full": "Broker {broker} has {free:mb} of disk left and {left:left} still to come.",
+    "throttle-too-low": "{lack}{theirs:theirs}.",
+    "not-created": (
+        "Broker {broker}, its destination, answers and has not created {partition}: "
+        "look for errors of that partition in its log (state.change.logger, ReplicaManager)."
+    ),
+    "not-admitted": (
+        "Every byte has arrived on broker {broker}, and broker {leader}, the leader, does not take it into "
+        "the ISR: look for AlterPartition and errors of {partition} in the leader's log."
+    ),
+    "slow": (
+        "{done:mb} have arrived in {passed_s:.0f} s, and {leg:mb} were due within {allowed_s:.0f} s "
+        "({throttled:source} {share:mb}/s); {left:left} left."
+    ),
+    "log-dir-copy": (
+        "Nothing arrives in {dirs:dirs}, although it answers; {left:left} left. Look for errors of {partition} in the "
+        "broker's log (ReplicaAlterLogDirsThread), and whether somebody has set replica.alter.log.dirs.io.max.bytes.per.second."
+    ),
+    "fetch-errors": (
+        "Nothing arrives on broker {brokers:ids} from broker {leader}, the leader, although it is alive, has room and no "
+        "throttle holds it back; {left:left} left{records:records}{inbound:inbound}. Look for fetch errors of {partition} "
+        "in its log (ReplicaFetcherThread), and whether it reaches broker {leader} on the brokers' own listener."
+    ),
+}
+"""Every note by its code."""
+
+BETWEEN_LOG_DIRS: Final[Mapping[str, str]] = {
+    "destination-dead": "Broker {broker}, which is to copy it to {path}, is not alive; the copy goes on when it returns.",
+    "destination-unreachable": (
+        "Broker {broker}, which is to copy it to {path}, counts as alive and does not answer: it may be frozen or cut "
+        "off. Restart the broker if it does not come back."
+    ),
+}
+"""The same causes where a replica changes its log dir."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One reason."""
+
+    code: str
+    values: Mapping[str, Value] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """The sentence for people."""
+        between = "path" in self.values and self.code in BETWEEN_LOG_DIRS
+        template = BETWEEN_LOG_DIRS[self.code] if between else SENTENCES[self.code]
+        return _SENTENCES.vformat(template, (), self.values)
+
+
+def note(code: str, **values: Value) -> Note:
+    """A note of this code, which ``SENTENCES`` has."""
+    if code not in SENTENCES:
+        raise ValueError(f"{code} is not a note")
+    return Note(code, values)
+
+
+def journaled(text: str) -> Note | None:
+    """The note that a record of the journal tells; None where it tells none."""
+    return note("journaled", text=text) if text else None
+
+
+def text_of(of: Note | None) -> str:
+    """Its sentence; empty without one."""
+    return "" if of is None else str(of)
+
+
+class _Sentences(Formatter):
+    """Writes figures as the sentences of this project do."""
+
+    def format_field(self, value: Any, spec: str) -> str:
+        write = _FORMS.get(spec)
+        return str(super().format_field(value, spec)) if write is None else write(value)
+
+
+def _answer(outcome: Outcome) -> str:
+    return f"{outcome.code}: {outcome.message}" if outcome.message else outcome.code
+
+
+_FORMS: Final[Mapping[str, Any]] = {
+    "mb": mb,
+    "list": lambda ids: str(list(ids)),
+    "ids": lambda ids: ", ".join(map(str, ids)) or "its replicas",
+    "dirs": lambda dirs: ", ".join(f"{path} of broker {broker}" for broker, path in dirs.items()),
+    "times": lambda count: human_many(count, "time"),
+    "left": lambda size: "an unknown number of bytes is" if size is None else f"{mb(size)} are",
+    "records": lambda count: f" ({count:,} records)" if count > 0 else "",
+    "inbound": lambda rate: f", and falls behind by {mb(rate)} more each second" if rate >= 1 else "",
+    "source": lambda throttled: (
+        "its share of the throttle is" if throttled else "without a throttle it is expected to make"
+    ),
+    "theirs": lambda theirs: " (a rate that Ballast did not set)" if theirs else "",
+    "answer": _answer,
+    "words": lambda outcome: f"{outcome.code} {outcome.message}".rstrip(),
+}
+_SENTENCES: Final = _Sentences()
