@@ -40,7 +40,8 @@ def main(argv: list[str]) -> int:
         if goal == "test":
             install_missing()
         environment.ensure()
-        if goal != "check":
+        if goal not in {"check", "demo"}:
+            # The demo has numba compile the few loops of its one plan, while its brokers start.
             build_kernels()
         if goal in KAFKA:
             subprocess.run([str(VENV / "bin" / "ballast"), "sandbox", "prepare", *KAFKA[goal]], check=True)

@@ -6,22 +6,32 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from ballast.core.compiled import library_path
 from ballast.errors import Incomplete
 from ballast.sandbox import Sandbox, SandboxSpec
 from ballast.sandbox.current_sandbox import new_current_folder
-from ballast.sandbox.fill import Filling, fill
+from ballast.sandbox.fill import Filling, assignments, fill
+from ballast.sandbox.java import Say
 from ballast.sandbox.prepare import prepare
 from ballast.sandbox.readiness import wait_until_in_sync
 
+if TYPE_CHECKING:
+    from ballast.core.plan import Plan
+
+SPEC: Final = SandboxSpec(brokers=5)
 FILLING: Final = Filling(topics=6, partitions=8, replication_factor=2, megabytes=120, shape="newcomer")
-RESTARTED: Final = (2, 3)
-"""Brokers that the demo restarts: they come back without their leaders, as after a rolling upgrade gone half way."""
+RESTARTED: Final = (1, 4)
+"""Brokers of one rack, restarted side by side: they come back without their leaders, as after a rolling upgrade gone half way."""
+COMPILE: Final = "from ballast.cli.commands.sandbox.demo import plan_like_it; plan_like_it()"
+"""What the process that compiles the planner's loops runs."""
 
 PLAN: Final = "balance.json"
 STEPS: Final[tuple[tuple[str, Sequence[str]], ...]] = (
@@ -51,15 +61,30 @@ def run(*, keep: bool) -> None:
 
     folder = new_current_folder()
     tell("A real Kafka on this machine: five brokers in three racks.")
-    prepare(say=say)
-    sandbox = Sandbox.up(SandboxSpec(brokers=5), folder=folder, say=say)
+    with compile_beside() as compiled_by_now:
+        prepare(say=say)
+        sandbox = Sandbox.up(SPEC, folder=folder, say=say)
+        _show_all(sandbox, compiled_by_now, keep=keep, say=say)
+    if keep:
+        tell("The sandbox stays. Look around, then: ballast sandbox down")
+    else:
+        tell(
+            f"Done in {time.monotonic() - started:.0f} s; the sandbox is gone. `ballast sandbox demo --keep` keeps it."
+        )
+
+
+def _show_all(sandbox: Sandbox, compiled_by_now: Callable[[], object], *, keep: bool, say: Say) -> None:
+    def restart(broker: int) -> None:
+        say(f"restarting broker {broker}")
+        sandbox.stop_broker(broker)
+        sandbox.start_broker(broker)
+
     try:
         tell("Unbalancing it: data on four brokers only, then two of them restarted.")
         fill(sandbox, FILLING, say=say)
-        for broker in RESTARTED:
-            say(f"restarting broker {broker}")
-            sandbox.stop_broker(broker)
-            sandbox.start_broker(broker)
+        with ThreadPoolExecutor(len(RESTARTED)) as pool:
+            list(pool.map(restart, RESTARTED))
+        compiled_by_now()
         with tempfile.TemporaryDirectory(prefix="ballast-demo-") as scratch:
             for sentence, words in STEPS:
                 wait_until_in_sync(sandbox.bootstrap_server, sandbox.librdkafka_properties, within_s=120)
@@ -70,12 +95,40 @@ def run(*, keep: bool) -> None:
     finally:
         if not keep:
             sandbox.down()
-    if keep:
-        tell("The sandbox stays. Look around, then: ballast sandbox down")
-    else:
-        tell(
-            f"Done in {time.monotonic() - started:.0f} s; the sandbox is gone. `ballast sandbox demo --keep` keeps it."
-        )
+
+
+@contextmanager
+def compile_beside() -> Iterator[Callable[[], object]]:
+    """Have numba compile the loops that the demo's plan calls, while the brokers start; yields what waits for it.
+
+    A library has them compiled.  Where the process fails, the plan compiles them itself, and says why it cannot.
+    """
+    if library_path().is_file():
+        yield lambda: None
+        return
+    process = subprocess.Popen([sys.executable, "-c", COMPILE])
+    try:
+        yield process.wait
+    finally:
+        process.kill()
+        process.wait()
+
+
+def plan_like_it() -> Plan:
+    """A plan of the demo's kind for the demo's cluster before its restarts, without a cluster."""
+    from ballast.core.cluster import Broker, LogDir, PartitionRow, Topic, build
+    from ballast.core.planner import Balance, plan
+
+    racks = {broker: SPEC.rack_of(broker) for broker in SPEC.broker_ids}
+    disk = LogDir("/data", 1 << 40, 1 << 39)
+    size = int(FILLING.megabytes * 1e6) // (FILLING.topics * FILLING.partitions)
+    rows = [
+        PartitionRow(topic, number, old[0], tuple(old), tuple(old), sizes=(size,) * len(old), log_dirs=(0,) * len(old))
+        for topic, lists in assignments(FILLING, list(racks), racks).items()
+        for number, old in enumerate(lists)
+    ]
+    brokers = tuple(Broker(b, rack=rack, log_dirs=(disk,), log_dirs_known=True) for b, rack in racks.items())
+    return plan(build("demo", brokers, tuple(Topic(t) for t in {r.topic: None for r in rows}), rows), Balance())
 
 
 def show(words: Sequence[str], folder: Path) -> None:
