@@ -130,7 +130,7 @@ def _report(state: ClusterState, output: str) -> int:
     screen = console()
     shared = [Column("PREFERRED LEADERS"), Column("VS AVERAGE"), Column("BYTES"), Column("VS AVERAGE")]
     rows = [
-        [s.name, str(b.rack or "-"), "alive" if b.alive else "dead", *_cells(s), human_count(drift[b.id].not_led)]
+        [s.name, str(b.rack or "-"), "ok" if b.alive else "down", *_cells(s), human_count(drift[b.id].not_led)]
         for s, b in zip(skew.brokers, state.brokers, strict=True)
     ]
     columns = [Column("BROKER"), Column("RACK", "left", rank=1), Column("STATE", "left"), *shared]

@@ -400,7 +400,7 @@ class _Judge:
                     for b in members
                     if (not self.brokers[b].alive or b in self.policy.draining) and intent.selection.broker(b)
                 ]
-                return f"stays on broker {stuck[0]}, which is dead or draining" if stuck else ""
+                return f"stays on broker {stuck[0]}, which is down or draining" if stuck else ""
             case Decommission() | Evacuate() | Swap():
                 stuck = [b for b in members if b in self.emptied]
                 return f"stays on broker {stuck[0]}, which is to be emptied" if stuck else ""

@@ -178,7 +178,7 @@ class _Forced:
             case Evacuate():
                 return Reason("evacuate", f"broker {b.id} is to be emptied")
             case _:
-                word, what = ("draining", "is draining") if b.alive else ("dead-broker", "is dead")
+                word, what = ("draining", "is draining") if b.alive else ("dead-broker", "is down")
                 return Reason(word, f"broker {b.id} {what}")
 
     def _ruled(self, row: int, old: list[int], gone: list[int]) -> Reason | None:

@@ -248,7 +248,7 @@ def _fixed(state: ClusterState, ids: Ints, stays: Flags) -> Ints:
 
 def _why_closed(alive: bool, chosen: bool, cordoned: bool, draining: bool) -> str:  # noqa: FBT001
     if not alive:
-        return "is dead"
+        return "is down"
     if not chosen:
         return "is left out by the selection"
     if cordoned:

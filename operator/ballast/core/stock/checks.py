@@ -118,7 +118,7 @@ def _cluster_problems(i: int, entry: ReassignmentEntry, state: ClusterState) -> 
         if known is None:
             yield Problem(f"{place}.replicas[{at}]", f"broker {broker} is unknown: it is not registered now")
         elif not known.alive and broker not in present:
-            yield Problem(f"{place}.replicas[{at}]", f"broker {broker} is dead and cannot take a new replica")
+            yield Problem(f"{place}.replicas[{at}]", f"broker {broker} is down and cannot take a new replica")
         elif entry.log_dirs is not None and (unknown := _log_dir_problem(entry.log_dirs[at], known)):
             yield Problem(f"{place}.log_dirs[{at}]", unknown)
 

@@ -197,7 +197,7 @@ def cluster() -> ClusterState:
         (ReassignmentEntry("gone", 0, (1,)), "topic gone is being deleted"),
         (ReassignmentEntry("a", 7, (1,)), "topic a has no partition 7"),
         (ReassignmentEntry("a", 0, (1, 9)), "broker 9 is unknown"),
-        (ReassignmentEntry("a", 0, (1, 4)), "broker 4 is dead and cannot take a new replica"),
+        (ReassignmentEntry("a", 0, (1, 4)), "broker 4 is down and cannot take a new replica"),
         (ReassignmentEntry("a", 0, (1, 2), ("/x", "/y")), "broker 1 has no log dir /x; it has /d1, /d2"),
     ],
 )

@@ -215,7 +215,7 @@ def _brokers(brokers: list[dict[str, Any]], resources: list[dict[str, Any]], wid
     columns += [Column("Gets", rank=1), Column("Gives", rank=1)]
     rows: list[Row] = []
     for b in brokers:
-        row: list[str | Cell] = [str(b["broker"]) if b["alive"] else f"{b['broker']} (dead)", b["rack"] or "-"]
+        row: list[str | Cell] = [str(b["broker"]) if b["alive"] else f"{b['broker']} (down)", b["rack"] or "-"]
         for r in resources:
             old, new = (human_load(b[side][r["name"]], _unit(r)) for side in ("before", "after"))
             row.append(old if old == new else f"{old} → {new}")

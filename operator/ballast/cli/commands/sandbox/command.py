@@ -120,7 +120,7 @@ def _show(running: Sandbox, output: str) -> None:
         if value is not None:
             click.echo(f"{name.replace('_', ' '):17} {value}")
     for b in facts.brokers:
-        click.echo(f"broker {b.id:<10} {b.rack or 'no rack'}, {'running' if b.running else 'dead'}")
+        click.echo(f"broker {b.id:<10} {b.rack or 'no rack'}, {'running' if b.running else 'down'}")
 
 
 @sandbox.command()
@@ -156,7 +156,7 @@ def kill_broker(*, broker: int, gently: bool, freeze: bool) -> None:
         story(f"broker {broker} is frozen; `ballast sandbox start-broker {broker}` lets it go on")
         return
     (running.stop_broker if gently else running.kill_broker)(broker)
-    story(f"broker {broker} is dead; `ballast sandbox start-broker {broker}` brings it back")
+    story(f"broker {broker} is down; `ballast sandbox start-broker {broker}` brings it back")
 
 
 @sandbox.command("start-broker")
