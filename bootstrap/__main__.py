@@ -19,11 +19,8 @@ from story import Trouble, say
 from system_packages import install_missing
 
 GOALS = ("setup", "check", "demo", "test", "lock")
-KAFKA = {
-    "demo": ["--kafka-version", "4.3.1"],
-    "test": ["--kafka-version", "4.3.1", "--kafka-version", "3.9.2", "--kafka-version", "2.3.1", "--tools"],
-}
-"""Which Kafka versions a goal runs, brought before it starts so that no test waits for a download."""
+KAFKA = ["--kafka-version", "4.3.1", "--kafka-version", "3.9.2", "--kafka-version", "2.3.1", "--tools"]
+"""Which Kafka versions the tests run, brought before they start so that none waits for a download."""
 
 
 def main(argv: list[str]) -> int:
@@ -41,10 +38,10 @@ def main(argv: list[str]) -> int:
             install_missing()
         environment.ensure()
         if goal not in {"check", "demo"}:
-            # The demo has numba compile the few loops of its one plan, while its brokers start.
+            # The demo brings Kafka by itself, and has numba compile the loops of its one plan meanwhile.
             build_kernels()
-        if goal in KAFKA:
-            subprocess.run([str(VENV / "bin" / "ballast"), "sandbox", "prepare", *KAFKA[goal]], check=True)
+        if goal == "test":
+            subprocess.run([str(VENV / "bin" / "ballast"), "sandbox", "prepare", *KAFKA], check=True)
     except Trouble as trouble:
         say(str(trouble))
         return 1

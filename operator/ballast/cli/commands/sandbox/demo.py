@@ -84,11 +84,12 @@ def _show_all(sandbox: Sandbox, compiled_by_now: Callable[[], object], *, keep: 
         fill(sandbox, FILLING, say=say)
         with ThreadPoolExecutor(len(RESTARTED)) as pool:
             list(pool.map(restart, RESTARTED))
-        compiled_by_now()
         with tempfile.TemporaryDirectory(prefix="ballast-demo-") as scratch:
             for sentence, words in STEPS:
                 wait_until_in_sync(sandbox.bootstrap_server, sandbox.librdkafka_properties, within_s=120)
                 tell(sentence)
+                if words[0] == "plan":
+                    compiled_by_now()
                 show(words, Path(scratch))
         if keep:
             sandbox.supervisor.disown()
