@@ -133,7 +133,7 @@ def test_what_a_broker_did_not_tell_is_unknown_everywhere() -> None:
     line = next(line for line in text.splitlines() if line.split()[:2] == ["2", "down"])
     assert "?" in line
     assert "0 B" not in line
-    assert "not known: log dirs of broker 2" in text
+    assert "Missing: log dirs of broker 2" in text
 
 
 def test_a_broker_that_does_not_answer_needs_attention_at_once() -> None:

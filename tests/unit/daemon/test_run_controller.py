@@ -103,7 +103,7 @@ def test_a_run_that_fails_is_taken_up_again(acting: Acting, failure: Exception) 
 @pytest.mark.parametrize("after_s", [3, 5, 10, 20])
 def test_a_brokers_own_failure_orphans_no_run(acting: Acting, after_s: float) -> None:
     """UNKNOWN_SERVER_ERROR or STALE_BROKER_EPOCH looks like a refusal for good: the same run goes on when it is over."""
-    acting.fail(after_s, Refused("Asked for metadata, broker 1 answered UNKNOWN_SERVER_ERROR."))
+    acting.fail(after_s, Refused("Request for metadata failed: broker 1 answered UNKNOWN_SERVER_ERROR."))
     acting.fail(after_s + 60, None)
     acting.start()
     assert acting.ended == [("r", "done")]

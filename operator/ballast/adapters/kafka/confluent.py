@@ -291,7 +291,7 @@ def translated(what: str, security: Security) -> Iterator[None]:
     try:
         yield
     except concurrent.futures.TimeoutError:
-        raise Unavailable(f"Asked for {what}, the cluster did not answer in time.") from None
+        raise Unavailable(f"Request for {what} failed: the cluster did not answer in time.") from None
     except KafkaException as failure:
         raise _translate(what, failure.args[0], security) from None
 
@@ -304,7 +304,7 @@ def no_cluster_yet() -> Unavailable:
 def _translate(what: str, error: KafkaError, security: Security) -> BallastError:
     if error.code() in _SILENT:
         return Unavailable(
-            f"Asked for {what}, the cluster did not answer in time.",
+            f"Request for {what} failed: the cluster did not answer in time.",
             hint="See whether brokers are down or overloaded, or give a longer --timeout.",
         )
     if error.code() == KafkaError._PARTIAL:  # noqa: SLF001 — metadata without brokers and topics
@@ -318,8 +318,8 @@ def _translate(what: str, error: KafkaError, security: Security) -> BallastError
         sentence, hint = forbidden(what)
         return AuthorizationFailed(sentence, hint=hint)
     if error.code() == KafkaError.NOT_CONTROLLER:
-        return _ControllerMoved(f"Asked for {what}, the cluster is electing a controller.")
-    sentence = f"Asked for {what}, the cluster answered {error.name()}: {security.redact(error.str())}"
+        return _ControllerMoved(f"Request for {what} failed: the cluster is electing a controller.")
+    sentence = f"Request for {what} failed: the cluster answered {error.name()}: {security.redact(error.str())}"
     if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
         kind: type[BallastError] = _Missing
     else:

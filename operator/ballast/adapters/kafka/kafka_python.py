@@ -185,7 +185,7 @@ class Wire:
                 response = await link.send(make(), await self._controller(link), bound_s)
             except kafka_errors.KafkaTimeoutError:
                 raise Unavailable(
-                    f"Asked for {what}, the controller did not answer in time.",
+                    f"Request for {what} failed: the controller did not answer in time.",
                     hint="See whether the controllers are down; the brokers answer.",
                 ) from None
             if getattr(response, "error_code", 0) == _NOT_CONTROLLER:
@@ -253,7 +253,7 @@ class Wire:
                     if used is self._link:
                         raise
                     # Another thread gave these connections up while we were on them.
-                    raise Unavailable(f"Asked for {what}, the connection was lost.") from None
+                    raise Unavailable(f"Request for {what} failed: the connection was lost.") from None
 
         return (retry or self._retry).call(what, once, recover=lambda: self.reconnect(used))
 
@@ -316,15 +316,15 @@ class Wire:
         if isinstance(failure, kafka_errors.UnsupportedVersionError):
             return Refused(f"The cluster's Kafka version does not know {what}.", hint="It needs Kafka 2.4 or newer.")
         if isinstance(failure, kafka_errors.KafkaTimeoutError | kafka_errors.RequestTimedOutError):
-            sentence = f"Asked for {what}, {who} did not answer in time."
+            sentence = f"Request for {what} failed: {who} did not answer in time."
             return Unavailable(sentence, hint="See whether brokers are down or overloaded, or give a longer --timeout.")
         detail = self._security.redact(str(failure).strip()) or type(failure).__name__
         if isinstance(failure, kafka_errors.RetriableError | kafka_errors.UnknownBrokerIdError):
             return Unavailable(
-                f"Asked for {what}, {who} cannot be reached ({detail}).",
+                f"Request for {what} failed: {who} cannot be reached ({detail}).",
                 hint="Check that each broker's advertised.listeners can be reached from here.",
             )
-        return Refused(f"Asked for {what}, {who} answered {detail}.")
+        return Refused(f"Request for {what} failed: {who} answered {detail}.")
 
     def _not_let_in(self, failure: kafka_errors.KafkaError) -> AuthenticationFailed:
         if isinstance(failure, kafka_errors.UnsupportedSaslMechanismError):
@@ -350,7 +350,7 @@ def raise_for(code: int, what: str, message: str | None = None) -> None:
     kind = kafka_errors.for_code(code)
     if issubclass(kind, kafka_errors.AuthorizationError):
         raise denied(what)
-    sentence = f"Asked for {what}, the cluster answered {code_name(code)}{f': {message}' if message else ''}."
+    sentence = f"Request for {what} failed: the cluster answered {code_name(code)}{f': {message}' if message else ''}."
     if issubclass(kind, kafka_errors.RetriableError):
         raise Unavailable(sentence)
     raise Refused(sentence)

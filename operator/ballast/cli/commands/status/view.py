@@ -169,7 +169,7 @@ def draw(status: ClusterStatus, screen: Any, *, limit: int | None) -> None:
         screen.print(render_table(_THROTTLE_COLUMNS, rows, screen.width))
     for gap in status.gaps:
         screen.print(
-            f"not known: {gap.missing} of {gap.subject} ({gap.reason})", style="yellow", markup=False, soft_wrap=whole
+            f"Missing: {gap.missing} of {gap.subject} ({gap.reason})", style="yellow", markup=False, soft_wrap=whole
         )
 
 
