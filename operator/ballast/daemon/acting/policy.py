@@ -171,7 +171,7 @@ class Caution:
     """When to hold still."""
 
     dead_broker_grace_s: NonNegativeSeconds = 1800.0
-    """How long a broker must have been gone before its replicas are rebuilt elsewhere, in seconds."""
+    """How long a broker must have been gone, or a log dir of a live one failed, before its replicas are rebuilt elsewhere, in seconds."""
     quiet_after_return_s: NonNegativeSeconds = 300.0
     """How long after a broker came, left or returned nothing is improved, in seconds. Replicas must also be in sync."""
     ignore_others: tuple[str, ...] = ()
@@ -193,9 +193,9 @@ class RepairPolicy:
     """True lets repair begin by itself also while no broker of a rack of several is up: most often a rack returns as a whole. Replicas of one
     partition never share a rack for it where each had its own: those wait for the rack, or for `ballast plan evacuate`."""
     max_racks: Annotated[int, Ge(0)] = 1
-    """In how many racks brokers may be down."""
+    """In how many racks brokers may be down or have a failed log dir."""
     max_brokers_share: Annotated[float, Interval(gt=0, le=1)] = 0.1
-    """Which share of the brokers may be down, as a fraction, those within their grace counted; one broker always may."""
+    """Which share of the brokers may be down or have a failed log dir, as a fraction, those within their grace counted; one broker always may."""
     max_bytes: Annotated[int, Gt(0)] | None = 1 << 40
     """Most bytes that one repair copies (1 TiB). Empty sets no bound."""
 
