@@ -31,5 +31,5 @@ def test_a_partition_of_unknown_size_is_refused_unless_told_otherwise(
     options = ReassignOptions(
         cluster=ClusterOptions(None, None, None, None, 1.0), reassignment_json_file=Path("f"), unknown_room=unknown_room
     )
-    found = refusals(plan, state, policy_of(options))
+    found = refusals(plan, state, {}, policy_of(options))
     assert set(found) == ({TopicPartition("t", 0)} if refused else set())

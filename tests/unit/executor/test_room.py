@@ -11,12 +11,13 @@ from ballast.core.cluster import UNKNOWN, Broker, LogDir, PartitionRow, Topic, T
 from ballast.core.guards import judge, rooms
 from ballast.core.plan import Move, Plan
 from ballast.core.plan.batches import Caps, Load, choose
-from ballast.executor.machine.observation import Picture
+from ballast.executor.machine.observation import Disks, Picture
 from ballast.executor.machine.observe import observe
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Speedometer, total_of
+from ballast.executor.machine.room import coming
 from ballast.executor.machine.run import MoveRun, Now, Run, new_run, with_moves
-from ballast.executor.machine.schedule import incoming, start
+from ballast.executor.machine.schedule import start
 from ballast.executor.machine.stages import Moving, Planned, Relocating, Stalled
 from ballast.executor.machine.transitions import Effect, EffectKind
 from ballast.ports.cluster import BrokerLogs, PartitionState, Reassignment, ReplicaLog
@@ -220,10 +221,13 @@ def test_a_move_whose_size_is_not_told_on_its_way_stays_unknown() -> None:
     assert (seen.copied_bytes, seen.total_bytes, seen.left_bytes) == (5 * MB, 50 * MB, 45 * MB)
 
 
-def coming(partition: int, log_dirs: tuple[str, ...] | None, *, copied: int = 0) -> MoveRun:
-    """A move of 20 MB onto broker 2 that is in flight."""
-    move = Move("t", partition, (1,), (2,), 20 * MB, log_dirs=log_dirs)
-    return MoveRun(move, stage=Moving(), total_bytes=20 * MB, copied_bytes=copied)
+def in_flight(*moves: tuple[int, tuple[str, ...] | None, int]) -> tuple[Run, Picture]:
+    """Moves of 20 MB onto broker 2, of which the reading shows this much in the log dir that they name."""
+    runs = [MoveRun(Move("t", n, (1,), (2,), 20 * MB, log_dirs=dirs), stage=Moving()) for n, dirs, _ in moves]
+    shown = {TopicPartition("t", n): (ReplicaLog("/small", copied, 0),) for n, dirs, copied in moves if copied and dirs}
+    disks = Disks(later={2: (0.0, BrokerLogs((), shown))})
+    run = Run("r", "test", "c", ExecutionPolicy(), {m.move.name: m for m in runs}, {})
+    return run, Picture({}, {}, frozenset(), frozenset({2}), disks=disks)
 
 
 def test_what_is_in_flight_takes_room_in_the_log_dir_that_it_names() -> None:
@@ -234,18 +238,24 @@ def test_what_is_in_flight_takes_room_in_the_log_dir_that_it_names() -> None:
         (2, "/large"): 800 * MB,
         (2, "/small"): 26 * MB,
     }
-    active = [coming(0, ("/small",), copied=5 * MB), coming(1, None), coming(2, ("any",))]
-    found = rooms(state, incoming(active), 0.0)
+    run, picture = in_flight((0, ("/small",), 5 * MB), (1, None, 0), (2, ("any",), 0))
+    found = rooms(state, coming(run, picture).bytes, 0.0)
     assert found[2, "/small"] == 15 * MB
     assert found[2, "/large"] == 900 * MB
     assert found[2] == (930 - 15 - 20 - 20) * MB
 
 
-def test_a_copy_between_log_dirs_takes_room_beside_its_replica() -> None:
+@pytest.mark.parametrize("moves_too", [False, True])
+def test_a_copy_between_log_dirs_takes_room_beside_its_replica(*, moves_too: bool) -> None:
     """Until it has taken the replica's place, in the dir that it goes to and on the broker that holds both."""
-    stays = Move("t", 0, (2, 1), (2, 1), 20 * MB, log_dirs=("/small", "any"))
-    m = MoveRun(stays, stage=Relocating(), total_bytes=20 * MB, copied_bytes=8 * MB)
-    assert incoming([m]) == {2: 12 * MB, (2, "/small"): 12 * MB}
+    old = (3, 1) if moves_too else (2, 1)
+    m = MoveRun(Move("t", 0, old, (2, 1), 20 * MB, log_dirs=("/small", "any")), stage=Relocating())
+    m = replace(m, total_bytes=40 * MB if moves_too else 20 * MB, copied_bytes=28 * MB if moves_too else 8 * MB)
+    run = Run("r", "test", "c", ExecutionPolicy(), {NAME: m}, {})
+    there = (ReplicaLog("/large", 20 * MB, 0), ReplicaLog("/small", 8 * MB, 0, is_future=True))
+    disks = Disks(later={2: (0.0, BrokerLogs((), {NAME: there}))})
+    picture = Picture({}, {}, frozenset(), frozenset({2}), disks=disks)
+    assert coming(run, picture).bytes == {2: 12 * MB, (2, "/small"): 12 * MB}
 
 
 @pytest.mark.parametrize(
@@ -294,7 +304,7 @@ def test_two_moves_that_fit_alone_do_not_begin_together_in_one_small_log_dir() -
     caps = Caps(moves_in_per_broker=9, moves_out_per_broker=9, moves_in_cluster=9)
     chosen = choose([Load(m, 1, 20 * MB) for m in moves], [], caps, rates={}, room=rooms(state, {}, 0.0))
     assert sorted(m.log_dirs or () for m in chosen) == [("/large",), ("/small",)]
-    left = rooms(state, incoming([coming(0, ("/small",))]), 0.0)
+    left = rooms(state, coming(*in_flight((0, ("/small",), 0))).bytes, 0.0)
     found = judge(moves[1:], state, ours={m.name: m for m in moves}, room=left)
     assert [(n.partition, v.code) for n, v in found.items()] == [(1, "destination-full")]
     assert "Log dir /small of broker 2 has 10.0 MB to spare and t-1 needs 20.0 MB" in found[moves[1].name].detail

@@ -96,7 +96,7 @@ def cancel_is_safe(old: Sequence[int], isr: Collection[int], alive: Collection[i
 def rooms(state: ClusterState, incoming: Mapping[Place, int], reserve_share: float) -> dict[Place, int]:
     """Bytes that each broker, and each of its log dirs, can still take; where the free space is unknown nothing is said.
 
-    ``incoming`` are the bytes that moves in flight have yet to write to each broker, and to each log dir that one names.
+    ``incoming`` are the bytes that copies on their way have yet to write to each broker and each log dir, whoever makes them.
     """
     out: dict[Place, int] = {}
     for b in state.brokers:
@@ -119,26 +119,57 @@ def unknown_rooms(state: ClusterState) -> frozenset[int]:
     return frozenset(b.id for b in state.brokers if tells and b.alive and b.usable_bytes == UNKNOWN)
 
 
+@dataclass(frozen=True, slots=True)
+class _Unknown:
+    """Brokers of which nobody knows how much they can take."""
+
+    silent: Collection[int]
+    """They do not tell their free space."""
+    unsized: Mapping[int, TopicPartition]
+    """A partition of unknown size is being copied there."""
+
+    def verdict(self, move: Move, broker: Broker) -> Verdict | None:
+        """Against a copy onto this broker."""
+        if broker.id in self.silent:
+            why = _failed_dirs(broker) if broker.log_dirs else " It did not report its log dirs."
+            remedy = "See to that broker"
+        elif broker.id in self.unsized:
+            why = f" {self.unsized[broker.id]} is being copied there, and its size is not known."
+            remedy = "Log dirs are read again within a minute"
+        else:
+            return None
+        return Verdict(
+            "destination-room-unknown",
+            f"broker {broker.id}",
+            f"How much room broker {broker.id} has for {move.name} is not known.{why}",
+            f"{remedy}, or say --unknown-room allow.",
+        )
+
+
 def judge(
     waiting: Iterable[Move],
     state: ClusterState,
     *,
     ours: Mapping[TopicPartition, Move],
     room: Mapping[Place, int],
+    unsized: Mapping[int, TopicPartition] | None = None,
     sizes: Mapping[TopicPartition, int] | None = None,
     under_replicated_neighbours: bool = True,
     allow_unknown_room: bool = False,
 ) -> dict[TopicPartition, Verdict]:
     """Judge every waiting move on this picture; a move without a verdict may start.
 
-    Nothing is copied that nobody knows to fit: neither onto a broker whose free space is not known, nor a partition whose size is
-    not, unless ``allow_unknown_room``.
+    Nothing is copied that nobody knows to fit: neither onto a broker whose free space is not known, nor where a copy of unknown size
+    is on its way, nor a partition whose size is not known, unless ``allow_unknown_room``.
 
-    ``ours`` are all moves of the run that have not ended, waiting or in flight; ``room`` is what ``rooms`` said,
-    ``sizes`` what the last reading that asked for sizes said (a light one does not).
+    ``ours`` are all moves of the run that have not ended, waiting or in flight; ``room`` is what ``rooms`` said, ``unsized`` are
+    the brokers to which copies of unknown size are on their way, with one such partition each, ``sizes`` is what the last reading
+    that asked for sizes said (a light one does not).
     """
     unhealthy = unhealthy_partitions(state, ours)
-    unknown = None if allow_unknown_room else unknown_rooms(state)
+    # Where no broker tells its room, a copy of unknown size makes nothing unknown that was known.
+    waited_for = {b: name for b, name in (unsized or {}).items() if b in room}
+    unknown = None if allow_unknown_room else _Unknown(unknown_rooms(state), waited_for)
     verdicts: dict[TopicPartition, Verdict] = {}
     for move in waiting:
         size = (sizes or {}).get(move.name, UNKNOWN)
@@ -201,7 +232,7 @@ def _at_rest(move: Move, replicas: tuple[int, ...], leader: int) -> Verdict | No
 
 
 def _destinations(
-    move: Move, state: ClusterState, room: Mapping[Place, int], known: int, unknown: Collection[int] | None
+    move: Move, state: ClusterState, room: Mapping[Place, int], known: int, unknown: _Unknown | None
 ) -> Verdict | None:
     """Can they take it?  ``unknown`` are brokers of unknown room; None where what is not known is trusted to fit."""
     # A plan may be older than what producers have written since.
@@ -222,31 +253,34 @@ def _destinations(
                 f"Broker {broker_id}, where {move.name} is to go, is cordoned.",
                 "Remove its log dirs from cordoned.log.dirs, or make a new plan without it.",
             )
-        if unknown is not None and broker_id in unknown:
-            return _room_unknown(move, broker)
-        if unknown is not None and size == UNKNOWN:
-            return _size_unknown(move, state)
-        full = _full(move, broker, size, room)
-        if full is not None:
-            return full
+        if (refusal := _no_room(move, broker, state, room, size, unknown)) is not None:
+            return refusal
     return _other_dirs(move, state, room, size, unknown)
 
 
 def _other_dirs(
-    move: Move, state: ClusterState, room: Mapping[Place, int], size: int, unknown: Collection[int] | None
+    move: Move, state: ClusterState, room: Mapping[Place, int], size: int, unknown: _Unknown | None
 ) -> Verdict | None:
     """A replica that stays on its broker and changes its log dir is a copy as well: it must fit beside the one that is there."""
     for broker_id, path in move.named_dirs.items():
         broker = state.broker(broker_id)
         if broker is None or broker_id in move.adding or _lies_in(state, move.name, broker, path):
             continue
-        if unknown is not None and broker_id in unknown:
-            return _room_unknown(move, broker)
-        if unknown is not None and size == UNKNOWN:
-            return _size_unknown(move, state)
-        if (full := _full(move, broker, size, room)) is not None:
-            return full
+        if (refusal := _no_room(move, broker, state, room, size, unknown)) is not None:
+            return refusal
     return None
+
+
+def _no_room(
+    move: Move, broker: Broker, state: ClusterState, room: Mapping[Place, int], size: int, unknown: _Unknown | None
+) -> Verdict | None:
+    """A copy onto this broker that does not fit, or of which nobody knows whether it does."""
+    if unknown is not None:
+        if (refusal := unknown.verdict(move, broker)) is not None:
+            return refusal
+        if size == UNKNOWN:
+            return _size_unknown(move, state)
+    return _full(move, broker, size, room)
 
 
 def _lies_in(state: ClusterState, name: TopicPartition, broker: Broker, path: str) -> bool:
@@ -288,16 +322,6 @@ def _present_size(state: ClusterState, name: TopicPartition) -> int:
     row = state.index[name]
     p = state.partitions
     return int(p.size_bytes[p.start[row] : p.start[row + 1]].max())
-
-
-def _room_unknown(move: Move, broker: Broker) -> Verdict:
-    why = _failed_dirs(broker) if broker.log_dirs else " It did not report its log dirs."
-    return Verdict(
-        "destination-room-unknown",
-        f"broker {broker.id}",
-        f"How much room broker {broker.id} has for {move.name} is not known.{why}",
-        "See to that broker, or say --unknown-room allow.",
-    )
 
 
 def _size_unknown(move: Move, state: ClusterState) -> Verdict:

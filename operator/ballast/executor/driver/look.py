@@ -17,7 +17,7 @@ from ballast.core.cluster import UNKNOWN, Broker, ClusterState, LogDir, TopicPar
 from ballast.core.cluster.log_ends import LogEnds, holders
 from ballast.core.throttles import Ledger
 from ballast.executor.driver.foreign_throttles import rates_of_others
-from ballast.executor.machine.observation import Needs, Picture
+from ballast.executor.machine.observation import Disks, Needs, Picture
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.cluster import BrokerLogs, ClusterReader, Reassignment
 from ballast.ports.time import Clock
@@ -73,10 +73,14 @@ class Looker:
         self._slow: ClusterState | None = None
         self._sizes: dict[TopicPartition, int] = {}
         self._growth: Mapping[TopicPartition, float] | None = None
-        self._disks: dict[int, tuple[LogDir, ...]] = {}
-        self._disks_read_s: dict[int, float] = {}
-        self._shown_s: dict[int, float] = {}
-        """The same of the disks in ``_state``."""
+        self._full_s = float("-inf")
+        """When the last full reading began."""
+        self._disks: dict[int, tuple[float, BrokerLogs]] = {}
+        """Log dirs read since, and when that began."""
+        self._shown = Disks()
+        """The disks as ``_state`` shows them."""
+        self._listed: dict[TopicPartition, tuple[Reassignment, float]] = {}
+        """Reassignments that some disk was last read before the end of, and when each was last listed."""
 
     def state(self) -> ClusterState:
         """A whole-cluster reading that guards may judge by."""
@@ -86,8 +90,8 @@ class Looker:
             self._slow = self._state = self._cluster.snapshot()
             # What was read of disks before is older than this.
             self._disks.clear()
-            self._disks_read_s = {b.id: now_s for b in self._slow.brokers}
-            self._shown_s = dict(self._disks_read_s)
+            self._full_s = now_s
+            self._shown = Disks(self._slow, now_s)
             self._sizes = partition_sizes(self._slow)
             self._full.took(now_s, self._clock.monotonic_s())
             if before:
@@ -97,8 +101,8 @@ class Looker:
             light = self._cluster.snapshot(log_dirs=False, configs=False)
             self._light.took(now_s, self._clock.monotonic_s())
             assert self._slow is not None
-            self._state = laid_over(light, self._slow, self._disks)
-            self._shown_s = dict(self._disks_read_s)
+            self._shown = Disks(self._slow, self._full_s, dict(self._disks))
+            self._state = laid_over(light, self._slow, {b: logs.dirs for b, (_, logs) in self._disks.items()})
         return self._state
 
     @property
@@ -118,6 +122,7 @@ class Looker:
         """One look; partitions are read before the list, so that an ended move is never called gone too early."""
         state = self.state()
         partitions = self._cluster.partitions(needs.names) if needs.names else {}
+        listed_s = self._clock.monotonic_s()
         listed = self._cluster.reassignments()
         grown, self._growth = self._growth, None
         logs = self._read_logs(needs.logs & state.alive)
@@ -129,11 +134,20 @@ class Looker:
             logs=logs,
             ends=self._read_ends(state, logs, needs.names),
             state=state,
-            disks_read_s=self._shown_s,
+            disks=self._shown,
+            ended=self._ended(listed, listed_s),
             rates_of_others=self._read_others({n: r for n, r in listed.items() if n not in needs.names}),
             growth=grown,
             sizes=self._sizes,
         )
+
+    def _ended(
+        self, listed: Mapping[TopicPartition, Reassignment], now_s: float
+    ) -> dict[TopicPartition, tuple[Reassignment, float]]:
+        """Reassignments that went on when some disk was last read, and have ended since."""
+        seen = {n: (r, s) for n, (r, s) in self._listed.items() if s >= self._shown.full_s}
+        self._listed = seen | {n: (r, now_s) for n, r in listed.items()}
+        return {n: last for n, last in seen.items() if n not in listed}
 
     def _read_others(self, foreign: Mapping[TopicPartition, Reassignment]) -> Mapping[int, int]:
         """The rates that moves of others run under; read anew when their moves are others than before, or from time to time."""
@@ -153,8 +167,7 @@ class Looker:
             return None
         logs = self._cluster.log_dirs(brokers)
         self._logs.took(now_s, self._clock.monotonic_s())
-        self._disks.update({broker: answer.dirs for broker, answer in logs.items()})
-        self._disks_read_s.update(dict.fromkeys(logs, now_s))
+        self._disks.update({broker: (now_s, answer) for broker, answer in logs.items()})
         return logs
 
     def _read_ends(

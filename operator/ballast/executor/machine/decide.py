@@ -23,6 +23,7 @@ from ballast.executor.machine.notes import note
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.observe import misplaced
 from ballast.executor.machine.relocation import is_given_up, taken_back
+from ballast.executor.machine.room import only_log_dirs
 from ballast.executor.machine.run import (
     ElectionRun,
     ElectionStage,
@@ -33,7 +34,7 @@ from ballast.executor.machine.run import (
     Status,
     with_moves,
 )
-from ballast.executor.machine.schedule import chunks, only_log_dirs, preset, start, submit
+from ballast.executor.machine.schedule import chunks, preset, start, submit
 from ballast.executor.machine.speeds import broker_rates
 from ballast.executor.machine.stages import (
     Cancelling,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
 from ballast.core.cluster.log_ends import LogEnds
 from ballast.ports.cluster import BrokerLogs, PartitionState, Reassignment
 
@@ -18,6 +18,37 @@ class Needs:
     """Partitions whose state is wanted."""
     logs: frozenset[int] = frozenset()
     """Brokers whose log dirs are wanted when a reading is due."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disks:
+    """What lay on disks at the readings by which ``Picture.state`` shows how much is free there."""
+
+    full: ClusterState | None = None
+    """The last whole-cluster reading that told sizes; None before there was one."""
+    full_s: float = float("-inf")
+    """Monotonic time at which it began."""
+    later: Mapping[int, tuple[float, BrokerLogs]] = field(default_factory=dict)
+    """Brokers whose log dirs were read after it: when that began, and what they answered."""
+
+    def read_before(self, broker: int, moment_s: float) -> bool:
+        """May what happened at this moment be missing in the reading of this broker's disks?"""
+        return (self.later[broker][0] if broker in self.later else self.full_s) <= moment_s
+
+    def shown(self, name: TopicPartition, broker: int) -> dict[str, int]:
+        """Bytes of this partition on this broker, by log dir; empty where the reading shows none."""
+        if broker in self.later:
+            return {r.log_dir: r.size_bytes for r in self.later[broker][1].replicas.get(name, ())}
+        row = None if self.full is None else self.full.index.get(name)
+        if self.full is None or row is None:
+            return {}
+        p = self.full.partitions
+        run = slice(int(p.start[row]), int(p.start[row + 1]))
+        found = self.full.broker(broker)
+        dirs = {UNKNOWN: ""} | {i: d.path for i, d in enumerate(found.log_dirs if found is not None else ())}
+        here = p.replica[run] == broker
+        places = zip(p.log_dir[run][here].tolist(), p.size_bytes[run][here].tolist(), strict=True)
+        return {dirs[at]: size for at, size in places if size != UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +70,9 @@ class Picture:
     """Log ends of the partitions asked for and, in an ``auto`` run, of whatever else lies on the brokers read; as ``logs``."""
     state: ClusterState | None = None
     """A whole-cluster reading fresh enough for guards; None when there is none."""
-    disks_read_s: Mapping[int, float] = field(default_factory=dict)
-    """By broker the monotonic time at which the reading of its disks in ``state`` began."""
+    disks: Disks = field(default_factory=Disks)
+    ended: Mapping[TopicPartition, tuple[Reassignment, float]] = field(default_factory=dict)
+    """Reassignments that are listed no longer, with the monotonic time at which they last were: ``disks`` may be older than that."""
     rates_of_others: Mapping[int, int] = field(default_factory=dict)
     """Brokers with a replication rate of somebody else's that moves of theirs run under: see ``foreign_throttles``."""
     growth: Mapping[TopicPartition, float] | None = None

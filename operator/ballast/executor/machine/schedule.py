@@ -12,16 +12,16 @@ from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
 from ballast.core.guards import Verdict
 from ballast.core.plan import Move, Place, batches
 from ballast.core.throttles import RateShortfall, brokers_involved, mb, shortfall
-from ballast.executor.machine.in_order import not_in_reading, out_of_turn
+from ballast.executor.machine.in_order import out_of_turn
 from ballast.executor.machine.notes import note
 from ballast.executor.machine.observation import Picture, target
+from ballast.executor.machine.room import coming, only_log_dirs
 from ballast.executor.machine.run import MoveRun, Now, Phase, Run, Status, with_moves
 from ballast.executor.machine.speeds import broker_rates, ceiling
 from ballast.executor.machine.stages import (
     Failed,
     HoldsThrottle,
     Planned,
-    Relocating,
     Submitted,
     Throttled,
     Verified,
@@ -53,22 +53,25 @@ def start(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
         return run
     if run.policy.one_batch_at_a_time and picture.reassignments:
         return _refuse(run, waiting, _in_the_way(waiting, picture), active, now)
-    coming = not_in_reading(run, picture) if run.in_order else incoming(active)
-    room = guards.rooms(state, coming, run.policy.disk_reserve_share)
+    more = coming(run, picture)
+    room = guards.rooms(state, more.bytes, run.policy.disk_reserve_share)
     behind = out_of_turn(run, picture, state, room)
 
     def choose(ready: list[MoveRun]) -> list[MoveRun]:
         turn = in_turn(ready, active)
         return _choose(run, ready=turn, active=active, state=state, picture=picture, room=room)
 
+    def judge(run: Run, moves: list[MoveRun]) -> tuple[Run, dict[TopicPartition, Verdict]]:
+        return _judge(run, moves, picture=picture, state=state, room=room, unsized=more.unsized)
+
     # Judging ten thousand moves at each look to start a dozen would be waste: those that would start are judged, and all
     # the others only when one of these is refused.
     chosen = choose([m for m in waiting if m.move.name not in behind])
     if not chosen and active and not run.verdicts:
         return run
-    run, verdicts = _judge(run, chosen, picture, state, room)
+    run, verdicts = judge(run, chosen)
     if verdicts or not chosen:
-        run, verdicts = _judge(run, waiting, picture, state, room)
+        run, verdicts = judge(run, waiting)
         verdicts = behind | verdicts
         run = _refuse(run, waiting, verdicts, active, now)
         chosen = choose([m for m in waiting if m.move.name not in verdicts])
@@ -118,7 +121,13 @@ def _begin(run: Run, chosen: list[MoveRun], now: Now, effects: list[Effect]) -> 
 
 
 def _judge(
-    run: Run, moves: list[MoveRun], picture: Picture, state: ClusterState, room: Mapping[Place, int]
+    run: Run,
+    moves: list[MoveRun],
+    *,
+    picture: Picture,
+    state: ClusterState,
+    room: Mapping[Place, int],
+    unsized: Mapping[int, TopicPartition],
 ) -> tuple[Run, dict[TopicPartition, Verdict]]:
     """Guards, the controller's fresh list of moves, and the throttle's arithmetic."""
     verdicts = guards.judge(
@@ -126,6 +135,7 @@ def _judge(
         state,
         ours={m.move.name: m.move for m in run.open_moves},
         room=room,
+        unsized=unsized,
         sizes=picture.sizes,
         under_replicated_neighbours=run.policy.guard_under_replicated_neighbours,
         allow_unknown_room=run.policy.unknown_room == "allow",
@@ -155,26 +165,6 @@ def _under_their_rate(run: Run, move: Move, state: ClusterState) -> Verdict | No
         f"and {move.name} would take part of it or change it.",
         "It waits until they have ended; --keep-rates shares their rate instead.",
     )
-
-
-def only_log_dirs(move: Move) -> bool:
-    """The brokers stay, log dirs change."""
-    return move.old == move.new and move.log_dirs is not None
-
-
-def incoming(active: Iterable[MoveRun]) -> dict[Place, int]:
-    """Bytes that moves in flight have yet to write, by broker and by each log dir that is named."""
-    out: dict[Place, int] = {}
-    for m in active:
-        # Between log dirs the copy takes room beside the replica until it has taken its place.
-        between = isinstance(m.stage, Relocating) or only_log_dirs(m.move)
-        writing = tuple(m.move.named_dirs) if between else m.move.adding
-        # Until a reading tells what a copy between log dirs has left, all of it is.
-        unread = between and m.total_bytes is None
-        left = max(m.move.size_bytes, 0) if unread else m.left_bytes // max(len(writing), 1)
-        for place in (p for b in writing for p in m.move.places(b)):
-            out[place] = out.get(place, 0) + left
-    return out
 
 
 def _too_slow(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ballast.core.plan import Plan
     from ballast.executor.driver.events import Happening
     from ballast.executor.machine.policy import ExecutionPolicy
+    from ballast.ports.cluster import Reassignment
     from ballast.wiring.cluster import OpenCluster
     from ballast.wiring.runs import Writer
 
@@ -44,7 +45,8 @@ def execute(options: ReassignOptions) -> int:
     entries = entries_of(options)
     with options.cluster.open() as opened:
         state = opened.cluster.snapshot()
-        if opened.cluster.reassignments() and not options.additional:
+        listed = opened.cluster.reassignments()
+        if listed and not options.additional:
             click.echo(report.EXISTING)
             return 1
         source = options.reassignment_json_file.name
@@ -52,7 +54,7 @@ def execute(options: ReassignOptions) -> int:
         refuse_filling(plan, read_drained(opened, state, say))
         click.echo(report.current_assignment({e.name: state.replicas(state.index[e.name]) for e in entries}))
         policy = policy_of(options)
-        refused = refusals(plan, state, policy)
+        refused = refusals(plan, state, listed, policy)
         if refused:
             click.echo(report.rejected(refused))
             return 1
@@ -110,15 +112,22 @@ def _limits(options: ReassignOptions) -> list[str]:
     return out
 
 
-def refusals(plan: Plan, state: ClusterState, policy: ExecutionPolicy) -> dict[TopicPartition, str]:
-    """What the guards have against the plan now; the stock tool starts all or nothing."""
+def refusals(
+    plan: Plan, state: ClusterState, listed: Mapping[TopicPartition, Reassignment], policy: ExecutionPolicy
+) -> dict[TopicPartition, str]:
+    """What the guards have against the plan beside the reassignments listed; the stock tool starts all or nothing."""
     from ballast.core.guards import judge, rooms
+    from ballast.executor.driver.look import partition_sizes
+    from ballast.executor.machine.observation import Disks
+    from ballast.executor.machine.room import coming_of_others
 
+    more = coming_of_others(listed, partition_sizes(state), Disks(state))
     verdicts = judge(
         plan.moves,
         state,
         ours={m.name: m for m in plan.moves},
-        room=rooms(state, {}, policy.disk_reserve_share),
+        room=rooms(state, more.bytes, policy.disk_reserve_share),
+        unsized=more.unsized,
         allow_unknown_room=policy.unknown_room == "allow",
     )
     return {name: str(v) for name, v in verdicts.items() if v.code != "already-there"}

@@ -1,0 +1,239 @@
+"""Bytes on their way to a disk take its room: those of other people's reassignments, and ours that the last reading lacks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+import pytest
+from tests.unit.executor.scenes import Ears, Scene, holder
+
+from ballast.core.cluster import UNKNOWN, Broker, ClusterState, LogDir, PartitionRow, Topic, TopicPartition, build
+from ballast.core.plan import Move, Plan
+from ballast.executor.driver.driver import Driver
+from ballast.executor.driver.look import FULL_EVERY_S, Looker
+from ballast.executor.machine.observation import Disks, Needs, Picture
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.room import coming
+from ballast.executor.machine.run import MoveRun, Now, Run, new_run, with_moves
+from ballast.executor.machine.schedule import start
+from ballast.executor.machine.stages import Failed, Moving, Planned, RolledBack, Stage, Submitted, Verified
+from ballast.ports.cluster import BrokerLogs, PartitionState, Reassignment, ReplicaLog
+from ballast.sim import SimBroker, SimClock, SimCluster, SimWorld
+from ballast.sim.journal import JournalStore, MemoryJournal
+
+MB = 1_000_000
+FIRST, SECOND, THEIRS = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
+ONE, OTHER = "/one", "/other"
+
+
+def cluster(*, one: int = 30, other: int | None = None, theirs: tuple[int, ...] = (1,)) -> ClusterState:
+    """Broker 1 leads three partitions of 20 MB; broker 2 has a log dir or two with this many MB to spare."""
+    dirs = [LogDir(ONE, total_bytes=1000 * MB, usable_bytes=one * MB)]
+    if other is not None:
+        dirs.append(LogDir(OTHER, total_bytes=1000 * MB, usable_bytes=other * MB))
+    brokers = (
+        Broker(1, host="h", log_dirs=(LogDir("/d", 1000 * MB, 500 * MB),), log_dirs_known=True),
+        Broker(2, host="h", log_dirs=tuple(dirs), log_dirs_known=True),
+    )
+    rows = [PartitionRow("t", n, 1, (1,), (1,), sizes=(20 * MB,)) for n in range(2)]
+    rows.append(PartitionRow("u", 0, 1, theirs, theirs, sizes=(20 * MB,) * len(theirs)))
+    return build("c", brokers, (Topic("t"), Topic("u")), rows)
+
+
+def run_of(*moves: Move, policy: Literal["refuse", "allow"] = "refuse") -> Run:
+    """Nothing has started."""
+    settled = ExecutionPolicy(throttle="none", unknown_room=policy, disk_reserve_share=0.0)
+    return new_run("r", Plan("test", "c", "", moves), settled, Now(0, 0.0))
+
+
+def picture(state: ClusterState, **more: object) -> Picture:
+    """A look by this reading, which began at second 10."""
+    names = frozenset({FIRST, SECOND})
+    given = {"reassignments": {}, "sizes": dict.fromkeys((FIRST, SECOND, THEIRS), 20 * MB)} | more
+    return Picture(
+        partitions=dict.fromkeys(names, PartitionState(1, (1,), (1,))),
+        names=names,
+        alive=state.alive,
+        state=state,
+        **{"disks": Disks(state, 10.0)} | given,  # type: ignore[arg-type]
+    )
+
+
+def held(run: Run, seen: Picture) -> dict[int, str]:
+    """What keeps the waiting moves, by partition ("busy": it waits for others of its run); "" where one starts."""
+    after = start(run, seen, Now(0, 60.0), [])
+    codes = {v.code for v in after.verdicts}
+    assert len(codes) <= 1
+    waiting = {n.partition: "".join(codes) or "busy" for n, m in after.moves.items() if isinstance(m.stage, Planned)}
+    begun = {n.partition: "" for n, m in after.moves.items() if isinstance(m.stage, Submitted)}
+    return waiting | begun
+
+
+TO_TWO = Move("t", 0, (1,), (2,), 20 * MB)
+BY_OTHERS = {THEIRS: Reassignment((1, 2), (2,), (1,))}
+
+
+@pytest.mark.parametrize(
+    ("listed", "shown", "says"),
+    [
+        pytest.param({}, None, "", id="none"),
+        pytest.param(BY_OTHERS, None, "destination-full", id="nothing-shown"),
+        pytest.param(BY_OTHERS, 5, "destination-full", id="hardly-begun"),
+        pytest.param(BY_OTHERS, 11, "", id="the-rest-fits-beside-ours"),
+        pytest.param({THEIRS: Reassignment((1, 3), (3,), (1,))}, None, "", id="to-another-broker"),
+        pytest.param({THEIRS: Reassignment((1, 2), (), (2,))}, None, "", id="adds-nothing"),
+    ],
+)
+def test_what_others_are_copying_to_a_broker_takes_its_room(
+    listed: dict[TopicPartition, Reassignment], shown: int | None, says: str
+) -> None:
+    """As much of it as the reading lacks that told how much is free."""
+    logs = BrokerLogs((), {THEIRS: (ReplicaLog(ONE, shown * MB, 0),)} if shown is not None else {})
+    disks = Disks(cluster(), 10.0, {2: (20.0, logs)})
+    seen = picture(cluster(), reassignments=listed, disks=disks)
+    assert held(run_of(TO_TWO), seen) == {0: says}
+
+
+@pytest.mark.parametrize(("policy", "says"), [("refuse", "destination-room-unknown"), ("allow", "")])
+def test_a_copy_of_unknown_size_makes_the_room_of_its_broker_unknown(
+    policy: Literal["refuse", "allow"], says: str
+) -> None:
+    """Theirs as ours: how much is left nobody knows, and ``unknown_room`` says whether that is waited for."""
+    untold = {FIRST: 20 * MB, SECOND: 20 * MB}
+    run = run_of(TO_TWO, policy=policy)
+    assert held(run, picture(cluster(), reassignments=BY_OTHERS, sizes=untold)) == {0: says}
+    assert held(run, picture(cluster(), sizes=untold)) == {0: ""}
+    ours = Move("u", 0, (1,), (2,))
+    run = with_moves(run_of(TO_TWO, ours, policy=policy), {THEIRS: MoveRun(ours, stage=Moving())})
+    assert held(run, picture(cluster(), sizes=untold)) == {0: says}
+
+
+def test_where_no_broker_tells_its_room_a_copy_of_unknown_size_holds_nothing_up() -> None:
+    """Brokers before Kafka 3.3: a plan goes by stated capacities."""
+    state = cluster()
+    silent = replace(state, brokers=tuple(replace(b, log_dirs=(LogDir("/d"),)) for b in state.brokers))
+    seen = picture(silent, reassignments=BY_OTHERS, sizes={FIRST: 20 * MB})
+    assert held(run_of(TO_TWO), seen) == {0: ""}
+
+
+@pytest.mark.parametrize(("at", "says"), [(ONE, "destination-full"), (OTHER, "")])
+def test_what_others_copy_takes_room_in_the_log_dir_that_it_is_in(at: str, says: str) -> None:
+    """A reassignment names no log dir; the reading shows which one the broker chose."""
+    logs = BrokerLogs((), {THEIRS: (ReplicaLog(at, MB, 0),)})
+    state = cluster(one=30, other=100)
+    seen = picture(state, reassignments=BY_OTHERS, disks=Disks(state, 10.0, {2: (20.0, logs)}))
+    assert held(run_of(replace(TO_TWO, log_dirs=(ONE,))), seen) == {0: says}
+
+
+@pytest.mark.parametrize(("listed_s", "says"), [(5.0, ""), (15.0, "destination-full")])
+def test_a_copy_of_others_that_ended_since_the_disks_were_read_counts_until_they_are(
+    listed_s: float, says: str
+) -> None:
+    """It is listed no longer, and the room that it took is not yet missed."""
+    ended = {THEIRS: (BY_OTHERS[THEIRS], listed_s)}
+    assert held(run_of(TO_TWO), picture(cluster(), ended=ended)) == {0: says}
+    later = Disks(cluster(), 10.0, {2: (40.0, BrokerLogs((), {THEIRS: (ReplicaLog(ONE, 20 * MB, 0),)}))})
+    assert held(run_of(TO_TWO), picture(cluster(), ended=ended, disks=later)) == {0: ""}
+
+
+@pytest.mark.parametrize(
+    ("stage", "entered_s", "shown", "says"),
+    [
+        pytest.param(Moving(), 20.0, 0, "busy", id="began-since"),
+        pytest.param(Moving(), 5.0, 5, "busy", id="grew-since"),
+        pytest.param(Moving(), 5.0, 11, "", id="shown-for-the-most-part"),
+        pytest.param(Verified(), 20.0, 0, "destination-full", id="ended-since"),
+        pytest.param(Verified(), 20.0, 20, "", id="ended-since-and-shown"),
+        pytest.param(Verified(), 5.0, 0, "", id="ended-before"),
+        pytest.param(RolledBack(), 5.0, 0, "", id="cancelled-before"),
+    ],
+)
+def test_moves_of_ours_count_by_what_the_reading_lacks_of_them(
+    stage: Stage, entered_s: float, shown: int, says: str
+) -> None:
+    """Whether or not the run is in order, and however much has been copied by now."""
+    other = Move("t", 1, (1,), (2,), 20 * MB)
+    begun = MoveRun(other, stage=stage, entered_s=entered_s, copied_bytes=15 * MB, total_bytes=20 * MB)
+    run = with_moves(run_of(TO_TWO, other), {SECOND: begun})
+    state = cluster()
+    rows = {2: (10.0, BrokerLogs((), {SECOND: (ReplicaLog(ONE, shown * MB, 0),)}))}
+    assert held(run, picture(state, disks=Disks(state, 10.0, rows)))[0] == says
+    assert held(replace(run, in_order=True), picture(state, disks=Disks(state, 10.0, rows)))[0] == says
+
+
+def test_a_whole_reading_shows_copies_as_well() -> None:
+    """Metadata lists the union in mid-move: what lay there counts, in the log dir where it lay."""
+    state = cluster(theirs=(1, 2))
+    p = state.partitions
+    sizes, dirs = p.size_bytes.copy(), p.log_dir.copy()
+    sizes[-1], dirs[-1] = 12 * MB, 0
+    state = replace(state, partitions=replace(p, size_bytes=sizes, log_dir=dirs))
+    more = coming(run_of(), picture(state, reassignments=BY_OTHERS))
+    assert dict(more.bytes) == {2: 8 * MB, (2, ONE): 8 * MB}
+    sizes = sizes.copy()
+    sizes[-1] = UNKNOWN
+    state = replace(state, partitions=replace(p, size_bytes=sizes))
+    assert coming(run_of(), picture(state, reassignments=BY_OTHERS)).bytes[2] == 20 * MB
+
+
+def test_a_move_of_ours_that_somebody_gave_another_target_counts_once() -> None:
+    """By the reassignment that is listed, not by the move that ended."""
+    other = Move("t", 1, (1,), (2,), 20 * MB)
+    overridden = MoveRun(other, stage=Failed("overridden"), entered_s=20.0)
+    run = with_moves(run_of(TO_TWO, other), {SECOND: overridden})
+    listed = {SECOND: Reassignment((1, 2, 3), (2, 3), (1,))}
+    assert dict(coming(run, picture(cluster(), reassignments=listed)).bytes) == {2: 20 * MB, 3: 20 * MB}
+    assert dict(coming(run, picture(cluster())).bytes) == {2: 20 * MB}
+
+
+def scene(disk_mb: int) -> Scene:
+    """Four brokers, the fourth with a disk of this size."""
+    brokers = [SimBroker(id=b, nic_bytes_per_s=10 * MB, dir_bytes=(1000 * MB,)) for b in (1, 2, 3)]
+    brokers.append(SimBroker(id=4, nic_bytes_per_s=10 * MB, dir_bytes=(disk_mb * MB,)))
+    world = SimWorld(SimClock(), brokers)
+    for n in range(6):
+        world.add_topic(f"t{n}", {0: (1 + n % 3,)}, size_bytes=30 * MB)
+    simulated, store = SimCluster(world), JournalStore()
+    journal = MemoryJournal(store, world.clock)
+    journal.acquire(holder("first"))
+    ears = Ears()
+    return Scene(world, simulated, store, journal, ears, Driver(simulated, journal, world.clock, ears))
+
+
+def test_a_disk_is_not_overfilled_by_ours_beside_those_of_others() -> None:
+    """A reassignment of somebody else has begun: what no longer fits beside it is not begun, however many moves may be in flight."""
+    s = scene(100)
+    most = 0.0
+
+    def watch(_: float) -> None:
+        nonlocal most
+        most = max(most, s.world.disks()[4, 0])
+
+    s.world.clock.subscribe(watch)
+    s.cluster.alter_reassignments({TopicPartition("t5", 0): (4,)})
+    moves = tuple(Move(f"t{n}", 0, (1 + n % 3,), (4,), 30 * MB) for n in range(4))
+    policy = ExecutionPolicy(throttle="none", refusal_patience_s=200.0, disk_reserve_share=0.05)
+    result = s.driver.execute(s.plan(*moves), policy, run_id="r")
+    assert most <= 95 * MB
+    assert result.status == "refused"
+    arrived = [n for n in range(6) if s.world.partition(f"t{n}", 0).replicas == [4]]
+    assert len(arrived) == 3
+    assert 5 in arrived
+
+
+def test_a_reassignment_that_ended_is_remembered_until_every_disk_has_been_read_again() -> None:
+    """By name, with when it was last listed; after the next whole reading it is forgotten."""
+    s = scene(1000)
+    clock, name = s.world.clock, TopicPartition("t5", 0)
+    looker = Looker(s.cluster, clock, ExecutionPolicy(throttle="none"))
+    assert looker.look(Needs()).ended == {}
+    s.cluster.alter_reassignments({name: (4,)})
+    assert name in looker.look(Needs()).reassignments
+    clock.sleep(FULL_EVERY_S / 2)
+    seen = looker.look(Needs())
+    assert not seen.reassignments
+    assert seen.ended[name][0].adding == (4,)
+    assert seen.disks.read_before(4, seen.ended[name][1])
+    clock.sleep(FULL_EVERY_S)
+    assert looker.look(Needs()).ended == {}
