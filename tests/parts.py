@@ -42,6 +42,7 @@ TOGETHER: Final[dict[str, tuple[str, ...]]] = {
         "real/test_status_guarded.py",
     ),
     "old": (
+        "real/test_min_isr.py",
         "real/test_sandbox_kinds.py",
         "real/test_status_kinds.py",
         "real/test_throttles.py",

@@ -173,6 +173,10 @@ def test_every_panel_of_the_dashboard_answers(serve: Serve, monitor: Callable[..
     assert len(expressions) >= 25
     for expression in expressions:
         until(partial(monitoring.query, expression), expression)
+    (failed,) = (e for e in expressions if "ballast_broker_failed_log_dirs" in e)
+    shown = {found["metric"]["broker"]: found["value"][1] for found in monitoring.query(failed)}
+    assert set(shown) == {str(b) for b in daemons[0].world.brokers}
+    assert set(shown.values()) == {"0"}
     most = until(partial(monitoring.query, "max(ballast_partitions)"), "the largest")
     assert most[0]["value"][1] == "12"
     recorded = until(lambda: monitoring.query("ballast:leader_imbalance_ratio:max"), "the recording rule")

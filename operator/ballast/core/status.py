@@ -1,8 +1,8 @@
 """What ``status`` tells about a cluster, computed from one ``ClusterState`` and nothing else.
 
 Counting follows Kafka's own metrics: a partition is under-replicated when its ISR is smaller than the replica count it has
-apart from replicas being added (``Partition.isUnderReplicated``), and under its min ISR when the ISR is smaller than the
-lesser of ``min.insync.replicas`` and the replica count (KIP-966's effective min ISR).
+apart from replicas being added (``Partition.isUnderReplicated``), and under its min ISR when producers with
+``acks=all`` are refused (``core.cluster.min_isr``).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ballast.core.cluster import NO_LEADER, UNKNOWN, Broker, ClusterState, Flags
 from ballast.core.cluster.balancers import OtherBalancer, other_balancers
 from ballast.core.cluster.drain import Drain
 from ballast.core.cluster.isr import leaves_every_isr_after_s
+from ballast.core.cluster.min_isr import min_isr_unknown, under_min_isr, under_replicated
 from ballast.core.leadership import LeaderImbalance, imbalance
 from ballast.core.leadership.limits import Limit, imbalance_percentage
 from ballast.core.planner.loads import Loads
@@ -236,35 +237,6 @@ def judged_ranges(state: ClusterState, policy: PlannerPolicy) -> tuple[Range, ..
     )
 
 
-def replica_counts(state: ClusterState, which: Flags) -> Ints:
-    """Per partition: how many of its replicas are marked in ``which``."""
-    p = state.partitions
-    total = np.concatenate(([0], np.cumsum(which, dtype=np.int64)))
-    return np.asarray(total[p.start[1:]] - total[p.start[:-1]])
-
-
-def under_replicated_rows(state: ClusterState) -> Flags:
-    """Per partition: is its ISR smaller than the replica count it has apart from replicas being added?"""
-    p = state.partitions
-    return np.asarray(replica_counts(state, p.in_sync) < replica_counts(state, ~p.adding))
-
-
-def under_min_isr_rows(state: ClusterState) -> Flags:
-    """Per partition: is its ISR known to be smaller than its effective min ISR?"""
-    p = state.partitions
-    wanted = np.array([t.min_isr for t in state.topics], np.int64)
-    if not len(wanted):
-        return np.zeros(0, np.bool_)
-    effective = np.minimum(wanted[p.topic], replica_counts(state, ~p.adding))
-    return np.asarray(replica_counts(state, p.in_sync) < effective)
-
-
-def min_isr_unknown_rows(state: ClusterState) -> Flags:
-    """Per partition: may its ISR be smaller than its effective min ISR, which nobody told?  Never where every replica is in sync."""
-    unknown = np.array([t.min_isr == UNKNOWN for t in state.topics], np.bool_)
-    return under_replicated_rows(state) & unknown[state.partitions.topic] if len(unknown) else np.zeros(0, np.bool_)
-
-
 def unhealthy_partitions(state: ClusterState) -> Unhealthy:
     """Name the partitions that are not well; topics being deleted do not count."""
     doomed = np.array([t.deleting for t in state.topics], np.bool_)
@@ -275,9 +247,9 @@ def unhealthy_partitions(state: ClusterState) -> Unhealthy:
 
     return Unhealthy(
         offline=names(state.partitions.leader == NO_LEADER),
-        under_min_isr=names(under_min_isr_rows(state)),
-        under_replicated=names(under_replicated_rows(state)),
-        min_isr_unknown=names(min_isr_unknown_rows(state)),
+        under_min_isr=names(under_min_isr(state)),
+        under_replicated=names(under_replicated(state)),
+        min_isr_unknown=names(min_isr_unknown(state)),
     )
 
 

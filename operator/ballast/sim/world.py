@@ -242,7 +242,8 @@ class SimWorld:
             for partition in topic.partitions.values():
                 if not partition.inbound_bytes_per_s or not partition.led:
                     continue
-                if len(partition.isr) < topic.min_isr or not all(self.brokers[b].up for b in partition.isr):
+                least = min(topic.min_isr, len(partition.replicas))
+                if len(partition.isr) < least or not all(self.brokers[b].up for b in partition.isr):
                     continue
                 if self.cut and any((b, partition.leader) in self.cut for b in partition.isr):
                     continue

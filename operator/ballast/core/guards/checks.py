@@ -15,6 +15,7 @@ import numpy as np
 
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, TopicPartition
 from ballast.core.cluster.isr import leaves_isr_after_s, leaving_sentence
+from ballast.core.cluster.min_isr import min_isrs
 from ballast.core.plan import Move, Place
 from ballast.core.throttles import mb
 
@@ -67,6 +68,7 @@ def unhealthy_partitions(state: ClusterState, moves: Mapping[TopicPartition, Mov
     p = state.partitions
     lacking = np.concatenate(([0], np.cumsum(~p.in_sync & ~p.adding)))
     rows = np.flatnonzero(lacking[p.start[1:]] > lacking[p.start[:-1]])
+    least = min_isrs(state)
     neighbours: dict[int, TopicPartition] = {}
     isrs: dict[TopicPartition, tuple[int, ...]] = {}
     at_min: TopicPartition | None = None
@@ -81,9 +83,9 @@ def unhealthy_partitions(state: ClusterState, moves: Mapping[TopicPartition, Mov
         isrs[name] = isr
         for broker in state.settled(row):
             neighbours.setdefault(broker, name)
-        if topic.min_isr == UNKNOWN:
+        if least[row] == UNKNOWN:
             unknown = unknown or name
-        elif len(isr) <= topic.min_isr:
+        elif len(isr) <= least[row]:
             at_min = at_min or name
     return Unhealthy(neighbours, at_min, unknown, isrs)
 

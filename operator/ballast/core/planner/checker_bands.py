@@ -131,11 +131,12 @@ def judge_figures(
 
 def _costs(state: ClusterState, plan: Plan, loads: Loads) -> list[Finding]:
     found = []
-    if DISK in loads.known:
-        for m in plan.moves:
-            size = int(loads.size_bytes[state.index[m.name]])
-            if m.size_bytes != size:
-                found.append(Finding("sum", str(m.name), f"is said to hold {m.size_bytes} bytes and holds {size}"))
+    for m in plan.moves:
+        row = state.index[m.name]
+        untold = DISK not in loads.known or bool(loads.assumed[row : row + 1].any())
+        size = -1 if untold else int(loads.size_bytes[row])
+        if m.size_bytes != size:
+            found.append(Finding("sum", str(m.name), f"is said to hold {m.size_bytes} bytes and holds {size}"))
     copied = sum(max(m.size_bytes, 0) * len(set(m.new) - set(m.old)) for m in plan.moves)
     untold = any(m.size_bytes < 0 and set(m.new) - set(m.old) for m in plan.moves)
     told = {

@@ -31,8 +31,9 @@ def with_dirs(state: ClusterState, moves: tuple[Move, ...]) -> tuple[tuple[Move,
             room = rooms.get(broker)
             if room is not None:
                 path = max(room, key=lambda d: (room[d], d))
-                room[path] -= max(moves[at].size_bytes, 0)
-                if room[path] < 0:
+                size = max(moves[at].size_bytes, 0)
+                room[path] -= size
+                if size and room[path] < 0:
                     tight.append(_tight(moves[at], broker))
                 places.setdefault(at, {})[broker] = path
     placed = tuple(

@@ -8,13 +8,14 @@ measured is not invented here in silence: the resource is left out of ``known`` 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from ballast.core.cluster import ClusterState, Ints
+from ballast.core.cluster import UNKNOWN, ClusterState, Flags, Ints
 from ballast.errors import UsageError
 
 CPU_UNIT: Final = 1_000_000
@@ -28,7 +29,7 @@ MEASURED: Final = (DISK, BYTES_IN, BYTES_OUT, CPU)
 """The resources that need figures; replica and leader counts need none."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Loads:
     """Loads by partition, in the row order of one ``ClusterState``."""
 
@@ -44,13 +45,26 @@ class Loads:
     """CPU each follower spends, in ``CPU_UNIT``."""
     known: frozenset[str] = frozenset(MEASURED)
     """The resources whose figures mean something; the others take no part in planning."""
-    unknown_sizes: int = 0
-    """How many partitions have a size that was assumed."""
+    assumed: Flags = field(default_factory=lambda: np.zeros(0, np.bool_))
+    """By partition: was its size assumed?  Good enough to balance by, and not known to whoever copies it; left out, none was."""
     assumptions: tuple[str, ...] = ()
     """What was assumed in place of measurements, one sentence each."""
 
     def __len__(self) -> int:
         return len(self.size_bytes)
+
+    @property
+    def unknown_sizes(self) -> int:
+        """How many partitions have a size that was assumed."""
+        return int(self.assumed.sum())
+
+    @cached_property
+    def told_bytes(self) -> list[int]:
+        """By partition its size as a move tells it: ``UNKNOWN`` where nobody said it."""
+        if DISK not in self.known:
+            return [UNKNOWN] * len(self)
+        sizes = np.where(self.assumed, UNKNOWN, self.size_bytes) if len(self.assumed) else self.size_bytes
+        return [int(size) for size in sizes.tolist()]
 
     @classmethod
     def from_state(cls, state: ClusterState) -> Loads:
@@ -62,8 +76,11 @@ class Loads:
         if not known:
             notes.append("No size is known: a plan cannot say how many bytes it moves.")
             resources = frozenset()
-        elif assumed:
-            notes.append(f"{assumed} partitions of unknown size were taken to be as large as the median partition.")
+        elif assumed.any():
+            notes.append(
+                f"{int(assumed.sum())} partitions of unknown size were taken to be as large as the median partition. How much "
+                "is copied of them is not known, and none is copied before it is, unless --unknown-room allow."
+            )
         return cls(
             size_bytes=sizes,
             bytes_in_per_s=zero,
@@ -71,7 +88,7 @@ class Loads:
             cpu_leader=zero,
             cpu_follower=zero,
             known=resources,
-            unknown_sizes=assumed,
+            assumed=assumed,
             assumptions=tuple(notes),
         )
 
@@ -110,9 +127,11 @@ class Loads:
         if missing:
             notes.append(f"{missing} partitions have no history yet: each counts as the median partition.")
         model_sizes = take("size_bytes")
-        if model_sizes is not None and (assumed or not some_known):
-            sizes = np.where(_unknown_rows(state), model_sizes, sizes)
-            assumed = 0
+        if model_sizes is not None:
+            sizes = np.where(assumed, model_sizes, sizes)
+            remembered = np.zeros(len(sizes), np.bool_)
+            remembered[rows[found]] = True
+            assumed = assumed & ~remembered
         if some_known or model_sizes is not None:
             known.add(DISK)
         zero = np.zeros(len(sizes), np.int64)
@@ -131,25 +150,25 @@ class Loads:
             cpu_leader=zero if leader is None else leader,
             cpu_follower=zero if follower is None else follower,
             known=frozenset(known),
-            unknown_sizes=assumed,
+            assumed=assumed,
             assumptions=tuple(notes),
         )
 
 
-def replica_sizes(state: ClusterState) -> tuple[Ints, bool, int]:
-    """Per partition the size of its largest known replica; whether any is known; how many were assumed.
+def replica_sizes(state: ClusterState) -> tuple[Ints, bool, Flags]:
+    """Per partition the size of its largest known replica; whether any is known; which were assumed.
 
     The largest, not the mean: a replica that is still being copied shows less than it will hold.
     """
     p = state.partitions
     if not len(p):
-        return np.zeros(0, np.int64), False, 0
+        return np.zeros(0, np.int64), False, np.zeros(0, np.bool_)
     largest = _largest(state)
     unknown = largest < 0
     if bool(unknown.all()):
-        return np.zeros(len(p), np.int64), False, int(unknown.sum())
+        return np.zeros(len(p), np.int64), False, unknown
     median = int(np.median(largest[~unknown]))
-    return np.where(unknown, median, largest), True, int(unknown.sum())
+    return np.where(unknown, median, largest), True, unknown
 
 
 def _largest(state: ClusterState) -> Ints:
@@ -160,10 +179,6 @@ def _largest(state: ClusterState) -> Ints:
     if bool(has.any()):
         out[has] = np.maximum.reduceat(p.size_bytes, p.start[:-1][has])
     return out
-
-
-def _unknown_rows(state: ClusterState) -> npt.NDArray[np.bool_]:
-    return np.asarray(_largest(state) < 0)
 
 
 def _rows_of(state: ClusterState, columns: Mapping[str, npt.NDArray[np.generic]]) -> Ints:

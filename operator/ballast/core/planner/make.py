@@ -15,7 +15,7 @@ from ballast.core.planner.dirs import with_dirs
 from ballast.core.planner.found import Found
 from ballast.core.planner.intents import Balance, Demote, Intent, Leaders, Swap
 from ballast.core.planner.loads import DISK, Loads
-from ballast.core.planner.moves import moves_of
+from ballast.core.planner.moves import least_known, moves_of
 from ballast.core.planner.obstacles import obstacles_of, waived
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem import Problem, loads_before, problem_of
@@ -117,13 +117,13 @@ def _at_rest(
 def _bound(
     problem: Problem, policy: PlannerPolicy, scope: Scope, moves: tuple[Move, ...], after: Ints, placement: SmallInts
 ) -> tuple[int, str]:
-    """The least bytes that any plan could copy, and how that is known."""
+    """The least bytes that any plan could copy, and how that is known; with sizes assumed, no more than is known to be copied."""
     if not any(m.adding for m in moves):
         return 0, "no byte moves"
     from ballast.core.planner.bound import bound_of  # noqa: PLC0415
 
     found = bound_of(problem, after, placement, prove=policy.prove and scope.roam)
-    return found.bytes, found.method
+    return least_known(found.bytes, moves), found.method
 
 
 def _status(anything: bool, obstacles: tuple[Obstacle, ...], *, bounded: bool) -> str:  # noqa: FBT001

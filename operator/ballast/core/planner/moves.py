@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from ballast.core.cluster import UNKNOWN, ClusterState, Ints, SmallInts
+from ballast.core.cluster import ClusterState, Ints, SmallInts
 from ballast.core.plan import Move, Reason
 from ballast.core.planner.intents import (
     ChangeReplicationFactor,
@@ -18,7 +18,7 @@ from ballast.core.planner.intents import (
     Intent,
     Swap,
 )
-from ballast.core.planner.loads import DISK, Loads
+from ballast.core.planner.loads import Loads
 from ballast.core.planner.problem import Problem
 from ballast.core.wording import human_many, human_percent
 
@@ -41,7 +41,7 @@ def moves_of(
     changes = _changes(problem, cur, in_place=isinstance(intent, Swap))
     reasons = _reasons(state, intent, problem, before, changes)
     ids = problem.ids.tolist()
-    sizes = loads.size_bytes.tolist() if DISK in loads.known else [UNKNOWN] * len(loads)
+    sizes = loads.told_bytes
     topics = [t.name for t in state.topics]
     topic, number = state.partitions.topic.tolist(), state.partitions.number.tolist()
     ranked: list[tuple[tuple[int, float, int], Move]] = []
@@ -58,6 +58,11 @@ def moves_of(
         ranked.append(((place, -rank, row), move))
     ranked.sort(key=lambda pair: pair[0])
     return tuple(move for _, move in ranked), _carried(problem, before, changes, cur)
+
+
+def least_known(bound_bytes: int, moves: tuple[Move, ...]) -> int:
+    """A bound that counts assumed sizes may be more than is known to be copied, which then bounds it in turn."""
+    return min(bound_bytes, sum(m.bytes_moved for m in moves)) if any(m.size_unknown for m in moves) else bound_bytes
 
 
 def _changes(problem: Problem, cur: SmallInts, *, in_place: bool) -> list[Change]:

@@ -23,7 +23,8 @@ from ballast.core.placement.naive import naive_layout
 from ballast.core.placement.placer import place
 from ballast.core.plan import Move, Plan, Reason
 from ballast.core.planner.intents import Balance, Expand, Leaders, Place, Selection
-from ballast.core.planner.loads import DISK, Loads
+from ballast.core.planner.loads import Loads
+from ballast.core.planner.moves import least_known
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.errors import UsageError
 
@@ -170,7 +171,7 @@ def place_moves(state: ClusterState, loads: Loads, lists: Lists, intent: Place) 
     moves = []
     for name, new in lists.items():
         row = state.index[name]
-        size = int(loads.size_bytes[row]) if DISK in loads.known else -1
+        size = loads.told_bytes[row]
         if (old := state.target(row)) != new:
             moves.append(Move(name.topic, name.partition, old, new, size, reason))
     return tuple(sorted(moves, key=lambda m: bool(m.adding)))
@@ -208,7 +209,7 @@ def make_place(
         status="meets-all-goals",
         assumptions=loads.assumptions + problem.assumptions,
         seed=seed,
-        bound_bytes=bound.bytes if bound is not None else 0,
+        bound_bytes=least_known(bound.bytes, moves) if bound is not None else 0,
         bound_method=bound.method if bound is not None else "no byte moves",
         allow_replication_factor_change=any(m.changes_replication_factor for m in moves),
         request=dump_request(intent, policy, seed),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ballast.core.cluster import NO_LEADER, UNKNOWN, ClusterState, Flags, Ints, SmallInts, TopicPartition
+from ballast.core.cluster.min_isr import min_isrs
 from ballast.errors import UsageError
 
 
@@ -22,7 +23,7 @@ class Health:
     offline: Ints
     """No leader: nothing can be written or read."""
     under_min_isr: Ints
-    """Led, with fewer replicas in sync than ``min.insync.replicas``: ``acks=all`` is refused."""
+    """Led, with too few replicas in sync (``core.cluster.min_isr``): ``acks=all`` is refused."""
     at_min_isr: Ints
     """One more loss and they are under it."""
     under_replicated: Ints
@@ -104,8 +105,7 @@ def health_of(state: ClusterState) -> Health:
     row = _row(state)
     in_sync = np.bincount(row, weights=p.in_sync, minlength=len(p)).astype(np.int64)
     members = np.bincount(row, weights=~p.removing, minlength=len(p)).astype(np.int64)
-    topic_min = np.array([t.min_isr for t in state.topics], np.int64)
-    least = topic_min[p.topic] if len(p) else np.zeros(0, np.int64)
+    least = min_isrs(state)
     led, known = p.leader >= 0, least != UNKNOWN
     lacking = led & (in_sync < members)
     return Health(

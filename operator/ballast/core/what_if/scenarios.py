@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ballast.core.cluster import NO_LEADER, UNKNOWN, Broker, ClusterState, Ints, TopicPartition
+from ballast.core.cluster.min_isr import min_isrs
 from ballast.core.leadership import imbalance
 from ballast.core.plan import Plan
 from ballast.core.plan.log_dirs import log_dir_errors
@@ -184,14 +185,13 @@ def offline(state: ClusterState) -> int:
 
 
 def under_min_isr(state: ClusterState) -> int | None:
-    """Partitions with fewer live replicas in sync than their topic wants, so that acks=all fails.
+    """Partitions with too few live replicas in sync, so that acks=all fails.
 
     None where no topic tells, or where that of a partition which lacks a replica is not known.
     """
-    floor = np.array([t.min_isr for t in state.topics], np.int64)
-    if len(floor) and bool((floor == UNKNOWN).all()):
+    if state.topics and all(t.min_isr == UNKNOWN for t in state.topics):
         return None
-    wanted = floor[state.partitions.topic] if len(state.partitions) else np.zeros(0, np.int64)
+    wanted = min_isrs(state)
     lacking = _live_in_sync(state) < np.diff(state.partitions.start)
     return None if bool((lacking & (wanted == UNKNOWN)).any()) else int((_live_in_sync(state) < wanted).sum())
 

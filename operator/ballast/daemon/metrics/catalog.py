@@ -156,13 +156,13 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_under_min_isr_partitions",
-        help="Partitions with fewer replicas in sync than min.insync.replicas; absent where none is known to be, and "
+        help="Partitions with fewer replicas in sync than brokers ask for (min.insync.replicas, since Kafka 3.7 no more than there are); absent where none is known to be, and "
         "`ballast_min_isr_unknown_partitions` is not 0.",
         samples=_of_figures(lambda f: _unless_unknown(f, f.under_min_isr)),
     ),
     Spec(
         name="ballast_at_min_isr_partitions",
-        help="Partitions with exactly min.insync.replicas replicas in sync; absent as the one above.",
+        help="Partitions with exactly as many replicas in sync as brokers ask for; absent as the one above.",
         samples=_of_figures(lambda f: _unless_unknown(f, f.at_min_isr)),
     ),
     Spec(

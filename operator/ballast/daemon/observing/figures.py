@@ -1,7 +1,8 @@
 """What one reading of the cluster says in figures: the numbers that metrics, the page and decisions share.
 
-Pure.  Every figure means what Kafka's own tools mean by it, so that Ballast and ``kafka-topics --describe`` never
-disagree: a partition being reassigned is under-replicated against the replicas it had, not against the union.
+Pure.  Every figure means what Kafka's own brokers and tools mean by it: a partition being reassigned is under-replicated against
+the replicas it had, not against the union.  ``kafka-topics --describe`` says otherwise only where a topic asks for more replicas in
+sync than it has, which brokers since Kafka 3.7 do not hold against it (``core.cluster.min_isr``).
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from ballast.core.cluster import STORAGE_ERROR, UNKNOWN, ClusterState, Flags, Ints
+from ballast.core.cluster import STORAGE_ERROR, UNKNOWN, ClusterState, Flags
+from ballast.core.cluster.min_isr import at_min_isr, min_isr_unknown, under_min_isr, under_replicated
 from ballast.core.leadership import LeaderImbalance, imbalance
 from ballast.core.planner import Loads, PlannerPolicy
 from ballast.core.planner.ranges import Range, ranges_of
@@ -162,7 +164,7 @@ def measure(
 
 
 class Health:
-    """Per partition, the four words of ``kafka-topics --describe``, and where two of them cannot be told."""
+    """Per partition, the four states that ``kafka-topics --describe`` lists, and where two of them cannot be told."""
 
     under_replicated: Flags
     under_min_isr: Flags
@@ -171,17 +173,11 @@ class Health:
     offline: Flags
 
     def __init__(self, state: ClusterState) -> None:
-        p = state.partitions
-        in_sync = _per_partition(p.start, p.in_sync)
-        # TopicCommand counts the replicas without those being added.
-        factor = _per_partition(p.start, ~p.adding)
-        min_isr = np.array([t.min_isr for t in state.topics], np.int64)[p.topic]
-        known = min_isr != UNKNOWN
-        self.under_replicated = in_sync < factor
-        self.under_min_isr = known & (in_sync < min_isr)
-        self.at_min_isr = known & (in_sync == min_isr)
-        self.min_isr_unknown = ~known & self.under_replicated
-        self.offline = ~np.isin(p.leader, np.array(sorted(state.alive), np.int32))
+        self.under_replicated = under_replicated(state)
+        self.under_min_isr = under_min_isr(state)
+        self.at_min_isr = at_min_isr(state)
+        self.min_isr_unknown = min_isr_unknown(state)
+        self.offline = ~np.isin(state.partitions.leader, np.array(sorted(state.alive), np.int32))
 
 
 def throttles(state: ClusterState) -> Throttles:
@@ -202,11 +198,6 @@ def throttles(state: ClusterState) -> Throttles:
 
 
 THROTTLED_REPLICAS = (LEADER_THROTTLE, FOLLOWER_THROTTLE)
-
-
-def _per_partition(start: Ints, flags: Flags) -> Ints:
-    running = np.concatenate(([0], np.cumsum(flags, dtype=np.int64)))
-    return np.asarray(running[start[1:]] - running[start[:-1]])
 
 
 def _brokers(state: ClusterState, leaders: LeaderImbalance, draining: Collection[int]) -> list[BrokerFigures]:

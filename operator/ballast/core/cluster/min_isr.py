@@ -1,0 +1,57 @@
+"""How many replicas must be in sync before a partition takes writes with ``acks=all``: the one count of it.
+
+``min.insync.replicas`` may be more than the replicas that a partition has.  From Kafka 3.7 on brokers then ask for no more than
+these (KAFKA-15583), the ones being added included; before it they refuse every such write.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from ballast.core.cluster.state import UNKNOWN, ClusterState, Flags, Ints
+
+BOUNDED_SINCE: Final = (3, 7)
+"""The first release whose brokers ask for no more replicas in sync than there are."""
+
+
+def min_isrs(state: ClusterState) -> Ints:
+    """By partition; ``UNKNOWN`` where nobody told its topic's.  A cluster of unknown version counts as a new one."""
+    p = state.partitions
+    if not len(p):
+        return np.zeros(0, np.int64)
+    wanted = np.array([t.min_isr for t in state.topics], np.int64)[p.topic]
+    release = tuple(int(part) for part in (state.kafka_version or "").split(".")[:2] if part.isdecimal())
+    return wanted if (0,) < release < BOUNDED_SINCE else np.minimum(wanted, np.diff(p.start))
+
+
+def in_sync_counts(state: ClusterState) -> Ints:
+    """By partition: how many replicas are in sync."""
+    return _counts(state, state.partitions.in_sync)
+
+
+def under_replicated(state: ClusterState) -> Flags:
+    """By partition: is its ISR smaller than the replica count that it has apart from replicas being added?"""
+    return np.asarray(in_sync_counts(state) < _counts(state, ~state.partitions.adding))
+
+
+def under_min_isr(state: ClusterState) -> Flags:
+    """By partition: is its ISR known to be smaller than it must be?"""
+    return np.asarray(in_sync_counts(state) < min_isrs(state))
+
+
+def at_min_isr(state: ClusterState) -> Flags:
+    """By partition: is its ISR known to be as small as it may be?"""
+    return np.asarray(in_sync_counts(state) == min_isrs(state))
+
+
+def min_isr_unknown(state: ClusterState) -> Flags:
+    """By partition: may its ISR be too small, as nobody told how large it must be?  Never where every replica is in sync."""
+    return np.asarray((min_isrs(state) == UNKNOWN) & under_replicated(state))
+
+
+def _counts(state: ClusterState, which: Flags) -> Ints:
+    start = state.partitions.start
+    running = np.concatenate(([0], np.cumsum(which, dtype=np.int64)))
+    return np.asarray(running[start[1:]] - running[start[:-1]])

@@ -1,0 +1,107 @@
+"""Writes with ``acks=all`` to topics that ask for more replicas in sync than they have: taken or refused as we count."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from confluent_kafka import KafkaError, Producer
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.cluster.min_isr import under_min_isr
+from ballast.core.status import unhealthy_partitions
+from ballast.core.what_if.loss import health_of
+from ballast.daemon.observing.figures import Health
+from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource
+from ballast.sandbox import Sandbox
+from ballast.wiring.cluster import open_cluster
+
+pytestmark = pytest.mark.kafka
+
+TOPIC = "asks-for-two"
+NAME = TopicPartition(TOPIC, 0)
+MOVING = TopicPartition("moves-alone", 0)
+
+
+def refused(sandbox: Sandbox, topic: str = TOPIC, records: int = 1) -> bool:
+    """Does the leader refuse records for want of replicas in sync?"""
+    codes: list[int | None] = []
+    producer = Producer({"bootstrap.servers": sandbox.bootstrap_server, "acks": "all", "retries": 0})
+    for _ in range(records):
+        producer.produce(
+            topic, b"x" * 1000, partition=0, on_delivery=lambda e, _: codes.append(e.code() if e else None)
+        )
+    assert producer.flush(60) == 0
+    (code,) = set(codes)
+    assert code in {None, KafkaError.NOT_ENOUGH_REPLICAS}
+    return code is not None
+
+
+def counted(cluster: Cluster, name: TopicPartition = NAME) -> set[bool]:
+    """What the daemon, status and what-if say of it."""
+    state = cluster.snapshot(log_dirs=False)
+    row = state.index[name]
+    return {
+        bool(under_min_isr(state)[row]),
+        name in unhealthy_partitions(state).under_min_isr,
+        bool(Health(state).under_min_isr[row]),
+        row in health_of(state).under_min_isr,
+    }
+
+
+def min_isr_of(cluster: Cluster) -> int:
+    """As the cluster tells it."""
+    state = cluster.snapshot(log_dirs=False)
+    return state.topics[state.topic_index[TOPIC]].min_isr
+
+
+def until(what: str, held: Callable[[], bool]) -> None:
+    """Wait for it, a minute at most."""
+    deadline = time.monotonic() + 60
+    while not held():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize(("kind", "bounded"), [("kraft", True), ("zk39", True), ("zk23", False)])
+def test_a_minimum_above_the_replica_count_refuses_writes_before_kafka_37_alone(
+    kind: str, *, bounded: bool, request: pytest.FixtureRequest
+) -> None:
+    """One replica, a minimum of two: nothing is wrong with it where brokers ask for no more than there is."""
+    sandbox: Sandbox = request.getfixturevalue(kind)
+    with open_cluster(bootstrap_server=sandbox.bootstrap_server) as opened:
+        cluster = opened.cluster
+        cluster.create_topic(TOPIC, {0: (1,)}, {"min.insync.replicas": "2"})
+        until("the topic", lambda: (s := cluster.partitions([NAME]).get(NAME)) is not None and s.leader == 1)
+        until("its config", lambda: min_isr_of(cluster) == 2)
+        assert refused(sandbox) is not bounded
+        assert counted(cluster) == {not bounded}
+
+
+def test_a_copy_to_a_second_broker_counts_before_it_is_in_sync(kraft: Sandbox) -> None:
+    """While such a partition moves, brokers ask for both replicas and writes are refused: it is told for as long as that lasts."""
+    with open_cluster(bootstrap_server=kraft.bootstrap_server) as opened:
+        cluster = opened.cluster
+        cluster.create_topic(MOVING.topic, {0: (1,)}, {"min.insync.replicas": "2"})
+        until("the topic", lambda: (s := cluster.partitions([MOVING]).get(MOVING)) is not None and s.leader == 1)
+        assert not refused(kraft, MOVING.topic, 2_000)
+        rates = [
+            ConfigChange(ConfigResource("broker", str(b)), f"{side}.replication.throttled.rate", "set", "1000")
+            for b, side in ((1, "leader"), (2, "follower"))
+        ]
+        lists = [
+            ConfigChange(ConfigResource("topic", MOVING.topic), f"{side}.replication.throttled.replicas", "set", "*")
+            for side in ("leader", "follower")
+        ]
+        assert all(o.ok for o in cluster.alter_configs([*rates, *lists]).values())
+        try:
+            assert all(o.ok for o in cluster.alter_reassignments({MOVING: (2,)}).values())
+            until("the union", lambda: bool(counted(cluster, MOVING) == {True}))
+            assert refused(kraft, MOVING.topic)
+        finally:
+            gone = [replace(c, operation="delete", value=None) for c in (*rates, *lists)]
+            assert all(o.ok for o in cluster.alter_configs(gone).values())
+        until("the end of the move", lambda: counted(cluster, MOVING) == {False} and not cluster.reassignments())
+        assert not refused(kraft, MOVING.topic)
