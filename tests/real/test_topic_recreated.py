@@ -35,7 +35,7 @@ def test_a_plan_made_before_is_refused(s: Scene, tmp_path: Path) -> None:
     saved = tmp_path / "saved.json"
     made = s.ballast("plan", "decommission", "1", "--topics", topic, "--save", str(saved))
     assert made.wait(120) == 0, made.communicate()
-    assert topic in json.loads(saved.read_text())["topic_ids"]
+    assert topic in json.loads(saved.read_text())["topicIds"]
     admin.delete_topics([topic])[topic].result(30)
     new = NewTopic(topic, num_partitions=1, replica_assignment=[[1, 2]])
     until(lambda: created(admin, new), "another topic of its name is made")

@@ -15,7 +15,7 @@ from ballast.app.teller import Say
 from ballast.core.cluster import ClusterState
 from ballast.core.guards.drift import drift, fitted
 from ballast.core.plan import Plan
-from ballast.core.plan.file import FORMAT, loads
+from ballast.core.plan.file import is_plan, loads
 from ballast.core.stock.files import parse_reassignment
 from ballast.core.stock.plan import plan_of_entries
 from ballast.core.wording import human_many, human_total, planned_elections
@@ -71,7 +71,7 @@ def is_stock(text: str) -> bool:
         document = json.loads(text)
     except ValueError:
         return False
-    return isinstance(document, dict) and "partitions" in document and document.get("format") != FORMAT
+    return isinstance(document, dict) and "partitions" in document and not is_plan(document)
 
 
 def fit(plan: Plan, state: ClusterState, on_drift: OnDrift, drained: Iterable[int], say: Say) -> Plan:

@@ -55,7 +55,7 @@ def test_the_bytes_of_a_plan_are_known_or_null() -> None:
     """In the plan's file and to programs; people read the least that they are."""
     both = plan(KNOWN, UNKNOWN)
     assert (both.known_bytes, both.unknown_sizes, plan(KNOWN).known_bytes) == (None, 1, 70)
-    assert json.loads(file.dumps(both))["bytes_moved"] is None
+    assert json.loads(file.dumps(both))["bytesMoved"] is None
     assert (human_total(70, 0), human_total(70, 1)) == ("70 B", "at least 70 B")
     assert "0" not in human_total(0, 1)
     assert human_bytes(None) == human_bytes(-1)

@@ -11,14 +11,15 @@ from typing import Any, Final
 from pydantic.json_schema import GenerateJsonSchema
 
 from ballast.cli.documents import cluster, history, runs, sandbox, simulation
-from ballast.cli.documents.base import Document
+from ballast.core.document_types import Document
+from ballast.core.plan import file
 
 __all__ = ["DOCUMENTS", "schema"]
 
 DOCUMENTS: Final[dict[str, type[Document]]] = {
-    name: found
-    for module in (cluster, simulation, runs, history, sandbox)
-    for name, found in vars(module).items()
+    found.model_fields["kind"].default: found
+    for module in (cluster, simulation, runs, history, sandbox, file)
+    for found in vars(module).values()
     if isinstance(found, type) and issubclass(found, Document) and found is not Document
 }
 """By kind."""

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated
 
-from pydantic import (
-    AfterValidator,
-    AwareDatetime,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    PlainSerializer,
-    WithJsonSchema,
-)
-from pydantic.alias_generators import to_camel
-from pydantic_core.core_schema import CoreSchema, literal_schema
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, PlainSerializer, WithJsonSchema
 
 from ballast.core.cluster import TopicPartition
+from ballast.core.document_types import Document, OneOf, Part
 
-API_VERSION: Final = "ballast/v1"
+__all__ = ["Bytes", "Document", "Known", "Moment", "OneOf", "Part", "Partition", "Seconds", "milliseconds", "moment"]
 
 
 def moment(at_ms: int) -> datetime:
@@ -47,42 +37,6 @@ Known = Annotated[int | None, BeforeValidator(_known)]
 """A whole number that the inside marks with a negative one where it is not known; printed as null."""
 Seconds = Annotated[float, AfterValidator(lambda seconds: round(seconds, 1))]
 Bytes = Annotated[int, BeforeValidator(lambda size: round(size) if isinstance(size, float) else size)]
-
-
-@dataclass(frozen=True, slots=True)
-class OneOf:
-    """Marks a text that is one of a few words: ``Annotated[str, OneOf("kraft", "zookeeper")]``."""
-
-    words: tuple[str, ...]
-
-    def __init__(self, *words: str) -> None:
-        object.__setattr__(self, "words", words)
-
-    def __get_pydantic_core_schema__(self, _: object, __: object) -> CoreSchema:
-        return literal_schema(list(self.words))
-
-
-class Part(BaseModel):
-    """An object of a document: snake_case here, camelCase in JSON, and nothing else in it."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        validate_by_name=True,
-        validate_by_alias=True,
-        serialize_by_alias=True,
-        extra="forbid",
-        frozen=True,
-        allow_inf_nan=False,
-        use_attribute_docstrings=True,
-        json_schema_serialization_defaults_required=True,
-    )
-
-
-class Document(Part):
-    """A whole answer; a subclass sets ``kind`` to the name of its class."""
-
-    api_version: Literal["ballast/v1"] = API_VERSION
-    kind: str
 
 
 class Partition(Part):

@@ -1,73 +1,281 @@
-"""The plan file: a plan as versioned JSON, and back.
+"""The plan file: a plan as a JSON document, and back.
 
 The file carries everything that ``apply`` needs (moves in order, the assignment before, the fingerprint of the input)
 and what people want to know of it later (reasons, bound, obstacles, summary).  ``dumps`` writes the same bytes for the
 same plan.  ``loads`` trusts nothing: whatever is not a plan is refused with a ``UsageError`` that names the place.
-The form is documented in ``docs/planning.md``; a change that older readers would misread raises ``PLAN_VERSION``.
+``docs/planning.md`` tells what the fields mean.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal, cast
+
+from pydantic import AfterValidator, Field
+from typing_extensions import TypedDict
 
 from ballast.core.cluster import UNKNOWN, TopicPartition
-from ballast.core.document import Reader, opened
-from ballast.core.plan.model import PLAN_VERSION, LogDirError, Move, Obstacle, Plan, Reason
+from ballast.core.document_types import STYLE, Document, Moment, OneOf, Part, milliseconds, moment, read
+from ballast.core.plan.model import LogDirError, Move, Obstacle, Plan, Reason
 from ballast.errors import UsageError
 
-FORMAT: Final = "ballast-plan"
-STATUSES: Final = ("meets-all-goals", "nothing-to-do", "misses-some-goals", "infeasible")
+HINT: Final = (
+    "Make one with ballast plan balance --save plan.json; stock reassignment JSON goes to ballast reassign --execute."
+)
+Count = Annotated[int, Field(ge=0)]
+
+
+def _different(brokers: list[int]) -> list[int]:
+    if len(set(brokers)) != len(brokers):
+        raise ValueError("should be a list of different broker ids")
+    return brokers
+
+
+Brokers = Annotated[list[Count], AfterValidator(_different)]
+
+
+class Spread(TypedDict):
+    """Over the brokers that share a resource."""
+
+    __pydantic_config__ = STYLE  # type: ignore[misc]
+    least: float
+    """Load of the least loaded broker over its fair share."""
+    most: float
+    outside: int
+    """Brokers out of range."""
+
+
+class ResourceSummary(TypedDict):
+    """A resource before and after."""
+
+    __pydantic_config__ = STYLE  # type: ignore[misc]
+    name: str
+    label: str
+    unit: str
+    band: float
+    """The range that was asked for."""
+    range: float
+    """The range that counts: wider where empty partitions count for next to nothing."""
+    idle: float
+    shares_change: bool
+    before: Spread
+    after: Spread
+
+
+class BrokerSummary(TypedDict):
+    """A broker before and after, by resource."""
+
+    __pydantic_config__ = STYLE  # type: ignore[misc]
+    broker: int
+    rack: str | None
+    alive: bool
+    before: dict[str, int]
+    after: dict[str, int]
+    range: dict[str, list[float]]
+    """Lowest and highest load that is within its range."""
+    share: dict[str, int]
+    bytes_in: int
+    bytes_sent: int
+    bytes_out: int
+
+
+class Colocation(TypedDict):
+    """What the loss of one broker and of two does to replica lists."""
+
+    __pydantic_config__ = STYLE  # type: ignore[misc]
+    partitions: int
+    different_sets: int
+    leaders_least: int
+    leaders_most: int
+    inherited_most: int
+    heirs_least: int
+    pair_most: int
+    pair_mean: float
+
+
+class PlacementSummary(TypedDict):
+    """The lists of now, those of the plan, and those of the naive layout (``ballast plan place``)."""
+
+    __pydantic_config__ = STYLE  # type: ignore[misc]
+    algorithm: str
+    now: Colocation
+    placed: Colocation
+    naive: Colocation
+
+
+class InsteadSummary(TypedDict):
+    """What balancing the same topics would do (``ballast plan place``)."""
+
+    __pydantic_config__ = STYLE  # type: ignore[misc]
+    intent: str
+    status: str
+    moves: int
+    bytes_moved: int | None
+    elections: int
+
+
+class Summary(TypedDict, total=False):
+    """Before and after, for people and reports."""
+
+    __pydantic_config__ = STYLE  # type: ignore[misc]
+    replica_moves: int
+    reorders: int
+    leader_changes: int
+    bytes_moved: int | None
+    busiest_bytes: int | None
+    resources: list[ResourceSummary]
+    brokers: list[BrokerSummary]
+    empty_afterwards: list[int]
+    """Of the brokers that were to be emptied, those that then hold nothing."""
+    search_ended_early: bool
+    placement: PlacementSummary
+    instead: InsteadSummary
+
+
+class MoveReason(Part):
+    """Why a move is in the plan."""
+
+    code: str
+    detail: str
+
+
+class MoveLine(Part):
+    """One partition from one replica list to another; the first is the preferred leader."""
+
+    topic: str
+    partition: Count
+    old: Brokers
+    new: Annotated[Brokers, Field(min_length=1)]
+    size_bytes: Count | None
+    """Of one replica; null where no broker said."""
+    reason: MoveReason
+    log_dirs: list[str] | None
+    """For each new replica an absolute log directory or ``any``; null where nothing asks for one."""
+
+
+class ElectionLine(Part):
+    """A preferred election."""
+
+    topic: str
+    partition: Count
+
+
+class ObstacleLine(Part):
+    """Why the plan stops short of what was asked."""
+
+    code: str
+    subject: str
+    detail: str
+    remedy: str
+
+
+class LogDirErrorLine(Part):
+    """A log directory that reported an error."""
+
+    broker: Count
+    path: str
+    error: str
+    offline_replicas: Count
+
+
+class Bound(Part):
+    """The least bytes that any plan could copy, and how that is known."""
+
+    bytes: Count | None
+    method: str
+
+
+class PlanFile(Document):
+    """``ballast plan`` prints and saves it, ``ballast apply`` reads it."""
+
+    kind: Literal["Plan"] = "Plan"
+    intent: str
+    cluster_id: str
+    fingerprint: str
+    status: Annotated[str, OneOf("meets-all-goals", "nothing-to-do", "misses-some-goals", "infeasible")]
+    seed: Count
+    created_at: Moment | None
+    bytes_moved: Count | None
+    bound: Bound
+    allow_replication_factor_change: bool
+    in_order: bool
+    topic_ids: dict[str, str]
+    assumptions: list[str]
+    obstacles: list[ObstacleLine]
+    log_dir_errors: list[LogDirErrorLine]
+    request: dict[str, Any]
+    """What was asked, settings by their names; empty where no planner made the plan."""
+    summary: Summary
+    elections: list[ElectionLine]
+    moves: list[MoveLine]
 
 
 def dumps(plan: Plan) -> str:
     """The plan as JSON text, one move a line so that people can read and compare it."""
-    head = {
-        "format": FORMAT,
-        "version": PLAN_VERSION,
-        "intent": plan.intent,
-        "cluster_id": plan.cluster_id,
-        "fingerprint": plan.fingerprint,
-        "status": plan.status,
-        "seed": plan.seed,
-        "created_at_ms": plan.created_at_ms,
-        "bytes_moved": plan.known_bytes,
-        "bound": {"bytes": plan.bound_bytes, "method": plan.bound_method},
-        "allow_replication_factor_change": plan.allow_replication_factor_change,
-        "in_order": plan.in_order,
-        "topic_ids": dict(plan.topic_ids),
-        "assumptions": list(plan.assumptions),
-        "obstacles": [
-            {"code": o.code, "subject": o.subject, "detail": o.detail, "remedy": o.remedy} for o in plan.obstacles
+    head = PlanFile(
+        intent=plan.intent,
+        cluster_id=plan.cluster_id,
+        fingerprint=plan.fingerprint,
+        status=plan.status,
+        seed=plan.seed,
+        created_at=moment(plan.created_at_ms) if plan.created_at_ms else None,
+        bytes_moved=plan.known_bytes,
+        bound=Bound(bytes=plan.bound_bytes, method=plan.bound_method),
+        allow_replication_factor_change=plan.allow_replication_factor_change,
+        in_order=plan.in_order,
+        topic_ids=dict(plan.topic_ids),
+        assumptions=list(plan.assumptions),
+        obstacles=[
+            ObstacleLine(code=o.code, subject=o.subject, detail=o.detail, remedy=o.remedy) for o in plan.obstacles
         ],
-        "log_dir_errors": [
-            {"broker": e.broker, "path": e.path, "error": e.error, "offline_replicas": e.offline_replicas}
+        log_dir_errors=[
+            LogDirErrorLine(broker=e.broker, path=e.path, error=e.error, offline_replicas=e.offline_replicas)
             for e in plan.log_dir_errors
         ],
-        "request": plan.request,
-        "summary": plan.summary,
-        "elections": [{"topic": e.topic, "partition": e.partition} for e in plan.elections],
-    }
-    fields = [f"  {json.dumps(key)}: {json.dumps(value, sort_keys=True)}" for key, value in head.items()]
-    moves = ",\n".join(f"    {json.dumps(_move_out(m))}" for m in plan.moves)
-    fields.append(f'  "moves": [\n{moves}\n  ]' if moves else '  "moves": []')
+        request=plan.request,
+        summary=cast("Summary", plan.summary),
+        elections=[ElectionLine(topic=e.topic, partition=e.partition) for e in plan.elections],
+        moves=[],
+    )
+    fields = [
+        f"  {json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in head.model_dump(mode="json").items()
+    ]
+    moves = ",\n".join(f"    {_line(m).model_dump_json()}" for m in plan.moves)
+    fields[-1] = f'  "moves": [\n{moves}\n  ]' if moves else '  "moves": []'
     return "{\n" + ",\n".join(fields) + "\n}\n"
 
 
 def loads(text: str, *, source: str = "the plan file") -> Plan:
     """Read a plan that ``dumps`` wrote; ``source`` names it in errors."""
-    return _plan(
-        opened(
-            text,
-            source=source,
-            form=FORMAT,
-            version=PLAN_VERSION,
-            what="a Ballast plan",
-            hint="Make one with ballast plan balance --save plan.json; stock reassignment JSON goes to ballast reassign --execute.",
-            changed="Make the plan again; this file was changed.",
-        )
+    f = read(PlanFile, text, source=source, what="a Ballast plan", hint=HINT)
+    moves = tuple(_move(line, f"{source}: moves[{i}]") for i, line in enumerate(f.moves))
+    _refuse_repeats([m.name for m in moves], source)
+    return Plan(
+        intent=f.intent,
+        cluster_id=f.cluster_id,
+        fingerprint=f.fingerprint,
+        moves=moves,
+        elections=tuple(TopicPartition(e.topic, e.partition) for e in f.elections),
+        status=f.status,
+        obstacles=tuple(Obstacle(o.code, o.subject, o.detail, o.remedy) for o in f.obstacles),
+        log_dir_errors=tuple(LogDirError(e.broker, e.path, e.error, e.offline_replicas) for e in f.log_dir_errors),
+        assumptions=tuple(f.assumptions),
+        seed=f.seed,
+        created_at_ms=milliseconds(f.created_at) if f.created_at is not None else 0,
+        bound_bytes=f.bound.bytes,
+        bound_method=f.bound.method,
+        allow_replication_factor_change=f.allow_replication_factor_change,
+        in_order=f.in_order,
+        topic_ids=f.topic_ids,
+        request=f.request,
+        summary=dict(f.summary),
     )
+
+
+def is_plan(document: object) -> bool:
+    """Does this JSON say that it is a plan, and not Kafka's reassignment?"""
+    return isinstance(document, dict) and document.get("kind") == "Plan"
 
 
 def kafka_json(plan: Plan) -> str:
@@ -84,78 +292,31 @@ def kafka_json(plan: Plan) -> str:
     return json.dumps({"version": 1, "partitions": partitions}, separators=(",", ":")) + "\n"
 
 
-def _move_out(move: Move) -> dict[str, Any]:
-    out: dict[str, Any] = {
-        "topic": move.topic,
-        "partition": move.partition,
-        "old": list(move.old),
-        "new": list(move.new),
-        "size_bytes": move.size_bytes if move.size_bytes != UNKNOWN else None,
-        "reason": {"code": move.reason.code, "detail": move.reason.detail},
-    }
-    if move.log_dirs is not None:
-        out["log_dirs"] = list(move.log_dirs)
-    return out
-
-
-def _move(r: Reader) -> Move:
-    reason = r.child("reason")
-    size = r.optional_integer("size_bytes")
-    move = Move(
-        topic=r.text("topic"),
-        partition=r.integer("partition"),
-        old=r.brokers("old"),
-        new=r.brokers("new"),
-        size_bytes=UNKNOWN if size is None else size,
-        reason=Reason(reason.text("code"), reason.text("detail")),
-        log_dirs=r.texts("log_dirs") if r.has("log_dirs") else None,
+def _line(move: Move) -> MoveLine:
+    # Not validated: the planner's own values, of which there may be very many.
+    return MoveLine.model_construct(
+        topic=move.topic,
+        partition=move.partition,
+        old=list(move.old),
+        new=list(move.new),
+        size_bytes=move.size_bytes if move.size_bytes != UNKNOWN else None,
+        reason=MoveReason.model_construct(code=move.reason.code, detail=move.reason.detail),
+        log_dirs=None if move.log_dirs is None else list(move.log_dirs),
     )
-    if not move.new:
-        raise UsageError(f"{r.place}: {move.name} would be left without a replica.", hint="Make the plan again.")
-    if move.log_dirs is not None and len(move.log_dirs) != len(move.new):
-        raise UsageError(f"{r.place}: 'log_dirs' and 'new' differ in length.", hint="Make the plan again.")
-    return move
 
 
-def _partition(r: Reader) -> TopicPartition:
-    return TopicPartition(r.text("topic"), r.integer("partition"))
-
-
-def _obstacle(r: Reader) -> Obstacle:
-    return Obstacle(r.text("code"), r.text("subject"), r.text("detail"), r.text("remedy"))
-
-
-def _log_dir_error(r: Reader) -> LogDirError:
-    return LogDirError(r.integer("broker"), r.text("path"), r.text("error"), r.integer("offline_replicas"))
-
-
-def _plan(r: Reader) -> Plan:
-    bound = r.child("bound")
-    plan = Plan(
-        intent=r.text("intent"),
-        cluster_id=r.text("cluster_id"),
-        fingerprint=r.text("fingerprint"),
-        moves=r.each("moves", _move),
-        elections=r.each("elections", _partition),
-        status=r.text("status"),
-        obstacles=r.each("obstacles", _obstacle),
-        log_dir_errors=r.each("log_dir_errors", _log_dir_error),
-        assumptions=r.texts("assumptions"),
-        seed=r.integer("seed"),
-        created_at_ms=r.integer("created_at_ms"),
-        bound_bytes=bound.optional_integer("bytes"),
-        bound_method=bound.text("method"),
-        allow_replication_factor_change=r.flag("allow_replication_factor_change"),
-        in_order=r.flag("in_order"),
-        topic_ids=r.named_texts("topic_ids"),
-        # Older plans do not have it, and can be carried out all the same.
-        request=r.mapping("request") if r.has("request") else {},
-        summary=r.mapping("summary"),
+def _move(line: MoveLine, place: str) -> Move:
+    if line.log_dirs is not None and len(line.log_dirs) != len(line.new):
+        raise UsageError(f"{place}: 'logDirs' and 'new' differ in length.", hint=HINT)
+    return Move(
+        line.topic,
+        line.partition,
+        tuple(line.old),
+        tuple(line.new),
+        UNKNOWN if line.size_bytes is None else line.size_bytes,
+        Reason(line.reason.code, line.reason.detail),
+        None if line.log_dirs is None else tuple(line.log_dirs),
     )
-    if plan.status not in STATUSES:
-        raise UsageError(f"{r.place}: status {plan.status!r} is not one of {', '.join(STATUSES)}.")
-    _refuse_repeats([m.name for m in plan.moves], r.place)
-    return plan
 
 
 def _refuse_repeats(names: Sequence[TopicPartition], place: str) -> None:

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from ballast.core.cluster import UNKNOWN, TopicPartition
 
-PLAN_VERSION: Final = 1
 ANY_LOG_DIR: Final = "any"
 """In Kafka's JSON: the broker chooses."""
 

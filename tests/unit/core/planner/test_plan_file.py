@@ -29,7 +29,7 @@ PLAN = Plan(
     bound_bytes=9,
     bound_method="lp",
     in_order=True,
-    summary={"before": {"1": 3}},
+    summary={"replica_moves": 1, "reorders": 1, "bytes_moved": None, "empty_afterwards": [3]},
 )
 
 brokers = st.lists(st.integers(0, 99), min_size=1, max_size=5, unique=True).map(tuple)
@@ -59,13 +59,16 @@ def test_every_field_survives() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"format": "x"}, "not a Ballast plan"),
-        ({"version": 99}, "version 99"),
-        ({"moves": 3}, "'moves' should be a list"),
-        ({"moves": [{"topic": "a"}]}, "moves[0]"),
-        ({"status": "great"}, "status 'great'"),
-        ({"seed": True}, "'seed'"),
-        ({"fingerprint": None}, "'fingerprint'"),
+        ({"kind": "Riddle"}, "not a Ballast plan"),
+        ({"apiVersion": "ballast/v99"}, "version 'ballast/v99'"),
+        ({"moves": 3}, "p.json: moves: "),
+        ({"moves": [{"topic": "a"}]}, "p.json: moves[0].partition: "),
+        ({"status": "great"}, "p.json: status: "),
+        ({"seed": True}, "p.json: seed: "),
+        ({"fingerprint": None}, "p.json: fingerprint: "),
+        ({"createdAt": "2026-13-01T00:00:00.000Z"}, "p.json: createdAt: "),
+        ({"created_at": None}, "p.json: created_at: "),
+        ({"summary": {"riddles": 3}}, "p.json: summary.riddles: "),
     ],
 )
 def test_what_is_not_a_plan_is_named(change: dict[str, object], sentence: str) -> None:
@@ -77,7 +80,8 @@ def test_what_is_not_a_plan_is_named(change: dict[str, object], sentence: str) -
 
 
 @pytest.mark.parametrize(
-    ("new", "sentence"), [([], "without a replica"), ([1, 1], "different broker ids"), ([1, "2"], "broker ids")]
+    ("new", "sentence"),
+    [([], r"moves\[0\].new: "), ([1, 1], "different broker ids"), ([1, "2"], r"moves\[0\].new\[1\]: ")],
 )
 def test_replica_lists_are_checked(new: list[object], sentence: str) -> None:
     """A hand-edited list that repeats a broker, or is empty, is refused."""

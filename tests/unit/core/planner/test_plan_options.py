@@ -42,7 +42,7 @@ def test_the_settings_hold_where_nothing_is_said(tmp_path: Path) -> None:
     """Band, cordon and budget come from the file."""
     made = planned(tmp_path)
     assert {r["band"] for r in made["summary"]["resources"]} == {0.3}
-    assert made["summary"]["replica_moves"] <= 3
+    assert made["summary"]["replicaMoves"] <= 3
     assert not any(4 in m["new"] for m in made["moves"])
 
 
@@ -50,7 +50,7 @@ def test_the_command_line_wins_and_cordons_add_up(tmp_path: Path) -> None:
     """A band and a budget that are said replace the file's; brokers named in either take nothing."""
     made = planned(tmp_path, "--band", "0.1", "--max-moves", "1000")
     assert {r["band"] for r in made["summary"]["resources"]} == {0.1}
-    assert made["summary"]["replica_moves"] > 3
+    assert made["summary"]["replicaMoves"] > 3
     both = planned(tmp_path, "--cordon", "3")
     assert not any({3, 4} & set(m["new"]) for m in both["moves"])
 
@@ -134,4 +134,4 @@ def test_a_file_for_kafkas_tool_holds_moves_that_fit_all_at_once(tmp_path: Path)
     for words, at_once in (((), False), (("--format", "kafka"), True)):
         planned(tmp_path, "--save", str(saved), *words)
         made = json.loads(saved.read_text())
-        assert (made["request"]["policy"].get("at_once", False), made["in_order"]) == (at_once, False)
+        assert (made["request"]["policy"].get("at_once", False), made["inOrder"]) == (at_once, False)

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from ballast.cli.commands.plan.topic_rules import rule_of
+from ballast.cli.tables import output_option
 from ballast.core.cluster import TopicPartition
 from ballast.core.planner import Capacity, PlannerPolicy, Selection
 from ballast.errors import UsageError
@@ -220,13 +221,7 @@ _OPTIONS: Final = (
         help="Plan for the cluster in this file (from ballast snapshot) instead of a live one.",
     ),
     click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Same seed, same plan."),
-    click.option(
-        "--output",
-        type=click.Choice(["table", "json"]),
-        default="table",
-        show_default=True,
-        help="Output format; json is the plan file that ballast apply reads.",
-    ),
+    output_option("Plan", "Simulation", help_text="Output format; json is the plan file that ballast apply reads."),
     click.option(
         "--format",
         "form",
