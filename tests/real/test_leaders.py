@@ -1,14 +1,14 @@
-"""``ballast leaders --balance counts`` on a real cluster: what it foretells is what comes of it, and no byte moves."""
+"""``ballast plan leaders --least counts`` on a real cluster: what it foretells is what comes of it, and no byte moves."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 
 import pytest
+from tests.documents import validated
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.leadership import imbalance
@@ -25,8 +25,9 @@ def test_reorders_and_elections_bring_what_was_foretold(own_cluster: Callable[..
         sys.executable,
         "-m",
         "ballast",
+        "plan",
         "leaders",
-        "--balance",
+        "--least",
         "counts",
         "--topics",
         "crooked",
@@ -44,9 +45,10 @@ def test_reorders_and_elections_bring_what_was_foretold(own_cluster: Callable[..
             assert time.monotonic() < deadline
             time.sleep(0.2)
         result = subprocess.run(command, capture_output=True, text=True, timeout=180, check=True)
-        found = json.loads(result.stdout)
+        (made,) = validated(result.stdout)
+        found = made["summary"]["leaderBalance"]
         assert found["mostAfter"] == found["bound"]
-        new = {TopicPartition(r["topic"], r["partition"]): tuple(r["new"]) for r in found["reorders"]}
+        new = {TopicPartition(r["topic"], r["partition"]): tuple(r["new"]) for r in made["moves"]}
         assert {name.topic for name in new} == {"crooked"}
         assert all(o.ok for o in cluster.alter_reassignments(new).values())
         assert not cluster.reassignments()

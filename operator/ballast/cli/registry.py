@@ -25,7 +25,7 @@ COMMANDS: Final[dict[str, Entry]] = {
     "leaders": Entry(
         "ballast.cli.commands.leaders:leaders",
         "Look",
-        "Skew of preferred leaders, and balancing it without moving a byte.",
+        "Skew of preferred leaders over brokers, racks and topics.",
     ),
     "snapshot": Entry(
         "ballast.cli.commands.snapshot:snapshot",

@@ -40,7 +40,6 @@ STYLE: Final = ConfigDict(
     frozen=True,
     allow_inf_nan=False,
     use_attribute_docstrings=True,
-    json_schema_serialization_defaults_required=True,
 )
 """Built by the names here, read and written by those of JSON."""
 

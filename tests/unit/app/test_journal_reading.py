@@ -12,8 +12,8 @@ from ballast.app.apply import require_cluster
 from ballast.app.elect import without_drained
 from ballast.app.journal_reading import heeding, read_drained, read_held, refuse_filling
 from ballast.app.replan import replanned
-from ballast.cli.commands.leaders import _balance
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
+from ballast.core.leadership.plan import Measure, balance
 from ballast.core.placement.java_random import JavaRandom
 from ballast.core.plan import Move
 from ballast.core.planner import Balance, Expand, PlannerPolicy, plan
@@ -94,12 +94,12 @@ def test_no_leader_comes_home_to_a_drained_broker() -> None:
 
 
 @pytest.mark.parametrize("measure", ["counts", "bytes"])
-def test_a_drained_broker_gets_no_preferred_leaders(measure: str) -> None:
+def test_a_drained_broker_gets_no_preferred_leaders(measure: Measure) -> None:
     """As one that is excluded by hand; broker 3 would lead four of twelve."""
     s = scene({p: (1 + p % 3, 1 + (p + 1) % 3) for p in range(12)}, size_bytes=10 * MB)
     state = s.cluster.snapshot()
-    assert _balance(state, measure, None, (), frozenset()).moves == ()
-    drained = _balance(state, measure, None, (), frozenset({3}))
+    assert balance(state, measure).moves == ()
+    drained = balance(state, measure, excluded={3})
     gone = {m.name for m in drained.moves if m.old[0] == 3}
     assert gone == {n for n in state.index if int(state.preferred[state.index[n]]) == 3}
     assert 3 not in {m.new[0] for m in drained.moves}

@@ -26,10 +26,13 @@ DOCUMENTS: Final[dict[str, type[Document]]] = {
 
 
 class _Plain(GenerateJsonSchema):
-    """A key's title would only repeat it."""
+    """A key's title would only repeat it; every key is there but those that the type itself calls optional."""
 
     def field_title_should_be_set(self, _: object) -> bool:
         return False
+
+    def field_is_required(self, field: Any, total: bool) -> bool:  # noqa: FBT001 — pydantic calls it so
+        return bool(field.get("required", total)) if field["type"] == "typed-dict-field" else True
 
 
 def schema(kind: str) -> dict[str, Any]:

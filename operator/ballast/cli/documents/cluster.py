@@ -301,39 +301,6 @@ class Leaders(Document):
     """Partitions without a known size."""
 
 
-class BrokerLeads(Part):
-    """What a broker leads before and after, in partitions or in bytes."""
-
-    broker: int
-    before: int
-    after: int
-
-
-class Reorder(Partition):
-    """A replica list that gets another order."""
-
-    old: list[int]
-    new: list[int]
-
-
-class LeaderBalance(Document):
-    """``ballast leaders --balance``."""
-
-    kind: Literal["LeaderBalance"] = "LeaderBalance"
-    measure: Annotated[str, OneOf("counts", "bytes")]
-    most_before: int
-    most_after: int
-    bound: float
-    """No reorders reach less."""
-    gap: float
-    """How far ``mostAfter`` is above the bound."""
-    exact: bool
-    brokers: list[BrokerLeads]
-    reorders: list[Reorder]
-    elections: int
-    unknown_sizes: int
-
-
 class Throttle(Part):
     """A throttle setting, and who needs it."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -77,7 +77,7 @@ def leader_plan(state: ClusterState, balance: LeaderBalance, *, created_at_ms: i
     if balance.unknown_sizes:
         assumptions = (f"{balance.unknown_sizes} partitions count as empty, since no broker said their size",)
     made = Plan(
-        intent=f"leaders --balance {balance.measure}",
+        intent=f"leaders --least {balance.measure}",
         cluster_id=state.cluster_id,
         fingerprint=fingerprint(state),
         moves=balance.moves,
@@ -87,8 +87,22 @@ def leader_plan(state: ClusterState, balance: LeaderBalance, *, created_at_ms: i
         created_at_ms=created_at_ms,
         bound_bytes=0,
         bound_method="no byte moves",
+        summary={"reorders": len(balance.moves), "leader_balance": _summary(balance)},
     )
     return with_log_dir_errors(with_topic_ids(made, state), state)
+
+
+def _summary(balance: LeaderBalance) -> dict[str, Any]:
+    loads = zip(balance.brokers.tolist(), balance.before.tolist(), balance.found.load.tolist(), strict=True)
+    return {
+        "measure": balance.measure,
+        "most_before": balance.most_before,
+        "most_after": balance.found.maximum,
+        "bound": balance.found.bound,
+        "gap": balance.found.gap,
+        "brokers": [{"broker": b, "before": before, "after": after} for b, before, after in loads],
+        "unknown_sizes": balance.unknown_sizes,
+    }
 
 
 def _reason(found: Reordering, measure: Measure) -> Reason:

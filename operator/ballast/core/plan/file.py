@@ -86,8 +86,8 @@ class Colocation(TypedDict):
     __pydantic_config__ = STYLE  # type: ignore[misc]
     partitions: int
     different_sets: int
-    leaders_least: int
-    leaders_most: int
+    preferred_leaders_least: int
+    preferred_leaders_most: int
     inherited_most: int
     heirs_least: int
     pair_most: int
@@ -115,6 +115,31 @@ class InsteadSummary(TypedDict):
     elections: int
 
 
+class LeadSummary(TypedDict):
+    """What a broker leads before and after, in partitions or in bytes."""
+
+    __pydantic_config__ = STYLE  # type: ignore[misc]
+    broker: int
+    before: int
+    after: int
+
+
+class LeaderBalance(TypedDict):
+    """The least possible maximum that a broker leads (``ballast plan leaders --least``)."""
+
+    __pydantic_config__ = STYLE  # type: ignore[misc]
+    measure: Annotated[str, OneOf("counts", "bytes")]
+    most_before: int
+    most_after: int
+    bound: float
+    """No reorders reach less; counts reach it."""
+    gap: float
+    """How far ``mostAfter`` is above the bound, as a part of it."""
+    brokers: list[LeadSummary]
+    unknown_sizes: int
+    """Partitions that count as empty."""
+
+
 class Summary(TypedDict, total=False):
     """Before and after, for people and reports."""
 
@@ -129,6 +154,7 @@ class Summary(TypedDict, total=False):
     empty_afterwards: list[int]
     """Of the brokers that were to be emptied, those that then hold nothing."""
     search_ended_early: bool
+    leader_balance: LeaderBalance
     placement: PlacementSummary
     instead: InsteadSummary
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
+from tests.documents import validated
 
 from ballast.cli.cluster_options import ClusterOptions
-from ballast.cli.commands import leaders as module
+from ballast.cli.commands.leaders import leaders
+from ballast.cli.commands.plan.command import EXIT_PENDING, plan
 from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, TopicPartition, build
 from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.leadership.plan import balance, leader_plan
@@ -33,12 +34,12 @@ def test_counts_are_balanced_and_leaders_elected() -> None:
     state = cluster()
     found = balance(state, "counts")
     assert (found.most_before, found.found.maximum) == (9, 3)
-    plan = leader_plan(state, found, created_at_ms=5)
-    assert len(plan.moves) == len(plan.elections) == 6
-    assert {m.name for m in plan.moves} == set(plan.elections)
-    assert (plan.status, plan.bytes_moved, plan.fingerprint) == ("meets-all-goals", 0, fingerprint(state))
-    assert all(m.is_reorder for m in plan.moves)
-    assert loads(dumps(plan)) == plan
+    made = leader_plan(state, found, created_at_ms=5)
+    assert len(made.moves) == len(made.elections) == 6
+    assert {m.name for m in made.moves} == set(made.elections)
+    assert (made.status, made.bytes_moved, made.fingerprint) == ("meets-all-goals", 0, fingerprint(state))
+    assert all(m.is_reorder for m in made.moves)
+    assert loads(dumps(made)) == made
 
 
 def test_bytes_are_balanced_within_the_gap_that_is_stated() -> None:
@@ -63,16 +64,16 @@ def test_balance_is_nothing_to_do() -> None:
     """A balanced cluster gets an empty plan."""
     rows = [PartitionRow("t", i, b, (b, 1 + b % 3), (b, 1 + b % 3)) for i, b in enumerate((1, 2, 3))]
     state = cluster(rows)
-    plan = leader_plan(state, balance(state, "counts"))
-    assert plan.is_empty
-    assert plan.status == "nothing-to-do"
+    made = leader_plan(state, balance(state, "counts"))
+    assert made.is_empty
+    assert made.status == "nothing-to-do"
 
 
 def test_unknown_sizes_are_admitted() -> None:
     """A partition without a size weighs nothing, and the plan says so."""
     state = cluster([PartitionRow("t", 0, 1, (1, 2), (1, 2))])
-    plan = leader_plan(state, balance(state, "bytes"))
-    assert plan.assumptions == ("1 partitions count as empty, since no broker said their size",)
+    made = leader_plan(state, balance(state, "bytes"))
+    assert made.assumptions == ("1 partitions count as empty, since no broker said their size",)
 
 
 @pytest.fixture
@@ -83,41 +84,44 @@ def read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("read")
-def test_the_command_reports_and_balances() -> None:
+def test_the_commands_report_and_balance() -> None:
     """A table without options; a document, Kafka's JSON and exit code 3 with them."""
     run = CliRunner()
-    table = run.invoke(module.leaders, []).stdout
+    table = run.invoke(leaders, []).stdout
     assert "VS AVERAGE" in table
     assert "300.0 %" in table
-    document = json.loads(run.invoke(module.leaders, ["--output", "json"]).stdout)
+    (document,) = validated(run.invoke(leaders, ["--output", "json"]).stdout)
     assert [b["partitions"] for b in document["brokers"]] == [9, 0, 0]
     assert document["topics"][0]["ideal"] == 3
-    found = json.loads(run.invoke(module.leaders, ["--balance", "counts", "--output", "json"]).stdout)
-    assert (found["mostBefore"], found["mostAfter"], found["bound"], found["exact"]) == (9, 3, 3, True)
-    stock = run.invoke(module.leaders, ["--balance", "bytes", "--kafka-json"]).stdout
+    (made,) = validated(run.invoke(plan, ["leaders", "--least", "counts", "--output", "json"]).stdout)
+    found = made["summary"]["leaderBalance"]
+    assert (found["mostBefore"], found["mostAfter"], found["bound"], found["gap"]) == (9, 3, 3, 0)
+    stock = run.invoke(plan, ["leaders", "--least", "bytes", "--format", "kafka"]).stdout
     assert {len(e.replicas) for e in parse_reassignment(stock)} == {3}
-    drawn = run.invoke(module.leaders, ["--balance", "counts", "--check"], standalone_mode=False)
-    assert drawn.return_value == module.EXIT_PENDING
-    assert "6 reorders and 6 preferred leader elections (no data moved). The least possible maximum" in drawn.stdout
+    drawn = run.invoke(plan, ["leaders", "--least", "counts", "--check"], standalone_mode=False)
+    assert drawn.return_value == EXIT_PENDING
+    assert "reorder 6 replica lists (free), 6 preferred leader elections" in drawn.stdout
+    assert "The least possible maximum" in drawn.stdout
     already_balanced = run.invoke(
-        module.leaders, ["--balance", "counts", "--topics", "none", "--check"], standalone_mode=False
+        plan, ["leaders", "--least", "counts", "--topics", "none", "--check"], standalone_mode=False
     )
     assert already_balanced.return_value == 0
-    assert "Nothing to reorder" in already_balanced.stdout
+    assert "nothing to do" in already_balanced.stdout
+    drained = validated(run.invoke(plan, ["leaders", "--least", "counts", "--drain", "1", "--output", "json"]).stdout)
+    assert {b["broker"] for b in drained[0]["summary"]["leaderBalance"]["brokers"]} == {2, 3}
 
 
 @pytest.mark.usefixtures("read")
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--check"], "go with --balance"),
-        (["--balance", "counts", "--save", "/nowhere/at/all.json"], "No such file or directory"),
-        (["--balance", "counts", "--topics", "("], "not a regular expression"),
-        (["--balance", "counts", "--exclude-broker", "9"], "no broker 9"),
+        (["--least", "counts", "--band", "0.1", "--exclude-brokers", "1"], "--exclude-brokers, --band"),
+        (["--least", "counts", "--topics", "("], "not a regular expression"),
+        (["--least", "counts", "--drain", "9"], "no broker 9"),
     ],
 )
 def test_the_command_refuses(arguments: list[str], reason: str) -> None:
     """One sentence each."""
-    failure = CliRunner().invoke(module.leaders, arguments).exception
+    failure = CliRunner().invoke(plan, ["leaders", *arguments]).exception
     assert isinstance(failure, UsageError)
     assert reason in str(failure)

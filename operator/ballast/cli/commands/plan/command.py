@@ -33,6 +33,7 @@ from ballast.errors import Infeasible, UsageError
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState
+    from ballast.core.leadership.plan import Measure
     from ballast.core.plan import Plan
     from ballast.core.planner import Loads
 
@@ -58,15 +59,23 @@ def balance(*, options: PlanOptions, cluster: ClusterOptions) -> int:
 
 
 @plan.command()
+@click.option(
+    "--least",
+    "measure",
+    type=click.Choice(["counts", "bytes"]),
+    help="Balance only how many partitions, or how many bytes, each broker leads, down to the least possible maximum.",
+)
 @plan_options
 @cluster_options
-def leaders(*, options: PlanOptions, cluster: ClusterOptions) -> int:
+def leaders(*, measure: Measure | None, options: PlanOptions, cluster: ClusterOptions) -> int:
     """Bring the number, the traffic and the CPU of leaders within their bands by reorders and elections: no byte moves.
 
-    Where only the number counts, or only bytes on disk, use ballast leaders --balance: it finds the least possible maximum
-    of leaders per broker with the fewest reorders, and shows how close it comes for bytes.
+    With --least counts the result is the least possible maximum of leaders per broker with the fewest reorders; with --least
+    bytes it comes with the gap to a bound that nothing beats.  Brokers that are drained (--drain) get no leaders.
     """
-    return _run(Leaders(selection=options.selection()), options, cluster)
+    if measure is None:
+        return _run(Leaders(selection=options.selection()), options, cluster)
+    return _least(measure, options, cluster)
 
 
 @plan.command()
@@ -228,6 +237,28 @@ def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions
         click.echo("\n".join(lines))
         warn(made)
         return 0
+    return _finish(made, state, loads, options)
+
+
+def _least(measure: Measure, options: PlanOptions, cluster: ClusterOptions) -> int:
+    """The plan that bounds and bands have no say in."""
+    from ballast.app.journal_reading import heeding
+    from ballast.core.leadership.plan import balance, leader_plan
+
+    selection, policy = options.selection_of_topics("--least"), options.policy(cluster.settings().balance)
+    state, loads, drained = _read_cluster(options, cluster)
+    unknown = sorted(set(options.drain) - {b.id for b in state.brokers})
+    if unknown:
+        raise UsageError(f"There is no broker {', '.join(map(str, unknown))} in this cluster.")
+    names = [t.name for t in state.topics if selection.topic(t.name)]
+    found = balance(state, measure, excluded=heeding(policy, drained).draining, topics=names)
+    made = leader_plan(state, found, created_at_ms=int(time.time() * 1000))
+    _write(made, options)
+    return _finish(made, state, loads, options)
+
+
+def _finish(made: Plan, state: ClusterState, loads: Loads, options: PlanOptions) -> int:
+    """Print the plan, or what playing it tells; the exit code."""
     if options.simulate and not made.is_empty:
         _play(state, made, loads, options)
     else:

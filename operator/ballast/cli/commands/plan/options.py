@@ -22,6 +22,11 @@ _SIZE: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]+)?)\s*([KMGTP]?)(i?)B?(?:/s)?
 _TIME: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]+)?)\s*(s|m|h|d)", re.IGNORECASE)
 _PARTITION: Final = re.compile(r"(.+)-([0-9]{1,10})", re.DOTALL)
 _LIST: Final = re.compile(r"[0-9]+(?:,[0-9]+)+")
+_BANDED: Final = (
+    "brokers", "exclude_brokers", "band", "band_of", "trigger", "max_bytes", "max_moves", "deadline", "disk_limit", "disk_of",
+    "cordon", "topic_rule", "why", "why_not", "prove",
+)  # fmt: skip
+"""Options that mean something to a plan within bands alone."""
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -93,6 +98,13 @@ class PlanOptions:
             brokers=_ids(self.brokers),
             exclude_brokers=_ids(self.exclude_brokers),
         )
+
+    def selection_of_topics(self, option: str) -> Selection:
+        """Topics that take part, where ``option`` leaves nothing to bands, budgets and the choice of brokers."""
+        odd = [f"--{name.replace('_', '-')}" for name in _BANDED if getattr(self, name) not in {None, ()}]
+        if odd:
+            raise UsageError(f"{option} goes without {', '.join(odd)}.", hint="Choose topics with --topics.")
+        return self.selection()
 
     @property
     def rate_bytes_per_s(self) -> int:

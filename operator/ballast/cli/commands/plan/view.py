@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -32,10 +33,10 @@ def show(plan: Plan, *, rate_bytes_per_s: int) -> None:
     out.print(headline(plan), style=style)
     for line in cost_lines(plan, rate_bytes_per_s):
         out.print(f"  {line}")
-    if "placement" in summary:
+    for table, line in _special(summary, out.width):
         out.print()
-        out.print(_placement(summary["placement"], out.width))
-        out.print(f"  {_instead(summary['instead'])}")
+        out.print(table)
+        out.print(f"  {line}")
     if summary.get("resources"):
         out.print()
         out.print(_resources(summary["resources"], out.width))
@@ -153,6 +154,29 @@ def _placement(figures: dict[str, Any], width: int) -> Any:
         if not (side == "naive" and figures["algorithm"] == "naive")
     ]
     return render_table(columns, rows, width)
+
+
+def _special(summary: dict[str, Any], width: int) -> Iterator[tuple[Any, str]]:
+    """What ``plan place`` and ``plan leaders --least`` have to show beside resources: a table and a line each."""
+    if "placement" in summary:
+        yield _placement(summary["placement"], width), _instead(summary["instead"])
+    if "leader_balance" in summary:
+        yield _leads(summary["leader_balance"], width), _quality(summary["leader_balance"])
+
+
+def _leads(balance: dict[str, Any], width: int) -> Any:
+    """What each broker leads before and after."""
+    show = human_bytes if balance["measure"] == "bytes" else human_count
+    title = "Led bytes" if balance["measure"] == "bytes" else "Preferred leaders"
+    rows: list[Row] = [[str(b["broker"]), show(b["before"]), show(b["after"])] for b in balance["brokers"]]
+    return render_table([Column("Broker"), Column(f"{title} now"), Column("After")], rows, width)
+
+
+def _quality(balance: dict[str, Any]) -> str:
+    if balance["measure"] == "counts":
+        return "The least possible maximum, with the fewest reorders."
+    bound = human_bytes(balance["bound"])
+    return f"The maximum is {balance['gap'] * 100:.3f} % above a bound that nothing beats ({bound})."
 
 
 def _instead(balance: dict[str, Any]) -> str:
