@@ -36,7 +36,7 @@ def find(
     """The best placement by the ranges of ``problem``, which are those of ``asked`` as far as they can be reached."""
     world, unplaced = _descend(intent, asked, problem, policy, seed)
     freed = None
-    if isinstance(intent, Balance) and waits_for_room(world, asked):
+    if isinstance(intent, Balance) and waits_for_room(world, problem):
         looser = with_room_freed(state, asked), with_room_freed(state, problem)
         placed = _descend(intent, *looser, policy, seed)
         freed = _finish(state, intent, *looser, loads, policy, seed, *placed)

@@ -22,14 +22,14 @@ from ballast.core.planner.problem import FREE, Problem
 from ballast.core.planner.search.world import World
 
 
-def waits_for_room(world: World, asked: Problem) -> bool:
-    """Does a broker miss a range whose disk is too full for the largest partition?"""
+def waits_for_room(world: World, problem: Problem) -> bool:
+    """Does a broker miss a range that can be reached, and is its disk too full for the largest partition?"""
     p = world.problem
     if bool((world.cur < 0).any()):
         return False
     largest = int(p.size[p.scope.open_rows].max(initial=0))
     short = p.scope.takes & (p.room < FREE) & (world.held + largest > p.room)
-    return bool((short & missed(asked, world.load).any(axis=1)).any())
+    return bool((short & missed(problem, world.load).any(axis=1)).any())
 
 
 def missed(asked: Problem, load: Ints) -> Flags:

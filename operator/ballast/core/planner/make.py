@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from ballast.core.cluster import ClusterState, Ints, SmallInts, TopicPartition
 from ballast.core.cluster.fingerprint import fingerprint, with_topic_ids
 from ballast.core.plan import Move, Obstacle, Plan
+from ballast.core.planner import next_plan
 from ballast.core.planner.checker import demand_sound
 from ballast.core.planner.dirs import with_dirs
 from ballast.core.planner.found import Found
@@ -24,6 +25,9 @@ from ballast.core.planner.scope import Scope, scope_of
 from ballast.core.planner.search.world import World
 from ballast.core.planner.summary import summary_of
 from ballast.errors import Infeasible
+
+if TYPE_CHECKING:
+    from ballast.core.planner.reach import Reach
 
 RANGES: Final = frozenset({"band", "racks-of-unlike-size"})
 """Obstacles that name ranges which are not met: alone, they call for nothing."""
@@ -40,27 +44,10 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
             "No size of a partition is known, so no plan can keep to a limit of bytes.",
             hint="It takes Describe on the cluster (DescribeLogDirs). Limit replicas instead (--max-moves, max_moves), or leave max_bytes out.",
         )
-    scope = scope_of(state, intent, policy)
-    asked = problem_of(state, loads, policy, scope, bands="target")
-    problem, reach, world = asked, None, World.of(asked, policy)
-    at_rest = _at_rest(state, intent, loads, policy, scope, world)
-    if not at_rest and isinstance(intent, Balance):
-        # Compiled code takes more than a second to load, which a cluster that needs no plan must not pay.
-        from ballast.core.planner.reach import reach_of  # noqa: PLC0415
-
-        reach = reach_of(asked)
-        if reach is not None:
-            problem = replace(asked, low=reach.low, high=reach.high)
-            world = World.of(problem, policy)
-            at_rest = _at_rest(state, intent, loads, policy, scope, world)
-    before = loads_before(asked)
-    if at_rest:
-        nobody = np.zeros(len(world.cur), np.bool_)
-        found = Found(world, *moves_of(state, intent, asked, loads, world.cur, before), nobody)
-    else:
-        from ballast.core.planner.find import find  # noqa: PLC0415
-
-        found = find(state, intent, asked, problem, loads, policy, seed)
+    searched = _searched(state, intent, loads, policy, seed)
+    asked, problem, reach = searched.asked, searched.problem, searched.reach
+    found, at_rest = searched.found, searched.at_rest
+    scope, before = asked.scope, loads_before(asked)
     cur, after = found.world.cur, found.after
     elections = _elections(state, intent, scope, found.moves)
     moves, tight = with_dirs(state, found.moves)
@@ -98,6 +85,60 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
     )
     demand_sound(state, made, intent, loads=loads, policy=policy)
     return with_topic_ids(made, state)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Searched:
+    """What was asked of the search, and what it found."""
+
+    asked: Problem
+    problem: Problem
+    """The ranges asked for, as far as they can be reached."""
+    reach: Reach | None
+    at_rest: bool
+    """Nothing called for a search."""
+    found: Found
+
+
+def _searched(state: ClusterState, intent: Intent, loads: Loads, policy: PlannerPolicy, seed: int) -> _Searched:
+    """The best that was found, with what plans on its result would add."""
+    first = _searched_once(state, intent, loads, policy, seed)
+    if not isinstance(intent, Balance) or first.at_rest:
+        return first
+    found = first.found
+    for _ in range(next_plan.MOST):
+        if not next_plan.is_unfinished(found, first.problem, policy):
+            break
+        following = _searched_once(next_plan.state_after(state, found.moves), intent, loads, policy, seed).found
+        both = following.moves and next_plan.taken_in(
+            state, intent, first.asked, first.problem, loads, policy, found, following
+        )
+        if not both:
+            break
+        found = both
+    return replace(first, found=found)
+
+
+def _searched_once(state: ClusterState, intent: Intent, loads: Loads, policy: PlannerPolicy, seed: int) -> _Searched:
+    scope = scope_of(state, intent, policy)
+    asked = problem_of(state, loads, policy, scope, bands="target")
+    problem, reach, world = asked, None, World.of(asked, policy)
+    at_rest = _at_rest(state, intent, loads, policy, scope, world)
+    if not at_rest and isinstance(intent, Balance):
+        # Compiled code takes more than a second to load, which a cluster that needs no plan must not pay.
+        from ballast.core.planner.reach import reach_of  # noqa: PLC0415
+
+        reach = reach_of(asked)
+        if reach is not None:
+            problem = replace(asked, low=reach.low, high=reach.high)
+            world = World.of(problem, policy)
+            at_rest = _at_rest(state, intent, loads, policy, scope, world)
+    if at_rest:
+        moves, after = moves_of(state, intent, asked, loads, world.cur, loads_before(asked))
+        return _Searched(asked, problem, reach, at_rest, Found(world, moves, after, np.zeros(len(world.cur), np.bool_)))
+    from ballast.core.planner.find import find  # noqa: PLC0415
+
+    return _Searched(asked, problem, reach, at_rest, find(state, intent, asked, problem, loads, policy, seed))
 
 
 def _at_rest(

@@ -14,7 +14,7 @@ from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Top
 from ballast.core.plan import Move, Plan
 from ballast.core.planner import Balance, Loads, PlannerPolicy, plan
 from ballast.core.planner.checker import check
-from ballast.core.planner.freed_room import in_order
+from ballast.core.planner.freed_room import in_order, waits_for_room
 from ballast.core.planner.problem import problem_of
 from ballast.core.planner.scope import scope_of
 from ballast.core.planner.search.world import World
@@ -44,6 +44,15 @@ def ordered(state: ClusterState, *moves: Move) -> tuple[Move, ...] | None:
 def move(number: int, source: int, target: int, size: int) -> Move:
     """One replica from broker to broker."""
     return Move("t", number, (source,), (target,), size)
+
+
+def test_only_a_range_that_can_be_reached_waits_for_room() -> None:
+    """Broker 1 is full and above its range of disk; where no plan can bring it there, no room is waited for."""
+    state = disks(FEW, dict.fromkeys(FEW, 100))
+    asked = problem_of(state, Loads.from_state(state), POLICY, scope_of(state, Balance(), POLICY), bands="target")
+    world = World.of(asked, POLICY)
+    assert waits_for_room(world, asked)
+    assert not waits_for_room(world, replace(asked, low=np.minimum(asked.low, world.load), high=world.load))
 
 
 def test_what_makes_room_goes_before_what_takes_it() -> None:
