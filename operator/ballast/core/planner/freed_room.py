@@ -40,7 +40,7 @@ def missed(asked: Problem, load: Ints) -> Flags:
 def with_room_freed(state: ClusterState, problem: Problem) -> Problem:
     """The problem in which all has left already: a disk is full where its range ends, or at its limit if that comes first."""
     disk = np.array([r.name == DISK for r in problem.resources])
-    freed = np.array([len(b.log_dirs) < 2 for b in state.brokers]) & (problem.room < FREE)
+    freed = _frees(state) & (problem.room < FREE)
     most = np.where(freed[:, None] & disk, problem.room[:, None], FREE)
     return replace(
         problem,
@@ -56,6 +56,7 @@ def in_order(state: ClusterState, problem: Problem, held: Ints, moves: tuple[Mov
     ``held`` are the scaled bytes of each broker before.  Among equals the order given stands.
     """
     size = {m.name: int(problem.size[state.index[m.name]]) for m in moves}
+    frees = dict(zip(problem.ids.tolist(), _frees(state).tolist(), strict=True))
     free = dict(zip(problem.ids.tolist(), (problem.room - held).tolist(), strict=True))
     coming: Counter[int] = Counter()
     for m in moves:
@@ -73,7 +74,7 @@ def in_order(state: ClusterState, problem: Problem, held: Ints, moves: tuple[Mov
             begun = len(out)
             for m in among:
                 if all(size[m.name] <= free[b] for b in m.adding):
-                    for b, change in (*((b, -1) for b in m.adding), *((b, 1) for b in m.removing)):
+                    for b, change in (*((b, -1) for b in m.adding), *((b, 1) for b in m.removing if frees[b])):
                         free[b] += change * size[m.name]
                     coming.subtract(dict.fromkeys(m.adding, size[m.name]))
                     out.append(m)
@@ -84,3 +85,8 @@ def in_order(state: ClusterState, problem: Problem, held: Ints, moves: tuple[Mov
         gone = {m.name for m in out[begun:]}
         left = [m for m in left if m.name not in gone]
     return tuple(out)
+
+
+def _frees(state: ClusterState) -> Flags:
+    """By broker: is it certain which disk has room when a replica leaves?"""
+    return np.array([len(b.log_dirs) < 2 for b in state.brokers], np.bool_)

@@ -150,3 +150,9 @@ def test_no_plan_on_full_disks_overfills_one(sizes: list[list[int]], spare: int)
         assert walk(state, made.moves)
     else:
         assert walk(state, tuple(replace(m, old=(), new=m.adding) for m in made.moves if m.adding))
+
+
+def test_a_broker_with_several_log_dirs_gives_no_room_back() -> None:
+    """Which of its disks a move frees is not the plan's choice, so nothing waits for it."""
+    comes, goes = move(2, 2, 1, 30), move(0, 1, 2, 50)
+    assert ordered(disks({1: (50, 50), 2: (30,)}, {1: 100, 2: 100}, dirs=2), comes, goes) is None
