@@ -1,4 +1,4 @@
-"""The cluster as a plan leaves it.  ``test_mixed`` holds that the next plan is empty, on seed 113 and others."""
+"""The cluster as a plan leaves it."""
 
 from __future__ import annotations
 
