@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.executor.scenes import Scene, T, scene
 
@@ -16,7 +18,7 @@ from ballast.core.throttles import (
     LedgerEntry,
     Setting,
 )
-from ballast.core.throttles.stale import all_settings, find_throttles
+from ballast.core.throttles.stale import FoundThrottle, all_settings, find_throttles
 from ballast.executor.journal.ledger import dump_held
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.wiring.cluster import OpenCluster
@@ -173,3 +175,29 @@ def test_cleaning_takes_empty_lists_away_and_leaves_what_is_held() -> None:
         f"topic other {LEADER_REPLICAS}": "",
         f"broker 3 {FOLLOWER_RATE}": "6",
     }
+
+
+def test_a_rate_of_a_file_is_not_taken_for_one_of_every_broker() -> None:
+    """Whoever answers for the cluster-wide default may add what stands in its own file."""
+    state = picture(everywhere={LEADER_RATE: "5", FOLLOWER_RATE: "6"})
+    own = {**state.cluster_configs, LEADER_RATE: ConfigValue("5", "STATIC_BROKER_CONFIG")}
+    found = find_throttles(replace(state, cluster_configs=own))
+    assert [(t.setting, t.value) for t in found] == [(Setting("broker", "", FOLLOWER_RATE), "6")]
+
+
+def test_each_reason_to_keep_a_throttle_is_told_by_itself() -> None:
+    """What Ballast holds before what a person set with it, that before what still needs it; what is stale names its broker or topic."""
+    rate, listed = Setting("broker", "8", LEADER_RATE), Setting("topic", "t", LEADER_REPLICAS)
+    plain = FoundThrottle(rate, "5")
+    kept = [
+        replace(plain, needed_by="needed"),
+        replace(plain, needed_by="needed", by_hand=True),
+        replace(plain, needed_by="needed", by_hand=True, held=True),
+        replace(plain, meant="meant"),
+    ]
+    assert [kept[0].why, kept[3].why] == ["needed", "meant"]
+    told = {t.why for t in kept} | {plain.why, FoundThrottle(listed, "").why, FoundThrottle(listed, "0:1").why}
+    assert len(told) == 7
+    assert "broker 8" in plain.why
+    assert "of t is" in FoundThrottle(listed, "0:1").why
+    assert [t.stale for t in (plain, *kept)] == [True, False, False, False, False]
