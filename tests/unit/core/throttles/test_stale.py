@@ -198,6 +198,22 @@ def test_each_reason_to_keep_a_throttle_is_told_by_itself() -> None:
     assert [kept[0].why, kept[3].why] == ["needed", "meant"]
     told = {t.why for t in kept} | {plain.why, FoundThrottle(listed, "").why, FoundThrottle(listed, "0:1").why}
     assert len(told) == 7
+    assert all(told)
     assert "broker 8" in plain.why
     assert "of t is" in FoundThrottle(listed, "0:1").why
     assert [t.stale for t in (plain, *kept)] == [True, False, False, False, False]
+
+
+def test_held_and_by_hand_are_the_settings_named_and_no_others() -> None:
+    """Of two rates on brokers one by hand; of two of every broker, and of two lists of every replica, one held."""
+    state = picture(
+        {LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "*"},
+        {7: {LEADER_RATE: "5"}, 8: {LEADER_RATE: "5"}},
+        everywhere={LEADER_RATE: "5", FOLLOWER_RATE: "6"},
+    )
+    by_hand = Setting("broker", "8", LEADER_RATE)
+    held = {Setting("broker", "", FOLLOWER_RATE), Setting("topic", "t", LEADER_REPLICAS)}
+    found = all_settings(state, held, {by_hand})
+    assert len(found) == 6
+    assert [t.setting for t in found if t.by_hand] == [by_hand]
+    assert {t.setting for t in found if t.held} == held
