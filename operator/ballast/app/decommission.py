@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Final
 
-from ballast.app.journal_reading import heeding, read_drained
+from ballast.app.journal_reading import read_drained
 from ballast.app.runs import Session
 from ballast.app.teller import Say
 from ballast.core.cluster import ClusterState
@@ -46,7 +46,7 @@ def decommission(
             state = session.opened.cluster.snapshot()
             if retiring is None:
                 drained = read_drained(session.opened, state, session.teller.say)
-                retiring = _Retiring(brokers, heeding(policy, drained), follow_s)
+                retiring = _Retiring(brokers, policy.with_drained(drained), follow_s)
             step = retiring.look(state)
             if not retiring.agreed and step.phase in {*COPIES, Phase.WAITING}:
                 if retiring.data is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ballast.app.journal_reading import heeding, read_drained
+from ballast.app.journal_reading import read_drained
 from ballast.app.runs import Session
 from ballast.app.teller import Say
 from ballast.core.cluster import ClusterState, TopicPartition
@@ -59,7 +59,7 @@ def elect(session: Session, asked: Election, policy: PlannerPolicy, percentage: 
     if not asked.unclean:
         drained = read_drained(session.opened, state, say)
         refuse_drained(asked.brokers, drained, "Leaders would come home to", "Leave it out")
-        names = without_drained(state, names, heeding(policy, drained).draining, say)
+        names = without_drained(state, names, policy.with_drained(drained).draining, say)
     if not names:
         say(
             "Nothing to elect: no broker is over the threshold with partitions that can be elected; --all elects the others."

@@ -6,14 +6,12 @@ A journal that does not tell keeps nobody from a status or a plan; what is not k
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
 from ballast.app.teller import Say
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.cluster.drain import refuse_drained
 from ballast.core.plan import Plan
-from ballast.core.planner import PlannerPolicy
 from ballast.core.status import JournalState
 from ballast.errors import BallastError, Unavailable
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC
@@ -58,11 +56,6 @@ def read_drained(opened: OpenCluster, state: ClusterState, say: Say) -> frozense
             f"To end the drain: ballast drains end {drain.broker}"
         )
     return frozenset(drain.broker for drain in drains)
-
-
-def heeding(policy: PlannerPolicy, drained: Iterable[int]) -> PlannerPolicy:
-    """The same policy, under which these brokers are drained as well."""
-    return replace(policy, draining=policy.draining | frozenset(drained))
 
 
 def refuse_filling(plan: Plan, drained: Iterable[int]) -> None:

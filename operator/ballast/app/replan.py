@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from ballast.app.journal_reading import heeding
 from ballast.app.teller import Say
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Move, Plan
@@ -39,7 +38,7 @@ def replanned(plan: Plan, state: ClusterState, drained: Iterable[int], say: Say)
         loads = loads_from_history(state, HistoryPolicy(store=str(history)), now=datetime.now(UTC))
     else:
         loads = Loads.from_state(state)
-    made = make_plan(state, intent, loads=loads, policy=heeding(policy, drained), seed=seed)
+    made = make_plan(state, intent, loads=loads, policy=policy.with_drained(drained), seed=seed)
     made = replace(made, created_at_ms=int(time.time() * 1000), request=plan.request)
     if made.status == "infeasible":
         first = made.obstacles[0]

@@ -10,7 +10,7 @@ from tests.unit.executor.scenes import MB, T, scene
 
 from ballast.app.apply import require_cluster
 from ballast.app.elect import without_drained
-from ballast.app.journal_reading import heeding, read_drained, read_held, refuse_filling
+from ballast.app.journal_reading import read_drained, read_held, refuse_filling
 from ballast.app.replan import replanned
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
 from ballast.core.leadership.plan import Measure, balance
@@ -61,7 +61,7 @@ def test_a_plan_by_hand_fills_no_drained_broker() -> None:
     state = scene({p: (1 + p % 3, 1 + (p + 1) % 3) for p in range(12)}, size_bytes=10 * MB).cluster.snapshot()
     filling = plan(state, Balance())
     assert any(EMPTY in m.adding for m in filling.moves)
-    heeded = plan(state, Balance(), policy=heeding(PlannerPolicy(), {EMPTY}))
+    heeded = plan(state, Balance(), policy=PlannerPolicy().with_drained({EMPTY}))
     assert not any(EMPTY in m.adding for m in heeded.moves)
     again = replanned(filling, state, {EMPTY}, print)
     assert not any(EMPTY in m.adding for m in again.moves)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ballast.core.planner.loads import DISK
@@ -84,6 +84,10 @@ class PlannerPolicy:
         for limit, number in (("max_bytes", self.max_bytes), ("max_moves", self.max_moves)):
             if number is not None and number < 0:
                 raise UsageError(f"{limit} is {number}: it cannot be negative.")
+
+    def with_drained(self, brokers: Iterable[int]) -> PlannerPolicy:
+        """The same policy, under which these brokers are drained as well."""
+        return replace(self, draining=self.draining | frozenset(brokers))
 
     def band_of(self, resource: str) -> float:
         """The band that a plan aims at."""

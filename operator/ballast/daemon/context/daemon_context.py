@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from ballast.core.cluster import ClusterState
@@ -160,8 +160,7 @@ class DaemonContext:
     @property
     def balance(self) -> PlannerPolicy:
         """How plans are made: as the settings say, and brokers that people drained are drained like those of the settings."""
-        policy, drained = self.policy.balance, {d.broker for d in self.board.view.drains}
-        return replace(policy, draining=policy.draining | drained) if drained else policy
+        return self.policy.balance.with_drained(d.broker for d in self.board.view.drains)
 
     def reading_age_s(self) -> float | None:
         """Age of the newest reading in seconds."""

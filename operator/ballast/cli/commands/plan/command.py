@@ -215,13 +215,12 @@ def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions
     wanted = partition_of(options.why) if options.why else None
     state, loads, drained = _read_cluster(options, cluster)
     intent = intent if isinstance(intent, Intent) else intent(state)
-    from ballast.app.journal_reading import heeding
     from ballast.core.planner import plan as make_plan
     from ballast.core.planner.request import dump_request
 
     # Drains are of the moment, not of the question: a plan that is made again goes by those there are then.
     asked = dump_request(intent, policy, options.seed)
-    policy = heeding(policy, drained)
+    policy = policy.with_drained(drained)
     with _told_when_slow():
         made = make_plan(state, intent, loads=loads, policy=policy, seed=options.seed)
     asked = {**asked, "history": options.history} if options.history is not None else asked
@@ -242,7 +241,6 @@ def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions
 
 def _least(measure: Measure, options: PlanOptions, cluster: ClusterOptions) -> int:
     """The plan that bounds and bands have no say in."""
-    from ballast.app.journal_reading import heeding
     from ballast.core.leadership.plan import balance, leader_plan
 
     selection, policy = options.selection_of_topics("--least"), options.policy(cluster.settings().balance)
@@ -251,7 +249,7 @@ def _least(measure: Measure, options: PlanOptions, cluster: ClusterOptions) -> i
     if unknown:
         raise UsageError(f"There is no broker {', '.join(map(str, unknown))} in this cluster.")
     names = [t.name for t in state.topics if selection.topic(t.name)]
-    found = balance(state, measure, excluded=heeding(policy, drained).draining, topics=names)
+    found = balance(state, measure, excluded=policy.with_drained(drained).draining, topics=names)
     made = leader_plan(state, found, created_at_ms=int(time.time() * 1000))
     _write(made, options)
     return _finish(made, state, loads, options)
@@ -306,9 +304,9 @@ def _read_cluster(options: PlanOptions, cluster: ClusterOptions) -> tuple[Cluste
 
 
 def _write(made: Plan, options: PlanOptions) -> None:
-    from ballast.core.plan.file import dumps
-
     if options.save is not None:
+        from ballast.core.plan.file import dumps
+
         options.save.write_text(dumps(made), encoding="utf-8")
         click.echo(f"Plan saved; carry it out with: ballast apply {options.save}", err=True)
     if options.report is not None:
@@ -333,6 +331,10 @@ def _play(state: ClusterState, made: Plan, loads: Loads, options: PlanOptions) -
 
 def _show(made: Plan, options: PlanOptions) -> None:
     from ballast.cli.commands.plan.view import show, warn
+
+    if options.form != "kafka" and options.output != "json":
+        show(made, rate_bytes_per_s=options.rate_bytes_per_s)
+        return
     from ballast.core.plan.file import dumps, kafka_json
 
     if options.form == "kafka":

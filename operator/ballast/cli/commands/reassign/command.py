@@ -219,7 +219,7 @@ def _rate(value: int | None) -> int | None:
 def _generate(cluster: ClusterOptions, given: dict[str, Any]) -> int:
     import secrets
 
-    from ballast.app.journal_reading import heeding, read_drained
+    from ballast.app.journal_reading import read_drained
     from ballast.core.placement.java_random import JavaRandom
     from ballast.core.placement.placer import tools_algorithm
     from ballast.core.stock.checks import check_topics
@@ -242,7 +242,7 @@ def _generate(cluster: ClusterOptions, given: dict[str, Any]) -> int:
         algorithm=algorithm,
         rng=JavaRandom(seed),
         rack_aware="disabled" if given["disable_rack_aware"] else "enforced",
-        drained=heeding(cluster.settings().balance, drained).draining,
+        drained=cluster.settings().balance.with_drained(drained).draining,
     )
     for warning in proposal.warnings:
         click.echo(f"ballast: {warning}", err=True)

@@ -55,7 +55,7 @@ def status(
     """
     from dataclasses import replace
 
-    from ballast.app.journal_reading import heeding, journal_state, read_held
+    from ballast.app.journal_reading import journal_state, read_held
     from ballast.core.leadership.limits import imbalance_percentage
     from ballast.core.status import cluster_status
 
@@ -69,7 +69,7 @@ def status(
         def read() -> ClusterStatus:
             state = opened.cluster.snapshot(patient=False)
             held = read_held(opened, state, say)
-            balance = heeding(settings.balance, {d.broker for d in held.drains or ()})
+            balance = settings.balance.with_drained(d.broker for d in held.drains or ())
             found = cluster_status(state, imbalance_percentage(state, given), balance)
             begun_ms = held.begun.at_ms if held.begun is not None else None
             found = replace(found, journal=journal_state(state, held), journal_begun_ms=begun_ms)

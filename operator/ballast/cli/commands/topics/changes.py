@@ -250,11 +250,12 @@ def _source(cluster: ClusterOptions, wanted: Wanted) -> Iterator[tuple[ClusterSt
 
         yield read_snapshot(wanted.snapshot).state, None, frozenset()
     else:
-        from ballast.app.journal_reading import heeding, read_drained
+        from ballast.app.journal_reading import read_drained
 
         with cluster.open() as opened:
             state = opened.cluster.snapshot(configs=False)
-            yield state, opened.cluster, heeding(cluster.settings().balance, read_drained(opened, state, say)).draining
+            balance = cluster.settings().balance.with_drained(read_drained(opened, state, say))
+            yield state, opened.cluster, balance.draining
 
 
 def _brokers_of(file: Path) -> ClusterState:
