@@ -21,6 +21,8 @@ BELIEVED_S: Final = 4.0
 """A loss is believed when it shows for this long: a broker that has just started may not have heard of the topic yet."""
 ASK_S: Final = 3.0
 """Longest wait for one answer."""
+NOTICED_WITHIN_S: Final = LOOK_EVERY_S + BELIEVED_S + ASK_S
+"""How long a process that holds the lock may not have noticed a loss."""
 NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 """The id of topics on brokers that have none."""
 _ABSENT: Final = (ck.KafkaError.UNKNOWN_TOPIC_OR_PART, ck.KafkaError._UNKNOWN_TOPIC)  # noqa: SLF001

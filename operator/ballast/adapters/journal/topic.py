@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from ballast.adapters.clock import SystemClock
 from ballast.adapters.journal.log import TRANSACTIONAL_ID, TopicLog, lock_lost
+from ballast.adapters.journal.loss import NOTICED_WITHIN_S
 from ballast.adapters.journal.producer import JournalProducer, Transaction, start_transactions
 from ballast.adapters.journal.requests import RequestsTopic
 from ballast.adapters.kafka import librdkafka
@@ -196,11 +197,13 @@ class TopicJournal:
             return True
 
     def _is_lost(self, holder: Holder, wanted: Callable[[], bool]) -> bool:
-        """Whether the journal was deleted and nobody makes it again within one lease: a process that lives remembers it.
+        """Whether the journal was deleted and nobody makes it again: a process that lives remembers it.
+
+        Its lease may still hold, and may be shorter than the time in which it notices: both are waited for.
 
         One in which nothing was ever written is waited for as well: whoever has just made it is about to write.
         """
-        ends_s, was_gone = self._clock.monotonic_s() + holder.lease_s, False
+        ends_s, was_gone = self._clock.monotonic_s() + holder.lease_s + NOTICED_WITHIN_S, False
         while (is_gone := self._log.is_gone_beside(self._requests.topic)) or self._log.is_unwritten():
             was_gone = was_gone or is_gone
             if not wanted():
