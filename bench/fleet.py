@@ -79,11 +79,12 @@ def generate(store: str, clusters: int, brokers: int, partitions: int) -> None:
 def in_spark(store: str, memory: str) -> tuple[int, dict[str, Any]]:
     """The fleet's job as ``ballast fleet plan`` runs it, and what it took; the session is started before."""
     from ballast.pipeline.fleet_job import plan_fleet
-    from ballast.pipeline.session import DELTA_LOCK, SparkPolicy, open_session
+    from ballast.pipeline.session import DELTA_LOCK, SparkPolicy, for_work_in_python, open_session
     from ballast.pipeline.tables import SparkTables
     from ballast.sandbox.jars import ensure_jars
 
-    session = open_session(SparkPolicy(master="local[2]", driver_memory=memory), ensure_jars(DELTA_LOCK))
+    policy = for_work_in_python(SparkPolicy(master="local[2]", driver_memory=memory))
+    session = open_session(policy, ensure_jars(DELTA_LOCK))
     session.range(1).count()
     rows, figures = measured(
         Meter(), "fleet job", lambda: plan_fleet(SparkTables(lambda: session, store), {"balance": ""})

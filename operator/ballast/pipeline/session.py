@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from ballast.adapters.extras import require
 from ballast.errors import Unavailable
 from ballast.pipeline.policy import LOCAL, shown_master, unsigned
 
+JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 DELTA_LOCK: Final = "delta-4.4.0"
 """The lock of the jars that teach Spark to read and write Delta tables."""
 
@@ -57,6 +58,13 @@ def is_local(master: str) -> bool:
     return master.startswith("local")
 
 
+def for_work_in_python(policy: SparkPolicy) -> SparkPolicy:
+    """The policy for a job whose workers do the work: the embedded JVM compiles its own code quickly rather than well."""
+    if not is_local(policy.master):
+        return policy
+    return replace(policy, conf={JAVA_OPTIONS: "-XX:+UseSerialGC -XX:TieredStopAtLevel=1", **policy.conf})
+
+
 def properties(policy: SparkPolicy, jars: Iterable[Path]) -> dict[str, str]:
     """The Spark properties of a session, Ballast's own under the user's."""
     found = {
@@ -85,7 +93,7 @@ def properties(policy: SparkPolicy, jars: Iterable[Path]) -> dict[str, str]:
             "spark.driver.memory": policy.driver_memory,
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
-            "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+            JAVA_OPTIONS: "-XX:+UseParallelGC",
             # Adaptive execution puts small ones together; there are few cores for more.
             "spark.sql.shuffle.partitions": "16",
             # A task for each core: every task of load_hour groups all partitions, since every minute's file has them all.

@@ -10,10 +10,16 @@ from pathlib import Path
 import pytest
 
 from ballast.errors import Unavailable
-from ballast.pipeline.session import SparkPolicy, open_session, properties, stdout_on_stderr
+from ballast.pipeline.session import (
+    JAVA_OPTIONS,
+    SparkPolicy,
+    for_work_in_python,
+    open_session,
+    properties,
+    stdout_on_stderr,
+)
 
 JAR = Path("/jars/delta.jar")
-JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 def test_the_jvm_of_a_cluster_is_its_owner_s_business() -> None:
@@ -27,6 +33,14 @@ def test_the_user_s_properties_win() -> None:
     """Over every one of Ballast's."""
     found = properties(SparkPolicy(conf={JAVA_OPTIONS: "-Dx=1", "spark.sql.session.timeZone": "CET"}), [JAR])
     assert (found[JAVA_OPTIONS], found["spark.sql.session.timeZone"]) == ("-Dx=1", "CET")
+
+
+def test_a_job_in_python_has_a_quick_jvm_where_it_is_ours() -> None:
+    """Its compiler would take as long as the plans of a hundred clusters; a cluster's JVMs are not touched, and the user wins."""
+    assert "TieredStopAtLevel=1" in properties(for_work_in_python(SparkPolicy()), [])[JAVA_OPTIONS]
+    assert JAVA_OPTIONS not in properties(for_work_in_python(SparkPolicy(master="spark://h:7077")), [])
+    asked = SparkPolicy(conf={JAVA_OPTIONS: "-Xint"})
+    assert properties(for_work_in_python(asked), [])[JAVA_OPTIONS] == "-Xint"
 
 
 def test_the_embedded_spark_listens_on_the_loopback_and_a_connect_server_keeps_its_own_jars() -> None:
