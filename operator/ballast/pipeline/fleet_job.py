@@ -10,8 +10,7 @@ from pyspark.sql import functions as F
 
 from ballast.core.what_if import ADD_BROKERS, BALANCE, CHANGE_RF, GROW, KINDS, LOSE_BROKER, LOSE_RACK
 from ballast.errors import UsageError
-from ballast.pipeline import arrow
-from ballast.pipeline.fleet_rows import from_row, plan_row
+from ballast.pipeline.fleet_rows import from_row, plan_row, record_batch
 from ballast.pipeline.schemas import FLEET_PLAN, FLEET_SNAPSHOT
 from ballast.pipeline.tables import SparkTables, translated
 
@@ -59,7 +58,7 @@ def plans(batches: Iterable[Any]) -> Iterator[Any]:
             begun = time.perf_counter()
             found = plan_row(from_row(batch, row), scenario, subject)
             found["seconds"] = time.perf_counter() - begun
-            yield arrow.batch(FLEET_PLAN, {column: [value] for column, value in found.items()})
+            yield record_batch(FLEET_PLAN, {column: [value] for column, value in found.items()})
 
 
 def fleet_plan(readings: DataFrame, scenarios: Mapping[str, str]) -> DataFrame:

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ballast.adapters.samples.arrow_schema import arrow_schema
-from ballast.core.cluster import NO_LEADERSHIP_RECORD, UNKNOWN, Broker, ClusterState, LogDir, Partitions, Topic
+from ballast.core.cluster import NO_LEADERSHIP_RECORD, UNKNOWN, Broker, ClusterState, Ints, LogDir, Partitions, Topic
+from ballast.core.samples import Table
 from ballast.core.what_if import Member, Traffic, planned
-from ballast.pipeline import arrow
 from ballast.pipeline.schemas import FLEET_SNAPSHOT
 
 
@@ -28,7 +28,7 @@ def to_batch(member: Member) -> Any:
 
     def one(values: Any) -> Any:
         flat = values if isinstance(values, pa.Array) else pa.array(values)
-        return arrow.lists(np.array([0, len(flat)]), flat)
+        return lists(np.array([0, len(flat)]), flat)
 
     def figures(values: Any) -> Any:
         return pa.nulls(1, pa.list_(pa.int64())) if values is None else one(values)
@@ -52,7 +52,7 @@ def to_batch(member: Member) -> Any:
         }
         for b in s.brokers
     ]
-    return arrow.batch(
+    return record_batch(
         FLEET_SNAPSHOT,
         {
             "cluster": [s.cluster_id],
@@ -167,3 +167,20 @@ def plan_row(member: Member, scenario: str, subject: str) -> dict[str, Any]:
     """A row of ``FLEET_PLAN``, but for the seconds that it took."""
     row = planned(member, scenario, subject)
     return row | {"taken_at": moment(row.pop("taken_at_ms"))}
+
+
+def lists(start: Ints, flat: Any) -> Any:
+    """Many lists from one run of values."""
+    values = flat if isinstance(flat, pa.Array) else pa.array(flat)
+    return pa.ListArray.from_arrays(pa.array(start, pa.int32()), values)
+
+
+def record_batch(table: Table, columns: dict[str, Any]) -> Any:
+    """A record batch in the table's column order and types."""
+    schema = arrow_schema(table.columns)
+    arrays = []
+    for field in schema:
+        found = columns[field.name]
+        array = found if isinstance(found, pa.Array) else pa.array(found, field.type)
+        arrays.append(array if array.type == field.type else array.cast(field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -181,6 +181,10 @@ def _read(tables: SparkTables, source: Table, task: Task, hours: tuple[Any, ...]
     return tables.read(source, version=task.version, where=among("hour", hours))
 
 
+def _each_hour(source: Table, transform: Callable[[DataFrame], DataFrame]) -> Callable[..., DataFrame]:
+    return lambda tables, _, task, hours: transform(_read(tables, source, task, hours))
+
+
 def _load_hour(tables: SparkTables, _: Scope, task: Task, hours: tuple[Any, ...]) -> DataFrame:
     consumers = tables.log.known(SAMPLES, "bytes_out", hours)
     return load_hour(_read(tables, SAMPLES, task, hours), consumers=consumers)
@@ -224,19 +228,9 @@ JOBS: Final[Mapping[str, Job]] = {
         Job(SAMPLES, LOAD_HOUR, _hours, _load_hour),
         Job(LOAD_HOUR, LOAD_DAY, _dates, _load_day),
         Job(LOAD_DAY, LOAD_MODEL, _clusters, _load_model),
-        Job(
-            SAMPLES,
-            LEADERSHIP_HISTORY,
-            _hours,
-            lambda tables, _, task, hours: leadership_history(_read(tables, SAMPLES, task, hours)),
-        ),
+        Job(SAMPLES, LEADERSHIP_HISTORY, _hours, _each_hour(SAMPLES, leadership_history)),
         Job(SAMPLES, BROKER_IMBALANCE, _hours, _imbalance),
-        Job(
-            LOG_DIRS,
-            DISK_HOUR,
-            _hours,
-            lambda tables, _, task, hours: disk_hour(_read(tables, LOG_DIRS, task, hours)),
-        ),
+        Job(LOG_DIRS, DISK_HOUR, _hours, _each_hour(LOG_DIRS, disk_hour)),
         Job(DISK_HOUR, DISK_OUTLOOK, _clusters, _disk_outlook),
     )
 }

@@ -158,14 +158,10 @@ FLEET_SNAPSHOT: Final = Table(
         Column("deleting", "array<boolean>", "queued for deletion?"),
         Column("partition_topic", "array<int>", "per partition: position in `topic`"),
         Column("partition", "array<int>", "per partition: its number"),
-        Column(
-            "leader", "array<int>", "per partition: broker id, -1 no leader; null where there is no leadership record"
-        ),
+        Column("leader", "array<int>", "per partition: broker id, -1 none; null without a leadership record"),
         Column("bytes_in", "array<bigint>", "per partition: bytes/s from the load model; null without one"),
         Column("bytes_out", "array<bigint>", "per partition: bytes/s that the leader sends; null without a model"),
-        Column(
-            "growth", "array<bigint>", "per partition: bytes/day of one replica; null where unknown, or without a model"
-        ),
+        Column("growth", "array<bigint>", "per partition: bytes/day of one replica; null where unknown"),
         Column("replica_count", "array<int>", "per partition: how many of the following replicas are its own"),
         Column("replica", "array<int>", "per replica: broker id"),
         Column("in_sync", "array<boolean>", "per replica: in the ISR"),
@@ -227,24 +223,14 @@ FLEET_PLAN: Final = Table(
         Column("bound_bytes", "bigint", "the least that any plan could copy, null when unknown"),
         Column("worst_before", "double", "the fullest broker's disk over its fair share, before; 1 is balanced"),
         Column("worst_after", "double", "the same after the plan"),
-        Column(
-            "disk_full_before", "double", "used share of the fullest broker's disks before, 0 to 1; null when unknown"
-        ),
-        Column(
-            "disk_full_after", "double", "the same after the plan, whoever else uses these disks; null when unknown"
-        ),
+        Column("disk_full_before", "double", "used share of the fullest broker's disks before, null when unknown"),
+        Column("disk_full_after", "double", "the same after the plan, null when unknown"),
         Column("preferred_leaders_before", "double", "most preferred leaders of a broker over its fair share, before"),
         Column("preferred_leaders_after", "double", "the same after"),
         Column("imbalance", "double", "leader imbalance ratio of the worst broker, as `ballast status` counts it"),
         Column("offline", "int", "partitions without any live replica in sync in this scenario, null when unknown"),
-        Column(
-            "under_min_isr", "int", "partitions below their min.insync.replicas in this scenario, null when unknown"
-        ),
-        Column(
-            "days_to_full",
-            "double",
-            "until the first broker's disk is full at today's known growth; null if never, or nothing is known",
-        ),
+        Column("under_min_isr", "int", "partitions under min ISR in this scenario, null when unknown"),
+        Column("days_to_full", "double", "until a broker's disk is full at today's growth; null if never or unknown"),
         Column("disk_bytes", "bigint", "size of the disks of all live brokers that told it, null when none did"),
         Column("disk_free_bytes", "bigint", "free space on these disks, null when unknown"),
         Column("growth_bytes_per_day", "bigint", "known growth of all replicas together; null where none is known"),
@@ -253,22 +239,9 @@ FLEET_PLAN: Final = Table(
         Column("seconds", "double", "time that the planner took"),
     ),
 )
-TABLES: Final = {
-    t.name: t
-    for t in (
-        SAMPLES,
-        BROKERS,
-        LOG_DIRS,
-        CLUSTERS,
-        LOAD_HOUR,
-        LOAD_DAY,
-        LOAD_MODEL,
-        LEADERSHIP_HISTORY,
-        BROKER_IMBALANCE,
-        DISK_HOUR,
-        DISK_OUTLOOK,
-        FLEET_SNAPSHOT,
-        FLEET_CONTACT,
-        FLEET_PLAN,
-    )
-}
+_TABLES: Final = (
+    *(SAMPLES, BROKERS, LOG_DIRS, CLUSTERS),
+    *(LOAD_HOUR, LOAD_DAY, LOAD_MODEL, LEADERSHIP_HISTORY, BROKER_IMBALANCE, DISK_HOUR, DISK_OUTLOOK),
+    *(FLEET_SNAPSHOT, FLEET_CONTACT, FLEET_PLAN),
+)
+TABLES: Final = {table.name: table for table in _TABLES}

@@ -22,8 +22,7 @@ from ballast.cli.commands.fleet.page import page
 from ballast.core.cluster import ClusterState
 from ballast.core.what_if import Member
 from ballast.errors import Unavailable, UsageError
-from ballast.pipeline import arrow
-from ballast.pipeline.fleet_rows import moment, plan_row
+from ballast.pipeline.fleet_rows import moment, plan_row, record_batch
 from ballast.pipeline.fleet_store import read_report
 from ballast.pipeline.schemas import FLEET_PLAN, FLEET_SNAPSHOT
 from ballast.wiring.fleet import Entry, collect, read_list
@@ -71,7 +70,7 @@ def plan(store: Path, *members: Member) -> None:
     """What ``fleet plan`` writes of these, without Spark."""
     rows = [plan_row(m, "balance", "") | {"seconds": 0.1} for m in members]
     columns = {c.name: [row[c.name] for row in rows] for c in FLEET_PLAN.columns}
-    batch = arrow.batch(FLEET_PLAN, columns)
+    batch = record_batch(FLEET_PLAN, columns)
     table = ensure_table(str(store), FLEET_PLAN)
     assert batch.schema.names == arrow_schema(FLEET_PLAN.columns).names
     write_deltalake(table, batch, mode="overwrite")
