@@ -78,6 +78,17 @@ def test_while_no_broker_answers_there_is_nothing_to_approve(
     assert looks == [1]
 
 
+def test_an_outage_is_told_before_whose_the_lock_is(leader: DaemonContext, world: SimWorld) -> None:
+    """A lease that lapses meanwhile makes it a standby: that another process holds the lock is no answer to why nothing starts."""
+    for broker in (1, 2, 3):
+        world.kill(broker)
+    with pytest.raises(Unavailable):
+        observe(leader)
+    leader.set_role(Role.STANDBY)
+    leader.publish_permissions()
+    assert {s.code for s in leader.board.view.permissions} == {"no-reading"}
+
+
 def test_a_daemon_that_starts_while_the_cluster_is_down_says_so(serve: Callable[..., Running]) -> None:
     """It is alive, knows no figures, and tells that the cluster is unreachable; it finds the cluster by itself."""
     world = make_world(SimClock())
