@@ -106,9 +106,11 @@ def test_one_broker_is_rebuilt_by_itself_within_its_rack(clock: SimClock) -> Non
 @pytest.mark.parametrize(
     ("gone", "repair", "code"),
     [
-        ((1, 2), RepairPolicy(max_brokers_share=0.5), "racks"),
+        ((1, 5), RepairPolicy(max_brokers_share=0.5), "racks"),
         ((1, 4), RepairPolicy(max_racks=2), "brokers"),
         ((1,), RepairPolicy(max_bytes=1), "bytes"),
+        # Of some partitions every replica is on these: nobody tells their size.
+        ((1, 2), RepairPolicy(max_brokers_share=0.5, max_racks=2), "bytes"),
     ],
 )
 def test_each_bound_makes_it_wait(clock: SimClock, gone: tuple[int, ...], repair: RepairPolicy, code: str) -> None:
