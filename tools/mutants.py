@@ -1,4 +1,4 @@
-"""Counts the small changes of the executor's code, and of the throttles', ("mutants") that unit tests do not notice, and prints them.
+"""Counts the small changes of the executor's code, the throttles' and the guards' ("mutants") that unit tests do not notice, and prints them.
 
 ``python tools/mutants.py executor/machine/step executor/journal/ledger`` with mutmut, which is no dependency of ours (``pip install
 mutmut==3.8.1`` into the environment, or into a folder that ``PYTHONPATH`` names).  Mutmut wants the package in ``src``, so it
@@ -28,6 +28,8 @@ NO_TESTS: Final = ("screens", "terminal", "stream", "ten_thousand", "change_view
 
 def copy(modules: Iterable[str]) -> None:
     """The tree as mutmut wants it, with the present state of the code and its tests."""
+    config = COPY / "pyproject.toml"
+    before = config.read_text() if config.exists() else ""
     shutil.copytree(ROOT, COPY, ignore=LEFT_OUT, dirs_exist_ok=True)
     shutil.copytree(ROOT / "operator", COPY / "src", ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
     if not (COPY / "operator").is_symlink():
@@ -38,6 +40,7 @@ def copy(modules: Iterable[str]) -> None:
         for path in (
             *sorted((units / "executor").glob("test_*.py")),
             *sorted((units / "core" / "throttles").glob("test_*.py")),
+            units / "core" / "cluster" / "test_min_isr.py",
             units / "cli" / "test_throttles_by_hand.py",
         )
         if path.stem.removeprefix("test_") not in NO_TESTS
@@ -53,7 +56,11 @@ def copy(modules: Iterable[str]) -> None:
         (ROOT / "pyproject.toml").read_text().replace('pythonpath = ["operator", "."]', 'pythonpath = ["src", "."]')
     )
     lines = "\n".join(f"{key} = {json.dumps(value)}" for key, value in settings.items())
-    (COPY / "pyproject.toml").write_text(f"{project}\n[tool.mutmut]\n{lines}\n")
+    text = f"{project}\n[tool.mutmut]\n{lines}\n"
+    if text != before:
+        # Mutmut does not change a file that it has copied unchanged for other modules.
+        shutil.rmtree(COPY / "mutants", ignore_errors=True)
+    config.write_text(text)
 
 
 def exit_codes(module: str) -> dict[str, int | None]:

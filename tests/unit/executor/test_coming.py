@@ -14,7 +14,7 @@ from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.look import FULL_EVERY_S, Looker
 from ballast.executor.machine.observation import Disks, Needs, Picture
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.room import coming
+from ballast.executor.machine.room import coming, coming_of_others
 from ballast.executor.machine.run import MoveRun, Now, Run, new_run, with_moves
 from ballast.executor.machine.schedule import start
 from ballast.executor.machine.stages import Failed, Moving, Planned, RolledBack, Stage, Submitted, Verified
@@ -177,6 +177,50 @@ def test_a_whole_reading_shows_copies_as_well() -> None:
     assert coming(run_of(), picture(state, reassignments=BY_OTHERS)).bytes[2] == 20 * MB
 
 
+def between_dirs(size: int = 20 * MB, shown: int = 5 * MB) -> ClusterState:
+    """Somebody copies the second replica of ``u`` on broker 2 from one log dir to the other."""
+    state = cluster(one=100, other=30, theirs=(1, 2))
+    p = state.partitions
+    sizes, dirs = p.size_bytes.copy(), p.log_dir.copy()
+    future, future_dir = p.future_size_bytes.copy(), p.future_log_dir.copy()
+    sizes[-1], dirs[-1], future[-1], future_dir[-1] = size, 0, shown, 1
+    columns = replace(p, size_bytes=sizes, log_dir=dirs, future_size_bytes=future, future_log_dir=future_dir)
+    return replace(state, partitions=columns)
+
+
+def logs_between(shown: int) -> BrokerLogs:
+    """The same, as the broker itself tells it later."""
+    return BrokerLogs((), {THEIRS: (ReplicaLog(ONE, 20 * MB, 0), ReplicaLog(OTHER, shown, 7, is_future=True))})
+
+
+def test_what_others_copy_between_log_dirs_takes_room_in_the_one_it_goes_to() -> None:
+    """As much as the reading lacks of the replica, by the newest reading of that broker; the replica stays until it has ended."""
+    state = between_dirs()
+    rest = {2: 15 * MB, (2, OTHER): 15 * MB}
+    assert dict(coming(run_of(), picture(state)).bytes) == rest
+    assert dict(coming_of_others({}, {}, Disks(state)).bytes) == rest
+    later = Disks(state, 10.0, {2: (20.0, logs_between(12 * MB))})
+    assert dict(coming(run_of(), picture(state, disks=later)).bytes) == {2: 8 * MB, (2, OTHER): 8 * MB}
+    ended = Disks(state, 10.0, {2: (20.0, BrokerLogs((), {THEIRS: (ReplicaLog(OTHER, 20 * MB, 0),)}))})
+    assert not coming(run_of(), picture(state, disks=ended)).bytes
+    assert coming(run_of(), picture(between_dirs(UNKNOWN))).unsized == {2: THEIRS}
+
+
+@pytest.mark.parametrize(("at", "says"), [(ONE, ""), (OTHER, "destination-full")])
+def test_a_move_waits_for_the_room_that_a_copy_between_log_dirs_takes(at: str, says: str) -> None:
+    """In the log dir that it goes to, not in the one that it comes from."""
+    assert held(run_of(replace(TO_TWO, log_dirs=(at,))), picture(between_dirs())) == {0: says}
+
+
+def test_our_own_copy_between_log_dirs_counts_once() -> None:
+    """Whether the reading shows it already or not."""
+    move = Move("u", 0, (1, 2), (1, 2), 20 * MB, log_dirs=("any", OTHER))
+    run = with_moves(run_of(move), {THEIRS: MoveRun(move, stage=Moving(), entered_s=5.0)})
+    for state in (between_dirs(), cluster(one=100, other=30, theirs=(1, 2))):
+        seen = picture(state, disks=Disks(state, 10.0, {2: (20.0, logs_between(5 * MB))}))
+        assert dict(coming(run, seen).bytes) == {2: 15 * MB, (2, OTHER): 15 * MB}
+
+
 def test_a_move_of_ours_that_somebody_gave_another_target_counts_once() -> None:
     """By the reassignment that is listed, not by the move that ended."""
     other = Move("t", 1, (1,), (2,), 20 * MB)
@@ -220,6 +264,30 @@ def test_a_disk_is_not_overfilled_by_ours_beside_those_of_others() -> None:
     arrived = [n for n in range(6) if s.world.partition(f"t{n}", 0).replicas == [4]]
     assert len(arrived) == 3
     assert 5 in arrived
+
+
+def test_a_log_dir_is_not_overfilled_beside_a_copy_from_the_one_next_to_it() -> None:
+    """Somebody moves a replica to another log dir of its broker: what does not fit there beside it is not begun."""
+    s = scene(1000)
+    s.world.brokers[4].dir_bytes = (100 * MB, 60 * MB)
+    s.world.add_topic("big", {0: (4,)}, size_bytes=40 * MB)
+    name = TopicPartition("big", 0)
+    dirs = s.cluster.log_dirs([4])[4]
+    (home,) = (r.log_dir for r in dirs.replicas[name])
+    (away,) = (d.path for d in dirs.dirs if d.path != home)
+    most = 0.0
+
+    def watch(_: float) -> None:
+        nonlocal most
+        most = max(most, s.world.disks()[4, 1])
+
+    s.world.clock.subscribe(watch)
+    assert all(o.ok for o in s.cluster.alter_log_dirs({(name, 4): away}).values())
+    move = Move("t0", 0, (1,), (4,), 30 * MB, log_dirs=(away,))
+    policy = ExecutionPolicy(throttle="none", refusal_patience_s=200.0, disk_reserve_share=0.05)
+    assert s.driver.execute(s.plan(move), policy, run_id="r").status == "refused"
+    assert most <= 57 * MB
+    assert [r.log_dir for r in s.cluster.log_dirs([4])[4].replicas[name]] == [away]
 
 
 def test_a_reassignment_that_ended_is_remembered_until_every_disk_has_been_read_again() -> None:

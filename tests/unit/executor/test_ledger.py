@@ -9,6 +9,7 @@ from tests.unit.executor.scenes import T, scene
 
 from ballast.core.cluster import ConfigValue, TopicPartition
 from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_REPLICAS, LedgerEntry, Op, Setting
+from ballast.errors import Refused
 from ballast.executor.journal.ledger import (
     BELIEVED_S,
     BY_HAND,
@@ -319,3 +320,71 @@ def test_the_line_of_a_broker_names_no_topic() -> None:
     assert throttler.settle({RATE: frozenset({"5"})}, {1, 2, 3, 4}, written.extend, pytest.fail) == {}
     assert [r.key for r in written if "topic_id" in (r.value or {})] == []
     assert load_ledger(written) == {RATE: LedgerEntry(None, frozenset({"5"}))}
+
+
+def test_a_line_of_another_version_is_refused_by_name() -> None:
+    """With what to do about it: as if it were not there, what it owes would be lost."""
+    line = dump_held(RATE, LedgerEntry(None, frozenset({"5"})))
+    with pytest.raises(Refused, match=line.key) as refused:
+        load_ledger([Record(line.key, {**(line.value or {}), "version": 99})])
+    assert "99" in refused.value.message
+    assert refused.value.hint
+
+
+def test_what_fails_at_the_first_look_is_told_after_the_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list is looked at once more, the rate of a dead broker is not, and that broker is not asked for anything."""
+    s = scene()
+    throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
+    on = Setting("topic", T, FOLLOWER_REPLICAS)
+    both = {on: frozenset({"0:1"}), RATE: frozenset({"5"})}
+    assert throttler.settle(both, {1, 2, 3, 4}, lambda _: None, pytest.fail) == {}
+    read, asked = s.cluster.configs, set[ConfigResource]()
+
+    def configs(resources: set[ConfigResource]) -> object:
+        asked.update(resources)
+        return read(resources)
+
+    monkeypatch.setattr(s.cluster, "configs", configs)
+    failed = throttler.settle({}, {2, 3, 4}, lambda _: None, pytest.fail)
+    assert {setting: o.code for setting, o in failed.items()} == {RATE: "BROKER_NOT_AVAILABLE"}
+    assert throttler.ledger.keys() == {RATE}
+    assert asked == {resource_of(on)}
+
+
+def test_a_failed_change_is_told_though_a_later_one_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list takes two changes, a rate one: the rate that was refused stays in the ledger with both values."""
+    s = scene()
+    throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
+    on = Setting("topic", T, FOLLOWER_REPLICAS)
+    first = {on: frozenset({"0:1"}), RATE: frozenset({"5"})}
+    assert throttler.settle(first, {1, 2, 3, 4}, lambda _: None, pytest.fail) == {}
+    send = s.cluster.alter_configs
+    refused = Outcome(ok=False, code="POLICY_VIOLATION", message="no")
+
+    def alter(changes: list[ConfigChange]) -> dict[ConfigResource, Outcome]:
+        return {**send(changes), **{c.resource: refused for c in changes if c.resource == resource_of(RATE)}}
+
+    monkeypatch.setattr(s.cluster, "alter_configs", alter)
+    then = {on: frozenset({"0:2"}), RATE: frozenset({"6"})}
+    assert throttler.settle(then, {1, 2, 3, 4}, lambda _: None, pytest.fail) == {RATE: refused}
+    assert throttler.ledger == {
+        on: LedgerEntry(None, frozenset({"0:2"})),
+        RATE: LedgerEntry(None, frozenset({"5", "6"})),
+    }
+
+
+def test_a_topic_that_is_made_again_between_two_looks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its list is not deleted on the new one, and nothing is owed."""
+    s = scene()
+    throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
+    on = Setting("topic", T, FOLLOWER_REPLICAS)
+    assert throttler.settle({on: frozenset({"0:1"})}, {1, 2, 3, 4}, lambda _: None, pytest.fail) == {}
+    read, ids = s.cluster.partitions, iter([throttler.topic_ids[T], "new"])
+    monkeypatch.setattr(
+        s.cluster, "partitions", lambda names: {n: replace(p, topic_id=next(ids)) for n, p in read(names).items()}
+    )
+    notes: list[str] = []
+    assert throttler.settle({}, {1, 2, 3, 4}, lambda _: None, notes.append) == {}
+    assert len(notes) == 1
+    assert T in notes[0]
+    assert throttler.ledger == {}

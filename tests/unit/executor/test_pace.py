@@ -11,7 +11,7 @@ from tests.unit.executor.test_speeds import rates_set
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.core.throttles import LEADER_RATE
-from ballast.core.throttles.pace import Basis, Bounds, Known, Start, bytes_by_broker, start
+from ballast.core.throttles.pace import Basis, Bounds, Known, Start, bytes_by_broker, least, start
 from ballast.errors import UsageError
 from ballast.executor.driver.events import Paced
 from ballast.executor.driver.pace import Pace, pace_of
@@ -50,13 +50,22 @@ def test_a_start_never_leaves_its_bounds() -> None:
     """The headroom of a broker is its ceiling, also for a small part; the floor holds where nothing is left."""
     assert start(Known(copies=1, headroom=10), replace(BOUNDS, ceiling=10)) == Start(10, Basis.CEILING)
     assert start(Known(), replace(BOUNDS, floor=12)) == Start(12, Basis.CAUTIOUS)
+    assert start(Known(headroom=24), replace(BOUNDS, floor=12)) == Start(12, Basis.LINK)
+    assert start(Known(headroom=24), replace(BOUNDS, ceiling=12)) == Start(12, Basis.LINK)
+
+
+@pytest.mark.parametrize(("intake", "rate"), [(0.0, 0), (0.5, 1), (80.0, 101)])
+def test_a_copy_needs_more_than_its_intake(intake: float, rate: int) -> None:
+    """The intake stays under 80 % of the rate; without any the rate may be anything."""
+    assert least(intake) == rate
 
 
 def test_bytes_count_at_each_end_and_an_unknown_size_is_not_small() -> None:
     """A broker receives its own copies; whoever had the partition may send one to each destination."""
     moves = [Move(T, 0, (1, 2), (3, 4), 10), Move(T, 1, (1,), (3,), 5), Move(T, 2, (2, 1), (1, 2), 99)]
     assert bytes_by_broker(moves) == {1: 25, 2: 20, 3: 15, 4: 10}
-    assert bytes_by_broker([*moves, Move(T, 3, (4,), (5,))]) == {1: 25, 2: 20, 3: 15}
+    unknown, empty = Move(T, 3, (4,), (5,)), Move(T, 4, (6,), (7,), 0)
+    assert bytes_by_broker([unknown, empty, Move(T, 5, (2,), (5,), 9), *moves]) == {1: 25, 2: 29, 3: 15, 6: 0, 7: 0}
 
 
 def told(s: Scene) -> Pace:

@@ -74,7 +74,7 @@ def test_the_last_bytes_are_a_leg_of_their_own() -> None:
     m = replace(flying(0, total=1000 * MB, copied=1000 * MB), stage=Moving(mark_left_bytes=0))
     run = run_of(m, policy=ExecutionPolicy(throttle=MB, timeout_floor_s=30))
     assert overdue(run, m, clock(m), 1, Now(0, 29.0)) is None
-    assert "0.0 kB are left" in str(overdue(run, m, clock(m), 1, Now(0, 31.0)))
+    assert "0 B are left" in str(overdue(run, m, clock(m), 1, Now(0, 31.0)))
 
 
 @pytest.mark.parametrize("wrong", [{"timeout_floor_s": 0.0}, {"timeout_slack": 0.5}, {"least_bytes_per_s": 0}])
@@ -109,7 +109,7 @@ def test_a_crawling_move_is_taken_back_with_the_arithmetic_and_the_rest_goes_on(
     assert (result.status, result.verified, result.rolled_back) == ("incomplete", 1, 1)
     (ending,) = result.endings
     assert (ending.subject, ending.outcome) == ("t-0", "timed-out")
-    assert "were due within 30 s (its share of the throttle is 5.0 MB/s)" in ending.detail
+    assert "were due within 30 s (its share of the throttle is 4.8 MiB/s)" in ending.detail
     assert s.throttles() == {}
     assert s.cluster.partitions([T0])[T0].replicas == (1, 2)
 

@@ -125,7 +125,7 @@ def test_a_crawling_copy_is_given_up_with_the_arithmetic() -> None:
     assert (result.status, result.rolled_back) == ("incomplete", 1)
     (ending,) = result.endings
     assert ending.outcome == "timed-out"
-    assert "5.0 MB were due within 100 s (without a throttle it is expected to make 0.1 MB/s)" in ending.detail
+    assert "4.8 MiB were due within 100 s (without a throttle it is expected to make 97.7 KiB/s)" in ending.detail
     assert said_of_it(s) == [ending.detail]
     assert dirs_of(s, 1) == [("/data/0", False)]
     assert s.world.brokers[1].configs == {LOG_DIR_RATE: "5000"}

@@ -42,12 +42,12 @@ def verdict(size_now: int, planned: int, log_dirs: tuple[str, ...] | None = None
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        pytest.param((50 * MB, 50 * MB, ("/small",)), "Log dir /small of broker 2 has 30.0 MB to spare", id="dir"),
+        pytest.param((50 * MB, 50 * MB, ("/small",)), "Log dir /small of broker 2 has 28.6 MiB to spare", id="dir"),
         pytest.param((50 * MB, 50 * MB, ("any",)), "", id="any-dir"),
         pytest.param((50 * MB, 50 * MB, ("/large",)), "", id="other-dir"),
         pytest.param((20 * MB, 20 * MB, ("/small",)), "", id="fits"),
-        pytest.param((950 * MB, 1 * MB), "Broker 2 has 930 MB to spare and t-0 needs 950 MB", id="grown"),
-        pytest.param((1 * MB, 950 * MB), "and t-0 needs 950 MB", id="shrunk"),
+        pytest.param((950 * MB, 1 * MB), "Broker 2 has 886.9 MiB to spare and t-0 needs 906.0 MiB", id="grown"),
+        pytest.param((1 * MB, 950 * MB), "and t-0 needs 906.0 MiB", id="shrunk"),
         pytest.param((-1, 20 * MB), "", id="size-not-told"),
     ],
 )
@@ -307,7 +307,7 @@ def test_two_moves_that_fit_alone_do_not_begin_together_in_one_small_log_dir() -
     left = rooms(state, coming(*in_flight((0, ("/small",), 0))).bytes, 0.0)
     found = judge(moves[1:], state, ours={m.name: m for m in moves}, room=left)
     assert [(n.partition, v.code) for n, v in found.items()] == [(1, "destination-full")]
-    assert "Log dir /small of broker 2 has 10.0 MB to spare and t-1 needs 20.0 MB" in found[moves[1].name].detail
+    assert "Log dir /small of broker 2 has 9.5 MiB to spare and t-1 needs 19.1 MiB" in found[moves[1].name].detail
 
 
 def test_a_disk_whose_size_is_not_told_keeps_its_reserve() -> None:

@@ -31,7 +31,11 @@ def test_each_owed_setting_has_its_command() -> None:
 
 @pytest.mark.parametrize(
     ("prior", "kept"),
-    [(None, "every other one"), ("0:1,1:2", "every other one, and these from before: 0:1,1:2")],
+    [
+        (None, "every other one;"),
+        ("", "every other one;"),
+        ("0:1,1:2", "every other one, and these from before: 0:1,1:2;"),
+    ],
 )
 def test_a_list_is_never_set_or_deleted_unread(prior: str | None, kept: str) -> None:
     """The command shows what stands there by now; the entries that are ours, and what is to be kept, are told beside it."""

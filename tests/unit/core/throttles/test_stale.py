@@ -29,10 +29,10 @@ ROWS = [
     PartitionRow("t", 0, 1, (1, 2, 3), (1, 2), adding=(3,), removing=(2,)),
     PartitionRow("t", 1, 4, (4, 5), (4, 5)),
     PartitionRow("t", 2, 4, (4, 6), (4,)),
-    PartitionRow("t", 3, 7, (7,), (7,), future_sizes=(5,)),
+    PartitionRow("t", 3, 7, (7,), (7,), future_sizes=(0,)),
     PartitionRow("t", 4, 8, (8,), (8,)),
 ]
-"""Partition 0 moves, 1 and 4 stand still, 2 has a replica out of sync on broker 6, 3 changes its log dir on broker 7."""
+"""Partition 0 moves, 1 and 4 stand still, 2 has a replica out of sync on broker 6, 3 begins to change its log dir on broker 7."""
 
 
 def picture(
@@ -103,7 +103,18 @@ def test_what_a_person_meant_is_told_once_and_never_stale() -> None:
     )
     static = picture(rates={8: {LEADER_RATE: "5"}}, source="STATIC_BROKER_CONFIG")
     assert [(t.resource, t.stale) for t in find_throttles(inherited)] == [("every broker", False)]
-    assert [(t.resource, t.stale) for t in find_throttles(static)] == [("broker 8", False)]
+    assert [(t.resource, t.stale, t.static) for t in find_throttles(static)] == [("broker 8", False, True)]
+
+
+def test_a_rate_beside_one_that_is_inherited_is_told() -> None:
+    """And a list on the follower side alone."""
+    own, inherited = ConfigValue("6", "DYNAMIC_BROKER_CONFIG"), ConfigValue("5", "DYNAMIC_DEFAULT_BROKER_CONFIG")
+    state = picture({FOLLOWER_REPLICAS: "1:4"})
+    state = replace(state, broker_configs={8: {LEADER_RATE: inherited, FOLLOWER_RATE: own}})
+    assert [(t.setting, t.value) for t in find_throttles(state)] == [
+        (Setting("topic", "t", FOLLOWER_REPLICAS), "1:4"),
+        (Setting("broker", "8", FOLLOWER_RATE), "6"),
+    ]
 
 
 def test_what_the_ledger_holds_is_ballasts_own() -> None:
@@ -205,15 +216,19 @@ def test_each_reason_to_keep_a_throttle_is_told_by_itself() -> None:
 
 
 def test_held_and_by_hand_are_the_settings_named_and_no_others() -> None:
-    """Of two rates on brokers one by hand; of two of every broker, and of two lists of every replica, one held."""
+    """Of two rates on brokers one by hand; of two between log dirs, two of every broker and two lists of every replica one held."""
     state = picture(
         {LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "*"},
-        {7: {LEADER_RATE: "5"}, 8: {LEADER_RATE: "5"}},
+        {7: {LEADER_RATE: "5", LOG_DIR_RATE: "5"}, 8: {LEADER_RATE: "5", LOG_DIR_RATE: "5"}},
         everywhere={LEADER_RATE: "5", FOLLOWER_RATE: "6"},
     )
     by_hand = Setting("broker", "8", LEADER_RATE)
-    held = {Setting("broker", "", FOLLOWER_RATE), Setting("topic", "t", LEADER_REPLICAS)}
+    held = {
+        Setting("broker", "", FOLLOWER_RATE),
+        Setting("topic", "t", LEADER_REPLICAS),
+        Setting("broker", "8", LOG_DIR_RATE),
+    }
     found = all_settings(state, held, {by_hand})
-    assert len(found) == 6
+    assert len(found) == 8
     assert [t.setting for t in found if t.by_hand] == [by_hand]
     assert {t.setting for t in found if t.held} == held

@@ -182,21 +182,48 @@ def test_existing_rates_can_be_kept() -> None:
     assert settle(aim, {}, {RATE: "9", other: None}, keep_existing_rates=True).changes == {other: [Op("set", "5")]}
 
 
+def test_a_rate_that_stands_as_wanted_is_not_ours() -> None:
+    """A person's own rate, which the run would take away otherwise."""
+    found = settle({RATE: frozenset({"5"})}, {}, {RATE: "5"})
+    assert (found.changes, found.intent, found.after) == ({}, {}, {})
+
+
 def test_shortfall_shows_the_arithmetic() -> None:
     """The leader side sends to every new replica; the sentence holds the figures."""
     move = Move("t", 0, (1,), (2, 3))
-    assert shortfall(move, 1, MB, {1: 10 * MB, 2: 10 * MB, 3: 10 * MB}) is None
+    assert shortfall(move, 1, 4 * MB, {1: 10 * MB, 2: 10 * MB, 3: 10 * MB}) is None
     lack = shortfall(move, 1, 4 * MB, {1: 5 * MB, 2: 10 * MB, 3: 10 * MB})
     assert lack is not None
-    assert (lack.broker, lack.side, lack.inbound_bytes_per_s) == (1, "leader", 8 * MB)
-    assert "8.0 MB/s" in str(lack)
-    assert "5.0 MB/s" in str(lack)
-    assert "at least 10.0 MB/s" in str(lack)
+    assert (lack.name, lack.broker, lack.side, lack.inbound_bytes_per_s) == (move.name, 1, "leader", 8 * MB)
+    assert lack.needed_bytes_per_s == 10 * MB + 1
+    assert "7.6 MiB/s" in str(lack)
+    assert "4.8 MiB/s" in str(lack)
+    assert "at least 9.5 MiB/s" in str(lack)
+    assert "must send for this move" in str(lack)
+    assert "behind by 2.9 MiB" in str(lack)
+
+
+@pytest.mark.parametrize("rate", [4 * MB, 4 * MB + 1])
+def test_a_copy_that_only_just_keeps_up_does_not_fall_behind(rate: int) -> None:
+    """It would never end, and no figure says so."""
+    lack = shortfall(Move("t", 0, (1,), (2, 3)), -1, 4 * MB, {2: rate})
+    assert lack is not None
+    assert (lack.broker, lack.side) == (2, "follower")
+    assert "must fetch for this move" in str(lack)
+    assert "behind by" not in str(lack)
 
 
 @pytest.mark.parametrize(
     ("rate", "used", "suffer", "expected"),
-    [(8, 8, False, 10), (8, 1, False, 8), (8, 8, True, 4), (2, 2, True, 2), (15, 15, False, 16)],
+    [
+        (8, 8, False, 10),
+        (8, 1, False, 8),
+        (8, 8, True, 4),
+        (2, 2, True, 2),
+        (15, 15, False, 16),
+        (10, 7, False, 12),
+        (3, 3, False, 4),
+    ],
 )
 def test_follow(rate: int, used: float, *, suffer: bool, expected: int) -> None:
     """Grow by a quarter while used, halve when others suffer, stay within the bounds."""
@@ -208,6 +235,7 @@ def test_a_move_that_copies_nothing_involves_nobody() -> None:
     free = Move("t", 0, (1, 2), (2, 1)), Move("t", 1, (3, 4), (3,))
     assert brokers_involved(free) == frozenset()
     assert entries(free) == {}
+    assert entries([*free, Move("t", 2, (5, 6), (5, 7))])[LIST] == {"2:7"}
     assert brokers_involved([*free, Move("t", 2, (5, 6), (5, 7))]) == {5, 6, 7}
 
 
@@ -228,6 +256,12 @@ def test_a_line_covers_what_stands_and_what_will() -> None:
     assert (again.intent, again.changes, again.after, again.unsettled) == ({}, {}, {}, set())
 
 
+def test_entries_are_sent_in_the_order_of_partitions_and_brokers() -> None:
+    """By their numbers: a person reads them in logs."""
+    found = settle({LIST: frozenset({"10:3", "2:10", "2:3"})}, {}, {LIST: None})
+    assert found.changes == {LIST: [Op("append", "2:3,2:10,10:3")]}
+
+
 @pytest.mark.parametrize(
     ("now", "ops", "unsettled"),
     [
@@ -246,6 +280,12 @@ def test_a_list_is_deleted_only_when_it_is_seen_empty(now: str | None, ops: list
     assert found.intent == ({LIST: held} if ops else {})
     assert found.unsettled == ({LIST} if unsettled else set())
     assert found.after == ({} if unsettled else {LIST: None})
+
+
+def test_a_list_whose_other_entries_are_gone_is_deleted_when_it_is_seen_empty() -> None:
+    """There were entries before us, which somebody has taken away since: only a list that was empty before us stays empty."""
+    assert settle({}, {LIST: LedgerEntry("7:7", frozenset({"0:1"}))}, {LIST: "0:1"}).unsettled == {LIST}
+    assert settle({}, {LIST: LedgerEntry("", frozenset({"0:1"}))}, {LIST: "0:1"}).after == {LIST: None}
 
 
 def test_a_list_of_everything_that_stands_is_not_ours() -> None:
@@ -270,6 +310,8 @@ def test_what_a_list_of_everything_replaced_comes_back_beside_what_others_added(
     assert (back.unsettled, back.after) == (set(), {LIST: None})
     whole = settle({}, {LIST: LedgerEntry("7:7", ours)}, {LIST: "*"})
     assert (whole.unsettled, whole.after) == (set(), {LIST: None})
+    others = settle({}, {LIST: LedgerEntry(None, ours)}, {LIST: "*,8:8"})
+    assert (others.unsettled, others.after) == (set(), {LIST: None})
     nothing = settle({}, {LIST: LedgerEntry(None, ours)}, {LIST: "*"})
     assert nothing.changes == {LIST: [Op("subtract", "*")]}
     assert (nothing.unsettled, nothing.after) == ({LIST}, {})
