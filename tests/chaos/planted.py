@@ -98,7 +98,7 @@ def moves_unjournaled() -> None:
 
 def never_balances() -> None:
     """Plans are made, and none is ever begun."""
-    put("ballast.daemon.acting.propose.start", lambda _scene, proposal: f"Would carry out {proposal.id}.")
+    put("ballast.daemon.acting.propose.Proposals.start", lambda _self, proposal: f"Would carry out {proposal.id}.")
 
 
 def moves_every(seconds: float) -> Callable[[], None]:
@@ -107,12 +107,12 @@ def moves_every(seconds: float) -> Callable[[], None]:
     def install() -> None:
         from ballast.core.plan import Move, Plan
         from ballast.core.planner import Balance
-        from ballast.daemon.planning import plans as planning
+        from ballast.daemon.planning.plans import PlanMaker
 
-        make, rng, last = planning.make, Random(1), [time.monotonic()]
+        make, rng, last = PlanMaker.make, Random(1), [time.monotonic()]
 
-        def restless(scene: Any, state: Any, intent: Any) -> Plan:
-            plan = make(scene, state, intent)
+        def restless(self: PlanMaker, state: Any, intent: Any) -> Plan:
+            plan = make(self, state, intent)
             if not isinstance(intent, Balance) or plan.moves or time.monotonic() - last[0] < seconds:
                 return plan
             last[0] = time.monotonic()
@@ -124,7 +124,7 @@ def moves_every(seconds: float) -> Callable[[], None]:
             move = Move(name.topic, name.partition, old, (*old[:-1], fresh))
             return replace(plan, moves=(move,), status="meets-all-goals")
 
-        put("ballast.daemon.planning.plans.make", restless)
+        put("ballast.daemon.planning.plans.PlanMaker.make", restless)
 
     return install
 

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.daemon.rig import Rig, a_rig, a_service
 
 from ballast.core.cluster import ClusterState
-from ballast.daemon.acting.driving import DriverParts, DriverRunController, Spawn
 from ballast.daemon.acting.policy import DaemonPolicy, WebPolicy
-from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Board, Role, View
-from ballast.daemon.process.service import Service, ServiceParts
-from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.ports.journal import Holder
+from ballast.daemon.process.service import Service
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
-from ballast.sim.journal import JournalStore, MemoryJournal
 from ballast.sim.model import SimBroker
 from ballast.sim.world import SimWorld
 
@@ -66,31 +61,6 @@ def not_led(world: SimWorld, broker: int) -> int:
     return sum(p.replicas[0] == broker and p.leader != broker for p in world.partitions())
 
 
-def give_run_controller(
-    context: DaemonContext,
-    store: JournalStore,
-    policy: ExecutionPolicy | None = None,
-    spawn: Spawn = lambda body: body(),
-) -> DriverRunController:
-    """Let a context act: a memory journal, and runs that are carried out on the spot, in simulated time."""
-    context.policy = replace(context.policy, execution=policy or ExecutionPolicy())
-    context.journal, context.reading_journal = MemoryJournal(store, context.clock), MemoryJournal(store, context.clock)
-    numbers = itertools.count(1)
-    context.run_controller = DriverRunController(
-        DriverParts(
-            cluster=context.cluster,  # type: ignore[arg-type] # the simulated cluster is writer and reader in one
-            journal=context.journal,
-            clock=context.clock,
-            policy=context.execution,
-            new_id=lambda: f"run-{next(numbers)}",
-            ended=lambda result: context.run_ended(result),  # noqa: PLW0108 — it is set later
-            refused=lambda code: context.refused("run", code),
-            spawn=spawn,
-        )
-    )
-    return context.run_controller
-
-
 class LiveCluster(SimCluster):
     """A simulated cluster whose time follows the real one, for services that run in threads."""
 
@@ -129,7 +99,7 @@ class Running:
 
     service: Service
     world: SimWorld
-    context: DaemonContext
+    board: Board
     thread: threading.Thread
 
     @property
@@ -147,7 +117,7 @@ class Running:
 
     def until(self, condition: Callable[[View], bool], timeout_s: float = 120) -> View:
         """Wait until the view is as wanted."""
-        return wait_for(self.context.board, condition, timeout_s)
+        return wait_for(self.board, condition, timeout_s)
 
     def stop(self) -> None:
         """End it and wait."""
@@ -167,11 +137,6 @@ def wait_for(board: Board, condition: Callable[[View], bool], timeout_s: float =
     return view
 
 
-def holder(name: str = "tests", lease_s: float = 15.0) -> Holder:
-    """Who takes the lock in tests."""
-    return Holder(id=name, description=f"{name} on this machine", lease_s=lease_s)
-
-
 @pytest.fixture
 def clock() -> SimClock:
     """Simulated time."""
@@ -185,10 +150,10 @@ def world(clock: SimClock) -> SimWorld:
 
 
 @pytest.fixture
-def context(world: SimWorld, clock: SimClock) -> DaemonContext:
+def context(world: SimWorld, clock: SimClock) -> Rig:
     """A context on simulated time in which nothing has happened yet."""
     board = Board(View(name="shop", instance="pod-0", started_at_ms=clock.now_ms(), role=Role.OBSERVER))
-    return DaemonContext(cluster=SimCluster(world), clock=clock, board=board, policy=DaemonPolicy())
+    return a_rig(SimCluster(world), clock, board, DaemonPolicy())
 
 
 @pytest.fixture
@@ -204,15 +169,11 @@ def serve() -> Iterator[Callable[..., Running]]:
             **parts: Any,
         ) -> Running:
             world = world or make_world(SimClock(start_ms=time.time_ns() // 1_000_000))
-            web = web or WebPolicy(port=0)
             clock = WallClock()
             board = Board(View(name="shop", instance="pod-0", started_at_ms=clock.now_ms()))
-            context = DaemonContext(
-                cluster=LiveCluster(world), clock=clock, board=board, policy=policy or DaemonPolicy(), web=web
-            )
-            service = Service(ServiceParts(context=context, holder=holder(), **parts))
+            service = a_service(LiveCluster(world), clock, board, policy or DaemonPolicy(), web, **parts)
             thread = threading.Thread(target=service.run, name="service", daemon=True)
-            running = Running(service, world, context, thread)
+            running = Running(service, world, board, thread)
             thread.start()
             stack.callback(running.stop)
             return running

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import pytest
-from tests.daemon.conftest import give_run_controller, holder, make_world
+from tests.daemon.conftest import make_world
+from tests.daemon.rig import (
+    Rig,
+    a_rig,
+    give_run_controller,
+    holder,
+    keep_lock,
+    read_journal_view,
+    recall,
+    show_run,
+    start,
+)
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Move, Plan
-from ballast.daemon.acting.journal_view import read_journal_view, show_run
 from ballast.daemon.acting.permission import Acts
 from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode
-from ballast.daemon.acting.propose import acts_key, start
-from ballast.daemon.context.daemon_context import DaemonContext, Proposal
+from ballast.daemon.acting.propose import Proposal
+from ballast.daemon.acting.runs import acts_key
 from ballast.daemon.context.view import Board, Role, RunView, View
-from ballast.daemon.process.lock import keep_lock, recall
 from ballast.executor.journal.records import dump_run
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, new_run
@@ -27,7 +36,7 @@ from ballast.sim.world import SimWorld
 
 @pytest.mark.parametrize("idle", [True, False])
 def test_a_leader_with_idle_hands_takes_an_open_run_up(
-    context: DaemonContext, monkeypatch: pytest.MonkeyPatch, *, idle: bool
+    context: Rig, monkeypatch: pytest.MonkeyPatch, *, idle: bool
 ) -> None:
     """And leaves it alone while it gives the lock to a person."""
     give_run_controller(context, JournalStore())
@@ -44,7 +53,7 @@ def test_a_leader_with_idle_hands_takes_an_open_run_up(
         return "left"
 
     monkeypatch.setattr(context.run_controller, "adopt", adopt)
-    context.give_way = "" if idle else "Ada"
+    context.access.give_way = "" if idle else "Ada"
     read_journal_view(context)
     assert taken == (["left"] if idle else [])
 
@@ -75,7 +84,7 @@ def test_a_run_that_is_taken_up_heeds_the_mode_of_its_own_kind(kind: ActionKind 
         assert context.board.view.run is not None
         seen.append(context.board.view.run)
         context.policy = DaemonPolicy(mode=Mode.AUTO)
-        context.hold_run()
+        context.parts.runs.hold()
 
     if kind is ActionKind.MOVES:
         clock.at(clock.monotonic_s() + 600, allow)
@@ -84,7 +93,7 @@ def test_a_run_that_is_taken_up_heeds_the_mode_of_its_own_kind(kind: ActionKind 
     assert ["the mode for moves is observe" in run.sentence for run in seen] == [True] * (kind is ActionKind.MOVES)
 
 
-def test_the_kind_of_a_run_is_kept_from_its_start(context: DaemonContext, world: SimWorld) -> None:
+def test_the_kind_of_a_run_is_kept_from_its_start(context: Rig, world: SimWorld) -> None:
     """With the counts of its kind, so that whoever takes the run up knows it."""
     world.add_broker(SimBroker(id=4, rack="a"))
     store = JournalStore()
@@ -95,18 +104,18 @@ def test_the_kind_of_a_run_is_kept_from_its_start(context: DaemonContext, world:
     later = a_scene(world)
     give_run_controller(later, store)
     recall(later, MemoryJournal(store, context.clock))
-    assert later.kind_of("run-1") is ActionKind.REPAIR
-    assert later.kind_of("run-2") is None
+    assert later.parts.runs.kind_of("run-1") is ActionKind.REPAIR
+    assert later.parts.runs.kind_of("run-2") is None
 
 
-def a_scene(world: SimWorld) -> DaemonContext:
+def a_scene(world: SimWorld) -> Rig:
     """A daemon that has just begun."""
     board = Board(View(name="shop", instance="pod-0", started_at_ms=world.clock.now_ms(), role=Role.OBSERVER))
-    return DaemonContext(cluster=SimCluster(world), clock=world.clock, board=board, policy=DaemonPolicy())
+    return a_rig(SimCluster(world), world.clock, board, DaemonPolicy())
 
 
 @pytest.mark.parametrize("key", [acts_key(ActionKind.MOVES), "pause", "drain/4", "give-way"])
-def test_nobody_acts_upon_a_journal_with_a_damaged_record(context: DaemonContext, key: str) -> None:
+def test_nobody_acts_upon_a_journal_with_a_damaged_record(context: Rig, key: str) -> None:
     """It is named, the lock is free for whoever can read it, and counts do not begin anew."""
     store = JournalStore()
     give_run_controller(context, store)

@@ -67,7 +67,7 @@ def a_full_view() -> View:
 )
 def test_every_answer_is_as_described(view: View) -> None:
     """From the first moment to the fullest page; an unknown figure is null."""
-    validator("status").validate(sent(api.status(view, now_ms=now_ms(), can_act=True)))
+    validator("status").validate(sent(api.status(view, now_ms=now_ms(), read_only="")))
     validator("history").validate(sent(api.history(view)))
     validator("settings").validate(sent(api.settings(view)))
 
@@ -77,9 +77,9 @@ def test_a_plan_is_blocked_by_what_blocks_its_kind_now() -> None:
     plan = replace(a_plan(), blocked="Another process holds the cluster's lock.")
     settling = "Waiting for replicas to be in sync."
     held = a_view(plans=(plan,), permissions=(permission("moves", code="unsettled", sentence=settling),))
-    assert api.status(held, now_ms=0, can_act=True)["plans"][0]["blocked"] == settling
+    assert api.status(held, now_ms=0, read_only="")["plans"][0]["blocked"] == settling
     free = a_view(plans=(plan,), permissions=(permission("moves"),))
-    assert api.status(free, now_ms=0, can_act=True)["plans"][0]["blocked"] == ""
+    assert api.status(free, now_ms=0, read_only="")["plans"][0]["blocked"] == ""
 
 
 def test_every_address_is_described() -> None:
@@ -100,7 +100,7 @@ def test_every_address_is_described() -> None:
 
 def test_the_description_is_strict() -> None:
     """A field that is not described, or is missing, or is of another kind, fails: so the test above says something."""
-    told = sent(api.status(a_full_view(), now_ms=now_ms(), can_act=True))
+    told = sent(api.status(a_full_view(), now_ms=now_ms(), read_only=""))
     assert told["cluster"]["brokers"][0]["disk_bytes"] is None
     wrong: list[dict[str, Any]] = [
         {**told, "more": 1},

@@ -9,22 +9,31 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.daemon.conftest import Running, bounce, give_run_controller, holder, not_led
+from tests.daemon.conftest import Running, bounce, not_led
+from tests.daemon.rig import (
+    Rig,
+    a_rig,
+    act,
+    answer,
+    answer_requests,
+    check_leaders,
+    give_run_controller,
+    holder,
+    keep_lock,
+    make_wanted,
+    observe,
+    propose,
+    publish_proposals,
+)
 from tests.daemon.test_api import validator
 
 from ballast.core.cluster import UNKNOWN
 from ballast.core.planner import Evacuate, plan
 from ballast.daemon.acting.decisions import ANSWERS_KEY, ASKED_KEY, decisions_in
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode, WebPolicy
-from ballast.daemon.acting.propose import ASKED_WAITS_S, act, propose, publish_proposals
-from ballast.daemon.acting.requests import Inbox, answer, answer_requests
-from ballast.daemon.context.daemon_context import DaemonContext
+from ballast.daemon.acting.propose import ASKED_WAITS_S
 from ballast.daemon.context.view import Board, PlanView, Role
-from ballast.daemon.observing.observe import observe
 from ballast.daemon.observing.series import POINTS, Series
-from ballast.daemon.planning.asking import make_wanted
-from ballast.daemon.planning.leaders import check_leaders
-from ballast.daemon.process.lock import keep_lock
 from ballast.daemon.web import api
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.journal import Record, Request
@@ -35,18 +44,18 @@ from ballast.sim.world import SimWorld
 
 
 @pytest.fixture(params=[Mode.APPROVE, Mode.AUTO])
-def leader(context: DaemonContext, world: SimWorld, request: pytest.FixtureRequest) -> DaemonContext:
+def leader(context: Rig, world: SimWorld, request: pytest.FixtureRequest) -> Rig:
     """A daemon that holds the lock and has read a cluster of four brokers, the fourth of them empty."""
     world.add_broker(SimBroker(id=4, rack="a"))
     context.policy = DaemonPolicy(mode=request.param)
     give_run_controller(context, JournalStore())
-    context.set_role(Role.STARTING)
+    context.board.set_role(Role.STARTING)
     keep_lock(context, holder())
     observe(context)
     return context
 
 
-def ask(context: DaemonContext, kind: str, **body: str) -> tuple[str, bool]:
+def ask(context: Rig, kind: str, **body: str) -> tuple[str, bool]:
     """Ask as the page does, let the work loop make what is wanted, and return what the page is told."""
     request = Request(id=f"r{context.clock.now_ms()}", kind=kind, by="Ada", at_ms=context.clock.now_ms(), body=body)
     answer(context, request)
@@ -56,14 +65,14 @@ def ask(context: DaemonContext, kind: str, **body: str) -> tuple[str, bool]:
     return told.sentence, told.ok
 
 
-def only_plan(context: DaemonContext) -> PlanView:
+def only_plan(context: Rig) -> PlanView:
     """The one that is shown."""
     (plan,) = context.board.view.plans
     return plan
 
 
 @pytest.mark.parametrize("intent", ["balance", "drain", "elect"])
-def test_a_plan_that_was_asked_for_is_shown_and_waits(leader: DaemonContext, world: SimWorld, intent: str) -> None:
+def test_a_plan_that_was_asked_for_is_shown_and_waits(leader: Rig, world: SimWorld, intent: str) -> None:
     """In auto mode, too: nothing moves before a person has approved what is shown; then exactly that is done."""
     bounce(world, 1)
     observe(leader)
@@ -76,7 +85,7 @@ def test_a_plan_that_was_asked_for_is_shown_and_waits(leader: DaemonContext, wor
     act(leader)
     assert {p.name: (tuple(p.replicas), p.leader) for p in world.partitions()} == before
     # A broker came back a moment ago: the wait for it is what keeps the plan from starting.
-    leader.memory.presence = replace(leader.memory.presence, changed_at_s=None)
+    leader.parts.reading.presence = replace(leader.parts.reading.presence, changed_at_s=None)
     assert ask(leader, "approve", plan=plan.id)[1]
     if intent == "drain":
         assert not any(2 in p.replicas for p in world.partitions())
@@ -86,7 +95,7 @@ def test_a_plan_that_was_asked_for_is_shown_and_waits(leader: DaemonContext, wor
         assert any(4 in p.replicas for p in world.partitions())
 
 
-def test_what_cannot_be_planned_is_told_to_the_one_who_asked(leader: DaemonContext) -> None:
+def test_what_cannot_be_planned_is_told_to_the_one_who_asked(leader: Rig) -> None:
     """An unknown broker, an unknown intent, and a cluster where nothing is to be done: words, and no plan."""
     assert not ask(leader, "plan", intent="drain", broker="99")[1]
     assert not ask(leader, "plan", intent="explode")[1]
@@ -94,7 +103,7 @@ def test_what_cannot_be_planned_is_told_to_the_one_who_asked(leader: DaemonConte
     assert leader.board.view.plans == ()
 
 
-def test_a_plan_names_the_log_dirs_that_have_failed(leader: DaemonContext, world: SimWorld, clock: SimClock) -> None:
+def test_a_plan_names_the_log_dirs_that_have_failed(leader: Rig, world: SimWorld, clock: SimClock) -> None:
     """On its card, and in the answer where nothing is to be done: whoever approves or reads it learns what no plan repairs."""
 
     def read_anew() -> None:
@@ -116,7 +125,7 @@ def test_a_plan_names_the_log_dirs_that_have_failed(leader: DaemonContext, world
     assert "KAFKA_STORAGE_ERROR" in said
 
 
-def test_a_plan_that_was_asked_for_goes_by_the_cluster_of_now(leader: DaemonContext, world: SimWorld) -> None:
+def test_a_plan_that_was_asked_for_goes_by_the_cluster_of_now(leader: Rig, world: SimWorld) -> None:
     """Where the assignment changed meanwhile it is made anew, and waits again."""
     ask(leader, "plan", intent="balance")
     plan = only_plan(leader)
@@ -124,19 +133,19 @@ def test_a_plan_that_was_asked_for_goes_by_the_cluster_of_now(leader: DaemonCont
     observe(leader)
     word = Request(id="word", kind="approve", by="Ada", at_ms=leader.clock.now_ms(), body={"plan": plan.id})
     answer(leader, word)
-    assert leader.memory.running is None
+    assert leader.parts.runs.running is None
     assert leader.board.view.plans == ()
     make_wanted(leader)
     assert only_plan(leader).waiting
     assert only_plan(leader).id != plan.id
 
 
-def test_a_rejected_plan_is_not_proposed_again(context: DaemonContext, world: SimWorld) -> None:
+def test_a_rejected_plan_is_not_proposed_again(context: Rig, world: SimWorld) -> None:
     """Not by the next check, not by the next process; another plan is."""
     context.policy = DaemonPolicy(mode=Mode.APPROVE)
     store = JournalStore()
     give_run_controller(context, store)
-    context.set_role(Role.STARTING)
+    context.board.set_role(Role.STARTING)
     keep_lock(context, holder())
     bounce(world, 1)
     observe(context)
@@ -147,8 +156,8 @@ def test_a_rejected_plan_is_not_proposed_again(context: DaemonContext, world: Si
     check_leaders(context)
     assert context.board.view.plans == ()
     assert not ask(context, "reject", plan=plan.id)[1]
-    context.memory.rejected.clear()
-    context.set_role(Role.STANDBY)
+    context.parts.proposals.rejected.clear()
+    context.board.set_role(Role.STANDBY)
     assert context.journal is not None
     context.journal.release()
     keep_lock(context, holder())
@@ -161,24 +170,24 @@ def test_a_rejected_plan_is_not_proposed_again(context: DaemonContext, world: Si
 
 
 def test_a_run_that_nobody_approved_waits_for_the_plan_that_somebody_asked_for(
-    context: DaemonContext, world: SimWorld, clock: SimClock
+    context: Rig, world: SimWorld, clock: SimClock
 ) -> None:
     """Who was told that a plan is ready finds it there when they press Approve; for ten minutes, and not for ever."""
     world.add_broker(SimBroker(id=4, rack="a"))
     context.policy = DaemonPolicy(mode=Mode.AUTO)
     give_run_controller(context, JournalStore())
-    context.set_role(Role.STARTING)
+    context.board.set_role(Role.STARTING)
     keep_lock(context, holder())
     clock.sleep(3600)
     observe(context)
     bounce(world, 1)
     observe(context)
-    context.memory.presence = replace(context.memory.presence, changed_at_s=None)
+    context.parts.reading.presence = replace(context.parts.reading.presence, changed_at_s=None)
     assert ask(context, "plan", intent="drain", broker="2")[1]
     asked = context.board.view.plans[0]
     check_leaders(context)
     act(context)
-    assert context.memory.running is None
+    assert context.parts.runs.running is None
     assert context.board.view.plans[0].id == asked.id
     assert not_led(world, 1) > 0
     # Nobody came back to it.
@@ -192,36 +201,36 @@ def test_a_run_that_nobody_approved_waits_for_the_plan_that_somebody_asked_for(
     assert not told.ok
 
 
-def test_a_repair_does_not_wait_for_a_plan_that_somebody_asked_for(leader: DaemonContext) -> None:
+def test_a_repair_does_not_wait_for_a_plan_that_somebody_asked_for(leader: Rig) -> None:
     """It takes the plan away, and whoever asked for it hears of that."""
     assert ask(leader, "plan", intent="balance")[1]
     (asked,) = leader.board.view.plans
     leader.policy = DaemonPolicy(mode=Mode.AUTO)
-    state = leader.memory.state
+    state = leader.parts.reading.state
     assert state is not None
     made = plan(state, Evacuate(brokers=frozenset({1})))
     propose(leader, ActionKind.REPAIR, made)
-    assert leader.memory.running is not None or leader.memory.asked is None
+    assert leader.parts.runs.running is not None or leader.parts.proposals.asked is None
     told = leader.board.view.answers[-1]
     assert (asked.id in told.sentence, told.ok) == (True, False)
 
 
 def test_a_standby_shows_the_plan_that_was_asked_for_and_what_was_answered(
-    world: SimWorld, clock: SimClock, context: DaemonContext
+    world: SimWorld, clock: SimClock, context: Rig
 ) -> None:
     """A load balancer shows either page: the plan has the same name on both, and goes from both."""
     world.add_broker(SimBroker(id=4, rack="a"))
     store, policy = JournalStore(), DaemonPolicy(mode=Mode.APPROVE)
     context.policy = policy
     give_run_controller(context, store)
-    context.set_role(Role.STARTING)
+    context.board.set_role(Role.STARTING)
     keep_lock(context, holder())
     observe(context)
-    standby = DaemonContext(cluster=context.cluster, clock=clock, board=Board(), policy=policy)
+    standby = a_rig(context.cluster, clock, Board(), policy)
     give_run_controller(standby, store)
     standby.policy = policy
     assert ask(context, "plan", intent="balance")[1]
-    answer_requests(context, Inbox())
+    answer_requests(context)
     keep_lock(standby, holder("other"))
     assert standby.board.view.role is Role.STANDBY
     observe(standby)
@@ -229,10 +238,10 @@ def test_a_standby_shows_the_plan_that_was_asked_for_and_what_was_answered(
     assert (shown.id, shown.asked_by, shown.moves) == (only_plan(context).id, "Ada", only_plan(context).moves)
     assert told == context.board.view.answers
     view = standby.board.view
-    validator("status").validate(json.loads(json.dumps(api.status(view, now_ms=clock.now_ms(), can_act=True))))
+    validator("status").validate(json.loads(json.dumps(api.status(view, now_ms=clock.now_ms(), read_only=""))))
     # Rejected on either page it is gone from both.
     assert ask(context, "reject", plan=shown.id)[1]
-    answer_requests(context, Inbox())
+    answer_requests(context)
     keep_lock(standby, holder("other"))
     assert standby.board.view.plans == ()
 
@@ -257,31 +266,31 @@ MB = 1_000_000
     ],
 )
 def test_a_plan_says_how_long_it_takes_at_the_throttle_that_will_be_used(
-    leader: DaemonContext, policy: ExecutionPolicy, rate: int | None
+    leader: Rig, policy: ExecutionPolicy, rate: int | None
 ) -> None:
     """A fixed rate, the rate at which auto starts, within its bounds, and none: by the run's own reckoning."""
     leader.policy = replace(leader.policy, execution=policy)
     ask(leader, "plan", intent="balance")
-    assert leader.memory.asked is not None
-    plan, shown = leader.memory.asked.plan, only_plan(leader)
+    assert leader.parts.proposals.asked is not None
+    plan, shown = leader.parts.proposals.asked.plan, only_plan(leader)
     busiest = plan.summary["busiest_bytes"]
     assert (shown.throttle_bytes_per_s, shown.seconds) == (rate, None if rate is None else busiest / rate)
     assert [b["broker"] for b in shown.brokers] == [1, 2, 3, 4]
 
 
-def test_a_plan_with_a_size_that_nobody_knows_names_no_time(leader: DaemonContext) -> None:
+def test_a_plan_with_a_size_that_nobody_knows_names_no_time(leader: Rig) -> None:
     """Unknown is not short."""
     ask(leader, "plan", intent="balance")
-    asked = leader.memory.asked
+    asked = leader.parts.proposals.asked
     assert asked is not None
     unknown = tuple(replace(move, size_bytes=UNKNOWN) for move in asked.plan.moves)
-    leader.memory.asked = replace(asked, plan=replace(asked.plan, moves=unknown))
+    leader.parts.proposals.asked = replace(asked, plan=replace(asked.plan, moves=unknown))
     publish_proposals(leader)
     assert (only_plan(leader).throttle_bytes_per_s, only_plan(leader).seconds) == (None, None)
     assert only_plan(leader).bytes_moved is None
 
 
-def test_the_series_is_bounded_and_its_points_a_minute_apart(context: DaemonContext, clock: SimClock) -> None:
+def test_the_series_is_bounded_and_its_points_a_minute_apart(context: Rig, clock: SimClock) -> None:
     """A point a minute, however often the cluster is read; the oldest go first; growth is known from the second on."""
     for _ in range(9):
         observe(context)
@@ -290,7 +299,7 @@ def test_the_series_is_bounded_and_its_points_a_minute_apart(context: DaemonCont
     assert len(points) == 3
     assert points[0].bytes_in_per_s is None
     assert points[-1].bytes_in_per_s is not None
-    state, figures = context.memory.state, context.board.view.figures
+    state, figures = context.parts.reading.state, context.board.view.figures
     assert state is not None
     assert figures is not None
     series = Series()

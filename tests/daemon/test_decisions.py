@@ -7,14 +7,28 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.daemon.conftest import bounce, give_run_controller, holder, not_led, pass_time
+from tests.daemon.conftest import bounce, not_led, pass_time
+from tests.daemon.rig import (
+    Rig,
+    a_rig,
+    act,
+    answer_requests,
+    check_balance,
+    check_leaders,
+    check_repair,
+    give_run_controller,
+    holder,
+    keep_lock,
+    observe,
+    read_journal_view,
+    submit,
+)
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.guards import Verdict
 from ballast.core.planner import Place, Selection, TopicRule, plan
 from ballast.core.throttles import FOLLOWER_RATE, LedgerEntry, Setting
 from ballast.daemon.acting.driving import DriverRunController
-from ballast.daemon.acting.journal_view import read_journal_view
 from ballast.daemon.acting.policy import (
     ActionKind,
     ActionPolicy,
@@ -24,14 +38,7 @@ from ballast.daemon.acting.policy import (
     LeaderPolicy,
     Mode,
 )
-from ballast.daemon.acting.propose import act
-from ballast.daemon.acting.requests import Inbox, answer_requests, submit
-from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Role
-from ballast.daemon.observing.observe import observe
-from ballast.daemon.planning.leaders import check_leaders
-from ballast.daemon.planning.plans import check_balance, check_repair
-from ballast.daemon.process.lock import keep_lock
 from ballast.errors import Unavailable, WrongCluster
 from ballast.executor.driver.events import Refusing
 from ballast.executor.journal.ledger import dump_held
@@ -53,33 +60,33 @@ def store() -> JournalStore:
 
 
 @pytest.fixture
-def leader(context: DaemonContext, store: JournalStore) -> DaemonContext:
+def leader(context: Rig, store: JournalStore) -> Rig:
     """A daemon in auto mode that holds the lock and has read the cluster."""
     context.policy = AUTO
     give_run_controller(context, store)
-    context.set_role(Role.STARTING)
+    context.board.set_role(Role.STARTING)
     keep_lock(context, holder())
     observe(context)
     return context
 
 
-def wait(context: DaemonContext, seconds: float) -> None:
+def wait(context: Rig, seconds: float) -> None:
     """Let time pass and read the cluster again."""
     context.clock.sleep(seconds)
     context.clock.sleep(1)
     observe(context)
 
 
-def ask(context: DaemonContext, kind: str, **body: object) -> Request:
+def ask(context: Rig, kind: str, **body: object) -> Request:
     """A person's request, as the page hands it over."""
     request = Request(
         id=f"r-{kind}-{context.clock.now_ms()}", kind=kind, by="Ada", at_ms=context.clock.now_ms(), body=body
     )
-    submit(context, Inbox(), request)
+    submit(context, request)
     return request
 
 
-def test_observe_mode_recommends_and_never_elects(context: DaemonContext, world: SimWorld) -> None:
+def test_observe_mode_recommends_and_never_elects(context: Rig, world: SimWorld) -> None:
     """A broker that came back without its leaders is reported, and left as it is."""
     bounce(world, 1)
     observe(context)
@@ -92,7 +99,7 @@ def test_observe_mode_recommends_and_never_elects(context: DaemonContext, world:
     assert not context.board.view.plans[0].waiting
 
 
-def test_auto_mode_brings_leaders_home(leader: DaemonContext, world: SimWorld) -> None:
+def test_auto_mode_brings_leaders_home(leader: Rig, world: SimWorld) -> None:
     """A broker that lost its leaders while nobody looked gets them back at once, and then there is nothing to do."""
     bounce(world, 1)
     observe(leader)
@@ -102,7 +109,7 @@ def test_auto_mode_brings_leaders_home(leader: DaemonContext, world: SimWorld) -
     assert "Preferred leaders OK" in check_leaders(leader)
 
 
-def test_it_waits_for_quiet_after_a_brokers_return(leader: DaemonContext, world: SimWorld, clock: SimClock) -> None:
+def test_it_waits_for_quiet_after_a_brokers_return(leader: Rig, world: SimWorld, clock: SimClock) -> None:
     """A return that the daemon saw starts the quiet time; elections come after it, not before."""
     world.kill(1)
     clock.sleep(20)
@@ -116,13 +123,13 @@ def test_it_waits_for_quiet_after_a_brokers_return(leader: DaemonContext, world:
     assert not_led(world, 1) == 0
 
 
-def test_it_leaves_the_controller_one_of_its_own_intervals(leader: DaemonContext, world: SimWorld) -> None:
+def test_it_leaves_the_controller_one_of_its_own_intervals(leader: Rig, world: SimWorld) -> None:
     """While the controller rebalances by itself, only what it left over is elected."""
     world.cluster_configs.pop("auto.leader.rebalance.enable")
     bounce(world, 1)
-    leader.memory.full_read_at_s = None
+    leader.parts.observer.full_read_at_s = None
     observe(leader)
-    assert "Waiting whether the controller repairs it within 300 s" in check_leaders(leader)
+    assert "Waiting whether the controller repairs it within 5 min" in check_leaders(leader)
     wait(leader, 301)
     assert "Run run-1 started" in check_leaders(leader)
     leader.policy = replace(AUTO, leaders=LeaderPolicy(beside_controller=BesideController.STAND_BACK))
@@ -132,7 +139,7 @@ def test_it_leaves_the_controller_one_of_its_own_intervals(leader: DaemonContext
     assert not_led(world, 2) == 4
 
 
-def test_caps_survive_a_restart(leader: DaemonContext, world: SimWorld, clock: SimClock, store: JournalStore) -> None:
+def test_caps_survive_a_restart(leader: Rig, world: SimWorld, clock: SimClock, store: JournalStore) -> None:
     """A day's cap counts what the process before this one did."""
     capped = replace(AUTO, actions=Actions(elections=ActionPolicy(per_day=1)))
     leader.policy = capped
@@ -141,9 +148,7 @@ def test_caps_survive_a_restart(leader: DaemonContext, world: SimWorld, clock: S
     assert "started" in check_leaders(leader)
     assert leader.journal is not None
     leader.journal.release()
-    successor = DaemonContext(
-        cluster=SimCluster(world), clock=clock, board=type(leader.board)(), policy=capped, memory=type(leader.memory)()
-    )
+    successor = a_rig(SimCluster(world), clock, type(leader.board)(), capped)
     give_run_controller(successor, store)
     successor.policy = capped
     keep_lock(successor, holder("successor"))
@@ -153,7 +158,7 @@ def test_caps_survive_a_restart(leader: DaemonContext, world: SimWorld, clock: S
     assert not_led(world, 2) == 4
 
 
-def test_approval_starts_exactly_what_was_shown(leader: DaemonContext, world: SimWorld) -> None:
+def test_approval_starts_exactly_what_was_shown(leader: Rig, world: SimWorld) -> None:
     """A plan waits for a person; the word of a person starts it; another plan's name starts nothing."""
     leader.policy = DaemonPolicy(mode=Mode.APPROVE)
     bounce(world, 1)
@@ -163,10 +168,10 @@ def test_approval_starts_exactly_what_was_shown(leader: DaemonContext, world: Si
     (shown,) = leader.board.view.plans
     assert shown.waiting
     ask(leader, "approve", plan="elections-0")
-    answer_requests(leader, Inbox())
+    answer_requests(leader)
     assert not_led(world, 1) == 4
     ask(leader, "approve", plan=shown.id)
-    answer_requests(leader, Inbox())
+    answer_requests(leader)
     assert not_led(world, 1) == 0
     assert leader.reading_journal is not None
     answers = [r.answer for r in leader.reading_journal.requests()]
@@ -177,14 +182,14 @@ def test_approval_starts_exactly_what_was_shown(leader: DaemonContext, world: Si
 
 
 def test_pause_survives_a_restart_and_holds_everything(
-    leader: DaemonContext, world: SimWorld, clock: SimClock, store: JournalStore
+    leader: Rig, world: SimWorld, clock: SimClock, store: JournalStore
 ) -> None:
     """The switch lives in the journal: the next process finds it on."""
     ask(leader, "pause", reason="release night")
-    answer_requests(leader, Inbox())
+    answer_requests(leader)
     assert leader.journal is not None
     leader.journal.release()
-    successor = DaemonContext(cluster=SimCluster(world), clock=clock, board=type(leader.board)(), policy=AUTO)
+    successor = a_rig(SimCluster(world), clock, type(leader.board)(), AUTO)
     give_run_controller(successor, store)
     keep_lock(successor, holder("successor"))
     bounce(world, 1)
@@ -192,15 +197,15 @@ def test_pause_survives_a_restart_and_holds_everything(
     assert "Paused by Ada" in check_leaders(successor)
     assert "release night" in check_leaders(successor)
     ask(successor, "resume")
-    answer_requests(successor, Inbox())
+    answer_requests(successor)
     assert "started" in check_leaders(successor)
 
 
 def test_a_standby_does_nothing_and_takes_over_when_the_leader_is_gone(
-    leader: DaemonContext, world: SimWorld, clock: SimClock, store: JournalStore
+    leader: Rig, world: SimWorld, clock: SimClock, store: JournalStore
 ) -> None:
     """While the leader renews, the second process stands by; once it is silent for a lease, the second one acts."""
-    second = DaemonContext(cluster=SimCluster(world), clock=clock, board=type(leader.board)(), policy=AUTO)
+    second = a_rig(SimCluster(world), clock, type(leader.board)(), AUTO)
     give_run_controller(second, store)
     assert "Standing by" in keep_lock(second, holder("second"))
     bounce(world, 1)
@@ -214,7 +219,7 @@ def test_a_standby_does_nothing_and_takes_over_when_the_leader_is_gone(
     assert leader.board.view.role is Role.STANDBY
 
 
-def test_a_dead_broker_is_given_its_grace_and_then_rebuilt(leader: DaemonContext, clock: SimClock) -> None:
+def test_a_dead_broker_is_given_its_grace_and_then_rebuilt(leader: Rig, clock: SimClock) -> None:
     """Within the grace nothing is moved; after it every replica has a living home and no throttle is left."""
     cluster = leader.cluster
     assert isinstance(cluster, SimCluster)
@@ -235,7 +240,7 @@ def test_a_dead_broker_is_given_its_grace_and_then_rebuilt(leader: DaemonContext
     assert leader.board.view.throttles_to_restore == 0
 
 
-def test_what_was_on_a_failed_log_dir_is_rebuilt_after_the_grace_and_nothing_else(leader: DaemonContext) -> None:
+def test_what_was_on_a_failed_log_dir_is_rebuilt_after_the_grace_and_nothing_else(leader: Rig) -> None:
     """The broker lives and keeps its other replicas; a disk that is replaced in time brings everything back by itself."""
     cluster = leader.cluster
     assert isinstance(cluster, SimCluster)
@@ -260,7 +265,7 @@ def test_what_was_on_a_failed_log_dir_is_rebuilt_after_the_grace_and_nothing_els
         before, lost = held()
         assert 0 < len(lost) < len(before)
         assert "Nothing needs repair" not in check_repair(leader)
-        assert leader.memory.failed_disks.since_s.keys() == {2}
+        assert leader.parts.reading.failed_disks.since_s.keys() == {2}
         if mended:
             world.mend_dirs(2)
             wait(leader, leader.policy.caution.dead_broker_grace_s)
@@ -270,10 +275,10 @@ def test_what_was_on_a_failed_log_dir_is_rebuilt_after_the_grace_and_nothing_els
     assert "Run run-1 started" in check_repair(leader)
     wait(leader, 5)
     assert held() == (before - lost, set())
-    assert not leader.memory.failed_disks.since_s
+    assert not leader.parts.reading.failed_disks.since_s
 
 
-def test_what_cannot_be_rebuilt_is_named(leader: DaemonContext) -> None:
+def test_what_cannot_be_rebuilt_is_named(leader: Rig) -> None:
     """Leadership goes elsewhere; with no broker left for the data the first partition is named, and why, in whole sentences."""
     cluster = leader.cluster
     assert isinstance(cluster, SimCluster)
@@ -283,10 +288,10 @@ def test_what_cannot_be_rebuilt_is_named(leader: DaemonContext) -> None:
     check_repair(leader)
     wait(leader, leader.policy.actions.repair.cool_down_s + 60)
     said = check_repair(leader)
-    assert re.fullmatch(r"Broker 1 has been gone for longer than \d+ s\. orders-\d+: .+\.", said), said
+    assert re.fullmatch(r"Broker 1 has been gone for longer than 30 min\. orders-\d+: .+\.", said), said
 
 
-def test_a_topic_that_is_to_follow_kafkas_placement_is_repaired(leader: DaemonContext) -> None:
+def test_a_topic_that_is_to_follow_kafkas_placement_is_repaired(leader: Rig) -> None:
     """A list that somebody changed goes back, as a repair and once; topics without the rule stay."""
     cluster = leader.cluster
     assert isinstance(cluster, SimCluster)
@@ -307,7 +312,7 @@ def test_a_topic_that_is_to_follow_kafkas_placement_is_repaired(leader: DaemonCo
     assert "Nothing needs repair" in check_repair(leader)
 
 
-def test_kafkas_lists_over_other_brokers_wait_for_approval(leader: DaemonContext, world: SimWorld) -> None:
+def test_kafkas_lists_over_other_brokers_wait_for_approval(leader: Rig, world: SimWorld) -> None:
     """An added broker gives a topic that follows Kafka's placement other lists: nobody is surprised by that copying."""
     rule = TopicRule(topics="orders", kafka_placement=True)
     leader.policy = replace(AUTO, balance=replace(AUTO.balance, topic_rules=(rule,)))
@@ -323,9 +328,7 @@ def test_kafkas_lists_over_other_brokers_wait_for_approval(leader: DaemonContext
     assert {p.name: tuple(p.replicas) for p in world.partitions()} == before
 
 
-def test_a_topic_that_kafka_cannot_place_is_named_and_the_others_are_repaired(
-    leader: DaemonContext, world: SimWorld
-) -> None:
+def test_a_topic_that_kafka_cannot_place_is_named_and_the_others_are_repaired(leader: Rig, world: SimWorld) -> None:
     """Unlike replica counts: that topic stays as it is."""
     world.add_topic("unlike", {0: (1, 2), 1: (2, 3, 1)}, size_bytes=1e6)
     moved = TopicPartition("orders", 4)
@@ -340,13 +343,13 @@ def test_a_topic_that_kafka_cannot_place_is_named_and_the_others_are_repaired(
     assert "do not follow Kafka's placement" in said
     assert "unlike" in said
     wait(leader, 30)
-    made = plan(leader.fresh_state(), Place(selection=Selection(topics="orders"), as_partition_0=True))
+    made = plan(leader.parts.reading.fresh(), Place(selection=Selection(topics="orders"), as_partition_0=True))
     assert made.is_empty
     assert [tuple(p.replicas) for p in world.partitions() if p.name.topic == "unlike"] == [(1, 2), (2, 3, 1)]
     assert "unlike" in check_repair(leader)
 
 
-def test_a_new_broker_is_filled(leader: DaemonContext) -> None:
+def test_a_new_broker_is_filled(leader: Rig) -> None:
     """An added, empty broker gets its share, and a balanced cluster is left alone afterwards."""
     cluster = leader.cluster
     assert isinstance(cluster, SimCluster)
@@ -361,7 +364,7 @@ def test_a_new_broker_is_filled(leader: DaemonContext) -> None:
     assert leader.board.view.plans == ()
 
 
-def test_a_broker_is_drained_and_its_stop_is_no_loss(leader: DaemonContext) -> None:
+def test_a_broker_is_drained_and_its_stop_is_no_loss(leader: Rig) -> None:
     """The settings name it, it is emptied and said to be empty; stopped for good, it keeps nobody from anything."""
     cluster = leader.cluster
     assert isinstance(cluster, SimCluster)
@@ -381,13 +384,15 @@ def test_a_broker_is_drained_and_its_stop_is_no_loss(leader: DaemonContext) -> N
     world.kill(1)
     pass_time(world, 30)
     wait(leader, 1)
-    assert 1 in {b.id for b in leader.fresh_state().brokers}, "a broker that is registered and down is remembered"
+    assert 1 in {b.id for b in leader.parts.reading.fresh().brokers}, (
+        "a broker that is registered and down is remembered"
+    )
     assert "every broker is up" in check_repair(leader)
     assert check_balance(leader) == "Every resource is within its range."
     assert "repair comes first" not in check_balance(leader)
 
 
-def test_a_foreign_reassignment_makes_it_stand_back(leader: DaemonContext, world: SimWorld) -> None:
+def test_a_foreign_reassignment_makes_it_stand_back(leader: Rig, world: SimWorld) -> None:
     """What somebody else moves is named and waited for."""
     world.add_broker(SimBroker(id=4, rack="b", nic_bytes_per_s=1e3))
     bounce(world, 1)
@@ -402,38 +407,36 @@ def test_a_foreign_reassignment_makes_it_stand_back(leader: DaemonContext, world
     )
 
 
-def test_a_proposal_whose_cluster_changed_is_planned_anew(leader: DaemonContext, world: SimWorld) -> None:
+def test_a_proposal_whose_cluster_changed_is_planned_anew(leader: Rig, world: SimWorld) -> None:
     """Between planning and starting somebody changed the assignment: the old plan is not started."""
     leader.policy = DaemonPolicy(mode=Mode.APPROVE)
     bounce(world, 1)
     observe(leader)
     check_leaders(leader)
-    leader.memory.proposals[ActionKind.ELECTIONS] = replace(
-        leader.memory.proposals[ActionKind.ELECTIONS], approved_by="Ada"
+    leader.parts.proposals.by_kind[ActionKind.ELECTIONS] = replace(
+        leader.parts.proposals.by_kind[ActionKind.ELECTIONS], approved_by="Ada"
     )
     world.add_topic("new", {0: (1, 2, 3)})
     wait(leader, 1)
     assert "planned anew" in act(leader)
-    assert leader.memory.proposals == {}
+    assert leader.parts.proposals.by_kind == {}
     assert not_led(world, 1) == 4
 
 
-def test_nothing_planned_before_a_run_ended_is_started_after_it(leader: DaemonContext, world: SimWorld) -> None:
+def test_nothing_planned_before_a_run_ended_is_started_after_it(leader: Rig, world: SimWorld) -> None:
     """What was seen before the run may want what the run has done: it is dropped, and the cluster is read again."""
     bounce(world, 1)
     observe(leader)
     assert "started" in check_leaders(leader)
     assert "just ended" in check_leaders(leader)
-    assert leader.memory.proposals == {}
+    assert leader.parts.proposals.by_kind == {}
     with pytest.raises(Unavailable):
         check_leaders(leader)
     observe(leader)
     assert "Preferred leaders OK" in check_leaders(leader)
 
 
-def test_a_throttle_that_a_dead_broker_kept_is_taken_back_when_it_returns(
-    leader: DaemonContext, world: SimWorld
-) -> None:
+def test_a_throttle_that_a_dead_broker_kept_is_taken_back_when_it_returns(leader: Rig, world: SimWorld) -> None:
     """By the daemon that runs on, without another run or restart; until then it is owed, and nobody asks in vain."""
     rate = Setting("broker", "3", FOLLOWER_RATE)
     assert leader.journal is not None
@@ -457,7 +460,7 @@ def test_a_throttle_that_a_dead_broker_kept_is_taken_back_when_it_returns(
     assert "Taking back" not in check_repair(leader)
 
 
-def test_guards_that_hold_a_run_back_are_counted(leader: DaemonContext) -> None:
+def test_guards_that_hold_a_run_back_are_counted(leader: Rig) -> None:
     """Each once for what it refuses now, beside the reasons for which no run is started."""
     heard: list[tuple[str, str]] = []
     leader.refused = lambda kind, code: heard.append((kind, code))
@@ -468,7 +471,7 @@ def test_guards_that_hold_a_run_back_are_counted(leader: DaemonContext) -> None:
     assert heard == [("run", "at-min-isr"), ("run", "destination-dead")]
 
 
-def test_another_cluster_at_the_same_address_is_refused(leader: DaemonContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_cluster_at_the_same_address_is_refused(leader: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the connection tells of another cluster is an outage of ours: nothing more is decided from what was read."""
 
     def another(**_: bool) -> ClusterState:
@@ -484,7 +487,7 @@ def test_another_cluster_at_the_same_address_is_refused(leader: DaemonContext, m
         check_leaders(leader)
 
 
-def test_nothing_is_decided_from_an_old_reading(leader: DaemonContext, clock: SimClock) -> None:
+def test_nothing_is_decided_from_an_old_reading(leader: Rig, clock: SimClock) -> None:
     """When the cluster has not been read for a while, checks refuse instead of guessing."""
     clock.sleep(leader.policy.caution.max_snapshot_age_s + 1)
     with pytest.raises(Unavailable, match="no fresh reading"):

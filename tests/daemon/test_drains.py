@@ -5,24 +5,31 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.daemon.conftest import bounce, give_run_controller, holder, pass_time
+from tests.daemon.conftest import bounce, pass_time
+from tests.daemon.rig import (
+    Rig,
+    a_rig,
+    act,
+    answer,
+    check_balance,
+    check_leaders,
+    check_repair,
+    give_run_controller,
+    holder,
+    keep_lock,
+    observe,
+    read_journal_view,
+    withdraw,
+)
 from tests.daemon.test_asked_plans import ask, only_plan
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.cluster.drain import Drain
 from ballast.core.plan import Move, Plan
 from ballast.daemon.acting.decisions import decisions_in, drain_record
-from ballast.daemon.acting.journal_view import read_journal_view
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode
-from ballast.daemon.acting.propose import act, withdraw
-from ballast.daemon.acting.requests import answer
 from ballast.daemon.acting.run_views import run_view
-from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Board, Role
-from ballast.daemon.observing.observe import observe
-from ballast.daemon.planning.leaders import check_leaders
-from ballast.daemon.planning.plans import check_balance, check_repair
-from ballast.daemon.process.lock import keep_lock
 from ballast.executor.journal.records import dump_run
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, new_run, with_moves
@@ -44,26 +51,26 @@ def store() -> JournalStore:
 
 
 @pytest.fixture
-def leader(context: DaemonContext, world: SimWorld, store: JournalStore) -> DaemonContext:
+def leader(context: Rig, world: SimWorld, store: JournalStore) -> Rig:
     """A daemon in auto mode that holds the lock, over four brokers of which the fourth is empty."""
     world.add_broker(SimBroker(id=4, rack="a"))
     context.policy = AUTO
     give_run_controller(context, store)
-    context.set_role(Role.STARTING)
+    context.board.set_role(Role.STARTING)
     keep_lock(context, holder())
     observe(context)
     return context
 
 
-def successor(world: SimWorld, clock: SimClock, store: JournalStore, policy: DaemonPolicy = AUTO) -> DaemonContext:
+def successor(world: SimWorld, clock: SimClock, store: JournalStore, policy: DaemonPolicy = AUTO) -> Rig:
     """A process that starts after another one."""
-    context = DaemonContext(cluster=SimCluster(world), clock=clock, board=Board(), policy=policy)
+    context = a_rig(SimCluster(world), clock, Board(), policy)
     give_run_controller(context, store)
     context.policy = policy
     return context
 
 
-def take_over(world: SimWorld, clock: SimClock, store: JournalStore, name: str) -> DaemonContext:
+def take_over(world: SimWorld, clock: SimClock, store: JournalStore, name: str) -> Rig:
     """One that waits until the lease of the holder, who says nothing more, has lapsed."""
     context = successor(world, clock, store)
     while context.board.view.role is not Role.LEADER:
@@ -71,7 +78,7 @@ def take_over(world: SimWorld, clock: SimClock, store: JournalStore, name: str) 
     return context
 
 
-def renew(context: DaemonContext, clock: SimClock) -> None:
+def renew(context: Rig, clock: SimClock) -> None:
     """Keep the lock from now on, as the lock loop does, for as long as it is the leader."""
 
     def tick() -> None:
@@ -82,7 +89,7 @@ def renew(context: DaemonContext, clock: SimClock) -> None:
     tick()
 
 
-def settle(context: DaemonContext, checks: int = 4) -> None:
+def settle(context: Rig, checks: int = 4) -> None:
     """Let the daemon do by itself whatever it wants to, hour after hour."""
     for _ in range(checks):
         context.clock.sleep(3600)
@@ -99,13 +106,13 @@ def replicas_on(world: SimWorld, broker: int) -> int:
     return sum(broker in p.replicas for p in world.partitions())
 
 
-def drain(context: DaemonContext, broker: int) -> None:
+def drain(context: Rig, broker: int) -> None:
     """Ask, and approve what is shown."""
     assert ask(context, "plan", intent="drain", broker=str(broker))[1]
     assert ask(context, "approve", plan=only_plan(context).id)[1]
 
 
-def test_a_drained_broker_stays_empty_until_the_drain_is_ended(leader: DaemonContext, world: SimWorld) -> None:
+def test_a_drained_broker_stays_empty_until_the_drain_is_ended(leader: Rig, world: SimWorld) -> None:
     """Balance, rack repair and elections leave it alone, hour after hour; then it gets its share again."""
     drain(leader, 1)
     settle(leader)
@@ -123,10 +130,10 @@ def test_a_drained_broker_stays_empty_until_the_drain_is_ended(leader: DaemonCon
 
 
 def test_a_drain_outlasts_the_process_that_began_it(
-    leader: DaemonContext, world: SimWorld, clock: SimClock, store: JournalStore
+    leader: Rig, world: SimWorld, clock: SimClock, store: JournalStore
 ) -> None:
     """Also where it died before anything moved: the next one empties the broker; and its end is known to the one after."""
-    leader.memory.presence = replace(leader.memory.presence, changed_at_s=clock.monotonic_s())
+    leader.parts.reading.presence = replace(leader.parts.reading.presence, changed_at_s=clock.monotonic_s())
     drain(leader, 1)
     assert replicas_on(world, 1) == 12, "a broker came a moment ago: the plan waits"
     second = take_over(world, clock, store, "second")
@@ -138,7 +145,7 @@ def test_a_drain_outlasts_the_process_that_began_it(
     assert third.board.view.drains == ()
 
 
-def test_an_empty_broker_is_drained_without_a_plan(leader: DaemonContext, world: SimWorld) -> None:
+def test_an_empty_broker_is_drained_without_a_plan(leader: Rig, world: SimWorld) -> None:
     """There is nothing to approve, and nothing is put there."""
     assert ask(leader, "plan", intent="drain", broker="4")[1]
     assert leader.board.view.plans == ()
@@ -148,13 +155,13 @@ def test_an_empty_broker_is_drained_without_a_plan(leader: DaemonContext, world:
 
 
 def test_leaders_do_not_come_home_to_a_drained_broker(
-    leader: DaemonContext, world: SimWorld, monkeypatch: pytest.MonkeyPatch
+    leader: Rig, world: SimWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither by themselves nor on request, as long as it still holds their preferred replicas."""
     bounce(world, 1)
     observe(leader)
     leader.board.publish(drains=(Drain(broker=1, by="Ada", since_ms=0),))
-    leader.memory.presence = replace(leader.memory.presence, changed_at_s=None)
+    leader.parts.reading.presence = replace(leader.parts.reading.presence, changed_at_s=None)
     check_leaders(leader)
     assert leader.board.view.plans == ()
     ask(leader, "plan", intent="elect")
@@ -163,7 +170,7 @@ def test_leaders_do_not_come_home_to_a_drained_broker(
 
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.AUTO])
 def test_every_other_process_knows_of_a_drain(
-    leader: DaemonContext, world: SimWorld, clock: SimClock, store: JournalStore, mode: Mode
+    leader: Rig, world: SimWorld, clock: SimClock, store: JournalStore, mode: Mode
 ) -> None:
     """A standby, and one that only observes: shown there, and no recommendation fills the broker."""
     drain(leader, 1)
@@ -181,7 +188,7 @@ def test_every_other_process_knows_of_a_drain(
 
 
 @pytest.fixture
-def pair(world: SimWorld, clock: SimClock, store: JournalStore) -> tuple[DaemonContext, DaemonContext]:
+def pair(world: SimWorld, clock: SimClock, store: JournalStore) -> tuple[Rig, Rig]:
     """A leader and a standby that propose to elect leaders, which waits since a broker came back a moment ago."""
     approve = DaemonPolicy(mode=Mode.APPROVE)
     first, second = successor(world, clock, store, approve), successor(world, clock, store, approve)
@@ -200,9 +207,7 @@ def pair(world: SimWorld, clock: SimClock, store: JournalStore) -> tuple[DaemonC
     return first, second
 
 
-def test_an_approval_shows_on_the_standby_and_outlasts_the_leader(
-    pair: tuple[DaemonContext, DaemonContext], world: SimWorld
-) -> None:
+def test_an_approval_shows_on_the_standby_and_outlasts_the_leader(pair: tuple[Rig, Rig], world: SimWorld) -> None:
     """It starts one run, whichever process carries it out."""
     first, second = pair
     plan = only_plan(second)
@@ -210,18 +215,18 @@ def test_an_approval_shows_on_the_standby_and_outlasts_the_leader(
     assert ask(first, "approve", plan=plan.id)[1]
     keep_lock(second, holder("second"))
     assert (only_plan(second).approved_by, only_plan(second).waiting) == ("Ada", False)
-    first.set_role(Role.STOPPING)
+    first.board.set_role(Role.STOPPING)
     keep_lock(second, holder("second"))
     assert second.board.view.role is Role.LEADER
     pass_time(world, 400)
     observe(second)
     assert "started, approved by Ada" in check_leaders(second)
     read_journal_view(second)
-    assert second.memory.decisions.approved == {}
+    assert second.parts.journal.decisions.approved == {}
 
 
 def test_an_approval_of_a_plan_that_is_no_longer_wanted_starts_nothing_later(
-    pair: tuple[DaemonContext, DaemonContext],
+    pair: tuple[Rig, Rig],
 ) -> None:
     """Leaders came home by themselves; the same imbalance weeks later asks again."""
     first, _ = pair
@@ -229,12 +234,12 @@ def test_an_approval_of_a_plan_that_is_no_longer_wanted_starts_nothing_later(
     assert first.journal is not None
     withdraw(first, ActionKind.ELECTIONS)
     read_journal_view(first)
-    assert first.memory.decisions.approved == {}
+    assert first.parts.journal.decisions.approved == {}
     check_leaders(first)
     assert only_plan(first).waiting
 
 
-def test_a_rejection_and_a_pause_show_on_the_standby(pair: tuple[DaemonContext, DaemonContext]) -> None:
+def test_a_rejection_and_a_pause_show_on_the_standby(pair: tuple[Rig, Rig]) -> None:
     """Within one look at the journal, without waiting for the next check."""
     first, second = pair
     assert ask(first, "reject", plan=only_plan(second).id)[1]
@@ -245,7 +250,7 @@ def test_a_rejection_and_a_pause_show_on_the_standby(pair: tuple[DaemonContext, 
     assert second.board.view.pause is not None
 
 
-def test_undoing_a_run_does_not_fill_a_drained_broker(leader: DaemonContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undoing_a_run_does_not_fill_a_drained_broker(leader: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cancel keeps what has arrived; to go back, the drain is ended first."""
     now, name = Now(leader.clock.now_ms(), leader.clock.monotonic_s()), TopicPartition("t", 0)
     plan = Plan("test", "c", "", (Move(name.topic, name.partition, (4, 2), (1, 2), 1),))

@@ -84,7 +84,7 @@ def test_a_viewer_may_not_act_and_an_operator_signs_with_their_own_name(
     assert act(port, "pause", {"by": "somebody"}, None) == 401
     assert act(port, "pause", {"by": "somebody"}, "w" * 20) == 401
     assert act(port, "pause", {"by": "somebody"}, VIEWER) == 403
-    assert daemon.context.board.view.pause is None
+    assert daemon.board.view.pause is None
     assert act(port, "pause", {"by": "somebody"}, OPERATOR) == 202
     view = daemon.until(lambda v: v.pause is not None)
     assert view.pause is not None
@@ -124,6 +124,25 @@ def test_only_a_whole_line_of_the_token_file_lets_anybody_in(
     assert not any(secret in str(r.__dict__) for r in said for secret in (OPERATOR, VIEWER, "short"))
 
 
+@pytest.mark.parametrize("text", ["short", "", "ada operator short", f"bob viewer {VIEWER}"])
+def test_a_token_file_without_an_operator_is_told_at_start(
+    serve: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str
+) -> None:
+    """Before anybody opens a page; the status tells the page why there are no buttons."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text(text)
+    daemon = serve(web=WebPolicy(port=0, token_file=tokens))
+    assert [r for r in caplog.records if r.levelno == logging.WARNING and "read-only" in r.getMessage()]
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.service.web.port, timeout=30)
+    try:
+        connection.request("GET", "/api/v1/status")
+        status = json.load(connection.getresponse())
+    finally:
+        connection.close()
+    assert not status["actions_enabled"]
+    assert "web.token_file" in status["read_only"]
+
+
 READ = ("status", "history", "settings", "series", "brokers/1", "topics/orders", "partitions/offline")
 
 
@@ -145,14 +164,14 @@ def test_a_token_file_that_cannot_be_read_is_told(tmp_path: Path, caplog: pytest
     def told() -> int:
         return len([r for r in caplog.records if "cannot be read" in r.getMessage()])
 
-    assert not desk.open
-    assert not desk.open
+    assert desk.closed
+    assert desk.closed
     assert told() == 1
     file.write_text(OPERATOR)
-    assert desk.open
+    assert not desk.closed
     assert told() == 1
     file.write_bytes(b"\xff")
-    assert not desk.open
+    assert desk.closed
     assert told() == 2
 
 

@@ -6,16 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from tests.daemon.conftest import give_run_controller, holder, make_world
+from tests.daemon.conftest import make_world
+from tests.daemon.rig import Rig, answer, give_run_controller, holder, keep_lock, read_journal_view
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan
-from ballast.daemon.acting.journal_view import read_journal_view
 from ballast.daemon.acting.policy import DaemonPolicy, Mode
-from ballast.daemon.acting.requests import answer
-from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Role
-from ballast.daemon.process.lock import keep_lock
 from ballast.errors import BallastError, JournalLost, Refused, Unavailable
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -34,7 +31,7 @@ def store() -> JournalStore:
 
 
 @pytest.fixture
-def told(context: DaemonContext, store: JournalStore) -> list[str]:
+def told(context: Rig, store: JournalStore) -> list[str]:
     """A daemon that may write, and the reasons of the news that it tells."""
     reasons: list[str] = []
 
@@ -47,7 +44,7 @@ def told(context: DaemonContext, store: JournalStore) -> list[str]:
     return reasons
 
 
-def test_the_holder_of_the_lock_makes_it_again(context: DaemonContext, store: JournalStore, told: list[str]) -> None:
+def test_the_holder_of_the_lock_makes_it_again(context: Rig, store: JournalStore, told: list[str]) -> None:
     """With what it knew, and the lock still its own."""
     keep_lock(context, holder())
     assert context.journal is not None
@@ -63,9 +60,7 @@ def test_the_holder_of_the_lock_makes_it_again(context: DaemonContext, store: Jo
     assert context.board.view.lock.journal_readable
 
 
-def test_nothing_starts_from_a_journal_that_was_begun_again(
-    context: DaemonContext, store: JournalStore, told: list[str]
-) -> None:
+def test_nothing_starts_from_a_journal_that_was_begun_again(context: Rig, store: JournalStore, told: list[str]) -> None:
     """Whoever takes the lock pauses, and so does the next one; a person's resume ends it for good."""
     journal = MemoryJournal(store, context.clock)
     journal.acquire(holder("before"))
@@ -81,7 +76,7 @@ def test_nothing_starts_from_a_journal_that_was_begun_again(
     assert context.journal is not None
     assert begun_in(context.journal.read()) is None
     context.journal.release()
-    context.set_role(Role.STANDBY)
+    context.board.set_role(Role.STANDBY)
     keep_lock(context, holder("after"))
     assert context.board.view.role is Role.LEADER
     assert context.board.view.pause is None
@@ -90,7 +85,7 @@ def test_nothing_starts_from_a_journal_that_was_begun_again(
 
 @pytest.mark.parametrize("silent_first", [False, True])
 def test_a_remake_is_brought_to_its_end(
-    context: DaemonContext, store: JournalStore, told: list[str], *, silent_first: bool
+    context: Rig, store: JournalStore, told: list[str], *, silent_first: bool
 ) -> None:
     """Where it failed half-way, and where the journal did not answer before it was deleted: the lock is still ours."""
     keep_lock(context, holder())
@@ -116,7 +111,7 @@ def test_a_remake_is_brought_to_its_end(
 
 
 def test_a_run_is_taken_up_again_whatever_it_was_begun_with(
-    context: DaemonContext, store: JournalStore, told: list[str], clock: SimClock
+    context: Rig, store: JournalStore, told: list[str], clock: SimClock
 ) -> None:
     """The lock loop makes the journal again, and the run's own thread waits for that: ``leave`` is a command's."""
     bodies: list[Callable[[], None]] = []
@@ -147,9 +142,7 @@ def test_a_run_is_taken_up_again_whatever_it_was_begun_with(
     assert [run.ended for run in runs.values()] == [True]
 
 
-def test_a_standby_says_that_it_is_gone(
-    context: DaemonContext, store: JournalStore, told: list[str], clock: SimClock
-) -> None:
+def test_a_standby_says_that_it_is_gone(context: Rig, store: JournalStore, told: list[str], clock: SimClock) -> None:
     """It has nothing to make it again from, and reads what stands there from then on."""
     other = MemoryJournal(store, clock)
     other.acquire(holder("other"))
@@ -171,12 +164,12 @@ def test_a_standby_says_that_it_is_gone(
     [(Refused("A run is being carried out already."), True), (Unavailable("No answer."), False)],
 )
 def test_only_the_journals_own_failures_say_that_it_cannot_be_read(
-    context: DaemonContext, monkeypatch: pytest.MonkeyPatch, failure: BallastError, *, readable: bool
+    context: Rig, monkeypatch: pytest.MonkeyPatch, failure: BallastError, *, readable: bool
 ) -> None:
     """What a run refuses says nothing of the journal, and an alert goes by this."""
     assert context.run_controller is not None
     keep_lock(context, holder())
-    context.set_role(Role.STANDBY)
+    context.board.set_role(Role.STANDBY)
 
     def adopt() -> str | None:
         raise failure

@@ -8,15 +8,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.daemon.conftest import bounce, give_run_controller, holder
+from tests.daemon.conftest import bounce
 from tests.daemon.events_api import NAMESPACE, TOKEN, EventsApi, objections
+from tests.daemon.rig import Rig, check_leaders, give_run_controller, holder, keep_lock, observe
 
 from ballast.adapters.kubernetes_events import BURST, REFUSED_PAUSE_S, KubernetesEvents, Pod
 from ballast.daemon.acting.policy import DaemonPolicy, Mode
-from ballast.daemon.context.daemon_context import DaemonContext
-from ballast.daemon.observing.observe import observe
-from ballast.daemon.planning.leaders import check_leaders
-from ballast.daemon.process.lock import keep_lock
 from ballast.errors import UsageError
 from ballast.ports.event_sink import ClusterEvent
 from ballast.sim.clock import SimClock
@@ -192,7 +189,7 @@ def test_outside_of_a_pod_it_says_what_is_missing(api: EventsApi, missing: str, 
         pod(api, **({} if missing == "token" else {missing: ""}))
 
 
-def test_what_the_daemon_does_becomes_news(context: DaemonContext, world: SimWorld) -> None:
+def test_what_the_daemon_does_becomes_news(context: Rig, world: SimWorld) -> None:
     """Taking the lock, a run's start and its end: in this order, each once."""
     heard: list[ClusterEvent] = []
     context.policy = DaemonPolicy(mode=Mode.AUTO)
@@ -206,7 +203,7 @@ def test_what_the_daemon_does_becomes_news(context: DaemonContext, world: SimWor
     assert heard[1].sentence == "Run run-1 started: 4 preferred leader elections (no data moved)."
 
 
-def test_a_plan_that_waits_is_news_once(context: DaemonContext, world: SimWorld) -> None:
+def test_a_plan_that_waits_is_news_once(context: Rig, world: SimWorld) -> None:
     """A person is asked once for each plan, not at each check."""
     heard: list[ClusterEvent] = []
     context.policy = DaemonPolicy(mode=Mode.APPROVE)
@@ -221,7 +218,7 @@ def test_a_plan_that_waits_is_news_once(context: DaemonContext, world: SimWorld)
     assert "4 preferred leader elections (no data moved)" in heard[1].sentence
 
 
-def test_a_hand_over_that_was_asked_for_is_no_warning(context: DaemonContext) -> None:
+def test_a_hand_over_that_was_asked_for_is_no_warning(context: Rig) -> None:
     """A person who takes over, a mode that is observe again; a lock that was lost unasked is one."""
     heard: list[ClusterEvent] = []
     store = JournalStore()
@@ -235,7 +232,7 @@ def test_a_hand_over_that_was_asked_for_is_no_warning(context: DaemonContext) ->
         heard.clear()
 
     lead()
-    context.yield_to("Ada")
+    context.access.give_way = "Ada"
     keep_lock(context, holder())
     assert [(n.reason, n.warning) for n in heard] == [("GaveLockUp", False)]
     lead()

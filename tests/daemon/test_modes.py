@@ -6,16 +6,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from tests.daemon.conftest import give_run_controller, holder
+from tests.daemon.rig import (
+    Rig,
+    answer_requests,
+    holder,
+    keep_lock,
+    observe,
+    read_journal_view,
+    show_run,
+    submit,
+    tools,
+)
 
 from ballast.core.plan import Move, Plan
-from ballast.daemon.acting.journal_view import read_journal_view, show_run
 from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode
-from ballast.daemon.acting.requests import Inbox, answer_requests, submit
-from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Role
-from ballast.daemon.observing.observe import observe
-from ballast.daemon.process.lock import keep_lock
 from ballast.errors import AuthorizationFailed, Refused
 from ballast.executor.journal.records import dump_run
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -34,19 +39,16 @@ def store() -> JournalStore:
 
 
 @pytest.fixture
-def observer(context: DaemonContext, store: JournalStore) -> DaemonContext:
+def observer(context: Rig, store: JournalStore) -> Rig:
     """A daemon that observes, and gets what it needs to write when the mode first asks for it."""
-
-    def take_tools() -> None:
-        give_run_controller(context, store)
-
-    context.take_tools = take_tools
+    context.take_tools = lambda: tools(context, store)
+    context.reading_journal = MemoryJournal(store, context.clock)
     keep_lock(context, holder())
     observe(context)
     return context
 
 
-def test_an_observer_takes_the_lock_when_the_mode_asks_for_it(observer: DaemonContext, store: JournalStore) -> None:
+def test_an_observer_takes_the_lock_when_the_mode_asks_for_it(observer: Rig, store: JournalStore) -> None:
     """And gives it back when the mode is observe again, with nothing left in the journal but what was there."""
     assert (observer.board.view.role, observer.journal) == (Role.OBSERVER, None)
     started_ms = observer.clock.now_ms()
@@ -64,13 +66,13 @@ def test_an_observer_takes_the_lock_when_the_mode_asks_for_it(observer: DaemonCo
     assert observer.board.view.lock.journal_readable is None
     before = dict(store.requests), list(other.read()), store.epoch
     keep_lock(observer, holder())
-    answer_requests(observer, Inbox())
+    answer_requests(observer)
     with pytest.raises(Refused):
-        submit(observer, Inbox(), Request("r", "approve", "Ada", 0, {"plan": "moves-1"}))
+        submit(observer, Request("r", "approve", "Ada", 0, {"plan": "moves-1"}))
     assert (dict(store.requests), list(other.read()), store.epoch) == before
 
 
-def test_an_observer_tells_what_the_journal_says(observer: DaemonContext, store: JournalStore, clock: SimClock) -> None:
+def test_an_observer_tells_what_the_journal_says(observer: Rig, store: JournalStore, clock: SimClock) -> None:
     """Past runs, the open one and what is owed; without a right on the journal it says that it does not know, and goes on."""
     other = MemoryJournal(store, clock)
     other.acquire(holder("other"))
@@ -107,7 +109,7 @@ class NotOurs(MemoryJournal):
 
 
 def test_a_standby_that_is_to_observe_waits_for_the_lock_no_more(
-    observer: DaemonContext, store: JournalStore, clock: SimClock
+    observer: Rig, store: JournalStore, clock: SimClock
 ) -> None:
     """Nor does it take one that becomes free at that moment."""
     other = MemoryJournal(store, clock)
@@ -122,17 +124,15 @@ def test_a_standby_that_is_to_observe_waits_for_the_lock_no_more(
     assert (observer.board.view.role, store.epoch) == (Role.OBSERVER, epoch)
 
 
-def test_a_run_whose_kind_is_to_observe_begins_no_further_move(
-    observer: DaemonContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_whose_kind_is_to_observe_begins_no_further_move(observer: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """While another kind still acts, so that the lock is kept."""
     observer.policy = AUTO
     keep_lock(observer, holder())
     assert observer.run_controller is not None
     held: list[bool] = []
     monkeypatch.setattr(observer.run_controller, "pause", lambda *, paused: held.append(paused))
-    observer.memory.running = ActionKind.MOVES
+    observer.parts.runs.running = ActionKind.MOVES
     for mode in (Mode.OBSERVE, Mode.AUTO):
         observer.policy = replace(AUTO, actions=Actions(moves=ActionPolicy(mode=mode)))
-        observer.hold_run()
+        observer.parts.runs.hold()
     assert held == [True, False]

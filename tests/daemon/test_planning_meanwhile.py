@@ -10,18 +10,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from tests.daemon.conftest import Running, give_run_controller, holder, make_world
+from tests.daemon.conftest import Running, make_world
+from tests.daemon.rig import Rig, check_balance, check_repair, give_run_controller, holder, keep_lock, observe
 from tests.waiting import until
 
 from ballast.core.planner import plan
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Intervals, Mode
-from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Role, TickResult
-from ballast.daemon.observing.observe import observe
 from ballast.daemon.planning import plans
-from ballast.daemon.planning.plans import check_balance, check_repair
 from ballast.daemon.process.health import STUCK_IN_PLAN_AFTER_S, alive
-from ballast.daemon.process.lock import keep_lock
 from ballast.errors import Unavailable
 from ballast.sim.clock import SimClock
 from ballast.sim.journal import JournalStore
@@ -88,7 +85,7 @@ def test_the_cluster_is_read_and_probes_answer_while_a_plan_is_made(
     daemon.until(lambda v: v.figures is not None and v.figures.alive == 3)
     daemon.world.start(2)
     daemon.until(lambda v: v.figures is not None and v.figures.alive == 4)
-    assert not daemon.context.board.view.plans
+    assert not daemon.board.view.plans
     assert planner.threads == {"plan"}
     planner.may.set()
     daemon.until(lambda v: bool(v.plans))
@@ -129,18 +126,18 @@ def test_a_plan_without_an_end_is_found(serve: Callable[..., Running], planner: 
 
 
 @pytest.fixture
-def leader(context: DaemonContext, world: SimWorld) -> DaemonContext:
+def leader(context: Rig, world: SimWorld) -> Rig:
     """A daemon that may act by itself, and has read a cluster whose fourth broker is empty."""
     world.add_broker(SimBroker(id=4, rack="a"))
     context.policy = DaemonPolicy(mode=Mode.AUTO)
     give_run_controller(context, JournalStore(), spawn=lambda _: None)
-    context.set_role(Role.STARTING)
+    context.board.set_role(Role.STARTING)
     keep_lock(context, holder())
     observe(context)
     return context
 
 
-def meanwhile(context: DaemonContext, happens: Callable[[], object]) -> None:
+def meanwhile(context: Rig, happens: Callable[[], object]) -> None:
     """While the next plans are made, something happens and the cluster is read."""
 
     def make_it(compute: Callable[[], Any]) -> Any:
@@ -153,17 +150,17 @@ def meanwhile(context: DaemonContext, happens: Callable[[], object]) -> None:
     context.in_background = make_it
 
 
-def test_a_plan_for_another_assignment_is_not_begun(leader: DaemonContext, world: SimWorld) -> None:
+def test_a_plan_for_another_assignment_is_not_begun(leader: Rig, world: SimWorld) -> None:
     """It is planned anew: what a topic that came meanwhile wants was not known."""
     numbers = iter(range(100))
     meanwhile(leader, lambda: world.add_topic(f"new-{next(numbers)}", {0: (1, 2, 3)}, size_bytes=1e6))
     check_balance(leader)
     assert leader.run_controller is not None
     assert leader.run_controller.current() is None
-    assert ActionKind.MOVES not in leader.memory.proposals
+    assert ActionKind.MOVES not in leader.parts.proposals.by_kind
 
 
-def test_a_plan_of_a_cluster_that_was_lost_is_not_offered(leader: DaemonContext, world: SimWorld) -> None:
+def test_a_plan_of_a_cluster_that_was_lost_is_not_offered(leader: Rig, world: SimWorld) -> None:
     """Nor begun."""
 
     def outage() -> None:
@@ -176,9 +173,7 @@ def test_a_plan_of_a_cluster_that_was_lost_is_not_offered(leader: DaemonContext,
     assert not leader.board.view.plans
 
 
-def test_a_broker_that_returns_while_its_repair_is_planned_keeps_its_replicas(
-    leader: DaemonContext, world: SimWorld
-) -> None:
+def test_a_broker_that_returns_while_its_repair_is_planned_keeps_its_replicas(leader: Rig, world: SimWorld) -> None:
     """The plan is dropped, and the checks are due at once."""
     again: list[str] = []
     leader.look_again = lambda: again.append("look")
@@ -195,7 +190,7 @@ def test_a_broker_that_returns_while_its_repair_is_planned_keeps_its_replicas(
     assert leader.run_controller.current() is None
 
 
-def test_a_plan_that_still_holds_begins(leader: DaemonContext, world: SimWorld) -> None:
+def test_a_plan_that_still_holds_begins(leader: Rig, world: SimWorld) -> None:
     """Time alone changes nothing."""
     meanwhile(leader, lambda: world.clock.sleep(1))
     check_balance(leader)

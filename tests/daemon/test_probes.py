@@ -10,17 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from tests.daemon.conftest import LiveCluster, Running, bounce, give_run_controller, holder
+from tests.daemon.conftest import LiveCluster, Running, bounce
+from tests.daemon.rig import Rig, a_service, check_leaders, give_run_controller, holder, keep_lock, observe
 from tests.waiting import until
 
 from ballast.daemon.acting.policy import DaemonPolicy, Mode, WebPolicy
-from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Role, View
-from ballast.daemon.observing.observe import observe
-from ballast.daemon.planning.leaders import check_leaders
 from ballast.daemon.process import health
-from ballast.daemon.process.lock import keep_lock
-from ballast.daemon.process.service import Service, ServiceParts
 from ballast.daemon.web.connections import MOST
 from ballast.errors import Unavailable
 from ballast.sim.clock import SimClock
@@ -128,17 +124,18 @@ def test_a_stopping_process_is_alive_and_not_ready() -> None:
 
 
 def test_a_run_that_does_not_move_is_dead_and_the_process_starts_anew(
-    context: DaemonContext, clock: SimClock, world: SimWorld
+    context: Rig, clock: SimClock, world: SimWorld
 ) -> None:
     """Its thread hangs in a call that never returns: liveness fails, and the process takes the run up from the journal."""
-    context.policy = DaemonPolicy(mode=Mode.AUTO)
+    began: list[str] = []
+    service = a_service(
+        context.cluster, clock, context.board, DaemonPolicy(mode=Mode.AUTO), start_anew=lambda: began.append("anew")
+    )
+    context.parts, context.live = service.parts, service.policy
     give_run_controller(context, JournalStore(), spawn=lambda _body: None)
     keep_lock(context, holder())
     bounce(world, 1)
     observe(context)
-    began: list[str] = []
-    context.web = WebPolicy(port=0)
-    service = Service(ServiceParts(context=context, holder=holder(), start_anew=lambda: began.append("anew")))
     assert "run" not in service.beats
     check_leaders(context)
     assert "run" in service.beats
@@ -152,7 +149,7 @@ def test_a_run_that_does_not_move_is_dead_and_the_process_starts_anew(
     service.web.close()
 
 
-def test_a_standby_that_waits_long_for_the_lock_is_alive(context: DaemonContext, clock: SimClock) -> None:
+def test_a_standby_that_waits_long_for_the_lock_is_alive(context: Rig, clock: SimClock) -> None:
     """A lease may be longer than a loop may be silent: each look at the lock is a sign of life."""
     store, lease_s = JournalStore(), 2 * health.STUCK_AFTER_S
     MemoryJournal(store, clock).acquire(holder("other", lease_s))

@@ -5,15 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.daemon.conftest import give_run_controller, holder
+from tests.daemon.rig import (
+    Rig,
+    a_rig,
+    answer_requests,
+    check_repair,
+    give_run_controller,
+    holder,
+    keep_lock,
+    observe,
+    submit,
+)
 
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode, RepairPolicy
-from ballast.daemon.acting.requests import Inbox, answer_requests, submit
-from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Board, Role
-from ballast.daemon.observing.observe import observe, with_racks
-from ballast.daemon.planning.plans import check_repair
-from ballast.daemon.process.lock import keep_lock
+from ballast.daemon.observing.observe import with_racks
 from ballast.ports.journal import Request
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
@@ -26,22 +32,22 @@ RACKS = ("a", "b", "c")
 FREE = RepairPolicy(whole_racks=True, max_racks=9, max_brokers_share=1, max_bytes=None)
 
 
-def cluster(clock: SimClock, brokers: int, width: int, policy: DaemonPolicy = AUTO) -> tuple[SimWorld, DaemonContext]:
+def cluster(clock: SimClock, brokers: int, width: int, policy: DaemonPolicy = AUTO) -> tuple[SimWorld, Rig]:
     """Brokers dealt over three racks, a topic over all of them, and a leader in auto mode that has read it."""
     ids = list(range(1, brokers + 1))
     world = SimWorld(clock, [SimBroker(id=b, rack=RACKS[(b - 1) % 3]) for b in ids])
     world.add_topic(
         "orders", {p: tuple(ids[(p + k) % brokers] for k in range(width)) for p in range(12)}, size_bytes=100e6
     )
-    context = DaemonContext(cluster=SimCluster(world), clock=clock, board=Board(), policy=policy)
+    context = a_rig(SimCluster(world), clock, Board(), policy)
     give_run_controller(context, JournalStore())
-    context.set_role(Role.STARTING)
+    context.board.set_role(Role.STARTING)
     keep_lock(context, holder())
     observe(context)
     return world, context
 
 
-def lose(world: SimWorld, context: DaemonContext, *brokers: int) -> None:
+def lose(world: SimWorld, context: Rig, *brokers: int) -> None:
     """They go, and stay away for longer than the grace."""
     for broker in brokers:
         world.kill(broker)
@@ -90,8 +96,8 @@ def test_with_a_rack_to_spare_it_waits_for_approval_and_then_rebuilds(clock: Sim
     assert any("rack c" in o for o in plan.obstacles)
     assert context.run_controller is not None
     assert left_on(world, 3, 6) > 0
-    submit(context, Inbox(), Request("r", "approve", "Ada", clock.now_ms(), {"plan": plan.id}))
-    answer_requests(context, Inbox())
+    submit(context, Request("r", "approve", "Ada", clock.now_ms(), {"plan": plan.id}))
+    answer_requests(context)
     assert (left_on(world, 3, 6), shared_racks(world)) == (0, 0)
 
 
@@ -118,7 +124,7 @@ def test_each_bound_makes_it_wait(clock: SimClock, gone: tuple[int, ...], repair
     world, context = cluster(clock, 9, 2, replace(AUTO, repair=repair))
     lose(world, context, *gone)
     check_repair(context)
-    proposal = context.memory.proposals[ActionKind.REPAIR]
+    proposal = context.parts.proposals.by_kind[ActionKind.REPAIR]
     (why,) = proposal.beyond
     assert f"repair.max_{'brokers_share' if code == 'brokers' else code}" in why
     assert left_on(world, *gone) > 0
@@ -128,10 +134,10 @@ def test_an_older_cluster_that_forgets_a_rack_with_its_broker_is_remembered_for(
     """Brokers before Kafka 4.0 tell nothing of one that is down but its id."""
     world, context = cluster(clock, 6, 3)
     lose(world, context, 3)
-    assert context.memory.state is not None
+    assert context.parts.reading.state is not None
     forgotten = replace(
-        context.memory.state,
-        brokers=tuple(b if b.alive else replace(b, rack=None) for b in context.memory.state.brokers),
+        context.parts.reading.state,
+        brokers=tuple(b if b.alive else replace(b, rack=None) for b in context.parts.reading.state.brokers),
     )
-    state, _ = with_racks(forgotten, context.memory.racks)
+    state, _ = with_racks(forgotten, context.parts.observer.racks)
     assert {b.id: b.rack for b in state.brokers}[3] == "c"

@@ -6,7 +6,22 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from tests.daemon.conftest import Running, bounce, give_run_controller, holder, not_led
+from tests.daemon.conftest import Running, bounce, not_led
+from tests.daemon.rig import (
+    Rig,
+    a_rig,
+    answer,
+    answer_requests,
+    check_balance,
+    check_leaders,
+    give_run_controller,
+    holder,
+    keep_lock,
+    observe,
+    read_journal_view,
+    show_run,
+    submit,
+)
 
 from ballast.adapters.kafka.retry import RetryPolicy
 from ballast.core.cluster import TopicPartition
@@ -14,15 +29,9 @@ from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import LEADER_RATE, LedgerEntry, Setting
 from ballast.daemon.acting.decisions import PAUSE_KEY
-from ballast.daemon.acting.journal_view import read_journal_view, show_run
 from ballast.daemon.acting.policy import DaemonPolicy, Mode
-from ballast.daemon.acting.requests import Inbox, answer, answer_requests, submit
-from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Board, Role, RunView
-from ballast.daemon.observing.observe import observe
-from ballast.daemon.planning.leaders import check_leaders
-from ballast.daemon.planning.plans import check_balance
-from ballast.daemon.process.lock import GIVE_WAY_S, keep_lock
+from ballast.daemon.process.lock import GIVE_WAY_S
 from ballast.errors import Refused, Unavailable
 from ballast.executor.driver.driver import Driver
 from ballast.executor.journal.ledger import dump_held
@@ -46,24 +55,22 @@ def store() -> JournalStore:
     return JournalStore()
 
 
-def daemon(
-    world: SimWorld, clock: SimClock, store: JournalStore, api: frozenset[str] = frozenset({"reassign"})
-) -> DaemonContext:
+def daemon(world: SimWorld, clock: SimClock, store: JournalStore, api: frozenset[str] = frozenset({"reassign"})) -> Rig:
     """A replica in auto mode that has read the cluster and not yet asked for the lock."""
-    context = DaemonContext(cluster=SimCluster(world, api=api), clock=clock, board=Board(), policy=AUTO)
+    context = a_rig(SimCluster(world, api=api), clock, Board(), AUTO)
     give_run_controller(context, store)
     observe(context)
     return context
 
 
-def ask(context: DaemonContext, kind: str, **body: object) -> Request:
+def ask(context: Rig, kind: str, **body: object) -> Request:
     """A person's request in the journal."""
     request = Request(id=f"r-{kind}-{len(body)}", kind=kind, by="Ada", at_ms=context.clock.now_ms(), body=body)
-    submit(context, Inbox(), request)
+    submit(context, request)
     return request
 
 
-def answers(context: DaemonContext) -> list[str | None]:
+def answers(context: Rig) -> list[str | None]:
     """The answers in the journal."""
     assert context.reading_journal is not None
     return [r.answer for r in context.reading_journal.requests()]
@@ -74,7 +81,7 @@ def test_a_take_over_gives_the_lock_to_the_one_who_asked(world: SimWorld, clock:
     first, second = daemon(world, clock, store), daemon(world, clock, store)
     assert "Took the lock" in keep_lock(first, holder("first"))
     ask(first, "take-over")
-    answer_requests(first, Inbox())
+    answer_requests(first)
     assert answers(first) == ["The lock is given up for Ada; the daemon waits until it is free again."]
     assert "Released the lock for Ada" in keep_lock(first, holder("first"))
     assert "left to Ada" in keep_lock(first, holder("first"))
@@ -100,7 +107,7 @@ def test_nothing_is_begun_while_the_lock_is_given_up(
     assert context.run_controller is not None
     beside: list[str] = []
     monkeypatch.setattr(context.run_controller, "stop", lambda *, drain_s: beside.append(check_leaders(context)))  # noqa: ARG005
-    answer_requests(context, Inbox())
+    answer_requests(context)
     assert "Released the lock for Ada" in keep_lock(context, holder())
     assert ["The lock is being given up for Ada." in sentence for sentence in beside] == [True, False]
     assert "Another process holds the cluster's lock." in beside[1]
@@ -123,7 +130,7 @@ def test_who_takes_over_is_answered_before_the_lock_is_gone(
             beside.append(keep_lock(context, holder()))
 
     monkeypatch.setattr(context.run_controller, "stop", stop)
-    assert answer_requests(context, Inbox()) == "Answered 1 request."
+    assert answer_requests(context) == "Answered 1 request."
     assert beside == ["Released the lock for Ada; acquiring it again afterwards."]
     assert answers(context) == ["The lock is given up for Ada; the daemon waits until it is free again.", None]
 
@@ -136,7 +143,7 @@ def test_a_letter_that_nobody_waits_for_any_more_moves_nobody(
     ask(context, "take-over", wait_s=30)
     clock.sleep(3600)
     keep_lock(context, holder())
-    answer_requests(context, Inbox())
+    answer_requests(context)
     assert answers(context) == ["Refused: That is too late: whoever asked for the lock waits for it no more."]
     assert "Holds the lock" in keep_lock(context, holder())
 
@@ -154,7 +161,7 @@ def test_the_one_that_carries_a_run_out_does_not_answer_for_the_daemon(
     assert "Run run-1 started" in check_leaders(context)
     assert not_led(world, 1) == 0
     assert answers(context) == [None, None]
-    answer_requests(context, Inbox())
+    answer_requests(context)
     assert answers(context) == [
         "The lock is given up for Ada; the daemon waits until it is free again.",
         "Nothing is being carried out.",
@@ -179,7 +186,7 @@ def test_what_is_approved_on_a_standbys_page_is_what_the_leader_carries_out(
     (shown,) = standby.board.view.plans
     assert shown.created_at_ms > leader.board.view.plans[0].created_at_ms
     ask(standby, "approve", plan=shown.id)
-    answer_requests(leader, Inbox())
+    answer_requests(leader)
     assert not_led(world, 1) == 0
     assert f"Ada approved {shown.id}" in str(answers(leader)[0])
 
@@ -220,7 +227,7 @@ def test_a_standby_tells_of_the_run_that_another_carries_out(
     assert view.run is None
     assert view.run_elsewhere is not None
     assert (view.run_elsewhere.id, view.run_elsewhere.moves_total) == ("r-7", 1)
-    standby.set_role(Role.LEADER)
+    standby.board.set_role(Role.LEADER)
     show_run(standby)
     assert standby.board.view.run_elsewhere is None
 
@@ -283,10 +290,10 @@ def test_a_cancel_from_the_page_means_the_run_that_the_page_shows(
     monkeypatch.setattr(context.run_controller, "current", lambda: None)
     post = Request("r", "cancel", "Ada", clock.now_ms(), {})
     with pytest.raises(Refused):
-        submit(context, Inbox(), post)
+        submit(context, post)
     elsewhere = RunView(id="run-1", intent="balance", phase="running", started_at_ms=clock.now_ms())
     context.board.publish(run_elsewhere=elsewhere)
-    submit(context, Inbox(), post)
+    submit(context, post)
     (left,) = context.reading_journal.requests()
     assert left.body == {"run": "run-1"}
     monkeypatch.setattr(context.run_controller, "current", lambda: replace(elsewhere, id="run-2"))
@@ -310,7 +317,7 @@ def test_taking_back_throttles_is_nothing_to_cancel(
     assert context.reading_journal is not None
     for body in ({}, {"run": "throttles"}):
         with pytest.raises(Refused, match="throttles of earlier runs"):
-            submit(context, Inbox(), Request("r", kind, "Ada", clock.now_ms(), body))
+            submit(context, Request("r", kind, "Ada", clock.now_ms(), body))
     assert context.reading_journal.requests() == []
     for run in ("throttles", "run-1"):
         assert "throttles of earlier runs" in answer(context, Request("r", kind, "Ada", clock.now_ms(), {"run": run}))
@@ -347,8 +354,7 @@ def test_clusters_of_one_batch_get_one_batch_at_a_time(
 def test_questions_that_are_asked_again_are_counted(serve: Callable[..., Running]) -> None:
     """A cluster that does not answer at once shows in the metrics before it shows as unreachable."""
     running = serve()
-    retries, tries = Retries(), iter([Unavailable("silence"), Unavailable("silence"), None])
-    retries.told = running.context.retried
+    retries, tries = Retries(running.service.metrics), iter([Unavailable("silence"), Unavailable("silence"), None])
     policy = RetryPolicy(total_s=30.0, longest_wait_s=0.01, observer=retries.hear)
 
     def ask() -> str:
@@ -427,8 +433,8 @@ def test_a_plan_keeps_its_name_while_producers_write(world: SimWorld, clock: Sim
     for _ in range(2):
         for partition in world.partitions():
             for copy in partition.copies.values():
-                copy.size_bytes *= 1.001
-        context.memory.full_read_at_s = None
+                copy.end_bytes *= 1.001
+        context.parts.observer.full_read_at_s = None
         clock.sleep(context.policy.caution.quiet_after_return_s + 1)
         observe(context)
         check_balance(context)

@@ -46,7 +46,7 @@ def test_a_mistake_in_the_settings_is_shown_until_it_is_mended(serve: Serve) -> 
     daemon = serve(DaemonPolicy(intervals=Intervals(settings_s=0.1)), settings_changed=changed)
     daemon.until(lambda v: "imbalance_percentag" in v.settings_problem)
     assert "ballast_settings_valid 0.0" in daemon.get("/metrics")[1]
-    news.append((daemon.context.policy, (("mode", "observe"),), "The settings file is without a mistake again."))
+    news.append((daemon.service.policy.now, (("mode", "observe"),), "The settings file is without a mistake again."))
     view = daemon.until(lambda v: not v.settings_problem)
     assert view.settings == (("mode", "observe"),)
     assert "ballast_settings_valid 1.0" in daemon.get("/metrics")[1]
@@ -58,4 +58,4 @@ def test_it_writes_nothing_in_observe_mode(serve: Serve) -> None:
     before = {p.name: (tuple(p.replicas), p.leader) for p in daemon.world.partitions()}
     daemon.until(lambda v: {"observe", "leaders", "requests"} <= set(v.ticks))
     assert {p.name: (tuple(p.replicas), p.leader) for p in daemon.world.partitions()} == before
-    assert [s.code for s in daemon.context.board.view.permissions] == ["observe-only"] * 4
+    assert [s.code for s in daemon.board.view.permissions] == ["observe-only"] * 4

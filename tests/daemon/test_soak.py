@@ -9,12 +9,11 @@ import tracemalloc
 
 import pytest
 from prometheus_client import generate_latest
-from tests.daemon.conftest import holder, make_world
+from tests.daemon.conftest import make_world
+from tests.daemon.rig import a_service
 
-from ballast.daemon.acting.policy import DaemonPolicy, Intervals, WebPolicy
-from ballast.daemon.context.daemon_context import DaemonContext
+from ballast.daemon.acting.policy import DaemonPolicy, Intervals
 from ballast.daemon.context.view import Board
-from ballast.daemon.process.service import Service, ServiceParts
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
 
@@ -30,8 +29,8 @@ def test_memory_and_threads_are_flat_over_thousands_of_ticks(caplog: pytest.LogC
     clock = SimClock()
     world = make_world(clock)
     policy = DaemonPolicy(intervals=Intervals(observe_s=5, log_dirs_s=15, balance_s=120, repair_s=30, act_s=10))
-    context = DaemonContext(cluster=SimCluster(world), clock=clock, board=Board(), policy=policy, web=WebPolicy(port=0))
-    service = Service(ServiceParts(context=context, holder=holder()))
+    board = Board()
+    service = a_service(SimCluster(world), clock, board, policy)
     ticks = 0
     series: set[int] = set()
 
@@ -68,7 +67,7 @@ def test_memory_and_threads_are_flat_over_thousands_of_ticks(caplog: pytest.LogC
     assert after - before < 600_000, f"{after - before} bytes more after {ticks} passes"
     assert threading.active_count() <= threads
     assert series == {3}
-    assert set(service.context.board.view.ticks) >= {
+    assert set(board.view.ticks) >= {
         "observe",
         "leaders",
         "repair",
@@ -77,4 +76,4 @@ def test_memory_and_threads_are_flat_over_thousands_of_ticks(caplog: pytest.LogC
         "lock",
         "requests",
     }
-    assert all(report.ok for report in service.context.board.view.ticks.values())
+    assert all(report.ok for report in board.view.ticks.values())

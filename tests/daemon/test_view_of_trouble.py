@@ -7,21 +7,37 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.daemon.conftest import Running, bounce, give_run_controller, holder, make_world
+from tests.daemon.conftest import Running, bounce, make_world, pass_time
+from tests.daemon.rig import (
+    Rig,
+    a_service,
+    act,
+    answer,
+    check_balance,
+    check_leaders,
+    check_repair,
+    give_run_controller,
+    holder,
+    keep_lock,
+    observe,
+    read_journal_view,
+    show_run,
+    start,
+)
 
-from ballast.core.cluster import UNKNOWN
-from ballast.daemon.acting.policy import DaemonPolicy, Intervals, Mode
-from ballast.daemon.acting.propose import act
-from ballast.daemon.acting.requests import answer
-from ballast.daemon.context.daemon_context import DaemonContext
-from ballast.daemon.context.view import Role
-from ballast.daemon.observing.observe import observe
-from ballast.daemon.planning.leaders import check_leaders
-from ballast.daemon.planning.plans import check_balance, check_repair
-from ballast.daemon.process.lock import keep_lock
+from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
+from ballast.core.plan import Move, Plan, Reason
+from ballast.core.planner import Intent
+from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Intervals, Mode
+from ballast.daemon.acting.propose import Proposal, plan_view
+from ballast.daemon.context.view import BalanceView, Board, Role, RunView, View
+from ballast.daemon.planning.plans import PlanMaker
+from ballast.daemon.web.api import status
 from ballast.errors import Unavailable
+from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.journal import Request
 from ballast.sim.clock import SimClock
+from ballast.sim.cluster import SimCluster
 from ballast.sim.journal import JournalStore
 from ballast.sim.world import SimWorld
 
@@ -29,11 +45,11 @@ APPROVE = DaemonPolicy(mode=Mode.APPROVE)
 
 
 @pytest.fixture
-def leader(context: DaemonContext, world: SimWorld) -> DaemonContext:
+def leader(context: Rig, world: SimWorld) -> Rig:
     """A daemon in approve mode that holds the lock, with a plan that waits for a person."""
     context.policy = APPROVE
     give_run_controller(context, JournalStore())
-    context.set_role(Role.STARTING)
+    context.board.set_role(Role.STARTING)
     keep_lock(context, holder())
     bounce(world, 1)
     observe(context)
@@ -42,9 +58,20 @@ def leader(context: DaemonContext, world: SimWorld) -> DaemonContext:
     return context
 
 
-def test_while_no_broker_answers_there_is_nothing_to_approve(
-    leader: DaemonContext, world: SimWorld, clock: SimClock
-) -> None:
+def watch(board: Board) -> list[View]:
+    """Every view from now on, as it is published."""
+    seen: list[View] = []
+    publish = board.publish
+
+    def noted(**changes: Any) -> View:
+        seen.append(publish(**changes))
+        return seen[-1]
+
+    board.publish = noted  # type: ignore[method-assign]
+    return seen
+
+
+def test_while_no_broker_answers_there_is_nothing_to_approve(leader: Rig, world: SimWorld, clock: SimClock) -> None:
     """The view says since when, keeps the old figures with their age, and offers and allows nothing, from the first failure on."""
     looks: list[int] = []
     leader.look_again = lambda: looks.append(1)
@@ -78,14 +105,14 @@ def test_while_no_broker_answers_there_is_nothing_to_approve(
     assert looks == [1]
 
 
-def test_an_outage_is_told_before_whose_the_lock_is(leader: DaemonContext, world: SimWorld) -> None:
+def test_an_outage_is_told_before_whose_the_lock_is(leader: Rig, world: SimWorld) -> None:
     """A lease that lapses meanwhile makes it a standby: that another process holds the lock is no answer to why nothing starts."""
     for broker in (1, 2, 3):
         world.kill(broker)
     with pytest.raises(Unavailable):
         observe(leader)
-    leader.set_role(Role.STANDBY)
-    leader.publish_permissions()
+    leader.board.set_role(Role.STANDBY)
+    leader.parts.permissions.publish()
     assert {s.code for s in leader.board.view.permissions} == {"no-reading"}
 
 
@@ -104,7 +131,7 @@ def test_a_daemon_that_starts_while_the_cluster_is_down_says_so(serve: Callable[
 
 
 def test_a_broker_that_is_missed_is_shown_with_the_end_of_its_grace(
-    leader: DaemonContext, world: SimWorld, clock: SimClock
+    leader: Rig, world: SimWorld, clock: SimClock
 ) -> None:
     """From the first reading that misses it, the same moment each time, until it returns."""
     leader.policy = replace(APPROVE, caution=replace(APPROVE.caution, dead_broker_grace_s=600))
@@ -126,7 +153,7 @@ def test_a_broker_that_is_missed_is_shown_with_the_end_of_its_grace(
 
 
 def test_a_failed_log_dir_and_a_broker_that_does_not_answer_are_shown(
-    context: DaemonContext, world: SimWorld, clock: SimClock
+    context: Rig, world: SimWorld, clock: SimClock
 ) -> None:
     """While the cluster lists both brokers as alive, from the first reading of log dirs on, and no longer than it lasts."""
 
@@ -149,9 +176,7 @@ def test_a_failed_log_dir_and_a_broker_that_does_not_answer_are_shown(
     assert seen() == well
 
 
-def test_while_a_run_moves_no_plan_is_made_shown_or_approved(
-    leader: DaemonContext, world: SimWorld, clock: SimClock
-) -> None:
+def test_while_a_run_moves_no_plan_is_made_shown_or_approved(leader: Rig, world: SimWorld, clock: SimClock) -> None:
     """What would be planned from the half-moved cluster is not; after the end everything is read and planned anew."""
     bodies: list[Callable[[], None]] = []
     parts: Any = leader.run_controller
@@ -159,7 +184,7 @@ def test_while_a_run_moves_no_plan_is_made_shown_or_approved(
     (plan,) = leader.board.view.plans
     said = answer(leader, Request(id="r", kind="approve", by="Ada", at_ms=clock.now_ms(), body={"plan": plan.id}))
     assert "started" in said
-    assert leader.run_in_flight()
+    assert leader.parts.runs.in_flight()
     for check in (check_leaders, check_balance, check_repair):
         check(leader)
         act(leader)
@@ -173,7 +198,7 @@ def test_while_a_run_moves_no_plan_is_made_shown_or_approved(
     assert looks == [1]
 
 
-def test_an_empty_cluster_needs_nothing(context: DaemonContext, world: SimWorld) -> None:
+def test_an_empty_cluster_needs_nothing(context: Rig, world: SimWorld) -> None:
     """Without a topic every check ends well, and nothing is proposed."""
     world.topics.clear()
     observe(context)
@@ -183,9 +208,7 @@ def test_an_empty_cluster_needs_nothing(context: DaemonContext, world: SimWorld)
     assert context.board.view.balance.verdict == "balanced"
 
 
-def test_a_plan_does_not_stand_on_sizes_that_were_guessed(
-    context: DaemonContext, world: SimWorld, clock: SimClock
-) -> None:
+def test_a_plan_does_not_stand_on_sizes_that_were_guessed(context: Rig, world: SimWorld, clock: SimClock) -> None:
     """A new topic counts as large as others until brokers have told its size; then everything is planned anew at once."""
     looks: list[int] = []
     context.look_again = lambda: looks.append(1)
@@ -193,7 +216,7 @@ def test_a_plan_does_not_stand_on_sizes_that_were_guessed(
     world.add_topic("late", {0: (1, 2)}, size_bytes=1.0)
     clock.sleep(context.policy.intervals.observe_s)
     observe(context)
-    state = context.memory.state
+    state = context.parts.reading.state
     assert state is not None
     assert (state.partitions.size_bytes == UNKNOWN).any()
     assert looks == []
@@ -203,3 +226,157 @@ def test_a_plan_does_not_stand_on_sizes_that_were_guessed(
     clock.sleep(context.policy.intervals.log_dirs_s)
     observe(context)
     assert looks == [1]
+
+
+def test_what_a_check_found_is_shown_with_the_reading_that_it_went_by(world: SimWorld, clock: SimClock) -> None:
+    """Stale once a reading shows another cluster or none can be had; where brokers come or go, every check is made again at once."""
+    board = Board(View(name="shop", role=Role.OBSERVER))
+    service = a_service(SimCluster(world), clock, board, APPROVE)
+    names = ("leaders", "repair", "balance")
+
+    def seen() -> set[tuple[str, bool]]:
+        ticks = status(board.view, now_ms=clock.now_ms(), read_only="no token")["ticks"]
+        changed = board.view.changed_at_ms
+        assert changed is not None
+        return {(ticks[n]["stale"], ticks[n]["reading_ms"] >= changed) for n in names}
+
+    service.work.pass_once()
+    assert seen() == {("", True)}
+    clock.sleep(30)
+    service.work.pass_once()
+    assert seen() == {("", True)}, "an unchanged cluster makes no check old"
+    bounce(world, 3)
+    service.work.pass_once()
+    assert ("earlier-reading", False) in seen(), "leaders moved between two readings"
+    world.kill(3)
+    clock.sleep(30)
+    service.work.pass_once()
+    assert seen() == {("", True)}, "a broker went: every check was made again"
+    for broker in (1, 2):
+        world.kill(broker)
+    clock.sleep(30)
+    service.work.pass_once()
+    assert {stale for stale, _ in seen()} == {"outage"}
+
+
+def test_a_broker_that_goes_hurries_the_checks_and_one_that_returns_does_not(
+    context: Rig, world: SimWorld, clock: SimClock
+) -> None:
+    """The brokers of a rack return one by one: a repair that waited for the whole rack must not begin at the first of them."""
+    looks: list[int] = []
+    context.look_again = lambda: looks.append(1)
+    observe(context)
+    world.kill(3)
+    clock.sleep(30)
+    observe(context)
+    assert looks == [1]
+    world.start(3)
+    pass_time(world, 60)
+    observe(context)
+    assert looks == [1]
+
+
+def test_what_was_said_of_a_standby_is_said_anew_once_the_lock_is_held(context: Rig, world: SimWorld) -> None:
+    """The checks are made again at the change of role."""
+    looks: list[int] = []
+    context.policy = APPROVE
+    context.look_again = lambda: looks.append(1)
+    give_run_controller(context, JournalStore())
+    keep_lock(context, holder())
+    keep_lock(context, holder())
+    assert looks == [1]
+
+
+def test_runs_that_ended_are_not_known_before_the_journal_was_read(context: Rig, world: SimWorld) -> None:
+    """No run in the view is not yet none in the journal: not at the start, and not where there is no journal."""
+    assert context.board.view.history_problem
+    read_journal_view(context)
+    assert context.board.view.history_problem
+    give_run_controller(context, JournalStore())
+    keep_lock(context, holder())
+    read_journal_view(context)
+    assert context.board.view.history_problem == ""
+
+
+def test_what_was_said_before_a_run_goes_with_its_begin_and_an_ended_run_is_not_shown(leader: Rig) -> None:
+    """No publication shows a run beside a plan or a verdict from before it, nor a run that has ended."""
+    bodies: list[Callable[[], None]] = []
+    parts: Any = leader.run_controller
+    parts._parts.spawn = bodies.append
+    leader.board.publish(balance=BalanceView(verdict="unbalanced", sentence="Proposed plan."))
+    seen = watch(leader.board)
+    (proposal,) = leader.parts.proposals.shown()
+    start(leader, proposal)
+    assert leader.board.view.run is not None
+    assert all(not v.plans and v.balance == BalanceView() for v in seen if v.run is not None)
+    act(leader)
+    running = parts.current()
+    assert running is not None
+    parts.current = lambda: replace(running, phase="ended", ended_at_ms=1, outcome="done", sentence="")
+    show_run(leader)
+    assert leader.board.view.run is None
+    check_balance(leader)
+    assert leader.board.view.balance == BalanceView(), "it is still in flight until all is tidied up"
+    del parts.current
+    bodies.pop()()
+    show_run(leader)
+    act(leader)
+    assert {(v.plans, v.balance) for v in seen} == {((), BalanceView())}
+    assert all(v.run is None or v.run.ended_at_ms is None for v in seen)
+
+
+def test_a_check_that_a_run_overtook_says_nothing_of_the_balance(
+    leader: Rig, world: SimWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it found was so before the run, however soon that ended: the headline waits for the next check.  A new topic discards nothing."""
+    make = PlanMaker.make
+    meanwhile: list[Callable[[], object]] = []
+
+    def overtaken(self: PlanMaker, state: ClusterState, intent: Intent) -> Plan:
+        made = make(self, state, intent)
+        if meanwhile:
+            meanwhile.pop()()
+        return made
+
+    monkeypatch.setattr(PlanMaker, "make", overtaken)
+    (proposal,) = leader.parts.proposals.shown()
+    meanwhile.append(lambda: start(leader, proposal))
+    check_balance(leader)
+    assert leader.board.view.balance == BalanceView()
+    act(leader)
+    observe(leader)
+    meanwhile.append(lambda: world.add_topic("later", {0: (1, 2, 3)}))
+    check_balance(leader)
+    assert leader.board.view.balance != BalanceView()
+
+
+def test_a_run_that_ends_before_the_checks_look_brings_new_checks(leader: Rig) -> None:
+    """Once the page has shown a run, what was said before it is gone, and is said anew after its end."""
+    looks: list[int] = []
+    leader.look_again = lambda: looks.append(1)
+    parts: Any = leader.run_controller
+    run = RunView(id="r", intent="balance", phase="running", started_at_ms=1)
+    parts.current = lambda: run
+    show_run(leader)
+    assert leader.board.view.run == run
+    assert leader.board.view.plans == ()
+    del parts.current
+    show_run(leader)
+    act(leader)
+    assert looks == [1]
+
+
+def test_elections_that_a_plan_makes_necessary_are_no_reason_for_it(context: Rig) -> None:
+    """Only those of partitions that it does not move tell of leaders elsewhere."""
+    move = Move("orders", 0, (1, 2, 3), (2, 1, 3), reason=Reason("leader-balance"))
+    own, other = TopicPartition("orders", 0), TopicPartition("orders", 1)
+    for elections, reasons in (
+        ((own,), (("leader-balance", 1),)),
+        ((own, other), (("leader-balance", 1), ("not-preferred", 1))),
+    ):
+        plan = Plan(
+            intent="leaders", cluster_id="c", fingerprint="f", moves=(move,), elections=elections,
+            status="meets-all-goals", created_at_ms=0,
+        )  # fmt: skip
+        proposal = Proposal(id="p", kind=ActionKind.REORDERS, plan=plan)
+        assert plan_view(proposal, waiting=True, policy=ExecutionPolicy(), pace=None).reasons == reasons

@@ -20,8 +20,7 @@ from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Top
 from ballast.core.planner import Balance, Intent, plan
 from ballast.core.samples import Point
 from ballast.daemon.acting.policy import ActionKind, WebPolicy
-from ballast.daemon.acting.propose import name_of, plan_view
-from ballast.daemon.context.daemon_context import Proposal
+from ballast.daemon.acting.propose import Proposal, name_of, plan_view
 from ballast.daemon.context.view import (
     BalanceView,
     Board,
@@ -229,7 +228,7 @@ def move(number: int, phase: str = "moving", share: float = 0.4) -> MoveView:
 def a_run() -> RunView:
     """A run in the middle."""
     return RunView(
-        id="1121-0102-ab", intent="balance", phase="running", started_at_ms=now_ms() - 600_000, moves_total=12, moves_done=5,
+        id="1121-0102-ab", intent="balance", phase="running", started_at_ms=now_ms() - 600_000, moves_total=12, moves_done=5, moves_in_flight=3,
         bytes_total=48_000_000_000, bytes_left=20_000_000_000, rate_bytes_per_s=52_000_000, seconds_left=385,
         throttle_bytes_per_s=60_000_000, sentence="Moving 3 partitions", moves=tuple(move(n) for n in (7, 19, 31)),
     )  # fmt: skip
@@ -262,6 +261,7 @@ def a_view(**changes: object) -> View:
             "observe": TickReport(sentence="6 brokers up, 60 partitions; preferred leaders OK.", at_ms=now_ms(), duration_s=0.1),
             "leaders": TickReport(sentence="Preferred leaders OK.", at_ms=now_ms(), duration_s=0.1),
         },
+        "history_problem": "",
         "history": (
             RunView(id="1120-2300-aa", intent="balance", phase="ended", started_at_ms=now_ms() - 90_000_000,
                     ended_at_ms=now_ms() - 89_000_000, outcome="done", moves_total=31, moves_done=31, bytes_total=90_000_000_000),

@@ -28,8 +28,9 @@ from tests.page.conftest import (
 
 from ballast.core.cluster.drain import Drain
 from ballast.core.planner import Decommission
-from ballast.daemon.acting.policy import DaemonPolicy, WebPolicy
+from ballast.daemon.acting.policy import DaemonPolicy, Mode, WebPolicy
 from ballast.daemon.context.view import (
+    NOT_READ,
     Absence,
     Answer,
     BalanceView,
@@ -39,6 +40,7 @@ from ballast.daemon.context.view import (
     Pause,
     Permission,
     Role,
+    TickReport,
     View,
 )
 from ballast.daemon.observing.figures import Figures, measure
@@ -349,14 +351,28 @@ def test_every_control_and_region_has_a_name(show: Show, open_page: Open) -> Non
 
 def test_without_a_token_file_the_page_is_read_only(serve: Callable[..., Any], open_page: Open) -> None:
     """No button that acts is there, and the API refuses with a sentence."""
-    daemon = serve()
+    daemon = serve(DaemonPolicy(mode=Mode.APPROVE))
     daemon.until(lambda v: v.figures is not None)
     page = open_page(daemon.url + "/")
     headline(page)
     expect(page.locator("#pause")).to_be_hidden()
+    expect(page.locator("#what")).to_contain_text("web.token_file")
     answer = page.request.post(daemon.url + "/api/v1/actions/pause", data={"by": "Ada"})
     assert answer.status == 403
     assert "read-only" in answer.json()["error"]
+
+
+def test_a_lag_that_nobody_measured_has_no_column(serve: Callable[..., Any], open_page: Open) -> None:
+    """The daemon reads no log ends: a column of it would say nothing in any row."""
+    daemon = serve()
+    daemon.until(lambda v: v.figures is not None)
+    state = daemon.service.parts.reading.state
+    page = open_page(daemon.url + "/")
+    headline(page)
+    page.evaluate("name => { location.hash = `#/topic/${name}` }", state.topics[0].name)
+    heads = page.get_by_role("columnheader")
+    expect(heads.filter(has_text="in sync")).to_have_count(1)
+    expect(heads.filter(has_text="lag")).to_have_count(0)
 
 
 def test_a_person_pauses_a_real_daemon(serve: Callable[..., Any], open_page: Open, tmp_path: Path) -> None:
@@ -371,7 +387,7 @@ def test_a_person_pauses_a_real_daemon(serve: Callable[..., Any], open_page: Ope
     page.get_by_label("Token").fill(TOKEN)
     page.get_by_role("dialog").get_by_role("button", name="Pause").click()
     expect(page.locator("#banners")).to_contain_text("Paused by Ada")
-    assert daemon.context.board.view.pause is not None
+    assert daemon.board.view.pause is not None
 
 
 def test_a_reader_gives_the_token_once(serve: Callable[..., Any], open_page: Open, tmp_path: Path) -> None:
@@ -628,3 +644,62 @@ def test_no_column_is_cut_on_a_telephone(show: Show, open_page: Open, address: s
     )
     assert cut == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_each_check_carries_its_age_and_is_greyed_once_it_tells_no_more(show: Show, open_page: Open) -> None:
+    """A check of an earlier cluster says so; in an outage nothing reassuring of before is left."""
+    before = now_ms() - 300_000
+    said = TickReport(sentence="Preferred leaders OK.", at_ms=before, duration_s=0.1, reading_ms=before)
+    url, board, _ = show(a_view(ticks={"leaders": said}, changed_at_ms=before))
+    page = open_page(url)
+    line = page.locator("#ticks li[data-tick='leaders']")
+    expect(line).to_contain_text("Preferred leaders OK.")
+    expect(line.locator("[data-since]")).to_contain_text("5 min")
+    assert line.get_attribute("data-stale") is None
+    board.publish(changed_at_ms=before + 1)
+    expect(line).to_have_attribute("data-stale", "earlier-reading")
+    expect(line.locator("[data-since]")).to_contain_text("5 min")
+    board.publish(outage=replace(an_outage(), since_ms=now_ms()))
+    expect(line).to_have_attribute("data-stale", "outage")
+    expect(line).not_to_contain_text("Preferred leaders OK.")
+
+
+def test_the_headline_names_several_brokers_as_several(show: Show, open_page: Open) -> None:
+    """Leaders of brokers, not of broker, 1 and 2."""
+    base = figures()
+    one, two, *rest = base.brokers
+    url, _, _ = show(a_view(figures=replace(base, brokers=(replace(one, over=True), replace(two, over=True), *rest))))
+    assert headline(open_page(url)) == "Leaders of brokers 1, 2 are imbalanced"
+
+
+def test_times_in_sentences_are_those_of_the_page(show: Show, open_page: Open) -> None:
+    """One way to write a time: the browser's own, in what the daemon says as well."""
+    held = replace(permission("moves"), allowed=False, code="paused", sentence="Paused since 2026-11-21 12:00 UTC.")
+    url, _, _ = show(a_view(permissions=(held,)))
+    page = open_page(url)
+    expect(page.locator("#permissions")).to_contain_text(re.compile(r"Paused since 21 Nov 2026, \d\d:\d\d\."))
+
+
+def test_runs_are_not_said_to_be_none_before_the_journal_was_read(show: Show, open_page: Open) -> None:
+    """Not known yet is what the list says."""
+    url, _, _ = show(a_view(history=(), history_problem=NOT_READ))
+    expect(open_page(url).locator("#history")).to_contain_text("Past runs are not known")
+
+
+def test_partitions_being_reassigned_are_those_that_the_run_moves(show: Show, open_page: Open) -> None:
+    """While a run moves three partitions the tile says three, however old the reading is; and a run's plan leaves no headline."""
+    base = replace(figures(), moving=0)
+    url, board, _ = show(a_view(figures=base, run=a_run()))
+    tiles = open_page(url).locator("#tiles .tile", has_text="being reassigned")
+    expect(tiles.locator("dd")).to_have_text("3")
+    board.publish(run=None)
+    expect(tiles.locator("dd")).to_have_text("0")
+
+
+def test_the_reason_of_a_plan_is_told_in_words(show: Show, open_page: Open) -> None:
+    """By the labels of resources, not by the names of settings."""
+    plan = replace(a_plan(), reasons=(("preferred-leaders", 5), ("not-preferred", 2)))
+    url, _, _ = show(a_view(plans=(plan,)))
+    expect(open_page(url).locator("#plans")).to_contain_text(
+        "Reason: preferred leaders unevenly spread (5), another replica than the preferred one leads (2)."
+    )

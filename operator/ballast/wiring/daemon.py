@@ -21,12 +21,16 @@ from ballast.adapters.samples.sampler import Sampler, SampleReport
 from ballast.core.cluster import ClusterState
 from ballast.core.planner import Loads
 from ballast.daemon.acting.driving import DriverParts, DriverRunController
-from ballast.daemon.context.daemon_context import DaemonContext
+from ballast.daemon.acting.policy import LivePolicy
+from ballast.daemon.context.access import Tools
 from ballast.daemon.context.view import Board, View
+from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.process import logs
 from ballast.daemon.process.logs import say
+from ballast.daemon.process.parts import Outside, RunHooks
 from ballast.daemon.process.service import Service, ServiceParts, SettingsChange
 from ballast.errors import BallastError, Unavailable, UsageError
+from ballast.ports.event_sink import null_sink
 from ballast.ports.journal import Holder
 from ballast.ports.time import Clock
 from ballast.settings.load import load_settings
@@ -53,45 +57,43 @@ def run_daemon(config: Path | None, environment: Mapping[str, str]) -> bool:
             "No bootstrap server configured.",
             hint="Set cluster.bootstrap_server in the settings file (--config), or BALLAST__CLUSTER__BOOTSTRAP_SERVER.",
         )
-    retries = Retries()
+    clock = SystemClock()
+    board = Board(first_view(settings, clock))
+    metrics = Metrics(board)
     opened = open_cluster(
         bootstrap_server=settings.cluster.bootstrap_server,
         command_config=settings.cluster.command_config,
         zookeeper=settings.cluster.zookeeper,
         cluster_id=settings.cluster.id,
         timeout_s=settings.cluster.timeout_s,
-        retry=RetryPolicy(total_s=settings.cluster.timeout_s, observer=retries.hear),
+        retry=RetryPolicy(total_s=settings.cluster.timeout_s, observer=Retries(metrics).hear),
     )
     with opened:
-        clock = SystemClock()
-        board = Board(first_view(settings, clock))
-        context = DaemonContext(
+        outside = Outside(
             cluster=opened.cluster,
             clock=clock,
             board=board,
-            policy=settings.daemon,
-            web=settings.web,
+            policy=LivePolicy(settings.daemon),
+            holder=describe_self(settings),
+            reading_journal=journal_of(opened, journal_choice(settings), timeout_s=settings.cluster.timeout_s),
+            tools=lambda hooks: make_tools(opened, settings, clock, hooks),
+            event_sink=KubernetesEvents(Pod.of(environment)) if settings.events.kubernetes else null_sink,
+            per_topic=settings.web.topic_metrics,
         )
-        if settings.events.kubernetes:
-            context.event_sink = KubernetesEvents(Pod.of(environment))
-        context.reading_journal = journal_of(opened, journal_choice(settings), timeout_s=settings.cluster.timeout_s)
-        context.take_tools = lambda: give_run_controller(context, opened, settings)
-        if settings.daemon.writes:
-            context.take_tools()
         if settings.samples.store:
-            keep_history(context, settings, settings.samples.store)
+            outside = with_history(outside, settings, settings.samples.store)
         credentials = follow_credentials(settings, opened, lambda: service.stop())  # noqa: PLW0108 — it is made below
         service = Service(
             ServiceParts(
-                context=context,
-                holder=describe_self(settings),
+                outside=outside,
+                web=settings.web,
+                metrics=metrics,
                 settings_defaults=dict(flat(Settings())),
                 settings_changed=settings_reader(config, environment, settings),
                 credentials_changed=credentials.look if credentials else None,
                 start_anew=lambda: start_anew(sys.argv[1:]),
             )
         )
-        retries.told = context.retried
         _obey_signals(service, credentials)
         service.run()
         return credentials is not None and credentials.renew
@@ -111,10 +113,10 @@ def follow_credentials(settings: Settings, opened: OpenCluster, stop: Callable[[
 
 
 class Retries:
-    """Hears of every question that is asked again: a log line each, and whoever counts is told."""
+    """Hears of every question that is asked again: a log line each, and they are counted."""
 
-    def __init__(self) -> None:
-        self.told: Callable[[str], None] = lambda _operation: None
+    def __init__(self, metrics: Metrics) -> None:
+        self._counter = metrics.retries
 
     def hear(self, operation: str, attempt: int, failure: BallastError, wait_s: float) -> None:
         """``RetryObserver``."""
@@ -124,21 +126,21 @@ class Retries:
             level=logging.WARNING,
             failure=failure.id,
         )
-        self.told(operation)
+        self._counter.labels(operation).inc()
 
 
-def give_run_controller(context: DaemonContext, opened: OpenCluster, settings: Settings) -> None:
+def make_tools(opened: OpenCluster, settings: Settings, clock: Clock, hooks: RunHooks) -> Tools:
     """What a daemon that may write needs: the journal and the driver."""
-    context.journal = journal_of(opened, journal_choice(settings), timeout_s=settings.cluster.timeout_s)
-    context.run_controller = DriverRunController(
+    journal = journal_of(opened, journal_choice(settings), timeout_s=settings.cluster.timeout_s)
+    return journal, DriverRunController(
         DriverParts(
             cluster=opened.cluster,
-            journal=context.journal,
-            clock=context.clock,
-            policy=context.execution,
+            journal=journal,
+            clock=clock,
+            policy=hooks.policy,
             new_id=new_run_id,
-            ended=lambda result: context.run_ended(result),  # noqa: PLW0108 — it is set later
-            refused=lambda code: context.refused("run", code),
+            ended=hooks.ended,
+            refused=hooks.refused,
             server=opened.bootstrap_server,
         )
     )
@@ -149,19 +151,20 @@ def journal_choice(settings: Settings) -> str | None:
     return f"file:{settings.journal.file}" if settings.journal.file else None
 
 
-def keep_history(context: DaemonContext, settings: Settings, store: str) -> None:
+def with_history(outside: Outside, settings: Settings, store: str) -> Outside:
     """Record a sample each minute, and plan by the load model once there is one."""
     require("history", "samples.store")
     from ballast.adapters.samples.series import SeriesStore  # noqa: PLC0415 — so does this
     from ballast.adapters.samples.store import SampleStore  # noqa: PLC0415 — it needs the extra
 
     gaps: tuple[str, ...] = ()
-    charts = StoredSeries(context, SeriesStore(store))
+    board, clock = outside.board, outside.clock
+    charts = StoredSeries(board, clock, outside.series, SeriesStore(store))
     charts.begin()
 
     def recorded(report: SampleReport) -> None:
         nonlocal gaps
-        context.board.publish(sampled_at_ms=context.clock.now_ms(), sample_failures=0)
+        board.publish(sampled_at_ms=clock.now_ms(), sample_failures=0)
         charts.keep()
         # Said when it changes and not each minute: a Prometheus may be away for a night.
         if report.missing != gaps:
@@ -170,13 +173,13 @@ def keep_history(context: DaemonContext, settings: Settings, store: str) -> None
                 say(log, f"Sample: {sentence}" if gaps else sentence, level=logging.WARNING if gaps else logging.INFO)
 
     def failed() -> None:
-        context.board.publish(sample_failures=(context.board.view.sample_failures or 0) + 1)
+        board.publish(sample_failures=(board.view.sample_failures or 0) + 1)
 
-    context.board.publish(sample_failures=0)
-    context.on_state = Sampler(
-        context.cluster,
+    board.publish(sample_failures=0)
+    sampler = Sampler(
+        outside.cluster,
         SampleStore(store),
-        context.clock,
+        clock,
         external=external_load(settings.load.prometheus),
         on_sample=recorded,
         on_failure=failed,
@@ -201,7 +204,7 @@ def keep_history(context: DaemonContext, settings: Settings, store: str) -> None
             if before and not without:
                 say(log, "Planning by history again.")
 
-    context.loads = loads
+    return replace(outside, on_state=sampler, loads=loads)
 
 
 def first_view(settings: Settings, clock: Clock) -> View:

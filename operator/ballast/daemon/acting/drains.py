@@ -5,17 +5,21 @@ A drain begins with the approval of its plan and stands in the journal, so that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from ballast.core.cluster import ClusterState
 from ballast.core.cluster.drain import Drain
 from ballast.core.wording import human_brokers
 from ballast.daemon.acting.decisions import drain_record
-from ballast.daemon.acting.propose import write
-from ballast.daemon.context.daemon_context import DaemonContext, Proposal
-from ballast.daemon.context.view import Role
+from ballast.daemon.acting.policy import LivePolicy
+from ballast.daemon.acting.propose import Proposal
+from ballast.daemon.context.access import Access
+from ballast.daemon.context.view import Board, Role
+from ballast.daemon.observing.reading import Reading
 from ballast.errors import Refused
 from ballast.ports.journal import Request
+from ballast.ports.time import Clock
 
 
 def named_broker(state: ClusterState, request: Request) -> int:
@@ -39,34 +43,43 @@ def drained_by(proposal: Proposal) -> int | None:
     return int(str(request.body["broker"]))
 
 
-def begin_drain(context: DaemonContext, broker: int, by: str) -> None:
-    """From now on no plan puts a replica there."""
-    drain = Drain(broker=broker, by=by, since_ms=context.clock.now_ms())
-    write(context, drain_record(broker, drain))
-    others = [d for d in context.board.view.drains if d.broker != broker]
-    context.board.publish(drains=tuple(sorted((*others, drain), key=lambda d: d.broker)))
-    context.look_again()
+@dataclass(frozen=True, slots=True)
+class Drains:
+    """Begins and ends them; the board shows them, the journal keeps them."""
 
+    clock: Clock
+    board: Board
+    policy: LivePolicy
+    access: Access
+    reading: Reading
+    look_again: Callable[[], None]
 
-def drain_empty(context: DaemonContext, request: Request) -> str | None:
-    """A broker without replicas needs no plan and no approval to be drained: it stays empty.  None where a plan is needed."""
-    state = context.memory.state
-    if request.body.get("intent") != "drain" or state is None or context.board.view.role is not Role.LEADER:
-        return None
-    broker = named_broker(state, request)
-    if (state.partitions.replica == broker).any():
-        return None
-    begin_drain(context, broker, request.by)
-    return f"Broker {broker} holds no replica and takes none until its drain is ended."
+    def begin(self, broker: int, by: str) -> None:
+        """From now on no plan puts a replica there."""
+        drain = Drain(broker=broker, by=by, since_ms=self.clock.now_ms())
+        self.access.write(drain_record(broker, drain))
+        others = [d for d in self.board.view.drains if d.broker != broker]
+        self.board.publish(drains=tuple(sorted((*others, drain), key=lambda d: d.broker)))
+        self.look_again()
 
+    def begin_empty(self, request: Request) -> str | None:
+        """A broker without replicas needs no plan and no approval to be drained: it stays empty.  None where a plan is needed."""
+        state = self.reading.state
+        if request.body.get("intent") != "drain" or state is None or self.board.view.role is not Role.LEADER:
+            return None
+        broker = named_broker(state, request)
+        if (state.partitions.replica == broker).any():
+            return None
+        self.begin(broker, request.by)
+        return f"Broker {broker} holds no replica and takes none until its drain is ended."
 
-def end_drain(context: DaemonContext, request: Request) -> str:
-    """The broker takes its share again; the next balance fills it."""
-    drained = sorted(d.broker for d in context.board.view.drains)
-    known = f"Drained: {human_brokers(drained)}." if drained else "No broker is drained by a request."
-    broker = _broker_among(drained, request, "Broker {} is not drained by a request.", hint=known)
-    write(context, drain_record(broker, None))
-    context.board.publish(drains=tuple(d for d in context.board.view.drains if d.broker != broker))
-    context.look_again()
-    kept = " balance.draining still names it." if broker in context.policy.balance.draining else ""
-    return f"{request.by} ended the drain of broker {broker}.{kept}"
+    def end(self, request: Request) -> str:
+        """The broker takes its share again; the next balance fills it."""
+        drained = sorted(d.broker for d in self.board.view.drains)
+        known = f"Drained: {human_brokers(drained)}." if drained else "No broker is drained by a request."
+        broker = _broker_among(drained, request, "Broker {} is not drained by a request.", hint=known)
+        self.access.write(drain_record(broker, None))
+        self.board.publish(drains=tuple(d for d in self.board.view.drains if d.broker != broker))
+        self.look_again()
+        kept = " balance.draining still names it." if broker in self.policy.now.balance.draining else ""
+        return f"{request.by} ended the drain of broker {broker}.{kept}"

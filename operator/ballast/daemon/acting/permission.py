@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from ballast.core.document import Reader
-from ballast.core.wording import human_many
+from ballast.core.wording import human_many, human_time
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode
 from ballast.daemon.acting.windows import is_open, next_opening
 from ballast.daemon.context.view import Other, Outage, Pause, Permission, Role
@@ -119,7 +119,7 @@ def _objections(kind: ActionKind, mode: Mode, policy: DaemonPolicy, at: Situatio
     elif at.reading_age_s > policy.caution.max_snapshot_age_s:
         yield (
             "no-reading",
-            f"The newest reading of the cluster is {at.reading_age_s:.0f} s old; nothing is decided from it.",
+            f"The newest reading of the cluster is {human_time(at.reading_age_s)} old; nothing is decided from it.",
         )
     if at.role is Role.STARTING:
         yield "standby", "The cluster's lock has not been taken yet."
@@ -156,7 +156,10 @@ def _objections_of_time(kind: ActionKind, policy: DaemonPolicy, at: Situation) -
     # A clock that jumped back must not stretch the cool-down beyond its own length.
     since_s = None if acts.last_end_ms is None else max(0.0, (at.now_ms - acts.last_end_ms) / 1000)
     if since_s is not None and since_s < own.cool_down_s:
-        yield "cooling-down", f"The last one ended {since_s:.0f} s ago; the cool-down is {own.cool_down_s:.0f} s."
+        yield (
+            "cooling-down",
+            f"The last one ended {human_time(since_s)} ago; the cool-down is {human_time(own.cool_down_s)}.",
+        )
 
 
 def _day(now_ms: int) -> str:

@@ -308,3 +308,10 @@ class DaemonPolicy:
     def writes(self) -> bool:
         """Does any kind of action ever write to the cluster?"""
         return any(self.mode_of(kind) is not Mode.OBSERVE for kind in ActionKind)
+
+
+@dataclass(slots=True)
+class LivePolicy:
+    """The policy in force: the settings tick replaces it, everybody else looks at it each time."""
+
+    now: DaemonPolicy

@@ -5,25 +5,29 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from ballast.core.cluster import UNKNOWN
 from ballast.core.cluster.fingerprint import fingerprint, recreated
 from ballast.core.plan import Move, Plan
 from ballast.core.plan.log_dirs import warnings
-from ballast.core.wording import human_many, human_total, planned_elections
-from ballast.daemon.acting.decisions import Approval, approval_record, rejection_record
-from ballast.daemon.acting.permission import Acts, permission
-from ballast.daemon.acting.policy import ActionKind, Mode
-from ballast.daemon.context.daemon_context import DaemonContext, Proposal
-from ballast.daemon.context.view import MoveView, PlanView, Role
+from ballast.core.wording import human_bytes, human_many, human_total, planned_elections
+from ballast.daemon.acting.decisions import Approval, Decisions, approval_record, rejection_record
+from ballast.daemon.acting.policy import ActionKind, LivePolicy, Mode
+from ballast.daemon.acting.runs import Runs
+from ballast.daemon.acting.situation import Permissions
+from ballast.daemon.context.access import Access
+from ballast.daemon.context.view import Answer, BalanceView, Board, MoveView, PlanView, Role
+from ballast.daemon.observing.reading import Reading
 from ballast.daemon.process.logs import say
 from ballast.errors import Refused
 from ballast.executor.driver.pace import Pace, pace_of
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, new_run
-from ballast.ports.event_sink import ClusterEvent
-from ballast.ports.journal import Record
+from ballast.ports.event_sink import ClusterEvent, EventSink
+from ballast.ports.journal import Request
+from ballast.ports.time import Clock
 
 log = logging.getLogger("ballast.daemon")
 
@@ -31,228 +35,278 @@ SHOWN_BROKERS = 200
 """Brokers of a plan whose loads the page draws before and after."""
 ASKED_WAITS_S = 600
 """How long a plan that was asked for keeps runs that nobody approved from beginning."""
+NOT_PREFERRED = "not-preferred"
+"""The reason of elections: another replica than the preferred one leads."""
 SHOWN_MOVES = 50
 """Moves of a waiting plan that the page lists; the rest it counts."""
 
 
-def propose(context: DaemonContext, kind: ActionKind, plan: Plan, beyond: tuple[str, ...] = ()) -> str:
-    """Show the plan; start it if its kind may act by itself now; say what came of it."""
-    if notice_end(context):
-        return "A run has just ended: the cluster is read again before anything is decided."
-    if run := context.run_in_flight():
-        withdraw(context, kind)
-        return f"Nothing is planned from a half-moved cluster: run {run} is in progress."
-    verdict = permission(kind, context.policy, context.situation())
-    before, name = context.memory.proposals.get(kind), name_of(kind, plan)
-    if context.memory.rejected.get(kind) == name:
-        withdraw(context, kind)
-        return f"{name} was rejected; another plan is proposed when the cluster has changed."
-    if before is not None and before.id == name:
-        # What a person approved stays approved, and what has waited since yesterday is not new because it was made again.
-        proposal = replace(before, plan=replace(plan, created_at_ms=before.plan.created_at_ms), beyond=beyond)
-    else:
-        proposal = Proposal(
-            id=name, kind=kind, plan=plan, beyond=beyond, approved_by=context.memory.approval_of(kind, name)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A plan and the kind of action that would carry it out."""
+
+    id: str
+    kind: ActionKind
+    plan: Plan
+    approved_by: str | None = None
+    beyond: tuple[str, ...] = ()
+    """Why it waits for approval whatever the mode; empty where it need not."""
+    request: Request | None = None
+    """Of the person who asked for it; None where Ballast made it by itself."""
+
+
+@dataclass(slots=True)
+class Proposals:
+    """Every plan that exists, what people have decided of plans, and how one becomes a run."""
+
+    clock: Clock
+    board: Board
+    policy: LivePolicy
+    reading: Reading
+    access: Access
+    runs: Runs
+    permissions: Permissions
+    event_sink: EventSink
+    refused: Callable[[str, str], None]
+    """Told about every plan that may not start: the kind of action and the code."""
+    look_again: Callable[[], None]
+    """Makes the checks due at once."""
+    by_kind: dict[ActionKind, Proposal] = field(default_factory=dict)
+    wanted: Request | None = None
+    """A plan that a person asked for and that is still to be made."""
+    asked: Proposal | None = None
+    """The plan that was made for a person."""
+    asked_elsewhere: PlanView | None = None
+    """The same as the one that acts shows it, while this process is not that one."""
+    rejected: dict[ActionKind, str] = field(default_factory=dict)
+    """By kind, the name of the plan that a person rejected last: it is not proposed again."""
+    approved: dict[ActionKind, Approval] = field(default_factory=dict)
+    """By kind, the plan that a person approved, until it starts or is no longer wanted."""
+    shared: tuple[PlanView | None, tuple[Answer, ...]] = (None, ())
+    """What the journal tells the others of plans that were asked for and of answers."""
+
+    def propose(self, kind: ActionKind, plan: Plan, beyond: tuple[str, ...] = ()) -> str:
+        """Show the plan; start it if its kind may act by itself now; say what came of it."""
+        if self.notice_end():
+            return "A run has just ended: the cluster is read again before anything is decided."
+        if run := self.runs.in_flight():
+            self.withdraw(kind)
+            return f"Nothing is planned from a half-moved cluster: run {run} is in progress."
+        verdict = self.permissions.of(kind)
+        before, name = self.by_kind.get(kind), name_of(kind, plan)
+        if self.rejected.get(kind) == name:
+            self.withdraw(kind)
+            return f"{name} was rejected; another plan is proposed when the cluster has changed."
+        if before is not None and before.id == name:
+            # What a person approved stays approved, and what has waited since yesterday is not new because it was made again.
+            proposal = replace(before, plan=replace(plan, created_at_ms=before.plan.created_at_ms), beyond=beyond)
+        else:
+            proposal = Proposal(id=name, kind=kind, plan=plan, beyond=beyond, approved_by=self._approval_of(kind, name))
+            if proposal.approved_by is None:
+                self._forget_approval(kind)
+            say(log, f"Planned: {outline(plan)}", plan=proposal.id, action=kind.value)
+            if verdict.allowed and self._wants_approval(proposal):
+                self.event_sink(ClusterEvent(reason="ApprovalWanted", sentence=_waits(proposal)))
+        self.by_kind[kind] = proposal
+        self.publish()
+        if not verdict.allowed:
+            self.refused(kind.value, verdict.code)
+            return f"Proposed plan: {outline(plan)}. {verdict.sentence}"
+        if self._wants_approval(proposal):
+            return _waits(proposal)
+        return self._drop_outdated(proposal) or self._left_to_a_person(proposal) or self.start(proposal)
+
+    def act(self) -> str:
+        """Start the weightiest proposal that may start by now; drop those whose cluster has changed under them."""
+        if self.notice_end():
+            return "A run has ended; the cluster is read again before anything is decided."
+        order = (ActionKind.REPAIR, ActionKind.ELECTIONS, ActionKind.REORDERS, ActionKind.MOVES)
+        for proposal in (self.asked, *(self.by_kind.get(kind) for kind in order)):
+            if proposal is None or not self.permissions.of(proposal.kind).allowed:
+                continue
+            if outdated := self._drop_outdated(proposal):
+                return outdated
+            if not self._wants_approval(proposal) and not self._left_to_a_person(proposal):
+                return self.start(proposal)
+        waiting = [p.id for p in self.shown() if self._wants_approval(p)]
+        return f"Waiting for approval: {', '.join(waiting)}." if waiting else "No pending action."
+
+    def drop_all(self, why: str) -> None:
+        """Forget every plan: the cluster that they were made for cannot be seen, or is being changed."""
+        view, ended = self.board.view, self.access.unfinished() is None
+        if view.plans or self.shown() or view.balance != BalanceView() or (ended and view.run is not None):
+            self._withdraw_asked(why)
+            self.by_kind.clear()
+            self.asked_elsewhere = None
+            self.publish(balance=BalanceView(), run=None if ended else view.run)
+
+    def discard(self, proposal: Proposal) -> None:
+        """Drop one plan."""
+        if self.asked is proposal:
+            self.asked = None
+        else:
+            self.by_kind.pop(proposal.kind, None)
+            self._forget_approval(proposal.kind)
+        self.publish()
+
+    def approve(self, proposal: Proposal, by: str) -> str:
+        """A person wants it: it starts now, or once nothing keeps it any more, after a restart and a fail-over, too."""
+        kind = proposal.kind
+        self.by_kind[kind] = replace(proposal, approved_by=by)
+        sentence = self.propose(kind, proposal.plan)
+        waits = self.by_kind.get(kind)
+        if waits is not None and waits.id == proposal.id:
+            approval = Approval(plan=proposal.id, by=by)
+            self.approved[kind] = approval
+            self.access.write(approval_record(kind, approval))
+        self.publish()
+        return sentence
+
+    def reject(self, proposal: Proposal) -> None:
+        """A person does not want it: it is not proposed again, not by another process either, until the cluster wants another."""
+        if proposal.request is None:
+            self.rejected[proposal.kind] = proposal.id
+            self.access.write(rejection_record(proposal.kind, proposal.id))
+        self.discard(proposal)
+
+    def shown(self) -> list[Proposal]:
+        """Every plan that exists, the one that a person asked for first."""
+        asked = [self.asked] if self.asked else []
+        return [*asked, *self.by_kind.values()]
+
+    def withdraw(self, kind: ActionKind) -> None:
+        """There is nothing to do of this kind any more."""
+        self._forget_approval(kind)
+        if self.by_kind.pop(kind, None) is not None:
+            self.publish()
+
+    def start(self, proposal: Proposal) -> str:
+        """Begin the run; whoever calls this has checked the permission."""
+        if self.access.run_controller is None:
+            raise Refused("This process only observes: it cannot start a run.")
+        kind = proposal.kind
+        run = self.access.run_controller.start(proposal.plan)
+        # The others were made from what is being changed now.
+        if proposal.request is None:
+            self._withdraw_asked(f"run {run} began ({outline(proposal.plan)})")
+        self.by_kind.clear()
+        self.asked = None
+        self._forget_approval(kind)
+        self.runs.started(kind, run, self.clock.now_ms())
+        by = f", approved by {proposal.approved_by}" if proposal.approved_by else ""
+        say(log, f"Started: {outline(proposal.plan)}{by}", run=run, plan=proposal.id, action=kind.value)
+        self.publish(run=self.access.unfinished(), balance=BalanceView())
+        sentence = f"Run {run} started{by}: {outline(proposal.plan)}."
+        self.event_sink(ClusterEvent(reason="RunStarted", sentence=sentence))
+        return sentence
+
+    def notice_end(self) -> bool:
+        """Has the run in flight just ended?  Then the cool-down begins, and what was seen before is old.
+
+        Proposals and the reading under them are dropped: they may want what the run has done already.
+        """
+        if run := self.runs.in_flight():
+            self.runs.saw_run = True
+            self.drop_all(f"run {run} is in progress")
+            return False
+        kind = self.runs.running
+        if kind is None and not self.runs.saw_run:
+            return False
+        self.runs.running, self.runs.saw_run, self.reading.read_at_s = None, False, None
+        self.drop_all("a run has changed the cluster")
+        self.look_again()
+        if kind is not None:
+            self.runs.ended(kind, self.clock.now_ms())
+        return True
+
+    def publish(self, **more: object) -> None:
+        """Show every plan that exists and whether a person's word would start it, and at the same moment what else changes with them."""
+        now = Now(self.clock.now_ms(), self.clock.monotonic_s())
+        policy = self.reading.execution()
+        state = self.reading.state
+        elsewhere = self.asked_elsewhere if self.board.view.role is not Role.LEADER else None
+        self.board.publish(
+            plans=(() if elsewhere is None else (elsewhere,))
+            + tuple(
+                plan_view(
+                    p,
+                    waiting=self._wants_approval(p),
+                    policy=policy,
+                    pace=None if state is None else pace_of(new_run(p.id, p.plan, policy, now), state),
+                )
+                for p in self.shown()
+            ),
+            **more,
         )
-        if proposal.approved_by is None:
-            forget_approval(context, kind)
-        say(log, f"Planned: {outline(plan)}", plan=proposal.id, action=kind.value)
-        if verdict.allowed and _wants_approval(context, proposal):
-            context.event_sink(ClusterEvent(reason="ApprovalWanted", sentence=_waits(proposal)))
-    context.memory.proposals[kind] = proposal
-    publish_proposals(context)
-    if not verdict.allowed:
-        context.refused(kind.value, verdict.code)
-        return f"Proposed plan: {outline(plan)}. {verdict.sentence}"
-    if _wants_approval(context, proposal):
-        return _waits(proposal)
-    return _drop_outdated(context, proposal) or _left_to_a_person(context, proposal) or start(context, proposal)
 
+    def heed(self, decided: Decisions) -> None:
+        """Go by what people have decided of plans, whichever process they told: on a standby's page it shows at the next look."""
+        self.rejected |= decided.rejected
+        self.approved = dict(decided.approved)
+        before = dict(self.by_kind), self.asked_elsewhere
+        for kind, proposal in before[0].items():
+            if self.rejected.get(kind) == proposal.id:
+                self.by_kind.pop(kind, None)
+            elif proposal.approved_by != (by := self._approval_of(kind, proposal.id)):
+                self.by_kind[kind] = replace(proposal, approved_by=by)
+        self.asked_elsewhere, self.shared = decided.asked, (decided.asked, decided.answers)
+        if (self.by_kind, self.asked_elsewhere) != before:
+            self.publish()
 
-def _drop_outdated(context: DaemonContext, proposal: Proposal) -> str:
-    """Drop a plan that was made for another assignment than the newest one; empty where it is the same."""
-    state = context.fresh_state()
-    if proposal.plan.fingerprint == fingerprint(state) and not recreated(proposal.plan, state):
-        return ""
-    if proposal.request is not None:
-        context.memory.wanted = proposal.request
-    discard(context, proposal)
-    context.look_again()
-    return f"The assignment changed since {proposal.id} was planned; it is planned anew."
+    def _approval_of(self, kind: ActionKind, plan: str) -> str | None:
+        """Who approved this plan; None where nobody has."""
+        approval = self.approved.get(kind)
+        return approval.by if approval is not None and approval.plan == plan else None
 
+    def _forget_approval(self, kind: ActionKind) -> None:
+        """The plan that was approved has started, or another one is wanted by now: an old approval starts nothing later."""
+        if self.approved.pop(kind, None) is not None:
+            self.access.write(approval_record(kind, None))
 
-def act(context: DaemonContext) -> str:
-    """Start the weightiest proposal that may start by now; drop those whose cluster has changed under them."""
-    if notice_end(context):
-        return "A run has ended; the cluster is read again before anything is decided."
-    order = (ActionKind.REPAIR, ActionKind.ELECTIONS, ActionKind.REORDERS, ActionKind.MOVES)
-    for proposal in (context.memory.asked, *(context.memory.proposals.get(kind) for kind in order)):
-        if proposal is None or not permission(proposal.kind, context.policy, context.situation()).allowed:
-            continue
-        if outdated := _drop_outdated(context, proposal):
-            return outdated
-        if not _wants_approval(context, proposal) and not _left_to_a_person(context, proposal):
-            return start(context, proposal)
-    waiting = [p.id for p in shown_proposals(context) if _wants_approval(context, p)]
-    return f"Waiting for approval: {', '.join(waiting)}." if waiting else "No pending action."
+    def _drop_outdated(self, proposal: Proposal) -> str:
+        """Drop a plan that was made for another assignment than the newest one; empty where it is the same."""
+        state = self.reading.fresh()
+        if proposal.plan.fingerprint == fingerprint(state) and not recreated(proposal.plan, state):
+            return ""
+        if proposal.request is not None:
+            self.wanted = proposal.request
+        self.discard(proposal)
+        self.look_again()
+        return f"The assignment changed since {proposal.id} was planned; it is planned anew."
 
+    def _wants_approval(self, proposal: Proposal) -> bool:
+        mode = self.policy.now.mode_of(proposal.kind)
+        by_person = mode is Mode.AUTO and proposal.request is not None
+        asked = mode is Mode.APPROVE or by_person or bool(proposal.beyond)
+        return asked and proposal.approved_by is None
 
-def drop_plans(context: DaemonContext, why: str) -> None:
-    """Forget every plan: the cluster that they were made for cannot be seen, or is being changed."""
-    if context.board.view.plans or shown_proposals(context):
-        _withdraw_asked(context, why)
-        context.memory.proposals.clear()
-        context.memory.asked_elsewhere = None
-        publish_proposals(context)
+    def _left_to_a_person(self, proposal: Proposal) -> str:
+        """Why a run that nobody approved does not begin: it would take away the plan that somebody asked for and looks at now.
 
+        Empty where nobody does, for repairs, and once the plan has been there for a while.
+        """
+        asked = self.asked
+        if asked is None or asked.request is None or proposal.kind is ActionKind.REPAIR or _approved(proposal):
+            return ""
+        if self.clock.now_ms() - asked.plan.created_at_ms >= ASKED_WAITS_S * 1000:
+            return ""
+        return f"{proposal.id} waits for {asked.id}, which {asked.request.by} asked for: {outline(proposal.plan)}."
 
-def discard(context: DaemonContext, proposal: Proposal) -> None:
-    """Drop one plan."""
-    if context.memory.asked is proposal:
-        context.memory.asked = None
-    else:
-        context.memory.proposals.pop(proposal.kind, None)
-        forget_approval(context, proposal.kind)
-    publish_proposals(context)
-
-
-def approve(context: DaemonContext, proposal: Proposal, by: str) -> str:
-    """A person wants it: it starts now, or once nothing keeps it any more, after a restart and a fail-over, too."""
-    kind = proposal.kind
-    context.memory.proposals[kind] = replace(proposal, approved_by=by)
-    sentence = propose(context, kind, proposal.plan)
-    waits = context.memory.proposals.get(kind)
-    if waits is not None and waits.id == proposal.id:
-        approval = Approval(plan=proposal.id, by=by)
-        context.memory.approved[kind] = approval
-        write(context, approval_record(kind, approval))
-    publish_proposals(context)
-    return sentence
-
-
-def forget_approval(context: DaemonContext, kind: ActionKind) -> None:
-    """The plan that was approved has started, or another one is wanted by now: an old approval starts nothing later."""
-    if context.memory.approved.pop(kind, None) is not None:
-        write(context, approval_record(kind, None))
-
-
-def write(context: DaemonContext, record: Record) -> None:
-    """Into the journal, where this process is the one that may."""
-    if context.journal is not None and context.board.view.role is Role.LEADER:
-        context.journal.append([record])
-
-
-def reject(context: DaemonContext, proposal: Proposal) -> None:
-    """A person does not want it: it is not proposed again, not by another process either, until the cluster wants another."""
-    if proposal.request is None:
-        context.memory.rejected[proposal.kind] = proposal.id
-        write(context, rejection_record(proposal.kind, proposal.id))
-    discard(context, proposal)
-
-
-def shown_proposals(context: DaemonContext) -> list[Proposal]:
-    """Every plan that exists, the one that a person asked for first."""
-    asked = [context.memory.asked] if context.memory.asked else []
-    return [*asked, *context.memory.proposals.values()]
-
-
-def withdraw(context: DaemonContext, kind: ActionKind) -> None:
-    """There is nothing to do of this kind any more."""
-    forget_approval(context, kind)
-    if context.memory.proposals.pop(kind, None) is not None:
-        publish_proposals(context)
-
-
-def _wants_approval(context: DaemonContext, proposal: Proposal) -> bool:
-    mode = context.policy.mode_of(proposal.kind)
-    by_person = mode is Mode.AUTO and proposal.request is not None
-    asked = mode is Mode.APPROVE or by_person or bool(proposal.beyond)
-    return asked and proposal.approved_by is None
-
-
-def _left_to_a_person(context: DaemonContext, proposal: Proposal) -> str:
-    """Why a run that nobody approved does not begin: it would take away the plan that somebody asked for and looks at now.
-
-    Empty where nobody does, for repairs, and once the plan has been there for a while.
-    """
-    asked = context.memory.asked
-    if asked is None or asked.request is None or proposal.kind is ActionKind.REPAIR or _approved(proposal):
-        return ""
-    if context.clock.now_ms() - asked.plan.created_at_ms >= ASKED_WAITS_S * 1000:
-        return ""
-    return f"{proposal.id} waits for {asked.id}, which {asked.request.by} asked for: {outline(proposal.plan)}."
+    def _withdraw_asked(self, why: str) -> None:
+        """The plan that a person was told to be ready goes, and they hear of it."""
+        asked, self.asked = self.asked, None
+        if asked is not None and asked.request is not None:
+            sentence = f"{asked.id} was withdrawn, since {why}. Ask again afterwards."
+            self.board.tell(asked.request.id, sentence, ok=False, at_ms=self.clock.now_ms())
 
 
 def _approved(proposal: Proposal) -> bool:
     return proposal.request is not None or proposal.approved_by is not None
 
 
-def _withdraw_asked(context: DaemonContext, why: str) -> None:
-    """The plan that a person was told to be ready goes, and they hear of it."""
-    asked, context.memory.asked = context.memory.asked, None
-    if asked is not None and asked.request is not None:
-        context.tell(asked.request.id, f"{asked.id} was withdrawn, since {why}. Ask again afterwards.", ok=False)
-
-
 def _waits(proposal: Proposal) -> str:
     why = f", since {'; '.join(proposal.beyond)}" if proposal.beyond else ""
     return f"Waiting for approval of {proposal.id}{why}: {outline(proposal.plan)}."
-
-
-def start(context: DaemonContext, proposal: Proposal) -> str:
-    """Begin the run; whoever calls this has checked the permission."""
-    if context.run_controller is None:
-        raise Refused("This process only observes: it cannot start a run.")
-    kind = proposal.kind
-    run = context.run_controller.start(proposal.plan)
-    # The others were made from what is being changed now.
-    if proposal.request is None:
-        _withdraw_asked(context, f"run {run} began ({outline(proposal.plan)})")
-    context.memory.proposals.clear()
-    context.memory.asked = None
-    forget_approval(context, kind)
-    context.memory.running = kind
-    context.hold_run()
-    remember(context, kind, context.memory.acts.get(kind, Acts()).started(context.clock.now_ms(), run))
-    by = f", approved by {proposal.approved_by}" if proposal.approved_by else ""
-    say(log, f"Started: {outline(proposal.plan)}{by}", run=run, plan=proposal.id, action=kind.value)
-    publish_proposals(context)
-    sentence = f"Run {run} started{by}: {outline(proposal.plan)}."
-    context.event_sink(ClusterEvent(reason="RunStarted", sentence=sentence))
-    return sentence
-
-
-def notice_end(context: DaemonContext) -> bool:
-    """Has the run in flight just ended?  Then the cool-down begins, and what was seen before is old.
-
-    Proposals and the reading under them are dropped: they may want what the run has done already.
-    """
-    memory = context.memory
-    if run := context.run_in_flight():
-        memory.saw_run = True
-        drop_plans(context, f"run {run} is in progress")
-        return False
-    kind = memory.running
-    if kind is None and not memory.saw_run:
-        return False
-    memory.running, memory.saw_run, memory.read_at_s = None, False, None
-    drop_plans(context, "a run has changed the cluster")
-    context.look_again()
-    if kind is None:
-        return True
-    remember(context, kind, context.memory.acts.get(kind, Acts()).ended(context.clock.now_ms()))
-    return True
-
-
-def remember(context: DaemonContext, kind: ActionKind, acts: Acts) -> None:
-    """Keep a kind's counts, in the journal too: a restart must not grant a second day's worth."""
-    context.memory.acts = {**context.memory.acts, kind: acts}
-    write(context, Record(acts_key(kind), acts.to_json()))
-
-
-def acts_key(kind: ActionKind) -> str:
-    """The journal key of a kind's counts."""
-    return f"daemon/acts/{kind.value}"
 
 
 def outline(plan: Plan) -> str:
@@ -266,35 +320,19 @@ def outline(plan: Plan) -> str:
         parts.append(f"reorder {human_many(reorders, 'replica list')}")
     if plan.elections:
         parts.append(planned_elections(len(plan.elections)))
+    told = plan.summary.get("cross_rack")
+    if told and (saved := told["before"]["bytes_per_s"] - told["after"]["bytes_per_s"]) > 0:
+        parts.append(f"{human_bytes(saved)}/s less between racks")
     return ", ".join(parts) or "do nothing"
-
-
-def publish_proposals(context: DaemonContext) -> None:
-    """Show every plan that exists and whether a person's word would start it."""
-    now = Now(context.clock.now_ms(), context.clock.monotonic_s())
-    policy = context.execution()
-    state = context.memory.state
-    elsewhere = context.memory.asked_elsewhere if context.board.view.role is not Role.LEADER else None
-    context.board.publish(
-        plans=(() if elsewhere is None else (elsewhere,))
-        + tuple(
-            plan_view(
-                p,
-                waiting=_wants_approval(context, p),
-                policy=policy,
-                pace=None if state is None else pace_of(new_run(p.id, p.plan, policy, now), state),
-            )
-            for p in shown_proposals(context)
-        )
-    )
 
 
 def plan_view(proposal: Proposal, *, waiting: bool, policy: ExecutionPolicy, pace: Pace | None) -> PlanView:
     """A plan as the page shows it, with the pace that a run of it would begin at; None where no reading tells."""
     plan = proposal.plan
     reasons = Counter(m.reason.code for m in plan.moves)
-    if plan.elections:
-        reasons["another replica than the preferred one leads"] = len(plan.elections)
+    # Elections that its own moves make necessary are no reason for it.
+    if led_elsewhere := len(set(plan.elections) - {m.name for m in plan.moves}):
+        reasons[NOT_PREFERRED] = led_elsewhere
     busiest = pace.busiest if pace else None
     return PlanView(
         id=proposal.id,

@@ -42,6 +42,7 @@ def run_view(run: Run, progress: Progress | None = None, note: str = "") -> RunV
         moves_total=len(moves),
         moves_done=ended_well,
         moves_failed=failed,
+        moves_in_flight=len(flying),
         elections_total=len(run.elections),
         elections_held=held,
         bytes_total=total,

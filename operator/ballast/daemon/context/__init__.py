@@ -1,1 +1,1 @@
-"""What the daemon's parts share: the view that is published and the collaborators."""
+"""What the daemon's parts share: the published view, the journal and the run controller."""

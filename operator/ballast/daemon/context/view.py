@@ -48,6 +48,10 @@ class TickReport:
     result: TickResult = TickResult.OK
     failures: int = 0
     """Failures in a row."""
+    reading_ms: int | None = None
+    """When the reading was taken that it went by; None where it goes by none."""
+    stale: str = ""
+    """``outage`` or ``earlier-reading``: why it tells no longer how things are; filled in whenever it is shown, empty where it does."""
 
     @property
     def ok(self) -> bool:
@@ -108,6 +112,7 @@ class RunView:
     moves_total: int = 0
     moves_done: int = 0
     moves_failed: int = 0
+    moves_in_flight: int = 0
     elections_total: int = 0
     elections_held: int = 0
     bytes_total: int | None = 0
@@ -143,6 +148,7 @@ class PlanView:
     approved_by: str = ""
     """Who approved it; empty while nobody has."""
     reasons: tuple[tuple[str, int], ...] = ()
+    """Codes, with the number of moves or elections for each: a resource that is out of range, or what a move is for."""
     resources: tuple[Mapping[str, Any], ...] = ()
     """Per resource: name, label, unit, band, and least, most and outside before and after, as shares of the fair one."""
     brokers: tuple[Mapping[str, Any], ...] = ()
@@ -225,6 +231,10 @@ class LockView:
     """None when there is no journal to read (observe mode)."""
 
 
+NOT_READ: Final = "The journal has not been read yet."
+"""Before the first time, nothing is known of runs: that is not none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """Everything at one moment."""
@@ -240,6 +250,8 @@ class View:
     figures: Figures | None = None
     outage: Outage | None = None
     """Why the cluster cannot be read now, and since when; None when the newest reading succeeded."""
+    changed_at_ms: int | None = None
+    """When the first reading was taken that shows brokers, replicas, leaders and ISRs as they are now."""
     absences: tuple[Absence, ...] = ()
     ticks: Mapping[str, TickReport] = field(default_factory=dict)
     permissions: tuple[Permission, ...] = ()
@@ -252,7 +264,7 @@ class View:
     history: tuple[RunView, ...] = ()
     history_skipped: tuple[tuple[str, str], ...] = ()
     """Runs that the journal does not tell whole, as (id, why)."""
-    history_problem: str = ""
+    history_problem: str = NOT_READ
     """Why the runs that ended are not known; empty when they are."""
     pause: Pause | None = None
     drains: tuple[Drain, ...] = ()
@@ -277,6 +289,9 @@ class View:
     """Why the newest settings file is not in force; empty when it is."""
 
 
+ANSWERS_KEPT: Final = 20
+
+
 class Board:
     """Holds the newest view; safe to use from any thread."""
 
@@ -295,6 +310,16 @@ class Board:
             self._view = replace(self._view, version=self._view.version + 1, **changes)
             self._changed.notify_all()
             return self._view
+
+    def set_role(self, role: Role) -> None:
+        """Show what this process is."""
+        if self._view.role is not role:
+            self.publish(role=role)
+
+    def tell(self, request: str, sentence: str, *, ok: bool, at_ms: int) -> None:
+        """Show what came of a request to whoever made it."""
+        answer = Answer(request=request, sentence=sentence, ok=ok, at_ms=at_ms)
+        self.publish(answers=(*self._view.answers, answer)[-ANSWERS_KEPT:])
 
     def wait(self, version: int, timeout_s: float) -> View:
         """Return when there is a newer view than ``version``, or after the timeout with what there is."""

@@ -75,6 +75,15 @@ def _unless_unknown(figures: Figures, count: int) -> int | None:
     return None if count == 0 and figures.min_isr_unknown else count
 
 
+def _cross_rack(figures: Figures) -> Iterator[Sample]:
+    found = figures.cross_rack
+    if found is not None:
+        yield ("producers",), float(found.producers)
+        yield ("followers",), float(found.followers)
+        if not found.unknown_reads:
+            yield ("consumers",), float(found.consumers)
+
+
 def _age_s(at_ms: int | None) -> float | None:
     return None if at_ms is None else max(0.0, time.time() - at_ms / 1000)
 
@@ -272,6 +281,12 @@ GAUGES: Final[tuple[Spec, ...]] = (
         help="Brokers out of range of a resource.",
         labels=("resource",),
         samples=_per_balance(lambda f: (((lv.resource,), float(len(lv.outside))) for lv in f.ranges)),
+    ),
+    Spec(
+        name="ballast_cross_rack_bytes_per_second",
+        help="Bytes per second from one rack to another, by who sends or fetches them (producers, followers, consumers); absent where racks or the traffic are not known, or for consumers where that of one partition is not.",
+        labels=("clients",),
+        samples=_per_balance(_cross_rack),
     ),
     Spec(
         name="ballast_throttled_topics",

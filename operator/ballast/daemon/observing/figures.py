@@ -17,6 +17,7 @@ from ballast.core.cluster import STORAGE_ERROR, UNKNOWN, ClusterState, Flags
 from ballast.core.cluster.min_isr import at_min_isr, min_isr_unknown, under_min_isr, under_replicated
 from ballast.core.leadership import LeaderImbalance, imbalance
 from ballast.core.planner import Loads, PlannerPolicy
+from ballast.core.planner.cross_rack import CrossRackTraffic, traffic_now
 from ballast.core.planner.ranges import Range, ranges_of
 
 DEFAULT: Final = PlannerPolicy()
@@ -105,6 +106,8 @@ class Figures:
     threshold: float
     """The imbalance above which a broker counts, 0 to 1."""
     ranges: tuple[Range, ...]
+    cross_rack: CrossRackTraffic | None
+    """Bytes per second between racks; None where racks or what producers write are not known."""
     throttles: Throttles
     gaps: tuple[str, ...]
     per_topic: tuple[TopicFigures, ...] = ()
@@ -141,6 +144,7 @@ def measure(
     """Turn one reading into figures; linear in replicas."""
     health = Health(state)
     leaders = imbalance(state, threshold_percent)
+    loads = loads if loads is not None else Loads.from_state(state)
     brokers = tuple(_brokers(state, leaders, policy.draining))
     return Figures(
         cluster_id=state.cluster_id,
@@ -156,7 +160,8 @@ def measure(
         offline=int(health.offline.sum()),
         moving=int(state.moving.sum()),
         threshold=threshold_percent / 100,
-        ranges=_ranges(state, brokers, policy, loads or Loads.from_state(state)),
+        ranges=_ranges(state, brokers, policy, loads),
+        cross_rack=traffic_now(state, loads, policy.cross_rack),
         throttles=throttles(state),
         gaps=tuple(f"{g.subject}: {g.missing} missing ({g.reason})" for g in state.gaps),
         per_topic=_topics(state, health) if per_topic else (),

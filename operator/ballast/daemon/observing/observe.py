@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
 
@@ -13,82 +14,138 @@ from ballast.core.plan.log_dirs import brokers_to_rebuild
 from ballast.core.planner import Loads
 from ballast.core.planner.loads import DISK
 from ballast.core.wording import human_brokers, human_many
-from ballast.daemon.acting.propose import drop_plans
-from ballast.daemon.context.daemon_context import DaemonContext
-from ballast.daemon.context.view import Absence, Outage, Role
+from ballast.daemon.acting.journal_view import JournalReader
+from ballast.daemon.acting.policy import LivePolicy
+from ballast.daemon.acting.propose import Proposals
+from ballast.daemon.acting.situation import Permissions
+from ballast.daemon.context.access import Access
+from ballast.daemon.context.view import Absence, Board, Outage, Role
 from ballast.daemon.observing import others
 from ballast.daemon.observing.figures import Figures, measure
+from ballast.daemon.observing.reading import Reading
+from ballast.daemon.observing.series import Series
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Unavailable
+from ballast.ports.cluster import ClusterReader
+from ballast.ports.time import Clock
 
 
-def observe(context: DaemonContext) -> str:
-    """Take one reading and publish its figures."""
-    now_s = context.clock.monotonic_s()
-    full = _wants_full(context, now_s)
-    try:
-        state = context.cluster.snapshot(log_dirs=full, configs=full, patient=False)
-        if not state.alive:
-            raise Unavailable("The cluster answered and named no living broker.")
-    except BallastError as failure:
-        _lost(context, failure)
-        raise
-    memory = context.memory
-    if full:
-        memory.full_read_at_s = now_s
-    elif memory.state is not None:
-        state = carry_over(memory.state, state)
-    state, memory.racks = with_racks(state, memory.racks)
-    learned = full and memory.state is not None and _unknown_sizes(memory.state) > _unknown_sizes(state)
-    memory.state, memory.read_at_s = state, context.clock.monotonic_s()
-    memory.presence = memory.presence.see(state.alive, state.missing, now_s)
-    memory.failed_disks = memory.failed_disks.see(brokers_to_rebuild(state), now_s)
-    figures = measure(
-        state,
-        threshold_percent=imbalance_percentage(state, context.policy.leaders.imbalance_percentage).value,
-        policy=context.balance,
-        loads=current_loads(memory.loads, state),
-        per_topic=context.web.topic_metrics,
+@dataclass(slots=True)
+class Observer:
+    """Reads the cluster, and remembers what one reading alone does not tell."""
+
+    cluster: ClusterReader
+    clock: Clock
+    board: Board
+    policy: LivePolicy
+    reading: Reading
+    series: Series
+    access: Access
+    journal: JournalReader
+    permissions: Permissions
+    proposals: Proposals
+    look_again: Callable[[], None]
+    on_state: Callable[[ClusterState], None]
+    """Told about every full reading: the sampler."""
+    per_topic: bool = False
+    """Are figures kept for each topic, too?"""
+    full_read_at_s: float | None = None
+    racks: Mapping[int, str] = field(default_factory=dict)
+    """The rack that each broker last named: older clusters forget it with the broker."""
+
+    def observe(self) -> str:
+        """Take one reading and publish its figures."""
+        now_s = self.clock.monotonic_s()
+        full = self._wants_full(now_s)
+        try:
+            state = self.cluster.snapshot(log_dirs=full, configs=full, patient=False)
+            if not state.alive:
+                raise Unavailable("The cluster answered and named no living broker.")
+        except BallastError as failure:
+            self._lost(failure)
+            raise
+        reading = self.reading
+        if full:
+            self.full_read_at_s = now_s
+        elif reading.state is not None:
+            state = carry_over(reading.state, state)
+        state, self.racks = with_racks(state, self.racks)
+        before = reading.state
+        learned = full and reading.state is not None and _unknown_sizes(reading.state) > _unknown_sizes(state)
+        reading.state, reading.read_at_s = state, self.clock.monotonic_s()
+        reading.presence = reading.presence.see(state.alive, state.missing, now_s)
+        reading.failed_disks = reading.failed_disks.see(brokers_to_rebuild(state), now_s)
+        figures = measure(
+            state,
+            threshold_percent=imbalance_percentage(state, self.policy.now.leaders.imbalance_percentage).value,
+            policy=reading.balance,
+            loads=current_loads(reading.loads, state),
+            per_topic=self.per_topic,
+        )
+        ours = frozenset(self.access.run_controller.ours() if self.access.run_controller else ())
+        found = others.find(state, ours | self.journal.view.moving, ignore=self.policy.now.caution.ignore_others)
+        if self.series.add(state, figures):
+            self.board.publish(series=tuple(self.series.points))
+        returned = self.board.view.outage is not None
+        changed_at_ms = self.board.view.changed_at_ms
+        if before is None or not alike(before, state):
+            changed_at_ms = state.taken_at_ms
+        self.board.publish(
+            figures=figures, outage=None, others=found, absences=self._absences(), changed_at_ms=changed_at_ms
+        )
+        self.permissions.publish()
+        if returned or learned or (before is not None and before.alive - state.alive):
+            # What was planned before says nothing about the cluster that came back, nor about one that lost a broker, nor what took
+            # new topics for as large as others.  A return hurries nothing: the rest of its rack may be about to return as well.
+            self.look_again()
+        if full and self.board.view.role is not Role.STANDBY:
+            self.on_state(state)
+        return sentence(figures)
+
+    def _lost(self, failure: BallastError) -> None:
+        """The cluster cannot be read: say since when, and offer nothing that was planned from what it was."""
+        denied = isinstance(failure, AuthenticationFailed | AuthorizationFailed)
+        code = "access-denied" if denied else "unreachable" if isinstance(failure, Unavailable) else "refused"
+        before = self.board.view.outage
+        since_ms = before.since_ms if before else self.clock.now_ms()
+        self.board.publish(outage=Outage(code=code, sentence=failure.message, since_ms=since_ms))
+        self.proposals.drop_all("the cluster cannot be read")
+        self.permissions.publish()
+
+    def _absences(self) -> tuple[Absence, ...]:
+        """Brokers that are missed, with the end of their grace; monotonic times told by the wall clock of now."""
+        now_s, now_ms = self.clock.monotonic_s(), self.clock.now_ms()
+        grace_s = self.policy.now.caution.dead_broker_grace_s
+        found = []
+        for broker, gone_s in sorted(self.reading.presence.gone_since_s.items()):
+            since_ms = now_ms - round((now_s - gone_s) * 1000)
+            found.append(Absence(broker=broker, since_ms=since_ms, repair_at_ms=since_ms + round(grace_s * 1000)))
+        return tuple(found)
+
+    def _wants_full(self, now_s: float) -> bool:
+        """Sizes and configs cost the brokers more: they are read less often; in between ``carry_over`` keeps them."""
+        last = self.full_read_at_s
+        intervals = self.policy.now.intervals
+        # Half an observe interval early rather than half of one late: a reading for each minute makes gapless samples.
+        return last is None or now_s - last >= intervals.log_dirs_s - min(intervals.observe_s, intervals.log_dirs_s) / 2
+
+
+_PICTURE: Final = ("topic", "number", "leader", "start", "replica", "in_sync", "adding", "removing", "offline")
+"""What readings of partitions are compared by."""
+
+
+def alike(old: ClusterState, new: ClusterState) -> bool:
+    """Do both readings show the same brokers, replicas, leaders and ISRs?  Sizes, which always grow, do not count."""
+    p, q = old.partitions, new.partitions
+    return (
+        old.alive == new.alive
+        and [(t.name, t.topic_id) for t in old.topics] == [(t.name, t.topic_id) for t in new.topics]
+        and all(np.array_equal(getattr(p, column), getattr(q, column)) for column in _PICTURE)
     )
-    ours = frozenset(context.run_controller.ours() if context.run_controller else ())
-    found = others.find(state, ours | memory.journal_view.moving, ignore=context.policy.caution.ignore_others)
-    if memory.series.add(state, figures):
-        context.board.publish(series=tuple(memory.series.points))
-    returned = context.board.view.outage is not None
-    context.board.publish(figures=figures, outage=None, others=found, absences=_absences(context))
-    context.publish_permissions()
-    if returned or learned:
-        # What was planned before says nothing about the cluster that came back, nor what took new topics for as large as others.
-        context.look_again()
-    if full and context.on_state is not None and context.board.view.role is not Role.STANDBY:
-        context.on_state(state)
-    return sentence(figures)
 
 
 def _unknown_sizes(state: ClusterState) -> int:
     """Replicas whose size no broker has told."""
     return int((state.partitions.size_bytes == UNKNOWN).sum())
-
-
-def _lost(context: DaemonContext, failure: BallastError) -> None:
-    """The cluster cannot be read: say since when, and offer nothing that was planned from what it was."""
-    denied = isinstance(failure, AuthenticationFailed | AuthorizationFailed)
-    code = "access-denied" if denied else "unreachable" if isinstance(failure, Unavailable) else "refused"
-    before = context.board.view.outage
-    since_ms = before.since_ms if before else context.clock.now_ms()
-    context.board.publish(outage=Outage(code=code, sentence=failure.message, since_ms=since_ms))
-    drop_plans(context, "the cluster cannot be read")
-    context.publish_permissions()
-
-
-def _absences(context: DaemonContext) -> tuple[Absence, ...]:
-    """Brokers that are missed, with the end of their grace; monotonic times told by the wall clock of now."""
-    now_s, now_ms = context.clock.monotonic_s(), context.clock.now_ms()
-    grace_s = context.policy.caution.dead_broker_grace_s
-    found = []
-    for broker, gone_s in sorted(context.memory.presence.gone_since_s.items()):
-        since_ms = now_ms - round((now_s - gone_s) * 1000)
-        found.append(Absence(broker=broker, since_ms=since_ms, repair_at_ms=since_ms + round(grace_s * 1000)))
-    return tuple(found)
 
 
 def current_loads(known: tuple[ClusterState, Loads] | None, state: ClusterState) -> Loads | None:
@@ -184,6 +241,7 @@ def _with_sizes(old: ClusterState, new: ClusterState) -> Partitions:
         lag=np.where(found, p.lag[at], q.lag),
         log_dir=np.where(found, p.log_dir[at], q.log_dir),
         future_size_bytes=np.where(found, p.future_size_bytes[at], q.future_size_bytes),
+        future_log_dir=np.where(found, p.future_log_dir[at], q.future_log_dir),
     )
 
 
@@ -209,11 +267,3 @@ def _replica_keys(p: Partitions, topic: Ints | SmallInts, brokers: SmallInts, nu
     partition = topic.astype(np.int64) * numbers + p.number
     of_replica = np.where(topic < 0, -1, partition)[np.repeat(np.arange(len(p)), np.diff(p.start))]
     return np.where(of_replica < 0, -1, of_replica * len(brokers) + np.searchsorted(brokers, p.replica))
-
-
-def _wants_full(context: DaemonContext, now_s: float) -> bool:
-    """Sizes and configs cost the brokers more: they are read less often; in between ``carry_over`` keeps them."""
-    last = context.memory.full_read_at_s
-    intervals = context.policy.intervals
-    # Half an observe interval early rather than half of one late: a reading for each minute makes gapless samples.
-    return last is None or now_s - last >= intervals.log_dirs_s - min(intervals.observe_s, intervals.log_dirs_s) / 2

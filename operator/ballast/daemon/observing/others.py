@@ -17,6 +17,7 @@ from ballast.core.cluster.balancers import (
     foreign_moves,
     other_balancers,
 )
+from ballast.core.wording import human_time
 from ballast.daemon.acting.policy import IGNORABLE
 from ballast.daemon.context.view import Other
 
@@ -35,7 +36,7 @@ def find(
 
 def _judged(other: OtherBalancer, state: ClusterState, ignore: Collection[str]) -> Other:
     if other.id == "controller":
-        often = f"holds preferred elections itself every {controller_interval_s(state):.0f} s"
+        often = f"holds preferred elections itself every {human_time(controller_interval_s(state))}"
         return Other(code=other.id, sentence=f"The controller {often}: {other.evidence}.", blocking=False)
     if other.id not in IGNORABLE:
         sentence = (

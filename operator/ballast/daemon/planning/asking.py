@@ -6,73 +6,88 @@ person has approved it, in whatever mode.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
 from ballast.core.plan.log_dirs import warnings
 from ballast.core.planner import Balance, Decommission
-from ballast.daemon.acting.drains import drain_empty, named_broker
+from ballast.daemon.acting.drains import Drains, named_broker
 from ballast.daemon.acting.policy import ActionKind
-from ballast.daemon.acting.propose import name_of, outline, publish_proposals
-from ballast.daemon.context.daemon_context import DaemonContext, Proposal
+from ballast.daemon.acting.propose import Proposal, Proposals, name_of, outline
+from ballast.daemon.acting.runs import Runs
+from ballast.daemon.context.view import Board
+from ballast.daemon.observing.reading import Reading
 from ballast.daemon.planning.leaders import election_plan
-from ballast.daemon.planning.plans import make
+from ballast.daemon.planning.plans import PlanMaker
 from ballast.errors import BallastError, Refused
 from ballast.ports.journal import Request
+from ballast.ports.time import Clock
 
 INTENTS: Final = ("balance", "drain", "elect")
 
 
-def want(context: DaemonContext, request: Request) -> str:
-    """Note the request for the work loop; the newest one counts."""
-    if request.body.get("intent") not in INTENTS:
-        raise Refused(f"No plan is called {request.body.get('intent')!r}.", hint=f"Ask for {', '.join(INTENTS)}.")
-    if (sentence := drain_empty(context, request)) is not None:
-        context.tell(request.id, sentence, ok=True)
+@dataclass(frozen=True, slots=True)
+class AskedPlans:
+    """Notes what is asked for, and makes it when the work loop comes to it."""
+
+    clock: Clock
+    board: Board
+    reading: Reading
+    runs: Runs
+    proposals: Proposals
+    drains: Drains
+    plans: PlanMaker
+    look_again: Callable[[], None]
+
+    def want(self, request: Request) -> str:
+        """Note the request for the work loop; the newest one counts."""
+        if request.body.get("intent") not in INTENTS:
+            raise Refused(f"No plan is called {request.body.get('intent')!r}.", hint=f"Ask for {', '.join(INTENTS)}.")
+        if (sentence := self.drains.begin_empty(request)) is not None:
+            self.board.tell(request.id, sentence, ok=True, at_ms=self.clock.now_ms())
+            return sentence
+        self.proposals.wanted = request
+        self.look_again()
+        return f"A plan was asked for by {request.by}: {request.body['intent']}."
+
+    def make(self) -> str:
+        """Make the plan that somebody waits for; what came of it is told under the request's id."""
+        request, self.proposals.wanted = self.proposals.wanted, None
+        if request is None:
+            return "Nobody asked for a plan."
+        try:
+            sentence, ok = self._made(request), True
+        except BallastError as failure:
+            sentence, ok = str(failure), False
+        self.board.tell(request.id, sentence, ok=ok, at_ms=self.clock.now_ms())
         return sentence
-    context.memory.wanted = request
-    context.look_again()
-    return f"A plan was asked for by {request.by}: {request.body['intent']}."
 
+    def _made(self, request: Request) -> str:
+        if run := self.runs.in_flight():
+            raise Refused(f"Run {run} is in progress.", hint="Ask again when it has ended.")
+        state = self.reading.fresh()
+        kind, plan = self._plan(state, request)
+        if plan.is_empty:
+            self.proposals.asked = None
+            self.proposals.publish()
+            why = "; ".join(f"{o.subject}: {o.detail}" for o in plan.obstacles[:2])
+            said = f"No plan: {why}." if why else "No plan is needed: there is nothing to do."
+            return " ".join([said, *(f"{told} {remedy}" for told, remedy in warnings(plan))])
+        name = f"asked-{name_of(kind, plan)}"
+        self.proposals.asked = Proposal(id=name, kind=kind, plan=plan, request=request)
+        self.proposals.publish()
+        return f"The plan is ready: {outline(plan)}."
 
-def make_wanted(context: DaemonContext) -> str:
-    """Make the plan that somebody waits for; what came of it is told under the request's id."""
-    request, context.memory.wanted = context.memory.wanted, None
-    if request is None:
-        return "Nobody asked for a plan."
-    try:
-        sentence, ok = _made(context, request), True
-    except BallastError as failure:
-        sentence, ok = str(failure), False
-    context.tell(request.id, sentence, ok=ok)
-    return sentence
-
-
-def _made(context: DaemonContext, request: Request) -> str:
-    if run := context.run_in_flight():
-        raise Refused(f"Run {run} is in progress.", hint="Ask again when it has ended.")
-    state = context.fresh_state()
-    kind, plan = _plan(context, state, request)
-    if plan.is_empty:
-        context.memory.asked = None
-        publish_proposals(context)
-        why = "; ".join(f"{o.subject}: {o.detail}" for o in plan.obstacles[:2])
-        said = f"No plan: {why}." if why else "No plan is needed: there is nothing to do."
-        return " ".join([said, *(f"{told} {remedy}" for told, remedy in warnings(plan))])
-    name = f"asked-{name_of(kind, plan)}"
-    context.memory.asked = Proposal(id=name, kind=kind, plan=plan, request=request)
-    publish_proposals(context)
-    return f"The plan is ready: {outline(plan)}."
-
-
-def _plan(context: DaemonContext, state: ClusterState, request: Request) -> tuple[ActionKind, Plan]:
-    match request.body["intent"]:
-        case "elect":
-            home = frozenset(state.alive) - context.balance.draining
-            return ActionKind.ELECTIONS, election_plan(state, home, context.clock.now_ms())
-        case "drain":
-            broker = named_broker(state, request)
-            return ActionKind.MOVES, make(context, state, Decommission(brokers=frozenset({broker})))
-        case _:
-            return ActionKind.MOVES, make(context, state, Balance())
+    def _plan(self, state: ClusterState, request: Request) -> tuple[ActionKind, Plan]:
+        match request.body["intent"]:
+            case "elect":
+                home = frozenset(state.alive) - self.reading.balance.draining
+                return ActionKind.ELECTIONS, election_plan(state, home, self.clock.now_ms())
+            case "drain":
+                broker = named_broker(state, request)
+                return ActionKind.MOVES, self.plans.make(state, Decommission(brokers=frozenset({broker})))
+            case _:
+                return ActionKind.MOVES, self.plans.make(state, Balance())

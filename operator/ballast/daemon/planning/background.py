@@ -10,12 +10,18 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import Any
 
+from ballast.core.plan import Plan
+from ballast.core.planner import Loads
 from ballast.daemon.process.health import PLAN
 from ballast.daemon.process.loop import LONGEST_NAP_S, Beat
 from ballast.errors import Unavailable
 from ballast.ports.time import Clock
+
+Made = tuple[Loads | None, Plan]
+"""A plan, and the loads from history that it was made with."""
+InBackground = Callable[[Callable[[], Made]], Made]
+"""Makes a plan while the cluster goes on being read."""
 
 
 @dataclass(slots=True)
@@ -29,9 +35,9 @@ class Background:
     beat: Beat | None = None
     """When the plan in progress began; None while there is none."""
 
-    def __call__(self, make: Callable[[], Any]) -> Any:
+    def __call__(self, make: Callable[[], Made]) -> Made:
         """What ``make`` returns or raises; a process that stops does not wait for it."""
-        made: Future[Any] = Future()
+        made: Future[Made] = Future()
         self.beat = Beat(at_s=self.clock.monotonic_s(), doing=PLAN)
         threading.Thread(target=_settle, args=(made, make), name="plan", daemon=True).start()
         try:
@@ -43,7 +49,7 @@ class Background:
             self.beat = None
 
 
-def _settle(made: Future[Any], make: Callable[[], Any]) -> None:
+def _settle(made: Future[Made], make: Callable[[], Made]) -> None:
     try:
         made.set_result(make())
     except BaseException as failure:  # noqa: BLE001 — raised again where the plan is waited for

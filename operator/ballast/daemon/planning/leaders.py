@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from ballast.core.cluster import ClusterState
@@ -10,55 +12,67 @@ from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.leadership import electable, imbalance
 from ballast.core.leadership.limits import CLUSTER, check_interval_s, imbalance_percentage
 from ballast.core.plan import Plan
-from ballast.core.wording import human_percent
-from ballast.daemon.acting.policy import ActionKind, BesideController
-from ballast.daemon.acting.propose import propose, withdraw
-from ballast.daemon.context.daemon_context import DaemonContext
+from ballast.core.wording import human_percent, human_time
+from ballast.daemon.acting.policy import ActionKind, BesideController, LivePolicy
+from ballast.daemon.acting.propose import Proposals
+from ballast.daemon.acting.runs import Runs
+from ballast.daemon.observing.patience import Hysteresis
+from ballast.daemon.observing.reading import Reading
+from ballast.ports.time import Clock
 
 
-def check_leaders(context: DaemonContext) -> str:
-    """Measure leader imbalance and, where permitted, bring leaders home."""
-    state = context.fresh_state()
-    if run := context.run_in_flight():
-        return f"Leaders are not judged while run {run} is in progress."
-    policy, now_s = context.policy.leaders, context.clock.monotonic_s()
-    limit = imbalance_percentage(state, policy.imbalance_percentage)
-    leaders = imbalance(state, limit.value)
-    context.memory.hysteresis = context.memory.hysteresis.see(leaders, policy.leave(limit.value), now_s)
-    imbalanced = sorted(context.memory.hysteresis.since_s)
-    if not imbalanced:
-        withdraw(context, ActionKind.ELECTIONS)
-        return f"Preferred leaders OK: at the worst broker {human_percent(leaders.worst_ratio)} led elsewhere."
-    named = ", ".join(f"{b} ({human_percent(leaders[b].ratio)})" for b in imbalanced if _known(leaders.broker, b))
-    whose = " (the cluster's own setting)" if limit.origin == CLUSTER else ""
-    headline = f"Leader imbalance over {limit.value:g} %{whose} at broker {named}."
-    wait_s = controller_wait_s(context, state)
-    if wait_s is None:
-        return f"{headline} Left to the controller, which holds elections itself."
-    lasting = context.memory.hysteresis.lasting(wait_s, now_s)
-    if not lasting:
-        return f"{headline} Waiting whether the controller repairs it within {wait_s:.0f} s."
-    # Leaders that come home to a broker that is drained would only leave it again.
-    plan = election_plan(state, lasting - context.balance.draining, context.clock.now_ms())
-    if plan.is_empty:
-        withdraw(context, ActionKind.ELECTIONS)
-        return f"{headline} None can be elected now: their preferred replicas are down, out of sync, moving or drained."
-    return f"{headline} {propose(context, ActionKind.ELECTIONS, plan)}"
+@dataclass(slots=True)
+class LeaderCheck:
+    """Judges, with a memory of how long each broker has been imbalanced."""
 
+    clock: Clock
+    policy: LivePolicy
+    reading: Reading
+    runs: Runs
+    proposals: Proposals
+    hysteresis: Hysteresis = field(default_factory=Hysteresis)
 
-def interval_s(context: DaemonContext) -> float:
-    """Seconds until the next check."""
-    return check_interval_s(context.memory.state, context.policy.leaders.check_interval_s).value
+    def check(self) -> str:
+        """Measure leader imbalance and, where permitted, bring leaders home."""
+        state = self.reading.fresh()
+        if run := self.runs.in_flight():
+            return f"Leaders are not judged while run {run} is in progress."
+        policy, now_s = self.policy.now.leaders, self.clock.monotonic_s()
+        limit = imbalance_percentage(state, policy.imbalance_percentage)
+        leaders = imbalance(state, limit.value)
+        self.hysteresis = self.hysteresis.see(leaders, policy.leave(limit.value), now_s)
+        imbalanced = sorted(self.hysteresis.since_s)
+        if not imbalanced:
+            self.proposals.withdraw(ActionKind.ELECTIONS)
+            return f"Preferred leaders OK: at the worst broker {human_percent(leaders.worst_ratio)} led elsewhere."
+        named = ", ".join(f"{b} ({human_percent(leaders[b].ratio)})" for b in imbalanced if _known(leaders.broker, b))
+        whose = " (the cluster's own setting)" if limit.origin == CLUSTER else ""
+        headline = f"Leader imbalance over {limit.value:g} %{whose} at broker {named}."
+        wait_s = self._controller_wait_s(state)
+        if wait_s is None:
+            return f"{headline} Left to the controller, which holds elections itself."
+        lasting = self.hysteresis.lasting(wait_s, now_s)
+        if not lasting:
+            return f"{headline} Waiting whether the controller repairs it within {human_time(wait_s)}."
+        # Leaders that come home to a broker that is drained would only leave it again.
+        plan = election_plan(state, lasting - self.reading.balance.draining, self.clock.now_ms())
+        if plan.is_empty:
+            self.proposals.withdraw(ActionKind.ELECTIONS)
+            return f"{headline} None can be elected now: their preferred replicas are down, out of sync, moving or drained."
+        return f"{headline} {self.proposals.propose(ActionKind.ELECTIONS, plan)}"
 
+    def interval_s(self) -> float:
+        """Seconds until the next check."""
+        return check_interval_s(self.reading.state, self.policy.now.leaders.check_interval_s).value
 
-def controller_wait_s(context: DaemonContext, state: ClusterState) -> float | None:
-    """How long imbalance must have lasted before Ballast elects; None when it is left to the controller."""
-    how = context.policy.leaders.beside_controller
-    if how is BesideController.ACT or not controller_rebalances(state):
-        return 0.0
-    if how is BesideController.STAND_BACK:
-        return None
-    return controller_interval_s(state)
+    def _controller_wait_s(self, state: ClusterState) -> float | None:
+        """How long imbalance must have lasted before Ballast elects; None when it is left to the controller."""
+        how = self.policy.now.leaders.beside_controller
+        if how is BesideController.ACT or not controller_rebalances(state):
+            return 0.0
+        if how is BesideController.STAND_BACK:
+            return None
+        return controller_interval_s(state)
 
 
 def election_plan(state: ClusterState, brokers: frozenset[int], now_ms: int) -> Plan:

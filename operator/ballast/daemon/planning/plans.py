@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
 from ballast.core.plan.log_dirs import warnings
 from ballast.core.planner import Balance, Evacuate, Intent, Leaders, Loads, Racks, plan
 from ballast.core.planner.place import following
-from ballast.core.wording import human_brokers
-from ballast.daemon.acting.policy import ActionKind
-from ballast.daemon.acting.propose import outline, propose, withdraw
-from ballast.daemon.context.daemon_context import DaemonContext
-from ballast.daemon.context.view import BalanceView, Role
+from ballast.core.wording import human_brokers, human_time
+from ballast.daemon.acting.journal_view import JournalReader
+from ballast.daemon.acting.policy import ActionKind, LivePolicy
+from ballast.daemon.acting.propose import Proposals, outline
+from ballast.daemon.acting.runs import Runs
+from ballast.daemon.context.access import Access
+from ballast.daemon.context.view import BalanceView, Board, Role
+from ballast.daemon.observing.reading import Reading
 from ballast.daemon.planning import bounds
+from ballast.daemon.planning.background import InBackground, Made
 from ballast.errors import Infeasible, Unavailable, UsageError
+from ballast.ports.time import Clock
 
 _RACKLESS = 2
 """Fewer racks than this cannot be spread over."""
@@ -24,154 +29,212 @@ _NAMED = 4
 """Throttles that a sentence names."""
 
 
-def check_balance(context: DaemonContext) -> str:
-    """Is the load within its bands?  If not: reorders, which are free, and only when they do not suffice, moves."""
-    state = context.fresh_state()
-    if run := context.run_in_flight():
-        return f"Nothing is planned from a half-moved cluster: run {run} is in progress."
-    down = sorted(state.missing)
-    if down:
-        withdraw(context, ActionKind.REORDERS)
-        withdraw(context, ActionKind.MOVES)
-        return f"No balancing while {human_brokers(down)} {_be(down)} down: repair comes first."
-    free = make(context, state, Leaders())
-    said = []
-    if free.moves:
-        said.append(propose(context, ActionKind.REORDERS, free))
-    else:
-        withdraw(context, ActionKind.REORDERS)
-    dear = make(context, state, Balance())
-    if any(m.adding for m in dear.moves):
-        said.append(propose(context, ActionKind.MOVES, dear))
-    else:
-        withdraw(context, ActionKind.MOVES)
-    conclude(context, dear, said)
-    if not said:
-        balance = (
-            f"As balanced as it can be: {dear.obstacles[0].detail}."
-            if dear.obstacles
-            else "Every resource is within its range."
+@dataclass(slots=True)
+class PlanMaker:
+    """Makes one plan at a time, by the settings in force."""
+
+    clock: Clock
+    reading: Reading
+    loads: Callable[[ClusterState], Loads | None]
+    """Loads from history; None where there is none yet: then plans go by what the reading itself says."""
+    in_background: InBackground
+    look_again: Callable[[], None]
+
+    def make(self, state: ClusterState, intent: Intent) -> Plan:
+        """One plan from a reading, by the settings in force; raises ``Unavailable`` where brokers came or went, or all of them, meanwhile."""
+        policy = self.reading.balance
+
+        def compute() -> Made:
+            loads = self.loads(state)
+            return loads, plan(state, intent, loads=loads, policy=policy)
+
+        loads, made = self.in_background(compute)
+        if self.reading.fresh().alive != state.alive:
+            self.look_again()
+            raise Unavailable("A broker came or went while this was planned: the plan is dropped.")
+        self.reading.loads = None if loads is None else (state, loads)
+        return replace(made, created_at_ms=self.clock.now_ms(), summary={**made.summary, "outline": outline(made)})
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceCheck:
+    """Reorders, which are free, and only when they do not suffice, moves."""
+
+    board: Board
+    reading: Reading
+    runs: Runs
+    proposals: Proposals
+    plans: PlanMaker
+
+    def check(self) -> str:
+        """Is the load within its bands?  If not: reorders, which are free, and only when they do not suffice, moves."""
+        state = self.reading.fresh()
+        if run := self.runs.in_flight():
+            return f"Nothing is planned from a half-moved cluster: run {run} is in progress."
+        down = sorted(state.missing)
+        if down:
+            self.proposals.withdraw(ActionKind.REORDERS)
+            self.proposals.withdraw(ActionKind.MOVES)
+            return f"No balancing while {human_brokers(down)} {_be(down)} down: repair comes first."
+        free = self.plans.make(state, Leaders())
+        said = []
+        if free.moves:
+            said.append(self.proposals.propose(ActionKind.REORDERS, free))
+        else:
+            self.proposals.withdraw(ActionKind.REORDERS)
+        dear = self.plans.make(state, Balance())
+        if any(m.adding for m in dear.moves):
+            said.append(self.proposals.propose(ActionKind.MOVES, dear))
+        else:
+            self.proposals.withdraw(ActionKind.MOVES)
+        self._conclude(dear, said)
+        if not said:
+            balance = (
+                f"As balanced as it can be: {dear.obstacles[0].detail}."
+                if dear.obstacles
+                else "Every resource is within its range."
+            )
+            said.append(balance)
+        broken = [told for told, _ in warnings(dear)]
+        return " ".join([*said, *broken, *self._emptied(state)])
+
+    def _emptied(self, state: ClusterState) -> list[str]:
+        """Say of brokers that were to be drained that they are."""
+        empty = sorted(
+            b for b in self.reading.balance.draining & state.alive if not (state.partitions.replica == b).any()
         )
-        said.append(balance)
-    broken = [told for told, _ in warnings(dear)]
-    return " ".join([*said, *broken, *_emptied(context, state)])
+        if not empty:
+            return []
+        return [f"{human_brokers(empty).capitalize()} {_be(empty)} empty and may be stopped."]
+
+    def _conclude(self, dear: Plan, proposed: list[str]) -> None:
+        """Show what the check found, in one word and one sentence; nothing where a run began meanwhile: its end brings the next check."""
+        began = self.runs.running is not None or self.runs.saw_run or self.runs.in_flight()
+        if began or self.reading.age_s() is None:
+            return
+        if proposed:
+            balance = BalanceView(verdict="unbalanced", sentence=f"Proposed plan: {outline(dear)}.")
+        elif dear.obstacles:
+            balance = BalanceView(verdict="stuck", sentence=f"{dear.obstacles[0].detail}.")
+        else:
+            balance = BalanceView(verdict="balanced", sentence="Every resource is within its range.")
+        self.board.publish(balance=balance)
 
 
-def _emptied(context: DaemonContext, state: ClusterState) -> list[str]:
-    """Say of brokers that were to be drained that they are."""
-    empty = sorted(b for b in context.balance.draining & state.alive if not (state.partitions.replica == b).any())
-    if not empty:
-        return []
-    return [f"{human_brokers(empty).capitalize()} {_be(empty)} empty and may be stopped."]
+@dataclass(frozen=True, slots=True)
+class RepairCheck:
+    """Throttles of our own that slow replicas down, brokers and log dirs that are gone, racks, Kafka's placement."""
 
+    clock: Clock
+    board: Board
+    policy: LivePolicy
+    reading: Reading
+    access: Access
+    journal: JournalReader
+    proposals: Proposals
+    plans: PlanMaker
 
-def conclude(context: DaemonContext, dear: Plan, proposed: list[str]) -> None:
-    """Show what the check found, in one word and one sentence."""
-    if proposed:
-        balance = BalanceView(verdict="unbalanced", sentence=f"Proposed plan: {outline(dear)}.")
-    elif dear.obstacles:
-        balance = BalanceView(verdict="stuck", sentence=f"{dear.obstacles[0].detail}.")
-    else:
-        balance = BalanceView(verdict="balanced", sentence="Every resource is within its range.")
-    context.board.publish(balance=balance)
+    def check(self) -> str:
+        """What slows replicas down by our own doing is removed first; then whatever else is broken is repaired."""
+        state = self.reading.fresh()
+        return " ".join([*self._take_back(state), self._repair(state)])
 
+    def _take_back(self, state: ClusterState) -> list[str]:
+        """Take back throttles that an ended run could not, most often because their broker was down, as soon as that can be done.
 
-def check_repair(context: DaemonContext) -> str:
-    """What slows replicas down by our own doing is removed first; then whatever else is broken is repaired."""
-    state = context.fresh_state()
-    return " ".join([*take_back(context, state), repair(context, state)])
+        A broker that returns under such a throttle catches up slowly, or never.  This is no action that a mode or a window could
+        forbid: it ends one that was permitted.
+        """
+        if (
+            self.access.run_controller is None
+            or self.board.view.role is not Role.LEADER
+            or self.access.run_controller.current() is not None
+        ):
+            return []
+        due = [
+            d
+            for d in self.journal.view.throttles_to_restore
+            if d.kind != "broker" or not d.name or int(d.name) in state.alive
+        ]
+        if not due:
+            return []
+        self.access.run_controller.adopt()
+        return [f"Taking back what an earlier run has left: {', '.join(map(str, due[:_NAMED]))}."]
 
+    def _repair(self, state: ClusterState) -> str:
+        """Are brokers gone for good, log dirs of live ones failed, or partitions without a rack for each replica?"""
+        grace_s = self.policy.now.caution.dead_broker_grace_s
+        now_s = self.clock.monotonic_s()
+        gone = self.reading.presence.gone_since_s
+        dead = self.reading.presence.dead(grace_s, now_s)
+        if dead:
+            made = self.plans.make(state, Evacuate(brokers=dead, keep_racks=True))
+            have = "has" if len(dead) == 1 else "have"
+            headline = (
+                f"{human_brokers(sorted(dead)).capitalize()} {have} been gone for longer than {human_time(grace_s)}."
+            )
+            if made.is_empty:
+                self.proposals.withdraw(ActionKind.REPAIR)
+                worst = next((f"{o.subject}: {o.detail}." for o in made.obstacles), "There is nothing to rebuild.")
+                return f"{headline} {worst}"
+            return (
+                f"{headline} {self.proposals.propose(ActionKind.REPAIR, made, self._beyond(state, made))}{_kept(made)}"
+            )
+        if gone:
+            self.proposals.withdraw(ActionKind.REPAIR)
+            broker, since = max(gone.items(), key=lambda item: item[1])
+            left_s = grace_s - (now_s - since)
+            return f"Broker {broker} is down; it has {human_time(left_s)} to return before its replicas are rebuilt elsewhere."
+        if self.reading.failed_disks.since_s:
+            return self._rebuild_offline(state)
+        return self._replace_lists(state)
 
-def take_back(context: DaemonContext, state: ClusterState) -> list[str]:
-    """Take back throttles that an ended run could not, most often because their broker was down, as soon as that can be done.
-
-    A broker that returns under such a throttle catches up slowly, or never.  This is no action that a mode or a window could
-    forbid: it ends one that was permitted.
-    """
-    if (
-        context.run_controller is None
-        or context.board.view.role is not Role.LEADER
-        or context.run_controller.current() is not None
-    ):
-        return []
-    due = [
-        d
-        for d in context.memory.journal_view.throttles_to_restore
-        if d.kind != "broker" or not d.name or int(d.name) in state.alive
-    ]
-    if not due:
-        return []
-    context.run_controller.adopt()
-    return [f"Taking back what an earlier run has left: {', '.join(map(str, due[:_NAMED]))}."]
-
-
-def repair(context: DaemonContext, state: ClusterState) -> str:
-    """Are brokers gone for good, log dirs of live ones failed, or partitions without a rack for each replica?"""
-    grace_s = context.policy.caution.dead_broker_grace_s
-    now_s = context.clock.monotonic_s()
-    gone = context.memory.presence.gone_since_s
-    dead = context.memory.presence.dead(grace_s, now_s)
-    if dead:
-        made = make(context, state, Evacuate(brokers=dead, keep_racks=True))
-        have = "has" if len(dead) == 1 else "have"
-        headline = f"{human_brokers(sorted(dead)).capitalize()} {have} been gone for longer than {grace_s:.0f} s."
+    def _rebuild_offline(self, state: ClusterState) -> str:
+        """Rebuild on other brokers what lies on failed log dirs of live ones, once nobody has replaced the disk in time."""
+        failed, grace_s = self.reading.failed_disks, self.policy.now.caution.dead_broker_grace_s
+        now_s = self.clock.monotonic_s()
+        named = human_brokers(sorted(failed.since_s))
+        headline = f"Replicas of {named} are offline since a log dir failed."
+        due = failed.lasting(grace_s, now_s)
+        if not due:
+            self.proposals.withdraw(ActionKind.REPAIR)
+            left_s = grace_s - (now_s - min(failed.since_s.values()))
+            return f"{headline} They are rebuilt elsewhere unless the disk is replaced within {human_time(left_s)}."
+        # One broker at a time: of partitions that have lost a replica on it, those on other failing brokers stay.
+        made = self.plans.make(state, Evacuate(brokers=frozenset({min(due)}), keep_racks=True, offline_only=True))
         if made.is_empty:
-            withdraw(context, ActionKind.REPAIR)
+            self.proposals.withdraw(ActionKind.REPAIR)
             worst = next((f"{o.subject}: {o.detail}." for o in made.obstacles), "There is nothing to rebuild.")
             return f"{headline} {worst}"
-        return f"{headline} {propose(context, ActionKind.REPAIR, made, _beyond(context, state, made))}{_kept(made)}"
-    if gone:
-        withdraw(context, ActionKind.REPAIR)
-        broker, since = max(gone.items(), key=lambda item: item[1])
-        left_s = grace_s - (now_s - since)
-        return f"Broker {broker} is down; it has {left_s:.0f} s to return before its replicas are rebuilt elsewhere."
-    if context.memory.failed_disks.since_s:
-        return _rebuild_offline(context, state)
-    return _replace_lists(context, state)
+        beyond = tuple(o.sentence for o in bounds.beyond(self.policy.now.repair, state, failed.since_s, made))
+        return f"{headline} {self.proposals.propose(ActionKind.REPAIR, made, beyond)}{_kept(made)}"
 
-
-def _rebuild_offline(context: DaemonContext, state: ClusterState) -> str:
-    """Rebuild on other brokers what lies on failed log dirs of live ones, once nobody has replaced the disk in time."""
-    failed, grace_s = context.memory.failed_disks, context.policy.caution.dead_broker_grace_s
-    now_s = context.clock.monotonic_s()
-    named = human_brokers(sorted(failed.since_s))
-    headline = f"Replicas of {named} are offline since a log dir failed."
-    due = failed.lasting(grace_s, now_s)
-    if not due:
-        withdraw(context, ActionKind.REPAIR)
-        left_s = grace_s - (now_s - min(failed.since_s.values()))
-        return f"{headline} They are rebuilt elsewhere unless the disk is replaced within {left_s:.0f} s."
-    # One broker at a time: of partitions that have lost a replica on it, those on other failing brokers stay.
-    made = make(context, state, Evacuate(brokers=frozenset({min(due)}), keep_racks=True, offline_only=True))
-    if made.is_empty:
-        withdraw(context, ActionKind.REPAIR)
-        worst = next((f"{o.subject}: {o.detail}." for o in made.obstacles), "There is nothing to rebuild.")
-        return f"{headline} {worst}"
-    beyond = tuple(o.sentence for o in bounds.beyond(context.policy.repair, state, failed.since_s, made))
-    return f"{headline} {propose(context, ActionKind.REPAIR, made, beyond)}{_kept(made)}"
-
-
-def _replace_lists(context: DaemonContext, state: ClusterState) -> str:
-    """Lists that are not as racks, or the rule of a topic to follow Kafka's placement, want them."""
-    racks = {b.rack for b in state.brokers if b.rack is not None}
-    if len(racks) >= _RACKLESS:
-        made = make(context, state, Racks())
-        if made.moves:
-            beyond = _beyond(context, state, made)
-            return f"Racks are not respected. {propose(context, ActionKind.REPAIR, made, beyond)}"
-    wanted, refusals = following(state, context.balance)
-    refused = _unplaced(refusals)
-    if wanted is not None:
-        try:
-            made = make(context, state, wanted)
+    def _replace_lists(self, state: ClusterState) -> str:
+        """Lists that are not as racks, or the rule of a topic to follow Kafka's placement, want them."""
+        racks = {b.rack for b in state.brokers if b.rack is not None}
+        if len(racks) >= _RACKLESS:
+            made = self.plans.make(state, Racks())
             if made.moves:
-                beyond = _beyond(context, state, made)
-                said = propose(context, ActionKind.REPAIR, made, beyond)
-                return f"Topics do not follow Kafka's placement. {said}{refused}"
-        except (Infeasible, UsageError) as refusal:
-            refused = _unplaced((refusal.message, *refusals))
-    withdraw(context, ActionKind.REPAIR)
-    return f"Nothing needs repair: every broker is up and racks are respected.{refused}"
+                beyond = self._beyond(state, made)
+                return f"Racks are not respected. {self.proposals.propose(ActionKind.REPAIR, made, beyond)}"
+        wanted, refusals = following(state, self.reading.balance)
+        refused = _unplaced(refusals)
+        if wanted is not None:
+            try:
+                made = self.plans.make(state, wanted)
+                if made.moves:
+                    beyond = self._beyond(state, made)
+                    said = self.proposals.propose(ActionKind.REPAIR, made, beyond)
+                    return f"Topics do not follow Kafka's placement. {said}{refused}"
+            except (Infeasible, UsageError) as refusal:
+                refused = _unplaced((refusal.message, *refusals))
+        self.proposals.withdraw(ActionKind.REPAIR)
+        return f"Nothing needs repair: every broker is up and racks are respected.{refused}"
+
+    def _beyond(self, state: ClusterState, made: Plan) -> tuple[str, ...]:
+        """Why this repair is not begun without a person's word."""
+        gone = self.reading.presence.gone_since_s
+        return tuple(o.sentence for o in bounds.beyond(self.policy.now.repair, state, gone, made))
 
 
 def _unplaced(refusals: Sequence[str]) -> str:
@@ -182,12 +245,6 @@ def _unplaced(refusals: Sequence[str]) -> str:
     return f" Topics that are to follow Kafka's placement stay as they are: {' '.join(refusals[:_NAMED])}{more}"
 
 
-def _beyond(context: DaemonContext, state: ClusterState, made: Plan) -> tuple[str, ...]:
-    """Why this repair is not begun without a person's word."""
-    gone = context.memory.presence.gone_since_s
-    return tuple(o.sentence for o in bounds.beyond(context.policy.repair, state, gone, made))
-
-
 def _kept(made: Plan) -> str:
     """What the repair leaves as it is, and why."""
     return f" Not rebuilt: {made.obstacles[0].subject}: {made.obstacles[0].detail}." if made.obstacles else ""
@@ -195,19 +252,3 @@ def _kept(made: Plan) -> str:
 
 def _be(brokers: Sequence[int]) -> str:
     return "is" if len(brokers) == 1 else "are"
-
-
-def make(context: DaemonContext, state: ClusterState, intent: Intent) -> Plan:
-    """One plan from a reading, by the settings in force; raises ``Unavailable`` where brokers came or went, or all of them, meanwhile."""
-    policy = context.balance
-
-    def compute() -> tuple[Loads | None, Plan]:
-        loads = context.loads(state)
-        return loads, plan(state, intent, loads=loads, policy=policy)
-
-    loads, made = context.in_background(compute)
-    if context.fresh_state().alive != state.alive:
-        context.look_again()
-        raise Unavailable("A broker came or went while this was planned: the plan is dropped.")
-    context.memory.loads = None if loads is None else (state, loads)
-    return replace(made, created_at_ms=context.clock.now_ms(), summary={**made.summary, "outline": outline(made)})

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from ballast.core.wording import human_time
 from ballast.daemon.context.view import Role, View
 from ballast.daemon.process.loop import Beat
 
@@ -43,7 +44,7 @@ def alive(beats: Mapping[str, Beat], now_s: float) -> Health:
         silent_s = now_s - beat.at_s
         if silent_s > _patience_s(beat):
             doing = f" while in {beat.doing}" if beat.doing else ""
-            return Health(ok=False, sentence=f"The {name} loop has not moved for {silent_s:.0f} s{doing}.")
+            return Health(ok=False, sentence=f"The {name} loop has not moved for {human_time(silent_s)}{doing}.")
     return Health(ok=True, sentence="ok")
 
 
@@ -69,11 +70,9 @@ def healthy(view: View, *, now_ms: int, observe_s: float) -> Health:
     age_s = (now_ms - view.figures.taken_at_ms) / 1000
     if age_s > observe_s + FRESH_S:
         why = f": {view.outage.sentence}" if view.outage else ""
-        return Health(ok=False, sentence=f"The newest reading of the cluster is {age_s:.0f} s old{why}")
+        return Health(ok=False, sentence=f"The newest reading of the cluster is {human_time(age_s)} old{why}")
     if view.lock.journal_readable is False:
         return Health(ok=False, sentence="The journal cannot be read.")
     if view.role is Role.STARTING:
         return Health(ok=False, sentence="The lock has not been asked for yet.")
-    return Health(
-        ok=True, sentence=f"The cluster was read {max(age_s, 0):.0f} s ago; this process is {view.role.value}."
-    )
+    return Health(ok=True, sentence=f"The cluster was read {human_time(age_s)} ago; this process is {view.role.value}.")

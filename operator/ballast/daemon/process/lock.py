@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from ballast.daemon.acting.decisions import Decisions, decisions_in, pause_record
+from ballast.daemon.acting.decisions import decisions_in, pause_record
+from ballast.daemon.acting.journal_view import JournalReader
 from ballast.daemon.acting.permission import Acts
-from ballast.daemon.acting.policy import ActionKind
-from ballast.daemon.acting.propose import acts_key, publish_proposals
+from ballast.daemon.acting.policy import ActionKind, LivePolicy
+from ballast.daemon.acting.propose import Proposals
 from ballast.daemon.acting.run_views import run_view
-from ballast.daemon.context.daemon_context import DaemonContext, Reserved
-from ballast.daemon.context.view import LockView, Pause, Role
+from ballast.daemon.acting.runs import Runs, acts_key
+from ballast.daemon.context.access import Access
+from ballast.daemon.context.view import Board, LockView, Pause, Role
 from ballast.daemon.process.logs import say
 from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Refused, Unavailable
 from ballast.executor.journal.records import load_open_runs, names_in_flight
 from ballast.executor.machine.run import Now
-from ballast.ports.event_sink import ClusterEvent
+from ballast.ports.event_sink import ClusterEvent, EventSink
 from ballast.ports.journal import Corrupt, Holder, Journal, Record, begun_in, read_record
+from ballast.ports.time import Clock
 
 log = logging.getLogger("ballast.daemon")
 
@@ -39,223 +42,216 @@ WAIT_LEASES = 1.5
 """How many leases a standby waits in one tick: longer than one, so that a dead holder is found out within it."""
 
 
-def keep_lock(context: DaemonContext, holder: Holder, waiting: Callable[[], None] = lambda: None) -> str:
-    """Acquire, renew or wait, or give the lock back in observe mode; the journal is read again at each change of role.
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """The lock was given up for somebody."""
 
-    ``waiting`` is called again and again while it stands in line, which may take longer than a loop may be silent.
-    """
-    if not context.policy.writes:
-        return _only_observe(context)
-    if context.journal is None:
-        context.take_tools()
-    journal = context.journal
-    if journal is None:
-        context.set_role(Role.OBSERVER)
-        return OBSERVING
-    try:
-        if context.board.view.role is Role.LEADER:
-            return _renew(context, journal)
-        return _acquire(context, journal, holder, waiting)
-    except BallastError as failure:
-        if not isinstance(failure, LockHeld):
-            _step_down(context, failure.message)
-            if isinstance(failure, Unavailable | JournalLost | Corrupt):
-                context.board.publish(lock=LockView(journal_readable=False))
-        raise
+    who: str
+    until_ms: int
+    """Wall clock, since every replica goes by it."""
 
 
-def recall(context: DaemonContext, journal: Journal) -> None:
-    """Read what earlier processes left: runs, the counts behind the caps, and what people have decided."""
-    acts = {}
-    kinds = {acts_key(kind): kind for kind in ActionKind}
-    records = journal.read()
-    for record in records:
-        if record.key == GIVE_WAY_KEY and record.value is not None:
-            context.memory.reserved = read_record(record, lambda r: Reserved(r.text("for"), r.integer("until_ms")))
-        elif record.key in kinds and record.value is not None:
-            acts[kinds[record.key]] = read_record(record, Acts.from_json)
-    context.memory.acts = acts
-    heed(context, decisions_in(records))
-    left = load_open_runs(records, Now(context.clock.now_ms(), context.clock.monotonic_s()))
-    context.memory.journal_view = replace(
-        context.memory.journal_view, open=run_view(left[0]) if left else None, moving=names_in_flight(records)
-    )
-    context.take_up(left[0].id if left else "")
+@dataclass(slots=True)
+class Lock:
+    """Acquires, keeps and releases it; ``Access`` has the journal that it is in."""
 
+    holder: Holder
+    """As whom it is acquired."""
+    clock: Clock
+    board: Board
+    policy: LivePolicy
+    access: Access
+    runs: Runs
+    proposals: Proposals
+    journal: JournalReader
+    event_sink: EventSink
+    look_again: Callable[[], None]
+    """Makes the checks due at once: what they said of another role holds no more."""
+    waiting: Callable[[], None]
+    """Called again and again while it stands in line, which may take longer than a loop may be silent."""
+    _reserved: Reserved | None = None
+    """Whom the lock was last given up for."""
 
-def heed(context: DaemonContext, decided: Decisions) -> None:
-    """Go by what people have decided, whichever process they told: on a standby's page it shows at the next look."""
-    memory = context.memory
-    memory.rejected |= decided.rejected
-    memory.approved = dict(decided.approved)
-    before = dict(memory.proposals), memory.asked_elsewhere
-    for kind, proposal in before[0].items():
-        if memory.rejected.get(kind) == proposal.id:
-            memory.proposals.pop(kind, None)
-        elif proposal.approved_by != (by := memory.approval_of(kind, proposal.id)):
-            memory.proposals[kind] = replace(proposal, approved_by=by)
-    memory.asked_elsewhere, memory.shared = decided.asked, (decided.asked, decided.answers)
-    if (memory.proposals, memory.asked_elsewhere) != before:
-        publish_proposals(context)
-    context.board.publish(drains=decided.drains, answers=decided.answers)
-    context.set_pause(decided.pause)
+    def keep(self) -> str:
+        """Acquire, renew or wait, or give the lock back in observe mode; the journal is read again at each change of role."""
+        if not self.policy.now.writes:
+            return self._only_observe()
+        if (journal := self.access.open()) is None:
+            self.board.set_role(Role.OBSERVER)
+            return OBSERVING
+        try:
+            if self.board.view.role is Role.LEADER:
+                return self._renew(journal)
+            return self._acquire(journal)
+        except BallastError as failure:
+            if not isinstance(failure, LockHeld):
+                self._step_down(failure.message)
+                if isinstance(failure, Unavailable | JournalLost | Corrupt):
+                    self.board.publish(lock=LockView(journal_readable=False))
+            raise
 
-
-def _only_observe(context: DaemonContext) -> str:
-    """Leave the run as it is, give the lock back, and write nothing from then on; a later change of mode takes both up."""
-    before = context.board.view.role
-    if context.board.view.drains != (drains := context.memory.decisions.drains):
-        context.board.publish(drains=drains)
-    if before is Role.OBSERVER or context.journal is None:
-        context.set_role(Role.OBSERVER)
-        return OBSERVING
-    # The role first: nothing may be begun beside us.
-    context.set_role(Role.OBSERVER)
-    context.memory.running = None
-    if context.run_controller is not None:
-        context.run_controller.stop(drain_s=0.0)
-    context.board.publish(lock=LockView())
-    if before is not Role.LEADER:
-        return OBSERVING
-    sentence = "The mode is observe: the lock was released."
-    try:
-        context.journal.release()
-    except BallastError as failure:
-        sentence = f"The mode is observe; the lock could not be released and expires by itself: {failure.message}"
-    context.event_sink(ClusterEvent(reason="GaveLockBack", sentence=sentence))
-    return sentence
-
-
-def _renew(context: DaemonContext, journal: Journal) -> str:
-    if context.give_way:
-        who = context.give_way
-        _step_down(context, f"{who} asked to take over.", asked=True)
-        context.give_way = ""
-        reserved = Reserved(who, context.clock.now_ms() + int(GIVE_WAY_S * 1000))
-        journal.append([Record(GIVE_WAY_KEY, {"for": reserved.who, "until_ms": reserved.until_ms})])
-        context.memory.reserved = reserved
-        journal.release()
-        return f"Released the lock for {who}; acquiring it again afterwards."
-    run = context.run_controller.current() if context.run_controller else None
-    try:
-        # A run tells by itself what it does.
-        journal.renew("" if run else IDLE)
-    except Fenced as failure:
-        _step_down(context, failure.message)
-        return f"Lost the lock: {failure.message}"
-    except JournalLost as lost:
-        return _remake(context, journal, lost)
-    return "Holds the lock" + (f" and carries out run {run.id}." if run else " and has nothing in flight.")
-
-
-def tell_loss(context: DaemonContext, lost: JournalLost) -> None:
-    """Say once, where people look, that the journal is not what was written to it."""
-    say(log, f"The journal is gone ({lost.how}): {lost}", level=logging.WARNING, failure=lost.id, how=lost.how)
-    context.event_sink(ClusterEvent(reason="JournalLost", sentence=lost.message, warning=True))
-    context.board.publish(lock=replace(context.board.view.lock, journal_readable=False))
-
-
-def _remake(context: DaemonContext, journal: Journal, lost: JournalLost) -> str:
-    """Make the journal again from what this holder remembers."""
-    tell_loss(context, lost)
-    try:
-        journal.remake()
-    except Fenced as failure:
-        _step_down(context, failure.message)
-        return f"Lost the lock: {failure.message}"
-    context.board.publish(lock=replace(context.board.view.lock, journal_readable=True))
-    sentence = f"The journal was {lost.how} and was made again from what this process knew of it."
-    context.event_sink(ClusterEvent(reason="JournalRemade", sentence=sentence))
-    return sentence
-
-
-def _acquire(context: DaemonContext, journal: Journal, holder: Holder, waiting: Callable[[], None]) -> str:
-    if left_to := _reserved_for(context):
-        return f"The lock is left to {left_to}, who asked for it."
-    wait_s = WAIT_LEASES * holder.lease_s if context.board.view.role is Role.STANDBY else 0.0
-    try:
-        taken = journal.acquire(holder, wait_s=wait_s, wanted=lambda: _wanted(context, waiting))
-    except LockHeld as held:
-        if not _wanted(context):
-            return held.message
-        context.set_role(Role.STANDBY)
-        context.board.publish(lock=_foreign(journal))
-        recall(context, journal)
-        return f"Standing by: {held.message}"
-    if not _wanted(context):
-        journal.release()
-        return "Got the lock when it was no longer wanted, and gave it back."
-    try:
-        pause_after_loss(context, journal)
-        recall(context, journal)
-    except Refused as strange:
-        if not isinstance(strange, JournalLost | Fenced):
-            # It cannot act upon what it does not understand: whoever looks into that need not wait for its lock.
-            journal.release()
-        raise
-    if left_to := _reserved_for(context):
-        # Another replica gave it up for a person, and this one was quicker than they.
-        journal.release()
-        context.set_role(Role.STANDBY)
-        return f"Got the lock before {left_to}, for whom it was released, and released it."
-    # What was left open is taken up before this process counts as the leader: the work loop starts nothing beside it.
-    adopted = context.run_controller.adopt() if context.run_controller else None
-    context.board.publish(
-        lock=LockView(held=True, holder=taken.description, since_ms=taken.since_ms, journal_readable=True)
-    )
-    context.set_role(Role.LEADER)
-    publish_proposals(context)
-    tail = f" and goes on with run {adopted}, which an earlier process did not finish" if adopted else ""
-    sentence = f"Took the lock{tail}."
-    context.event_sink(ClusterEvent(reason="TookLock", sentence=sentence))
-    return sentence
-
-
-def _wanted(context: DaemonContext, looked: Callable[[], None] = lambda: None) -> bool:
-    looked()
-    return context.policy.writes and context.board.view.role is not Role.STOPPING
-
-
-def pause_after_loss(context: DaemonContext, journal: Journal) -> None:
-    """Let nothing start from a journal that was begun where one had been deleted: what people had decided is gone with that.
-
-    A pause, drained brokers, rejected plans, the counts behind the caps, throttles owed: a person looks, and resumes.
-    """
-    records = journal.read()
-    begun = begun_in(records)
-    if begun is None or decisions_in(records).pause is not None:
-        return
-    journal.append([pause_record(Pause(by=PAUSED_BY, since_ms=begun.at_ms, reason=LOST))])
-    sentence = (
-        f"The journal was deleted while no process ran that remembered it, and {begun.by} began an empty one. {LOOK}"
-    )
-    say(log, sentence, level=logging.WARNING)
-    context.event_sink(ClusterEvent(reason="JournalLost", sentence=sentence, warning=True))
-
-
-def _reserved_for(context: DaemonContext) -> str:
-    """Whom the lock was given up for a moment ago; empty once they have had their time."""
-    reserved = context.memory.reserved
-    if reserved is None:
-        return ""
-    left_ms = reserved.until_ms - context.clock.now_ms()
-    # A clock that jumped back must not keep everybody from the lock for longer than was meant.
-    return reserved.who if 0 < left_ms <= GIVE_WAY_S * 1000 else ""
-
-
-def _step_down(context: DaemonContext, why: str, *, asked: bool = False) -> None:
-    if context.board.view.role is Role.LEADER:
-        sentence = f"No longer the one that acts: {why}"
-        say(log, sentence, level=logging.INFO if asked else logging.WARNING)
-        context.event_sink(
-            ClusterEvent(reason="GaveLockUp" if asked else "LostLock", sentence=sentence, warning=not asked)
+    def recall(self, journal: Journal) -> None:
+        """Read what earlier processes left: runs, the counts behind the caps, and what people have decided."""
+        acts = {}
+        kinds = {acts_key(kind): kind for kind in ActionKind}
+        records = journal.read()
+        for record in records:
+            if record.key == GIVE_WAY_KEY and record.value is not None:
+                self._reserved = read_record(record, lambda r: Reserved(r.text("for"), r.integer("until_ms")))
+            elif record.key in kinds and record.value is not None:
+                acts[kinds[record.key]] = read_record(record, Acts.from_json)
+        self.runs.acts = acts
+        decided = decisions_in(records)
+        self.proposals.heed(decided)
+        self.board.publish(drains=decided.drains, answers=decided.answers)
+        self.runs.set_pause(decided.pause)
+        left = load_open_runs(records, Now(self.clock.now_ms(), self.clock.monotonic_s()))
+        self.journal.view = replace(
+            self.journal.view, open=run_view(left[0]) if left else None, moving=names_in_flight(records)
         )
-        # Before the run is left: nothing may be begun beside us.
-        context.set_role(Role.STANDBY)
-        if context.run_controller is not None:
-            context.run_controller.stop(drain_s=0.0)
-    context.set_role(Role.STANDBY)
-    context.board.publish(lock=LockView(journal_readable=context.board.view.lock.journal_readable))
+        self.runs.take_up(left[0].id if left else "")
+
+    def _only_observe(self) -> str:
+        """Leave the run as it is, give the lock back, and write nothing from then on; a later change of mode takes both up."""
+        before = self.board.view.role
+        if self.board.view.drains != (drains := self.journal.decisions.drains):
+            self.board.publish(drains=drains)
+        if before is Role.OBSERVER or self.access.journal is None:
+            self.board.set_role(Role.OBSERVER)
+            return OBSERVING
+        # The role first: nothing may be begun beside us.
+        self.board.set_role(Role.OBSERVER)
+        self.runs.running = None
+        self.access.stop()
+        self.board.publish(lock=LockView())
+        if before is not Role.LEADER:
+            return OBSERVING
+        sentence = "The mode is observe: the lock was released."
+        try:
+            self.access.journal.release()
+        except BallastError as failure:
+            sentence = f"The mode is observe; the lock could not be released and expires by itself: {failure.message}"
+        self.event_sink(ClusterEvent(reason="GaveLockBack", sentence=sentence))
+        return sentence
+
+    def _renew(self, journal: Journal) -> str:
+        if self.access.give_way:
+            who = self.access.give_way
+            self._step_down(f"{who} asked to take over.", asked=True)
+            self.access.give_way = ""
+            reserved = Reserved(who, self.clock.now_ms() + int(GIVE_WAY_S * 1000))
+            journal.append([Record(GIVE_WAY_KEY, {"for": reserved.who, "until_ms": reserved.until_ms})])
+            self._reserved = reserved
+            journal.release()
+            return f"Released the lock for {who}; acquiring it again afterwards."
+        run = self.access.current()
+        try:
+            # A run tells by itself what it does.
+            journal.renew("" if run else IDLE)
+        except Fenced as failure:
+            self._step_down(failure.message)
+            return f"Lost the lock: {failure.message}"
+        except JournalLost as lost:
+            return self._remake(journal, lost)
+        return "Holds the lock" + (f" and carries out run {run.id}." if run else " and has nothing in flight.")
+
+    def _remake(self, journal: Journal, lost: JournalLost) -> str:
+        """Make the journal again from what this holder remembers."""
+        self.journal.tell_loss(lost)
+        try:
+            journal.remake()
+        except Fenced as failure:
+            self._step_down(failure.message)
+            return f"Lost the lock: {failure.message}"
+        self.board.publish(lock=replace(self.board.view.lock, journal_readable=True))
+        sentence = f"The journal was {lost.how} and was made again from what this process knew of it."
+        self.event_sink(ClusterEvent(reason="JournalRemade", sentence=sentence))
+        return sentence
+
+    def _acquire(self, journal: Journal) -> str:
+        if left_to := self._reserved_for():
+            return f"The lock is left to {left_to}, who asked for it."
+        wait_s = WAIT_LEASES * self.holder.lease_s if self.board.view.role is Role.STANDBY else 0.0
+        try:
+            taken = journal.acquire(self.holder, wait_s=wait_s, wanted=self._still_wanted)
+        except LockHeld as held:
+            if not self._wanted():
+                return held.message
+            self.board.set_role(Role.STANDBY)
+            self.board.publish(lock=_foreign(journal))
+            self.recall(journal)
+            return f"Standing by: {held.message}"
+        if not self._wanted():
+            journal.release()
+            return "Got the lock when it was no longer wanted, and gave it back."
+        try:
+            self._pause_after_loss(journal)
+            self.recall(journal)
+        except Refused as strange:
+            if not isinstance(strange, JournalLost | Fenced):
+                # It cannot act upon what it does not understand: whoever looks into that need not wait for its lock.
+                journal.release()
+            raise
+        if left_to := self._reserved_for():
+            # Another replica gave it up for a person, and this one was quicker than they.
+            journal.release()
+            self.board.set_role(Role.STANDBY)
+            return f"Got the lock before {left_to}, for whom it was released, and released it."
+        # What was left open is taken up before this process counts as the leader: the work loop starts nothing beside it.
+        adopted = self.access.run_controller.adopt() if self.access.run_controller else None
+        self.board.publish(
+            lock=LockView(held=True, holder=taken.description, since_ms=taken.since_ms, journal_readable=True)
+        )
+        self.board.set_role(Role.LEADER)
+        self.proposals.publish()
+        self.look_again()
+        tail = f" and goes on with run {adopted}, which an earlier process did not finish" if adopted else ""
+        sentence = f"Took the lock{tail}."
+        self.event_sink(ClusterEvent(reason="TookLock", sentence=sentence))
+        return sentence
+
+    def _still_wanted(self) -> bool:
+        self.waiting()
+        return self._wanted()
+
+    def _wanted(self) -> bool:
+        return self.policy.now.writes and self.board.view.role is not Role.STOPPING
+
+    def _pause_after_loss(self, journal: Journal) -> None:
+        """Let nothing start from a journal that was begun where one had been deleted: what people had decided is gone with that.
+
+        A pause, drained brokers, rejected plans, the counts behind the caps, throttles owed: a person looks, and resumes.
+        """
+        records = journal.read()
+        begun = begun_in(records)
+        if begun is None or decisions_in(records).pause is not None:
+            return
+        journal.append([pause_record(Pause(by=PAUSED_BY, since_ms=begun.at_ms, reason=LOST))])
+        sentence = f"The journal was deleted while no process ran that remembered it, and {begun.by} began an empty one. {LOOK}"
+        say(log, sentence, level=logging.WARNING)
+        self.event_sink(ClusterEvent(reason="JournalLost", sentence=sentence, warning=True))
+
+    def _reserved_for(self) -> str:
+        """Whom the lock was given up for a moment ago; empty once they have had their time."""
+        reserved = self._reserved
+        if reserved is None:
+            return ""
+        left_ms = reserved.until_ms - self.clock.now_ms()
+        # A clock that jumped back must not keep everybody from the lock for longer than was meant.
+        return reserved.who if 0 < left_ms <= GIVE_WAY_S * 1000 else ""
+
+    def _step_down(self, why: str, *, asked: bool = False) -> None:
+        if self.board.view.role is Role.LEADER:
+            sentence = f"No longer the one that acts: {why}"
+            say(log, sentence, level=logging.INFO if asked else logging.WARNING)
+            self.event_sink(
+                ClusterEvent(reason="GaveLockUp" if asked else "LostLock", sentence=sentence, warning=not asked)
+            )
+            # Before the run is left: nothing may be begun beside us.
+            self.board.set_role(Role.STANDBY)
+            self.access.stop()
+        self.board.set_role(Role.STANDBY)
+        self.board.publish(lock=LockView(journal_readable=self.board.view.lock.journal_readable))
 
 
 def _foreign(journal: Journal) -> LockView:

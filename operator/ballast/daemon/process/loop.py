@@ -31,6 +31,8 @@ class Tick:
     """Asked each time, so that a changed setting takes effect at once."""
     run: Callable[[], str]
     """Does it, and says in one sentence what came of it."""
+    reading_ms: Callable[[], int | None] = lambda: None
+    """Asked as it begins: when the reading was taken that it goes by; None where it goes by none."""
     max_backoff_s: float = MAX_BACKOFF_S
     """Longest wait after failures, unless ``every_s`` is longer."""
 
@@ -79,18 +81,21 @@ class BeatingClock:
 class Loop:
     """Runs ticks one at a time, in the order given where several are due."""
 
-    ticks: Sequence[Tick]
     clock: Clock
     report: Callable[[str, TickReport], None]
     nap: Callable[[float], None]
     """Waits at most so many seconds; returns early when there is news."""
+    ticks: Sequence[Tick] = ()
     beat: Beat = field(default_factory=Beat)
     _schedule: list[_Schedule] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        now = self.clock.monotonic_s()
-        self.beat.at_s = now
-        self._schedule = [_Schedule(tick, now) for tick in self.ticks]
+        self.beat.at_s = self.clock.monotonic_s()
+        self.add(*self.ticks)
+
+    def add(self, *ticks: Tick) -> None:
+        """More to do, due at once; before the loop runs."""
+        self._schedule += [_Schedule(tick, self.clock.monotonic_s()) for tick in ticks]
 
     def run(self, stopping: Callable[[], bool]) -> None:
         """Go on until told to stop."""
@@ -102,6 +107,11 @@ class Loop:
         for entry in self._schedule:
             if entry.tick.name == name:
                 entry.hurried = True
+
+    def hurry_all(self) -> None:
+        """Make every tick due now."""
+        for entry in self._schedule:
+            entry.hurried = True
 
     def pass_once(self, stopping: Callable[[], bool] = lambda: False) -> float:
         """Run everything that is due; return the seconds until something is.
@@ -136,7 +146,7 @@ class Loop:
 
     def _run(self, entry: _Schedule) -> None:
         began_s, began_ms, entry.hurried = self.clock.monotonic_s(), self.clock.now_ms(), False
-        result = TickResult.OK
+        result, reading_ms = TickResult.OK, entry.tick.reading_ms()
         try:
             sentence = entry.tick.run()
         except BallastError as failure:
@@ -161,5 +171,6 @@ class Loop:
                 duration_s=ended_s - began_s,
                 result=result,
                 failures=entry.failures,
+                reading_ms=reading_ms,
             ),
         )

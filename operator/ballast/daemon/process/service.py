@@ -15,29 +15,21 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ballast.core.wording import human_elections, human_many
-from ballast.daemon.acting.journal_view import read_journal_view, show_run
-from ballast.daemon.acting.policy import DaemonPolicy
-from ballast.daemon.acting.propose import act
-from ballast.daemon.acting.requests import Inbox, answer_requests, submit
-from ballast.daemon.context.daemon_context import DaemonContext
+from ballast.daemon.acting.policy import DaemonPolicy, Intervals, WebPolicy
 from ballast.daemon.context.view import Role, TickReport
 from ballast.daemon.metrics.catalog import Metrics
-from ballast.daemon.observing.observe import observe
-from ballast.daemon.planning.asking import make_wanted
 from ballast.daemon.planning.background import Background
-from ballast.daemon.planning.leaders import check_leaders, interval_s
-from ballast.daemon.planning.plans import check_balance, check_repair
 from ballast.daemon.process import health
-from ballast.daemon.process.lock import keep_lock
 from ballast.daemon.process.logs import say
 from ballast.daemon.process.loop import Beat, Loop, Tick
+from ballast.daemon.process.parts import Loops, Outside, assemble
 from ballast.daemon.web.actions import Desk
 from ballast.daemon.web.app import WebParts, build, build_probes
 from ballast.daemon.web.server import WebServer
 from ballast.errors import BallastError
 from ballast.executor.driver.events import RunResult
 from ballast.ports.event_sink import ClusterEvent
-from ballast.ports.journal import Holder, Request
+from ballast.ports.journal import Request
 
 log = logging.getLogger("ballast.daemon")
 
@@ -53,8 +45,9 @@ SettingsChange = tuple[DaemonPolicy, tuple[tuple[str, str], ...], str]
 class ServiceParts:
     """What ``wiring`` hands over."""
 
-    context: DaemonContext
-    holder: Holder
+    outside: Outside
+    web: WebPolicy
+    metrics: Metrics
     settings_changed: Callable[[], SettingsChange | None] = lambda: None
     """Asked every few seconds; raises ``UsageError`` when the new file has a mistake."""
     settings_defaults: Mapping[str, str] = field(default_factory=dict)
@@ -68,58 +61,64 @@ class ServiceParts:
 class Service:
     """Runs until it is told to stop."""
 
-    def __init__(self, parts: ServiceParts) -> None:
-        self.parts = parts
-        self.context = parts.context
-        self.metrics = Metrics(self.context.board)
-        self.inbox: Inbox = Inbox()
-        self._mark_changed(parts.context.board.view.settings)
+    def __init__(self, given: ServiceParts) -> None:
+        self.given = given
+        self.clock, self.board, self.policy = given.outside.clock, given.outside.board, given.outside.policy
+        self.metrics = given.metrics
+        self._mark_changed(self.board.view.settings)
         self._stop = threading.Event()
         self._wake = threading.Event()
-        context = self.context
-        self.work = self._loop(
+        # The loops first, since the parts ask them to hurry; then the parts, and with them what the loops do.
+        self.work, self.lock, self.journal_loop, self.pulse = (self._loop() for _ in range(4))
+        self.planning = Background(self.clock, lambda: self.work.run_meanwhile("observe"), self._stop.is_set)
+        self.parts = assemble(
+            given.outside,
+            Loops(
+                look_again=self.look_now,
+                in_background=self.planning,
+                lock_waits=self._lock_waits,
+                refused=lambda kind, code: self.metrics.refusals.labels(kind, code).inc(),
+                run_ended=self.run_ended,
+            ),
+        )
+        if self.policy.now.writes:
+            self.parts.access.open()
+        self.web = WebServer(build(web := self._web_parts()), build_probes(web), given.web)
+        self._fill()
+
+    def _fill(self) -> None:
+        """Give each loop its ticks."""
+        parts = self.parts
+        taken = parts.reading.taken_at_ms
+
+        def every() -> Intervals:
+            return self.policy.now.intervals
+
+        self.work.add(
             Tick(
                 name="observe",
-                every_s=lambda: context.policy.intervals.observe_s,
-                run=lambda: observe(context),
+                every_s=lambda: every().observe_s,
+                run=parts.observer.observe,
                 max_backoff_s=READ_AGAIN_S,
             ),
-            Tick(name="asked", every_s=lambda: context.policy.intervals.act_s, run=lambda: make_wanted(context)),
-            Tick(name="leaders", every_s=lambda: interval_s(context), run=lambda: check_leaders(context)),
-            Tick(name="repair", every_s=lambda: context.policy.intervals.repair_s, run=lambda: check_repair(context)),
-            Tick(
-                name="balance", every_s=lambda: context.policy.intervals.balance_s, run=lambda: check_balance(context)
-            ),
-            Tick(name="act", every_s=lambda: context.policy.intervals.act_s, run=lambda: act(context)),
+            Tick(name="asked", every_s=lambda: every().act_s, run=parts.asked.make),
+            Tick(name="leaders", every_s=parts.leaders.interval_s, run=parts.leaders.check, reading_ms=taken),
+            Tick(name="repair", every_s=lambda: every().repair_s, run=parts.repair.check, reading_ms=taken),
+            Tick(name="balance", every_s=lambda: every().balance_s, run=parts.balance.check, reading_ms=taken),
+            Tick(name="act", every_s=lambda: every().act_s, run=parts.proposals.act),
         )
-        self.lock = self._loop(
-            Tick(
-                name="lock",
-                every_s=lambda: context.policy.intervals.lock_s,
-                run=lambda: keep_lock(context, parts.holder, self._lock_waits),
-            )
+        self.lock.add(Tick(name="lock", every_s=lambda: every().lock_s, run=parts.lock.keep))
+        self.journal_loop.add(Tick(name="journal", every_s=lambda: every().journal_s, run=parts.journal.read))
+        self.pulse.add(
+            Tick(name="requests", every_s=lambda: every().requests_s, run=parts.requests.answer_all),
+            Tick(name="run", every_s=lambda: every().requests_s, run=parts.journal.show_run),
+            Tick(name="settings", every_s=lambda: every().settings_s, run=self._settings),
+            Tick(name="health", every_s=lambda: every().settings_s, run=self._heal),
         )
-        self.journal_loop = self._loop(
-            Tick(
-                name="journal",
-                every_s=lambda: context.policy.intervals.journal_s,
-                run=lambda: read_journal_view(context),
-            )
-        )
-        self.pulse = self._loop(
-            Tick(name="requests", every_s=lambda: context.policy.intervals.requests_s, run=self._requests),
-            Tick(name="run", every_s=lambda: context.policy.intervals.requests_s, run=lambda: show_run(context)),
-            Tick(name="settings", every_s=lambda: context.policy.intervals.settings_s, run=self._settings),
-            Tick(name="health", every_s=lambda: context.policy.intervals.settings_s, run=self._heal),
-            *self._credentials(parts.credentials_changed),
-            *self._certificate(),
-        )
-        self.planning = Background(context.clock, lambda: self.work.run_meanwhile("observe"), self._stop.is_set)
-        context.in_background = self.planning
-        context.look_again, context.run_ended = self.look_now, self.run_ended
-        context.refused = lambda kind, code: self.metrics.refusals.labels(kind, code).inc()
-        context.retried = lambda operation: self.metrics.retries.labels(operation).inc()
-        self.web = WebServer(build(web := self._web_parts()), build_probes(web), context.web)
+        if (look := self.given.credentials_changed) is not None:
+            self.pulse.add(Tick(name="credentials", every_s=lambda: every().settings_s, run=look))
+        if self.given.web.tls_certificate is not None:
+            self.pulse.add(Tick(name="certificate", every_s=lambda: every().settings_s, run=self.web.renew))
 
     def run(self) -> None:
         """Serve and tick until ``stop``; then leave within the grace period."""
@@ -150,7 +149,8 @@ class Service:
     def beats(self) -> dict[str, Beat]:
         """The signs of life of every loop."""
         loops = {"pulse": self.pulse, "work": self.work, "lock": self.lock, "journal": self.journal_loop}
-        run = self.context.run_controller.beat() if self.context.run_controller else None
+        controller = self.parts.access.run_controller
+        run = controller.beat() if controller else None
         beats = {"run": run, "plan": self.planning.beat}
         return {name: loop.beat for name, loop in loops.items()} | {n: b for n, b in beats.items() if b is not None}
 
@@ -163,54 +163,50 @@ class Service:
         )
         well = result.status == "done"
         sentence = f"Run {result.run_id} ended: {result.status} ({counts})."
-        self.context.event_sink(
+        self.given.outside.event_sink(
             ClusterEvent(reason="RunEnded" if well else "RunEndedOtherwise", sentence=sentence, warning=not well)
         )
         self.journal_loop.hurry("journal")
 
     def look_now(self) -> None:
         """Make the reading and the checks due at once."""
-        for tick in self.work.ticks:
-            self.work.hurry(tick.name)
+        self.work.hurry_all()
 
-    def _loop(self, *ticks: Tick) -> Loop:
-        return Loop(ticks=ticks, clock=self.context.clock, report=self._report, nap=self._nap)
+    def _loop(self) -> Loop:
+        return Loop(clock=self.clock, report=self._report, nap=self._nap)
 
     def _lock_waits(self) -> None:
-        self.lock.beat.at_s = self.context.clock.monotonic_s()
+        self.lock.beat.at_s = self.clock.monotonic_s()
 
     def _heal(self) -> str:
         """Where a loop or the run is stuck, start again in its place: the journal knows what is open."""
-        state = health.alive(self.beats, self.context.clock.monotonic_s())
-        if state.ok or self.parts.start_anew is None:
+        state = health.alive(self.beats, self.clock.monotonic_s())
+        if state.ok or self.given.start_anew is None:
             return state.sentence
         sentence = f"{state.sentence} The process restarts itself and resumes from the journal."
         say(log, sentence, level=logging.ERROR)
-        self.context.event_sink(ClusterEvent(reason="Stuck", sentence=sentence, warning=True))
-        self.parts.start_anew()
+        self.given.outside.event_sink(ClusterEvent(reason="Stuck", sentence=sentence, warning=True))
+        self.given.start_anew()
         return sentence
 
     def _nap(self, seconds: float) -> None:
         self._wake.wait(seconds)
 
-    def _requests(self) -> str:
-        return answer_requests(self.context, self.inbox)
-
     def _settings(self) -> str:
         try:
-            change = self.parts.settings_changed()
+            change = self.given.settings_changed()
         except BallastError as mistake:
-            self.context.board.publish(settings_problem=str(mistake))
+            self.board.publish(settings_problem=str(mistake))
             sentence = f"The newest settings are not in force: {mistake}"
-            self.context.event_sink(ClusterEvent(reason="SettingsRefused", sentence=sentence, warning=True))
+            self.given.outside.event_sink(ClusterEvent(reason="SettingsRefused", sentence=sentence, warning=True))
             raise
         if change is None:
             return "The settings are the same."
-        self.context.policy, shown, sentence = change
+        self.policy.now, shown, sentence = change
         self._mark_changed(shown)
-        self.context.board.publish(settings_problem="")
-        self.context.publish_permissions()
-        self.context.hold_run()
+        self.board.publish(settings_problem="")
+        self.parts.permissions.publish()
+        self.parts.runs.hold()
         # A change of mode wants the lock, or gives it back.
         self.lock.hurry("lock")
         # What the new settings ask for need not wait for the next check.
@@ -218,72 +214,52 @@ class Service:
         return sentence
 
     def _mark_changed(self, shown: Sequence[tuple[str, str]]) -> None:
-        defaults = self.parts.settings_defaults
+        defaults = self.given.settings_defaults
         changed = frozenset(name for name, value in shown if defaults.get(name, value) != value)
-        self.context.board.publish(settings=tuple(shown), settings_changed=changed)
-
-    def _credentials(self, look: Callable[[], str] | None) -> tuple[Tick, ...]:
-        if look is None:
-            return ()
-        return (Tick(name="credentials", every_s=lambda: self.context.policy.intervals.settings_s, run=look),)
-
-    def _certificate(self) -> tuple[Tick, ...]:
-        if self.context.web.tls_certificate is None:
-            return ()
-        return (
-            Tick(
-                name="certificate",
-                every_s=lambda: self.context.policy.intervals.settings_s,
-                run=lambda: self.web.renew(),  # noqa: PLW0108 — it is made after the loops
-            ),
-        )
+        self.board.publish(settings=tuple(shown), settings_changed=changed)
 
     def _report(self, name: str, report: TickReport) -> None:
-        before = self.context.board.view.ticks.get(name)
-        self.context.board.publish(ticks={**self.context.board.view.ticks, name: report})
+        before = self.board.view.ticks.get(name)
+        self.board.publish(ticks={**self.board.view.ticks, name: report})
         self.metrics.ticks.labels(name, report.result.value).inc()
         self.metrics.durations.labels(name).observe(report.duration_s)
         if report.ok and (before is None or before.sentence != report.sentence):
             say(log, report.sentence, tick=name)
 
     def _web_parts(self) -> WebParts:
-        context = self.context
+        web, board, clock = self.given.web, self.board, self.clock
         return WebParts(
-            board=context.board,
-            state=lambda: context.memory.state,
+            board=board,
+            state=lambda: self.parts.reading.state,
             metrics=self.metrics,
-            clock=context.clock,
+            clock=clock,
             closing=self._stop.is_set,
-            hosts=context.web.hosts,
-            desk=Desk(
-                context.web.token_file, self._submit, context.clock, read_needs_token=context.web.read_needs_token
-            ),
-            alive=lambda: health.alive(self.beats, context.clock.monotonic_s()),
-            ready=lambda: health.ready(context.board.view),
+            hosts=web.hosts,
+            desk=Desk(web.token_file, self._submit, clock, read_needs_token=web.read_needs_token),
+            alive=lambda: health.alive(self.beats, clock.monotonic_s()),
+            ready=lambda: health.ready(board.view),
             healthy=lambda: health.healthy(
-                context.board.view, now_ms=context.clock.now_ms(), observe_s=context.policy.intervals.observe_s
+                board.view, now_ms=clock.now_ms(), observe_s=self.policy.now.intervals.observe_s
             ),
         )
 
     def _submit(self, request: Request) -> None:
-        submit(self.context, self.inbox, request)
+        self.parts.requests.submit(request)
         self.pulse.hurry("requests")
 
     def _leave(self, threads: Sequence[threading.Thread]) -> None:
         """Stop deciding, put the tools down, tell the successor."""
-        context = self.context
-        held = context.board.view.role is Role.LEADER
-        context.set_role(Role.STOPPING)
+        access, stop = self.parts.access, self.policy.now.stop
+        held = self.board.view.role is Role.LEADER
+        self.board.set_role(Role.STOPPING)
         say(log, "Stopping: nothing new is decided.")
-        if context.run_controller is not None:
-            drain_s = max(0.0, context.policy.stop.grace_s - 2 * _JOIN_S) if context.policy.stop.drain else 0.0
-            context.run_controller.stop(drain_s=drain_s)
+        access.stop(drain_s=max(0.0, stop.grace_s - 2 * _JOIN_S) if stop.drain else 0.0)
         for thread in threads:
             # A standby may be waiting for the lease to run out; it is not waited for, and gives up what it gets.
             thread.join(_JOIN_S / len(threads))
-        if held and context.journal is not None:
+        if held and access.journal is not None:
             try:
-                context.journal.release()
+                access.journal.release()
             except BallastError as failure:
                 say(log, f"The lock was not released and expires by itself: {failure}", level=logging.WARNING)
         self.web.stop()

@@ -66,11 +66,17 @@ class Desk:
         """Lines of the token file that let nobody in, as last said."""
         self._unreadable = ""
         """Why the token file could not be read, as last said."""
+        if token_file is not None and (closed := self.closed):
+            say(log, f"The page is read-only: {closed}.", level=logging.WARNING)
 
     @property
-    def open(self) -> bool:
-        """May anybody act at all?  Without an operator's token the page is read-only."""
-        return any(p.role == OPERATOR for p in self._people())
+    def closed(self) -> str:
+        """Why nobody may act; empty where somebody may."""
+        if self._token_file is None:
+            return "web.token_file is not set"
+        return (
+            "" if any(p.role == OPERATOR for p in self._people()) else "web.token_file holds no operator's usable token"
+        )
 
     def admit(self, headers: Mapping[str, str], kind: str = "") -> Person:
         """Who asks; raises unless the request carries an operator's token.  Each refusal is in the audit log."""
@@ -90,7 +96,7 @@ class Desk:
         people = self._people()
         if not people:
             what = "Nobody may read this page" if kind == READ else "This page is read-only"
-            raise HTTPException(403, f"{what}: web.token_file is not set, or holds no usable token.")
+            raise HTTPException(403, f"{what}: {self.closed}.")
         scheme, _, given = headers.get("authorization", "").partition(" ")
         offered = given.strip().encode() if scheme.lower() == "bearer" else b""
         # Every token is compared, so that the time tells nothing.

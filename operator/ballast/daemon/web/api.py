@@ -7,11 +7,11 @@ from typing import Any
 
 from ballast.core.cluster import UNKNOWN
 from ballast.core.planner.ranges import Range
-from ballast.daemon.context.view import View
+from ballast.daemon.context.view import TickReport, View
 from ballast.daemon.observing.figures import BrokerFigures, Figures
 
 
-def status(view: View, *, now_ms: int, can_act: bool) -> dict[str, Any]:
+def status(view: View, *, now_ms: int, read_only: str) -> dict[str, Any]:
     """Everything that the page shows."""
     return {
         "version": view.version,
@@ -21,7 +21,8 @@ def status(view: View, *, now_ms: int, can_act: bool) -> dict[str, Any]:
         "started_at_ms": view.started_at_ms,
         "role": view.role.value,
         "mode": view.mode,
-        "actions_enabled": can_act,
+        "actions_enabled": not read_only,
+        "read_only": read_only or None,
         "cluster": None if view.figures is None else cluster(view.figures),
         "outage": None if view.outage is None else asdict(view.outage),
         "absences": [asdict(a) for a in view.absences],
@@ -34,11 +35,20 @@ def status(view: View, *, now_ms: int, can_act: bool) -> dict[str, Any]:
         "run": None if view.run is None else asdict(view.run),
         "run_elsewhere": None if view.run_elsewhere is None else asdict(view.run_elsewhere),
         "plans": [asdict(replace(p, blocked=_blocked(view, p.kind))) for p in view.plans],
-        "ticks": {name: asdict(t) for name, t in view.ticks.items()},
+        "ticks": {name: asdict(replace(t, stale=_stale(view, t))) for name, t in view.ticks.items()},
         "answers": [asdict(a) for a in view.answers],
         "throttles_to_restore": view.throttles_to_restore,
         "settings_problem": view.settings_problem or None,
     }
+
+
+def _stale(view: View, tick: TickReport) -> str:
+    """Why what this tick said does not tell how things are now; empty where it does."""
+    if view.outage is not None and tick.ok and tick.at_ms < view.outage.since_ms:
+        return "outage"
+    if tick.reading_ms is not None and view.changed_at_ms is not None and tick.reading_ms < view.changed_at_ms:
+        return "earlier-reading"
+    return ""
 
 
 def _blocked(view: View, kind: str) -> str:

@@ -123,7 +123,7 @@ def _reading(parts: WebParts) -> list[BaseRoute]:
         view = board.view
         if _VERSION.fullmatch(after):
             view = await _newer(parts, int(after))
-        return _json(api.status(view, now_ms=parts.clock.now_ms(), can_act=desk.open))
+        return _json(api.status(view, now_ms=parts.clock.now_ms(), read_only=desk.closed))
 
     async def history(_: Request) -> Response:
         return _json(api.history(board.view))

@@ -166,6 +166,7 @@ _STATUS = closed(
         "role": {"enum": ["starting", "observer", "leader", "standby", "stopping"]},
         "mode": {"enum": ["observe", "approve", "auto"]},
         "actions_enabled": {**FLAG, "description": "False: the page is read-only."},
+        "read_only": {**or_null(TEXT), "description": "Why nobody may act; null where somebody may."},
         "cluster": or_null(ref("Cluster")),
         "outage": or_null(ref("Outage")),
         "absences": {**array(ref("Absence")), "description": "Brokers that are down and hold replicas."},
@@ -196,7 +197,10 @@ _PARTITION = closed(
         "preferred": COUNT,
         **{name: array(COUNT) for name in ("replicas", "in_sync", "adding", "removing")},
         "size_bytes": {**or_null(COUNT), "description": "Of the leader's log."},
-        "lag": {**or_null(COUNT), "description": "Messages that the slowest replica reports to be behind."},
+        "lag": {
+            **or_null(COUNT),
+            "description": "Messages that the slowest replica is behind; null where log ends were not read: the daemon does not.",
+        },
     },
 )
 BROKER = closed(

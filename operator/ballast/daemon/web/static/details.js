@@ -76,12 +76,13 @@ const more = (total, listed) => (total > Math.min(listed, SHOWN) ? h("p", { clas
 const partitionName = (p) => h("code", {}, topicLink(p.topic), `-${p.partition}`);
 
 function partitionTable(partitions) {
-  return table("Partitions", [["partition"], ["leader"], ["replicas"], ["in sync"], ["size", "n"], ["lag", "n"]], partitions.slice(0, SHOWN).map((p) => [
+  const known = partitions.some((p) => p.lag !== null);
+  return table("Partitions", [["partition"], ["leader"], ["replicas"], ["in sync"], ["size", "n"], ...(known ? [["lag", "n"]] : [])], partitions.slice(0, SHOWN).map((p) => [
     partitionName(p),
     p.leader === null ? chip("bad", "none") : [brokerLink(p.leader), p.leader === p.preferred ? "" : h("small", {}, ` preferred ${p.preferred}`)],
     [brokerLinks(p.replicas), p.adding.length ? h("small", {}, ` adding ${p.adding.join(" ")}`) : "", p.removing.length ? h("small", {}, ` removing ${p.removing.join(" ")}`) : ""],
     p.in_sync.length < p.replicas.length - p.adding.length ? chip("warn", p.in_sync.join(" ") || "none") : p.in_sync.join(" "),
-    bytes(p.size_bytes), p.lag === null ? "unknown" : count(p.lag)]));
+    bytes(p.size_bytes), ...(known ? [p.lag === null ? "unknown" : count(p.lag)] : [])]));
 }
 
 function moveTable(moves) {

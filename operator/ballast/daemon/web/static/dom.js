@@ -57,6 +57,9 @@ function span(seconds) {
 
 const when = (ms) => new Date(ms).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
 
+/** A sentence of the daemon, which writes UTC, with its times as this page writes times. */
+const local = (text) => text.replace(/(\d{4}-\d\d-\d\d) (\d\d:\d\d) UTC/g, (_, day, time) => when(Date.parse(`${day}T${time}Z`)));
+
 const clock = (ms) => new Date(ms).toLocaleTimeString("en-GB", { timeStyle: "short" });
 
 /** A load in its resource's own unit. */

@@ -40,32 +40,37 @@ function countdown(s, absence) {
   return absence.repair_at_ms <= nowMs() ? `: ${what} now due` : [`: ${what} in `, until(absence.repair_at_ms)];
 }
 
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+const brokersNamed = (list) => `broker${list.length === 1 ? "" : "s"} ${list.map((b) => b.id).join(", ")}`;
+
+const outages = { unreachable: "cluster unreachable", "access-denied": "cluster refuses access" };
+
 /** The most important thing in one line, and how worried to be. */
 function verdict(s) {
   const c = s.cluster;
   if (s.outage) {
-    const what = { unreachable: "Cluster unreachable", "access-denied": "Cluster refuses access" }[s.outage.code] || "Cluster cannot be read";
-    return ["bad", [`${what} since ${when(s.outage.since_ms)}`], `${s.outage.sentence} ${c ? "All figures below are from before." : "It has not been read yet."}`];
+    const what = outages[s.outage.code] || "cluster cannot be read";
+    return ["bad", [`${capital(what)} since ${when(s.outage.since_ms)}`], `${s.outage.sentence} ${c ? "All figures below are from before." : "It has not been read yet."}`];
   }
   if (!c) return ["none", ["Reading the cluster…"], "The first reading takes a few seconds."];
   const down = c.brokers.filter(missing);
   const next = s.absences[0];
-  const which = `Broker ${down.map((b) => b.id).join(", ")} is down`;
+  const which = `${capital(brokersNamed(down))} ${down.length === 1 ? "is" : "are"} down`;
   const wait = down.length && next ? countdown(s, next) : "";
   if (c.offline) return ["bad", [`${plural(c.offline, "partition")} offline`], `They have no living leader: producers and consumers wait.${down.length ? ` ${which}.` : ""}`];
   if (c.under_min_isr) return ["bad", [`${plural(c.under_min_isr, "partition")} under min ISR`], `Producers with acks=all are refused there.${down.length ? ` ${which}.` : ""}`];
   if (c.min_isr_unknown) return ["bad", [`${plural(c.min_isr_unknown, "partition")} may be under min ISR`], `Under-replicated, and the min.insync.replicas of their topics could not be read (DescribeConfigs).${down.length ? ` ${which}.` : ""}`];
   if (down.length) return ["bad", [which, wait], `${plural(c.under_replicated, "partition")} under-replicated.`];
   const silent = c.brokers.filter((b) => b.alive && !b.reachable);
-  if (silent.length) return ["bad", [`Broker ${silent.map((b) => b.id).join(", ")} ${silent.length === 1 ? "does" : "do"} not answer`], "The cluster still lists it as alive."];
+  if (silent.length) return ["bad", [`${capital(brokersNamed(silent))} ${silent.length === 1 ? "does" : "do"} not answer`], "The cluster still lists it as alive."];
   const dirs = c.brokers.flatMap((b) => b.log_dir_errors.map(([path, error]) => ({ id: b.id, path, error })));
-  if (dirs.length) return ["bad", [dirs.length > 1 ? `${plural(dirs.length, "log dir")} of broker ${[...new Set(dirs.map((d) => d.id))].join(", ")} report errors`
+  if (dirs.length) return ["bad", [dirs.length > 1 ? `${plural(dirs.length, "log dir")} of ${brokersNamed(c.brokers.filter((b) => b.log_dir_errors.length))} report errors`
     : `Log dir of broker ${dirs[0].id} ${dirs[0].error === "KAFKA_STORAGE_ERROR" ? "has failed" : "reports an error"}`], dirs.slice(0, 3).map((d) => `Broker ${d.id}, ${d.path || "unknown path"}: ${d.error}`).join("; ")];
   const run = s.run || s.run_elsewhere;
   if (run) return ["none", [run.sentence || "A reassignment is in progress"], `${named(run.intent)}: ${run.moves_done} of ${plural(run.moves_total, "partition")} done.`];
   if (c.under_replicated) return ["warn", [`${plural(c.under_replicated, "partition")} under-replicated`], "Replicas are catching up, or cannot."];
   const over = c.brokers.filter((b) => b.over);
-  if (over.length) return ["warn", [`Leaders of broker ${over.map((b) => b.id).join(", ")} are imbalanced`],
+  if (over.length) return ["warn", [`Leaders of ${brokersNamed(over)} are imbalanced`],
     `Worst: ${percent(Math.max(...over.map((b) => b.imbalance)))} of its preferred partitions led elsewhere; the threshold is ${percent(c.leader_imbalance_threshold)}.`];
   if (s.balance.verdict === "unbalanced") return ["warn", ["Cluster is unbalanced"], s.balance.sentence];
   if (s.balance.verdict === "stuck") return ["good", ["Cluster is as balanced as it can be"], s.balance.sentence];
@@ -81,6 +86,7 @@ function drawTop(s) {
   document.title = `${flat(verdict(s)[1])} · ${s.name || "Ballast"}`;
   const role = { observer: "read-only", leader: "active", standby: "standby", starting: "starting", stopping: "stopping" }[s.role];
   const parts = [`${{ approve: "approval", auto: "automatic", observe: "observe" }[s.mode]} mode`, role];
+  if (!s.actions_enabled && s.mode !== "observe") parts.push(`read-only: ${s.read_only}`);
   if (c && c.kafka_version) parts.push(`Kafka ${c.kafka_version}`);
   if (c && s.name) parts.push(c.id);
   $("what").textContent = parts.join(" · ");
@@ -107,7 +113,25 @@ function drawDrains(s) {
     s.actions_enabled ? h("button", { type: "button", class: "quiet", on: { click: () => askEndDrain(d) } }, "End the drain…") : null)));
 }
 
-function drawTiles(c) {
+/** Partitions on their way: a run tells of its own at once, the next reading of those of others as well. */
+function moving(s) {
+  const run = s.run || s.run_elsewhere;
+  if (!run) return s.cluster.moving;
+  return s.others.some((o) => o.blocking) ? Math.max(s.cluster.moving, run.moves_in_flight) : run.moves_in_flight;
+}
+
+/** Why a plan is made: resources out of range by their labels, the rest in words. */
+const whys = { "not-preferred": "another replica than the preferred one leads", "leader-balance": "preferred leaders are unevenly spread", racks: "replicas share a rack",
+  evacuate: "replicas are offline, or their broker is to be emptied", decommission: "the broker is to be emptied", draining: "the broker is draining", "dead-broker": "the broker is down", expand: "the broker is to be filled",
+  demote: "the broker is to lead nothing", swap: "the brokers are to be swapped", "topic-rule": "the rule of the topic", "make-room": "room for other moves", "cross-rack": "less traffic between racks",
+  "replication-factor": "another replication factor", placement: "Kafka's placement" };
+function why(plan, code) {
+  const resource = plan.resources.find((r) => r.name === code);
+  return resource ? `${resource.label} unevenly spread` : whys[code] || code;
+}
+
+function drawTiles(s) {
+  const c = s.cluster;
   if (!c) return draw("tiles", null, () => []);
   const alive = c.brokers.filter((b) => b.alive).length;
   const wanted = alive + c.brokers.filter(missing).length;
@@ -120,7 +144,7 @@ function drawTiles(c) {
     c.min_isr_unknown && !c.under_min_isr ? ["under min ISR", "unknown", "bad", "min-isr-unknown"]
       : ["under min ISR", `${count(c.under_min_isr)}${c.min_isr_unknown ? " or more" : ""}`, c.under_min_isr ? "bad" : "", c.under_min_isr && "under-min-isr"],
     ["under-replicated", count(c.under_replicated), c.under_replicated ? "warn" : "", c.under_replicated && "under-replicated"],
-    ["being reassigned", count(c.moving), "", c.moving && "moving"],
+    ["being reassigned", count(moving(s)), "", moving(s) && "moving"],
     ["worst leader imbalance", percent(worst), worst > c.leader_imbalance_threshold ? "warn" : ""],
   ];
   draw("tiles", tiles, () => tiles.map(([name, value, tone, list]) => h("div", { class: "tile", "data-tone": tone },
@@ -145,9 +169,9 @@ function drawBrokers(c) {
       name, out(name) ? h("span", { class: "count" }, ` ${out(name)} out`) : null)));
   if (focused) focusTab(focused);
   const range = c.ranges.find((r) => r.label === resource);
-  draw("legend", [resource, range && range.tolerance, c.leader_imbalance_threshold], () => (range
+  draw("legend", [resource, range && range.tolerance, c.leader_imbalance_threshold, c.brokers.some((b) => b.controller)], () => (range
     ? `Bar: load, moves in flight counted as done. Green: the range of ±${percent(range.tolerance)} around each broker's fair share. Right: compared with the fair share.`
-    : `Bar: of the partitions that prefer the broker, the share led elsewhere. Green: up to the threshold of ${percent(c.leader_imbalance_threshold)}. ★: the controller.`));
+    : `Bar: of the partitions that prefer the broker, the share led elsewhere. Green: up to the threshold of ${percent(c.leader_imbalance_threshold)}.${c.brokers.some((b) => b.controller) ? " ★: the controller." : ""}`));
   draw("brokers", [resource, c.brokers, range, c.leader_imbalance_threshold], () => {
     const racks = new Map();
     for (const b of c.brokers) racks.set(b.rack, [...(racks.get(b.rack) || []), b]);
@@ -246,8 +270,8 @@ function drawPlans(s) {
       plan.bound_bytes !== null && plan.bytes_moved ? fact("lower bound", bytes(plan.bound_bytes)) : null,
       time(plan), plan.throttle === "none" && plan.copies ? fact("throttle", "none") : null,
       h("span", {}, plan.asked_by ? `asked for by ${plan.asked_by}, ` : "", "made ", ago(plan.created_at_ms))),
-    plan.reasons.length ? h("p", {}, `Reason: ${plan.reasons.map(([why, n]) => `${why} (${count(n)})`).join(", ")}.`) : null,
-    plan.blocked ? h("p", { class: "blocked" }, chip("warn", "Blocked"), " ", h("span", { "data-blocks": plan.id }, plan.blocked)) : null,
+    plan.reasons.length ? h("p", {}, `Reason: ${plan.reasons.map(([code, n]) => `${why(plan, code)} (${count(n)})`).join(", ")}.`) : null,
+    plan.blocked ? h("p", { class: "blocked" }, chip("warn", "Blocked"), " ", h("span", { "data-blocks": plan.id }, local(plan.blocked))) : null,
     plan.obstacles.length ? h("ul", {}, plan.obstacles.map((o) => h("li", {}, o))) : null,
     changed.length ? h("div", { class: "pictures" }, changed.map((r) => beforeAfter(plan, r))) : null,
     changed.length && plan.brokers.length ? h("p", { class: "legend" }, `Light: before. Dark: after. Green: the broker's range. Percentages: of the fair share${changed.some((r) => r.shares_change) ? ", before of that of now, after of that which the broker then has" : ""}.`) : null,
@@ -257,7 +281,7 @@ function drawPlans(s) {
       h("button", { type: "button", class: "risky", on: { click: () => askReject(plan) } }, "Reject…")) : null)));
   for (const plan of plans) {
     const reason = document.querySelector(`[data-blocks="${CSS.escape(plan.id)}"]`);
-    if (reason && reason.textContent !== plan.blocked) reason.textContent = plan.blocked;
+    if (reason && reason.textContent !== local(plan.blocked)) reason.textContent = local(plan.blocked);
   }
 }
 
@@ -275,13 +299,15 @@ function drawSeries(s) {
 function drawLists(s) {
   draw("permissions", s.permissions, () => s.permissions.length === 0 ? h("li", {}, "No data yet.") : s.permissions.map((x) => h("li", {},
     h("span", { class: "word" }, x.kind, h("small", {}, x.mode)),
-    h("span", { class: "said" }, chip(x.allowed ? "good" : "warn", x.allowed ? "Allowed" : "Blocked"), x.allowed ? "" : ` ${x.sentence}`))));
+    h("span", { class: "said" }, chip(x.allowed ? "good" : "warn", x.allowed ? "Allowed" : "Blocked"), x.allowed ? "" : ` ${local(x.sentence)}`))));
   draw("others", s.others, () => s.others.map((o) => h("li", {}, h("span", { class: "word" }, o.code), h("span", { class: "said" }, o.sentence))));
   // Housekeeping is shown only when it fails.
   const known = ["observe", "leaders", "repair", "balance", "act", "lock"].filter((name) => s.ticks[name]);
   const ticks = [...known, ...Object.keys(s.ticks).filter((name) => !known.includes(name) && s.ticks[name].result !== "ok")].map((name) => [name, s.ticks[name]]);
-  draw("ticks", ticks.map(([n, t]) => [n, t.sentence, t.result, t.failures]), () => ticks.map(([name, t]) => h("li", { "data-tone": t.result === "ok" ? null : "bad" },
-    h("span", { class: "word" }, name), h("span", { class: "said" }, t.sentence, t.failures > 1 ? h("small", {}, `${t.failures} failures in a row`) : null))));
+  draw("ticks", ticks.map(([n, t]) => [n, t.sentence, t.result, t.failures, t.stale, t.at_ms]), () => ticks.map(([name, t]) => h("li", { "data-tone": t.result === "ok" ? null : "bad", "data-tick": name, "data-stale": t.stale || null },
+    h("span", { class: "word" }, name), h("span", { class: "said" }, t.stale === "outage" ? `Not known: ${outages[s.outage.code] || "cluster cannot be read"}.` : local(t.sentence),
+      h("small", {}, t.stale ? "checked " : "", ago(t.at_ms), t.stale === "earlier-reading" ? ", before the cluster changed" : ""),
+      t.failures > 1 ? h("small", {}, `${t.failures} failures in a row`) : null))));
 }
 
 async function drawHistory() {
@@ -316,7 +342,7 @@ function drawAll() {
   const [tone, headline, detail] = verdict(status);
   draw("verdict", [tone, status.absences, uncounted(flat(headline)), detail], () => [h("p", { class: "headline" }, headline), h("p", { class: "detail" }, detail)]);
   $("verdict").dataset.tone = tone;
-  drawTiles(status.cluster);
+  drawTiles(status);
   drawRun(status);
   drawPlans(status);
   drawBrokers(status.cluster);

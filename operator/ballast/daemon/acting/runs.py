@@ -1,0 +1,81 @@
+"""The run in flight: of which kind it is, whether it may begin further moves, and what each kind has done so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ballast.daemon.acting.permission import Acts
+from ballast.daemon.acting.policy import ActionKind, LivePolicy, Mode
+from ballast.daemon.context.access import Access
+from ballast.daemon.context.view import Board, Pause
+from ballast.ports.journal import Record
+
+
+@dataclass(slots=True)
+class Runs:
+    """What is known of runs beside the journal's own records."""
+
+    board: Board
+    policy: LivePolicy
+    access: Access
+    acts: Mapping[ActionKind, Acts] = field(default_factory=dict)
+    """What each kind has done; the caps and cool-downs go by it."""
+    running: ActionKind | None = None
+    """The kind of action that the current run is."""
+    saw_run: bool = False
+    """A run was in flight when this was last looked at, whoever started it."""
+
+    def in_flight(self) -> str:
+        """The run that this process or, as far as the journal tells, another one carries out; empty for none."""
+        run = self.access.current() or self.board.view.run_elsewhere
+        return run.id if run else ""
+
+    def set_pause(self, pause: Pause | None) -> None:
+        """Show the pause switch; the run in flight heeds it."""
+        self.board.publish(pause=pause)
+        self.hold()
+
+    def hold(self) -> None:
+        """Hold the next moves of the run in flight back while a person paused, or while its kind is in observe mode."""
+        if self.access.run_controller is not None:
+            self.access.run_controller.pause(paused=self.board.view.pause is not None or bool(self.held_by_mode()))
+
+    def held_by_mode(self) -> str:
+        """Why the run in flight begins no further move, as far as modes go; empty where it may.
+
+        A run whose kind nobody wrote down is held only where nothing at all is written.
+        """
+        kind = self.running
+        if kind is not None and self.policy.now.mode_of(kind) is Mode.OBSERVE:
+            return f"the mode for {kind.value} is observe"
+        return "" if self.policy.now.writes else "the mode is observe"
+
+    def kind_of(self, run: str) -> ActionKind | None:
+        """The kind of action that this run was started as; None where no record tells."""
+        return next((kind for kind, acts in self.acts.items() if acts.run == run), None)
+
+    def take_up(self, run: str) -> None:
+        """A run of the journal is the current one from now on; empty for none."""
+        self.running = self.kind_of(run) if run else None
+        self.hold()
+
+    def started(self, kind: ActionKind, run: str, now_ms: int) -> None:
+        """A run of this kind began."""
+        self.running = kind
+        self.hold()
+        self._remember(kind, self.acts.get(kind, Acts()).started(now_ms, run))
+
+    def ended(self, kind: ActionKind, now_ms: int) -> None:
+        """A run of this kind is over."""
+        self._remember(kind, self.acts.get(kind, Acts()).ended(now_ms))
+
+    def _remember(self, kind: ActionKind, acts: Acts) -> None:
+        """In the journal too: a restart must not grant a second day's worth."""
+        self.acts = {**self.acts, kind: acts}
+        self.access.write(Record(acts_key(kind), acts.to_json()))
+
+
+def acts_key(kind: ActionKind) -> str:
+    """The journal key of a kind's counts."""
+    return f"daemon/acts/{kind.value}"

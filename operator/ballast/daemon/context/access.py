@@ -1,0 +1,57 @@
+"""What this process reads and writes beside the cluster: the journal, and who carries runs out.
+
+Shared by the loops: the lock loop opens it and gives it up, the work loop starts runs through it, the pulse loop answers people with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ballast.daemon.context.run_controller import RunController
+from ballast.daemon.context.view import Board, Role, RunView
+from ballast.ports.journal import Journal, Record
+
+Tools = tuple[Journal, RunController]
+"""What a process needs that may write."""
+
+
+@dataclass(slots=True)
+class Access:
+    """The journal twice, since the handle that writes blocks while it waits for the lock; and the run controller."""
+
+    board: Board
+    make: Callable[[], Tools | None] = lambda: None
+    """Makes what writing takes; None where nothing can be written."""
+    reading: Journal | None = None
+    """For reading, in observe mode too, and for requests."""
+    journal: Journal | None = None
+    """None before the mode first asks to write: nothing is written to the cluster."""
+    run_controller: RunController | None = None
+    give_way: str = ""
+    """Whom the lock is to be given up for; the lock tick does it."""
+
+    def open(self) -> Journal | None:
+        """The journal to write; made, with the run controller, when it is first asked for."""
+        if self.journal is None and (made := self.make()) is not None:
+            self.journal, self.run_controller = made
+        return self.journal
+
+    def write(self, record: Record) -> None:
+        """Into the journal, where this process is the one that may."""
+        if self.journal is not None and self.board.view.role is Role.LEADER:
+            self.journal.append([record])
+
+    def current(self) -> RunView | None:
+        """The run that this process carries out."""
+        return self.run_controller.current() if self.run_controller else None
+
+    def unfinished(self) -> RunView | None:
+        """The same until it has ended, for people: what is still tidied up after its end is no run to watch or to cancel."""
+        run = self.current()
+        return None if run is None or run.ended_at_ms is not None else run
+
+    def stop(self, *, drain_s: float = 0.0) -> None:
+        """Leave the run in flight to whoever acts next."""
+        if self.run_controller is not None:
+            self.run_controller.stop(drain_s=drain_s)

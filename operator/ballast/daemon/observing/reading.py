@@ -1,0 +1,76 @@
+"""The newest reading of the cluster, what only shows over several of them, and what is decided from both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ballast.core.cluster import ClusterState
+from ballast.core.cluster.isr import leaves_every_isr_after_s, leaving_sentence
+from ballast.core.planner import Loads, PlannerPolicy
+from ballast.core.wording import human_many, human_time
+from ballast.daemon.acting.policy import LivePolicy
+from ballast.daemon.context.view import Board
+from ballast.daemon.observing.patience import FailedDisks, Presence
+from ballast.errors import Unavailable
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.suited import suited
+from ballast.ports.time import Clock
+
+
+@dataclass(slots=True)
+class Reading:
+    """Written by the observe tick; bounded by the number of brokers, never by time."""
+
+    clock: Clock
+    board: Board
+    policy: LivePolicy
+    state: ClusterState | None = None
+    """The newest reading, sizes and configs carried over from the newest full one."""
+    read_at_s: float | None = None
+    """Monotonic time of the newest reading; None where it counts no more."""
+    loads: tuple[ClusterState, Loads] | None = None
+    """What history told of traffic when a plan was last made, and the reading it belongs to."""
+    presence: Presence = field(default_factory=Presence)
+    failed_disks: FailedDisks = field(default_factory=FailedDisks)
+
+    def fresh(self) -> ClusterState:
+        """The newest reading; raises ``Unavailable`` when it is too old to decide from."""
+        state, age = self.state, self.age_s()
+        too_old = age is None or age > self.policy.now.caution.max_snapshot_age_s
+        if state is None or too_old or self.board.view.outage is not None:
+            raise Unavailable(
+                "There is no fresh reading of the cluster.",
+                hint="See the observe tick for what keeps it from being read.",
+            )
+        return state
+
+    def age_s(self) -> float | None:
+        """Age of the newest reading in seconds."""
+        return None if self.read_at_s is None else self.clock.monotonic_s() - self.read_at_s
+
+    def taken_at_ms(self) -> int | None:
+        """When the newest reading was taken, by the wall clock."""
+        return None if self.state is None else self.state.taken_at_ms
+
+    def execution(self) -> ExecutionPolicy:
+        """How the next run is carried out, as far as this cluster can do what the settings say."""
+        execution = self.policy.now.execution
+        return suited(execution, self.state.api) if self.state is not None else execution
+
+    @property
+    def balance(self) -> PlannerPolicy:
+        """How plans are made: as the settings say, those of the execution as well, and brokers that people drained are drained like those of the settings."""
+        policy = self.policy.now
+        drained = policy.balance.with_drained(d.broker for d in self.board.view.drains)
+        return replace(drained, replicas_below_min_isr=policy.execution.replicas_below_min_isr == "allow")
+
+    def quiet_reason(self) -> str:
+        """Why the cluster is to be left in peace now; empty when it is not."""
+        wait_s = self.presence.unquiet(self.policy.now.caution.quiet_after_return_s, self.clock.monotonic_s())
+        figures = self.board.view.figures
+        if wait_s > 0:
+            return f"a broker came or went; {human_time(wait_s)} to wait."
+        if figures is not None and figures.under_replicated:
+            leaving = "" if self.state is None else leaving_sentence(leaves_every_isr_after_s(self.state))
+            return f"{human_many(figures.under_replicated, 'partition')} with replicas out of sync. {leaving}".rstrip()
+        return ""
