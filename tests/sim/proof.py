@@ -180,7 +180,7 @@ class Proof:
         for partition in self.world.partitions():
             self.require(partition.lost_bytes == 0, f"{partition.name} lost {partition.lost_bytes} acked bytes")
             if partition.led:
-                held = partition.copies[partition.leader].size_bytes
+                held = partition.copies[partition.leader].end_bytes
                 self.require(held >= partition.acked_bytes, f"{partition.name}: its leader lacks acked records")
             if partition.name not in self.by_others:
                 self._check_replicas(partition, runs)

@@ -8,7 +8,7 @@ configs.  Outcomes carry Kafka's error names.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -26,7 +26,7 @@ from ballast.core.cluster import (
     build,
 )
 from ballast.core.cluster.assemble import Change, reconcile
-from ballast.core.cluster.log_ends import LogEnds
+from ballast.core.cluster.log_ends import LocalStarts, LogEnds
 from ballast.errors import Refused, Unavailable
 from ballast.ports.cluster import (
     OK,
@@ -172,16 +172,28 @@ class SimCluster:
         """The true log ends, from the brokers that answer."""
         asked = [self.world.brokers[b] for b in replicas if b in self.world.brokers]
         self._spend(waiting=any(b.health is BrokerHealth.FROZEN for b in asked))
-        return {b.id: self._ends(b, replicas[b.id]) for b in asked if b.up}
-
-    def _ends(self, broker: SimBroker, names: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        found = {name: self._find(name) for name in names}
         return {
-            name: int(copy.size_bytes) // MESSAGE_BYTES
-            for name, partition in found.items()
-            if partition is not None and (copy := partition.copies.get(broker.id)) is not None
-            if copy.log_dir not in broker.failed
+            b.id: {n: int(copy.end_bytes) // MESSAGE_BYTES for n, copy in self._copies(b, replicas[b.id])}
+            for b in asked
+            if b.up
         }
+
+    def local_starts(self, replicas: Mapping[int, Collection[TopicPartition]]) -> LocalStarts:
+        """Where the logs on disk begin, from the brokers that answer."""
+        asked = [self.world.brokers[b] for b in replicas if b in self.world.brokers]
+        self._spend(waiting=any(b.health is BrokerHealth.FROZEN for b in asked))
+        return {
+            b.id: {n: int(copy.start_bytes) // MESSAGE_BYTES for n, copy in self._copies(b, replicas[b.id])}
+            for b in asked
+            if b.up
+        }
+
+    def _copies(self, broker: SimBroker, names: Collection[TopicPartition]) -> Iterator[tuple[TopicPartition, Copy]]:
+        for name in names:
+            partition = self._find(name)
+            copy = None if partition is None else partition.copies.get(broker.id)
+            if copy is not None and copy.log_dir not in broker.failed:
+                yield name, copy
 
     def offsets(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, Offsets]:
         """Offsets from the leaders that answer."""
@@ -438,7 +450,7 @@ def _row(
     name: TopicPartition, state: PartitionState, move: Change | None, logs: Mapping[int, BrokerLogs]
 ) -> PartitionRow:
     """One partition as metadata, the controller's list and the log dirs together tell it."""
-    sizes, places, futures = [], [], []
+    sizes, places, futures, future_dirs = [], [], [], []
     for broker in state.replicas:
         answered = logs.get(broker)
         found = answered.replicas.get(name, ()) if answered else ()
@@ -448,6 +460,7 @@ def _row(
         sizes.append(current.size_bytes if current else UNKNOWN)
         places.append(paths.index(current.log_dir) if current else UNKNOWN)
         futures.append(future.size_bytes if future else UNKNOWN)
+        future_dirs.append(paths.index(future.log_dir) if future else UNKNOWN)
     return PartitionRow(
         name.topic,
         name.partition,
@@ -459,4 +472,5 @@ def _row(
         sizes=tuple(sizes),
         log_dirs=tuple(places),
         future_sizes=tuple(futures),
+        future_dirs=tuple(future_dirs),
     )

@@ -174,13 +174,14 @@ class SimController:
         partition.leader = leader
         if leader == NO_LEADER:
             return
-        end = partition.copies[leader].size_bytes
+        end = partition.copies[leader].end_bytes
         if end < partition.acked_bytes:
             partition.lost_bytes += partition.acked_bytes - end
             partition.acked_bytes = end
         partition.end_bytes = end
         for copy in partition.copies.values():
-            copy.size_bytes = min(copy.size_bytes, end)
+            copy.end_bytes = min(copy.end_bytes, end)
+            copy.start_bytes = min(copy.start_bytes, end)
 
     # Brokers and the ISR
 

@@ -7,7 +7,7 @@ whole numbers wherever a port shows them.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,6 +15,10 @@ from ballast.core.cluster import NO_LEADER, TopicPartition
 
 MESSAGE_BYTES = 1024
 """Every simulated record has this size, so that offsets can be told from bytes."""
+
+
+SEGMENT_BYTES = 1 << 30
+"""``segment.bytes`` where a topic has none of its own."""
 
 
 class BrokerHealth(enum.Enum):
@@ -100,6 +104,11 @@ class SimBroker:
         """Whether it is registered and this copy is not in a failed log dir."""
         return self.registered and copy.log_dir not in self.failed
 
+    def setting(self, key: str, cluster_configs: Mapping[str, str]) -> str | None:
+        """The value in force: the broker's own, else the cluster-wide default, else the static one; None where none is set."""
+        layers = (self.configs, cluster_configs, self.static_configs)
+        return next((configs[key] for configs in layers if key in configs), None)
+
     def dir_path(self, index: int) -> str:
         """The path that this log dir shows."""
         return self.dir_paths[index] if self.dir_paths else f"/data/{index}"
@@ -114,10 +123,23 @@ class Copy:
     """One replica's bytes on one broker."""
 
     log_dir: int
-    size_bytes: float = 0.0
+    end_bytes: float = 0.0
+    """Log end."""
+    start_bytes: float = 0.0
+    """Where the log on this broker's disk begins; what lies before it is in remote storage (KIP-405)."""
     future_dir: int | None = None
     """The log dir it is being moved to within the broker."""
     future_bytes: float = 0.0
+
+    @property
+    def size_bytes(self) -> float:
+        """What lies on this broker's disk, as DescribeLogDirs tells it."""
+        return self.end_bytes - self.start_bytes
+
+    def drop_before(self, start_bytes: float) -> None:
+        """Delete local segments before this place, or begin there: nothing of it is on this disk afterwards."""
+        self.start_bytes = max(self.start_bytes, start_bytes)
+        self.end_bytes = max(self.end_bytes, self.start_bytes)
 
 
 @dataclass(slots=True)
@@ -138,6 +160,8 @@ class SimPartition:
     acked_bytes: float = 0.0
     """What producers with ``acks=all`` were told is safe; a leader with less than this has lost data."""
     inbound_bytes_per_s: float = 0.0
+    refused_s: float = 0.0
+    """For how long such producers were refused for want of replicas in sync."""
     lost_bytes: float = 0.0
     """Acked bytes that an unclean election threw away."""
     name: TopicPartition = field(init=False)
@@ -180,3 +204,18 @@ class SimTopic:
     def min_isr(self) -> int:
         """``min.insync.replicas``."""
         return int(self.configs.get("min.insync.replicas", "1"))
+
+    @property
+    def tiered(self) -> bool:
+        """Segments are uploaded as soon as they are rolled (``remote.storage.enable``)."""
+        return self.configs.get("remote.storage.enable") == "true"
+
+    def uploaded_bytes(self, end_bytes: float) -> float:
+        """How far a log that ends here is in remote storage: whole segments only."""
+        segment = float(self.configs.get("segment.bytes", SEGMENT_BYTES))
+        return end_bytes // segment * segment
+
+    def local_start_bytes(self, end_bytes: float) -> float:
+        """Where a log that ends here begins on disk: uploaded segments go while ``local.retention.bytes`` are left."""
+        keep = float(self.configs.get("local.retention.bytes", "inf"))
+        return self.uploaded_bytes(max(end_bytes - keep, 0.0))

@@ -111,7 +111,7 @@ def _partition(state: ClusterState, loads: Loads, row: int) -> SimPartition:
     end = float(loads.size_bytes[row])
     replicas, isr = state.replicas(row), state.isr(row)
     copies = {
-        b: Copy(log_dir=max(d, 0), size_bytes=end if b in isr else float(max(s, 0)))
+        b: Copy(log_dir=max(d, 0), end_bytes=end if b in isr else float(max(s, 0)))
         for b, d, s in zip(replicas, p.log_dir[run].tolist(), p.size_bytes[run].tolist(), strict=True)
     }
     return SimPartition(

@@ -18,7 +18,7 @@ from ballast.core.plan import Plan
 from ballast.core.planner import Loads
 from ballast.core.planner.loads import BYTES_IN, BYTES_OUT
 from ballast.core.what_if.loss import Health, health_of
-from ballast.core.wording import human_many
+from ballast.core.wording import human_bytes, human_many
 from ballast.executor.driver.driver import Driver
 from ballast.executor.driver.events import Happening, Note, Refusing
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -344,7 +344,7 @@ def _usual(state: ClusterState, loads: Loads) -> tuple[dict[int, float], dict[in
 
 def _assumptions(state: ClusterState, loads: Loads, nic_bytes_per_s: float, focus: set[int]) -> list[str]:
     out = [
-        f"Each network card carries {nic_bytes_per_s / 1e6:,.0f} MB/s in each direction, and copying may use all of it."
+        f"Each network card carries {human_bytes(nic_bytes_per_s)}/s in each direction, and copying may use all of it."
     ]
     if BYTES_IN not in loads.known:
         out.append("Nothing is produced meanwhile: traffic is not known.")

@@ -105,6 +105,7 @@ CLAIMS: Final[Mapping[str, Callable[[Outcome, SimWorld], float | str | bool]]] =
     "time": lambda o, _: o.seconds,
     "lives": lambda o, _: float(o.lives),
     "lost": lambda _, w: sum(p.lost_bytes for p in w.partitions()),
+    "refused": lambda _, w: sum(p.refused_s for p in w.partitions()),
     "moving": lambda _, w: float(sum(p.reassigning for p in w.partitions())),
     "out_of_sync": lambda _, w: float(sum(set(p.isr) != set(p.replicas) for p in w.partitions())),
     "fullest": _fullest,

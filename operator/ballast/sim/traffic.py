@@ -44,10 +44,8 @@ def is_throttled(configs: Mapping[str, str], key: str, partition: int, broker: i
 
 def rate_of(broker: SimBroker, cluster_configs: Mapping[str, str], key: str) -> float:
     """The effective rate in bytes a second: the broker's own, else the cluster default, else static, else none."""
-    for configs in (broker.configs, cluster_configs, broker.static_configs):
-        if key in configs:
-            return float(configs[key])
-    return math.inf
+    value = broker.setting(key, cluster_configs)
+    return math.inf if value is None else float(value)
 
 
 def pipes_of(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 
 from ballast.core.cluster import TopicPartition
+from ballast.core.cluster.tiered import LAST_TIERED_OFFSET
 from ballast.errors import UsageError
 from ballast.ports.cluster import PartitionState
 from ballast.sim.clock import SimClock
@@ -94,7 +95,7 @@ class SimWorld:
                 isr=living,
                 leader=living[0] if self.brokers[living[0]].registered else -1,
                 copies={
-                    b: Copy(log_dir=number % len(self.brokers[b].dir_bytes), size_bytes=size_bytes) for b in replicas
+                    b: Copy(log_dir=number % len(self.brokers[b].dir_bytes), end_bytes=size_bytes) for b in replicas
                 },
                 end_bytes=size_bytes,
                 acked_bytes=size_bytes,
@@ -209,6 +210,7 @@ class SimWorld:
             self._tick_at_s = end - elapsed
             self._fence_the_silent()
             self._produce(step)
+            self._delete_tiered()
             self._drop_laggards()
             self._replicate(step)
             self._copy_within_brokers(step)
@@ -243,14 +245,43 @@ class SimWorld:
                 if not partition.inbound_bytes_per_s or not partition.led:
                     continue
                 least = min(topic.min_isr, len(partition.replicas))
-                if len(partition.isr) < least or not all(self.brokers[b].up for b in partition.isr):
+                if len(partition.isr) < least:
+                    partition.refused_s += step
+                    continue
+                if not all(self.brokers[b].up for b in partition.isr):
                     continue
                 if self.cut and any((b, partition.leader) in self.cut for b in partition.isr):
                     continue
                 partition.end_bytes += partition.inbound_bytes_per_s * step
                 partition.acked_bytes = partition.end_bytes
                 for broker in partition.isr:
-                    partition.copies[broker].size_bytes = partition.end_bytes
+                    partition.copies[broker].end_bytes = partition.end_bytes
+
+    def _delete_tiered(self) -> None:
+        """Tiered topics: the local segments that every broker's local retention deletes, and where new followers begin.
+
+        A follower that asks for what its leader has no longer on disk is sent to the leader's local log start (KIP-405), an empty one
+        with ``follower.fetch.last.tiered.offset.enable`` to the end of what is in remote storage (KIP-1023).
+        """
+        for topic in self.topics.values():
+            if not topic.tiered:
+                continue
+            for partition in topic.partitions.values():
+                for broker in partition.isr:
+                    copy = partition.copies[broker]
+                    copy.drop_before(topic.local_start_bytes(copy.end_bytes))
+                if not partition.led or not self.brokers[partition.leader].up:
+                    continue
+                local_start = partition.copies[partition.leader].start_bytes
+                uploaded = topic.uploaded_bytes(partition.end_bytes)
+                for broker, copy in partition.lagging():
+                    at_last = not copy.end_bytes and self._begins_at_last_tiered(broker)
+                    begin = uploaded if at_last else local_start
+                    if self.brokers[broker].up and copy.end_bytes < begin:
+                        copy.start_bytes = copy.end_bytes = begin
+
+    def _begins_at_last_tiered(self, broker: int) -> bool:
+        return self.brokers[broker].setting(LAST_TIERED_OFFSET, self.cluster_configs) == "true"
 
     def _drop_laggards(self) -> None:
         """A leader drops followers that stopped fetching, be it before the controller has fenced them."""
@@ -298,16 +329,16 @@ class SimWorld:
         for (partition, broker, copy), rate in zip(lagging, rates, strict=True):
             place = (broker, copy.log_dir)
             room = self.brokers[broker].dir_bytes[copy.log_dir] - used[place]
-            missing = partition.end_bytes - copy.size_bytes
+            missing = partition.end_bytes - copy.end_bytes
             copied = max(min(rate * step, missing, room), 0.0)
             if copied < min(rate * step, missing):
                 full.add(place)
-            copy.size_bytes += copied
+            copy.end_bytes += copied
             used[place] += copied
             self.received[broker] += copied
             self.sent[partition.leader] += copied
             if copied >= missing:
-                copy.size_bytes = partition.end_bytes
+                copy.end_bytes = partition.end_bytes
                 self.controller.join_isr(partition, broker)
         for broker, log_dir in sorted(full):
             self.fail_dir(broker, log_dir)
