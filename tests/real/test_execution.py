@@ -135,7 +135,7 @@ def test_somebody_elses_throttled_move_keeps_its_rate(at: Scene) -> None:
         assert first.stdout is not None
         while (line := first.stdout.readline()) and "foreign-throttle" not in line:
             pass
-        assert "throttle of 0.1 MB/s" in line, "it waits, and says under which throttle theirs run"
+        assert "throttle of 97.7 KiB/s" in line, "it waits, and says under which throttle theirs run"
         assert moved in at.cluster.reassignments()
         assert at.throttles(ours) == before, "not one rate of theirs has changed"
         for change in fast:
@@ -163,7 +163,7 @@ def test_a_run_without_a_word_about_throttles_is_throttled(at: Scene) -> None:
     unasked = at.ballast("apply", plan)
     _, story = unasked.communicate(timeout=ENDS_WITHIN_S)
     assert unasked.returncode == 2, "nobody is there to be asked"
-    told = story.index("Throttle: 33.6 MB/s on brokers 1, 2, 3")
+    told = story.index("Throttle: 32.0 MiB/s on brokers 1, 2, 3")
     assert told < story.index("Time at this rate") < story.index("--no-throttle") < story.index("--yes")
     assert at.throttles(topic) == before
 

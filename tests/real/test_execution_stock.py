@@ -76,7 +76,7 @@ def test_execute_throttles_by_itself_unless_told_not_to(at: Scene) -> None:
     chosen = at.ballast("reassign", "--execute", "--reassignment-json-file", there)
     out, said = chosen.communicate(timeout=240)
     assert chosen.returncode == 0, said
-    assert "Throttle: 33.6 MB/s" in said
+    assert "Throttle: 32.0 MiB/s" in said
     assert "throttle" not in out, "the stock tool's words are as without a throttle"
     until(lambda: at.replicas(TopicPartition(topic, 0)) == (3, 2))
     until(at.rests, "the run's process to let go")

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Self
 
 import pytest
 from confluent_kafka import KafkaError, Producer
+from tests.real.execution_scene import events, scene
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.cluster.min_isr import under_min_isr
@@ -105,3 +111,74 @@ def test_a_copy_to_a_second_broker_counts_before_it_is_in_sync(kraft: Sandbox) -
             assert all(o.ok for o in cluster.alter_configs(gone).values())
         until("the end of the move", lambda: counted(cluster, MOVING) == {False} and not cluster.reassignments())
         assert not refused(kraft, MOVING.topic)
+
+
+def test_no_plan_makes_a_partition_refuse_writes_that_it_takes(kraft: Sandbox, tmp_path: Path) -> None:
+    """A person's plan waits for a word, an ordinary one leaves it in place; a producer with ``acks=all`` sees no refusal.
+
+    With the word it is copied, and refuses writes meanwhile: what the other two are kept from.
+    """
+    few, plenty = "fewer-than-asked", "as-many-as-asked"
+    with scene(kraft, tmp_path) as at:
+        at.cluster.create_topic(few, {0: (1,)}, {"min.insync.replicas": "2"})
+        at.cluster.create_topic(plenty, {0: (1, 2)}, {"min.insync.replicas": "2"})
+        until(
+            "the topics",
+            lambda: at.in_sync(TopicPartition(few, 0)) == {1} and len(at.in_sync(TopicPartition(plenty, 0))) == 2,
+        )
+        at.fill(few, range(1), mib=8)
+        at.fill(plenty, range(1), mib=8)
+        until("its config", lambda: {t.name: t.min_isr for t in at.cluster.snapshot().topics}[few] == 2)
+        both = at.plan(few, {0: (3,)}), at.plan(plenty, {0: (1, 3)})
+        slowly = ("--yes", "--throttle", "1MB", "--output", "json")
+        with Writes(kraft.bootstrap_server, (few, plenty)) as writes:
+            at.finish("apply", str(both[1]), *slowly)
+            told = events(at.finish("apply", str(both[0]), *slowly, "--patience", "5", code=5))
+            assert "replicas-below-min-isr" in json.dumps(told)
+            balance = json.loads(
+                at.finish("plan", "balance", "--topics", f"{few}|{plenty}", "--band", "0.01", "--output", "json")
+            )
+            assert few not in {m["topic"] for m in balance["moves"]}
+            writes.go_on()
+            assert writes.refused == set()
+            at.finish("apply", str(both[0]), *slowly, "--replicas-below-min-isr", "allow")
+        assert writes.refused == {few}
+        assert at.replicas(TopicPartition(few, 0)) == (3,)
+
+
+class Writes:
+    """A record to each topic again and again, none of them tried twice, while the block lasts."""
+
+    def __init__(self, bootstrap_server: str, topics: tuple[str, ...]) -> None:
+        self.refused: set[str] = set()
+        self._topics = topics
+        self._rounds = 0
+        self._stop = threading.Event()
+        self._producer = Producer({"bootstrap.servers": bootstrap_server, "acks": "all", "retries": 0})
+        self._thread = threading.Thread(target=self._write, name="writes", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self.go_on()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(120)
+        assert not self._thread.is_alive(), "the producer did not come to an end"
+
+    def go_on(self) -> None:
+        """Until two more rounds have been answered."""
+        rounds = self._rounds
+        until("an answer to its records", lambda: self._rounds >= rounds + 2)
+
+    def _write(self) -> None:
+        while not self._stop.wait(0.05):
+            for topic in self._topics:
+                self._producer.produce(topic, b"x" * 500, partition=0, on_delivery=partial(self._answered, topic))
+            assert self._producer.flush(60) == 0
+            self._rounds += 1
+
+    def _answered(self, topic: str, error: KafkaError | None, _: object) -> None:
+        if error is not None and error.code() == KafkaError.NOT_ENOUGH_REPLICAS:
+            self.refused.add(topic)

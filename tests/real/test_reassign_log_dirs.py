@@ -13,7 +13,11 @@ from tests.real.stock_tool import Answer, stock_reassign
 from tests.waiting import until
 
 from ballast.core.cluster import TopicPartition
+from ballast.core.plan import Place
 from ballast.core.throttles import LOG_DIR_RATE
+from ballast.executor.driver.look import partition_sizes
+from ballast.executor.machine.observation import Disks
+from ballast.executor.machine.room import coming_of_others
 from ballast.ports.cluster import ConfigChange, ConfigResource
 from ballast.sandbox import Sandbox, SandboxSpec
 
@@ -101,6 +105,27 @@ def test_a_copy_of_the_stock_tool_is_told_and_cancelled_as_by_itself(at: Scene) 
     assert rate(at) == "20000"
     at.finish("throttles", "--clean", "--broker", "1", "--yes")
     assert rate(at) is None
+
+
+def test_a_copy_of_the_stock_tool_takes_room_in_the_log_dir_that_it_goes_to(at: Scene) -> None:
+    """What it has yet to write, by what the brokers show of it; nothing once it has ended."""
+    path, home, away = file_to_other_dir(at, "roomdirs")
+    name = TopicPartition("roomdirs", 0)
+
+    def coming() -> dict[Place, int]:
+        state = at.cluster.snapshot()
+        return dict(coming_of_others(at.cluster.reassignments(), partition_sizes(state), Disks(state)).bytes)
+
+    assert coming() == {}
+    assert stock(at, "--execute", "--reassignment-json-file", path, *SLOW).code == 0
+    until(lambda: places(at, "roomdirs") == {home: False, away: True})
+    size = partition_sizes(at.cluster.snapshot())[name]
+    left = coming()
+    assert left.keys() == {1, (1, away)}
+    assert 0 < left[1] == left[1, away] <= size
+    at.change(ConfigChange(ConfigResource("broker", "1"), LOG_DIR_RATE, "set", "100000000"))
+    until(lambda: places(at, "roomdirs") == {away: False})
+    assert coming() == {}
 
 
 def test_our_own_copy_is_followed_to_its_end_and_read_by_the_stock_tool(at: Scene) -> None:

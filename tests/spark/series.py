@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from ballast.adapters.samples.rows import rows_of
-from ballast.core.cluster import Broker, ClusterState, ConfigValue, LogDir, PartitionRow, Topic, build
+from ballast.core.cluster import Broker, ClusterState, ConfigValue, LogDir, PartitionRow, Topic, TopicPartition, build
+from ballast.core.cluster.log_ends import tiered_leaders
 from ballast.core.samples import MinuteSample, offset_columns
 from ballast.core.samples.rates import measure
 from ballast.ports.cluster import Offsets
@@ -29,6 +30,8 @@ class Log:
     """What replicas that are still being filled have; they are not in sync."""
     leader: int | None = None
     earliest: int = 0
+    local_start: int | None = 0
+    """Of a tiered log: the first offset on its leader's disk; None where nobody tells it."""
     high: int = 0
     start_bytes: int = 1_000_000
     appended: int = 0
@@ -53,6 +56,7 @@ class World:
     cluster: str = "alpha"
     topic_ids: dict[str, str] = field(default_factory=dict)
     compacted: frozenset[str] = frozenset()
+    tiered: frozenset[str] = frozenset()
     clock_ms: int = 0
     """What the wall clock is off by."""
     writer: str = "w1"
@@ -65,9 +69,14 @@ class World:
             Topic(
                 name,
                 topic_id=self.topic_ids.get(name, f"id-{name}"),
-                configs={"cleanup.policy": ConfigValue("compact", "DYNAMIC_TOPIC_CONFIG")}
-                if name in self.compacted
-                else {},
+                configs={
+                    key: ConfigValue(value, "DYNAMIC_TOPIC_CONFIG")
+                    for key, value, topics in (
+                        ("cleanup.policy", "compact", self.compacted),
+                        ("remote.storage.enable", "true", self.tiered),
+                    )
+                    if name in topics
+                },
             )
             for name in names
         )
@@ -94,10 +103,13 @@ class World:
         """Sample the cluster ``minute`` minutes after ``START_MS``."""
         true_ms = START_MS + minute * 60_000 + 700
         state = self.state(true_ms + self.clock_ms)
-        given: Mapping[object, Offsets] = (
+        given: Mapping[TopicPartition, Offsets] = (
             {n: Offsets(self.logs[n].earliest, self.logs[n].high) for n in state.index} if offsets else {}
         )
-        earliest, high = offset_columns(state, given)  # type: ignore[arg-type]
+        starts: dict[int, dict[TopicPartition, int]] = {}
+        for leader, led in tiered_leaders(state).items():
+            starts[leader] = {n: start for n in led if (start := self.logs[n].local_start) is not None}
+        earliest, high = offset_columns(state, given, starts)
         return MinuteSample(
             state,
             earliest=earliest,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from ballast.app.apply import outline
 from ballast.app.requests import ask_holder
 from ballast.app.runs import Session
 from ballast.core.cluster.drain import refuse_drained
+from ballast.core.wording import human_many
 from ballast.daemon.acting.decisions import decisions_in
-from ballast.executor.machine.rollback import refilled
+from ballast.executor.machine.rollback import refilled, rollback_plan
 from ballast.executor.machine.run import Run
 from ballast.executor.machine.step import Command
 from ballast.ports.journal import Journal
@@ -26,6 +28,8 @@ def stop(session: Session, command: Command, run_id: str | None) -> int:
         if command is Command.ROLLBACK:
             drained = (d.broker for d in decisions_in(log.read()).drains)
             refuse_drained(refilled(run), drained, f"Undoing run {run.id} puts replicas on", "Leave it as it is")
+        if command is Command.ROLLBACK:
+            session.teller.say(f"{way_back(run)}.")
         session.teller.confirm(f"{command.value.capitalize()} run {run.id} ({run.intent})?")
         what = f"{command.value} run {run.id}"
         told = None if run.ended else ask_holder(log, command.value, {"run": run.id}, what, session.teller.say)
@@ -35,6 +39,14 @@ def stop(session: Session, command: Command, run_id: str | None) -> int:
     finally:
         log.close()
     return _stop_here(session, command, run.id)
+
+
+def way_back(run: Run) -> str:
+    """What rolling it back does: what of it is cancelled, and what has to be copied again."""
+    told = [outline(back)] if not (back := rollback_plan(run)).is_empty else []
+    if not run.ended:
+        told.append(f"{human_many(sum(1 for _ in run.open_moves), 'open move')} of it cancelled first")
+    return "; ".join(told) or f"rollback {run.id}: nothing has to be moved back"
 
 
 def _run_of(log: Journal, run_id: str | None) -> Run | None:

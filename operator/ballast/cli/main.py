@@ -16,7 +16,7 @@ import click
 
 from ballast import __version__
 from ballast.adapters.kafka.librdkafka import LOGGER, Sparing
-from ballast.cli.registry import COMMANDS, SECTIONS
+from ballast.cli.registry import ARGUMENTS, COMMANDS, SECTIONS
 from ballast.errors import BallastError, UsageError
 
 
@@ -84,6 +84,13 @@ def hear_client() -> None:
     logger.propagate = False
 
 
+def _hint_of(mistake: click.ClickException) -> str | None:
+    """Where to find what an argument that is missing, or that is no file, stands for."""
+    if not isinstance(mistake, click.BadParameter) or mistake.param is None or mistake.ctx is None:
+        return None
+    return ARGUMENTS.get(mistake.param.make_metavar(mistake.ctx))
+
+
 def main(argv: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with the documented code."""
     try:
@@ -96,6 +103,8 @@ def main(argv: list[str] | None = None) -> NoReturn:
         sys.exit(failure.exit_code)
     except click.ClickException as mistake:
         mistake.show()
+        if hint := _hint_of(mistake):
+            click.echo(f"  → {hint}", err=True)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         click.echo("ballast: interrupted", err=True)

@@ -15,6 +15,13 @@ class Entry(NamedTuple):
 
 SECTIONS: Final = ("Look", "Plan", "Act", "Kafka's own tools", "Run", "History and load", "Try it")
 
+ARGUMENTS: Final = {
+    "RUN": "ballast runs lists the runs.",
+    "PLAN": "ballast plan balance --save plan.json writes one; ballast plan --help lists what can be planned.",
+    "PLAN|RUN": "ballast runs lists the runs; ballast plan … --save plan.json writes a plan.",
+}
+"""Where to find what an argument stands for, by its name in the usage line."""
+
 COMMANDS: Final[dict[str, Entry]] = {
     "status": Entry(
         "ballast.cli.commands.status.command:status",

@@ -118,6 +118,7 @@ def execution_options(command: F) -> F:
         "patience",
         "journal_lost",
         "unknown_room",
+        "replicas_below_min_isr",
     )
 
     def decorated(*args: Any, **kwargs: Any) -> Any:
@@ -129,6 +130,13 @@ def execution_options(command: F) -> F:
     if hasattr(command, "__click_params__"):
         wrapped.__click_params__ = command.__click_params__
     for option in (
+        click.option(
+            "--replicas-below-min-isr",
+            type=click.Choice(["refuse", "allow"]),
+            default="refuse",
+            show_default=True,
+            help="Whether to add a replica where there are fewer than min.insync.replicas: brokers refuse writes with acks=all meanwhile.",
+        ),
         click.option(
             "--unknown-room",
             type=click.Choice(["refuse", "allow"]),
@@ -207,6 +215,7 @@ def policy_from(options: Mapping[str, Any]) -> ExecutionPolicy:
         "refusal_patience_s": options["patience"],
         "journal_lost": options["journal_lost"],
         "unknown_room": options["unknown_room"],
+        "replicas_below_min_isr": options["replicas_below_min_isr"],
     }
     return ExecutionPolicy(
         throttle_per_broker=throttle.brokers,

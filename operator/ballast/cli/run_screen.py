@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import click
 
 from ballast.cli.tables import human_bytes, human_many, print_json_line
-from ballast.core.wording import UNKNOWN_TEXT, human_elections, human_percent
+from ballast.core.wording import UNKNOWN_TEXT, human_elections, human_percent, human_time
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,18 +73,6 @@ class Screen(Protocol):
 def say(text: str) -> None:
     """A line of the story."""
     click.echo(text, err=True)
-
-
-def human_time(seconds: float | None) -> str:
-    """``3725`` as ``1 h 02 min``."""
-    if seconds is None:
-        return UNKNOWN_TEXT
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
 def sentence(happening: Happening) -> str | None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ballast.cli.run_options import confirm, taking_over
-from ballast.cli.run_screen import Screen, carry_out, human_time, say, screen_for
+from ballast.cli.run_screen import Screen, carry_out, say, screen_for
 from ballast.cli.tables import human_bytes, human_many
-from ballast.core.wording import human_elections
+from ballast.core.wording import human_elections, human_time
 
 if TYPE_CHECKING:
     from ballast.app.runs import Session

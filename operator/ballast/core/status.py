@@ -7,10 +7,10 @@ apart from replicas being added (``Partition.isUnderReplicated``), and under its
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from ballast.core.cluster.isr import leaves_every_isr_after_s
 from ballast.core.cluster.min_isr import min_isr_unknown, under_min_isr, under_replicated
 from ballast.core.leadership import LeaderImbalance, imbalance
 from ballast.core.leadership.limits import Limit, imbalance_percentage
+from ballast.core.planner import cross_rack
+from ballast.core.planner.cross_rack_policy import CrossRackPolicy
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.ranges import Range, ranges_of
@@ -137,6 +139,10 @@ class ClusterStatus:
     gaps: tuple[Gap, ...]
     leaves_isr_after_s: float
     """A follower that has stopped fetching is out of every ISR after this long at most; ``UNKNOWN`` where no leader told."""
+    cross_rack: Mapping[str, Any] | None = None
+    """Traffic between racks (``cross_rack.told_now``)."""
+    cross_rack_unknown: str | None = None
+    """Why that is not known, where the settings say something of it."""
     drains: tuple[Drain, ...] | None = ()
     """Brokers that people drained through the daemon; None where the journal did not tell."""
     journal: JournalState = JournalState.NONE
@@ -199,9 +205,17 @@ class ClusterStatus:
 
 
 def cluster_status(
-    state: ClusterState, threshold: Limit | None = None, policy: PlannerPolicy | None = None
+    state: ClusterState,
+    threshold: Limit | None = None,
+    policy: PlannerPolicy | None = None,
+    loads: Loads | None = None,
 ) -> ClusterStatus:
-    """Compute it; linear in replicas.  What Ballast's own ledger holds is told to the result: ``holding``."""
+    """Compute it; linear in replicas.  What Ballast's own ledger holds is told to the result: ``holding``.
+
+    Brokers are judged by what the state says; ``loads`` are only for the traffic between racks.
+    """
+    policy, loads = policy or PlannerPolicy(), loads if loads is not None else Loads.from_state(state)
+    asked = policy.cross_rack != CrossRackPolicy()
     threshold = threshold or imbalance_percentage(state, None)
     measured = imbalance(state, threshold.value)
     return ClusterStatus(
@@ -217,7 +231,7 @@ def cluster_status(
         replicas=len(state.partitions.replica),
         brokers=_brokers(state, measured),
         threshold=threshold,
-        ranges=judged_ranges(state, policy or PlannerPolicy()),
+        ranges=judged_ranges(state, policy),
         imbalance_ratio=measured.total_ratio,
         unhealthy=unhealthy_partitions(state),
         moving=tuple(_moving(state, row) for row in np.flatnonzero(state.moving).tolist()),
@@ -225,6 +239,8 @@ def cluster_status(
         others=other_balancers(state),
         gaps=state.gaps,
         leaves_isr_after_s=leaves_every_isr_after_s(state),
+        cross_rack=cross_rack.told_now(state, loads, policy.cross_rack),
+        cross_rack_unknown=cross_rack.why_unknown(state, loads) if asked else None,
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ballast.core.cluster import UNKNOWN, ClusterState, ConfigValue, LogDir, TopicPartition
-from ballast.core.cluster.log_ends import LogEnds
+from ballast.core.cluster.log_ends import LocalStarts, LogEnds
 from ballast.ports.time import Clock
 
 
@@ -84,6 +84,7 @@ class Offsets:
     """A partition's offsets as its leader gives them; ``UNKNOWN`` where it did not."""
 
     earliest: int
+    """Of a tiered topic it may be in remote storage: see ``local_starts``."""
     high_watermark: int
 
 
@@ -139,6 +140,13 @@ class ClusterReader(Protocol):
         """The log end of replicas, by the brokers that hold them, each told by that broker itself, side by side.
 
         A broker that does not answer is absent, and so is a replica of which a broker has none or which we may not describe.
+        """
+        ...
+
+    def local_starts(self, replicas: Mapping[int, Collection[TopicPartition]]) -> LocalStarts:
+        """The first offset that replicas have on their brokers' disks, told as ``log_ends`` are.
+
+        It is the earliest offset but for tiered topics (KIP-405).  Brokers before 3.6 do not tell it.
         """
         ...
 

@@ -1,6 +1,6 @@
 """Kafka's jars: named and pinned by sha256 in a lock file, fetched from a Maven repository, kept in the user's cache.
 
-A lock line is ``group:artifact:version sha256``.  Nothing is resolved when fetching: exactly the listed files are asked for,
+A lock line is ``group:artifact:version sha256``, with ``:classifier`` behind the version of a jar that has one.  Nothing is resolved when fetching: exactly the listed files are asked for,
 and a file that is not what the lock says is never used.
 """
 
@@ -32,11 +32,13 @@ class Jar:
     artifact: str
     version: str
     sha256: str
+    classifier: str = ""
+    """Which of several jars of one version, as ``test``; empty for the plain one."""
 
     @property
     def file_name(self) -> str:
         """Its name, in the repository and in the cache."""
-        return f"{self.artifact}-{self.version}.jar"
+        return f"{'-'.join(filter(None, (self.artifact, self.version, self.classifier)))}.jar"
 
     @property
     def path(self) -> str:
@@ -63,8 +65,8 @@ def read_lock(name: str) -> tuple[Jar, ...]:
     for line in path.read_text().splitlines():
         if line and not line.startswith("#"):
             coordinates, sha256 = line.split()
-            group, artifact, version = coordinates.split(":")
-            jars.append(Jar(group, artifact, version, sha256))
+            group, artifact, version, *classifier = coordinates.split(":")
+            jars.append(Jar(group, artifact, version, sha256, *classifier))
     return tuple(jars)
 
 

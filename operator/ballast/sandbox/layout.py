@@ -100,6 +100,7 @@ def controller_properties(
         **common_configs(spec),
         **kraft_configs(spec, ports),
         **(guard.authorizer_configs(spec.mode) if guard else {}),
+        **spec.controller_configs,
     }
 
 

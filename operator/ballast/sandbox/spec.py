@@ -74,6 +74,8 @@ class SandboxSpec:
     """After how long without a heartbeat a broker counts as dead."""
     broker_configs: dict[str, str] = field(default_factory=dict)
     """Further broker settings; they win over the sandbox's own."""
+    controller_configs: dict[str, str] = field(default_factory=dict)
+    """Further settings of the separate controllers: what brokers can do is in part for the controller to allow."""
     java_options: tuple[str, ...] = ()
     """Further options of each JVM: some of Kafka's own settings are Java system properties."""
     archive_classes: bool = False
@@ -106,9 +108,9 @@ class SandboxSpec:
             raise UsageError(f"Kafka {self.kafka_version} has no KRaft.", hint="Ask for --mode zookeeper.")
 
     def _check_configs(self) -> None:
-        for name in self.broker_configs:
+        for name in (*self.broker_configs, *self.controller_configs):
             if not name.strip():
-                raise UsageError("A broker setting has no name.", hint="Write --set NAME=VALUE.")
+                raise UsageError("A setting has no name.", hint="Write --set NAME=VALUE.")
             if name in ITS_OWN:
                 raise UsageError(
                     f"The sandbox decides {name} itself.", hint="Leave it out; see `ballast sandbox up --help`."

@@ -51,6 +51,8 @@ def loads_from_history(state: ClusterState, policy: HistoryPolicy, *, now: datet
         "partition": model.partition,
         "bytes_in_per_s": np.nan_to_num(rates),
         "bytes_out_per_s": _sent(state, model, rows, rates, policy.measure),
+        "bytes_read_per_s": _read(model, "mean"),
+        "bytes_written_per_s": np.nan_to_num(_measured(model, "mean")),
     }
     loads = Loads.from_model(state, columns, assumptions=_sentences(state, model, rows, policy, now))
     if policy.growth_days > 0:
@@ -82,11 +84,16 @@ def _sent(
     measure: Measure,
 ) -> Figures:
     """What the leader sends: to its followers, and to consumers where the samples carry it."""
-    consumers = np.asarray(model.figures["bytes_out_mean" if measure == "mean" else "bytes_out_p95"], np.float64)
+    consumers = _read(model, measure)
     followers = np.zeros(len(model))
     found = rows >= 0
     followers[rows[found]] = np.maximum(np.diff(state.partitions.start)[found] - 1, 0)
     return np.asarray(np.nan_to_num(rates) * followers + np.nan_to_num(consumers))
+
+
+def _read(model: ModelColumns, measure: Measure) -> Figures:
+    """What consumers read from the leader, NaN where the samples do not carry it."""
+    return np.asarray(model.figures["bytes_out_mean" if measure == "mean" else "bytes_out_p95"], np.float64)
 
 
 def _grown(size: Ints, model: ModelColumns, rows: Ints, days: float) -> Ints:

@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from ballast.core.samples import Point
-from ballast.daemon.context.daemon_context import DaemonContext
-from ballast.daemon.observing.series import DAY_MS
+from ballast.daemon.context.view import Board
+from ballast.daemon.observing.series import DAY_MS, Series
 from ballast.daemon.process.logs import say
 from ballast.errors import BallastError
+from ballast.ports.time import Clock
 
 log = logging.getLogger("ballast.daemon")
 
@@ -39,10 +40,9 @@ class Store(Protocol):
 class StoredSeries:
     """One cluster's points between the ring and the store."""
 
-    def __init__(self, context: DaemonContext, store: Store) -> None:
-        self._scene = context
-        self._store = store
-        self._kept_ms = context.clock.now_ms()
+    def __init__(self, board: Board, clock: Clock, series: Series, store: Store) -> None:
+        self._board, self._clock, self._series, self._store = board, clock, series, store
+        self._kept_ms = clock.now_ms()
         self._problems = {"read": "", "write": ""}
 
     def begin(self) -> None:
@@ -51,8 +51,8 @@ class StoredSeries:
 
     def keep(self) -> None:
         """Write what is new, once it is worth a commit; called where waiting for the store hurts nobody."""
-        figures = self._scene.board.view.figures
-        fresh = [p for p in self._scene.board.view.series if p.at_ms > self._kept_ms]
+        figures = self._board.view.figures
+        fresh = [p for p in self._board.view.series if p.at_ms > self._kept_ms]
         if figures is None or len(fresh) < AT_ONCE:
             return
         if self._tried("write", lambda: self._store.write(figures.cluster_id, fresh)):
@@ -60,22 +60,22 @@ class StoredSeries:
 
     def bring_back(self) -> bool:
         """One attempt to read; did it succeed?"""
-        figures = self._scene.board.view.figures
+        figures = self._board.view.figures
         if figures is None:
             return False
 
         def read() -> None:
-            since_ms = self._scene.clock.now_ms() - DAY_MS
-            self._scene.memory.series.earlier = self._store.read(figures.cluster_id, since_ms)
+            since_ms = self._clock.now_ms() - DAY_MS
+            self._series.earlier = self._store.read(figures.cluster_id, since_ms)
 
         return self._tried("read", read)
 
     def _bring_back(self) -> None:
-        board = self._scene.board
+        board = self._board
         while board.view.figures is None:
             board.wait(board.view.version, _LOOK_S)
         while not self.bring_back():
-            self._scene.clock.sleep(TRY_AGAIN_S)
+            self._clock.sleep(TRY_AGAIN_S)
 
     def _tried(self, what: str, attempt: Callable[[], None]) -> bool:
         before = self._problems[what]
@@ -92,6 +92,6 @@ class StoredSeries:
         if now and now != before:
             say(log, now, level=logging.WARNING)
         told = " ".join(filter(None, self._problems.values()))
-        if told != self._scene.board.view.series_problem:
-            self._scene.board.publish(series_problem=told)
+        if told != self._board.view.series_problem:
+            self._board.publish(series_problem=told)
         return not now

@@ -12,12 +12,14 @@ from ballast.app.apply import require_cluster
 from ballast.app.elect import without_drained
 from ballast.app.journal_reading import read_drained, read_held, refuse_filling
 from ballast.app.replan import replanned
+from ballast.app.stop import way_back
 from ballast.core.cluster import Broker, PartitionRow, Topic, build
 from ballast.core.leadership.plan import Measure, balance
 from ballast.core.placement.java_random import JavaRandom
 from ballast.core.plan import Move
 from ballast.core.planner import Balance, Expand, PlannerPolicy, plan
 from ballast.core.stock.generate import propose
+from ballast.core.wording import human_bytes
 from ballast.errors import Refused, UsageError
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.rollback import refilled
@@ -120,6 +122,17 @@ def test_a_rollback_that_would_fill_a_drained_broker_is_known_before() -> None:
     stages = (Verified(), Moving(), Planned(), Cancelling())
     run = with_moves(run, {m.move.name: replace(m, stage=st) for m, st in zip(run.moves.values(), stages, strict=True)})
     assert refilled(run) == {1, 2}
+
+
+def test_what_a_rollback_copies_is_known_before() -> None:
+    """Of moves that have arrived, each goes back; those that are open are cancelled."""
+    plan = scene().plan(*(Move(T, n, (n + 1, 5), (6, 5), MB) for n in range(2)))
+    run = new_run("r", plan, ExecutionPolicy(), Now(0, 0.0))
+    stages = (Verified(), Moving())
+    run = with_moves(run, {m.move.name: replace(m, stage=st) for m, st in zip(run.moves.values(), stages, strict=True)})
+    told = way_back(run)
+    assert human_bytes(MB) in told
+    assert "1 open move " in told
 
 
 def test_a_plan_of_another_cluster_is_refused_by_its_id() -> None:

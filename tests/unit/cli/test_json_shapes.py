@@ -16,6 +16,8 @@ from ballast.core.cluster import Broker, ClusterState, ConfigValue, Gap, LogDir,
 from ballast.core.cluster.balancers import OtherBalancer
 from ballast.core.cluster.drain import Drain
 from ballast.core.cluster.topic_description import Depth, describe_topic
+from ballast.core.planner import CrossRackPolicy
+from ballast.core.planner.cross_rack import CrossRackTraffic, figures
 from ballast.core.status import cluster_status
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "json.md"
@@ -40,6 +42,10 @@ def picture() -> ClusterState:
 
 
 DRAIN = Drain(broker=4, by="Ada", since_ms=0)
+CROSSING = {
+    **figures(CrossRackTraffic(producers=600, followers=900, consumers=200, unknown_reads=0), CrossRackPolicy()),
+    "currency": "",
+}
 
 
 def documented(kind: str) -> object:
@@ -68,7 +74,7 @@ def test_the_document_shows_the_real_shape(kind: str) -> None:
     topic = describe_topic(state, "t", Depth())
     assert topic is not None
     printed = {
-        "Status": status_view.document(replace(cluster_status(state), drains=(DRAIN,))),
+        "Status": status_view.document(replace(cluster_status(state), drains=(DRAIN,), cross_rack=CROSSING)),
         "Topic": topic_describe.document(topic),
     }
     (found,) = validated(printed[kind].model_dump_json())

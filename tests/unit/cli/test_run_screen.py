@@ -16,7 +16,7 @@ from rich.console import Console
 from tests.unit.executor.scenes import MB, T, scene
 
 from ballast.cli.run_options import Rate, Throttle, ThrottleType, policy_from
-from ballast.cli.run_screen import JsonScreen, LineScreen, LiveScreen, carry_out, human_time, screen_for
+from ballast.cli.run_screen import JsonScreen, LineScreen, LiveScreen, carry_out, screen_for
 from ballast.core.plan import Move
 from ballast.errors import UsageError
 from ballast.executor.driver.events import RunResult
@@ -182,6 +182,7 @@ def test_policy_from_options() -> None:
         "patience": 5.0,
         "journal_lost": "finish",
         "unknown_room": "refuse",
+        "replicas_below_min_isr": "refuse",
         "raise_throttle": True,
     }
     assert policy_from(given) == ExecutionPolicy(refusal_patience_s=5.0, raise_throttle=True)
@@ -198,4 +199,3 @@ def test_policy_from_options() -> None:
         policy_from({**given, "throttle": Throttle(5), "link": 5})
     with pytest.raises(UsageError, match="exclude each other"):
         policy_from({**given, "throttle": Throttle(5), "no_throttle": True})
-    assert human_time(3725) == "1 h 02 min"

@@ -19,9 +19,10 @@ from typing import Any
 import pytest
 
 from ballast.errors import Unavailable, UsageError
-from ballast.sandbox import SandboxSpec, current_sandbox, jars, layout
+from ballast.sandbox import SandboxSpec, current_sandbox, jars, layout, security
 from ballast.sandbox.folders import has_supervisor
 from ballast.sandbox.ports import HIGH, LOW, free_ports
+from ballast.sandbox.security import create_scram_users
 from ballast.sandbox.spec import ITS_OWN
 from ballast.sandbox.supervisor import SOCKET, listening
 from ballast.sandbox.supervisor_client import SupervisorClient, start_supervisor
@@ -267,3 +268,14 @@ def test_after_a_crash_down_clears_away(tmp_path: Path, monkeypatch: pytest.Monk
     assert not current_sandbox.end()
     assert not folder.exists()
     assert not current_sandbox.end()
+
+
+def test_users_are_asked_for_again_when_a_controller_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By another client, as often as it is told, and then the failure is a sentence."""
+    monkeypatch.setattr(security, "SCRAM_WITHIN_S", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(10)
+        with pytest.raises(Unavailable, match="could not be created"):
+            create_scram_users(f"127.0.0.1:{silent.getsockname()[1]}", {"admin": "word"}, attempts=2)
+        for _ in range(2):
+            silent.accept()[0].close()

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 from tests.daemon.conftest import make_world
+from tests.daemon.rig import Rig, a_rig, observe
 
 from ballast.adapters.samples.series import SeriesStore
 from ballast.adapters.samples.store import describe, ensure_table, table_url
 from ballast.core.samples import CLUSTERS, SAMPLES, Point
 from ballast.daemon.acting.policy import DaemonPolicy
-from ballast.daemon.context.daemon_context import DaemonContext
 from ballast.daemon.context.view import Board, Role, View
-from ballast.daemon.observing.observe import observe
 from ballast.errors import Unavailable, UsageError
 from ballast.sim.clock import SimClock
 from ballast.sim.cluster import SimCluster
@@ -113,13 +112,18 @@ class Kept:
             raise Unavailable("The store is away.")
 
 
-def a_scene(clock: SimClock) -> DaemonContext:
+def a_scene(clock: SimClock) -> Rig:
     """A daemon that has just begun."""
     board = Board(View(name="shop", instance="pod-0", started_at_ms=clock.now_ms(), role=Role.OBSERVER))
-    return DaemonContext(cluster=SimCluster(make_world(clock)), clock=clock, board=board, policy=DaemonPolicy())
+    return a_rig(SimCluster(make_world(clock)), clock, board, DaemonPolicy())
 
 
-def minutes(context: DaemonContext, charts: StoredSeries, count: int) -> None:
+def charts_of(rig: Rig, store: Kept) -> StoredSeries:
+    """Between this daemon's ring and the store."""
+    return StoredSeries(rig.board, rig.clock, rig.parts.observer.series, store)
+
+
+def minutes(context: Rig, charts: StoredSeries, count: int) -> None:
     """Read the cluster each minute, and keep what is new."""
     for _ in range(count):
         context.clock.sleep(60)
@@ -131,13 +135,13 @@ def test_the_next_process_goes_on_where_the_last_one_stopped() -> None:
     """Its charts begin with the kept points; what was not worth a commit yet is lost with the process, and only that."""
     clock, store = SimClock(start_ms=NOON_MS), Kept()
     first = a_scene(clock)
-    charts = StoredSeries(first, store)
+    charts = charts_of(first, store)
     assert not charts.bring_back(), "no cluster has been read yet"
     minutes(first, charts, 3 * AT_ONCE + 2)
     assert (len(store.points), store.commits) == (3 * AT_ONCE, 3)
     kept = first.board.view.series[: 3 * AT_ONCE]
     second = a_scene(clock)
-    charts = StoredSeries(second, store)
+    charts = charts_of(second, store)
     minutes(second, charts, 1)
     assert len(second.board.view.series) == 1
     assert charts.bring_back()
@@ -154,7 +158,7 @@ def test_a_store_that_is_away_is_told_until_it_is_back() -> None:
     """Beside the charts, which go on with what this process has seen; nothing that was not written is lost."""
     clock, store = SimClock(start_ms=NOON_MS), Kept()
     context = a_scene(clock)
-    charts = StoredSeries(context, store)
+    charts = charts_of(context, store)
     store.away = True
     minutes(context, charts, AT_ONCE + 1)
     assert not charts.bring_back()
@@ -172,7 +176,7 @@ def test_a_bug_beside_the_charts_hurts_nothing_else(caplog: pytest.LogCaptureFix
     """It is told and logged with its traceback."""
     clock, store = SimClock(start_ms=NOON_MS), Kept()
     context = a_scene(clock)
-    charts = StoredSeries(context, store)
+    charts = charts_of(context, store)
     minutes(context, charts, 1)
     context.board.publish(figures=replace(context.board.view.figures, cluster_id=""))  # type: ignore[type-var]
     assert not charts.bring_back()

@@ -51,7 +51,7 @@ from ballast.adapters.kafka.responses import (
 from ballast.adapters.kafka.retry import one_deadline
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, ConfigValue, Gap, Topic, TopicPartition
 from ballast.core.cluster.assemble import Change, Facts, LogColumns, assemble, reconcile
-from ballast.core.cluster.log_ends import LogEnds
+from ballast.core.cluster.log_ends import LocalStarts, LogEnds
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Refused, Unavailable
 from ballast.ports.cluster import (
     BrokerLogs,
@@ -218,6 +218,13 @@ class KafkaCluster:
         answers, failures = log_end_requests.describe(self._wire, replicas)
         for broker, failure in failures.items():
             log.warning("broker %d gave no log ends: %s", broker, failure.message)
+        return answers
+
+    def local_starts(self, replicas: Mapping[int, Collection[TopicPartition]]) -> LocalStarts:
+        """The first offset that each broker has on its own disk; what is not told is absent."""
+        answers, failures = log_end_requests.describe(self._wire, replicas, log_end_requests.EARLIEST_LOCAL)
+        for broker, failure in failures.items():
+            log.warning("broker %d gave no local log starts: %s", broker, failure.message)
         return answers
 
     def offsets(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, Offsets]:

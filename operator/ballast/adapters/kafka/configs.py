@@ -53,7 +53,9 @@ BROKER_KEYS: Final = (
     "cordoned.log.dirs",
     "process.roles",
     "num.replica.fetchers",
+    "follower.fetch.last.tiered.offset.enable",
     "message.max.bytes",
+    "replica.selector.class",
     "confluent.balancer.enable",
     "confluent.balancer.heal.uneven.load.trigger",
 )

@@ -11,6 +11,8 @@ whenever something goes wrong; a rebuild costs about 0.03 s.
 from __future__ import annotations
 
 import logging
+import os
+import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -318,7 +320,7 @@ class Wire:
         if isinstance(failure, kafka_errors.KafkaTimeoutError | kafka_errors.RequestTimedOutError):
             sentence = f"Request for {what} failed: {who} did not answer in time."
             return Unavailable(sentence, hint="See whether brokers are down or overloaded, or give a longer --timeout.")
-        detail = self._security.redact(str(failure).strip()) or type(failure).__name__
+        detail = self._security.redact(plain(failure))
         if isinstance(failure, kafka_errors.RetriableError | kafka_errors.UnknownBrokerIdError):
             return Unavailable(
                 f"Request for {what} failed: {who} cannot be reached ({detail}).",
@@ -330,6 +332,17 @@ class Wire:
         if isinstance(failure, kafka_errors.UnsupportedSaslMechanismError):
             return no_such_mechanism(self._security)
         return login_refused(self._security)
+
+
+def plain(failure: kafka_errors.KafkaError) -> str:
+    """What the client library says, without names of its classes and with the system's words for an errno."""
+    if isinstance(failure, kafka_errors.NodeNotReadyError):
+        return "there is no connection to it"
+    name = type(failure).__name__
+    text = str(failure).strip().removeprefix(f"{name}:").strip()
+    if found := re.search(r"\b(\d+) (E[A-Z0-9]+)\b", text):
+        return os.strerror(int(found[1])).lower()
+    return text or name
 
 
 def denied(what: str) -> AuthorizationFailed:

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from ballast.core.cluster import ClusterState
 from ballast.core.cluster.external_load import ExternalLoad
-from ballast.core.cluster.log_ends import holders, lags
+from ballast.core.cluster.log_ends import holders, lags, tiered_leaders
 from ballast.core.samples import MinuteSample, offset_columns
 from ballast.errors import BallastError, Unavailable
 from ballast.ports.cluster import ClusterReader
@@ -68,7 +68,9 @@ def take(
     protocol that do not come are a gap in the sample, and no reason not to have it.
     """
     begun = clock.monotonic_s()
-    earliest, high = offset_columns(state, reader.offsets(list(state.index)))
+    tiered = tiered_leaders(state)
+    starts = reader.local_starts(tiered) if tiered else {}
+    earliest, high = offset_columns(state, reader.offsets(list(state.index)), starts)
     behind = lags(state, reader.log_ends(holders(state, range(len(state.partitions)))))
     state = replace(state, partitions=replace(state.partitions, lag=behind))
     at_ms = clock.now_ms()

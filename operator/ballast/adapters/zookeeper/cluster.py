@@ -19,7 +19,7 @@ import numpy as np
 from ballast.adapters.zookeeper.admin import ZooKeeperWrites
 from ballast.adapters.zookeeper.isr import IsrWatch
 from ballast.core.cluster import NO_LEADERSHIP_RECORD, ClusterState, ConfigValue, TopicPartition
-from ballast.core.cluster.log_ends import LogEnds
+from ballast.core.cluster.log_ends import LocalStarts, LogEnds
 from ballast.core.throttles import RATES
 from ballast.errors import BallastError
 from ballast.ports.cluster import (
@@ -93,6 +93,10 @@ class ZooKeeperCluster:
     def log_ends(self, replicas: Mapping[int, Collection[TopicPartition]]) -> LogEnds:
         """The log end of replicas, each told by its own broker."""
         return self._inner.log_ends(replicas)
+
+    def local_starts(self, replicas: Mapping[int, Collection[TopicPartition]]) -> LocalStarts:
+        """The first offset that each broker has on its own disk."""
+        return self._inner.local_starts(replicas)
 
     def offsets(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, Offsets]:
         """Earliest offset and high watermark."""

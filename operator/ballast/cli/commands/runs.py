@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -11,16 +11,18 @@ import click
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.default_command import GroupWithDefault
 from ballast.cli.run_options import lock_options
-from ballast.cli.run_screen import RUN_DOCUMENTS, human_time, say
+from ballast.cli.run_screen import RUN_DOCUMENTS, say
 from ballast.cli.tables import Column, console, human_bytes, output_option, print_json, render_table
+from ballast.core.wording import human_time
 
 if TYPE_CHECKING:
     from ballast.cli.documents.runs import Run as RunDocument
     from ballast.cli.documents.runs import RunFigures
+    from ballast.core.cluster import TopicPartition
     from ballast.core.plan import Move
     from ballast.core.throttles import Setting
     from ballast.executor.journal.history import RunSummary
-    from ballast.executor.machine.run import Run
+    from ballast.executor.machine.run import MoveRun, Run
     from ballast.executor.machine.step import Command
 
 ANSWER_WITHIN_S = 20.0
@@ -145,11 +147,11 @@ def _document(run: Run, ledger: Iterable[Setting]) -> RunDocument:
                 attempts=m.attempts,
                 since=moment(m.since_ms),
             )
-            for m in run.moves.values()
+            for m in _by_partition(run.moves)
         ],
         elections=[
             RunElection(topic=n.topic, partition=n.partition, stage=e.stage, detail=e.detail)
-            for n, e in run.elections.items()
+            for n, e in sorted(run.elections.items())
         ],
         throttles_standing=[str(s) for s in ledger],
     )
@@ -198,14 +200,20 @@ def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptio
             str(m.move.reason),
             m.detail,
         ]
-        for m in run.moves.values()
+        for m in _by_partition(run.moves)
     ]
-    rows += [[str(n), "", "", "", f"election {e.stage.value}", "", "", e.detail] for n, e in run.elections.items()]
+    rows += [
+        [str(n), "", "", "", f"election {e.stage.value}", "", "", e.detail] for n, e in sorted(run.elections.items())
+    ]
     out = console()
     out.print(render_table(columns, rows, out.width))
     if ledger:
         say(f"Throttle settings that Ballast still holds: {', '.join(map(str, ledger))}.")
     return 0
+
+
+def _by_partition(moves: Mapping[TopicPartition, MoveRun]) -> list[MoveRun]:
+    return [moves[name] for name in sorted(moves)]
 
 
 def _destination(move: Move) -> str:

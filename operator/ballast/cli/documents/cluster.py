@@ -40,6 +40,22 @@ class Skew(Part):
     brokers_out_of_range: list[int]
 
 
+class CrossRack(Part):
+    """Bytes per second from one rack to another."""
+
+    bytes_per_s: int
+    """All that is known of the three below."""
+    producers: int
+    followers: int
+    consumers: int | None
+    """Null where nothing is known of what consumers read from other racks."""
+    unknown_reads: int
+    """Partitions whose consumers may read from other racks, and nobody said how much."""
+    cost_per_day: float | None
+    """Null without a price (``balance.cross_rack.price_per_gib``)."""
+    currency: str
+
+
 class LogDir(Part):
     """A log directory of a broker."""
 
@@ -158,6 +174,8 @@ class Status(Document):
     needs_attention: bool
     leader_imbalance: Imbalance
     skew: list[Skew]
+    cross_rack: CrossRack | None
+    """Null where brokers name no racks, or what producers write is not known (``--history``)."""
     brokers: list[Broker]
     partitions_with_problems: Problems
     leaves_isr_after_ms: int | None
@@ -208,6 +226,9 @@ class TopicPartition(Part):
     out_of_sync_replicas: list[int]
     moving: bool
     earliest_offset: Known
+    """Of a tiered topic it may be in remote storage."""
+    local_log_start_offset: Known
+    """The first offset on the leader's disk; the earliest offset where the topic is not tiered."""
     high_watermark: Known
     leader_epoch: Known
     controller_epoch: Known

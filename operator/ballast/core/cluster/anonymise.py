@@ -48,6 +48,10 @@ def anonymised(snapshot: Snapshot) -> Snapshot:
             size_bytes=load.size_bytes[order],
             bytes_in_per_s=load.bytes_in_per_s[order],
             bytes_out_per_s=load.bytes_out_per_s[order],
+            bytes_read_per_s=load.bytes_read_per_s[order] if len(load.bytes_read_per_s) else load.bytes_read_per_s,
+            bytes_written_per_s=load.bytes_written_per_s[order]
+            if len(load.bytes_written_per_s)
+            else load.bytes_written_per_s,
             cpu_leader=load.cpu_leader[order],
             cpu_follower=load.cpu_follower[order],
             # Sentences may quote names; what is known is told by the figures themselves.

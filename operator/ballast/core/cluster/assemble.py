@@ -98,7 +98,7 @@ def assemble(
     start = np.zeros(len(columns.number) + 1, np.int64)
     np.cumsum(columns.replicas, out=start[1:])
     adding, removing = _colour(columns, start, moves or {})
-    size, log_dir, future = _join_logs(columns, logs)
+    size, log_dir, future, future_dir = _join_logs(columns, logs)
     return ClusterState(
         cluster_id=facts.cluster_id,
         taken_at_ms=facts.taken_at_ms,
@@ -117,6 +117,7 @@ def assemble(
             lag=np.full(len(columns.replica), UNKNOWN, np.int64),
             log_dir=log_dir,
             future_size_bytes=future,
+            future_log_dir=future_dir,
             offline=columns.offline,
         ),
         broker_configs=facts.broker_configs,
@@ -189,14 +190,14 @@ def row_key(topic: SmallInts, number: SmallInts) -> Ints:
     return (topic.astype(np.int64) << 32) + number
 
 
-def _join_logs(columns: PartitionColumns, logs: Mapping[int, LogColumns]) -> tuple[Ints, SmallInts, Ints]:
+def _join_logs(columns: PartitionColumns, logs: Mapping[int, LogColumns]) -> tuple[Ints, SmallInts, Ints, SmallInts]:
     """Look up every reported copy among the replicas; a copy that metadata does not list is left out."""
     total = len(columns.replica)
     size = np.full(total, UNKNOWN, np.int64)
     log_dir = np.full(total, UNKNOWN, np.int32)
-    future = np.full(total, UNKNOWN, np.int64)
+    future, future_dir = np.full(total, UNKNOWN, np.int64), np.full(total, UNKNOWN, np.int32)
     if not logs or not total:
-        return size, log_dir, future
+        return size, log_dir, future, future_dir
     topic_at = {t.name: i for i, t in enumerate(columns.topics)}
     key = np.repeat(row_key(columns.topic, columns.number), columns.replicas)
     by_broker = np.argsort(columns.replica, kind="stable")
@@ -214,8 +215,9 @@ def _join_logs(columns: PartitionColumns, logs: Mapping[int, LogColumns]) -> tup
         size[rows] = answer.size_bytes[present]
         log_dir[rows] = answer.log_dir[present]
         coming = hit & answer.future
-        future[here[at[coming]]] = answer.size_bytes[coming]
-    return size, log_dir, future
+        rows = here[at[coming]]
+        future[rows], future_dir[rows] = answer.size_bytes[coming], answer.log_dir[coming]
+    return size, log_dir, future, future_dir
 
 
 def reconcile(

@@ -1,7 +1,8 @@
-"""How far each replica is behind its leader, from the log ends that the replicas' own brokers tell.
+"""Where the log of each replica begins and ends on disk, as its own broker tells it, and how far it is behind its leader.
 
 DescribeLogDirs does not tell it: its ``offsetLag`` of a current replica is measured against that replica's own high watermark
-and is always 0, also of a follower that stands still.
+and is always 0, also of a follower that stands still.  The log of a tiered topic (KIP-405) begins on disk at its local log start,
+long after the earliest offset, which may be in remote storage.
 """
 
 from __future__ import annotations
@@ -14,8 +15,12 @@ from ballast.core.cluster.state import UNKNOWN, ClusterState, Ints, TopicPartiti
 
 Replica = tuple[TopicPartition, int]
 """A partition and a broker that holds it."""
-LogEnds = Mapping[int, Mapping[TopicPartition, int]]
-"""By broker: the offset after the last record of each of its replicas; what a broker did not tell is absent."""
+ReplicaOffsets = Mapping[int, Mapping[TopicPartition, int]]
+"""By broker: an offset of each of its replicas; what a broker did not tell is absent."""
+LogEnds = ReplicaOffsets
+"""The offset after the last record."""
+LocalStarts = ReplicaOffsets
+"""The first offset that is on the broker's own disk."""
 
 
 def log_end(ends: LogEnds, broker: int, name: TopicPartition) -> int:
@@ -41,6 +46,17 @@ def holders(state: ClusterState, rows: Iterable[int]) -> dict[int, list[TopicPar
         for broker in state.replicas(row):
             if broker in alive:
                 out.setdefault(broker, []).append(name)
+    return out
+
+
+def tiered_leaders(state: ClusterState) -> dict[int, list[TopicPartition]]:
+    """Whom to ask for the local log starts of tiered topics: the leaders that are alive."""
+    tiered = np.flatnonzero([t.tiered for t in state.topics])
+    out: dict[int, list[TopicPartition]] = {}
+    for row in np.flatnonzero(np.isin(state.partitions.topic, tiered)).tolist():
+        leader = int(state.partitions.leader[row])
+        if leader in state.alive:
+            out.setdefault(leader, []).append(state.name(row))
     return out
 
 

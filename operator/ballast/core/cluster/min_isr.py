@@ -16,14 +16,24 @@ BOUNDED_SINCE: Final = (3, 7)
 """The first release whose brokers ask for no more replicas in sync than there are."""
 
 
-def min_isrs(state: ClusterState) -> Ints:
-    """By partition; ``UNKNOWN`` where nobody told its topic's.  A cluster of unknown version counts as a new one."""
+def bounded(state: ClusterState) -> bool:
+    """Do its brokers ask for no more replicas in sync than there are?  A cluster of unknown version counts as a new one."""
+    release = tuple(int(part) for part in (state.kafka_version or "").split(".")[:2] if part.isdecimal())
+    return not (0,) < release < BOUNDED_SINCE
+
+
+def least(state: ClusterState, min_isr: int, replicas: int) -> int:
+    """Of a partition with so many replicas, whose topic asks for ``min_isr``."""
+    return min(min_isr, replicas) if bounded(state) else min_isr
+
+
+def min_isrs(state: ClusterState, *, more: int = 0) -> Ints:
+    """By partition, with so many ``more`` replicas than it has; ``UNKNOWN`` where nobody told its topic's."""
     p = state.partitions
     if not len(p):
         return np.zeros(0, np.int64)
     wanted = np.array([t.min_isr for t in state.topics], np.int64)[p.topic]
-    release = tuple(int(part) for part in (state.kafka_version or "").split(".")[:2] if part.isdecimal())
-    return wanted if (0,) < release < BOUNDED_SINCE else np.minimum(wanted, np.diff(p.start))
+    return np.minimum(wanted, np.diff(p.start) + more) if bounded(state) else wanted
 
 
 def in_sync_counts(state: ClusterState) -> Ints:
@@ -39,6 +49,15 @@ def under_replicated(state: ClusterState) -> Flags:
 def under_min_isr(state: ClusterState) -> Flags:
     """By partition: is its ISR known to be smaller than it must be?"""
     return np.asarray(in_sync_counts(state) < min_isrs(state))
+
+
+def replicas_below_min_isr(state: ClusterState) -> Flags:
+    """By partition: does it take such writes now, and would it refuse them while one more replica is copied to it?
+
+    So it is where there are fewer replicas than ``min.insync.replicas``, all of them in sync.
+    """
+    in_sync = in_sync_counts(state)
+    return np.asarray((in_sync >= min_isrs(state)) & (in_sync < min_isrs(state, more=1)))
 
 
 def at_min_isr(state: ClusterState) -> Flags:

@@ -26,13 +26,14 @@ from ballast.core.cluster.state import (
     build,
 )
 from ballast.core.document import Reader, opened
+from ballast.core.planner.cross_rack import SELECTOR
 from ballast.core.planner.loads import BYTES_IN, BYTES_OUT, CPU, Loads
 from ballast.core.throttles import LISTS, RATES
 from ballast.errors import UsageError
 
 FORMAT: Final = "ballast-snapshot"
 VERSION: Final = 1
-TOPIC_CONFIGS: Final = ("min.insync.replicas", *LISTS)
+TOPIC_CONFIGS: Final = ("min.insync.replicas", "remote.storage.enable", *LISTS)
 """The topic configs that a snapshot carries."""
 BROKER_CONFIGS: Final = tuple(RATES)
 """The broker configs that a snapshot carries."""
@@ -127,7 +128,10 @@ def _broker_out(state: ClusterState, b: Broker) -> dict[str, Any]:
             }
             for d in b.log_dirs
         ]
-    rates = _values(state.broker_configs.get(b.id, {}), BROKER_CONFIGS)
+    configs = state.broker_configs.get(b.id, {})
+    rates = _values(configs, BROKER_CONFIGS)
+    if SELECTOR in configs:
+        out["replica_selector"] = configs[SELECTOR].value
     return out | ({"throttles": rates} if rates else {})
 
 
@@ -163,6 +167,10 @@ def _partition_out(snapshot: Snapshot, row: int) -> dict[str, Any]:
         out["in"] = int(load.bytes_in_per_s[row])
     if BYTES_OUT in load.known:
         out["out"] = int(load.bytes_out_per_s[row])
+    if len(load.bytes_read_per_s) and load.bytes_read_per_s[row] != UNKNOWN:
+        out["read"] = int(load.bytes_read_per_s[row])
+    if len(load.bytes_written_per_s):
+        out["written"] = int(load.bytes_written_per_s[row])
     if CPU in load.known:
         out["cpu"] = [int(load.cpu_leader[row]), int(load.cpu_follower[row])]
     return out
@@ -190,7 +198,10 @@ def _broker(r: Reader) -> tuple[Broker, dict[str, ConfigValue]]:
         log_dirs_known=known,
     )
     rates = r.named_texts("throttles") if r.has("throttles") else {}
-    return broker, _configs(rates, "DYNAMIC_BROKER_CONFIG")
+    configs = _configs(rates, "DYNAMIC_BROKER_CONFIG")
+    if r.has("replica_selector"):
+        configs[SELECTOR] = ConfigValue(r.optional_text("replica_selector"), "STATIC_BROKER_CONFIG")
+    return broker, configs
 
 
 def _log_dir(r: Reader) -> LogDir:
@@ -235,7 +246,7 @@ class _Partition:
             sizes=self._each(r, "sizes", replicas),
             log_dirs=self._each(r, "log_dirs", replicas) if r.has("log_dirs") else (UNKNOWN,) * len(replicas),
         )
-        self.rates = {key: r.integer(key) for key in ("in", "out") if r.has(key)}
+        self.rates = {key: r.integer(key) for key in ("in", "out", "read", "written") if r.has(key)}
         self.cpu = r.integers("cpu") if r.has("cpu") else ()
         if len(self.cpu) not in {0, 2}:
             raise r.wrong("cpu", "two numbers, of leading and of following")
@@ -304,10 +315,14 @@ def _loads(
     if not found:
         return plain
     cpu = found.get("cpu", np.zeros((len(ordered), 2), np.int64))
+    written = [p.figure("written") for p in ordered]
+    read = np.array([UNKNOWN if (figure := p.figure("read")) is None else figure for p in ordered], np.int64)
     return replace(
         plain,
         bytes_in_per_s=found.get("in", plain.bytes_in_per_s),
         bytes_out_per_s=found.get("out", plain.bytes_out_per_s),
+        bytes_read_per_s=read,
+        bytes_written_per_s=np.array([] if None in written else written, np.int64),
         cpu_leader=cpu[:, 0].copy(),
         cpu_follower=cpu[:, 1].copy(),
         known=plain.known | {_RATES[key] for key in found},

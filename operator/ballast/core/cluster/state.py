@@ -136,6 +136,12 @@ class Topic:
     configs: Mapping[str, ConfigValue] = field(default_factory=dict)
     """The topic's own (dynamic) entries only."""
 
+    @property
+    def tiered(self) -> bool:
+        """Its older segments are in remote storage (KIP-405), and brokers hold the rest; False where its configs are not known."""
+        entry = self.configs.get("remote.storage.enable")
+        return entry is not None and entry.value == "true"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partitions:
@@ -166,12 +172,17 @@ class Partitions:
 
     Left out, no replica is known to be offline.
     """
+    future_log_dir: SmallInts = field(default_factory=lambda: np.zeros(0, np.int32))
+    """The log dir that this copy is made in, as ``log_dir``.  Left out, none is known."""
 
     def __post_init__(self) -> None:
         if len(self.offline) != len(self.replica):
             object.__setattr__(self, "offline", np.zeros(len(self.replica), np.bool_))
+        if len(self.future_log_dir) != len(self.replica):
+            object.__setattr__(self, "future_log_dir", np.full(len(self.replica), UNKNOWN, np.int32))
         for column in (
             self.offline,
+            self.future_log_dir,
             self.topic,
             self.number,
             self.leader,
@@ -312,6 +323,7 @@ class PartitionRow:
     lags: tuple[int, ...] | None = None
     log_dirs: tuple[int, ...] | None = None
     future_sizes: tuple[int, ...] | None = None
+    future_dirs: tuple[int, ...] | None = None
     offline: tuple[int, ...] = ()
 
 
@@ -371,6 +383,7 @@ def build(
             lag=np.array(figures("lags"), np.int64),
             log_dir=np.array(figures("log_dirs"), np.int32),
             future_size_bytes=np.array(figures("future_sizes"), np.int64),
+            future_log_dir=np.array(figures("future_dirs"), np.int32),
         ),
         broker_configs=broker_configs or {},
         cluster_configs=cluster_configs or {},

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ballast.core.cluster.isr import leaves_isr_after_s
-from ballast.core.cluster.log_ends import LogEnds, lag, log_end
+from ballast.core.cluster.log_ends import LocalStarts, LogEnds, lag, log_end
 from ballast.core.cluster.state import UNKNOWN, ClusterState, Topic, TopicPartition
 
 
@@ -44,6 +44,8 @@ class PartitionDescription:
     replicas: tuple[ReplicaDescription, ...]
     """In assignment order; mid-move, the union of old and new."""
     earliest: int
+    local_start: int
+    """The first offset on the leader's disk; before it, a tiered topic's records are in remote storage."""
     high_watermark: int
     moving: bool
     leader_epoch: int = UNKNOWN
@@ -90,6 +92,8 @@ class Depth:
     ends: LogEnds = field(default_factory=dict)
     epochs: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     """(leader epoch, controller epoch) by partition."""
+    local_starts: LocalStarts = field(default_factory=dict)
+    """Of tiered topics; the logs of others begin at the earliest offset."""
 
 
 def describe_topic(state: ClusterState, name: str, depth: Depth) -> TopicDescription | None:
@@ -113,12 +117,19 @@ def _partition(state: ClusterState, row: int, depth: Depth) -> PartitionDescript
         preferred=int(state.preferred[row]),
         replicas=tuple(_replica(state, i, leader, state.name(row), depth.ends) for i in flat),
         earliest=earliest,
+        local_start=_local_start(state, row, depth, earliest),
         high_watermark=high,
         moving=bool(state.moving[row]),
         leader_epoch=leader_epoch,
         controller_epoch=controller_epoch,
         leaves_isr_after_s=leaves_isr_after_s(state, leader),
     )
+
+
+def _local_start(state: ClusterState, row: int, depth: Depth, earliest: int) -> int:
+    if not state.topics[int(state.partitions.topic[row])].tiered:
+        return earliest
+    return depth.local_starts.get(int(state.partitions.leader[row]), {}).get(state.name(row), UNKNOWN)
 
 
 def _replica(state: ClusterState, i: int, leader: int, name: TopicPartition, ends: LogEnds) -> ReplicaDescription:

@@ -15,9 +15,9 @@ import numpy as np
 
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, TopicPartition
 from ballast.core.cluster.isr import leaves_isr_after_s, leaving_sentence
-from ballast.core.cluster.min_isr import min_isrs
+from ballast.core.cluster.min_isr import least, min_isrs
 from ballast.core.plan import Move, Place
-from ballast.core.throttles import mb
+from ballast.core.wording import human_bytes, human_many
 
 ENDS: Final = frozenset({"deleted", "already-there", "modified-externally"})
 """Codes that end a move; every other code holds it."""
@@ -68,7 +68,7 @@ def unhealthy_partitions(state: ClusterState, moves: Mapping[TopicPartition, Mov
     p = state.partitions
     lacking = np.concatenate(([0], np.cumsum(~p.in_sync & ~p.adding)))
     rows = np.flatnonzero(lacking[p.start[1:]] > lacking[p.start[:-1]])
-    least = min_isrs(state)
+    minima = min_isrs(state)
     neighbours: dict[int, TopicPartition] = {}
     isrs: dict[TopicPartition, tuple[int, ...]] = {}
     at_min: TopicPartition | None = None
@@ -83,9 +83,9 @@ def unhealthy_partitions(state: ClusterState, moves: Mapping[TopicPartition, Mov
         isrs[name] = isr
         for broker in state.settled(row):
             neighbours.setdefault(broker, name)
-        if least[row] == UNKNOWN:
+        if minima[row] == UNKNOWN:
             unknown = unknown or name
-        elif len(isr) <= least[row]:
+        elif len(isr) <= minima[row]:
             at_min = at_min or name
     return Unhealthy(neighbours, at_min, unknown, isrs)
 
@@ -158,11 +158,13 @@ def judge(
     sizes: Mapping[TopicPartition, int] | None = None,
     under_replicated_neighbours: bool = True,
     allow_unknown_room: bool = False,
+    allow_replicas_below_min_isr: bool = False,
 ) -> dict[TopicPartition, Verdict]:
     """Judge every waiting move on this picture; a move without a verdict may start.
 
     Nothing is copied that nobody knows to fit: neither onto a broker whose free space is not known, nor where a copy of unknown size
-    is on its way, nor a partition whose size is not known, unless ``allow_unknown_room``.
+    is on its way, nor a partition whose size is not known, unless ``allow_unknown_room``.  No replica is added where brokers would
+    refuse writes until it is in sync, unless ``allow_replicas_below_min_isr``.
 
     ``ours`` are all moves of the run that have not ended, waiting or in flight; ``room`` is what ``rooms`` said, ``unsized`` are
     the brokers to which copies of unknown size are on their way, with one such partition each, ``sizes`` is what the last reading
@@ -176,6 +178,8 @@ def judge(
     for move in waiting:
         size = (sizes or {}).get(move.name, UNKNOWN)
         verdict = _partition(move, state) or _destinations(move, state, room, size, unknown) or _in_sync(move, state)
+        if verdict is None and not allow_replicas_below_min_isr:
+            verdict = _below_min_isr(move, state)
         if verdict is None and move.adding and not _repairs(move, state):
             verdict = _health(move, state, unhealthy, under_replicated_neighbours=under_replicated_neighbours)
         if verdict is not None:
@@ -316,6 +320,26 @@ def _in_sync(move: Move, state: ClusterState) -> Verdict | None:
     )
 
 
+def _below_min_isr(move: Move, state: ClusterState) -> Verdict | None:
+    """Would its leader refuse writes with ``acks=all`` that it takes now, until what is added is in sync?"""
+    row = state.index[move.name]
+    wanted, held, in_sync = (
+        state.topics[int(state.partitions.topic[row])].min_isr,
+        set(state.replicas(row)),
+        len(state.isr(row)),
+    )
+    now, meanwhile = least(state, wanted, len(held)), least(state, wanted, len(held.union(move.new)))
+    if not now <= in_sync < meanwhile:
+        return None
+    return Verdict(
+        "replicas-below-min-isr",
+        str(move.name),
+        f"{move.name} has {human_many(len(held), 'replica')} and min.insync.replicas is {wanted}: brokers refuse writes with acks=all "
+        "while one is added.",
+        "Lower min.insync.replicas, or say --replicas-below-min-isr allow in a quiet hour.",
+    )
+
+
 def _isr_within_s(state: ClusterState, name: TopicPartition) -> float:
     return leaves_isr_after_s(state, int(state.partitions.leader[state.index[name]]))
 
@@ -352,7 +376,7 @@ def _full(move: Move, broker: Broker, size: int, room: Mapping[Place, int]) -> V
             return Verdict(
                 "destination-full",
                 f"broker {broker.id}",
-                f"{where} has {mb(max(free, 0))} to spare and {move.name} needs {mb(size)}.{_failed_dirs(broker)}",
+                f"{where} has {human_bytes(max(free, 0))} to spare and {move.name} needs {human_bytes(size)}.{_failed_dirs(broker)}",
                 "Free disk space there, or make a new plan.",
             )
     return None

@@ -103,9 +103,9 @@ class Mismatch:
 
 
 def mismatches(moves: tuple[Move, ...], state: ClusterState) -> list[Mismatch]:
-    """What a verify finds: gone, still moving, elsewhere, in another order, out of sync."""
+    """What a verify finds, by partition: gone, still moving, elsewhere, in another order, out of sync."""
     out = []
-    for move in moves:
+    for move in sorted(moves, key=lambda m: m.name):
         row = state.index.get(move.name)
         if row is None:
             out.append(Mismatch(move.name, "gone", "the partition does not exist"))

@@ -140,6 +140,44 @@ class LeaderBalance(TypedDict):
     """Partitions that count as empty."""
 
 
+class CrossRackFigures(TypedDict):
+    """Bytes per second from one rack to another."""
+
+    __pydantic_config__ = STYLE  # type: ignore[misc]
+    bytes_per_s: int
+    """All that is known of the three below."""
+    producers: int
+    followers: int
+    consumers: int | None
+    """Null where nothing is known of what consumers read from other racks."""
+    unknown_reads: int
+    """Partitions whose consumers may read from other racks, and nobody said how much."""
+    cost_per_day: float | None
+    """Null without a price."""
+
+
+class CrossRackSummary(TypedDict):
+    """Traffic between racks before and after; left out where racks or what producers write are not known."""
+
+    __pydantic_config__ = STYLE  # type: ignore[misc]
+    before: CrossRackFigures
+    after: CrossRackFigures
+    nearest_replica: bool
+    """Consumers were taken to fetch from a replica in their own rack."""
+    currency: str
+
+
+class TieredSummary(TypedDict):
+    """What a plan moves of tiered topics."""
+
+    __pydantic_config__ = STYLE  # type: ignore[misc]
+    partitions: int
+    bytes_moved: int | None
+    """What their leaders have on disk; null where a size is unknown."""
+    at_most_on: list[int]
+    """Brokers that copy this at most, since their new replicas begin at the last tiered offset."""
+
+
 class Summary(TypedDict, total=False):
     """Before and after, for people and reports."""
 
@@ -149,11 +187,14 @@ class Summary(TypedDict, total=False):
     leader_changes: int
     bytes_moved: int | None
     busiest_bytes: int | None
+    tiered: TieredSummary
+    """Left out where no tiered topic is copied."""
     resources: list[ResourceSummary]
     brokers: list[BrokerSummary]
     empty_afterwards: list[int]
     """Of the brokers that were to be emptied, those that then hold nothing."""
     search_ended_early: bool
+    cross_rack: CrossRackSummary
     leader_balance: LeaderBalance
     placement: PlacementSummary
     instead: InsteadSummary

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ballast.core.cluster import ClusterState
 from ballast.core.plan import Plan
 from ballast.core.plan.log_dirs import with_log_dir_errors
+from ballast.core.planner.cross_rack_policy import ClientRacks, CrossRackPolicy
 from ballast.core.planner.intents import (
     EVERYTHING,
     Balance,
@@ -60,6 +61,8 @@ __all__ = [
     "Balance",
     "Capacity",
     "ChangeReplicationFactor",
+    "ClientRacks",
+    "CrossRackPolicy",
     "Decommission",
     "Demote",
     "Evacuate",

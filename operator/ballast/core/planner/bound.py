@@ -4,8 +4,9 @@ The bound is the value of a Lagrangian: every band gets a price, every partition
 cheapest, and what this costs, less what the bands are worth, no plan can undercut.  ``bound_value`` computes that value
 in exact integers for *any* prices, so a bound is right however its prices were found; this module only looks for good
 ones.  They come from the dual of a linear program (HiGHS) over whole placements: it starts from the cluster before and
-from the plan, and is given the cheapest placement of each partition at its own prices until none is cheaper.  Where that
-program would be too large, ``bound_brokers`` finds prices broker by broker.
+from the plan, and is given the cheapest placement of each partition at its own prices until none is cheaper; where large
+partitions keep it far below the plan, ``bound_branch`` divides their placements into cases.  Where that program would be too
+large, ``bound_brokers`` finds prices broker by broker.
 
 Every step is deterministic (simplex on one thread, a limit on iterations instead of time).
 """
@@ -19,7 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ballast.core.planner.bound_ascent import prices_by_ascent
+from ballast.core.planner.bound_branch import NEAR, branched
 from ballast.core.planner.bound_brokers import prices_by_broker
+from ballast.core.planner.bound_listed import listed
 from ballast.core.planner.bound_program import Program, generate
 from ballast.core.planner.bound_value import Relaxation, relaxation_of, value
 from ballast.core.planner.problem import Problem
@@ -27,6 +30,7 @@ from ballast.core.planner.problem import Problem
 PAIRS: Final = 120_000
 """Partition-broker pairs up to which one linear program is solved for the whole cluster."""
 WHOLE: Final = "linear program over all bands, with racks"
+BRANCHED: Final = "linear programs over all bands, with racks and large partitions whole"
 DISK_ALONE: Final = "disk alone"
 FILLING: Final = "disk alone, what brokers lack of it"
 BY_BROKER: Final = "linear programs over all bands, each broker by itself"
@@ -55,14 +59,20 @@ def bound_of(problem: Problem, reached: Ints, placement: Slots, *, prove: bool, 
     if prove:
         whole = len(problem.size) * len(problem.ids) <= pairs
         hoped = copied(relaxed.problem, placement)
+        if whole:
+            relaxed.listed = listed(relaxed.problem, relaxed.high, relaxed.kind, relaxed.gone)
         rising, proven = prices_by_ascent(relaxed, hoped)
         if proven > best:
             best, method = proven, ASCENT
-        proven = value(
-            relaxed, generate(Program(relaxed), relaxed, placement, rising)[0] if whole else prices_by_broker(relaxed)
-        )
+        program = Program(relaxed) if whole else None
+        prices = generate(program, relaxed, placement, rising)[0] if program else prices_by_broker(relaxed)
+        proven = value(relaxed, prices)
         if proven > best:
             best, method = proven, WHOLE if whole else BY_BROKER
+        if program and best * NEAR < hoped:
+            proven = branched(relaxed, program, prices, hoped)
+            if proven > best:
+                best, method = proven, BRANCHED
     found = max((best << relaxed.shift) // problem.byte_unit, 0)
     if relaxed.forced_bytes >= found:
         return Bound(relaxed.forced_bytes, "bytes that must leave in any case")

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ballast.core.planner.bound_kernels import ANYWHERE, CLOSED, SCALE
+from ballast.core.planner.bound_listed import Listed
 from ballast.core.planner.bound_value import Relaxation
 from ballast.core.planner.linear import ANSWERED, program, solve
 from ballast.core.planner.problem import SHARE, Problem
@@ -36,14 +37,21 @@ def generate(whole: Program, r: Relaxation, placement: Slots, start: Ints) -> tu
 
     Returns the best prices found, and whether the program has a solution at them.
     """
+    own = np.array([one.row for one in r.listed], np.int64)
+    whole.add(np.setdiff1d(_may_stay(r), own), r.problem.home)
+    whole.add(np.union1d(_differing(r.problem, placement), own), placement)
+    whole.add(np.arange(len(r.problem.size)), r.evaluate(start)[1])
+    return raise_prices(whole, r, start)
+
+
+def raise_prices(whole: Program, r: Relaxation, start: Ints, *, enough: int | None = None) -> tuple[Ints, bool]:
+    """Better prices than ``start``, until the program's are no better, or the bound at them is ``enough``; has it a solution?"""
     solved = None
-    whole.add(_may_stay(r), r.problem.home)
-    whole.add(_differing(r.problem, placement), placement)
-    best = start
-    best_value, cheapest = r.evaluate(best)
-    whole.add(np.arange(len(r.problem.size)), cheapest)
+    best, best_value = start, r.evaluate(start)[0]
     weight = 0.5
     for _ in range(ROUNDS):
+        if enough is not None and best_value >= enough:
+            break
         solved = whole.solve()
         if solved is None:
             break
@@ -81,10 +89,13 @@ def _differing(problem: Problem, placement: Slots) -> Ints:
 class Program:
     """The program: one weight for every placement known, one row for every partition and every band."""
 
-    def __init__(self, r: Relaxation, *, excess: float | None = None, room: Floats | None = None) -> None:
+    def __init__(
+        self, r: Relaxation, *, excess: float | None = None, room: Floats | None = None, work: int | None = None
+    ) -> None:
         """With a price of ``excess`` bands may be exceeded; ``room``, in shares, is the most that each broker receives."""
         p = r.problem
         self.excess = excess
+        self.work = WORK if work is None else work
         self.placements: list[tuple[Ints, Slots]] = []
         self.problem = p
         self.gone = r.gone
@@ -165,7 +176,7 @@ class Program:
 
         None once the work that all rounds may take is done, or where no mix of the placements known is within all bands.
         """
-        left = WORK // self.solver.getNumRow() - self.steps
+        left = self.work // self.solver.getNumRow() - self.steps
         if left <= 0:
             return None
         self.solver.setOptionValue("simplex_iteration_limit", left)
@@ -179,6 +190,41 @@ class Program:
             dual[: self.partitions],
             -dual[self.partitions :][: self.shape[0] * self.shape[1]].reshape(self.shape),
         )
+
+    @property
+    def spent(self) -> bool:
+        """Is all its work done?"""
+        return self.steps >= self.work // int(self.solver.getNumRow())
+
+    def take(self, other: Program) -> None:
+        """Know what another program knows of the same partitions."""
+        for rows, members in tuple(other.placements):
+            self._add(rows, members)
+
+    def restrict(self, listed: tuple[Listed, ...]) -> None:
+        """Let the partitions listed be placed as it is listed alone, all others as they like."""
+        wanted = {one.row: set(map(tuple, one.members.tolist())) for one in listed}
+        count = self.solver.getNumCol() - self._slack
+        most = np.full(count, highspy.kHighsInf)
+        at = 0
+        for rows, members in self.placements:
+            for i in np.flatnonzero(np.isin(rows, list(wanted))).tolist():
+                if tuple(members[i].tolist()) not in wanted[int(rows[i])]:
+                    most[at + i] = 0
+            at += len(rows)
+        index = np.arange(self._slack, self._slack + count, dtype=np.int32)
+        self.solver.changeColsBounds(count, index, np.zeros(count), most)
+
+    def held(self) -> Floats:
+        """Partition by broker: the part of a replica that the last solution puts there."""
+        weight = np.array(self.solver.getSolution().col_value)[self._slack :]
+        out = np.zeros((self.partitions, self.shape[0]))
+        at = 0
+        for rows, members in self.placements:
+            for j in range(members.shape[1]):
+                np.add.at(out, (rows, members[:, j]), weight[at : at + len(rows)])
+            at += len(rows)
+        return out
 
     def better(self, placement: Slots, own: Floats, prices: Floats) -> Ints:
         """Partitions whose new placement undercuts the price that the program gives them."""

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from ballast.core.planner import bound_kernels as kernels
 from ballast.core.planner.bound_kernels import ANYWHERE, APART, CLOSED, LOOSE, SCALE
+from ballast.core.planner.bound_listed import Listed
 from ballast.core.planner.loads import DISK
 from ballast.core.planner.problem import FREE, SHARE, Problem
 
@@ -54,6 +55,8 @@ class Relaxation:
     """By partition: which rule of ``bound_kernels`` its placements keep."""
     gone: Flags
     """By old replica: may it not stay where it is?"""
+    listed: tuple[Listed, ...] = ()
+    """Partitions whose placements are listed one by one; the kernel places all others."""
 
     def evaluate(self, prices: Ints) -> tuple[int, Slots]:
         """The bound in scaled bytes, and the cheapest placement: broker by slot, leader first, -1 for none."""
@@ -62,9 +65,14 @@ class Relaxation:
         groups = len(p.ids) + 1
         scratch = tuple(np.empty(groups, np.int64) for _ in range(5))
         placement = np.full(len(p.home), -1, np.int32)
-        high, low = kernels.place_all(world, prices, p.lead, p.follow, racks, singles, scratch, placement)
+        lead, follow, _ = self._others
+        high, low = kernels.place_all(world, prices, lead, follow, racks, singles, scratch, placement)
         worth = _exact_dot(np.maximum(-prices, 0), self.low) - _exact_dot(np.maximum(prices, 0), self.high)
         worth += (int(high) << kernels.LOW_BITS) + int(low)
+        for one in self.listed:
+            cost, members = one.cheapest(p, prices)
+            worth += cost
+            placement[p.start[one.row] : p.start[one.row + 1]] = members
         # Each copy's price was rounded by less than one unit.
         return worth // SCALE - len(p.home), placement
 
@@ -85,7 +93,18 @@ class Relaxation:
     @cached_property
     def _world(self) -> tuple[Any, ...]:
         p, s = self.problem, self.problem.scope
-        return p.start, p.old_start, p.old, p.size, self.gone, s.leads, self._racks[0], self.kind
+        return p.start, p.old_start, p.old, self._others[2], self.gone, s.leads, self._racks[0], self.kind
+
+    @cached_property
+    def _others(self) -> tuple[Ints, Ints, Ints]:
+        """Loads and sizes as the kernel takes them: what is listed costs it nothing."""
+        p = self.problem
+        rows = [one.row for one in self.listed]
+        if not rows:
+            return p.lead, p.follow, p.size
+        lead, follow, size = p.lead.copy(), p.follow.copy(), p.size.copy()
+        lead[rows], follow[rows], size[rows] = 0, 0, 0
+        return lead, follow, size
 
     def _options(self, prices: Ints, groups: tuple[Slots, Ints, Ints]) -> tuple[Any, Any]:
         """Who may receive a follower and who a leader, by group, with the least prices there."""

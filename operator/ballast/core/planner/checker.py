@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from ballast.core.cluster import ClusterState, TopicPartition
+from ballast.core.cluster.min_isr import bounded
 from ballast.core.plan import Move, Plan
 from ballast.core.planner.checker_bands import judge_figures
 from ballast.core.planner.checker_topics import TopicJudge
@@ -197,7 +198,14 @@ class _Judge:
             chosen = chosen and not any(r.kafka_placement and r.matches(topic.name) for r in self.policy.topic_rules)
         if isinstance(self.intent, Evacuate) and self.intent.offline_only:
             chosen = chosen and self._has_lost_one(row)
-        return chosen and not pinned and not topic.deleting and not bool(self.state.moving[row])
+        return chosen and not pinned and not topic.deleting and not bool(self.state.moving[row]) and not self._left(row)
+
+    def _left(self, row: int) -> bool:
+        """Would brokers refuse writes while another replica of it is copied, in a plan that nobody asked for by name?"""
+        topic, held = self.state.topics[int(self.state.partitions.topic[row])], self.state.settled(row)
+        in_sync = len(self.state.isr(row))
+        named = not isinstance(self.intent, Balance | Expand | Racks) or self.policy.replicas_below_min_isr
+        return not named and bounded(self.state) and len(held) == in_sync < topic.min_isr
 
     def _has_lost_one(self, row: int) -> bool:
         """Is a replica of it offline on a broker that the intent names?"""

@@ -39,6 +39,10 @@ class Loads:
     """Produced bytes per second: what the leader receives and each follower fetches."""
     bytes_out_per_s: Ints
     """What the leader sends: to consumers and to followers."""
+    bytes_read_per_s: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """Of that, what consumers read in the mean; ``UNKNOWN`` where nobody said, left out where nobody said it of any partition."""
+    bytes_written_per_s: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    """What producers write in the mean, where ``bytes_in_per_s`` is another figure, such as a peak; left out, that counts."""
     cpu_leader: Ints
     """CPU the leader spends, in ``CPU_UNIT``."""
     cpu_follower: Ints
@@ -103,7 +107,8 @@ class Loads:
         """Join a load model to the state by ``topic`` and ``partition``.
 
         ``columns`` holds ``topic`` (text), ``partition`` and any of ``size_bytes``, ``bytes_in_per_s``,
-        ``bytes_out_per_s``, ``cpu_leader_percent`` and ``cpu_follower_percent``, all of one length.  A size that the
+        ``bytes_out_per_s``, ``bytes_read_per_s`` (NaN where unknown),
+        ``bytes_written_per_s``, ``cpu_leader_percent`` and ``cpu_follower_percent``, all of one length.  A size that the
         state knows wins over the model's.  A partition that the model does not have gets the median of its resource,
         and that is said.
         """
@@ -136,6 +141,7 @@ class Loads:
             known.add(DISK)
         zero = np.zeros(len(sizes), np.int64)
         incoming, outgoing = take("bytes_in_per_s"), take("bytes_out_per_s")
+        written = take("bytes_written_per_s")
         leader, follower = take("cpu_leader_percent", CPU_UNIT), take("cpu_follower_percent", CPU_UNIT)
         known |= {BYTES_IN} if incoming is not None else set()
         known |= {BYTES_OUT} if outgoing is not None else set()
@@ -147,12 +153,25 @@ class Loads:
             size_bytes=sizes,
             bytes_in_per_s=zero if incoming is None else incoming,
             bytes_out_per_s=zero if outgoing is None else outgoing,
+            bytes_read_per_s=_read(columns, rows, len(sizes)),
+            bytes_written_per_s=np.zeros(0, np.int64) if written is None else written,
             cpu_leader=zero if leader is None else leader,
             cpu_follower=zero if follower is None else follower,
             known=frozenset(known),
             assumed=assumed,
             assumptions=tuple(notes),
         )
+
+
+def _read(columns: Mapping[str, npt.NDArray[np.generic]], rows: Ints, count: int) -> Ints:
+    """What consumers read, by partition; nothing stands in for what is not known."""
+    if "bytes_read_per_s" not in columns:
+        return np.zeros(0, np.int64)
+    values = np.asarray(columns["bytes_read_per_s"], np.float64)
+    known = (rows >= 0) & ~np.isnan(values)
+    out = np.full(count, UNKNOWN, np.int64)
+    out[rows[known]] = np.rint(values[known]).astype(np.int64)
+    return out
 
 
 def replica_sizes(state: ClusterState) -> tuple[Ints, bool, Flags]:

@@ -10,14 +10,14 @@ import numpy as np
 from ballast.core.cluster import ClusterState, Ints, SmallInts, TopicPartition
 from ballast.core.cluster.fingerprint import fingerprint, with_topic_ids
 from ballast.core.plan import Move, Obstacle, Plan
-from ballast.core.planner import next_plan
+from ballast.core.planner import cross_rack, next_plan
 from ballast.core.planner.checker import demand_sound
 from ballast.core.planner.dirs import with_dirs
 from ballast.core.planner.found import Found
 from ballast.core.planner.intents import Balance, Demote, Intent, Leaders, Swap
 from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.moves import least_known, moves_of
-from ballast.core.planner.obstacles import obstacles_of, waived
+from ballast.core.planner.obstacles import left_as_they_are, obstacles_of, stuck_below_min_isr, waived
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem import Problem, loads_before, problem_of
 from ballast.core.planner.request import dump_request
@@ -49,11 +49,16 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
     found, at_rest = searched.found, searched.at_rest
     scope, before = asked.scope, loads_before(asked)
     cur, after = found.world.cur, found.after
+    cheap = policy.cross_rack.leaders and isinstance(intent, Balance | Leaders)
+    if cheap:
+        from ballast.core.planner.cheaper import with_reasons  # noqa: PLC0415
+
+        found = replace(found, moves=with_reasons(state, found.moves, loads, policy.cross_rack))
     elections = _elections(state, intent, scope, found.moves)
     moves, tight = with_dirs(state, found.moves)
     # At rest nothing was tried, so nothing stood in the way, but for ranges that nothing can reach.
     obstacles = (
-        ()
+        tuple(stuck_below_min_isr(state, asked))
         if at_rest and reach is None
         else obstacles_of(state, intent, asked, policy, loads, found, moves, reach) + tight
     )
@@ -73,6 +78,8 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
         in_order=found.in_order,
         assumptions=loads.assumptions
         + problem.assumptions
+        + left_as_they_are(state, scope)
+        + (cross_rack.notes(state, loads, policy.cross_rack) if cheap else ())
         + ((WAITS,) if found.in_order else ())
         + tuple(w.assumption for w in waiving if not told),
         seed=seed,
@@ -83,6 +90,8 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
         summary=summary_of(state, intent, asked, loads, policy, moves, before, after)
         | {"search_ended_early": found.ended_early},
     )
+    if traffic := cross_rack.summary_of_plan(state, made, loads, policy.cross_rack):
+        made.summary["cross_rack"] = traffic
     demand_sound(state, made, intent, loads=loads, policy=policy)
     return with_topic_ids(made, state)
 
@@ -103,7 +112,8 @@ class _Searched:
 def _searched(state: ClusterState, intent: Intent, loads: Loads, policy: PlannerPolicy, seed: int) -> _Searched:
     """The best that was found, with what plans on its result would add."""
     first = _searched_once(state, intent, loads, policy, seed)
-    if not isinstance(intent, Balance) or first.at_rest:
+    goes_on = isinstance(intent, Balance) or (isinstance(intent, Leaders) and policy.cross_rack.leaders)
+    if not goes_on or first.at_rest:
         return first
     found = first.found
     for _ in range(next_plan.MOST):
@@ -120,6 +130,16 @@ def _searched(state: ClusterState, intent: Intent, loads: Loads, policy: Planner
 
 
 def _searched_once(state: ClusterState, intent: Intent, loads: Loads, policy: PlannerPolicy, seed: int) -> _Searched:
+    """One search, and leaders where less traffic crosses racks as far as the ranges that it met allow."""
+    found = _search(state, intent, loads, policy, seed)
+    if not policy.cross_rack.leaders or not isinstance(intent, Balance | Leaders):
+        return found
+    from ballast.core.planner.cheaper import with_cheaper_leaders  # noqa: PLC0415
+
+    return replace(found, found=with_cheaper_leaders(state, intent, found.asked, loads, policy, found.found))
+
+
+def _search(state: ClusterState, intent: Intent, loads: Loads, policy: PlannerPolicy, seed: int) -> _Searched:
     scope = scope_of(state, intent, policy)
     asked = problem_of(state, loads, policy, scope, bands="target")
     problem, reach, world = asked, None, World.of(asked, policy)
@@ -185,7 +205,7 @@ def _elections(
     changed = {state.index[m.name]: m for m in moves}
     wanted = np.zeros(len(p), np.bool_)
     if isinstance(intent, Balance | Leaders):
-        wanted |= scope.open_rows
+        wanted |= scope.open_rows | scope.left_rows
     elif isinstance(intent, Demote):
         wanted |= scope.open_rows & np.isin(p.leader, sorted(intent.brokers))
     for row, move in changed.items():

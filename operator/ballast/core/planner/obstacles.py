@@ -13,6 +13,7 @@ from ballast.core.planner.intents import Balance, ChangeReplicationFactor, Inten
 from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem import Problem
+from ballast.core.planner.scope import Scope
 from ballast.core.wording import human_many, human_percent
 
 if TYPE_CHECKING:  # it loads compiled code
@@ -21,6 +22,13 @@ if TYPE_CHECKING:  # it loads compiled code
 NAMED: Final = 8
 """Brokers that a sentence names."""
 PLAN_AGAIN: Final = "Run ballast plan balance again when this plan is done."
+BELOW_MIN_ISR: Final = "replicas-below-min-isr"
+FEW_REPLICAS: Final = (
+    "fewer replicas than min.insync.replicas, and brokers refuse writes with acks=all while one is added"
+)
+MORE_REPLICAS: Final = (
+    "Lower min.insync.replicas, or raise the replication factor in a planned window (ballast plan change-rf)."
+)
 MOST: Final = 20
 """Obstacles of one kind that are listed; the rest are counted."""
 
@@ -43,6 +51,7 @@ def obstacles_of(
         found.unplaced & ~hopeless[np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))],
     )
     out += _unplaced(state, problem, unplaced, spent)
+    out += stuck_below_min_isr(state, problem)
     if isinstance(intent, ChangeReplicationFactor):
         out += _unshrunk(state, problem, intent.to)
     out += _leaders(state, problem, cur)
@@ -106,6 +115,28 @@ def _unplaced(state: ClusterState, problem: Problem, unplaced: Flags, spent: str
             remedy = "Add a broker in another rack, add disk, or raise the disk limit."
         out.append(Obstacle("no-broker", name, detail, remedy))
     return out + _more("no-broker", len(rows), "for the same reasons")
+
+
+def left_as_they_are(state: ClusterState, scope: Scope) -> tuple[str, ...]:
+    """How many partitions the plan leaves where they are since brokers would refuse writes while a replica is copied."""
+    rows = np.flatnonzero(scope.left_rows)
+    if not len(rows):
+        return ()
+    named = ", ".join(str(state.name(row)) for row in rows[:NAMED].tolist()) + (", …" if len(rows) > NAMED else "")
+    return (f"{human_many(len(rows), 'partition')} left in place ({named}): {FEW_REPLICAS}. {MORE_REPLICAS}",)
+
+
+def stuck_below_min_isr(state: ClusterState, problem: Problem) -> list[Obstacle]:
+    """Those among them of which a replica must leave its broker."""
+    scope, home = problem.scope, problem.home
+    row = np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))
+    must_go = scope.leave[home] | scope.classes.expelled[scope.classes.of[row], home]
+    rows = np.unique(row[must_go & scope.left_rows[row]])
+    named = [
+        Obstacle(BELOW_MIN_ISR, str(state.name(r)), f"a replica must move, but it has {FEW_REPLICAS}", MORE_REPLICAS)
+        for r in rows[:MOST].tolist()
+    ]
+    return named + _more(BELOW_MIN_ISR, len(rows))
 
 
 def _unshrunk(state: ClusterState, problem: Problem, to: int) -> list[Obstacle]:
@@ -326,7 +357,10 @@ def _cause(  # noqa: PLR0911 — a table of causes, the likeliest first
     if not intent.selection.is_everything:
         return "the selection leaves out what would have to move", "Select more topics or brokers."
     if not bool(problem.scope.open_rows.all()):
-        return "some partitions are pinned, moving or being deleted", "Plan again when they are free."
+        return (
+            "some partitions are pinned, moving, being deleted or have fewer replicas than min.insync.replicas",
+            "Plan again when they are free.",
+        )
     if r.name == DISK and bool((problem.room[problem.scope.takes] < problem.high[problem.scope.takes, k]).any()):
         return "disks would be too full while the plan runs", "Add disk or brokers, or raise the disk limit."
     if reach is not None and (reach.low < problem.low)[:, k].any() | (reach.high > problem.high)[:, k].any():

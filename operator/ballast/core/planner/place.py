@@ -16,6 +16,7 @@ import numpy as np
 
 from ballast.core.cluster import Broker, ClusterState, Ints, TopicPartition
 from ballast.core.cluster.fingerprint import fingerprint, with_topic_ids
+from ballast.core.cluster.min_isr import replicas_below_min_isr
 from ballast.core.placement import Assignment, assign_replicas, effective_racks, rack_alternated
 from ballast.core.placement.colocation import colocation
 from ballast.core.placement.java_random import JavaRandom
@@ -25,6 +26,7 @@ from ballast.core.plan import Move, Plan, Reason
 from ballast.core.planner.intents import Balance, Expand, Leaders, Place, Selection
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.moves import least_known
+from ballast.core.planner.obstacles import FEW_REPLICAS
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.errors import UsageError
 
@@ -103,6 +105,7 @@ def following(state: ClusterState, policy: PlannerPolicy) -> tuple[Place | None,
     rules = [r for r in policy.topic_rules if r.kafka_placement]
     wanted = Place(selection=Selection(), as_partition_0=True)
     pinned = Selection(topics=policy.pinned_topics)
+    few = replicas_below_min_isr(state)
     names, refusals = [], []
     for at, t in enumerate(state.topics):
         if not any(r.matches(t.name) for r in rules) or t.deleting:
@@ -112,6 +115,8 @@ def following(state: ClusterState, policy: PlannerPolicy) -> tuple[Place | None,
             continue
         if refusal := _refusal(state, wanted, policy, t.name, rows):
             refusals.append(refusal.message)
+        elif not policy.replicas_below_min_isr and bool(few[rows].any()):
+            refusals.append(f"Topic {t.name} has {FEW_REPLICAS}.")
         else:
             names.append(re.escape(t.name))
     if not names:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from ballast.core.planner.cross_rack_policy import CrossRackPolicy
 from ballast.core.planner.loads import DISK
 from ballast.core.planner.topic_rule import TopicRule
 from ballast.errors import UsageError
@@ -62,6 +63,9 @@ class PlannerPolicy:
     """Brokers that every plan balance empties."""
     demoted: frozenset[int] = frozenset()
     """Brokers that must not be preferred leaders."""
+    replicas_below_min_isr: bool = field(default=False, metadata={"command_only": True})
+    """`balance`, `expand` and `racks` copy partitions with fewer replicas than ``min.insync.replicas`` as well, though brokers
+    refuse writes with ``acks=all`` meanwhile; by `execution.replicas_below_min_isr` in a daemon."""
     pinned_topics: str | None = None
     """Topics (regular expression, whole name) that no plan touches; their load still counts."""
     topic_rules: tuple[TopicRule, ...] = ()
@@ -69,6 +73,8 @@ class PlannerPolicy:
     Where one is broken today, `balance` and `racks` repair it before anything else; no plan ever breaks one."""
     capacities: Mapping[int, Capacity] = field(default_factory=dict)
     """Capacity by broker id where brokers differ; those not named are alike (disk: as their log dirs say)."""
+    cross_rack: CrossRackPolicy = field(default_factory=CrossRackPolicy)
+    """Traffic between racks, which clouds bill: where clients are, what it costs, and whether leaders are placed for less of it."""
     prove: bool = True
     """Compute the best lower bound that is affordable; False keeps the crude disk bound, which costs nothing."""
 

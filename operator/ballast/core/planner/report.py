@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ballast.core.plan import Plan
 from ballast.core.plan.log_dirs import warnings
+from ballast.core.planner.cross_rack import human_change
 from ballast.core.planner.summary import notes
 from ballast.core.wording import human_bytes, human_many, human_percent, human_plan_status, human_time, human_total
 
@@ -48,6 +49,7 @@ def page(plan: Plan, *, rate_bytes_per_s: int) -> str:
         _facts(plan, rate_bytes_per_s),
         _obstacles(plan),
         _resources(summary.get("resources", [])),
+        _cross_rack(summary),
         _charts(summary),
         _racks(summary),
         _flows(plan),
@@ -123,6 +125,25 @@ def _resources(resources: list[dict[str, Any]]) -> str:
         "<h2>Load, as a part of each broker's fair share</h2><table><tr><th>Resource<th class=n>Range"
         "<th class=n>Before<th class=n>Out of range<th class=n>After<th class=n>Out of range</tr>"
         f"{rows}</table>" + "".join(f"<p class='soft'>{_text(line)}</p>" for line in notes(resources))
+    )
+
+
+def _cross_rack(summary: dict[str, Any]) -> str:
+    told = summary.get("cross_rack")
+    if not told:
+        return ""
+    rows = "".join(
+        f"<tr><td>{name}</td>"
+        + "".join(
+            f"<td class=n>{human_bytes(told[side][key])}{'/s' if told[side][key] is not None else ''}</td>"
+            for side in ("before", "after")
+        )
+        + "</tr>"
+        for name, key in (("producers", "producers"), ("followers", "followers"), ("consumers", "consumers"))
+    )
+    lines = "".join(f"<p>{_text(line)}</p>" for line in human_change(told))
+    return (
+        f"<h2>Traffic between racks</h2>{lines}<table><tr><th>Of<th class=n>Before<th class=n>After</tr>{rows}</table>"
     )
 
 

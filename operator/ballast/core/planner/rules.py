@@ -16,6 +16,7 @@ import numpy as np
 from ballast.core.cluster import ClusterState, Ints
 from ballast.core.planner.intents import Intent
 from ballast.core.planner.loads import Loads
+from ballast.core.planner.obstacles import FEW_REPLICAS
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.scope import Scope, scope_of
 from ballast.core.wording import human_percent
@@ -75,6 +76,8 @@ def partition_open(setup: Setup, row: int, _broker: int) -> Verdict | None:
         return Verdict("partition-open", "replica", "it is being moved already")
     if topic.deleting:
         return Verdict("partition-open", "replica", "its topic is being deleted")
+    if bool(setup.scope.left_rows[row]):
+        return Verdict("partition-open", "replica", f"it has {FEW_REPLICAS}")
     return Verdict("partition-open", "replica", "its topic is left out or pinned")
 
 

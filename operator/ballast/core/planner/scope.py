@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ballast.core.cluster import ClusterState, Flags, Ints, SmallInts
+from ballast.core.cluster.min_isr import replicas_below_min_isr
 from ballast.core.planner.classes import Classes, classes_of, counted
 from ballast.core.planner.intents import (
     Balance,
@@ -54,6 +55,8 @@ class Scope:
     """Is to be filled, up to its share."""
     open_rows: Flags
     """May change at all."""
+    left_rows: Flags
+    """May not, for want of replicas alone: brokers would refuse writes with ``acks=all`` while one is copied."""
     factor: SmallInts
     """Replicas that each partition shall have: as many as it has where brokers that take no part hold more than asked for."""
     classes: Classes
@@ -83,6 +86,8 @@ def scope_of(state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Scop
     demoted = np.isin(ids, sorted(policy.demoted))
     leads = alive & chosen & ~draining & ~demoted
     takes = alive & chosen & ~cordoned & ~draining
+    open_rows = _open_rows(state, intent, policy)
+    left_rows = open_rows & _left_rows(state, intent, policy)
     scope = Scope(
         takes=takes,
         can_rise=takes.copy(),
@@ -92,7 +97,8 @@ def scope_of(state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Scop
         gives=chosen.copy(),
         unlead=(draining | demoted) & chosen,
         shares=alive & chosen & ~draining,
-        open_rows=_open_rows(state, intent, policy),
+        open_rows=open_rows & ~left_rows,
+        left_rows=left_rows,
         factor=_counts(state),
         filled=np.zeros(len(brokers), np.bool_),
         classes=classes_of(state, policy),
@@ -220,6 +226,13 @@ def _open_rows(state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Fl
     if isinstance(intent, Evacuate) and intent.offline_only:
         rows &= _offline_on(state, intent)
     return rows & ~state.moving & (_counts(state) > 0)
+
+
+def _left_rows(state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Flags:
+    """Partitions that take every write only as long as nothing is copied; a person who names what is to move means them too."""
+    if policy.replicas_below_min_isr or not isinstance(intent, Balance | Expand | Racks):
+        return np.zeros(len(state.partitions), np.bool_)
+    return replicas_below_min_isr(state)
 
 
 def _offline_on(state: ClusterState, intent: Evacuate) -> Flags:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from ballast.core.cluster import ClusterState, Ints
+from ballast.core.cluster.tiered import begin_at_last_tiered
 from ballast.core.copying import copying_of, leader_in
 from ballast.core.plan import Move
 from ballast.core.planner.intents import Decommission, Evacuate, Intent
@@ -64,9 +65,24 @@ def summary_of(
             for i, b in enumerate(state.brokers)
         ],
     }
+    if tiered := _tiered(state, moves):
+        out["tiered"] = tiered
     if isinstance(intent, Decommission | Evacuate):
         out["empty_afterwards"] = _emptied(state, problem, moves)
     return out
+
+
+def _tiered(state: ClusterState, moves: tuple[Move, ...]) -> dict[str, Any] | None:
+    """What new replicas of tiered topics copy; None where there is none."""
+    copied = [m for m in moves if m.adding and state.topics[state.topic_index[m.topic]].tiered]
+    if not copied:
+        return None
+    unknown = any(m.size_unknown for m in copied)
+    return {
+        "partitions": len(copied),
+        "bytes_moved": None if unknown else sum(m.bytes_moved for m in copied),
+        "at_most_on": list(begin_at_last_tiered(state, (b for m in copied for b in m.adding))),
+    }
 
 
 def _figures(problem: Problem, load: Ints, broker: int) -> dict[str, int]:

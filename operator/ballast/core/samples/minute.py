@@ -15,6 +15,7 @@ import numpy as np
 
 from ballast.core.cluster import UNKNOWN, ClusterState, Flags, Ints, TopicPartition
 from ballast.core.cluster.external_load import ExternalLoad
+from ballast.core.cluster.log_ends import LocalStarts
 
 
 class Column(NamedTuple):
@@ -72,7 +73,7 @@ SAMPLES: Final = Table(
         Column("leader_before", "int", "the last leader known before this sample; null where none is"),
         Column("preferred_leader", "int", "first replica of the target assignment"),
         Column("deleting", "boolean", "the topic is queued for deletion"),
-        Column("earliest_offset", "bigint", "log start offset"),
+        Column("earliest_offset", "bigint", "first offset on the leader's disk; of a tiered topic its local log start"),
         Column("end_offset", "bigint", "high watermark"),
         Column("seconds", "float", "length of the interval that the rates are over; null where no rate is known"),
         Column("bytes_in", "float", "bytes/s appended since the sample before"),
@@ -159,7 +160,7 @@ class MinuteSample:
 
     state: ClusterState
     earliest: Ints
-    """Per partition: log start offset or ``UNKNOWN``."""
+    """Per partition: the first offset on the leader's disk, or ``UNKNOWN``."""
     high_watermark: Ints
     taken_at_ms: int
     """Wall clock, milliseconds since the epoch."""
@@ -202,11 +203,12 @@ def _per_partition(of_topics: Flags, state: ClusterState) -> Flags:
 
 
 def offset_columns(
-    state: ClusterState, offsets: Mapping[TopicPartition, tuple[int, int]] | Mapping[TopicPartition, object]
+    state: ClusterState, offsets: Mapping[TopicPartition, object], local_starts: LocalStarts
 ) -> tuple[Ints, Ints]:
-    """Earliest offset and high watermark in the state's row order, ``UNKNOWN`` where no leader answered.
+    """First offset on the leader's disk and high watermark in the state's row order, ``UNKNOWN`` where no leader answered.
 
-    ``offsets`` maps to anything with ``earliest`` and ``high_watermark``, as ``ports.cluster.Offsets`` has.
+    ``offsets`` maps to anything with ``earliest`` and ``high_watermark``, as ``ports.cluster.Offsets`` has.  The first offset
+    belongs to the sizes, which are those of local logs: for tiered topics it is the local log start alone, never the earliest.
     """
     earliest = np.full(len(state.partitions), UNKNOWN, np.int64)
     high = np.full(len(state.partitions), UNKNOWN, np.int64)
@@ -215,4 +217,8 @@ def offset_columns(
         if found is not None:
             earliest[row] = getattr(found, "earliest", UNKNOWN)
             high[row] = getattr(found, "high_watermark", UNKNOWN)
+    tiered = _per_partition(np.array([t.tiered for t in state.topics], np.bool_), state)
+    for row in np.flatnonzero(tiered).tolist():
+        told = local_starts.get(int(state.partitions.leader[row]), {})
+        earliest[row] = told.get(state.name(row), UNKNOWN)
     return earliest, high

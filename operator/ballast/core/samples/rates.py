@@ -1,9 +1,9 @@
 """Append rates from two samples: what was really written in between, whatever happened to the log meanwhile.
 
-The log's growth is the truth while nothing is deleted and nothing is copied.  Where the first offset moved (retention,
-delete-records) or the topic is compacted, growth understates what came in; where the leader was not in sync at the sample
-before, its log also grew by what it copied.  The records are then counted by offsets and weighed with the bytes per record
-seen in clean intervals of the same partition.  An interval is unknown, never guessed, when it is longer than
+The log's growth is the truth while nothing is deleted and nothing is copied.  Where the first offset on the leader's disk moved
+(retention, delete-records, a tiered topic's local retention) or is not told, or where the topic is compacted, growth may
+understate what came in; where the leader was not in sync at the sample before, its log also grew by what it copied.  The records
+are then counted by offsets and weighed with the bytes per record seen in clean intervals of the same partition.  An interval is unknown, never guessed, when it is longer than
 ``LONGEST_INTERVAL_MIN``, when the clock stepped, when the high watermark went back (a recreated topic, an unclean
 election), or when neither size nor offsets were given.
 
@@ -195,7 +195,9 @@ def _rates(now: Readings, old: Readings, seen: Flags, compacted: Flags) -> tuple
     counted &= ~went_back
     sized = known & ~went_back & (size >= 0) & (size_before >= 0)
     grown = np.where(sized, size - size_before, 0).astype(np.float64)
-    trimmed = (now.earliest != old.earliest) & (now.earliest >= 0) & (old.earliest >= 0)
+    # Where it begins is not told, while it is told where it ends: what was deleted meanwhile nobody knows.
+    untold = counted & ((now.earliest < 0) | (old.earliest < 0))
+    trimmed = untold | (now.earliest != old.earliest) & (now.earliest >= 0) & (old.earliest >= 0)
     clean = sized & counted & ~trimmed & (grown > 0) & (records > 0)
     clean_weight = np.where(clean, grown / np.where(records > 0, records, 1), np.nan)
 

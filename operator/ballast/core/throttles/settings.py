@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
+from ballast.core.wording import human_bytes
 
 LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
@@ -192,14 +193,17 @@ def _settle_everything(
 
 
 def _emptied(out: Settlement, setting: Setting, prior: str | None, ops: list[Op], now: str | None) -> list[Op]:
-    """What takes the last of ours away; ``now`` is None where entries of others stand in the list, or no list stands."""
+    """What takes the last of ours away; ``now`` is None where entries of others stand in the list, or no list stands.
+
+    A list that stands and has neither entries of others nor any of ours to take away is seen to be empty.
+    """
     was_empty = prior is not None and not parse_list(prior)
     if now is None or was_empty:
         return ops
     if ops:
         out.unsettled.add(setting)
         return ops
-    return [Op("delete", None)] if not parse_list(now) else []
+    return [Op("delete", None)]
 
 
 def _text(entries_: Iterable[str]) -> str:
@@ -259,21 +263,15 @@ class RateShortfall:
     def __str__(self) -> str:
         verb = "fetch" if self.side == "follower" else "send"
         return (
-            f"{self.name} takes in {mb(self.inbound_bytes_per_s)}/s that broker {self.broker} must {verb} for this move, "
-            f"and its throttle is {mb(self.rate_bytes_per_s)}/s: "
+            f"{self.name} takes in {human_bytes(self.inbound_bytes_per_s)}/s that broker {self.broker} must {verb} for this move, "
+            f"and its throttle is {human_bytes(self.rate_bytes_per_s)}/s: "
             + (
-                f"it would fall behind by {mb(self.inbound_bytes_per_s - self.rate_bytes_per_s)} each second"
+                f"it would fall behind by {human_bytes(self.inbound_bytes_per_s - self.rate_bytes_per_s)} each second"
                 if self.inbound_bytes_per_s > self.rate_bytes_per_s
                 else "next to nothing would be left for catching up"
             )
-            + f"; at least {mb(self.needed_bytes_per_s)}/s is needed"
+            + f"; at least {human_bytes(self.needed_bytes_per_s)}/s is needed"
         )
-
-
-def mb(figure: float) -> str:
-    """Bytes in MB with as many digits as a person needs."""
-    value = figure / 1e6
-    return f"{value:.0f} MB" if value >= 100 else f"{value:.1f} MB" if value >= 0.1 else f"{figure / 1e3:.1f} kB"
 
 
 def shortfall(move: Move, leader: int, inbound_bytes_per_s: float, rates: Mapping[int, int]) -> RateShortfall | None:

@@ -12,9 +12,8 @@ from typing import Final
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.copying import copying_of, leader_in
-from ballast.core.throttles import mb
 from ballast.core.throttles.pace import Basis, least
-from ballast.core.wording import human_brokers, human_time
+from ballast.core.wording import human_brokers, human_bytes, human_time
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Run
 from ballast.executor.machine.speeds import ceiling, measured, started
@@ -69,9 +68,10 @@ class Pace:
         for b in self.brokers:
             groups[b.bytes_per_s, b.basis].append(b)
         for (rate, basis), members in sorted(groups.items()):
-            yield f"Throttle: {mb(rate)}/s on {human_brokers([b.broker for b in members])} ({self._why(basis, members)})."
+            yield f"Throttle: {human_bytes(rate)}/s on {human_brokers([b.broker for b in members])} ({self._why(basis, members)})."
         if not self.brokers:
             return
+        yield "These brokers receive copies or, as leaders, send them; one that only gives up replicas copies nothing."
         time = "unknown, as some sizes are" if self.seconds is None else f"about {human_time(self.seconds)}"
         follows = (
             "; auto raises the rate while it is used, and halves it when other replicas fall behind"
@@ -88,12 +88,15 @@ class Pace:
 
     def _why(self, basis: Basis, members: list[BrokerPace]) -> str:
         figure = max((b.known or 0.0 for b in members), default=0.0)
+        copies = max((b.bytes for b in members), default=0)
         return {
             Basis.STATED: "as stated",
-            Basis.LINK: f"half of the {mb(figure)}/s that other traffic leaves of the stated link, {mb(self.link_bytes_per_s or 0)}/s",
-            Basis.TRAFFIC: f"no link stated: half of the {mb(figure)}/s that it carries now",
-            Basis.SMALL: f"no more than {mb(self.small_bytes)} to copy",
-            Basis.PRODUCERS: f"raised: producers write {mb(figure)}/s to what it copies",
+            Basis.LINK: f"half of the {human_bytes(figure)}/s that other traffic leaves of the stated link, {human_bytes(self.link_bytes_per_s or 0)}/s",
+            Basis.TRAFFIC: f"no link stated: half of the {human_bytes(figure)}/s that it carries now",
+            Basis.SMALL: (
+                f"little to copy, {human_bytes(copies)} at most on one broker; up to {human_bytes(self.small_bytes)} counts as little"
+            ),
+            Basis.PRODUCERS: f"raised: producers write {human_bytes(figure)}/s to what it copies",
             Basis.CEILING: "the most that auto gives it",
             Basis.CAUTIOUS: "little known of the network: a cautious start",
         }[basis]

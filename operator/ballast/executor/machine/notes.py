@@ -11,8 +11,8 @@ from string import Formatter
 from typing import Any, Final
 
 from ballast.core.guards import Verdict
-from ballast.core.throttles import RateShortfall, mb
-from ballast.core.wording import human_many
+from ballast.core.throttles import RateShortfall
+from ballast.core.wording import human_bytes, human_many
 from ballast.ports.cluster import Outcome
 
 Value = int | float | str | bool | tuple[int, ...] | Mapping[int, str] | Outcome | Verdict | RateShortfall | None
@@ -63,7 +63,7 @@ SENTENCES: Final[Mapping[str, str]] = {
         "Log dir {path} of broker {broker} has failed ({error}), as a disk does that is full or broken: "
         "make room or replace it and restart the broker, or cancel."
     ),
-    "disk-full": "Broker {broker} has {free:mb} of disk left and {left:left} still to come.",
+    "disk-full": "Broker {broker} has {free:bytes} of disk left and {left:left} still to come.",
     "throttle-too-low": "{lack}{theirs:theirs}.",
     "not-created": (
         "Broker {broker}, its destination, answers and has not created {partition}: "
@@ -74,8 +74,8 @@ SENTENCES: Final[Mapping[str, str]] = {
         "the ISR: look for AlterPartition and errors of {partition} in the leader's log."
     ),
     "slow": (
-        "{done:mb} have arrived in {passed_s:.0f} s, and {leg:mb} were due within {allowed_s:.0f} s "
-        "({throttled:source} {share:mb}/s); {left:left} left."
+        "{done:bytes} have arrived in {passed_s:.0f} s, and {leg:bytes} were due within {allowed_s:.0f} s "
+        "({throttled:source} {share:bytes}/s); {left:left} left."
     ),
     "log-dir-copy": (
         "Nothing arrives in {dirs:dirs}, although it answers; {left:left} left. Look for errors of {partition} in the "
@@ -143,14 +143,14 @@ def _answer(outcome: Outcome) -> str:
 
 
 _FORMS: Final[Mapping[str, Any]] = {
-    "mb": mb,
+    "bytes": human_bytes,
     "list": lambda ids: str(list(ids)),
     "ids": lambda ids: ", ".join(map(str, ids)) or "its replicas",
     "dirs": lambda dirs: ", ".join(f"{path} of broker {broker}" for broker, path in dirs.items()),
     "times": lambda count: human_many(count, "time"),
-    "left": lambda size: "an unknown number of bytes is" if size is None else f"{mb(size)} are",
+    "left": lambda size: "an unknown number of bytes is" if size is None else f"{human_bytes(size)} are",
     "records": lambda count: f" ({count:,} records)" if count > 0 else "",
-    "inbound": lambda rate: f", and falls behind by {mb(rate)} more each second" if rate >= 1 else "",
+    "inbound": lambda rate: f", and falls behind by {human_bytes(rate)} more each second" if rate >= 1 else "",
     "source": lambda throttled: (
         "its share of the throttle is" if throttled else "without a throttle it is expected to make"
     ),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
 
 from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
 from ballast.core.cluster.log_ends import LogEnds
@@ -21,6 +24,20 @@ class Needs:
 
 
 @dataclass(frozen=True, slots=True)
+class DirCopy:
+    """A copy of a replica that is being made in another log dir of its broker, whoever asked for it."""
+
+    name: TopicPartition
+    broker: int
+    path: str
+    """The log dir that it is made in; empty where nobody told."""
+    size_bytes: int
+    """Of the replica; ``UNKNOWN`` where nobody told."""
+    shown_bytes: int
+    """Of the copy."""
+
+
+@dataclass(frozen=True)
 class Disks:
     """What lay on disks at the readings by which ``Picture.state`` shows how much is free there."""
 
@@ -49,6 +66,27 @@ class Disks:
         here = p.replica[run] == broker
         places = zip(p.log_dir[run][here].tolist(), p.size_bytes[run][here].tolist(), strict=True)
         return {dirs[at]: size for at, size in places if size != UNKNOWN}
+
+    @cached_property
+    def dir_copies(self) -> tuple[DirCopy, ...]:
+        """Every copy between log dirs that the readings show."""
+        out = [] if self.full is None else list(_dir_copies(self.full, self.later))
+        for broker, (_, logs) in self.later.items():
+            for name, copies in logs.replicas.items():
+                size = next((r.size_bytes for r in copies if not r.is_future), UNKNOWN)
+                out += [DirCopy(name, broker, r.log_dir, size, r.size_bytes) for r in copies if r.is_future]
+        return tuple(out)
+
+
+def _dir_copies(full: ClusterState, but: Collection[int]) -> Iterator[DirCopy]:
+    """Those that a whole reading shows, of all brokers ``but`` these."""
+    p = full.partitions
+    for at in np.flatnonzero(p.future_size_bytes != UNKNOWN).tolist():
+        broker, place = full.broker(int(p.replica[at])), int(p.future_log_dir[at])
+        if broker is not None and broker.id not in but:
+            name = full.name(int(np.searchsorted(p.start, at, side="right")) - 1)
+            path = broker.log_dirs[place].path if place != UNKNOWN else ""
+            yield DirCopy(name, broker.id, path, int(p.size_bytes[at]), int(p.future_size_bytes[at]))
 
 
 @dataclass(frozen=True, slots=True)

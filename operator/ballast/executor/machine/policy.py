@@ -96,6 +96,9 @@ class ExecutionPolicy:
     unknown_room: Literal["refuse", "allow"] = "refuse"
     """A broker whose free space is not known, though the cluster's brokers tell it, gets no replicas, and a partition whose size no
     broker tells is not copied; or both are trusted to fit."""
+    replicas_below_min_isr: Literal["refuse", "allow"] = "refuse"
+    """A partition with fewer replicas than `min.insync.replicas`, all in sync, takes writes with `acks=all`, and refuses them while a
+    replica is added to it: it is not copied, and automatic plans leave it in place; or it is copied all the same."""
     journal_lost: Literal["finish", "leave"] = field(default="finish", metadata={"command_only": True})
     """When the journal is deleted, made again or cut off while a run goes on: `finish` makes it again from memory and goes on;
     `leave` begins nothing more, puts throttles back that no move in flight needs, and prints commands for the others. A daemon

@@ -1,4 +1,4 @@
-"""Bytes that have yet to reach each disk: those of the run's moves and those of other people's reassignments.
+"""Bytes that have yet to reach each disk: those of the run's moves and those of other people's, between brokers and log dirs.
 
 Free space is as old as the reading that told it, up to a minute.  So what has yet to come is counted from that very reading: the
 size of a copy less what the reading shows of it.  A copy that began since counts whole, one that has grown since counts by what
@@ -54,15 +54,17 @@ def coming(run: Run, picture: Picture) -> Coming:
         if name not in begun:
             unread = [b for b in r.adding if picture.disks.read_before(b, listed_s)]
             _others(out, [(name, Reassignment(r.replicas, tuple(unread), r.removing))], picture.sizes, picture.disks)
+    _between_dirs(out, run.moves, picture.disks)
     return out
 
 
 def coming_of_others(
     listed: Mapping[TopicPartition, Reassignment], sizes: Mapping[TopicPartition, int], disks: Disks
 ) -> Coming:
-    """What reassignments in flight have yet to copy, none of which is ours."""
+    """What reassignments in flight, and copies between log dirs, have yet to copy, none of which is ours."""
     out = Coming()
     _others(out, listed.items(), sizes, disks)
+    _between_dirs(out, {}, disks)
     return out
 
 
@@ -118,3 +120,12 @@ def _others(
     for name, r in listed:
         for broker in r.adding:
             out.add(name, broker, sizes.get(name, UNKNOWN), _on_broker(name, broker, disks))
+
+
+def _between_dirs(out: Coming, moves: Mapping[TopicPartition, MoveRun], disks: Disks) -> None:
+    """Copies between the log dirs of a broker that no move of the run asks for; the replica stays until they have ended."""
+    for copy in disks.dir_copies:
+        m = moves.get(copy.name)
+        if m is None or m.move.named_dirs.get(copy.broker) != copy.path:
+            places: tuple[Place, ...] = (copy.broker, (copy.broker, copy.path)) if copy.path else (copy.broker,)
+            out.add(copy.name, copy.broker, copy.size_bytes, dict.fromkeys(places, copy.shown_bytes))

@@ -11,7 +11,8 @@ from ballast.core import guards
 from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
 from ballast.core.guards import Verdict
 from ballast.core.plan import Move, Place, batches
-from ballast.core.throttles import RateShortfall, brokers_involved, mb, shortfall
+from ballast.core.throttles import RateShortfall, brokers_involved, shortfall
+from ballast.core.wording import human_bytes
 from ballast.executor.machine.in_order import out_of_turn
 from ballast.executor.machine.notes import note
 from ballast.executor.machine.observation import Picture, target
@@ -139,6 +140,7 @@ def _judge(
         sizes=picture.sizes,
         under_replicated_neighbours=run.policy.guard_under_replicated_neighbours,
         allow_unknown_room=run.policy.unknown_room == "allow",
+        allow_replicas_below_min_isr=run.policy.replicas_below_min_isr == "allow",
     )
     for m in moves:
         listed = picture.reassignments.get(m.move.name)
@@ -161,7 +163,7 @@ def _under_their_rate(run: Run, move: Move, state: ClusterState) -> Verdict | No
     return Verdict(
         "foreign-throttle",
         f"broker {busy[0]}",
-        f"Somebody else's moves on broker {busy[0]} run under their throttle of {mb(run.rates_of_others[busy[0]])}/s, "
+        f"Somebody else's moves on broker {busy[0]} run under their throttle of {human_bytes(run.rates_of_others[busy[0]])}/s, "
         f"and {move.name} would take part of it or change it.",
         "It waits until they have ended; --keep-rates shares their rate instead.",
     )
@@ -198,7 +200,7 @@ def _not_raised(run: Run, lack: RateShortfall) -> tuple[str, str] | None:
     most = ceiling(run, lack.broker)
     follows = run.policy.follows(lack.broker)
     if follows and lack.needed_bytes_per_s > most:
-        headroom = f"{lack}, and auto may give broker {lack.broker} at most {mb(most)}/s."
+        headroom = f"{lack}, and auto may give broker {lack.broker} at most {human_bytes(most)}/s."
         return headroom, "Wait for a quieter hour, or give a rate with --throttle."
     if follows or run.policy.raise_throttle:
         return None

@@ -151,10 +151,14 @@ def _not_created(case: _Case) -> Note | None:
 def _not_admitted(case: _Case) -> Note | None:
     m = case.m
     outside = [b for b in m.move.adding if b not in case.state.isr]
-    if m.size_unknown or m.left_bytes or not outside or not all(case.copies(b) for b in m.move.adding):
+    if not outside or not all(case.copies(b) for b in m.move.adding):
         return None
-    if any(case.behind(b) > 0 for b in outside):
-        return None  # As large as the others, and records are still missing.
+    behind = [case.behind(b) for b in outside]
+    # A copy may be whole and smaller than the others: of a tiered topic it may begin at the last tiered offset (KIP-1023).
+    whole = all(b == 0 for b in behind)
+    # As large as the others, it may lack records still.
+    if not whole and (m.size_unknown or m.left_bytes or any(b > 0 for b in behind)):
+        return None
     return note("not-admitted", broker=outside[0], leader=case.state.leader, partition=case.name)
 
 

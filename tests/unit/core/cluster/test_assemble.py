@@ -39,6 +39,7 @@ def clusters(draw: st.DrawFn) -> tuple[list[Topic], list[PartitionRow], set[int]
             adding = tuple(b for b in replicas if draw(st.integers(0, 5)) == 0)
             removing = tuple(b for b in replicas if b not in adding and draw(st.integers(0, 5)) == 0)
             told = [b not in silent and draw(st.integers(0, 4)) > 0 for b in replicas]
+            copies = [draw(st.integers(0, 10**9)) if t and draw(st.booleans()) else UNKNOWN for t in told]
             rows.append(
                 PartitionRow(
                     topic.name,
@@ -50,9 +51,8 @@ def clusters(draw: st.DrawFn) -> tuple[list[Topic], list[PartitionRow], set[int]
                     removing=removing,
                     sizes=tuple(draw(st.integers(0, 10**12)) if t else UNKNOWN for t in told),
                     log_dirs=tuple(draw(st.integers(0, 1)) if t else UNKNOWN for t in told),
-                    future_sizes=tuple(
-                        draw(st.integers(0, 10**9)) if t and draw(st.booleans()) else UNKNOWN for t in told
-                    ),
+                    future_sizes=tuple(copies),
+                    future_dirs=tuple(UNKNOWN if size == UNKNOWN else 1 for size in copies),
                 )
             )
     return topics, rows, set(ids) - silent

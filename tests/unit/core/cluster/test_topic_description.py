@@ -63,6 +63,21 @@ def described() -> TopicDescription:
     return found
 
 
+def test_a_tiered_topics_log_begins_on_disk_where_its_leader_says() -> None:
+    """Elsewhere it begins at the earliest offset; what the leader of a tiered topic does not tell is unknown, not the earliest."""
+    state = picture()
+    first = TopicPartition("t", 0)
+    tiered = {"remote.storage.enable": ConfigValue("true", "DYNAMIC_TOPIC_CONFIG")}
+    remote = replace(state, topics=(replace(state.topics[0], configs=tiered), *state.topics[1:]))
+    offsets = {0: (10, 100), 1: (10, 100)}
+    told = describe_topic(remote, "t", Depth(offsets, local_starts={1: {first: 70}}))
+    assert told is not None
+    assert [(p.earliest, p.local_start) for p in told.partitions] == [(10, 70), (10, UNKNOWN)]
+    plain = describe_topic(state, "t", Depth(offsets, local_starts={1: {first: 70}}))
+    assert plain is not None
+    assert [p.local_start for p in plain.partitions] == [10, 10]
+
+
 def test_a_topic_that_is_not_there_is_none() -> None:
     """The caller says so; nothing is made up."""
     assert describe_topic(picture(), "v", Depth()) is None

@@ -17,7 +17,10 @@ from tests.unit.core.planner.clusters import cluster, clusters
 from ballast.core.cluster import ClusterState
 from ballast.core.planner import Balance, ChangeReplicationFactor, Expand, Intent, Loads, PlannerPolicy, plan
 from ballast.core.planner.bound import BY_BROKER, FILLING, WHOLE, Bound, bound_of
-from ballast.core.planner.bound_kernels import ANYWHERE, APART, CLOSED, SCALE
+from ballast.core.planner.bound_branch import branched
+from ballast.core.planner.bound_kernels import ANYWHERE, APART, CLOSED, LOOSE, SCALE
+from ballast.core.planner.bound_listed import list_placements, listed
+from ballast.core.planner.bound_program import Program, generate
 from ballast.core.planner.bound_value import Relaxation, relaxation_of
 from ballast.core.planner.problem import Problem, problem_of
 from ballast.core.planner.scope import scope_of
@@ -100,6 +103,26 @@ def test_the_value_is_that_of_the_cheapest_of_all_placements(data: st.DataObject
     for m, low, high in zip(prices.ravel().tolist(), r.low.ravel().tolist(), r.high.ravel().tolist(), strict=True):
         worth -= m * (high if m > 0 else low)
     assert r.evaluate(prices)[0] == worth // SCALE - len(r.problem.home)
+    # Placements that are listed one by one are those of the kernel, where every broker may carry each of them.
+    free = np.full_like(r.high, 1 << 60)
+    found = (list_placements(r.problem, row, free, r.kind, r.gone) for row in rows if r.kind[row] in (APART, LOOSE))
+    assert replace(r, listed=tuple(one for one in found if one)).evaluate(prices)[0] == r.evaluate(prices)[0]
+
+
+@settings(max_examples=15)
+@given(clusters())
+def test_with_large_partitions_whole_no_plan_moves_less(state: ClusterState) -> None:
+    """The plan found is always among the cases into which the bound divides placements."""
+    world = searched(state, Balance(), TIGHT)
+    r = relaxation_of(world.problem, world.load, world.cur)
+    r.listed = listed(r.problem, r.high, r.kind, r.gone)
+    for one in r.listed:
+        mine = world.cur[world.problem.start[one.row] : world.problem.start[one.row + 1]]
+        leads = one.members[:, 0] == mine[0]
+        assert (leads & (np.sort(one.members, axis=1) == np.sort(mine)).all(axis=1)).any()
+    program = Program(r)
+    prices, _ = generate(program, r, world.cur, np.zeros(r.low.shape, np.int64))
+    assert branched(r, program, prices, 1 << 60) << r.shift <= world.copied
 
 
 @settings(max_examples=40)

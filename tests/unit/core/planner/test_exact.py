@@ -6,6 +6,7 @@ The first test prints how the planner compares: bytes over the least that any pl
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import highspy
 import numpy as np
@@ -23,6 +24,8 @@ from ballast.core.planner.search.world import World
 
 TWENTY = PlannerPolicy(band=0.2, trigger=0.2, slack_bytes=0, prove=False)
 SEEDS = range(24)
+BOUNDS = 0.92
+"""The bounds of all these clusters together, as a part of what is needed."""
 BROKERS, PARTITIONS = 4, 12
 
 
@@ -94,22 +97,26 @@ def least_bytes(problem: Problem) -> float | None:
 
 def test_small_clusters_beside_an_exact_solver(capsys: pytest.CaptureFixture[str]) -> None:
     """No plan is missed that there is, and bytes are near the least; none has fewer, which would be an error here."""
-    planned, needed = [], []
+    planned, needed, bound = [], [], []
     for seed in SEEDS:
         state = drawn(seed)
-        made, least = plan(state, Balance(), policy=TWENTY), least_bytes(asked(state))
+        made, least = plan(state, Balance(), policy=replace(TWENTY, prove=True)), least_bytes(asked(state))
         assert (least is None) == bool(made.obstacles)
         if least is not None:
             assert made.bytes_moved >= least * (1 - 1e-6)
+            assert made.bound_bytes is not None
+            assert made.bound_bytes <= least * (1 + 1e-6)
+            bound.append(made.bound_bytes)
             planned.append(made.bytes_moved)
             needed.append(least)
     exact = sum(a < b * (1 + 1e-6) + 1e-6 for a, b in zip(planned, needed, strict=True))
     with capsys.disabled():
         sys.stdout.write(
             f"\n{len(needed)} of {len(SEEDS)} clusters can be planned, {exact} plans need the least bytes; "
-            f"all together {sum(planned) / sum(needed):.3f} of the least\n"
+            f"all together {sum(planned) / sum(needed):.3f} of the least; the bounds {sum(bound) / sum(needed):.3f} of it\n"
         )
     assert sum(planned) <= 1.15 * sum(needed)
+    assert sum(bound) >= BOUNDS * sum(needed)
     assert exact >= len(needed) // 2
 
 

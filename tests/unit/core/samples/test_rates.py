@@ -104,6 +104,59 @@ def test_retention_does_not_hide_what_came_in() -> None:
     assert rates(rows(run(world, range(60), each))) == pytest.approx(dict.fromkeys(range(1, 60), RATE))
 
 
+def tiered(**log: Any) -> World:
+    """A world of one partition whose first 90,000 records are in remote storage alone, and 10,000 on disk."""
+    size = 10_000 * RECORD_BYTES
+    log = {"high": 100_000, "local_start": 90_000, "start_bytes": size, **log}
+    return World({("t", 0): Log(**log)}, tiered=frozenset({"t"}))
+
+
+def delete_locally(log: Log, records: int) -> None:
+    """Local retention: gone from disk, while the earliest offset stays where it is."""
+    assert log.local_start is not None
+    log.local_start += records
+    log.deleted += records * RECORD_BYTES
+
+
+def test_local_retention_of_a_tiered_topic_does_not_hide_what_came_in() -> None:
+    """The earliest offset, in remote storage, does not move, while segments go from the leader's disk."""
+    world = tiered()
+
+    def each(minute: int) -> None:
+        log = world.logs["t", 0]
+        log.append(120)
+        if minute % 10 == 0:
+            # Less than came in since the sample before: the log has grown all the same.
+            delete_locally(log, 100)
+
+    assert rates(rows(run(world, range(60), each))) == pytest.approx(dict.fromkeys(range(1, 60), RATE))
+
+
+def test_a_record_of_a_tiered_topic_weighs_what_those_on_disk_do() -> None:
+    """With no clean interval: the local log's size over the local log's offsets, of which there are a tenth."""
+    world = tiered()
+
+    def each(minute: int) -> None:
+        log = world.logs["t", 0]
+        log.append(120)
+        if minute == 1:
+            delete_locally(log, 3000)
+
+    assert rates(rows(run(world, range(2), each))) == pytest.approx({1: RATE})
+
+
+def test_a_local_log_start_that_nobody_tells_makes_no_rate_up() -> None:
+    """The log has grown, and what went meanwhile is not known: the earliest offset does not stand in for it."""
+    world = tiered(local_start=None)
+
+    def each(_: int) -> None:
+        log = world.logs["t", 0]
+        log.append(120)
+        log.deleted += 100 * RECORD_BYTES
+
+    assert rates(rows(run(world, range(5), each))) == {}
+
+
 def test_retention_in_the_very_first_interval_uses_the_log_s_own_average() -> None:
     """With no clean interval at all, size over offsets says what a record weighs."""
     world = one(high=10_000, start_bytes=10_000 * RECORD_BYTES)

@@ -72,6 +72,9 @@ def leaders(*, measure: Measure | None, options: PlanOptions, cluster: ClusterOp
 
     With --least counts the result is the least possible maximum of leaders per broker with the fewest reorders; with --least
     bytes it comes with the gap to a bound that nothing beats.  Brokers that are drained (--drain) get no leaders.
+
+    With --cross-rack partitions are then led where less traffic crosses racks, within ranges that are met, for example
+    ballast plan leaders --cross-rack --history /var/lib/ballast/store --config ballast.yaml
     """
     if measure is None:
         return _run(Leaders(selection=options.selection()), options, cluster)

@@ -13,7 +13,7 @@ import click
 from ballast.cli.commands.plan.topic_rules import rule_of
 from ballast.cli.tables import output_option
 from ballast.core.cluster import TopicPartition
-from ballast.core.planner import Capacity, PlannerPolicy, Selection
+from ballast.core.planner import Capacity, CrossRackPolicy, PlannerPolicy, Selection
 from ballast.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,7 +24,7 @@ _PARTITION: Final = re.compile(r"(.+)-([0-9]{1,10})", re.DOTALL)
 _LIST: Final = re.compile(r"[0-9]+(?:,[0-9]+)+")
 _BANDED: Final = (
     "brokers", "exclude_brokers", "band", "band_of", "trigger", "max_bytes", "max_moves", "deadline", "disk_limit", "disk_of",
-    "cordon", "topic_rule", "why", "why_not", "prove",
+    "cordon", "topic_rule", "why", "why_not", "prove", "cross_rack",
 )  # fmt: skip
 """Options that mean something to a plan within bands alone."""
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -77,6 +77,7 @@ class PlanOptions:
     cordon: tuple[int, ...]
     drain: tuple[int, ...]
     topic_rule: tuple[str, ...]
+    replicas_below_min_isr: str
     history: str | None
     snapshot: Path | None
     seed: int
@@ -87,6 +88,7 @@ class PlanOptions:
     why: str | None
     why_not: int | None
     prove: bool | None
+    cross_rack: bool | None
     check: bool
     simulate: bool
 
@@ -129,6 +131,7 @@ class PlanOptions:
             # Kafka's own tool starts every move of its file at once.
             "at_once": self.form == "kafka" or None,
             "prove": self.prove,
+            "replicas_below_min_isr": self.replicas_below_min_isr == "allow" or None,
         }
         disks = (_pair(p, "--disk-of", lambda v: size_of(v, "--disk-of")) for p in self.disk_of)
         capacities = dict(settings.capacities)
@@ -140,10 +143,14 @@ class PlanOptions:
             **{k: v for k, v in others.items() if v is not None},
             bands={**settings.bands, **dict(_pair(p, "--band-of", float) for p in self.band_of)},
             capacities=capacities,
+            cross_rack=self._cross_rack(settings.cross_rack),
             cordoned=settings.cordoned | set(self.cordon),
             draining=settings.draining | set(self.drain),
             topic_rules=settings.topic_rules + tuple(rule_of(text) for text in self.topic_rule),
         )
+
+    def _cross_rack(self, settings: CrossRackPolicy) -> CrossRackPolicy:
+        return settings if self.cross_rack is None else replace(settings, leaders=self.cross_rack)
 
     def _budget(self) -> int | None:
         """The bytes that --max-bytes allows and that --deadline leaves time for, whichever is less."""
@@ -224,6 +231,14 @@ _OPTIONS: Final = (
         help="A rule for some topics: 'gpu.* brokers=7,8', 'audit leader-racks=a', 'orders spread-evenly'. May be repeated.",
     ),
     click.option(
+        "--replicas-below-min-isr",
+        type=click.Choice(["refuse", "allow"]),
+        default="refuse",
+        show_default=True,
+        help="Whether balance, expand and racks copy partitions with fewer replicas than min.insync.replicas: brokers refuse writes "
+        "with acks=all meanwhile.",
+    ),
+    click.option(
         "--history", metavar="STORE", help="Folder or URL of the pipeline's tables: balance traffic by history."
     ),
     click.option(
@@ -247,6 +262,11 @@ _OPTIONS: Final = (
     click.option("--why", metavar="TOPIC-PARTITION", help="Why does this partition move, or stay?"),
     click.option("--why-not", type=int, metavar="BROKER", help="Why does this broker get, or give, no more?"),
     click.option("--prove/--no-prove", default=None, help="Compute the lower bound, or only a fast estimate."),
+    click.option(
+        "--cross-rack/--no-cross-rack",
+        default=None,
+        help="Lead partitions where less traffic crosses racks (balance and leaders): see balance.cross_rack in the settings.",
+    ),
     click.option(
         "--simulate",
         is_flag=True,

@@ -9,8 +9,9 @@ import click
 
 from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_count, human_many, render_table
 from ballast.core.plan.log_dirs import warnings
+from ballast.core.planner.cross_rack import human_change
 from ballast.core.planner.summary import notes
-from ballast.core.wording import human_percent, human_time, human_total, planned_elections
+from ballast.core.wording import human_brokers, human_percent, human_time, human_total, planned_elections
 
 if TYPE_CHECKING:
     from ballast.core.plan import Move, Plan
@@ -31,7 +32,7 @@ def show(plan: Plan, *, rate_bytes_per_s: int) -> None:
     summary = plan.summary
     style = "yellow" if plan.is_empty and plan.log_dir_errors else _STYLE.get(plan.status, "")
     out.print(headline(plan), style=style)
-    for line in cost_lines(plan, rate_bytes_per_s):
+    for line in (*cost_lines(plan, rate_bytes_per_s), *human_change(summary.get("cross_rack"))):
         out.print(f"  {line}")
     for table, line in _special(summary, out.width):
         out.print()
@@ -110,7 +111,7 @@ def cost_lines(plan: Plan, rate_bytes_per_s: int) -> list[str]:
             return ["Only partitions without any data move, so no bytes."]
         return ["No size is known, so neither bytes nor time can be estimated."]
     lines = []
-    moved = f"{'at least ' if plan.unknown_sizes else ''}{_exact(plan.bytes_moved)}"
+    moved = f"{_bounded(plan)}{_exact(plan.bytes_moved)}"
     if plan.bound_bytes:
         over = plan.bytes_moved / plan.bound_bytes - 1
         lines.append(
@@ -119,6 +120,7 @@ def cost_lines(plan: Plan, rate_bytes_per_s: int) -> list[str]:
         )
     else:
         lines.append(f"Moves {moved}.")
+    lines += _tiered_lines(plan)
     if plan.summary.get("search_ended_early"):
         lines.append("The last step of the search ended at its limit of work; a plan with fewer bytes may exist.")
     busiest = plan.summary.get("busiest_bytes", 0)
@@ -132,6 +134,27 @@ def cost_lines(plan: Plan, rate_bytes_per_s: int) -> list[str]:
             f"{human_time(busiest / rate_bytes_per_s)}; sequentially {human_time(plan.bytes_moved / rate_bytes_per_s)}."
         )
     return lines
+
+
+def _bounded(plan: Plan) -> str:
+    """Whether the bytes are a bound: sizes that nobody told come on top, what is in remote storage may be left out."""
+    less = bool(plan.summary.get("tiered", {}).get("at_most_on"))
+    if plan.unknown_sizes:
+        return "about " if less else "at least "
+    return "at most " if less else ""
+
+
+def _tiered_lines(plan: Plan) -> list[str]:
+    tiered = plan.summary.get("tiered")
+    if tiered is None:
+        return []
+    size = human_bytes(tiered["bytes_moved"])
+    many = human_many(tiered["partitions"], "partition")
+    told = f"{many} of tiered topics: what their leaders have on disk is copied ({size}), nothing of what is in remote storage."
+    if not (brokers := tiered["at_most_on"]):
+        return [told]
+    less = f"On {human_brokers(brokers)} it may be less (follower.fetch.last.tiered.offset.enable)"
+    return [told, f"{less}; the disks fill up to the same size later."]
 
 
 _COLOCATION: Final = (

@@ -27,7 +27,15 @@ REQUIRED: Final[dict[str, tuple[str, ...]]] = {
 }
 PERMITTED: Final[dict[str, tuple[str, ...]]] = {
     "generate": ("disable_rack_aware", "placement", "seed"),
-    "execute": ("throttle", "no_throttle", "replica_alter_log_dirs_throttle", "timeout", "additional", "unknown_room"),
+    "execute": (
+        "throttle",
+        "no_throttle",
+        "replica_alter_log_dirs_throttle",
+        "timeout",
+        "additional",
+        "unknown_room",
+        "replicas_below_min_isr",
+    ),
     "verify": ("preserve_throttles", "clear_throttles"),
     "cancel": ("preserve_throttles", "clear_throttles", "timeout"),
     "list": (),
@@ -133,6 +141,14 @@ def _file(**about: Any) -> Any:
     show_default=True,
     help="Whether --execute may copy where a broker's free disk space, or a partition's size, is not known. Not in the stock tool.",
 )
+@click.option(
+    "--replicas-below-min-isr",
+    type=click.Choice(["refuse", "allow"]),
+    default="refuse",
+    show_default=True,
+    help="Whether --execute may add a replica where there are fewer than min.insync.replicas, though brokers refuse writes with "
+    "acks=all meanwhile. Not in the stock tool.",
+)
 @click.option("--preserve-throttles", is_flag=True, help="Let --verify and --cancel leave throttles alone.")
 @click.option(
     "--clear-throttles",
@@ -171,6 +187,7 @@ def reassign(ctx: click.Context, /, **given: Any) -> int:
         timeout_ms=given["timeout"],
         additional=given["additional"],
         unknown_room=given["unknown_room"],
+        replicas_below_min_isr=given["replicas_below_min_isr"],
         preserve_throttles=given["preserve_throttles"],
         clear_throttles=given["clear_throttles"],
     )

@@ -98,6 +98,7 @@ def policy_of(options: ReassignOptions) -> ExecutionPolicy:
         log_dir_throttle_bytes_per_s=options.replica_alter_log_dirs_throttle or None,
         override_rates_of_others=options.additional,
         unknown_room=options.unknown_room,
+        replicas_below_min_isr=options.replicas_below_min_isr,
         moves_in_per_broker=UNLIMITED,
         moves_out_per_broker=UNLIMITED,
         moves_in_cluster=UNLIMITED,
@@ -129,6 +130,7 @@ def refusals(
         room=rooms(state, more.bytes, policy.disk_reserve_share),
         unsized=more.unsized,
         allow_unknown_room=policy.unknown_room == "allow",
+        allow_replicas_below_min_isr=policy.replicas_below_min_isr == "allow",
     )
     return {name: str(v) for name, v in verdicts.items() if v.code != "already-there"}
 

@@ -33,6 +33,7 @@ class ReassignOptions:
     """Longest wait for moves between log dirs to begin."""
     additional: bool = False
     unknown_room: Literal["refuse", "allow"] = "refuse"
+    replicas_below_min_isr: Literal["refuse", "allow"] = "refuse"
     preserve_throttles: bool = False
     clear_throttles: bool = False
     """Take away what other tools, or a person, have set on the topics of the file as well."""

@@ -13,6 +13,8 @@ from ballast.cli.tables import output_option
 from ballast.errors import Unavailable
 
 if TYPE_CHECKING:
+    from ballast.core.cluster import ClusterState
+    from ballast.core.planner import Loads
     from ballast.core.status import ClusterStatus
 
 EXIT_NEEDS_ATTENTION = 3
@@ -37,6 +39,9 @@ EXIT_NEEDS_ATTENTION = 3
     is_flag=True,
     help="Name every under-replicated, offline or reassigning partition, not the first few.",
 )
+@click.option(
+    "--history", metavar="STORE", help="Folder or URL of the pipeline's tables: tell the traffic between racks."
+)
 @click.option("--check", is_flag=True, help="Exit with 3 when something needs attention.")
 @cluster_options
 def status(
@@ -46,6 +51,7 @@ def status(
     interval: float,
     threshold: float | None,
     show_all: bool,
+    history: str | None,
     check: bool,
     cluster: ClusterOptions,
 ) -> int:
@@ -70,7 +76,8 @@ def status(
             state = opened.cluster.snapshot(patient=False)
             held = read_held(opened, state, say)
             balance = settings.balance.with_drained(d.broker for d in held.drains or ())
-            found = cluster_status(state, imbalance_percentage(state, given), balance)
+            loads = None if history is None else _loads(state, history)
+            found = cluster_status(state, imbalance_percentage(state, given), balance, loads)
             begun_ms = held.begun.at_ms if held.begun is not None else None
             found = replace(found, journal=journal_state(state, held), journal_begun_ms=begun_ms)
             return replace(found.holding(held.runs, held.by_hand), drains=held.drains)
@@ -81,6 +88,14 @@ def status(
         result = read()
     _show(result, output=output, show_all=show_all)
     return EXIT_NEEDS_ATTENTION if check and result.needs_attention else 0
+
+
+def _loads(state: ClusterState, store: str) -> Loads:
+    from datetime import UTC, datetime
+
+    from ballast.wiring.loads import HistoryPolicy, loads_from_history
+
+    return loads_from_history(state, HistoryPolicy(store=store), now=datetime.now(UTC))
 
 
 def _show(result: ClusterStatus, *, output: str, show_all: bool) -> None:

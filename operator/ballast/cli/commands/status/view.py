@@ -20,6 +20,7 @@ from ballast.cli.tables import (
     render_table,
 )
 from ballast.core.cluster import TopicPartition
+from ballast.core.planner.cross_rack import human_traffic, unknown_reads
 from ballast.core.status import LOST, BrokerStatus, ClusterStatus, MovingPartition
 from ballast.core.wording import human_log_dir_error
 
@@ -65,6 +66,7 @@ def document(status: ClusterStatus) -> documents.Status:
             brokers_over_threshold=list(status.over_threshold),
         ),
         skew=[documents.Skew(resource=r.resource, brokers_out_of_range=list(r.outside)) for r in status.skew],
+        cross_rack=None if status.cross_rack is None else documents.CrossRack(**status.cross_rack),
         brokers=[_broker(b) for b in status.brokers],
         partitions_with_problems=documents.Problems(
             offline=_partitions(status.unhealthy.offline),
@@ -175,11 +177,11 @@ def draw(status: ClusterStatus, screen: Any, *, limit: int | None) -> None:
 
 def _headline(status: ClusterStatus) -> str:
     mode = "KRaft" if status.mode == "kraft" else "ZooKeeper"
-    alive = sum(b.broker.alive for b in status.brokers)
+    alive = sum(b.broker.alive and b.broker.reachable for b in status.brokers)
     controller = status.controller_id if status.controller_id >= 0 else UNKNOWN_TEXT
     return (
         f"Cluster {status.cluster_id}: Kafka {status.kafka_version or UNKNOWN_TEXT}, {mode}, controller {controller}; "
-        f"{alive} of {len(status.brokers)} brokers alive, {human_many(status.topics, 'topic')}, "
+        f"{alive} of {len(status.brokers)} brokers reachable, {human_many(status.topics, 'topic')}, "
         f"{human_many(status.partitions, 'partition')}, {human_many(status.replicas, 'replica')}"
     )
 
@@ -248,6 +250,7 @@ def _findings(status: ClusterStatus, limit: int | None) -> Iterator[Cell]:
         yield Cell(
             f"Balanced: every broker is within its range of {human_names([r.label for r in status.ranges])}.", "green"
         )
+    yield from _cross_rack(status)
     if status.deleting_topics:
         yield Cell(f"Being deleted: {human_names(status.deleting_topics, few)}")
     if status.moving:
@@ -262,6 +265,15 @@ def _findings(status: ClusterStatus, limit: int | None) -> Iterator[Cell]:
         yield Cell(f"Also {does} here: {other.name} ({other.evidence}).")
     if not (unhealthy.any or status.dead_brokers or status.unreachable_brokers or status.bad_log_dirs):
         yield Cell("No offline or under-replicated partitions.", "green")
+
+
+def _cross_rack(status: ClusterStatus) -> Iterator[Cell]:
+    if status.cross_rack is not None:
+        told = human_traffic(status.cross_rack, status.cross_rack["currency"])
+        for line in (f"Traffic between racks: {told}.", *unknown_reads(status.cross_rack)):
+            yield Cell(line)
+    elif status.cross_rack_unknown is not None:
+        yield Cell(f"Traffic between racks: {UNKNOWN_TEXT} ({status.cross_rack_unknown}).")
 
 
 def _lost_journal(status: ClusterStatus) -> str:

@@ -36,6 +36,7 @@ _PARTITION_COLUMNS: Final = (
     Column("ISR", "left"),
     Column("OSR", "left", rank=2),
     Column("EARLIEST", rank=4),
+    Column("LOCAL START", rank=4),
     Column("HIGH WATERMARK", rank=1),
     Column("EPOCH", rank=4),
     Column("SIZE", rank=1),
@@ -61,17 +62,19 @@ def describe(topic: str, *, output: str, cluster: ClusterOptions) -> None:
 
     A figure that a broker did not give is shown as ? and never as zero.
     """
-    from ballast.core.cluster.log_ends import holders
+    from ballast.core.cluster.log_ends import holders, tiered_leaders
     from ballast.core.cluster.topic_description import Depth, describe_topic
 
     with cluster.open() as opened:
         state = opened.cluster.snapshot()
         names = [name for name in state.index if name.topic == topic]
         epochs = opened.cluster.epochs(names)
+        tiered = {b: mine for b, led in tiered_leaders(state).items() if (mine := [n for n in led if n.topic == topic])}
         depth = Depth(
             {n.partition: (o.earliest, o.high_watermark) for n, o in opened.cluster.offsets(names).items()},
             opened.cluster.log_ends(holders(state, (state.index[n] for n in names))),
             {n.partition: (e.leader, e.controller) for n, e in epochs.items()},
+            opened.cluster.local_starts(tiered) if tiered else {},
         )
     described = describe_topic(state, topic, depth)
     if described is None:
@@ -116,6 +119,7 @@ def _partition(p: PartitionDescription) -> documents.TopicPartition:
         out_of_sync_replicas=list(p.out_of_sync),
         moving=p.moving,
         earliest_offset=p.earliest,
+        local_log_start_offset=p.local_start,
         high_watermark=p.high_watermark,
         leader_epoch=p.leader_epoch,
         controller_epoch=p.controller_epoch,
@@ -170,6 +174,7 @@ def _partition_row(p: PartitionDescription) -> Row:
         _ids(p.in_sync),
         Cell(_ids(p.out_of_sync), "red" if p.out_of_sync else ""),
         human_count(p.earliest),
+        human_count(p.local_start),
         human_count(p.high_watermark),
         _epoch(p),
         human_bytes(p.size_bytes),

@@ -38,23 +38,6 @@ def keeps_ranges(load: Any, low: Any, high: Any, broker: int, gets: Any, p: int,
 
 
 @kernel
-def may_exchange(world: Any, costs: Any, slot: int, there: int, mate: int, here: int) -> bool:
-    """May the slot's replica go there and the mate's come here, by every rule and range?"""
-    start, _, row = world[:3]
-    load, lead, follow, low, high = costs
-    p, q = row[slot], row[mate]
-    cost = lead if slot == start[p] else follow
-    other = lead if mate == start[q] else follow
-    allowed: bool = (
-        keeps_ranges(load, low, high, here, other, q, cost, p)
-        and keeps_ranges(load, low, high, there, cost, p, other, q)
-        and fits(world, p, slot, there)
-        and fits(world, q, mate, here)
-    )
-    return allowed
-
-
-@kernel
 def best_taker(world: Any, costs: Any, work: Any, bounds: Any, takers: Any, slot: int) -> int:
     """The broker that the copy goes to instead; -1 where there is none."""
     start, cur, row, old_start, old = world[:5]
@@ -79,9 +62,11 @@ def best_taker(world: Any, costs: Any, work: Any, bounds: Any, takers: Any, slot
 @kernel
 def best_swap(world: Any, costs: Any, work: Any, bounds: Any, mates: Any, slot: int) -> int:
     """The copy that changes destinations with this one; -1 where there is none."""
-    _, cur, row = world[:3]
+    start, cur, row = world[:3]
     size = world[10]
+    load, lead, follow, low, high = costs
     p, here = row[slot], cur[slot]
+    cost = lead if slot == start[p] else follow
     best, most_relief = -1, bounds[1]
     for mate in mates:
         q, there = row[mate], cur[mate]
@@ -89,7 +74,16 @@ def best_swap(world: Any, costs: Any, work: Any, bounds: Any, mates: Any, slot: 
         if less <= 0 or there == here or q == p:
             continue
         score = relief(work, bounds[0], here, -less) + relief(work, bounds[0], there, less)
-        if score > most_relief and may_exchange(world, costs, slot, there, mate, here):
+        if score <= most_relief:
+            continue
+        other = lead if mate == start[q] else follow
+        # Written out here: as a function that takes the tuples it would cost three times as much.
+        if (
+            keeps_ranges(load, low, high, here, other, q, cost, p)
+            and keeps_ranges(load, low, high, there, cost, p, other, q)
+            and fits(world, p, slot, there)
+            and fits(world, q, mate, here)
+        ):
             best, most_relief = mate, score
     return best
 
@@ -102,9 +96,11 @@ def best_stand_in(
 
     ``sends`` is by partition where in ``work`` its leader's sending is, ``more`` how many bytes more may be copied.
     """
-    _, cur, row = world[:3]
+    start, cur, row = world[:3]
     size = world[10]
+    load, lead, follow, low, high = costs
     p, here, most = row[slot], cur[slot], bounds[0]
+    cost = lead if slot == start[p] else follow
     best, most_relief = -1, bounds[1]
     for mate in mates:
         q = row[mate]
@@ -116,6 +112,15 @@ def best_stand_in(
             score += relief(work, most, sends[p], added)
         else:
             score += relief(work, most, sends[p], -size[p]) + relief(work, most, sends[q], size[q])
-        if score > most_relief and may_exchange(world, costs, slot, home, mate, here):
+        if score <= most_relief:
+            continue
+        other = lead if mate == start[q] else follow
+        # Written out, as above.
+        if (
+            keeps_ranges(load, low, high, here, other, q, cost, p)
+            and keeps_ranges(load, low, high, home, cost, p, other, q)
+            and fits(world, p, slot, home)
+            and fits(world, q, mate, here)
+        ):
             best, most_relief = mate, score
     return best
