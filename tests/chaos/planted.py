@@ -136,7 +136,7 @@ def run_never_ends() -> None:
 
 def bug() -> None:
     """A look at the leaders divides by zero."""
-    put("ballast.daemon.process.service.check_leaders", lambda _scene: str(1 // 0))
+    put("ballast.daemon.planning.leaders.LeaderCheck.check", lambda _self: str(1 // 0))
 
 
 def dies() -> None:

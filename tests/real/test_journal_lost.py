@@ -71,6 +71,12 @@ def delete(cluster: Sandbox, topic: str) -> AdminClient:
     return admin
 
 
+def gone(cluster: Sandbox, topic: str) -> bool:
+    """No broker tells of it any more: one whose metadata is behind would hand the old one to whoever asks it."""
+    brokers = [AdminClient({"bootstrap.servers": address}) for address in cluster.bootstrap_server.split(",")]
+    return not any(topic in broker.list_topics(timeout=30).topics for broker in brokers)
+
+
 def make_again(admin: AdminClient, topic: str, **configs: str) -> None:
     """And makes another one of the same name, as soon as the old one is gone."""
 
@@ -167,6 +173,7 @@ def test_whoever_starts_while_it_is_gone_notes_that_in_the_new_one(journal: Topi
     assert begun_in(journal.read()) is None
     journal.release()
     delete(cluster, journal._log.topic)
+    until(lambda: gone(cluster, journal._log.topic), "every broker has heard that it is gone")
     name = journal._log.topic.removeprefix("journal-")
     for who in ("the first", "the second"):
         starter = handle(cluster, name)

@@ -29,6 +29,8 @@ MIB: Final = 24
 RECORD_BYTES: Final = 100_000
 RATE: Final = "1MB"
 CLUSTER: Final = ConfigResource("broker", "")
+SETTLED_BYTES: Final = 4 * MEBIBYTE
+"""What local retention leaves, and the one segment more that is being written."""
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +62,7 @@ def topic(at: Scene, name: str, assignment: dict[int, tuple[int, ...]]) -> list[
 
     def settled() -> bool:
         there = [sizes(at, n) for n in names]
-        return all(len(set(s.values())) == 1 and max(s.values()) < 6 * MEBIBYTE for s in there)
+        return all(len(set(s.values())) == 1 and max(s.values()) < SETTLED_BYTES for s in there)
 
     until(settled, "the older segments are in remote storage alone")
     return names

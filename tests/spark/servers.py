@@ -18,13 +18,15 @@ from pathlib import Path
 
 import pytest
 
+from ballast.pipeline.session import QUICK_JVM
+
 ROOT = Path(__file__).resolve().parents[2]
 WATCHDOG = Path(__file__).with_name("watchdog.py")
 READY_WITHIN_S = 180
 QUICK = {
     # Tiny data: the time goes into compiling Spark itself, and into its planning of every query again.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": QUICK_JVM,
+    "spark.executor.extraJavaOptions": QUICK_JVM,
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
 }
