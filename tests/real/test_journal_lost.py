@@ -18,6 +18,7 @@ from tests.clusters import ClusterFactory
 from tests.real.execution_scene import RATES, Scene, events, scene
 from tests.waiting import PATIENCE_S, until
 
+from ballast.adapters.journal.loss import TopicMark
 from ballast.adapters.journal.topic import TopicJournal
 from ballast.errors import BallastError, Fenced, JournalLost, LockHeld
 from ballast.ports.cluster import ConfigChange, ConfigResource
@@ -297,6 +298,30 @@ def test_requests_are_heard_again_after_their_topic_was_deleted(journal: TopicJo
     other.request(Request("a", "pause", "Ada", 1, {}))
     until(lambda: [r.id for r in journal.requests()] == ["a"], "it is heard")
     other.close()
+
+
+def test_the_journal_is_watched_beside_a_dead_broker(own_cluster: ClusterFactory) -> None:
+    """The one that the client took for the controller when it last heard: it asked that one, and no other, for a minute and more."""
+    sandbox = own_cluster(brokers=3)
+    admin = AdminClient({"bootstrap.servers": sandbox.bootstrap_server})
+    for topic in ("journal-beside", "requests-beside"):
+        new = NewTopic(topic, num_partitions=1, replica_assignment=[[1]], config={"cleanup.policy": "compact"})
+        admin.create_topics([new])[topic].result(30)
+    journal = handle(sandbox, "beside")
+    journal.acquire(this_process("the test", lease_s=LEASE_S), wait_s=60)
+    asks, mark = journal._log._admin(), TopicMark("journal-beside")
+    mark.look(asks)
+    until(lambda: asks.list_topics(timeout=10).controller_id == 3, "broker 3 is told as the controller")
+    sandbox.kill_broker(3)
+
+    def answered() -> bool:
+        with suppress(KafkaException):
+            mark.look(asks, now=True)
+            return True
+        return False
+
+    assert any(answered() for _ in range(5))
+    journal.close()
 
 
 def test_an_unclean_election_that_loses_records_is_noticed(own_cluster: ClusterFactory) -> None:

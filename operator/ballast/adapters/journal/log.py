@@ -42,6 +42,8 @@ LOGIN_HINT: Final = (
 )
 REACH_HINT: Final = f"See whether brokers are down or overloaded. {FILE_HINT}"
 
+CONTROLLER_HEARD_MS: Final = 1_000
+"""How old what our admin client knows of the controller may be."""
 SETTLING_S: Final = 2.0
 """How long a reader who is not the writer waits for a commit to become readable."""
 RENEW_S: Final = 3.0
@@ -484,7 +486,15 @@ class TopicLog:
 
     def _admin(self) -> AdminClient:
         if self._admin_client is None:
-            self._admin_client = AdminClient(librdkafka.silent(self._client) | {"error_cb": self._hear})
+            self._admin_client = AdminClient(
+                librdkafka.silent(self._client)
+                | {
+                    "error_cb": self._hear,
+                    # Its requests go to the controller that it heard of last. While that one is down the client connects to
+                    # it over and over, on one core, and answers nothing until it hears of another.
+                    "topic.metadata.refresh.interval.ms": CONTROLLER_HEARD_MS,
+                }
+            )
         self._admin_client.poll(0)  # Error events that nobody takes would pile up in it.
         return self._admin_client
 
