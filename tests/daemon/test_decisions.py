@@ -99,6 +99,16 @@ def test_observe_mode_recommends_and_never_elects(context: Rig, world: SimWorld)
     assert not context.board.view.plans[0].waiting
 
 
+def test_several_imbalanced_brokers_are_told_together(context: Rig, world: SimWorld) -> None:
+    """In the plural."""
+    for broker in (1, 2):
+        world.kill(broker)
+    for broker in (1, 2):
+        bounce(world, broker)
+    observe(context)
+    assert "Leader imbalance over 10 % at brokers 1 (100.0 %), 2 (100.0 %)." in check_leaders(context)
+
+
 def test_auto_mode_brings_leaders_home(leader: Rig, world: SimWorld) -> None:
     """A broker that lost its leaders while nobody looked gets them back at once, and then there is nothing to do."""
     bounce(world, 1)

@@ -170,6 +170,8 @@ def test_simulate_tells_a_person(tmp_path: Path) -> None:
     text = run("simulate", plan_file, "--snapshot", snapshot, "--throttle", "10MB", "--kill-broker", 4, "--at", "10s")
     assert "still be waiting" in text
     assert "Broker 4 dies after" in text
+    both = ("--kill-broker", 3, "--kill-broker", 4, "--at", "10s")
+    assert "Brokers 3, 4 die after" in run("simulate", plan_file, "--snapshot", snapshot, "--throttle", "10MB", *both)
     text = run("simulate", "--kill-broker", 2, "--snapshot", snapshot)
     assert text.startswith("Without broker 2: 0 partitions are offline")
     assert "To repair it without them, copy 12 replicas" in text

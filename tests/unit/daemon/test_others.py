@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ballast.core.cluster import Broker, ClusterState, ConfigValue, LogDir, PartitionRow, Topic, TopicPartition, build
@@ -55,6 +57,16 @@ def test_balancers_are_known_by_their_topics_and_settings() -> None:
     assert codes(cluster("_confluent_balancer_api_state", confluent_balancer_enable="false")) == {}
     assert codes(cluster("__amazon_msk_canary")) == {"msk": False}
     assert codes(cluster(cordoned=True)) == {"cordoned": False}
+
+
+def test_cordoned_brokers_are_named_in_the_singular_and_the_plural() -> None:
+    """Broker 1, or brokers 1, 2."""
+    one = cluster(cordoned=True)
+    both = replace(one, brokers=tuple(replace(b, log_dirs=one.brokers[0].log_dirs) for b in one.brokers))
+    told = [found.sentence for state in (one, both) for found in find(state)]
+    assert told == [
+        f"Somebody cordoned log dirs of {named}: nothing new is placed there." for named in ("broker 1", "brokers 1, 2")
+    ]
 
 
 @pytest.mark.parametrize(

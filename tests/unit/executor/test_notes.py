@@ -73,6 +73,14 @@ def test_every_note_is_made_somewhere_and_every_cause_can_be_said() -> None:
     assert set(CAUSES) <= made
 
 
+@pytest.mark.parametrize(
+    ("adding", "told"), [((3,), "on broker 3 from"), ((3, 4), "on brokers 3, 4 from"), ((), "on its replicas from")]
+)
+def test_brokers_without_fetches_are_counted(adding: tuple[int, ...], told: str) -> None:
+    """One, several, or none that is known."""
+    assert told in str(note("fetch-errors", partition="t-0", brokers=adding, leader=1, left=7, records=-1, inbound=0.0))
+
+
 def test_a_note_without_a_sentence_is_a_bug() -> None:
     """It is found where it is made, not where it is shown."""
     with pytest.raises(ValueError, match="is not a note"):

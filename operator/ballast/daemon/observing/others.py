@@ -17,7 +17,7 @@ from ballast.core.cluster.balancers import (
     foreign_moves,
     other_balancers,
 )
-from ballast.core.wording import human_time
+from ballast.core.wording import human_brokers, human_time
 from ballast.daemon.acting.policy import IGNORABLE
 from ballast.daemon.context.view import Other
 
@@ -63,6 +63,5 @@ def _foreign(foreign: tuple[TopicPartition, ...]) -> tuple[Other, ...]:
 def _cordoned(brokers: tuple[int, ...]) -> tuple[Other, ...]:
     if not brokers:
         return ()
-    ids = ", ".join(str(b) for b in brokers)
-    sentence = f"Somebody cordoned log dirs of broker {ids}: nothing new is placed there."
+    sentence = f"Somebody cordoned log dirs of {human_brokers(brokers)}: nothing new is placed there."
     return (Other(code="cordoned", sentence=sentence, blocking=False),)

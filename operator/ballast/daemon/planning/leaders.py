@@ -45,9 +45,11 @@ class LeaderCheck:
         if not imbalanced:
             self.proposals.withdraw(ActionKind.ELECTIONS)
             return f"Preferred leaders OK: at the worst broker {human_percent(leaders.worst_ratio)} led elsewhere."
-        named = ", ".join(f"{b} ({human_percent(leaders[b].ratio)})" for b in imbalanced if _known(leaders.broker, b))
+        known = [b for b in imbalanced if _known(leaders.broker, b)]
+        named = ", ".join(f"{b} ({human_percent(leaders[b].ratio)})" for b in known)
+        word = "broker" if len(known) == 1 else "brokers"
         whose = " (the cluster's own setting)" if limit.origin == CLUSTER else ""
-        headline = f"Leader imbalance over {limit.value:g} %{whose} at broker {named}."
+        headline = f"Leader imbalance over {limit.value:g} %{whose} at {word} {named}."
         wait_s = self._controller_wait_s(state)
         if wait_s is None:
             return f"{headline} Left to the controller, which holds elections itself."

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ballast.core.guards import Verdict
 from ballast.core.throttles import RateShortfall
-from ballast.core.wording import human_bytes, human_many
+from ballast.core.wording import human_brokers, human_bytes, human_many
 from ballast.ports.cluster import Outcome
 
 Value = int | float | str | bool | tuple[int, ...] | Mapping[int, str] | Outcome | Verdict | RateShortfall | None
@@ -82,7 +82,7 @@ SENTENCES: Final[Mapping[str, str]] = {
         "broker's log (ReplicaAlterLogDirsThread), and whether somebody has set replica.alter.log.dirs.io.max.bytes.per.second."
     ),
     "fetch-errors": (
-        "Nothing arrives on broker {brokers:ids} from broker {leader}, the leader, although it is alive, has room and no "
+        "Nothing arrives on {brokers:brokers} from broker {leader}, the leader, although it is alive, has room and no "
         "throttle holds it back; {left:left} left{records:records}{inbound:inbound}. Look for fetch errors of {partition} "
         "in its log (ReplicaFetcherThread), and whether it reaches broker {leader} on the brokers' own listener."
     ),
@@ -145,7 +145,7 @@ def _answer(outcome: Outcome) -> str:
 _FORMS: Final[Mapping[str, Any]] = {
     "bytes": human_bytes,
     "list": lambda ids: str(list(ids)),
-    "ids": lambda ids: ", ".join(map(str, ids)) or "its replicas",
+    "brokers": lambda ids: human_brokers(ids) if ids else "its replicas",
     "dirs": lambda dirs: ", ".join(f"{path} of broker {broker}" for broker, path in dirs.items()),
     "times": lambda count: human_many(count, "time"),
     "left": lambda size: "an unknown number of bytes is" if size is None else f"{human_bytes(size)} are",

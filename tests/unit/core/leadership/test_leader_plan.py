@@ -117,7 +117,8 @@ def test_the_commands_report_and_balance() -> None:
     [
         (["--least", "counts", "--band", "0.1", "--exclude-brokers", "1"], "--exclude-brokers, --band"),
         (["--least", "counts", "--topics", "("], "not a regular expression"),
-        (["--least", "counts", "--drain", "9"], "no broker 9"),
+        (["--least", "counts", "--drain", "9"], "There is no broker 9 "),
+        (["--least", "counts", "--drain", "9", "--drain", "8"], "There are no brokers 8, 9 "),
     ],
 )
 def test_the_command_refuses(arguments: list[str], reason: str) -> None:

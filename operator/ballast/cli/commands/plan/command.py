@@ -29,6 +29,7 @@ from ballast.core.planner import (
     Racks,
     Swap,
 )
+from ballast.core.wording import human_brokers
 from ballast.errors import Infeasible, UsageError
 
 if TYPE_CHECKING:
@@ -250,7 +251,8 @@ def _least(measure: Measure, options: PlanOptions, cluster: ClusterOptions) -> i
     state, loads, drained = _read_cluster(options, cluster)
     unknown = sorted(set(options.drain) - {b.id for b in state.brokers})
     if unknown:
-        raise UsageError(f"There is no broker {', '.join(map(str, unknown))} in this cluster.")
+        are = "is" if len(unknown) == 1 else "are"
+        raise UsageError(f"There {are} no {human_brokers(unknown)} in this cluster.")
     names = [t.name for t in state.topics if selection.topic(t.name)]
     found = balance(state, measure, excluded=policy.with_drained(drained).draining, topics=names)
     made = leader_plan(state, found, created_at_ms=int(time.time() * 1000))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ballast.cli.documents import simulation as documents
 from ballast.cli.documents.base import Partition
 from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_names, human_percent, render_table
-from ballast.core.wording import human_many, human_time, human_total
+from ballast.core.wording import human_brokers, human_many, human_time, human_total
 
 if TYPE_CHECKING:
     from ballast.core.cluster import ClusterState, TopicPartition
@@ -65,10 +65,11 @@ def _headline(played: Playback) -> str:
 
 
 def _aftermath(played: Playback, death: Death) -> list[str]:
-    named = ", ".join(str(b) for b in sorted(death.brokers))
+    named = human_brokers(sorted(death.brokers))
+    die = "dies" if len(death.brokers) == 1 else "die"
     if played.died_at_s is None:
-        return [f"The run is over before broker {named} could die; give an earlier --at."]
-    lines = [f"Broker {named} dies after {human_time(played.died_at_s)}:"]
+        return [f"The run is over before {named} could die; give an earlier --at."]
+    lines = [f"{named.capitalize()} {die} after {human_time(played.died_at_s)}:"]
     for kind, words in _TROUBLE.items():
         names = played.troubled.get(kind, [])
         if names:
