@@ -8,6 +8,7 @@ import pytest
 from tests.daemon.rig import (
     Rig,
     a_rig,
+    act,
     answer_requests,
     check_repair,
     give_run_controller,
@@ -17,7 +18,7 @@ from tests.daemon.rig import (
     submit,
 )
 
-from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode, RepairPolicy
+from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode, RepairPolicy
 from ballast.daemon.context.view import Board, Role
 from ballast.daemon.observing.observe import with_racks
 from ballast.ports.journal import Request
@@ -141,3 +142,113 @@ def test_an_older_cluster_that_forgets_a_rack_with_its_broker_is_remembered_for(
     )
     state, _ = with_racks(forgotten, context.parts.observer.racks)
     assert {b.id: b.rack for b in state.brokers}[3] == "c"
+
+
+NINE = replace(AUTO, repair=FREE)
+"""Rack c has brokers 3, 6 and 9; whatever is gone may be rebuilt."""
+
+
+def come_back(world: SimWorld, context: Rig, broker: int) -> None:
+    """It starts, and the next reading sees it."""
+    world.start(broker)
+    world.clock.sleep(1)
+    world.clock.sleep(1)
+    observe(context)
+
+
+def pass_quiet_time(world: SimWorld, context: Rig) -> None:
+    """Nothing comes or goes for the quiet time."""
+    world.clock.sleep(context.policy.caution.quiet_after_return_s)
+    world.clock.sleep(1)
+    observe(context)
+
+
+def test_a_broker_waits_for_the_rest_of_its_rack_and_is_then_rebuilt(clock: SimClock) -> None:
+    """Gone for longer than the grace, while its rack comes back broker by broker; the page counts to the moment that the log names."""
+    world, context = cluster(clock, 9, 3, NINE)
+    lose(world, context, 3, 6)
+    come_back(world, context, 3)
+    said = check_repair(context)
+    assert "Broker 6 has been gone for longer than 30 min. Broker 6 waits until 20" in said
+    assert "UTC: broker 3 of its rack came up, and the rest usually follows." in said
+    (absence,) = context.board.view.absences
+    left_ms = absence.repair_at_ms - clock.now_ms()
+    assert abs(left_ms - context.policy.caution.quiet_after_return_s * 1000) < 5000
+    assert act(context) == "No pending action."
+    assert left_on(world, 6) > 0
+    pass_quiet_time(world, context)
+    assert "Run run-1 started" in check_repair(context)
+    assert left_on(world, 6) == 0
+
+
+def test_a_broker_that_follows_its_rack_is_not_rebuilt(clock: SimClock) -> None:
+    """That is what the wait is for."""
+    world, context = cluster(clock, 9, 3, NINE)
+    before = [set(p.replicas) for p in world.partitions()]
+    lose(world, context, 3, 6)
+    for broker in (3, 6):
+        come_back(world, context, broker)
+        check_repair(context)
+        act(context)
+    pass_quiet_time(world, context)
+    assert "Nothing needs repair" in check_repair(context)
+    assert [set(p.replicas) for p in world.partitions()] == before
+
+
+def test_a_repair_that_was_planned_before_the_return_waits_as_well(clock: SimClock) -> None:
+    """Though no check has looked again since."""
+    world, context = cluster(clock, 9, 3, replace(NINE, actions=Actions(repair=ActionPolicy(mode=Mode.OBSERVE))))
+    lose(world, context, 6)
+    world.kill(3)
+    world.clock.sleep(20)
+    observe(context)
+    assert "Proposed plan" in check_repair(context)
+    context.policy = replace(context.policy, actions=Actions())
+    come_back(world, context, 3)
+    assert act(context) == "No pending action."
+    assert left_on(world, 6) > 0
+    pass_quiet_time(world, context)
+    assert "Run run-1 started" in act(context)
+    assert left_on(world, 6) == 0
+
+
+def test_a_broker_of_another_rack_does_not_wait(clock: SimClock) -> None:
+    """Only the rack that comes back is waited for."""
+    world, context = cluster(clock, 9, 3, NINE)
+    lose(world, context, 1, 3, 6)
+    come_back(world, context, 3)
+    said = check_repair(context)
+    assert "Brokers 1, 6 have been gone for longer than 30 min. Broker 6 waits until" in said
+    assert "Run run-1 started" in said
+    assert (left_on(world, 1), left_on(world, 6) > 0) == (0, True)
+
+
+def test_a_broker_that_flaps_does_not_hold_repair_back_for_ever(clock: SimClock) -> None:
+    """Its first return counts."""
+    world, context = cluster(clock, 9, 3, NINE)
+    lose(world, context, 3, 6)
+    come_back(world, context, 3)
+    for _ in range(int(context.policy.caution.quiet_after_return_s / 60)):
+        assert left_on(world, 6) > 0
+        world.kill(3)
+        world.clock.sleep(30)
+        observe(context)
+        world.clock.sleep(30)
+        come_back(world, context, 3)
+        check_repair(context)
+    assert left_on(world, 6) == 0
+
+
+def test_a_person_may_approve_what_would_wait(clock: SimClock) -> None:
+    """Whoever approves a repair has seen the rack."""
+    world, context = cluster(clock, 9, 3, replace(NINE, mode=Mode.APPROVE))
+    lose(world, context, 6)
+    world.kill(3)
+    world.clock.sleep(20)
+    observe(context)
+    check_repair(context)
+    come_back(world, context, 3)
+    (plan,) = context.board.view.plans
+    submit(context, Request("r", "approve", "Ada", clock.now_ms(), {"plan": plan.id}))
+    answer_requests(context)
+    assert left_on(world, 6) == 0

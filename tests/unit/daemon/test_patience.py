@@ -32,17 +32,58 @@ def test_hysteresis_remembers_since_when() -> None:
 
 def test_presence_counts_absence_from_when_it_was_first_seen() -> None:
     """A broker that flaps starts its grace anew each time."""
-    seen = Presence().see([1, 2, 3], [], 0).see([1, 2], [3], 10).see([1, 2], [3], 50)
+    seen = Presence().see([1, 2, 3], [], 0, {}).see([1, 2], [3], 10, {}).see([1, 2], [3], 50, {})
     assert seen.dead(40, 50) == {3}
     assert seen.dead(41, 50) == frozenset()
-    back = seen.see([1, 2, 3], [], 60).see([1, 2], [3], 70)
+    back = seen.see([1, 2, 3], [], 60, {}).see([1, 2], [3], 70, {})
     assert back.dead(20, 80) == frozenset()
 
 
 def test_quiet_time_starts_at_every_change_but_not_at_the_first_reading() -> None:
     """A daemon that starts on a quiet cluster need not wait."""
-    first = Presence().see([1, 2], [], 1000)
+    first = Presence().see([1, 2], [], 1000, {})
     assert first.unquiet(300, 1000) == 0
-    changed = first.see([1], [2], 1100)
+    changed = first.see([1], [2], 1100, {})
     assert changed.unquiet(300, 1150) == 250
-    assert changed.see([1], [2], 1350).unquiet(300, 1400) == 0
+    assert changed.see([1], [2], 1350, {}).unquiet(300, 1400) == 0
+
+
+RACKS = {1: "a", 2: "b", 3: "b", 4: "b"}
+"""Brokers 2, 3 and 4 share a rack."""
+
+
+def rack_b_down() -> Presence:
+    """All of rack b is missed from second 10 on."""
+    return Presence().see([1, 2, 3, 4], [], 0, RACKS).see([1], [2, 3, 4], 10, RACKS)
+
+
+def test_a_return_holds_back_the_rest_of_its_rack_and_no_other() -> None:
+    """For the quiet time; those that are up, and those of other racks, are not held."""
+    back = rack_b_down().see([1, 2], [3, 4], 100, RACKS)
+    assert back.held(50, 149) == {3: (2, 150), 4: (2, 150)}
+    assert back.held(50, 150) == {}
+    assert back.held(0, 100) == {}
+    alone = Presence().see([2, 3, 4], [1], 0, RACKS).see([2, 3], [1, 4], 10, RACKS).see([2, 3, 4], [1], 20, RACKS)
+    assert alone.held(50, 30) == {}
+
+
+def test_each_return_of_another_broker_holds_on() -> None:
+    """A rack that comes back broker by broker, and slowly."""
+    seen = rack_b_down().see([1, 2], [3, 4], 100, RACKS).see([1, 2, 3], [4], 140, RACKS)
+    assert seen.held(50, 160) == {4: (3, 190)}
+    assert seen.see([1, 2, 3, 4], [], 170, RACKS).held(50, 170) == {}
+
+
+def test_a_broker_that_flaps_holds_its_rack_back_once() -> None:
+    """Its first return counts, and then the rest waits no longer, until it has been up itself."""
+    seen = rack_b_down().see([1, 2], [3, 4], 100, RACKS)
+    for now_s in range(110, 400, 20):
+        seen = seen.see([1], [2, 3, 4], now_s, RACKS).see([1, 2], [3, 4], now_s + 10, RACKS)
+        assert (4 in seen.held(50, now_s + 10)) is (now_s + 10 < 150)
+    again = seen.see([1, 2, 3, 4], [], 500, RACKS).see([1], [2, 3, 4], 600, RACKS).see([1, 2], [3, 4], 700, RACKS)
+    assert again.held(50, 720) == {3: (2, 750), 4: (2, 750)}
+
+
+def test_without_racks_no_return_holds_anything_back() -> None:
+    """Nobody says what would follow."""
+    assert Presence().see([1, 2, 3], [], 0, {}).see([1], [2, 3], 10, {}).see([1, 2], [3], 20, {}).held(50, 21) == {}

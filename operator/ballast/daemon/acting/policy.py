@@ -173,7 +173,8 @@ class Caution:
     dead_broker_grace_s: NonNegativeSeconds = 1800.0
     """How long a broker must have been gone, or a log dir of a live one failed, before its replicas are rebuilt elsewhere, in seconds."""
     quiet_after_return_s: NonNegativeSeconds = 300.0
-    """How long after a broker came, left or returned nothing is improved, in seconds. Replicas must also be in sync."""
+    """How long after a broker came, left or returned nothing is improved, in seconds. Replicas must also be in sync. For as long no broker
+    is rebuilt after another of its rack came up, since the rest of the rack usually follows; each of them counts once while it is gone."""
     ignore_others: tuple[str, ...] = ()
     """Other balancers that Ballast need not stand back from: `cruise-control`, `confluent-balancer`."""
     max_snapshot_age_s: Seconds = 120.0

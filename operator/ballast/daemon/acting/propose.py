@@ -114,7 +114,12 @@ class Proposals:
             return f"Proposed plan: {outline(plan)}. {verdict.sentence}"
         if self._wants_approval(proposal):
             return _waits(proposal)
-        return self._drop_outdated(proposal) or self._left_to_a_person(proposal) or self.start(proposal)
+        return (
+            self._drop_outdated(proposal)
+            or self._held(proposal)
+            or self._left_to_a_person(proposal)
+            or self.start(proposal)
+        )
 
     def act(self) -> str:
         """Start the weightiest proposal that may start by now; drop those whose cluster has changed under them."""
@@ -126,7 +131,9 @@ class Proposals:
                 continue
             if outdated := self._drop_outdated(proposal):
                 return outdated
-            if not self._wants_approval(proposal) and not self._left_to_a_person(proposal):
+            # A broker of the rack may have returned since this was planned.
+            held = self._held(proposal) or self._left_to_a_person(proposal)
+            if not self._wants_approval(proposal) and not held:
                 return self.start(proposal)
         waiting = [p.id for p in self.shown() if self._wants_approval(p)]
         return f"Waiting for approval: {', '.join(waiting)}." if waiting else "No pending action."
@@ -279,6 +286,12 @@ class Proposals:
         by_person = mode is Mode.AUTO and proposal.request is not None
         asked = mode is Mode.APPROVE or by_person or bool(proposal.beyond)
         return asked and proposal.approved_by is None
+
+    def _held(self, proposal: Proposal) -> str:
+        """Why a repair that nobody approved does not begin: a broker that it rebuilds may follow the rest of its rack; empty where none does."""
+        if proposal.kind is not ActionKind.REPAIR or _approved(proposal):
+            return ""
+        return self.reading.held_reason({b for move in proposal.plan.moves for b in move.removing})
 
     def _left_to_a_person(self, proposal: Proposal) -> str:
         """Why a run that nobody approved does not begin: it would take away the plan that somebody asked for and looks at now.

@@ -208,7 +208,7 @@ class Absence:
     since_ms: int
     """When it was first missed."""
     repair_at_ms: int
-    """When its replicas are to be rebuilt on other brokers, unless it returns before."""
+    """When its replicas are to be rebuilt on other brokers, unless it returns before: the end of its grace, later where its rack is coming back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

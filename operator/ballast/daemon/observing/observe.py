@@ -72,7 +72,7 @@ class Observer:
         before = reading.state
         learned = full and reading.state is not None and _unknown_sizes(reading.state) > _unknown_sizes(state)
         reading.state, reading.read_at_s = state, self.clock.monotonic_s()
-        reading.presence = reading.presence.see(state.alive, state.missing, now_s)
+        reading.presence = reading.presence.see(state.alive, state.missing, now_s, self.racks)
         reading.failed_disks = reading.failed_disks.see(brokers_to_rebuild(state), now_s)
         figures = measure(
             state,
@@ -112,13 +112,15 @@ class Observer:
         self.permissions.publish()
 
     def _absences(self) -> tuple[Absence, ...]:
-        """Brokers that are missed, with the end of their grace; monotonic times told by the wall clock of now."""
+        """Brokers that are missed, with the moment of their repair; monotonic times told by the wall clock of now."""
         now_s, now_ms = self.clock.monotonic_s(), self.clock.now_ms()
         grace_s = self.policy.now.caution.dead_broker_grace_s
-        found = []
+        held, found = self.reading.held(), []
         for broker, gone_s in sorted(self.reading.presence.gone_since_s.items()):
             since_ms = now_ms - round((now_s - gone_s) * 1000)
-            found.append(Absence(broker=broker, since_ms=since_ms, repair_at_ms=since_ms + round(grace_s * 1000)))
+            _, held_until_s = held.get(broker, (broker, 0.0))
+            repair_at_ms = since_ms + round((max(gone_s + grace_s, held_until_s) - gone_s) * 1000)
+            found.append(Absence(broker=broker, since_ms=since_ms, repair_at_ms=repair_at_ms))
         return tuple(found)
 
     def _wants_full(self, now_s: float) -> bool:

@@ -20,21 +20,37 @@ class Presence:
     gone_since_s: Mapping[int, float] = field(default_factory=dict)
     changed_at_s: float | None = None
     """When a broker last came, left or returned; None while the membership has been the same since the start."""
+    returns_s: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
+    """By broker that is missed: when each other broker of its rack first came up while it was. Each counts once, so that one that
+    flaps holds nothing back for ever."""
 
-    def see(self, alive: Collection[int], missing: Collection[int], now_s: float) -> Presence:
-        """Take in one reading: who is up, and who is down and missed."""
+    def see(self, alive: Collection[int], missing: Collection[int], now_s: float, racks: Mapping[int, str]) -> Presence:
+        """Take in one reading: who is up, who is down and missed, and in which racks."""
         up = frozenset(alive)
         gone = {b: self.gone_since_s.get(b, now_s) for b in missing}
+        came = frozenset() if self.alive is None else up - self.alive
+        returns = {b: _returns(b, came, racks, now_s) | dict(self.returns_s.get(b, {})) for b in gone}
         changed = self.alive is not None and up != self.alive
-        return Presence(up, gone, now_s if changed else self.changed_at_s)
+        return Presence(up, gone, now_s if changed else self.changed_at_s, returns)
 
     def dead(self, grace_s: float, now_s: float) -> frozenset[int]:
         """Brokers gone for at least the grace time."""
         return frozenset(b for b, since in self.gone_since_s.items() if now_s - since >= grace_s)
 
+    def held(self, quiet_s: float, now_s: float) -> Mapping[int, tuple[int, float]]:
+        """Missed brokers whose rack is coming back: by each the broker of its rack that came up last, and the time until which it may follow."""
+        last = {b: max(seen.items(), key=lambda one: (one[1], one[0])) for b, seen in self.returns_s.items() if seen}
+        return {b: (other, at_s + quiet_s) for b, (other, at_s) in last.items() if now_s < at_s + quiet_s}
+
     def unquiet(self, quiet_s: float, now_s: float) -> float:
         """Seconds until the membership has been the same for ``quiet_s``; 0 when it has."""
         return 0.0 if self.changed_at_s is None else max(0.0, quiet_s - (now_s - self.changed_at_s))
+
+
+def _returns(broker: int, came: Collection[int], racks: Mapping[int, str], now_s: float) -> dict[int, float]:
+    """Those of the same rack, now; none where the rack is not known."""
+    rack = racks.get(broker)
+    return {} if rack is None else {b: now_s for b in came if racks.get(b) == rack}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from ballast.core.cluster import ClusterState
 from ballast.core.cluster.isr import leaves_every_isr_after_s, leaving_sentence
 from ballast.core.planner import Loads, PlannerPolicy
-from ballast.core.wording import human_many, human_time
+from ballast.core.wording import human_brokers, human_many, human_time
 from ballast.daemon.acting.policy import LivePolicy
 from ballast.daemon.context.view import Board
 from ballast.daemon.observing.patience import FailedDisks, Presence
@@ -63,6 +65,27 @@ class Reading:
         policy = self.policy.now
         drained = policy.balance.with_drained(d.broker for d in self.board.view.drains)
         return replace(drained, replicas_below_min_isr=policy.execution.replicas_below_min_isr == "allow")
+
+    def held(self) -> Mapping[int, tuple[int, float]]:
+        """Missed brokers that are not rebuilt yet, since their rack is coming back: who came up last, and the monotonic time until which they wait."""
+        return self.presence.held(self.policy.now.caution.quiet_after_return_s, self.clock.monotonic_s())
+
+    def held_reason(self, brokers: Collection[int]) -> str:
+        """Until when the repair of these waits, and why; empty where it does not."""
+        held, now_s = self.held(), self.clock.monotonic_s()
+        alike: dict[tuple[float, int], list[int]] = {}
+        for broker in sorted(held.keys() & set(brokers)):
+            returned, until_s = held[broker]
+            alike.setdefault((until_s, returned), []).append(broker)
+        said = []
+        for (until_s, returned), waiting in sorted(alike.items()):
+            wait, rack = ("waits", "its rack") if len(waiting) == 1 else ("wait", "their rack")
+            until = datetime.fromtimestamp(self.clock.now_ms() / 1000 + until_s - now_s, UTC)
+            said.append(
+                f"{human_brokers(waiting).capitalize()} {wait} until {until:%Y-%m-%d %H:%M:%S} UTC: "
+                f"broker {returned} of {rack} came up, and the rest usually follows."
+            )
+        return " ".join(said)
 
     def quiet_reason(self) -> str:
         """Why the cluster is to be left in peace now; empty when it is not."""

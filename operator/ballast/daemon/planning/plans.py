@@ -167,12 +167,14 @@ class RepairCheck:
         now_s = self.clock.monotonic_s()
         gone = self.reading.presence.gone_since_s
         dead = self.reading.presence.dead(grace_s, now_s)
-        if dead:
-            made = self.plans.make(state, Evacuate(brokers=dead, keep_racks=True))
-            have = "has" if len(dead) == 1 else "have"
-            headline = (
-                f"{human_brokers(sorted(dead)).capitalize()} {have} been gone for longer than {human_time(grace_s)}."
-            )
+        # What a person approved does not wait for the rest of a rack.
+        held = {} if ActionKind.REPAIR in self.proposals.approved else self.reading.held()
+        waits = "" if not held else self.reading.held_reason(dead)
+        have = "has" if len(dead) == 1 else "have"
+        headline = f"{human_brokers(sorted(dead)).capitalize()} {have} been gone for longer than {human_time(grace_s)}."
+        if due := dead - held.keys():
+            headline = f"{headline} {waits}".rstrip()
+            made = self.plans.make(state, Evacuate(brokers=due, keep_racks=True))
             if made.is_empty:
                 self.proposals.withdraw(ActionKind.REPAIR)
                 worst = next((f"{o.subject}: {o.detail}." for o in made.obstacles), "There is nothing to rebuild.")
@@ -180,10 +182,14 @@ class RepairCheck:
             return (
                 f"{headline} {self.proposals.propose(ActionKind.REPAIR, made, self._beyond(state, made))}{_kept(made)}"
             )
+        if dead:
+            self.proposals.withdraw(ActionKind.REPAIR)
+            return f"{headline} {waits}".rstrip()
         if gone:
             self.proposals.withdraw(ActionKind.REPAIR)
             broker, since = max(gone.items(), key=lambda item: item[1])
-            left_s = grace_s - (now_s - since)
+            _, held_until_s = held.get(broker, (broker, 0.0))
+            left_s = max(since + grace_s, held_until_s) - now_s
             return f"Broker {broker} is down; it has {human_time(left_s)} to return before its replicas are rebuilt elsewhere."
         if self.reading.failed_disks.since_s:
             return self._rebuild_offline(state)
