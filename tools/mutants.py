@@ -39,6 +39,7 @@ def copy(modules: Iterable[str]) -> None:
         str(path.relative_to(ROOT))
         for path in (
             *sorted((units / "executor").glob("test_*.py")),
+            *sorted((units / "core" / "guards").glob("test_*.py")),
             *sorted((units / "core" / "throttles").glob("test_*.py")),
             units / "core" / "cluster" / "test_min_isr.py",
             units / "cli" / "test_throttles_by_hand.py",
