@@ -102,7 +102,7 @@ CORDONED = {3: (replace(DISK, cordoned=True),)}
             a(3, 2),
             "destination-room-unknown",
             "broker 3",
-            ["for a-0", "Failed there: /bad, /worse.", "--unknown-room"],
+            ["for a-0", "Failed there: /bad, /worse.", "See to that broker", "--unknown-room"],
             id="every-dir-failed",
         ),
         pytest.param(
@@ -244,6 +244,7 @@ def test_only_brokers_of_the_move_count_where_a_partition_lacks_a_replica() -> N
 def test_the_first_unhealthy_partition_of_each_broker_is_named() -> None:
     """With its ISR; those that a move of ours repairs are not."""
     rows = [WELL, LACKING, PartitionRow("b", 1, 4, (5, 4), (4,)), PartitionRow("c", 0, 6, (6, 5), (6,))]
+    rows.append(PartitionRow("d", 0, 3, (3, 2), (3, 2)))
     found = unhealthy_partitions(cluster(*rows, min_isr={"b": 0, "c": 0}), {})
     assert found.neighbours == {4: Name("b", 0), 5: Name("b", 0), 6: Name("c", 0)}
     assert found.isr == {Name("b", 0): (4,), Name("b", 1): (4,), Name("c", 0): (6,)}
@@ -282,7 +283,7 @@ def test_a_broker_that_takes_a_copy_of_unknown_size_takes_no_other() -> None:
     (found,) = verdicts(cluster(WELL), a(3, 2), unsized=on_its_way).values()
     assert (found.code, found.subject) == ("destination-room-unknown", "broker 3")
     assert "z-7 is being copied there" in found.detail
-    assert "--unknown-room" in found.remedy
+    assert found.remedy == "Log dirs are read again within a minute, or say --unknown-room allow."
     assert codes(cluster(WELL), a(4, 2), unsized=on_its_way) == []
     assert codes(cluster(WELL), a(3, 2), unsized=on_its_way, allow_unknown_room=True) == []
     silent = cluster(WELL, dirs=dict.fromkeys(range(7), ()))
