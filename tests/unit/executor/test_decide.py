@@ -247,7 +247,7 @@ def test_a_dead_broker_s_log_dir_is_waited_for_without_a_reading() -> None:
 
 
 def test_one_order_covers_every_replica_that_is_not_in_its_log_dir() -> None:
-    """Of every move; those that ask for none, or wait, stand in nobody's way."""
+    """Of every move; those that ask for none, or wait, hold up no other."""
     both = replace(STAYS, log_dirs=(THERE, THERE))
     of = moves(Moved(), move=Move("t", 0, (1, 2), (2, 1)))
     of |= {name(1): MoveRun(replace(both, partition=1), stage=Relocating(retry_at_s=2_000.0))}

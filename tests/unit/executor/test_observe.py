@@ -371,7 +371,7 @@ def test_what_neither_list_knows_is_deleted(gone_since_s: float | None, grace_s:
 
 
 def test_every_move_is_looked_at_and_what_has_ended_is_not() -> None:
-    """One that has ended may be moved by anybody; a look that tells nothing new leaves the run as it is."""
+    """One that has ended may be moved by others; a look that tells nothing new leaves the run as it is."""
     names = [TopicPartition("t", n) for n in range(3)]
     stages = (Verified(), Submitted(), Submitted())
     of = {
@@ -577,7 +577,7 @@ def of_one(*places: ReplicaLog) -> dict[int, BrokerLogs]:
 def test_a_copy_between_log_dirs_after_one_look(
     read: Mapping[int, BrokerLogs] | None, known: dict[str, Any], expected: type[Stage]
 ) -> None:
-    """It has arrived when its broker says so, and is over when somebody stopped it."""
+    """It has arrived when its broker says so, and is over when others stopped it."""
     stage = Relocating(grown_at_s=999.0, mark_s=999.0)
     m = after(stage, seen((1, 2), logs=read), move=STAYS, **known)
     assert type(m.stage) is expected

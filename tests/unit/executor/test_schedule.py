@@ -294,7 +294,7 @@ def test_a_run_with_a_move_on_its_way_is_not_refused(stage: Stage) -> None:
 
 
 def test_a_fresher_list_of_reassignments_is_judged_by_as_well() -> None:
-    """Somebody else's holds the move, and the very same one does not."""
+    """A foreign one holds the move, and the very same one does not."""
     theirs, ours = Reassignment((4, 2, 1), (4,), (1,)), Reassignment((3, 2, 1), (3,), (1,))
     run = run_of(waiting(A))
     after, effects = started(run, look(state_of(A), reassignments={A.name: theirs}))
@@ -338,7 +338,7 @@ def test_guards_judge_by_the_policy(state: ClusterState, given: dict[str, Any], 
 
 
 def test_what_is_on_its_way_takes_room_from_what_waits() -> None:
-    """Of this run and of others, and a copy whose size nobody tells takes all of it."""
+    """Of this run and of others, and a copy of unknown size takes all of it."""
     first, second = move(0, (1, 2), (3, 2), 30 * MB), move(1, (4, 5), (3, 5), 30 * MB)
     disks = {3: (LogDir("/d", total_bytes=100 * MB, usable_bytes=60 * MB),)}
     run = run_of(waiting(first, second, stages={0: Moving()}))
@@ -380,7 +380,7 @@ def test_a_run_in_order_holds_what_would_take_room_that_an_earlier_move_needs() 
 def test_a_broker_that_throttles_moves_of_others_is_left_to_them(
     policy: ExecutionPolicy, others: dict[int, int], held: str | None
 ) -> None:
-    """The first such broker is named with their rate; a repair waits for nobody."""
+    """The first such broker is named with their rate; a repair does not wait."""
     after, _ = started(run_of(waiting(A), policy, rates_of_others=others))
     assert codes(after) == ([] if held is None else [("foreign-throttle", held)])
     assert begun(after) == ([0] if held is None else [])

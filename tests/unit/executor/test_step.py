@@ -172,7 +172,7 @@ def test_what_trying_again_does_not_cure_ends_a_move(code: str) -> None:
     ],
 )
 def test_a_submission_that_is_refused(code: str, stage: Stage, *, unconfirmed: bool) -> None:
-    """Not begun, over, or nobody knows."""
+    """Not begun, over, or not known to be either."""
     m = answered(EffectKind.SUBMIT, Submitted(), no(code))
     assert (m.stage, m.unconfirmed, m.note) == (stage, unconfirmed, note("answer", answer=no(code)))
 
@@ -189,7 +189,7 @@ def test_an_answer_to_what_is_no_longer_waited_for_changes_nothing(kind: EffectK
 
 
 def test_a_cancel_that_is_answered_with_yes_is_known_to_be() -> None:
-    """Its stage goes on; an answer for a partition that is not the run's is nobody's."""
+    """Its stage goes on; an answer for a partition that is not the run's changes nothing."""
     assert answered(EffectKind.CANCEL, Cancelling((2, 1)), OK).stage == Cancelling((2, 1), acknowledged=True)
     for kind in (EffectKind.SUBMIT, EffectKind.PLACE, EffectKind.RESTORE):
         assert answered(kind, Cancelling((2, 1)), OK).stage == Cancelling((2, 1))

@@ -278,7 +278,7 @@ def test_a_move_with_new_brokers_must_fit_where_it_stays_as_well() -> None:
 
 
 def test_a_broker_that_takes_a_copy_of_unknown_size_takes_no_other() -> None:
-    """It is named; one whose room nobody tells had none to lose, and a person may trust it to fit."""
+    """It is named; one of unknown room had none to lose, and a person may trust it to fit."""
     on_its_way = {3: Name("z", 7)}
     (found,) = verdicts(cluster(WELL), a(3, 2), unsized=on_its_way).values()
     assert (found.code, found.subject) == ("destination-room-unknown", "broker 3")
