@@ -345,6 +345,15 @@ def test_a_record_of_another_version_is_refused_with_a_way_out(version: int | No
     assert not isinstance(refused.value, Corrupt)
 
 
+def test_a_run_that_has_ended_and_cannot_be_read_is_named_with_the_reason() -> None:
+    """In the words of the refusal."""
+    records = dump_run(replace(run_of(Verified()), phase=Phase.ENDED))
+    newer = [Record(r.key, {**(r.value or {}), "version": 2}) if r.key == "ended/r" else r for r in records]
+    found, skipped = read_runs(newer, NOW)
+    assert found == {}
+    assert "ended/r has version 2" in skipped["r"]
+
+
 def test_what_was_not_stopped_by_a_person_names_none() -> None:
     """Records of before the name was kept have none."""
     assert load_open_runs(with_change("run/", lambda v: v.pop("stopped_by")), NOW)[0].stopped_by == ""

@@ -11,6 +11,7 @@ import pytest
 from ballast.core.cluster import Broker, ClusterState, LogDir, PartitionRow, Topic, TopicPartition, build
 from ballast.core.plan import Move
 from ballast.core.plan.batches import json_bytes
+from ballast.core.throttles import SAFE_SHARE
 from ballast.executor.machine.notes import note
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -194,7 +195,7 @@ def test_the_topics_of_the_journal_go_last() -> None:
 
 @pytest.mark.parametrize(
     ("foreign", "says", "not_says"),
-    [((7,), "t-7", "more"), ((8, 7, 9), "t-7 and 2 more partitions", "t-8")],
+    [((7,), "moves t-7, and only one", "more"), ((8, 7, 9), "t-7 and 2 more partitions", "t-8")],
 )
 def test_where_one_batch_may_be_in_flight_that_of_others_is_waited_for(
     foreign: tuple[int, ...], says: str, not_says: str
@@ -409,6 +410,9 @@ AUTO: Final = ExecutionPolicy(throttle="auto", auto_start_bytes_per_s=10 * MB, a
     ("policy", "known", "remedy"),
     [
         pytest.param(FIXED, {}, "--raise-throttle", id="fixed"),
+        pytest.param(
+            replace(AUTO, throttle_per_broker={3: 10 * MB}), {}, "--raise-throttle", id="fixed-for-this-broker"
+        ),
         pytest.param(replace(AUTO, auto_ceiling_bytes_per_s=20 * MB), {}, "quieter hour", id="over-the-ceiling"),
         pytest.param(
             replace(FIXED, keep_existing_rates=True, raise_throttle=True),
@@ -448,6 +452,14 @@ def test_a_rate_that_may_be_raised_is_raised_on_each_side(policy: ExecutionPolic
     assert after.rates.keys() == {1, 3, 4}
     assert after.rates[3] == after.rates[4] > 20 * MB
     assert after.rates[1] > 40 * MB
+
+
+def test_auto_may_give_a_broker_all_of_its_ceiling() -> None:
+    """To the byte; one that needs a byte more is refused."""
+    most = int(FAST[A.name] / SAFE_SHARE) + 1
+    for ceiling, starts in ((most, [0]), (most - 1, [])):
+        after, _ = started(run_of(waiting(A), replace(AUTO, auto_ceiling_bytes_per_s=ceiling), inbound=FAST))
+        assert begun(after) == starts
 
 
 @pytest.mark.parametrize(
