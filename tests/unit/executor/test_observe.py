@@ -149,6 +149,14 @@ CANCELLED: Final = {"run": {"phase": Phase.CANCELLING}}
             id="listed-again",
         ),
         pytest.param(
+            Moving(unlisted_since_s=1.0, way_back=(2, 1)),
+            seen(UNION, OURS),
+            {},
+            Moving(way_back=(2, 1)),
+            SAID,
+            id="listed-as-before",
+        ),
+        pytest.param(
             Stalled(cause="slow"), seen(UNION, OURS), {}, Stalled(way_back=(2, 1), cause="slow"), SAID, id="stalled"
         ),
         # Cancelling.
@@ -516,6 +524,20 @@ def test_a_move_that_stands_still_is_named_with_its_cause(
         assert isinstance(m.stage, Moving)
         assert m.stage.grown_at_s == NOW.s
     assert m.entered_s == (NOW.s if expected is not type(stage) else entered_s)
+
+
+def test_the_rate_of_the_leader_counts_for_the_time_of_a_move() -> None:
+    """One that sends slowly is given the time for that; and nothing at all is another cause than too little."""
+    policy = replace(POLICY, throttle=1_000, throttle_per_broker={1: 1})
+    stage = Moving(grown_at_s=999.0, mark_s=600.0, mark_left_bytes=10_000, way_back=(2, 1))
+    m = MoveRun(replace(MOVE, size_bytes=10_000), stage, entered_s=900.0, total_bytes=10_000)
+    run = Run("r", "test", "c", policy, {NAME: m}, {})
+    picture = seen(UNION, OURS, logs=logs(0))
+    assert isinstance(observe(run, picture, NOW).moves[NAME].stage, Moving)
+    led_by_2 = replace(picture, partitions={NAME: PartitionState(2, UNION, (1, 2))})
+    assert observe(run, led_by_2, NOW).moves[NAME].cause == "slow"
+    idle = replace(run, moves={NAME: replace(m, stage=replace(stage, grown_at_s=600.0))})
+    assert observe(idle, led_by_2, NOW).moves[NAME].cause == "fetch-errors"
 
 
 def test_a_standstill_is_judged_when_destinations_were_read_or_one_is_dead() -> None:
