@@ -169,6 +169,35 @@ def test_a_rejected_plan_is_not_proposed_again(context: Rig, world: SimWorld) ->
     assert only_plan(context).id != plan.id
 
 
+@pytest.mark.parametrize("intent", ["balance", "drain"])
+def test_a_plan_that_was_asked_for_and_rejected_comes_back_from_no_check(leader: Rig, intent: str) -> None:
+    """The checks make the same one: it is shown once, and gone once it is rejected; what else was rejected stays so."""
+    assert ask(leader, "plan", intent="balance")[1]
+    wanted = leader.parts.proposals.asked
+    assert wanted is not None
+    propose(leader, ActionKind.MOVES, wanted.plan)
+    assert only_plan(leader).asked_by == "Ada"
+    assert ask(leader, "reject", plan=wanted.id)[1]
+    assert leader.board.view.plans == ()
+    if intent == "drain":
+        assert ask(leader, "plan", intent="drain", broker="2")[1]
+        assert ask(leader, "reject", plan=only_plan(leader).id)[1]
+    propose(leader, ActionKind.MOVES, wanted.plan)
+    assert leader.board.view.plans == ()
+
+
+def test_whoever_approves_a_plan_that_has_to_wait_hears_why(leader: Rig) -> None:
+    """Not that there is nothing to do: the cool-down, or here a broker that came back a moment ago."""
+    reading = leader.parts.reading
+    reading.presence = replace(reading.presence, changed_at_s=leader.clock.monotonic_s())
+    assert ask(leader, "plan", intent="drain", broker="2")[1]
+    plan = only_plan(leader).id
+    told, ok = ask(leader, "approve", plan=plan)
+    assert ok
+    assert told.startswith(f"Ada approved {plan}. {plan} has to wait: Waiting for replicas to be in sync")
+    assert "No pending action" not in told
+
+
 def test_a_run_that_nobody_approved_waits_for_the_plan_that_somebody_asked_for(
     context: Rig, world: SimWorld, clock: SimClock
 ) -> None:

@@ -135,8 +135,10 @@ class Proposals:
             held = self._held(proposal) or self._left_to_a_person(proposal)
             if not self._wants_approval(proposal) and not held:
                 return self.start(proposal)
-        waiting = [p.id for p in self.shown() if self._wants_approval(p)]
-        return f"Waiting for approval: {', '.join(waiting)}." if waiting else "No pending action."
+        said = [f"{p.id} has to wait: {self.permissions.of(p.kind).sentence}" for p in self.shown() if p.approved_by]
+        if waiting := [p.id for p in self.shown() if self._wants_approval(p)]:
+            said.append(f"Waiting for approval: {', '.join(waiting)}.")
+        return " ".join(said) or "No pending action."
 
     def drop_all(self, why: str) -> None:
         """Forget every plan: the cluster that they were made for cannot be seen, or is being changed."""
@@ -170,16 +172,25 @@ class Proposals:
         return sentence
 
     def reject(self, proposal: Proposal) -> None:
-        """A person does not want it: it is not proposed again, not by another process either, until the cluster wants another."""
-        if proposal.request is None:
-            self.rejected[proposal.kind] = proposal.id
-            self.access.write(rejection_record(proposal.kind, proposal.id))
-        self.discard(proposal)
+        """A person does not want it: it is not proposed again, not by another process either, until the cluster wants another.
+
+        Whether it was asked for or not: the checks would make the same one.  No check wants a drain that has not begun.
+        """
+        kind, name = proposal.kind, name_of(proposal.kind, proposal.plan)
+        if proposal.request is None or proposal.request.body.get("intent") != "drain":
+            self.rejected[kind] = name
+            self.access.write(rejection_record(kind, name))
+            if (same := self.by_kind.get(kind)) is not None and same.id == name:
+                self.discard(same)
+        if proposal.request is not None:
+            self.discard(proposal)
 
     def shown(self) -> list[Proposal]:
-        """Every plan that exists, the one that a person asked for first."""
-        asked = [self.asked] if self.asked else []
-        return [*asked, *self.by_kind.values()]
+        """Every plan that exists, the one that a person asked for first, and once where the checks made the same."""
+        if (asked := self.asked) is None:
+            return list(self.by_kind.values())
+        same = name_of(asked.kind, asked.plan)
+        return [asked, *(p for p in self.by_kind.values() if p.id != same)]
 
     def withdraw(self, kind: ActionKind) -> None:
         """There is nothing to do of this kind any more."""
