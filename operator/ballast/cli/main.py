@@ -37,6 +37,17 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        """A closed pipe is heard of before click, and after rich: both would exit with 1, the code of a bug."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _leave_closed_pipe()
+        except SystemExit as ended:
+            if isinstance(ended.__context__, BrokenPipeError):
+                _leave_closed_pipe()
+            raise
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -91,6 +102,12 @@ def _hint_of(mistake: click.ClickException) -> str | None:
     return ARGUMENTS.get(mistake.param.make_metavar(mistake.ctx))
 
 
+def _leave_closed_pipe() -> NoReturn:
+    """The reader (head, less) has seen enough; Python would otherwise complain again while it closes stdout."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(0)
+
+
 def main(argv: list[str] | None = None) -> NoReturn:
     """Run the command line and exit with the documented code."""
     try:
@@ -110,9 +127,7 @@ def main(argv: list[str] | None = None) -> NoReturn:
         click.echo("ballast: interrupted", err=True)
         sys.exit(130)
     except BrokenPipeError:
-        # The reader (head, less) has seen enough; Python would otherwise complain again while it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        _leave_closed_pipe()
     except Exception:  # noqa: BLE001 — a bug is any other exception, and this is its one catcher
         traceback.print_exc()
         click.echo("ballast: this is a bug in Ballast; nothing more was done. Please report the lines above.", err=True)

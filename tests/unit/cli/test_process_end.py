@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -67,3 +68,23 @@ def test_a_process_that_ends_right_after_a_read_is_not_aborted(tmp_path: Path) -
     for _ in range(6):
         done = python(READ, str(tmp_path / "table"))
         assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("say", ["click.echo('a line')", "rich.print('a line', flush=True)"])
+def test_a_reader_that_has_seen_enough_is_no_bug(say: str) -> None:
+    """``ballast … | head``: nothing is said, and the code is not the one of a bug, whatever wrote the line."""
+    text = f"""
+import click, rich
+from ballast.cli import main
+@main.cli.command()
+def shout():
+    {say}
+main.LazyGroup.get_command = lambda self, context, name: shout
+main.main(["shout"])
+"""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as closed:
+        words = [sys.executable, "-c", text]
+        done = subprocess.run(words, stdout=closed, stderr=subprocess.PIPE, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
