@@ -52,8 +52,7 @@ def read_drained(opened: OpenCluster, state: ClusterState, say: Say) -> frozense
     drains = read_held(opened, state, say).drains or ()
     for drain in drains:
         say(
-            f"Broker {drain.broker} is drained by {drain.by}: it takes no replica. "
-            f"To end the drain: ballast drains end {drain.broker}"
+            f"Drain of broker {drain.broker} ({drain.by}): it takes no replica until: ballast drains end {drain.broker}"
         )
     return frozenset(drain.broker for drain in drains)
 

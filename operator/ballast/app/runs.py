@@ -45,6 +45,7 @@ class Session:
             lock_wait_s=self.lock_wait_s,
             take_over=self.take_over,
             is_follower=is_follower,
+            say=self.teller.say,
         )
 
     def tell_pace(self, state: ClusterState, plan: Plan, policy: ExecutionPolicy) -> None:

@@ -1,4 +1,4 @@
-"""A group of commands of which one is meant when none is named: ``ballast runs`` is ``ballast runs list``."""
+"""Groups of commands: each told in its whole first sentence, and of some one command is meant when none is named."""
 
 from __future__ import annotations
 
@@ -7,8 +7,19 @@ from typing import Any
 import click
 
 
-class GroupWithDefault(click.Group):
-    """Options right after the group's name belong to the command ``default``."""
+class WholeLines(click.Group):
+    """The overview cuts no command's sentence short, as click would."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """A line, or several, for each command."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        rows = [(name, c.get_short_help_str(limit=1000).removesuffix(".") + ".") for name, c in found if c is not None]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+class GroupWithDefault(WholeLines):
+    """``ballast runs`` is ``ballast runs list``: options right after the group's name belong to the command ``default``."""
 
     def __init__(self, *args: Any, default: str, **attrs: Any) -> None:
         super().__init__(*args, **attrs)

@@ -6,7 +6,7 @@ import secrets
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -26,7 +26,7 @@ from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.rollback import rollback_plan
 from ballast.executor.machine.run import Now, Run, new_run
 from ballast.ports.cluster import ClusterReader, Reassignment
-from ballast.ports.journal import Journal, Request, begun_in
+from ballast.ports.journal import Holder, Journal, Request, begun_in
 from ballast.ports.time import Clock
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import open_journal, this_process
@@ -99,8 +99,11 @@ def writer(
     lock_wait_s: float = 20.0,
     take_over: bool = False,
     is_follower: bool = False,
+    say: Callable[[str], None] | None = None,
 ) -> Iterator[Writer]:
     """Become the writer for as long as the block lasts; raises ``LockHeld`` naming who is.
+
+    ``say`` hears whose lock it is that is waited for, before the wait.
 
     ``take_over`` asks the holder to let go first: a daemon does within seconds, leaves its run as it is, and waits in line.
     """
@@ -109,6 +112,8 @@ def writer(
     try:
         me = this_process(command, is_follower=is_follower)
         letter = ask_to_let_go(log, me.description, wait_s=lock_wait_s) if take_over else None
+        if say is not None and lock_wait_s > 0 and (holder := _known_holder(log)) is not None:
+            say(f"Waiting up to {lock_wait_s:g} s for the lock of this cluster, which {holder.description} holds.")
         log.acquire(me, wait_s=lock_wait_s)
         if letter is not None:
             _answer_own(log, letter)
@@ -130,6 +135,14 @@ def ask_to_let_go(log: Journal, by: str, *, wait_s: float) -> str | None:
     letter = uuid.uuid4().hex
     log.request(Request(letter, "take-over", by, time.time_ns() // 1_000_000, {"wait_s": wait_s}))
     return letter
+
+
+def _known_holder(log: Journal) -> Holder | None:
+    """Who holds the lock; what keeps that from being read is told by whoever takes it."""
+    try:
+        return log.holder()
+    except BallastError:
+        return None
 
 
 def _answer_own(log: Journal, letter: str) -> None:

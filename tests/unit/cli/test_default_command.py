@@ -38,6 +38,16 @@ def test_help_is_the_groups(group: object) -> None:
     assert "Commands:" in shown.output
 
 
+@pytest.mark.parametrize(
+    "name", ["config", "drains", "fleet", "pipeline", "plan", "runs", "sandbox", "throttles", "topics"]
+)
+def test_the_overview_of_a_group_cuts_no_sentence(name: str) -> None:
+    """Whoever looks for a command reads the whole of what each does."""
+    shown = CliRunner().invoke(cli, [name, "--help"])
+    assert shown.exit_code == 0
+    assert "..." not in shown.output.partition("Commands:")[2]
+
+
 def test_options_of_the_clean_up_need_it() -> None:
     """``--broker`` without ``--clean`` would look as if it narrowed the list."""
     refused = CliRunner().invoke(throttles, ["--broker", "1"])

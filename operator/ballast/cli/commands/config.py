@@ -7,8 +7,10 @@ from pathlib import Path
 
 import click
 
+from ballast.cli.default_command import WholeLines
 
-@click.group("config")
+
+@click.group("config", cls=WholeLines)
 def config() -> None:
     """Check a settings file, explain settings, write the reference page."""
 

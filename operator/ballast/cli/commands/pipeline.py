@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ballast.cli.default_command import WholeLines
 from ballast.cli.store_option import config_option, store_option, the_store
 from ballast.cli.tables import output_option
 from ballast.errors import UsageError
@@ -96,7 +97,7 @@ def _policy(config: Path | None, master: str | None, driver_memory: str | None, 
     return found
 
 
-@click.group()
+@click.group(cls=WholeLines)
 def pipeline() -> None:
     """From minute samples to the load model that plans read."""
 

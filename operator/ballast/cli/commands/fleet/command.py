@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ballast.cli.commands.pipeline import jars_of, say, spark_options
+from ballast.cli.default_command import WholeLines
 from ballast.cli.store_option import config_option, store_option, the_store
 from ballast.cli.tables import output_option, print_json
 from ballast.core.wording import human_many
@@ -22,7 +23,7 @@ _READ = click.Path(exists=True, dir_okay=False, path_type=Path)
 _WRITE = click.Path(dir_okay=False, writable=True, path_type=Path)
 
 
-@click.group()
+@click.group(cls=WholeLines)
 def fleet() -> None:
     """Many clusters at once: collect them, plan them all with one job, report on one page."""
 

@@ -15,6 +15,7 @@ import click
 
 from ballast.cli.cluster_options import ClusterOptions, cluster_options
 from ballast.cli.commands.plan.options import PlanOptions, partition_of, plan_options
+from ballast.cli.default_command import WholeLines
 from ballast.cli.run_screen import say
 from ballast.core.planner import (
     Balance,
@@ -43,7 +44,7 @@ SLOW_S = 3.0
 """How long a plan may take without a word."""
 
 
-@click.group()
+@click.group(cls=WholeLines)
 def plan() -> None:
     """Make a plan: what is wrong, what to do, what it costs and why.  Nothing is changed.
 

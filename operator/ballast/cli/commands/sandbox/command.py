@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ballast.cli.default_command import WholeLines
 from ballast.cli.tables import output_option, print_json
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def attached() -> Sandbox:
     return Sandbox.attach(current_folder())
 
 
-@click.group()
+@click.group(cls=WholeLines)
 def sandbox() -> None:
     """A real Kafka on this machine's loopback.
 

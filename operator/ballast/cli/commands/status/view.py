@@ -312,7 +312,7 @@ def _broker_findings(status: ClusterStatus, few: int) -> Iterator[Cell]:
     for drain in status.drains or ():
         since = f"{moment(drain.since_ms):%Y-%m-%d %H:%M}"
         end = f"ballast drains end {drain.broker}"
-        yield Cell(f"Broker {drain.broker} is drained ({drain.by}, {since} UTC): it takes no replica until: {end}")
+        yield Cell(f"Drain of broker {drain.broker} ({drain.by}, {since} UTC): it takes no replica until: {end}")
     if status.departed_brokers:
         gone = human_names(status.departed_brokers, few)
         yield Cell(
