@@ -703,3 +703,25 @@ def test_the_reason_of_a_plan_is_told_in_words(show: Show, open_page: Open) -> N
     expect(open_page(url).locator("#plans")).to_contain_text(
         "Reason: preferred leaders unevenly spread (5), another replica than the preferred one leads (2)."
     )
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_what_a_broker_is_does_not_lie_under_its_bar(show: Show, open_page: Open, width: int) -> None:
+    """Its state, down or unreachable, stands beside the bar or above it, and the button of a run not on its last row."""
+    figured = figures(down=3)
+    brokers = tuple(replace(b, reachable=b.id != 4) for b in figured.brokers)
+    url, _, _ = show(a_view(run=a_run(), figures=replace(figured, brokers=brokers)), lambda: a_state(down=3))
+    page = open_page(url, width=width, height=844)
+    expect(page.locator("#brokers")).to_contain_text("unreachable")
+    hidden = page.evaluate(
+        """() => [...document.querySelectorAll(".broker .note")].filter((note) => {
+          const said = note.getBoundingClientRect(), bar = note.closest(".broker").querySelector(".gauge").getBoundingClientRect();
+          return said.right > bar.left && said.bottom > bar.top;
+        }).map((note) => note.textContent)"""
+    )
+    assert hidden == []
+    room = page.evaluate(
+        """() => document.querySelector("#run .buttons").getBoundingClientRect().top
+          - document.querySelector("#run table").getBoundingClientRect().bottom"""
+    )
+    assert room >= 8
