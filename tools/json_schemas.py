@@ -1,6 +1,6 @@
-"""Writes ``docs/schemas``: the JSON Schema of every document that ``--output json`` prints, from its type.
+"""Writes ``docs/schemas``: the JSON Schema of every document that ``--output json`` prints or the daemon's HTTP API answers, from its type.
 
-``make schemas`` after a change of ``ballast.cli.documents``; a test holds the files to the types.
+``make schemas`` after a change of ``ballast.cli.documents`` or ``ballast.daemon.web.answers``; a test holds the files to the types.
 """
 
 from __future__ import annotations
@@ -9,14 +9,19 @@ import json
 from pathlib import Path
 from typing import Final
 
-from ballast.cli.documents import DOCUMENTS, schema
+from ballast.cli.documents import DOCUMENTS
+from ballast.core.document_types import schema_of
+from ballast.daemon.web.answers import ANSWERS
 
 SCHEMAS: Final = Path(__file__).resolve().parents[1] / "docs" / "schemas"
 
 
 def files() -> dict[str, str]:
     """The text of every file, by name."""
-    return {f"{kind}.json": json.dumps(schema(kind), indent=2, ensure_ascii=False) + "\n" for kind in DOCUMENTS}
+    return {
+        f"{kind}.json": json.dumps(schema_of(document), indent=2, ensure_ascii=False) + "\n"
+        for kind, document in (DOCUMENTS | ANSWERS).items()
+    }
 
 
 def main() -> None:

@@ -132,8 +132,8 @@ class Settling:
         status = leaders[0].status
         if run := status.get("run"):
             return f"run {run['id']} ({run['intent']}) goes on: {run['sentence']}"
-        if status.get("throttles_to_restore") != 0:
-            return f"{status.get('throttles_to_restore')} throttles are owed"
+        if status.get("throttlesToRestore") != 0:
+            return f"{status.get('throttlesToRestore')} throttles are owed"
         if not self.faults.journal_watched.is_set():
             return "the journal has not been made again"
         balance = status.get("balance") or {}

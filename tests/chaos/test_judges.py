@@ -138,13 +138,13 @@ def test_a_partition_that_stays_under_its_min_isr_is_found(person: Person, seen:
 
 def daemons_with(**run: Any) -> Any:
     """One daemon that shows this run."""
-    shown = {"id": "r1", "phase": "moving", "moves_done": 0, "moves_failed": 0, "elections_held": 0, "bytes_left": 9}
+    shown = {"id": "r1", "phase": "moving", "movesDone": 0, "movesFailed": 0, "electionsHeld": 0, "bytesLeft": 9}
     daemon = SimpleNamespace(name="ballast-a-1", status={"run": {**shown, **run}})
     return SimpleNamespace(living={"a": daemon})
 
 
-@pytest.mark.parametrize(("sentence", "found"), [("Looking", 1), ("", 1), ("Waiting for broker 3.", 0)])
-def test_a_run_that_stands_still_has_to_say_why(now_s: list[float], sentence: str, found: int) -> None:
+@pytest.mark.parametrize(("sentence", "found"), [("Looking", 1), (None, 1), ("Waiting for broker 3.", 0)])
+def test_a_run_that_stands_still_has_to_say_why(now_s: list[float], sentence: str | None, found: int) -> None:
     """For a while it may be silent."""
     watch = Runs(daemons_with(sentence=sentence), [])
     watch.look()

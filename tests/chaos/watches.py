@@ -30,7 +30,7 @@ UNDER_S: Final = 15.0
 """A partition may be seen under its min ISR for so long although enough of its brokers are well: metadata is late."""
 STANDS_S: Final = 120.0
 """A run that has not got on for this long has to say what it waits for."""
-SILENT: Final = frozenset({"", "Looking"})
+SILENT: Final = frozenset({None, "Looking"})
 """What a run says that does not know what it waits for."""
 LOOK_S: Final = 1.0
 
@@ -144,10 +144,10 @@ class Runs:
         mark = (
             daemon.name,
             run["phase"],
-            run["moves_done"],
-            run["moves_failed"],
-            run["elections_held"],
-            run["bytes_left"],
+            run["movesDone"],
+            run["movesFailed"],
+            run["electionsHeld"],
+            run["bytesLeft"],
         )
         now = time.monotonic()
         if self._marks.get(run["id"], ((), 0.0))[0] != mark:

@@ -94,7 +94,7 @@ def test_the_pod_runs_as_the_chart_renders_it(
         status = json.loads(get(f"http://127.0.0.1:{port}/api/v1/status")[1])
         assert [b["id"] for b in status["cluster"]["brokers"]] == list(kraft.broker_ids)
         assert status["instance"] == "shop-ballast-0"
-        assert status["actions_enabled"] is True
+        assert status["actionsEnabled"] is True
         assert status["role"] == "observer"
         users = {row[0] for row in container.top(ps_args="-o uid,pid")["Processes"]}
         assert users == {"65532"}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
+from starlette.exceptions import HTTPException
 from starlette.routing import Route
 from tests.daemon.conftest import WallClock
 from tests.page.conftest import a_plan, a_run, a_view, figures, now_ms, permission
@@ -19,8 +20,10 @@ from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.process.health import Health
 from ballast.daemon.web import api
 from ballast.daemon.web.actions import Desk
+from ballast.daemon.web.answers import ANSWERS, Answer
 from ballast.daemon.web.app import WebParts, build
 from ballast.daemon.web.openapi import document
+from ballast.daemon.web.requests import ACTIONS, read
 
 DOCUMENT = document()
 
@@ -29,12 +32,13 @@ def validator(path: str) -> Draft202012Validator:
     """For the answer of one address."""
     answer = DOCUMENT["paths"][f"/api/v1/{path}"]["get"]["responses"]["200"]
     schema = answer["content"]["application/json"]["schema"]
-    return Draft202012Validator({**schema, "components": DOCUMENT["components"]})
+    checker = Draft202012Validator.FORMAT_CHECKER
+    return Draft202012Validator({**schema, "components": DOCUMENT["components"]}, format_checker=checker)
 
 
-def sent(answer: dict[str, Any]) -> dict[str, Any]:
+def sent(answer: Answer) -> dict[str, Any]:
     """As it arrives."""
-    arrived: dict[str, Any] = json.loads(json.dumps(answer))
+    arrived: dict[str, Any] = json.loads(answer.model_dump_json())
     return arrived
 
 
@@ -69,6 +73,7 @@ def test_every_answer_is_as_described(view: View) -> None:
     """From the first moment to the fullest page; an unknown figure is null."""
     validator("status").validate(sent(api.status(view, now_ms=now_ms(), read_only="")))
     validator("history").validate(sent(api.history(view)))
+    validator("series").validate(sent(api.series(view)))
     validator("settings").validate(sent(api.settings(view)))
 
 
@@ -77,9 +82,9 @@ def test_a_plan_is_blocked_by_what_blocks_its_kind_now() -> None:
     plan = replace(a_plan(), blocked="Another process holds the cluster's lock.")
     settling = "Waiting for replicas to be in sync."
     held = a_view(plans=(plan,), permissions=(permission("moves", code="unsettled", sentence=settling),))
-    assert api.status(held, now_ms=0, read_only="")["plans"][0]["blocked"] == settling
+    assert api.status(held, now_ms=0, read_only="").plans[0].blocked == settling
     free = a_view(plans=(plan,), permissions=(permission("moves"),))
-    assert api.status(free, now_ms=0, read_only="")["plans"][0]["blocked"] == ""
+    assert api.status(free, now_ms=0, read_only="").plans[0].blocked is None
 
 
 def test_every_address_is_described() -> None:
@@ -101,14 +106,98 @@ def test_every_address_is_described() -> None:
 def test_the_description_is_strict() -> None:
     """A field that is not described, or is missing, or is of another kind, fails: so the test above says something."""
     told = sent(api.status(a_full_view(), now_ms=now_ms(), read_only=""))
-    assert told["cluster"]["brokers"][0]["disk_bytes"] is None
+    assert told["cluster"]["brokers"][0]["diskBytes"] is None
     wrong: list[dict[str, Any]] = [
         {**told, "more": 1},
         {k: v for k, v in told.items() if k != "lock"},
-        {**told, "run": {**told["run"], "bytes_left": "many"}},
+        {**told, "run": {**told["run"], "bytesLeft": "many"}},
         {**told, "plans": [{**told["plans"][0], "moves": None}]},
         {**told, "cluster": {**told["cluster"], "brokers": [{**told["cluster"]["brokers"][0], "rackk": "a"}]}},
     ]
     for answer in wrong:
         with pytest.raises(ValidationError):
             validator("status").validate(answer)
+
+
+def test_an_answer_is_a_document() -> None:
+    """Every kind is one, and times have their zone."""
+    told = sent(api.status(a_full_view(), now_ms=0, read_only="no token"))
+    assert (told["apiVersion"], told["kind"], told["now"]) == ("ballast/v1", "DaemonStatus", "1970-01-01T00:00:00.000Z")
+    assert told["plans"][0]["reasons"][0] == {"code": "disk", "count": 9}
+    assert {kind for kind in ANSWERS if kind in DOCUMENT["components"]["schemas"]} == set(ANSWERS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "recorded"),
+    [
+        ("pause", "", {}),
+        ("pause", '{"by": "Ada", "reason": "release"}', {"reason": "release"}),
+        ("resume", "{}", {}),
+        ("approve", '{"plan": "moves-1"}', {"plan": "moves-1"}),
+        ("reject", '{"plan": "moves-1", "reason": ""}', {"plan": "moves-1", "reason": ""}),
+        ("plan", '{"intent": "balance"}', {"intent": "balance"}),
+        ("plan", '{"intent": "drain", "broker": 3}', {"intent": "drain", "broker": "3"}),
+        ("end-drain", '{"broker": 3}', {"broker": "3"}),
+        ("cancel", '{"run": "r1", "rollback": true}', {"run": "r1"}),
+        ("cancel", '{"run": null}', {}),
+    ],
+)
+def test_a_request_is_recorded_as_it_was_asked(kind: str, body: str, recorded: dict[str, str]) -> None:
+    """What was not said is not there, and a broker is a text in the journal."""
+    asked = read(kind, body.encode())
+    assert asked.recorded() == recorded
+    schema = DOCUMENT["paths"][f"/api/v1/actions/{kind}"]["post"]["requestBody"]["content"]["application/json"][
+        "schema"
+    ]
+    validated = Draft202012Validator({**schema, "components": DOCUMENT["components"]})
+    validated.validate(json.loads(body or "{}"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "said"),
+    [
+        ("pause", b'{"reasn": "release"}', "reasn: Extra inputs are not permitted"),
+        ("pause", b'{"reason": 1}', "reason: Input should be a valid string"),
+        ("pause", b'{"reason": null}', "reason: "),
+        ("pause", b'{"reason": "a\\nb"}', "reason: holds characters that cannot be shown"),
+        ("pause", b'{"reason": "%s"}' % (b"x" * 201), "reason: String should have at most 200 characters"),
+        ("pause", b'{"by": "%s"}' % (b"x" * 81), "by: String should have at most 80 characters"),
+        ("pause", b'{"by": "\\ud800"}', "by: "),
+        ("pause", b'{"\\ud800": "x"}', "unable to parse raw data as a unicode string"),
+        ("pause", b'{"by": "a", "by": "b"}', "'by' is there twice"),
+        ("pause", b'{"by": "\xff"}', "not JSON"),
+        ("pause", b'{"by": NaN}', "by: "),
+        ("pause", '{"by": "a"}'.encode("utf-16"), "not JSON"),
+        ("pause", b"[]", "a JSON object"),
+        ("pause", b"[" * 9_000, "not JSON"),
+        ("pause", b'{"by": ' + b'{"a":' * 1_500 + b"1" + b"}" * 1_500 + b"}", ""),
+        ("resume", b'{"reason": "x"}', "reason: Extra inputs are not permitted"),
+        ("approve", b"{}", "plan: Field required"),
+        ("approve", b'{"plan": ""}', "plan: String should have at least 1 character"),
+        ("plan", b'{"intent": "shuffle"}', "intent: Input should be 'balance', 'drain' or 'elect'"),
+        ("plan", b'{"intent": "drain"}', "broker should be there with the intent drain"),
+        ("plan", b'{"intent": "elect", "broker": 1}', "broker should be there with the intent drain"),
+        ("end-drain", b'{"broker": "3"}', "broker: Input should be a valid integer"),
+        ("end-drain", b'{"broker": true}', "broker: Input should be a valid integer"),
+        ("end-drain", b'{"broker": 1e400}', "broker: "),
+        ("end-drain", b'{"broker": %s}' % (b"9" * 5_000), ""),
+        ("end-drain", b'{"broker": -1}', "broker: Input should be greater than or equal to 0"),
+        ("end-drain", b'{"broker": 99999999999999999999}', "broker: Input should be less than or equal to 2147483647"),
+        ("cancel", b'{"rollback": "true"}', "rollback: Input should be a valid boolean"),
+        ("cancel", b'{"rollBack": true, "why": 1}', "rollBack: Extra inputs are not permitted. And 1 more like it."),
+    ],
+)
+def test_what_is_no_request_is_refused_with_its_place(kind: str, body: bytes, said: str) -> None:
+    """Nothing is dropped silently, and the sentence can be sent."""
+    with pytest.raises(HTTPException) as refusal:
+        read(kind, body)
+    assert refusal.value.status_code == 400
+    assert said in refusal.value.detail
+    refusal.value.detail.encode()
+
+
+def test_every_action_is_described() -> None:
+    """By the type that reads it."""
+    for kind, body in ACTIONS.items():
+        assert DOCUMENT["paths"][f"/api/v1/actions/{kind}"]["post"]["summary"] == body.__doc__
+        assert DOCUMENT["components"]["schemas"][body.__name__]["additionalProperties"] is False

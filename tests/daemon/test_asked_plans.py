@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,8 @@ from tests.daemon.rig import (
     propose,
     publish_proposals,
 )
-from tests.daemon.test_api import validator
+from tests.daemon.test_api import sent, validator
+from tests.page.conftest import a_plan
 
 from ballast.core.cluster import UNKNOWN
 from ballast.core.planner import Evacuate, plan
@@ -267,7 +268,7 @@ def test_a_standby_shows_the_plan_that_was_asked_for_and_what_was_answered(
     assert (shown.id, shown.asked_by, shown.moves) == (only_plan(context).id, "Ada", only_plan(context).moves)
     assert told == context.board.view.answers
     view = standby.board.view
-    validator("status").validate(json.loads(json.dumps(api.status(view, now_ms=clock.now_ms(), read_only=""))))
+    validator("status").validate(sent(api.status(view, now_ms=clock.now_ms(), read_only="")))
     # Rejected on either page it is gone from both.
     assert ask(context, "reject", plan=shown.id)[1]
     answer_requests(context)
@@ -275,9 +276,31 @@ def test_a_standby_shows_the_plan_that_was_asked_for_and_what_was_answered(
     assert standby.board.view.plans == ()
 
 
-@pytest.mark.parametrize("kept", [{"plan": 1}, {"examples": 3}, {"examples": [{"more": 1}]}, {}])
+WHOLE = json.loads(json.dumps(asdict(a_plan())))
+
+
+def test_a_plan_comes_back_from_the_journal_as_it_was_written() -> None:
+    """With everything that the page shows of it."""
+    asked = decisions_in([Record(ASKED_KEY, WHOLE)]).asked
+    assert asked is not None
+    assert json.loads(json.dumps(asdict(asked))) == WHOLE
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {"plan": 1},
+        {"examples": 3},
+        {"examples": [{"more": 1}]},
+        {},
+        {**WHOLE, "more": 1},
+        {**WHOLE, "reasons": [["disk"]]},
+        {**WHOLE, "resources": [{"name": "disk"}]},
+        {**WHOLE, "brokers": [{"broker": 1}]},
+    ],
+)
 def test_a_plan_that_another_version_wrote_is_not_shown(kept: dict[str, Any]) -> None:
-    """Rather none than half of one."""
+    """Rather none than half of one, or a page that cannot be drawn."""
     found = decisions_in([Record(ASKED_KEY, kept), Record(ANSWERS_KEY, kept)])
     assert (found.asked, found.answers) == (None, ())
 

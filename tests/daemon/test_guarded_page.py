@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from starlette.exceptions import HTTPException
 from tests.daemon.conftest import Running, WallClock
+from tests.documents import validate
 from tests.waiting import until
 
 from ballast.daemon.acting.policy import DaemonPolicy, Intervals, WebPolicy
@@ -70,6 +71,30 @@ def test_a_foreign_name_that_leads_here_is_told_nothing(serve: Serve) -> None:
 def test_the_name_in_a_host_header(header: str, name: str) -> None:
     """Without its port, in small letters."""
     assert host_of(header) == name
+
+
+def test_every_refusal_is_a_document(serve: Serve, tmp_path: Path) -> None:
+    """Whatever it is refused for: the sentence is in the same place."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"ada operator {OPERATOR}\nbob viewer {VIEWER}\n")
+    port = serve(web=WebPolicy(port=0, token_file=tokens)).service.web.port
+    pause = "/api/v1/actions/pause"
+    refused = [
+        ("GET", "/api/v1/status", "", {"Host": "evil.example"}, 421),
+        ("GET", "/api/v1/nothing", "", {}, 404),
+        ("GET", pause, "", {}, 405),
+        ("POST", pause, "", {}, 401),
+        ("POST", pause, "", {"Authorization": f"Bearer {VIEWER}"}, 403),
+        ("POST", pause, '{"reasn": ""}', {"Authorization": f"Bearer {OPERATOR}"}, 400),
+        ("POST", pause, "x" * 20_000, {"Authorization": f"Bearer {OPERATOR}"}, 413),
+    ]
+    for method, path, body, headers, status in refused:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        validate(document := json.load(answer))
+        assert (answer.status, document["kind"]) == (status, "RequestRefused")
+        connection.close()
 
 
 def test_a_viewer_may_not_act_and_an_operator_signs_with_their_own_name(
@@ -139,8 +164,8 @@ def test_a_token_file_without_an_operator_is_told_at_start(
         status = json.load(connection.getresponse())
     finally:
         connection.close()
-    assert not status["actions_enabled"]
-    assert "web.token_file" in status["read_only"]
+    assert not status["actionsEnabled"]
+    assert "web.token_file" in status["readOnly"]
 
 
 READ = ("status", "history", "settings", "series", "brokers/1", "topics/orders", "partitions/offline")

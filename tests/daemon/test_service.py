@@ -24,7 +24,7 @@ def test_it_reads_serves_and_stops(serve: Serve) -> None:
     status = json.loads(daemon.get("/api/v1/status")[1])
     assert status["cluster"]["partitions"] == 12
     assert status["role"] == "observer"
-    assert not status["actions_enabled"]
+    assert not status["actionsEnabled"]
     metrics = daemon.get("/metrics")[1]
     assert "ballast_partitions 12.0" in metrics
     assert 'ballast_leader_imbalance_ratio{broker="1"} 0.0' in metrics

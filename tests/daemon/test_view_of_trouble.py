@@ -26,6 +26,7 @@ from tests.daemon.rig import (
 )
 
 from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
+from ballast.core.document_types import moment
 from ballast.core.plan import Move, Plan, Reason
 from ballast.core.planner import Intent
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Intervals, Mode
@@ -235,10 +236,10 @@ def test_what_a_check_found_is_shown_with_the_reading_that_it_went_by(world: Sim
     names = ("leaders", "repair", "balance")
 
     def seen() -> set[tuple[str, bool]]:
-        ticks = status(board.view, now_ms=clock.now_ms(), read_only="no token")["ticks"]
+        ticks = status(board.view, now_ms=clock.now_ms(), read_only="no token").ticks
         changed = board.view.changed_at_ms
         assert changed is not None
-        return {(ticks[n]["stale"], ticks[n]["reading_ms"] >= changed) for n in names}
+        return {(ticks[n].stale or "", (ticks[n].reading_ms or "") >= moment(changed)) for n in names}
 
     service.work.pass_once()
     assert seen() == {("", True)}

@@ -241,10 +241,10 @@ def a_plan(*, waiting: bool = True) -> PlanView:
         copies=12, bytes_moved=48_000_000_000, bound_bytes=46_500_000_000, status="meets-all-goals", waiting=waiting,
         reasons=(("disk", 9), ("replicas", 3)),
         resources=(
-            {"name": "disk", "label": "disk", "before": {"least": 0.81, "most": 1.24, "outside": 3},
-             "after": {"least": 0.95, "most": 1.06, "outside": 0}},
-            {"name": "preferred-leaders", "label": "preferred leaders", "before": {"least": 0.7, "most": 1.3, "outside": 2},
-             "after": {"least": 0.98, "most": 1.02, "outside": 0}},
+            {"name": "disk", "label": "disk", "unit": "bytes", "band": 0.1, "range": 0.1, "idle": 0.0, "shares_change": False,
+             "before": {"least": 0.81, "most": 1.24, "outside": 3}, "after": {"least": 0.95, "most": 1.06, "outside": 0}},
+            {"name": "preferred-leaders", "label": "preferred leaders", "unit": "", "band": 0.1, "range": 0.1, "idle": 0.0,
+             "shares_change": False, "before": {"least": 0.7, "most": 1.3, "outside": 2}, "after": {"least": 0.98, "most": 1.02, "outside": 0}},
         ),
         examples=tuple(move(n, "planned", 0) for n in range(12)),
     )  # fmt: skip

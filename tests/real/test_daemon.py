@@ -119,7 +119,7 @@ def test_two_replicas_survive_a_kill_and_keep_leaders_home(
         status = until(
             "history", lambda: second.status if second.metrics["ballast_run_active"] == 0 else None, [second]
         )
-        assert status["throttles_to_restore"] == 0
+        assert status["throttlesToRestore"] == 0
         until(
             "the page's figures",
             lambda: {b["imbalance"] for b in (second.status.get("cluster") or {}).get("brokers", ())} == {0},
@@ -163,5 +163,5 @@ def test_a_new_broker_is_filled_under_load_and_no_throttle_is_left(
     assert producer.flush(60) == 0
     left = [f"ballast_{name}" for name in ("throttled_topics", "throttled_brokers", "throttles_to_restore")]
     until("no throttle", lambda: {daemon.metrics[name] for name in left} == {0}, daemons)
-    until("no debt on the page", lambda: daemon.status.get("throttles_to_restore") == 0, daemons)
+    until("no debt on the page", lambda: daemon.status.get("throttlesToRestore") == 0, daemons)
     assert daemon.stop() == 0

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ class Day:
         state = self.cluster.snapshot(log_dirs=False, configs=False)
         rows = range(len(state.partitions))
         return {
-            "under_replicated": sum(len(state.isr(r)) < len(state.replicas(r)) for r in rows),
+            "underReplicated": sum(len(state.isr(r)) < len(state.replicas(r)) for r in rows),
             "moving": int(state.moving.sum()),
             "partitions": len(rows),
             "brokers": {
@@ -135,7 +136,8 @@ class Day:
             status = leader.status
             check = (status.get("ticks") or {}).get("balance") or {}
             return (
-                check.get("at_ms", 0) / 1000 >= seen[1]
+                "at" in check
+                and datetime.fromisoformat(check["at"]).timestamp() >= seen[1]
                 and status.get("run") is None
                 and (status.get("balance") or {}).get("verdict") == "balanced"
             )
@@ -163,14 +165,14 @@ def told(daemon: Daemon) -> dict[str, Any]:
     if not cluster:
         return {}
     brokers = {b["id"]: {k: b[k] for k in ("alive", "replicas", "leaders", "preferred")} for b in cluster["brokers"]}
-    out = {**{k: cluster[k] for k in ("under_replicated", "moving", "partitions")}, "brokers": brokers}
+    out = {**{k: cluster[k] for k in ("underReplicated", "moving", "partitions")}, "brokers": brokers}
     names = {"alive": "alive", "replicas": "replicas", "leaders": "leaders", "preferred": "preferred_leaders"}
     same = all(
         metrics.get(f'ballast_broker_{names[key]}{{broker="{broker}"}}') == value
         for broker, values in brokers.items()
         for key, value in values.items()
     )
-    same = same and metrics["ballast_under_replicated_partitions"] == out["under_replicated"]
+    same = same and metrics["ballast_under_replicated_partitions"] == out["underReplicated"]
     same = same and metrics["ballast_moving_partitions"] == out["moving"]
     return out if same else {}
 
@@ -275,7 +277,7 @@ def drain_and_kill(day: Day) -> None:
 
     def in_mid_batch() -> str:
         run = first.status.get("run") or {}
-        flies = bool(run.get("moves")) and 0 < run["bytes_left"] < run["bytes_total"]
+        flies = bool(run.get("moves")) and 0 < run["bytesLeft"] < run["bytesTotal"]
         told = flies and first.metrics["ballast_run_active"] == 1 and "orders" in day.throttles()
         return run["id"] if told else ""
 

@@ -38,7 +38,7 @@ def fill(sandbox: Sandbox, *, brokers: int = 4) -> None:
     assert producer.flush(60) == 0
 
 
-def post(daemon: Daemon, kind: str, **body: str) -> str:
+def post(daemon: Daemon, kind: str, **body: str | int) -> str:
     """What a button of the page sends; the id of the request."""
     request = urllib.request.Request(
         f"http://127.0.0.1:{daemon.port}/api/v1/actions/{kind}",
@@ -67,14 +67,14 @@ def held(daemon: Daemon) -> float:
 
 def shown(daemon: Daemon) -> list[str]:
     """The plans that were asked for and wait, as this page shows them."""
-    return [p["id"] for p in daemon.status.get("plans", []) if p["asked_by"] and p["waiting"]]
+    return [p["id"] for p in daemon.status.get("plans", []) if p["askedBy"] and p["waiting"]]
 
 
 def drain_plan(leader: Daemon, standby: Daemon) -> str:
     """Ask on the standby's page until the leader has made the plan; while a run is in progress it refuses."""
     for _ in range(ATTEMPTS):
         until("nothing in flight", lambda: leader.status.get("run", "unknown") is None, [leader])
-        if accepted(leader, post(standby, "plan", intent="drain", broker=str(DRAINED))):
+        if accepted(leader, post(standby, "plan", intent="drain", broker=DRAINED)):
             # A repair that begins meanwhile takes the plan away: it is asked for again.
             eventually(lambda: bool(shown(leader) or leader.status.get("run")), within_s=20)
             if plans := shown(leader):

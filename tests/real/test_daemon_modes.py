@@ -97,7 +97,7 @@ def test_a_mode_changed_in_the_file_holds_within_seconds_both_ways(
     end = journal_end(sandbox)
     beat(daemons, BEATS)
     assert journal_end(sandbox) == end
-    until("the run that was left", lambda: all(d.status.get("run_elsewhere") for d in daemons), daemons)
+    until("the run that was left", lambda: all(d.status.get("runElsewhere") for d in daemons), daemons)
     assert all(d.get("/healthz")[0] == 200 for d in daemons)
 
     # Without a throttle it ends soon: the run was left with its own, which is taken back with it.

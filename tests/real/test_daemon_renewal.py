@@ -130,7 +130,7 @@ def test_authority_certificate_key_and_password_are_renewed_in_mid_run(
 
     def copying() -> str | None:
         run = daemon.status.get("run") or {}
-        return run["id"] if run.get("bytes_left", 0) < run.get("bytes_total", 0) else None
+        return run["id"] if run.get("bytesLeft", 0) < run.get("bytesTotal", 0) else None
 
     # One of which nothing is written down yet is not begun where the process ends.
     run = until("a run that copies", copying, daemons)

@@ -132,7 +132,7 @@ def test_the_daemon_balances_a_cluster_before_2_4_one_batch_at_a_time(
             def settled() -> bool:
                 status = daemon.status
                 began = any(message.endswith("ended: done.") for message in daemon.messages())
-                at_rest = began and status.get("run") is None and status.get("throttles_to_restore") == 0
+                at_rest = began and status.get("run") is None and status.get("throttlesToRestore") == 0
                 return at_rest and (status.get("balance") or {}).get("verdict") == "balanced"
 
             until("a balanced cluster", settled, [daemon], PATIENCE_S)

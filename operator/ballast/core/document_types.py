@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core.core_schema import CoreSchema, literal_schema
 
 from ballast.errors import UsageError
@@ -74,15 +75,37 @@ Moment = Annotated[
     str, AfterValidator(lambda text: moment(milliseconds(text))), Field(json_schema_extra={"format": "date-time"})
 ]
 """A time as files have it."""
+Known = Annotated[int | None, BeforeValidator(lambda n: None if isinstance(n, int | float) and n < 0 else n)]
+"""A whole number that the inside marks with a negative one where it is not known; written as null."""
 D = TypeVar("D", bound=Document)
+
+
+class PlainSchema(GenerateJsonSchema):
+    """A key's title would only repeat it; every key that is written is there but those that the type itself calls optional."""
+
+    def field_title_should_be_set(self, _: object) -> bool:
+        """Never."""
+        return False
+
+    def field_is_required(self, field: Any, total: bool) -> bool:  # noqa: FBT001 — pydantic calls it so
+        """What is read may leave out what has a default."""
+        written = self.mode == "serialization" and field["type"] != "typed-dict-field"
+        return written or super().field_is_required(field, total)
+
+
+def schema_of(document: type[Document]) -> dict[str, Any]:
+    """The JSON Schema of a document as it is written."""
+    found = document.model_json_schema(mode="serialization", schema_generator=PlainSchema)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
 
 
 def read(document: type[D], text: str, *, source: str, what: str, hint: str) -> D:
     """A document from a file; whatever is not one is refused with its place.  ``hint`` says how to make a right one."""
     try:
         return document.model_validate_json(text, strict=True, by_alias=True, by_name=False)
-    except ValidationError as error:
-        found: list[Any] = error.errors(include_url=False, include_context=False)
+    except ValidationError as failure:
+        error = failure
+    found: list[Any] = error.errors(include_url=False, include_context=False)
     first = found[0]
     if first["type"] == "json_invalid":
         raise UsageError(f"{source} is not JSON: {first['msg'].removeprefix('Invalid JSON: ')}.", hint=hint)
@@ -94,9 +117,15 @@ def read(document: type[D], text: str, *, source: str, what: str, hint: str) -> 
                 f"{source} is {what} of version {e['input']!r}; this Ballast reads {API_VERSION}.",
                 hint="Make it again with this version.",
             )
-    more = f" And {len(found) - 1} more like it." if len(found) > 1 else ""
-    message = first["msg"].removeprefix("Value error, ").rstrip(".")
-    raise UsageError(f"{source}: {_place(first['loc'])}: {message}.{more}", hint=hint)
+    raise UsageError(f"{source}: {problem(error)}", hint=hint)
+
+
+def problem(error: ValidationError) -> str:
+    """The first problem with its place, and how many more there are."""
+    first, *others = error.errors(include_url=False, include_context=False)
+    more = f" And {len(others)} more like it." if others else ""
+    place = f"{_place(first['loc'])}: " if first["loc"] else ""
+    return f"{place}{first['msg'].removeprefix('Value error, ').rstrip('.')}.{more}"
 
 
 def _place(loc: tuple[int | str, ...]) -> str:

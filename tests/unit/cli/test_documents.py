@@ -17,6 +17,7 @@ from tools.json_schemas import files
 from ballast.cli.documents import DOCUMENTS
 from ballast.cli.documents.base import Part
 from ballast.cli.documents.cluster import Drain, Drains, Replica
+from ballast.daemon.web.answers import ANSWERS
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "json.md").read_text()
 
@@ -56,7 +57,14 @@ def test_examples_are_documents() -> None:
         validate(example)
 
 
-@pytest.mark.parametrize("kind", DOCUMENTS)
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_every_answer_of_the_daemon_is_documented(kind: str) -> None:
+    """The page links its schema, and its kind is no command's."""
+    assert f"| [{kind}](schemas/{kind}.json) | " in PAGE
+    assert kind not in DOCUMENTS
+
+
+@pytest.mark.parametrize("kind", [*DOCUMENTS, *ANSWERS])
 def test_one_style(kind: str) -> None:
     """``kind`` is the name of the type, keys are camelCase, and nothing is added to an object."""
     text = (SCHEMAS / f"{kind}.json").read_text()

@@ -50,7 +50,7 @@ def test_partitions_of_unknown_min_isr_are_not_counted_as_fine(
     assert gauges(state, *(f"ballast_{n}_partitions" for n in names)) == [under, at, unknown]
     shown = partitions(state, "min-isr-unknown")
     assert shown is not None
-    assert shown["total"] == unknown
+    assert shown.total == unknown
     assert ("unknown min ISR" in sentence(measure(state, threshold_percent=10.0))) is bool(unknown)
 
 

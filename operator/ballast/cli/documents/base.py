@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, PlainSerializer, WithJsonSchema
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.document_types import Document, OneOf, Part
+from ballast.core.document_types import Document, Known, OneOf, Part
 
 __all__ = ["Bytes", "Document", "Known", "Moment", "OneOf", "Part", "Partition", "Seconds", "milliseconds", "moment"]
 
@@ -27,14 +27,8 @@ def _text(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _known(figure: object) -> object:
-    return None if isinstance(figure, int | float) and figure < 0 else figure
-
-
 Moment = Annotated[AwareDatetime, PlainSerializer(_text), WithJsonSchema({"type": "string", "format": "date-time"})]
 """Printed in UTC as ISO 8601, with milliseconds."""
-Known = Annotated[int | None, BeforeValidator(_known)]
-"""A whole number that the inside marks with a negative one where it is not known; printed as null."""
 Seconds = Annotated[float, AfterValidator(lambda seconds: round(seconds, 1))]
 Bytes = Annotated[int, BeforeValidator(lambda size: round(size) if isinstance(size, float) else size)]
 

@@ -9,16 +9,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from pydantic import TypeAdapter, ValidationError
+
 from ballast.core.cluster.drain import Drain
 from ballast.core.document import Reader
+from ballast.core.plan.file import BrokerSummary, ResourceSummary
 from ballast.daemon.acting.policy import ActionKind
-from ballast.daemon.context.view import Answer, MoveView, Pause, PlanView
+from ballast.daemon.context.view import Answer, Pause, PlanView
 from ballast.ports.journal import STRANGE_HINT, Corrupt, Record, read_record
 
 PAUSE_KEY: Final = "pause"
 ASKED_KEY: Final = "daemon/asked"
 ANSWERS_KEY: Final = "daemon/answers"
 _DRAIN: Final = "drain/"
+_PLAN: Final = TypeAdapter(PlanView)
+_RESOURCES: Final = TypeAdapter(list[ResourceSummary])
+_BROKERS: Final = TypeAdapter(list[BrokerSummary])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,13 +100,13 @@ def shared_records(asked: PlanView | None, answers: tuple[Answer, ...]) -> list[
 
 def _plan(value: Mapping[str, Any] | None) -> PlanView | None:
     """None where another version wrote what this one does not know: then its page is where the plan is."""
+    if value is None or value.keys() - PlanView.__dataclass_fields__.keys():
+        return None
     try:
-        if value is None:
-            return None
-        lists = {name: tuple(found) for name, found in value.items() if isinstance(found, list)}
-        moves = tuple(MoveView(**move) for move in value["examples"])
-        return PlanView(**{**value, **lists, "examples": moves})
-    except (KeyError, TypeError):
+        _RESOURCES.validate_python(value.get("resources"))
+        _BROKERS.validate_python(value.get("brokers"))
+        return _PLAN.validate_python(value)
+    except ValidationError:
         return None
 
 

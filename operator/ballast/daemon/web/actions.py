@@ -12,11 +12,12 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from starlette.exceptions import HTTPException
 
 from ballast.daemon.process.logs import say
+from ballast.daemon.web.requests import Body, CancelRequest
 from ballast.errors import BallastError
 from ballast.ports.journal import Request
 from ballast.ports.time import Clock
@@ -25,16 +26,6 @@ log = logging.getLogger("ballast.audit")
 
 LEAST_TOKEN: Final = 16
 """Fewer characters than this are refused as a token: they can be guessed."""
-_KEPT: Final = {
-    "pause": ("reason",),
-    "resume": (),
-    "approve": ("plan",),
-    "reject": ("plan", "reason"),
-    "plan": ("intent", "broker"),
-    "end-drain": ("broker",),
-    "cancel": ("run", "reason"),
-    "rollback": ("run", "reason"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +102,13 @@ class Desk:
             raise HTTPException(403, "Requests from other sites are refused.")
         return known[0]
 
-    def take(self, kind: str, body: Mapping[str, Any], who: Person | None = None) -> str:
+    def take(self, kind: str, body: Body, who: Person | None = None) -> str:
         """Hand a request on and return its id; raises where the daemon cannot take it."""
-        kept = {key: body[key] for key in _KEPT[kind] if isinstance(body.get(key), str)}
-        by = (who.name if who else "") or str(body.get("by") or "someone with the token")[:80]
-        for name, text in {"by": by, **kept}.items():
-            if not text.isprintable():
-                raise HTTPException(400, f"{name} holds characters that cannot be shown.")
-        if kind == "cancel" and body.get("rollback") is True:
+        by = (who.name if who else "") or body.by or "someone with the token"
+        if isinstance(body, CancelRequest) and body.rollback:
             kind = "rollback"
-        request = Request(id=f"web-{secrets.token_hex(6)}", kind=kind, by=by, at_ms=self._clock.now_ms(), body=kept)
+        told = body.recorded()
+        request = Request(id=f"web-{secrets.token_hex(6)}", kind=kind, by=by, at_ms=self._clock.now_ms(), body=told)
         try:
             self._submit(request)
         except BallastError as failure:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Final
 
 from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
@@ -26,8 +26,10 @@ from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.process.health import Health
 from ballast.daemon.web import api, details
 from ballast.daemon.web.actions import Desk
+from ballast.daemon.web.answers import Answer, RequestAccepted, RequestRefused
 from ballast.daemon.web.hosts import KnownHosts
 from ballast.daemon.web.openapi import document
+from ballast.daemon.web.requests import ACTIONS, read
 from ballast.ports.time import Clock
 
 _STATIC: Final = {
@@ -43,12 +45,13 @@ _SECURITY: Final = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
+_HEADERS: Final = {"Cache-Control": "no-store", **_SECURITY}
 _LONGEST_WAIT_S: Final = 25.0
 _LOOK_S: Final = 0.25
 _LONGEST_BODY: Final = 10_000
 _VERSION: Final = re.compile("[0-9]{1,18}")
 
-Answer = Callable[[Request], Awaitable[Response]]
+Handler = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +137,7 @@ def _reading(parts: WebParts) -> list[BaseRoute]:
     async def series(_: Request) -> Response:
         return _json(api.series(board.view))
 
-    def detail(find: Callable[[ClusterState, str], dict[str, Any] | None]) -> Answer:
+    def detail(find: Callable[[ClusterState, str], Answer | None]) -> Handler:
         async def answer(request: Request) -> Response:
             state = parts.state()
             if state is None:
@@ -147,9 +150,9 @@ def _reading(parts: WebParts) -> list[BaseRoute]:
         return answer
 
     async def openapi(_: Request) -> Response:
-        return _json(document())
+        return JSONResponse(document(), headers=_HEADERS)
 
-    def admitted(read: Answer) -> Answer:
+    def admitted(read: Handler) -> Handler:
         async def answer(request: Request) -> Response:
             desk.admit_reader(request.headers)
             return await read(request)
@@ -184,25 +187,22 @@ async def _newer(parts: WebParts, after: int) -> View:
 def _acting(parts: WebParts) -> list[BaseRoute]:
     desk = parts.desk
 
-    def action(kind: str) -> Answer:
+    def action(kind: str) -> Handler:
         async def answer(request: Request) -> Response:
             who = desk.admit(request.headers, kind)
-            body = await _body(request)
+            body = read(kind, await _body(request))
             receipt = await run_in_threadpool(desk.take, kind, body, who)
-            return _json({"request": receipt, "accepted": True}, status_code=202)
+            return _json(RequestAccepted(request=receipt), status_code=202)
 
         return answer
 
-    return [
-        Route(f"/api/v1/actions/{kind}", action(kind), methods=["POST"])
-        for kind in ("pause", "resume", "plan", "approve", "reject", "cancel", "end-drain")
-    ]
+    return [Route(f"/api/v1/actions/{kind}", action(kind), methods=["POST"]) for kind in ACTIONS]
 
 
 def _page() -> list[BaseRoute]:
     folder = resources.files("ballast.daemon.web") / "static"
 
-    def asset(name: str) -> Answer:
+    def asset(name: str) -> Handler:
         body = (folder / name).read_bytes()
 
         async def answer(_: Request) -> Response:
@@ -220,7 +220,7 @@ def _page() -> list[BaseRoute]:
     ]
 
 
-async def _body(request: Request) -> dict[str, Any]:
+async def _body(request: Request) -> bytes:
     raw = b""
     try:
         async for piece in request.stream():
@@ -229,17 +229,12 @@ async def _body(request: Request) -> dict[str, Any]:
                 raise HTTPException(413, "The request is too long.")
     except ClientDisconnect:
         raise HTTPException(400, "The body ended early.") from None
-    try:
-        body = json.loads(raw or b"{}")
-    except (ValueError, RecursionError) as error:
-        raise HTTPException(400, "The body is not JSON.") from error
-    if not isinstance(body, dict):
-        raise HTTPException(400, "The body must be a JSON object.")
-    return body
+    return raw
 
 
-def _json(value: Any, *, status_code: int = 200) -> Response:
-    return JSONResponse(value, status_code=status_code, headers={"Cache-Control": "no-store", **_SECURITY})
+def _json(answer: Answer, *, status_code: int = 200, headers: Mapping[str, str] = MappingProxyType({})) -> Response:
+    body = answer.model_dump_json()
+    return Response(body, status_code, {**_HEADERS, **headers}, "application/json")
 
 
 def _probe(health: Health) -> Response:
@@ -248,6 +243,4 @@ def _probe(health: Health) -> Response:
 
 async def _refused(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return JSONResponse(
-        {"error": error.detail}, status_code=error.status_code, headers={**_SECURITY, **(error.headers or {})}
-    )
+    return _json(RequestRefused(error=error.detail), status_code=error.status_code, headers=error.headers or {})

@@ -5,18 +5,19 @@ Bounded: the first rows and how many there are.  What a broker did not say is nu
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from ballast.core.cluster import UNKNOWN, ClusterState
+from ballast.core.cluster import ClusterState
 from ballast.daemon.observing.figures import RATES, THROTTLED_REPLICAS, Health
+from ballast.daemon.web.answers import DaemonBroker, DaemonPartitions, DaemonTopic, LogDir, Partition, Rate, Replica
 
 ROWS: Final = 1000
 STATES: Final = ("offline", "under-min-isr", "at-min-isr", "min-isr-unknown", "under-replicated", "moving")
 
 
-def broker(state: ClusterState, name: str) -> dict[str, Any] | None:
+def broker(state: ClusterState, name: str) -> DaemonBroker | None:
     """Host, rack, disks, throttles, and the replicas that it holds; the largest first."""
     found = state.broker(int(name)) if name.isdecimal() and len(name) < 10 else None
     if found is None:
@@ -26,42 +27,33 @@ def broker(state: ClusterState, name: str) -> dict[str, Any] | None:
     flat = flat[np.argsort(-p.size_bytes[flat], kind="stable")]
     row = np.searchsorted(p.start, flat[:ROWS], side="right") - 1
     configs = state.broker_configs.get(found.id, {})
-    return {
-        "id": found.id,
-        "rack": found.rack,
-        "host": f"{found.host}:{found.port}" if found.host else None,
-        "alive": found.alive,
-        "reachable": found.alive and found.reachable,
-        "controller": found.controller,
-        "log_dirs": [
-            {
-                "path": d.path,
-                "total_bytes": _known(d.total_bytes),
-                "usable_bytes": _known(d.usable_bytes),
-                "cordoned": d.cordoned,
-                "error": d.error,
-            }
-            for d in found.log_dirs
-        ],
-        "throttles": [{"name": key, "value": configs[key].value or ""} for key in RATES if key in configs],
-        "total": len(flat),
-        "replicas": [
-            {
-                "topic": state.topics[int(p.topic[r])].name,
-                "partition": int(p.number[r]),
-                "leader": int(p.leader[r]) == found.id,
-                "preferred": int(state.preferred[r]) == found.id,
-                "in_sync": bool(p.in_sync[i]),
-                "adding": bool(p.adding[i]),
-                "removing": bool(p.removing[i]),
-                "size_bytes": _known(int(p.size_bytes[i])),
-            }
+    return DaemonBroker(
+        id=found.id,
+        rack=found.rack,
+        host=f"{found.host}:{found.port}" if found.host else None,
+        alive=found.alive,
+        reachable=found.alive and found.reachable,
+        controller=found.controller,
+        log_dirs=[LogDir.model_validate(d) for d in found.log_dirs],
+        throttles=[Rate(name=key, value=configs[key].value or "") for key in RATES if key in configs],
+        total=len(flat),
+        replicas=[
+            Replica(
+                topic=state.topics[int(p.topic[r])].name,
+                partition=int(p.number[r]),
+                leader=int(p.leader[r]) == found.id,
+                preferred=int(state.preferred[r]) == found.id,
+                in_sync=bool(p.in_sync[i]),
+                adding=bool(p.adding[i]),
+                removing=bool(p.removing[i]),
+                size_bytes=int(p.size_bytes[i]),
+            )
             for i, r in zip(flat[:ROWS].tolist(), row.tolist(), strict=True)
         ],
-    }
+    )
 
 
-def topic(state: ClusterState, name: str) -> dict[str, Any] | None:
+def topic(state: ClusterState, name: str) -> DaemonTopic | None:
     """Its settings that matter here, and every partition."""
     at = state.topic_index.get(name)
     if at is None:
@@ -70,45 +62,43 @@ def topic(state: ClusterState, name: str) -> dict[str, Any] | None:
     rows = np.flatnonzero(p.topic == at)
     mine = p.topic[np.repeat(np.arange(len(p)), np.diff(p.start))] == at
     sizes = p.size_bytes[mine]
-    return {
-        "name": found.name,
-        "internal": found.internal,
-        "min_isr": _known(found.min_isr),
-        "size_bytes": None if bool((sizes < 0).any()) else int(sizes.sum()),
-        "throttled": any(found.configs.get(k) and found.configs[k].value for k in THROTTLED_REPLICAS),
-        "total": len(rows),
-        "partitions": [_partition(state, row) for row in rows[:ROWS].tolist()],
-    }
+    return DaemonTopic(
+        name=found.name,
+        internal=found.internal,
+        min_isr=found.min_isr,
+        size_bytes=None if bool((sizes < 0).any()) else int(sizes.sum()),
+        throttled=any(found.configs.get(k) and found.configs[k].value for k in THROTTLED_REPLICAS),
+        total=len(rows),
+        partitions=[_partition(state, row) for row in rows[:ROWS].tolist()],
+    )
 
 
-def partitions(state: ClusterState, name: str) -> dict[str, Any] | None:
+def partitions(state: ClusterState, name: str) -> DaemonPartitions | None:
     """Those in one state, as the page counts them."""
     if name not in STATES:
         return None
     health = Health(state)
     marked = state.moving if name == "moving" else getattr(health, name.replace("-", "_"))
     rows = np.flatnonzero(marked)
-    return {"state": name, "total": len(rows), "partitions": [_partition(state, r) for r in rows[:ROWS].tolist()]}
+    return DaemonPartitions(
+        state=name, total=len(rows), partitions=[_partition(state, r) for r in rows[:ROWS].tolist()]
+    )
 
 
-def _partition(state: ClusterState, row: int) -> dict[str, Any]:
+def _partition(state: ClusterState, row: int) -> Partition:
     p = state.partitions
     run = slice(int(p.start[row]), int(p.start[row + 1]))
     replica, lag, size = p.replica[run], p.lag[run], p.size_bytes[run]
     leader = size[replica == p.leader[row]]
-    return {
-        "topic": state.topics[int(p.topic[row])].name,
-        "partition": int(p.number[row]),
-        "leader": int(p.leader[row]) if int(p.leader[row]) >= 0 else None,
-        "preferred": int(state.preferred[row]),
-        "replicas": replica.tolist(),
-        "in_sync": replica[p.in_sync[run]].tolist(),
-        "adding": replica[p.adding[run]].tolist(),
-        "removing": replica[p.removing[run]].tolist(),
-        "size_bytes": _known(int(leader[0])) if len(leader) else None,
-        "lag": None if bool((lag < 0).any()) else int(lag.max(initial=0)),
-    }
-
-
-def _known(figure: int) -> int | None:
-    return None if figure == UNKNOWN else figure
+    return Partition(
+        topic=state.topics[int(p.topic[row])].name,
+        partition=int(p.number[row]),
+        leader=int(p.leader[row]),
+        preferred=int(state.preferred[row]),
+        replicas=replica.tolist(),
+        in_sync=replica[p.in_sync[run]].tolist(),
+        adding=replica[p.adding[run]].tolist(),
+        removing=replica[p.removing[run]].tolist(),
+        size_bytes=int(leader[0]) if len(leader) else None,
+        lag=None if bool((lag < 0).any()) else int(lag.max(initial=0)),
+    )

@@ -11,8 +11,10 @@ import socket
 from collections.abc import Collection
 from typing import Final
 
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ballast.daemon.web.answers import RequestRefused
 
 MISDIRECTED: Final = 421
 _SERVICES: Final = (".svc", ".svc.cluster.local")
@@ -30,10 +32,9 @@ class KnownHosts:
         if scope["type"] != "http" or self._is_known(dict(scope["headers"]).get(b"host", b"").decode("latin-1")):
             await self._app(scope, receive, send)
             return
-        refusal = JSONResponse(
-            {"error": "The page does not answer under this name. Add it to web.hosts."}, status_code=MISDIRECTED
-        )
-        await refusal(scope, receive, send)
+        refusal = RequestRefused(error="The page does not answer under this name. Add it to web.hosts.")
+        answer = Response(refusal.model_dump_json(), MISDIRECTED, media_type="application/json")
+        await answer(scope, receive, send)
 
     def _is_known(self, header: str) -> bool:
         """An address is no name that anybody could lead elsewhere; names without a dot and of Services are none of the public DNS."""

@@ -55,7 +55,7 @@ def test_status_metrics_page_and_what_if_count_alike(
     for kind, held in (("under-min-isr", under), ("at-min-isr", at)):
         shown = partitions(state, kind)
         assert shown is not None
-        assert shown["total"] == held
+        assert shown.total == held
     told = unhealthy_partitions(state)
     assert (NAME in told.under_min_isr) is under
     assert len(health_of(state).under_min_isr) == under

@@ -91,12 +91,12 @@ const askElect = () => ask({
 });
 const askDrain = () => ask({
   title: "Drain a broker?", text: "Ballast makes a plan that moves every replica and leader off the broker. Nothing moves before you approve it. From then on the broker takes no replica until you end the drain, after restarts, too.",
-  yes: "Make the plan", number: status.cluster.brokers.filter((b) => b.alive).map((b) => b.id), act: () => send("plan", { intent: "drain", broker: $("ask-number").value }),
+  yes: "Make the plan", number: status.cluster.brokers.filter((b) => b.alive).map((b) => b.id), act: () => send("plan", { intent: "drain", broker: Number($("ask-number").value) }),
 });
 
 const askEndDrain = (drain) => ask({
   title: `End the drain of broker ${drain.broker}?`, text: "The broker takes its share again: the next balance fills it.",
-  yes: "End the drain", act: () => send("end-drain", { broker: String(drain.broker) }),
+  yes: "End the drain", act: () => send("end-drain", { broker: drain.broker }),
 });
 
 $("balance").addEventListener("click", askBalance);

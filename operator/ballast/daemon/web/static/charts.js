@@ -22,17 +22,17 @@ const GAP_MS = 900000;
 function line(title, points, of, show, limit = null) {
   const known = points.filter((p) => of(p) !== null);
   const newest = known.length ? known[known.length - 1] : null;
-  const label = newest === null ? "not known yet" : `${show(of(newest))} at ${clock(newest.at_ms)}`;
+  const label = newest === null ? "not known yet" : `${show(of(newest))} at ${clock(newest.at)}`;
   const head = h("figcaption", {}, h("b", {}, title), h("span", {}, label));
   if (known.length < 2) return h("figure", { class: "line" }, head, h("p", { class: "empty" }, "A chart needs two points: one a minute."));
   const most = Math.max(...known.map(of), limit || 0, 1e-9) * 1.05;
-  const from = points[0].at_ms;
-  const long = Math.max(points[points.length - 1].at_ms - from, 1);
-  const x = (p) => ((p.at_ms - from) / long) * WIDE;
+  const from = ms(points[0].at);
+  const long = Math.max(ms(points[points.length - 1].at) - from, 1);
+  const x = (p) => ((ms(p.at) - from) / long) * WIDE;
   const y = (value) => HIGH - (value / most) * HIGH;
   const runs = [[]];
   points.forEach((p, i) => {
-    if (of(p) === null || (i && p.at_ms - points[i - 1].at_ms > GAP_MS)) runs.push([]);
+    if (of(p) === null || (i && ms(p.at) - ms(points[i - 1].at) > GAP_MS)) runs.push([]);
     if (of(p) !== null) runs[runs.length - 1].push(`${x(p).toFixed(1)},${y(of(p)).toFixed(1)}`);
   });
   return h("figure", { class: "line" }, head,

@@ -41,28 +41,28 @@ function brokerPage(b) {
         b.controller ? fact("role", "controller") : null,
         figures ? [fact("replicas", count(figures.replicas)), fact("leaders", count(figures.leaders)), fact("preferred leader of", count(figures.preferred)),
           fact("led elsewhere", percent(figures.imbalance))] : null)),
-    titled("Log directories", b.log_dirs.length === 0 ? h("p", { class: "empty" }, "Not known: the broker did not say.") : b.log_dirs.map((d) => disk(d))),
+    titled("Log directories", b.logDirs.length === 0 ? h("p", { class: "empty" }, "Not known: the broker did not say.") : b.logDirs.map((d) => disk(d))),
     titled("Throttles", b.throttles.length === 0 ? h("p", { class: "empty" }, "No replication throttle is set on this broker.")
       : table("Throttles", [["setting"], ["rate", "n"]], b.throttles.map((t) => [h("code", {}, t.name), /^\d+$/.test(t.value) ? `${bytes(Number(t.value))}/s` : t.value]))),
     moves.length ? titled("Current reassignment", moveTable(moves)) : null,
     titled("Replicas", more(b.total, b.replicas.length), table("Replicas", [["partition"], ["role"], ["state"], ["size", "n"]], b.replicas.slice(0, SHOWN).map((r) => [
       partitionName(r), r.leader ? (r.preferred ? "leader" : "leader, not preferred") : r.preferred ? "follower, preferred leader" : "follower",
-      r.adding ? "being added" : r.removing ? "being removed" : r.in_sync ? "in sync" : chip("warn", "not in sync"), bytes(r.size_bytes)]))),
+      r.adding ? "being added" : r.removing ? "being removed" : r.inSync ? "in sync" : chip("warn", "not in sync"), bytes(r.sizeBytes)]))),
   ];
 }
 
 function disk(d) {
-  const known = d.total_bytes !== null && d.usable_bytes !== null;
-  const used = known ? 1 - d.usable_bytes / Math.max(d.total_bytes, 1) : 0;
+  const known = d.totalBytes !== null && d.usableBytes !== null;
+  const used = known ? 1 - d.usableBytes / Math.max(d.totalBytes, 1) : 0;
   return h("div", { class: "disk" }, h("code", {}, d.path || "unknown path"), known ? gauge(["fill", null, used]) : null,
-    h("span", {}, known ? `${percent(used)} of ${bytes(d.total_bytes)} used` : "size not known", d.cordoned ? ", cordoned" : ""),
+    h("span", {}, known ? `${percent(used)} of ${bytes(d.totalBytes)} used` : "size not known", d.cordoned ? ", cordoned" : ""),
     d.error ? chip("bad", d.error) : null);
 }
 
 function topicPage(t) {
   return [
-    titled(`Topic ${t.name}`, h("p", { class: "facts" }, fact("partitions", count(t.total)), fact("size of all replicas", bytes(t.size_bytes)),
-      fact("min.insync.replicas", t.min_isr === null ? "unknown" : t.min_isr), t.internal ? fact("kind", "internal") : null,
+    titled(`Topic ${t.name}`, h("p", { class: "facts" }, fact("partitions", count(t.total)), fact("size of all replicas", bytes(t.sizeBytes)),
+      fact("min.insync.replicas", t.minIsr === null ? "unknown" : t.minIsr), t.internal ? fact("kind", "internal") : null,
       fact("throttled replicas", t.throttled ? "yes" : "none"))),
     titled("Partitions", more(t.total, t.partitions.length), partitionTable(t.partitions)),
   ];
@@ -81,12 +81,12 @@ function partitionTable(partitions) {
     partitionName(p),
     p.leader === null ? chip("bad", "none") : [brokerLink(p.leader), p.leader === p.preferred ? "" : h("small", {}, ` preferred ${p.preferred}`)],
     [brokerLinks(p.replicas), p.adding.length ? h("small", {}, ` adding ${p.adding.join(" ")}`) : "", p.removing.length ? h("small", {}, ` removing ${p.removing.join(" ")}`) : ""],
-    p.in_sync.length < p.replicas.length - p.adding.length ? chip("warn", p.in_sync.join(" ") || "none") : p.in_sync.join(" "),
-    bytes(p.size_bytes), ...(known ? [p.lag === null ? "unknown" : count(p.lag)] : [])]));
+    p.inSync.length < p.replicas.length - p.adding.length ? chip("warn", p.inSync.join(" ") || "none") : p.inSync.join(" "),
+    bytes(p.sizeBytes), ...(known ? [p.lag === null ? "unknown" : count(p.lag)] : [])]));
 }
 
 function moveTable(moves) {
   return table("Moves", [["partition"], ["from → to"], ["size", "n"], ["state"], ["reason"]], moves.map((m) => [
-    partitionName(m), [brokerLinks(m.old), " → ", brokerLinks(m.new)], bytes(m.size_bytes),
-    m.copied_bytes && m.size_bytes ? `${m.phase} ${percent(Math.min(1, m.copied_bytes / m.size_bytes))}` : m.phase, m.reason]));
+    partitionName(m), [brokerLinks(m.old), " → ", brokerLinks(m.new)], bytes(m.sizeBytes),
+    m.copiedBytes && m.sizeBytes ? `${m.phase} ${percent(Math.min(1, m.copiedBytes / m.sizeBytes))}` : m.phase, m.reason]));
 }

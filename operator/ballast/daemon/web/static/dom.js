@@ -55,19 +55,22 @@ function span(seconds) {
   return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
 }
 
-const when = (ms) => new Date(ms).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
+/** A time of the API as this page counts. */
+const ms = (time) => Date.parse(time);
+
+const when = (time) => new Date(time).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
 
 /** A sentence of the daemon, which writes UTC, with its times as this page writes times. */
 const local = (text) => text.replace(/(\d{4}-\d\d-\d\d) (\d\d:\d\d) UTC/g, (_, day, time) => when(Date.parse(`${day}T${time}Z`)));
 
-const clock = (ms) => new Date(ms).toLocaleTimeString("en-GB", { timeStyle: "short" });
+const clock = (time) => new Date(time).toLocaleTimeString("en-GB", { timeStyle: "short" });
 
 /** A load in its resource's own unit. */
 const load = (unit, value) => ({ bytes: () => bytes(value), "bytes/s": () => `${bytes(value)}/s`, cpu: () => `${decimal(value / 1e6)} %` }[unit] || (() => count(Math.round(value))))();
 
 /** An age, and the time that is left, that count on by themselves. */
-const ago = (ms) => h("small", { "data-since": ms }, `${span((nowMs() - ms) / 1000)} ago`);
-const until = (ms) => h("span", { "data-until": ms }, span((ms - nowMs()) / 1000));
+const ago = (time) => h("small", { "data-since": time }, `${span((nowMs() - ms(time)) / 1000)} ago`);
+const until = (time) => h("span", { "data-until": time }, span((ms(time) - nowMs()) / 1000));
 
 const fact = (name, ...value) => h("span", {}, `${name} `, h("b", {}, ...value));
 const chip = (tone, text) => h("span", { class: "chip", "data-tone": tone }, text);

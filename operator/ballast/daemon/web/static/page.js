@@ -18,7 +18,7 @@ function state() {
   if (nowMs() - heardAt > 45000) return "disconnected";
   if (status.outage) return "unreachable";
   if (!status.cluster) return "loading";
-  return nowMs() - status.cluster.taken_at_ms > 120000 ? "stale" : "fresh";
+  return nowMs() - ms(status.cluster.takenAt) > 120000 ? "stale" : "fresh";
 }
 
 /** Down, and it holds replicas. A broker that was emptied and stopped is remembered by KRaft and missed by nobody. */
@@ -37,7 +37,7 @@ function named(intent) {
 function countdown(s, absence) {
   const repair = s.permissions.find((x) => x.kind === "repair");
   const what = { auto: "replicas rebuilt", approve: "rebuild plan" }[repair ? repair.mode : "observe"] || "rebuild recommended";
-  return absence.repair_at_ms <= nowMs() ? `: ${what} now due` : [`: ${what} in `, until(absence.repair_at_ms)];
+  return ms(absence.repairAt) <= nowMs() ? `: ${what} now due` : [`: ${what} in `, until(absence.repairAt)];
 }
 
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
@@ -50,7 +50,7 @@ function verdict(s) {
   const c = s.cluster;
   if (s.outage) {
     const what = outages[s.outage.code] || "cluster cannot be read";
-    return ["bad", [`${capital(what)} since ${when(s.outage.since_ms)}`], `${s.outage.sentence} ${c ? "All figures below are from before." : "It has not been read yet."}`];
+    return ["bad", [`${capital(what)} since ${when(s.outage.since)}`], `${s.outage.sentence} ${c ? "All figures below are from before." : "It has not been read yet."}`];
   }
   if (!c) return ["none", ["Reading the cluster…"], "The first reading takes a few seconds."];
   const down = c.brokers.filter(missing);
@@ -58,20 +58,20 @@ function verdict(s) {
   const which = `${capital(brokersNamed(down))} ${down.length === 1 ? "is" : "are"} down`;
   const wait = down.length && next ? countdown(s, next) : "";
   if (c.offline) return ["bad", [`${plural(c.offline, "partition")} offline`], `They have no living leader: producers and consumers wait.${down.length ? ` ${which}.` : ""}`];
-  if (c.under_min_isr) return ["bad", [`${plural(c.under_min_isr, "partition")} under min ISR`], `Producers with acks=all are refused there.${down.length ? ` ${which}.` : ""}`];
-  if (c.min_isr_unknown) return ["bad", [`${plural(c.min_isr_unknown, "partition")} may be under min ISR`], `Under-replicated, and the min.insync.replicas of their topics could not be read (DescribeConfigs).${down.length ? ` ${which}.` : ""}`];
-  if (down.length) return ["bad", [which, wait], `${plural(c.under_replicated, "partition")} under-replicated.`];
+  if (c.underMinIsr) return ["bad", [`${plural(c.underMinIsr, "partition")} under min ISR`], `Producers with acks=all are refused there.${down.length ? ` ${which}.` : ""}`];
+  if (c.minIsrUnknown) return ["bad", [`${plural(c.minIsrUnknown, "partition")} may be under min ISR`], `Under-replicated, and the min.insync.replicas of their topics could not be read (DescribeConfigs).${down.length ? ` ${which}.` : ""}`];
+  if (down.length) return ["bad", [which, wait], `${plural(c.underReplicated, "partition")} under-replicated.`];
   const silent = c.brokers.filter((b) => b.alive && !b.reachable);
   if (silent.length) return ["bad", [`${capital(brokersNamed(silent))} ${silent.length === 1 ? "does" : "do"} not answer`], "The cluster still lists it as alive."];
-  const dirs = c.brokers.flatMap((b) => b.log_dir_errors.map(([path, error]) => ({ id: b.id, path, error })));
-  if (dirs.length) return ["bad", [dirs.length > 1 ? `${plural(dirs.length, "log dir")} of ${brokersNamed(c.brokers.filter((b) => b.log_dir_errors.length))} report errors`
+  const dirs = c.brokers.flatMap((b) => b.logDirErrors.map((d) => ({ id: b.id, ...d })));
+  if (dirs.length) return ["bad", [dirs.length > 1 ? `${plural(dirs.length, "log dir")} of ${brokersNamed(c.brokers.filter((b) => b.logDirErrors.length))} report errors`
     : `Log dir of broker ${dirs[0].id} ${dirs[0].error === "KAFKA_STORAGE_ERROR" ? "has failed" : "reports an error"}`], dirs.slice(0, 3).map((d) => `Broker ${d.id}, ${d.path || "unknown path"}: ${d.error}`).join("; ")];
-  const run = s.run || s.run_elsewhere;
-  if (run) return ["none", [run.sentence || "A reassignment is in progress"], `${named(run.intent)}: ${run.moves_done} of ${plural(run.moves_total, "partition")} done.`];
-  if (c.under_replicated) return ["warn", [`${plural(c.under_replicated, "partition")} under-replicated`], "Replicas are catching up, or cannot."];
+  const run = s.run || s.runElsewhere;
+  if (run) return ["none", [run.sentence || "A reassignment is in progress"], `${named(run.intent)}: ${run.movesDone} of ${plural(run.movesTotal, "partition")} done.`];
+  if (c.underReplicated) return ["warn", [`${plural(c.underReplicated, "partition")} under-replicated`], "Replicas are catching up, or cannot."];
   const over = c.brokers.filter((b) => b.over);
   if (over.length) return ["warn", [`Leaders of ${brokersNamed(over)} are imbalanced`],
-    `Worst: ${percent(Math.max(...over.map((b) => b.imbalance)))} of its preferred partitions led elsewhere; the threshold is ${percent(c.leader_imbalance_threshold)}.`];
+    `Worst: ${percent(Math.max(...over.map((b) => b.imbalance)))} of its preferred partitions led elsewhere; the threshold is ${percent(c.leaderImbalanceThreshold)}.`];
   if (s.balance.verdict === "unbalanced") return ["warn", ["Cluster is unbalanced"], s.balance.sentence];
   if (s.balance.verdict === "stuck") return ["good", ["Cluster is as balanced as it can be"], s.balance.sentence];
   const where = `${plural(c.brokers.filter((b) => b.alive).length, "broker")}, all replicas in sync, all preferred leaders active.`;
@@ -86,38 +86,38 @@ function drawTop(s) {
   document.title = `${flat(verdict(s)[1])} · ${s.name || "Ballast"}`;
   const role = { observer: "read-only", leader: "active", standby: "standby", starting: "starting", stopping: "stopping" }[s.role];
   const parts = [`${{ approve: "approval", auto: "automatic", observe: "observe" }[s.mode]} mode`, role];
-  if (!s.actions_enabled && s.mode !== "observe") parts.push(`read-only: ${s.read_only}`);
-  if (c && c.kafka_version) parts.push(`Kafka ${c.kafka_version}`);
+  if (!s.actionsEnabled && s.mode !== "observe") parts.push(`read-only: ${s.readOnly}`);
+  if (c && c.kafkaVersion) parts.push(`Kafka ${c.kafkaVersion}`);
   if (c && s.name) parts.push(c.id);
   $("what").textContent = parts.join(" · ");
-  $("instance").textContent = `${s.instance}, up since ${when(s.started_at_ms)}`;
-  $("pause").hidden = !s.actions_enabled;
-  $("actions").hidden = !s.actions_enabled || !c || s.outage !== null || s.run !== null || s.run_elsewhere !== null;
+  $("instance").textContent = `${s.instance}, up since ${when(s.startedAt)}`;
+  $("pause").hidden = !s.actionsEnabled;
+  $("actions").hidden = !s.actionsEnabled || !c || s.outage !== null || s.run !== null || s.runElsewhere !== null;
   $("pause").textContent = s.pause ? "Resume" : "Pause";
 }
 
 function drawBanners(s) {
   const list = [];
   if (state() === "disconnected") list.push(["bad", "Connection to Ballast lost. What is shown is old; this page keeps trying."]);
-  if (s.pause) list.push(["warn", `Paused by ${s.pause.by} since ${when(s.pause.since_ms)}${s.pause.reason ? `: ${s.pause.reason}` : ""}. Nothing new starts.`]);
-  if (s.settings_problem) list.push(["bad", `The newest settings are not active: ${s.settings_problem}`]);
+  if (s.pause) list.push(["warn", `Paused by ${s.pause.by} since ${when(s.pause.since)}${s.pause.reason ? `: ${s.pause.reason}` : ""}. Nothing new starts.`]);
+  if (s.settingsProblem) list.push(["bad", `The newest settings are not active: ${s.settingsProblem}`]);
   for (const other of s.others) if (other.blocking) list.push(["warn", `Waiting for another balancer or reassignment: ${other.sentence}`]);
-  if (s.throttles_to_restore && !s.run && !s.run_elsewhere) list.push(["warn", `${plural(s.throttles_to_restore, "throttle")} set by Ballast not yet removed.`]);
+  if (s.throttlesToRestore && !s.run && !s.runElsewhere) list.push(["warn", `${plural(s.throttlesToRestore, "throttle")} set by Ballast not yet removed.`]);
   draw("banners", list, () => list.map(([tone, text]) => h("p", { class: "banner", "data-tone": tone }, text)));
 }
 
 /** Brokers that people drained: who, since when, and how to end it. */
 function drawDrains(s) {
-  draw("drains", [s.drains, s.actions_enabled], () => s.drains.map((d) => h("p", { class: "banner", "data-tone": "note", "data-broker": d.broker },
-    "Broker ", brokerLink(d.broker), ` is drained (${d.by}, ${when(d.since_ms)}): it takes no replica until the drain is ended. `,
-    s.actions_enabled ? h("button", { type: "button", class: "quiet", on: { click: () => askEndDrain(d) } }, "End the drain…") : null)));
+  draw("drains", [s.drains, s.actionsEnabled], () => s.drains.map((d) => h("p", { class: "banner", "data-tone": "note", "data-broker": d.broker },
+    "Broker ", brokerLink(d.broker), ` is drained (${d.by}, ${when(d.since)}): it takes no replica until the drain is ended. `,
+    s.actionsEnabled ? h("button", { type: "button", class: "quiet", on: { click: () => askEndDrain(d) } }, "End the drain…") : null)));
 }
 
 /** Partitions on their way: a run tells of its own at once, the next reading of those of others as well. */
 function moving(s) {
-  const run = s.run || s.run_elsewhere;
+  const run = s.run || s.runElsewhere;
   if (!run) return s.cluster.moving;
-  return s.others.some((o) => o.blocking) ? Math.max(s.cluster.moving, run.moves_in_flight) : run.moves_in_flight;
+  return s.others.some((o) => o.blocking) ? Math.max(s.cluster.moving, run.movesInFlight) : run.movesInFlight;
 }
 
 /** Why a plan is made: resources out of range by their labels, the rest in words. */
@@ -141,11 +141,11 @@ function drawTiles(s) {
     ["topics", count(c.topics), ""],
     ["partitions", count(c.partitions), ""],
     ["offline", count(c.offline), c.offline ? "bad" : "", c.offline && "offline"],
-    c.min_isr_unknown && !c.under_min_isr ? ["under min ISR", "unknown", "bad", "min-isr-unknown"]
-      : ["under min ISR", `${count(c.under_min_isr)}${c.min_isr_unknown ? " or more" : ""}`, c.under_min_isr ? "bad" : "", c.under_min_isr && "under-min-isr"],
-    ["under-replicated", count(c.under_replicated), c.under_replicated ? "warn" : "", c.under_replicated && "under-replicated"],
+    c.minIsrUnknown && !c.underMinIsr ? ["under min ISR", "unknown", "bad", "min-isr-unknown"]
+      : ["under min ISR", `${count(c.underMinIsr)}${c.minIsrUnknown ? " or more" : ""}`, c.underMinIsr ? "bad" : "", c.underMinIsr && "under-min-isr"],
+    ["under-replicated", count(c.underReplicated), c.underReplicated ? "warn" : "", c.underReplicated && "under-replicated"],
     ["being reassigned", count(moving(s)), "", moving(s) && "moving"],
-    ["worst leader imbalance", percent(worst), worst > c.leader_imbalance_threshold ? "warn" : ""],
+    ["worst leader imbalance", percent(worst), worst > c.leaderImbalanceThreshold ? "warn" : ""],
   ];
   draw("tiles", tiles, () => tiles.map(([name, value, tone, list]) => h("div", { class: "tile", "data-tone": tone },
     h("dt", {}, name), h("dd", {}, list ? h("a", { href: `#/partitions/${list}` }, value) : value))));
@@ -169,10 +169,10 @@ function drawBrokers(c) {
       name, out(name) ? h("span", { class: "count" }, ` ${out(name)} out`) : null)));
   if (focused) focusTab(focused);
   const range = c.ranges.find((r) => r.label === resource);
-  draw("legend", [resource, range && range.tolerance, c.leader_imbalance_threshold, c.brokers.some((b) => b.controller)], () => (range
+  draw("legend", [resource, range && range.tolerance, c.leaderImbalanceThreshold, c.brokers.some((b) => b.controller)], () => (range
     ? `Bar: load, moves in flight counted as done. Green: the range of ±${percent(range.tolerance)} around each broker's fair share. Right: compared with the fair share.`
-    : `Bar: of the partitions that prefer the broker, the share led elsewhere. Green: up to the threshold of ${percent(c.leader_imbalance_threshold)}.${c.brokers.some((b) => b.controller) ? " ★: the controller." : ""}`));
-  draw("brokers", [resource, c.brokers, range, c.leader_imbalance_threshold], () => {
+    : `Bar: of the partitions that prefer the broker, the share led elsewhere. Green: up to the threshold of ${percent(c.leaderImbalanceThreshold)}.${c.brokers.some((b) => b.controller) ? " ★: the controller." : ""}`));
+  draw("brokers", [resource, c.brokers, range, c.leaderImbalanceThreshold], () => {
     const racks = new Map();
     for (const b of c.brokers) racks.set(b.rack, [...(racks.get(b.rack) || []), b]);
     return [...racks].map(([rack, members]) => h("div", { class: "rack" },
@@ -195,9 +195,9 @@ function brokerRow(b, out, bar, value) {
 }
 
 function leaderBar(b, c) {
-  const top = Math.max(c.leader_imbalance_threshold, ...c.brokers.map((x) => x.imbalance)) * 1.08 || 1;
-  return brokerRow(b, b.over, gauge(["band", 0, c.leader_imbalance_threshold / top], ["fill", null, b.imbalance / top]),
-    `${percent(b.imbalance)} · ${count(b.not_led)} of ${count(b.preferred)}`);
+  const top = Math.max(c.leaderImbalanceThreshold, ...c.brokers.map((x) => x.imbalance)) * 1.08 || 1;
+  return brokerRow(b, b.over, gauge(["band", 0, c.leaderImbalanceThreshold / top], ["fill", null, b.imbalance / top]),
+    `${percent(b.imbalance)} · ${count(b.notLed)} of ${count(b.preferred)}`);
 }
 
 function rangeBar(b, range) {
@@ -211,29 +211,29 @@ function rangeBar(b, range) {
 }
 
 function drawRun(s) {
-  const run = s.run || s.run_elsewhere;
+  const run = s.run || s.runElsewhere;
   $("now").hidden = !run;
   if (!run) return;
-  draw("run", [run, s.run === null, s.lock.holder, s.actions_enabled], () => {
-    const done = run.bytes_total ? 1 - run.bytes_left / run.bytes_total : run.moves_done / Math.max(run.moves_total, 1);
+  draw("run", [run, s.run === null, s.lock.holder, s.actionsEnabled], () => {
+    const done = run.bytesTotal ? 1 - run.bytesLeft / run.bytesTotal : run.movesDone / Math.max(run.movesTotal, 1);
     return [
       h("p", {}, h("b", { title: run.intent }, named(run.intent)), ` · run ${run.id} · ${run.phase}`),
       h("progress", { max: 1, value: done.toFixed(4), "aria-label": `Done: ${percent(done)}` }),
       h("p", { class: "facts" },
-        fact("partitions", `${run.moves_done} / ${run.moves_total}`), run.elections_total ? fact("preferred leader elections", `${run.elections_held} / ${run.elections_total}`) : null,
-        s.run ? [fact("left", bytes(run.bytes_left)), fact("rate", run.rate_bytes_per_s === null ? "not known yet" : `${bytes(run.rate_bytes_per_s)}/s`), fact("time left", span(run.seconds_left))] : null,
-        fact("throttle", run.throttle_bytes_per_s ? `${bytes(run.throttle_bytes_per_s)}/s` : "none")),
+        fact("partitions", `${run.movesDone} / ${run.movesTotal}`), run.electionsTotal ? fact("preferred leader elections", `${run.electionsHeld} / ${run.electionsTotal}`) : null,
+        s.run ? [fact("left", bytes(run.bytesLeft)), fact("rate", run.rateBytesPerS === null ? "not known yet" : `${bytes(run.rateBytesPerS)}/s`), fact("time left", span(run.secondsLeft))] : null,
+        fact("throttle", run.throttleBytesPerS ? `${bytes(run.throttleBytesPerS)}/s` : "none")),
       s.run ? null : h("p", {}, `Carried out by ${s.lock.holder || "another process"}, whose own page tells bytes and time left. This is what the journal says.`),
       run.moves.length ? moveTable(run.moves) : null,
-      s.actions_enabled ? h("p", { class: "buttons" }, h("button", { type: "button", class: "risky", on: { click: () => askCancel(run) } }, "Cancel this run…")) : null,
+      s.actionsEnabled ? h("p", { class: "buttons" }, h("button", { type: "button", class: "risky", on: { click: () => askCancel(run) } }, "Cancel this run…")) : null,
     ];
   });
 }
 
 /** Zero bytes have three reasons, and only one of them is that nothing is copied. */
 function cost(plan) {
-  if (plan.bytes_moved === null) return "sizes not known";
-  if (plan.bytes_moved) return bytes(plan.bytes_moved);
+  if (plan.bytesMoved === null) return "sizes not known";
+  if (plan.bytesMoved) return bytes(plan.bytesMoved);
   return plan.copies ? "none, these partitions are empty" : "none";
 }
 
@@ -250,7 +250,7 @@ function work(plan) {
 
 function time(plan) {
   if (!plan.copies || plan.seconds === null) return null;
-  return fact("time", `about ${span(Math.max(plan.seconds, 1))}`, h("small", {}, ` at ${bytes(plan.throttle_bytes_per_s)}/s into each broker${plan.throttle === "auto" ? ", the first rate of the automatic throttle" : ""}`));
+  return fact("time", `about ${span(Math.max(plan.seconds, 1))}`, h("small", {}, ` at ${bytes(plan.throttleBytesPerS)}/s into each broker${plan.throttle === "auto" ? ", the first rate of the automatic throttle" : ""}`));
 }
 
 /** A sentence without its times, which count down by themselves. */
@@ -263,20 +263,20 @@ function drawPlans(s) {
   const plans = s.outage ? [] : s.plans;
   $("plans-card").hidden = plans.length === 0;
   // A countdown goes on in its place: a card drawn anew would close what somebody has opened, and take the focus from a button.
-  draw("plans", [plans.map((p) => ({ ...p, blocked: uncounted(p.blocked) })), s.actions_enabled], () => plans.map((plan) => [plan, pictured(plan)]).map(([plan, changed]) => h("article", { class: "plan", "aria-label": `Plan ${plan.id}` },
-    h("h3", { title: plan.intent }, `${named(plan.intent)} `, plan.waiting ? chip("warn", "Pending approval") : plan.approved_by ? chip("good", `Approved by ${plan.approved_by}`) : chip("good", plan.blocked ? "Recommended" : "Starts by itself"), h("code", { class: "name" }, plan.id)),
+  draw("plans", [plans.map((p) => ({ ...p, blocked: p.blocked && uncounted(p.blocked) })), s.actionsEnabled], () => plans.map((plan) => [plan, pictured(plan)]).map(([plan, changed]) => h("article", { class: "plan", "aria-label": `Plan ${plan.id}` },
+    h("h3", { title: plan.intent }, `${named(plan.intent)} `, plan.waiting ? chip("warn", "Pending approval") : plan.approvedBy ? chip("good", `Approved by ${plan.approvedBy}`) : chip("good", plan.blocked ? "Recommended" : "Starts by itself"), h("code", { class: "name" }, plan.id)),
     h("p", { class: "facts" },
       fact("does", work(plan).join(", ")), fact("data to copy", cost(plan)),
-      plan.bound_bytes !== null && plan.bytes_moved ? fact("lower bound", bytes(plan.bound_bytes)) : null,
+      plan.boundBytes !== null && plan.bytesMoved ? fact("lower bound", bytes(plan.boundBytes)) : null,
       time(plan), plan.throttle === "none" && plan.copies ? fact("throttle", "none") : null,
-      h("span", {}, plan.asked_by ? `asked for by ${plan.asked_by}, ` : "", "made ", ago(plan.created_at_ms))),
-    plan.reasons.length ? h("p", {}, `Reason: ${plan.reasons.map(([code, n]) => `${why(plan, code)} (${count(n)})`).join(", ")}.`) : null,
+      h("span", {}, plan.askedBy ? `asked for by ${plan.askedBy}, ` : "", "made ", ago(plan.createdAt))),
+    plan.reasons.length ? h("p", {}, `Reason: ${plan.reasons.map((r) => `${why(plan, r.code)} (${count(r.count)})`).join(", ")}.`) : null,
     plan.blocked ? h("p", { class: "blocked" }, chip("warn", "Blocked"), " ", h("span", { "data-blocks": plan.id }, local(plan.blocked))) : null,
     plan.obstacles.length ? h("ul", {}, plan.obstacles.map((o) => h("li", {}, o))) : null,
     changed.length ? h("div", { class: "pictures" }, changed.map((r) => beforeAfter(plan, r))) : null,
-    changed.length && plan.brokers.length ? h("p", { class: "legend" }, `Light: before. Dark: after. Green: the broker's range. Percentages: of the fair share${changed.some((r) => r.shares_change) ? ", before of that of now, after of that which the broker then has" : ""}.`) : null,
+    changed.length && plan.brokers.length ? h("p", { class: "legend" }, `Light: before. Dark: after. Green: the broker's range. Percentages: of the fair share${changed.some((r) => r.sharesChange) ? ", before of that of now, after of that which the broker then has" : ""}.`) : null,
     plan.examples.length ? h("details", {}, h("summary", {}, `Show ${plan.examples.length < plan.moves ? "the first " : ""}${plural(plan.examples.length, "change")}`), moveTable(plan.examples)) : null,
-    s.actions_enabled && (plan.waiting || plan.asked_by || !plan.blocked) ? h("p", { class: "buttons" },
+    s.actionsEnabled && (plan.waiting || plan.askedBy || !plan.blocked) ? h("p", { class: "buttons" },
       plan.waiting ? h("button", { type: "button", on: { click: () => askApprove(plan) } }, "Approve…") : null,
       h("button", { type: "button", class: "risky", on: { click: () => askReject(plan) } }, "Reject…")) : null)));
   for (const plan of plans) {
@@ -289,9 +289,9 @@ function drawSeries(s) {
   const disk = s.cluster && s.cluster.ranges.find((r) => r.resource === "disk");
   draw("series", [points, pointsProblem, disk && disk.tolerance], () => [
     pointsProblem ? h("p", { class: "empty", role: "status" }, pointsProblem) : null,
-    line("Leader imbalance, worst broker", points, (p) => p.imbalance, percent, s.cluster && s.cluster.leader_imbalance_threshold),
-    line("Disk, furthest from fair share", points, (p) => p.disk_skew, percent, disk && disk.tolerance),
-    line("Bytes in (growth of logs)", points, (p) => p.bytes_in_per_s, (v) => `${bytes(v)}/s`),
+    line("Leader imbalance, worst broker", points, (p) => p.imbalance, percent, s.cluster && s.cluster.leaderImbalanceThreshold),
+    line("Disk, furthest from fair share", points, (p) => p.diskSkew, percent, disk && disk.tolerance),
+    line("Bytes in (growth of logs)", points, (p) => p.bytesInPerS, (v) => `${bytes(v)}/s`),
     line("Partitions being reassigned", points, (p) => p.moving, count),
   ]);
 }
@@ -304,9 +304,9 @@ function drawLists(s) {
   // Housekeeping is shown only when it fails.
   const known = ["observe", "leaders", "repair", "balance", "act", "lock"].filter((name) => s.ticks[name]);
   const ticks = [...known, ...Object.keys(s.ticks).filter((name) => !known.includes(name) && s.ticks[name].result !== "ok")].map((name) => [name, s.ticks[name]]);
-  draw("ticks", ticks.map(([n, t]) => [n, t.sentence, t.result, t.failures, t.stale, t.at_ms]), () => ticks.map(([name, t]) => h("li", { "data-tone": t.result === "ok" ? null : "bad", "data-tick": name, "data-stale": t.stale || null },
+  draw("ticks", ticks.map(([n, t]) => [n, t.sentence, t.result, t.failures, t.stale, t.at]), () => ticks.map(([name, t]) => h("li", { "data-tone": t.result === "ok" ? null : "bad", "data-tick": name, "data-stale": t.stale || null },
     h("span", { class: "word" }, name), h("span", { class: "said" }, t.stale === "outage" ? `Not known: ${outages[s.outage.code] || "cluster cannot be read"}.` : local(t.sentence),
-      h("small", {}, t.stale ? "checked " : "", ago(t.at_ms), t.stale === "earlier-reading" ? ", before the cluster changed" : ""),
+      h("small", {}, t.stale ? "checked " : "", ago(t.at), t.stale === "earlier-reading" ? ", before the cluster changed" : ""),
       t.failures > 1 ? h("small", {}, `${t.failures} failures in a row`) : null))));
 }
 
@@ -316,8 +316,8 @@ async function drawHistory() {
     skipped.map((r) => h("p", { class: "empty" }, `Run ${r.id} cannot be shown: ${r.why}`)),
     runs.length === 0 ? (skipped.length ? null : h("p", { class: "empty" }, "No run has ended yet.")) :
     table("Runs that ended", [["run"], ["what"], ["ended"], ["took"], ["partitions", "n"], ["bytes", "n"], ["outcome"]], runs.map((r) => [
-      h("code", {}, r.id), named(r.intent), r.ended_at_ms ? when(r.ended_at_ms) : "—", r.ended_at_ms ? span((r.ended_at_ms - r.started_at_ms) / 1000) : "—",
-      count(r.moves_total), bytes(r.bytes_total), chip(r.outcome === "done" ? "good" : "warn", r.outcome)]))]);
+      h("code", {}, r.id), named(r.intent), r.endedAt ? when(r.endedAt) : "—", r.endedAt ? span((ms(r.endedAt) - ms(r.startedAt)) / 1000) : "—",
+      count(r.movesTotal), bytes(r.bytesTotal), chip(r.outcome === "done" ? "good" : "warn", r.outcome)]))]);
 }
 
 async function drawSettings() {
@@ -353,10 +353,10 @@ function drawAll() {
 function tickAges() {
   document.body.dataset.state = state();
   if (status) drawBanners(status);
-  const taken = status && status.cluster ? status.cluster.taken_at_ms : null;
-  $("fresh").textContent = taken === null ? "no data yet" : `read ${span((nowMs() - taken) / 1000)} ago`;
-  for (const node of document.querySelectorAll("[data-since]")) node.textContent = `${span((nowMs() - Number(node.dataset.since)) / 1000)} ago`;
-  for (const node of document.querySelectorAll("[data-until]")) node.textContent = span((Number(node.dataset.until) - nowMs()) / 1000);
+  const taken = status && status.cluster ? status.cluster.takenAt : null;
+  $("fresh").textContent = taken === null ? "no data yet" : `read ${span((nowMs() - ms(taken)) / 1000)} ago`;
+  for (const node of document.querySelectorAll("[data-since]")) node.textContent = `${span((nowMs() - ms(node.dataset.since)) / 1000)} ago`;
+  for (const node of document.querySelectorAll("[data-until]")) node.textContent = span((ms(node.dataset.until) - nowMs()) / 1000);
 }
 
 /** Reading needs a token here: nothing is asked again before one was accepted. */
@@ -376,10 +376,10 @@ async function follow() {
       const after = status ? `?after=${status.version}` : "";
       const before = status;
       status = await read(`/api/v1/status${after}`);
-      skewMs = status.now_ms - Date.now();
+      skewMs = ms(status.now) - Date.now();
       heardAt = nowMs();
       // A daemon that restarted counts from the start again.
-      if (before && status.started_at_ms !== before.started_at_ms) drawn.clear();
+      if (before && status.startedAt !== before.startedAt) drawn.clear();
       ({ points, problem: pointsProblem } = await read("/api/v1/series"));
       drawAll();
       tickAges();
