@@ -13,7 +13,7 @@ class Entry(NamedTuple):
     help: str
 
 
-SECTIONS: Final = ("Look", "Plan", "Act", "Kafka's own tools", "Run", "History and load", "Try it")
+SECTIONS: Final = ("Look", "Plan", "Act", "Kafka's own tools", "Run", "History and load", "Try it", "Shell")
 
 ARGUMENTS: Final = {
     "RUN": "ballast runs lists the runs.",
@@ -96,6 +96,12 @@ COMMANDS: Final[dict[str, Entry]] = {
     "sandbox": Entry(
         "ballast.cli.commands.sandbox.command:sandbox", "Try it", "A real Kafka on this machine to play with."
     ),
+    "completion": Entry(
+        "ballast.cli.commands.completion:completion",
+        "Shell",
+        "Print the script for bash, zsh or fish that completes commands.",
+    ),
+    "man": Entry("ballast.cli.commands.man:man", "Shell", "Write a manual page for each command."),
     "version": Entry(
         "ballast.cli.commands.version:version", "Try it", "Show the versions of Ballast, Python and the libraries."
     ),
