@@ -19,10 +19,11 @@ def copies_more_than(done: int) -> Sign:
     return lambda event: event["kind"] == "RunProgress" and event["bytesDone"] > done
 
 
-def refuses(words: str) -> Sign:
-    """A guard that holds moves back, in these words."""
+def refuses(code: str, **parameters: object) -> Sign:
+    """A guard that holds moves back, for this reason."""
     return lambda event: (
-        event["kind"] == "RunWaiting" and any(words in f"{v['detail']} {v['remedy']}" for v in event["refusals"])
+        event["kind"] == "RunWaiting"
+        and any(v["code"] == code and parameters.items() <= v["parameters"].items() for v in event["refusals"])
     )
 
 

@@ -58,7 +58,7 @@ def test_a_second_operator_and_a_user_in_the_middle_of_a_run(at: Scene, lives: L
         assert all(o.ok for o in outcomes.values()), outcomes
         run.tells(moves_to("failed"))
         assert "overridden" in run.said
-        named = run.tells(refuses(f"{proof.name(1)} is being moved to [4, 3, 1] by somebody else"))
+        named = run.tells(refuses("foreign-reassignment", partition=str(proof.name(1)), replicas=[4, 3, 1]))
         assert set(at.cluster.reassignments()) >= {proof.name(1), proof.name(2)}
         at.cluster.alter_reassignments({proof.name(1): None})
         run.tells(moves_to("moving", 1), after=named)

@@ -25,7 +25,7 @@ from tests.daemon.rig import (
 )
 
 from ballast.core.cluster import ClusterState, TopicPartition
-from ballast.core.guards import Verdict
+from ballast.core.guards import verdict
 from ballast.core.planner import Place, Selection, TopicRule, plan
 from ballast.core.throttles import FOLLOWER_RATE, LedgerEntry, Setting
 from ballast.daemon.acting.driving import DriverRunController
@@ -475,7 +475,10 @@ def test_guards_that_hold_a_run_back_are_counted(leader: Rig) -> None:
     heard: list[tuple[str, str]] = []
     leader.refused = lambda kind, code: heard.append((kind, code))
     assert isinstance(leader.run_controller, DriverRunController)
-    verdicts = [Verdict(code, "orders-0", "why") for code in ("destination-dead", "at-min-isr", "at-min-isr")]
+    name = TopicPartition("orders", 0)
+    dead = verdict("destination-dead", 3, broker=3, partition=name)
+    least = verdict("at-min-isr", name, partition=name, in_sync=(1,))
+    verdicts = [dead, least, least]
     leader.run_controller.hear(Refusing(tuple(verdicts)))
     leader.run_controller.hear(Refusing(()))
     assert heard == [("run", "at-min-isr"), ("run", "destination-dead")]

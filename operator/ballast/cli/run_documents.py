@@ -51,8 +51,19 @@ def _changed(change: events.MoveChanged) -> Document:
 
 
 def _waiting(verdicts: Sequence[Verdict]) -> Document:
-    refusals = [runs.Refusal(code=v.code, subject=v.subject, detail=v.detail, remedy=v.remedy) for v in verdicts]
-    return runs.RunWaiting(refusals=refusals)
+    return runs.RunWaiting(
+        refusals=[
+            runs.Refusal(
+                code=v.code,
+                cause=v.cause,
+                subject=v.subject,
+                parameters=dict(v.values),
+                detail=v.detail,
+                remedy=v.remedy,
+            )
+            for v in verdicts
+        ]
+    )
 
 
 def _throttle(pace: Pace) -> Document:

@@ -14,6 +14,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core.core_schema import CoreSchema, literal_schema
 
+from ballast.core.catalogue import plain
 from ballast.errors import UsageError
 
 API_VERSION: Final = "ballast/v1"
@@ -43,6 +44,19 @@ STYLE: Final = ConfigDict(
     use_attribute_docstrings=True,
 )
 """Built by the names here, read and written by those of JSON."""
+
+
+def _camel(value: object) -> object:
+    match value:
+        case dict():
+            return {to_camel(str(k)): _camel(v) for k, v in value.items()}
+        case list():
+            return [_camel(v) for v in value]
+    return value
+
+
+Parameters = Annotated[dict[str, Any], BeforeValidator(lambda values: _camel(plain(values)))]
+"""The figures of a code, by their names."""
 
 
 class Part(BaseModel):

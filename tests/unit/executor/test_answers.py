@@ -9,7 +9,7 @@ import pytest
 from tests.unit.executor.scenes import scene
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.guards import Verdict, cancel_is_safe
+from ballast.core.guards import cancel_is_safe, verdict
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import Setting, entries, shortfall
 from ballast.executor.journal.ledger import Throttler
@@ -233,7 +233,7 @@ def test_a_rollback_can_be_asked_for_while_a_run_is_cancelled(first: Command, se
 
 def test_a_run_that_is_paused_waits_without_a_reason_of_its_own() -> None:
     """What guards refused before is neither told any more nor counted against the run's patience, until it is resumed."""
-    held = Verdict("min-isr", "t-0", "at its minimum", "Wait.")
+    held = verdict("at-min-isr", NAME, partition=NAME, in_sync=(1,))
     run = replace(moving(Planned()), verdicts=(held,), refused_since_s=5.0)
     paused, _ = step(run, Asked(Command.PAUSE, "ann"), NOW)
     assert (paused.phase, paused.verdicts, paused.refused_since_s, paused.stopped_by) == (Phase.PAUSED, (), None, "")

@@ -68,8 +68,8 @@ def test_moves_wait_for_them_with_the_reason_and_the_rest_goes_on() -> None:
         )
     result = s.driver.execute(s.plan(OURS, ELSEWHERE), POLICY, run_id="r")
     assert (result.status, result.verified) == ("done", 2)
-    held = {v.code: str(v) for h in s.ears.heard if isinstance(h, Refusing) for v in h.verdicts}
-    assert "throttle of 3.8 MiB/s, and t-0 would take part of it or change it" in held["foreign-throttle"]
+    held = {v.code: v.values for h in s.ears.heard if isinstance(h, Refusing) for v in h.verdicts}
+    assert held["foreign-throttle"] == {"broker": 1, "rate_bytes_per_s": 4 * MB, "partition": TopicPartition("t", 0)}
     assert [rates for moving, rates in seen if moving] == [before] * sum(moving for moving, _ in seen)
     assert sum(moving for moving, _ in seen) > 4
     assert rates_in_force(s) == before, "their own clean-up is theirs"

@@ -10,7 +10,7 @@ from string import Formatter
 import pytest
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.guards import Verdict
+from ballast.core.guards import verdict
 from ballast.core.plan import Move, Plan
 from ballast.core.throttles import RateShortfall
 from ballast.executor import machine
@@ -30,7 +30,7 @@ NAME = TopicPartition("t", 0)
 NOW = Now(1_000_000, 1_000.0)
 SAMPLES: dict[str, Value] = {
     "answer": Outcome(ok=False, code="POLICY_VIOLATION", message="no"),
-    "verdict": Verdict("min-isr", "t-0", "It is at its min ISR.", "Wait."),
+    "verdict": verdict("deleted", NAME, partition=NAME),
     "lack": RateShortfall(NAME, 3, "follower", 6e6, 5_000_000, 7_000_000),
     "replicas": (1, 2),
     "brokers": (1, 2),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import pytest
@@ -10,10 +9,10 @@ from tests.unit.executor.scenes import MB, Ears, Scene, T, scene
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
-from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, Setting
+from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, RateShortfall, Setting
 from ballast.core.throttles.headroom import busiest_side, headroom
 from ballast.errors import UsageError
-from ballast.executor.driver.events import Performing
+from ballast.executor.driver.events import Performing, Refusing
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, Run, new_run
 from ballast.executor.machine.speeds import broker_rates, ceiling, measured, require_rates
@@ -117,7 +116,11 @@ def test_auto_refuses_a_move_that_needs_more_than_its_headroom() -> None:
     policy = ExecutionPolicy(link_bytes_per_s=10 * MB, refusal_patience_s=5)
     result = s.driver.execute(s.plan(MOVE), policy, run_id="r")
     assert result.status == "refused"
-    assert re.search(r"auto may give broker 1 at most (1\.9|2\.0) MiB/s", result.endings[0].detail)
+    (held,) = next(h.verdicts for h in s.ears.heard if isinstance(h, Refusing) and h.verdicts)
+    assert (held.code, held.cause) == ("throttle-too-low", "headroom")
+    assert held.values["most_bytes_per_s"] == pytest.approx(2 * MB, rel=0.05)
+    assert isinstance(held.values["lack"], RateShortfall)
+    assert held.values["lack"].broker == 1
 
 
 def test_auto_never_goes_under_its_floor() -> None:

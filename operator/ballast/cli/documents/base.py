@@ -8,9 +8,21 @@ from typing import Annotated
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, PlainSerializer, WithJsonSchema
 
 from ballast.core.cluster import TopicPartition
-from ballast.core.document_types import Document, Known, OneOf, Part
+from ballast.core.document_types import Document, Known, OneOf, Parameters, Part
 
-__all__ = ["Bytes", "Document", "Known", "Moment", "OneOf", "Part", "Partition", "Seconds", "milliseconds", "moment"]
+__all__ = [
+    "Bytes",
+    "Document",
+    "Known",
+    "Moment",
+    "OneOf",
+    "Parameters",
+    "Part",
+    "Partition",
+    "Seconds",
+    "milliseconds",
+    "moment",
+]
 
 
 def moment(at_ms: int) -> datetime:

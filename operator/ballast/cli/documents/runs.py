@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from ballast.cli.documents.base import Bytes, Document, Known, Moment, OneOf, Part, Partition, Seconds
+from ballast.cli.documents.base import Bytes, Document, Known, Moment, OneOf, Parameters, Part, Partition, Seconds
 
 
 class RunFigures(Part):
@@ -129,7 +129,11 @@ class Refusal(Part):
     """Why a move may not start."""
 
     code: str
+    cause: str
+    """Which of the code's causes; empty where it has one."""
     subject: str
+    parameters: Parameters
+    """The figures of ``detail`` and ``remedy``."""
     detail: str
     remedy: str
 

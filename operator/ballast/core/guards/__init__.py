@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ballast.core.guards.checks import (
-    Verdict,
     cancel_is_safe,
     in_flight,
     judge,
@@ -11,5 +10,6 @@ from ballast.core.guards.checks import (
     rooms,
     unhealthy_partitions,
 )
+from ballast.core.guards.verdicts import Verdict, verdict
 
-__all__ = ["Verdict", "cancel_is_safe", "in_flight", "judge", "repairs", "rooms", "unhealthy_partitions"]
+__all__ = ["Verdict", "cancel_is_safe", "in_flight", "judge", "repairs", "rooms", "unhealthy_partitions", "verdict"]

@@ -9,38 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, TopicPartition
-from ballast.core.cluster.isr import leaves_isr_after_s, leaving_sentence
+from ballast.core.cluster.isr import leaves_isr_after_s
 from ballast.core.cluster.min_isr import least, min_isrs
+from ballast.core.guards.verdicts import Value, Verdict, verdict
 from ballast.core.plan import Move, Place
-from ballast.core.wording import human_bytes, human_many
-
-ENDS: Final = frozenset({"deleted", "already-there", "modified-externally"})
-"""Codes that end a move; every other code holds it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Why a move may not start."""
-
-    code: str
-    subject: str
-    detail: str
-    remedy: str = ""
-    isr_within_s: float = UNKNOWN
-    """For a refusal that waits for an ISR: after this long at most it no longer names a follower that has stopped fetching."""
-
-    @property
-    def ends(self) -> bool:
-        """Waiting would not help: the move is over."""
-        return self.code in ENDS
-
-    def __str__(self) -> str:
-        return " ".join(part for part in (self.detail, self.remedy, leaving_sentence(self.isr_within_s)) if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,20 +108,15 @@ class _Unknown:
 
     def verdict(self, move: Move, broker: Broker) -> Verdict | None:
         """Against a copy onto this broker."""
+        code = "destination-room-unknown"
+        if broker.id in self.silent and not broker.log_dirs:
+            return verdict(code, broker.id, cause="silent", broker=broker.id, partition=move.name)
         if broker.id in self.silent:
-            why = _failed_dirs(broker) if broker.log_dirs else " It did not report its log dirs."
-            remedy = "See to that broker"
-        elif broker.id in self.unsized:
-            why = f" {self.unsized[broker.id]} is being copied there, and its size is not known."
-            remedy = "Log dirs are read again within a minute"
-        else:
-            return None
-        return Verdict(
-            "destination-room-unknown",
-            f"broker {broker.id}",
-            f"How much room broker {broker.id} has for {move.name} is not known.{why}",
-            f"{remedy}, or say --unknown-room allow.",
-        )
+            return verdict(code, broker.id, broker=broker.id, partition=move.name, failed=_failed(broker))
+        if broker.id in self.unsized:
+            other = self.unsized[broker.id]
+            return verdict(code, broker.id, cause="unsized", broker=broker.id, partition=move.name, other=other)
+        return None
 
 
 def judge(
@@ -177,13 +148,13 @@ def judge(
     verdicts: dict[TopicPartition, Verdict] = {}
     for move in waiting:
         size = (sizes or {}).get(move.name, UNKNOWN)
-        verdict = _partition(move, state) or _destinations(move, state, room, size, unknown) or _in_sync(move, state)
-        if verdict is None and not allow_replicas_below_min_isr:
-            verdict = _below_min_isr(move, state)
-        if verdict is None and move.adding and not _repairs(move, state):
-            verdict = _health(move, state, unhealthy, under_replicated_neighbours=under_replicated_neighbours)
-        if verdict is not None:
-            verdicts[move.name] = verdict
+        found = _partition(move, state) or _destinations(move, state, room, size, unknown) or _in_sync(move, state)
+        if found is None and not allow_replicas_below_min_isr:
+            found = _below_min_isr(move, state)
+        if found is None and move.adding and not _repairs(move, state):
+            found = _health(move, state, unhealthy, under_replicated_neighbours=under_replicated_neighbours)
+        if found is not None:
+            verdicts[move.name] = found
     return verdicts
 
 
@@ -193,10 +164,9 @@ def _repairs(move: Move, state: ClusterState) -> bool:
 
 def _partition(move: Move, state: ClusterState) -> Verdict | None:
     """Is the partition still the one that the plan spoke of?"""
-    name = str(move.name)
     row = state.index.get(move.name)
     if row is None or state.topics[int(state.partitions.topic[row])].deleting:
-        return Verdict("deleted", name, f"{name} no longer exists or is being deleted.")
+        return verdict("deleted", move.name, partition=move.name)
     if bool(state.moving[row]):
         return in_flight(move, state.target(row))
     return _at_rest(move, state.target(row), int(state.partitions.leader[row]))
@@ -206,34 +176,17 @@ def in_flight(move: Move, target: tuple[int, ...]) -> Verdict | None:
     """A partition that is being moved: by us, or to the same place, or by somebody else."""
     if set(target) == set(move.new):
         return None
-    return Verdict(
-        "foreign-reassignment",
-        str(move.name),
-        f"{move.name} is being moved to {list(target)} by somebody else.",
-        "Wait for that move to end, or cancel it with the tool that started it.",
-    )
+    return verdict("foreign-reassignment", move.name, partition=move.name, replicas=target)
 
 
 def _at_rest(move: Move, replicas: tuple[int, ...], leader: int) -> Verdict | None:
-    name = str(move.name)
+    name = move.name
     if replicas == move.new:
-        if move.log_dirs is not None:
-            return None
-        return Verdict("already-there", name, f"{name} already has the replicas {list(move.new)}.")
+        return verdict("already-there", name, partition=name, replicas=replicas) if move.log_dirs is None else None
     if set(replicas) not in (set(move.old), set(move.new)):
-        return Verdict(
-            "modified-externally",
-            name,
-            f"{name} has the replicas {list(replicas)}, and the plan was made for {list(move.old)}.",
-            "Make a new plan.",
-        )
+        return verdict("modified-externally", name, partition=name, replicas=replicas, planned=move.old)
     if move.adding and leader < 0:
-        return Verdict(
-            "no-leader",
-            name,
-            f"{name} has no leader, so nothing can be copied from it.",
-            f"Bring one of the brokers {list(move.old)} back.",
-        )
+        return verdict("no-leader", name, partition=name, replicas=move.old)
     return None
 
 
@@ -246,19 +199,9 @@ def _destinations(
     for broker_id in move.adding:
         broker = state.broker(broker_id)
         if broker is None or not broker.alive:
-            return Verdict(
-                "destination-dead",
-                f"broker {broker_id}",
-                f"Broker {broker_id}, where {move.name} is to go, is not alive.",
-                "Start it, or make a new plan without it.",
-            )
+            return verdict("destination-dead", broker_id, broker=broker_id, partition=move.name)
         if broker.cordoned:
-            return Verdict(
-                "destination-cordoned",
-                f"broker {broker_id}",
-                f"Broker {broker_id}, where {move.name} is to go, is cordoned.",
-                "Remove its log dirs from cordoned.log.dirs, or make a new plan without it.",
-            )
+            return verdict("destination-cordoned", broker_id, broker=broker_id, partition=move.name)
         if (refusal := _no_room(move, broker, state, room, size, unknown)) is not None:
             return refusal
     return _other_dirs(move, state, room, size, unknown)
@@ -285,7 +228,8 @@ def _no_room(
         if (refusal := unknown.verdict(move, broker)) is not None:
             return refusal
         if size == UNKNOWN:
-            return _size_unknown(move, state)
+            held = state.settled(state.index[move.name])
+            return verdict("size-unknown", move.name, partition=move.name, replicas=tuple(held))
     return _full(move, broker, size, room)
 
 
@@ -310,13 +254,14 @@ def _in_sync(move: Move, state: ClusterState) -> Verdict | None:
     if not lagging or len(move.new) - len(lagging) >= len(healthy):
         return None
     going = [b for b in move.removing if b in healthy]
-    return Verdict(
+    return verdict(
         "drops-in-sync",
-        str(move.name),
-        f"{move.name} would keep broker {lagging[0]}, which is out of sync, and give up broker {going[0]}, which is not "
-        f"(in sync: {sorted(healthy)}).",
-        f"Bring broker {lagging[0]} back into sync, or make a new plan.",
-        _isr_within_s(state, move.name),
+        move.name,
+        partition=move.name,
+        keeps=lagging[0],
+        gives_up=going[0],
+        in_sync=tuple(sorted(healthy)),
+        isr_within_s=_isr_within_s(state, move.name),
     )
 
 
@@ -331,13 +276,7 @@ def _below_min_isr(move: Move, state: ClusterState) -> Verdict | None:
     now, meanwhile = least(state, wanted, len(held)), least(state, wanted, len(held.union(move.new)))
     if not now <= in_sync < meanwhile:
         return None
-    return Verdict(
-        "replicas-below-min-isr",
-        str(move.name),
-        f"{move.name} has {human_many(len(held), 'replica')} and min.insync.replicas is {wanted}: brokers refuse writes with acks=all "
-        "while one is added.",
-        "Lower min.insync.replicas, or say --replicas-below-min-isr allow in a quiet hour.",
-    )
+    return verdict("replicas-below-min-isr", move.name, partition=move.name, replicas=len(held), min_isr=wanted)
 
 
 def _isr_within_s(state: ClusterState, name: TopicPartition) -> float:
@@ -350,21 +289,8 @@ def _present_size(state: ClusterState, name: TopicPartition) -> int:
     return int(p.size_bytes[p.start[row] : p.start[row + 1]].max())
 
 
-def _size_unknown(move: Move, state: ClusterState) -> Verdict:
-    held = state.settled(state.index[move.name])
-    return Verdict(
-        "size-unknown",
-        str(move.name),
-        f"How large {move.name} is is not known: no broker of its replicas {list(held)} told that, so whether it fits is not either.",
-        "Log dirs are read again within a minute; it takes Describe on the cluster (DescribeLogDirs). "
-        "Or say --unknown-room allow.",
-    )
-
-
-def _failed_dirs(broker: Broker) -> str:
-    """A sentence on its failed log dirs; empty where there are none."""
-    failed = [d.path for d in broker.log_dirs if d.failed]
-    return f" Failed there: {', '.join(failed)}." if failed else ""
+def _failed(broker: Broker) -> tuple[str, ...]:
+    return tuple(d.path for d in broker.log_dirs if d.failed)
 
 
 def _full(move: Move, broker: Broker, size: int, room: Mapping[Place, int]) -> Verdict | None:
@@ -372,12 +298,15 @@ def _full(move: Move, broker: Broker, size: int, room: Mapping[Place, int]) -> V
     for place in move.places(broker.id):
         free = room.get(place)
         if free is not None and size > free:
-            where = f"Broker {place}" if isinstance(place, int) else f"Log dir {place[1]} of broker {place[0]}"
-            return Verdict(
+            return verdict(
                 "destination-full",
-                f"broker {broker.id}",
-                f"{where} has {human_bytes(max(free, 0))} to spare and {move.name} needs {human_bytes(size)}.{_failed_dirs(broker)}",
-                "Free disk space there, or make a new plan.",
+                broker.id,
+                broker=broker.id,
+                log_dir="" if isinstance(place, int) else place[1],
+                partition=move.name,
+                free=max(free, 0),
+                size=size,
+                failed=_failed(broker),
             )
     return None
 
@@ -385,36 +314,17 @@ def _full(move: Move, broker: Broker, size: int, room: Mapping[Place, int]) -> V
 def _health(
     move: Move, state: ClusterState, unhealthy: Unhealthy, *, under_replicated_neighbours: bool
 ) -> Verdict | None:
-    if unhealthy.at_min_isr is not None:
-        name = unhealthy.at_min_isr
-        return Verdict(
-            "at-min-isr",
-            str(name),
-            f"{name} is down to its minimum in-sync replicas {list(unhealthy.isr[name])}; one more loss stops its producers.",
-            "Bring its missing replicas back; moves go on by themselves then.",
-            _isr_within_s(state, name),
-        )
-    if unhealthy.min_isr_unknown is not None:
-        name = unhealthy.min_isr_unknown
-        return Verdict(
-            "min-isr-unknown",
-            str(name),
-            f"{name} is under-replicated (in sync: {list(unhealthy.isr[name])}), and its min.insync.replicas is not known: one more "
-            "loss may stop its producers.",
-            "It is read again within a minute; it takes DescribeConfigs on the topic.",
-            _isr_within_s(state, name),
-        )
+    def lacks(code: str, of: TopicPartition, **values: Value) -> Verdict:
+        figures = {"in_sync": unhealthy.isr[of], **values}
+        return Verdict(code, str(of), figures, isr_within_s=_isr_within_s(state, of))
+
+    if (name := unhealthy.at_min_isr) is not None:
+        return lacks("at-min-isr", name, partition=name)
+    if (name := unhealthy.min_isr_unknown) is not None:
+        return lacks("min-isr-unknown", name, partition=name)
     if not under_replicated_neighbours:
         return None
     for broker in (*move.old, *move.adding):
-        name_on = unhealthy.neighbours.get(broker)
-        if name_on is not None:
-            return Verdict(
-                "under-replicated",
-                str(name_on),
-                f"{name_on} on broker {broker} is under-replicated (in sync: {list(unhealthy.isr[name_on])}), "
-                f"and {move.name} would load that broker more.",
-                "Bring its missing replicas back; moves go on by themselves then.",
-                _isr_within_s(state, name_on),
-            )
+        if (name := unhealthy.neighbours.get(broker)) is not None:
+            return lacks("under-replicated", name, other=name, broker=broker, partition=move.name)
     return None

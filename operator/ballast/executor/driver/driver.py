@@ -337,7 +337,8 @@ class Driver:
                 # Another cause of the same stall is news as well.
                 if type(was.stage) is not type(m.stage) or m.cause not in {None, was.cause}:
                     self._listener.hear(MoveChanged(name, was.stage, m.stage, m.outcome, m.detail))
-        if before.verdicts != after.verdicts:
+        # Figures alone change at each look; progress shows them.
+        if _refused(before) != _refused(after):
             self._listener.hear(Refusing(after.verdicts))
 
     # --- effects
@@ -475,6 +476,10 @@ class Driver:
         return replace(
             summary(run, run.status.value, self._clock.monotonic_s() - began_s), throttles_to_restore=tuple(owed)
         )
+
+
+def _refused(run: Run) -> list[tuple[str, str, str]]:
+    return [(v.code, v.cause, v.subject) for v in run.verdicts]
 
 
 _DENIED: Final = "CLUSTER_AUTHORIZATION_FAILED"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ballast.core import guards
 from ballast.core.cluster import ClusterState, TopicPartition
-from ballast.core.guards import Verdict
+from ballast.core.guards import Verdict, verdict
 from ballast.core.plan import Move, Place
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.room import size_of
@@ -31,19 +31,10 @@ def out_of_turn(
                 continue
             needed[place] = needed.get(place, 0) + size
             if size <= room[place] < needed[place] and size and not _mends(m.move, state):
-                out[m.move.name] = _reserved(m.move, broker)
+                out[m.move.name] = verdict("room-reserved", broker, broker=broker, partition=m.move.name)
     return out
 
 
 def _mends(move: Move, state: ClusterState) -> bool:
     row = state.index.get(move.name)
     return row is not None and guards.repairs(move, state, row)
-
-
-def _reserved(move: Move, broker: int) -> Verdict:
-    return Verdict(
-        "room-reserved",
-        f"broker {broker}",
-        f"The room left on broker {broker} is reserved for moves before {move.name} in the plan.",
-        "It starts when they have ended.",
-    )

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from string import Formatter
-from typing import Any, Final
+from typing import Final
 
+from ballast.core.catalogue import Catalogue
 from ballast.core.guards import Verdict
 from ballast.core.throttles import RateShortfall
-from ballast.core.wording import human_brokers, human_bytes, human_many
+from ballast.core.wording import human_brokers, human_bytes
 from ballast.ports.cluster import Outcome
 
 Value = int | float | str | bool | tuple[int, ...] | Mapping[int, str] | Outcome | Verdict | RateShortfall | None
@@ -110,7 +110,7 @@ class Note:
         """The sentence for people."""
         between = "path" in self.values and self.code in BETWEEN_LOG_DIRS
         template = BETWEEN_LOG_DIRS[self.code] if between else SENTENCES[self.code]
-        return _SENTENCES.vformat(template, (), self.values)
+        return _CATALOGUE.say(template, self.values)
 
 
 def note(code: str, **values: Value) -> Note:
@@ -130,32 +130,22 @@ def text_of(of: Note | None) -> str:
     return "" if of is None else str(of)
 
 
-class _Sentences(Formatter):
-    """Writes figures as the sentences of this project do."""
-
-    def format_field(self, value: Any, spec: str) -> str:
-        write = _FORMS.get(spec)
-        return str(super().format_field(value, spec)) if write is None else write(value)
-
-
 def _answer(outcome: Outcome) -> str:
     return f"{outcome.code}: {outcome.message}" if outcome.message else outcome.code
 
 
-_FORMS: Final[Mapping[str, Any]] = {
-    "bytes": human_bytes,
-    "list": lambda ids: str(list(ids)),
-    "brokers": lambda ids: human_brokers(ids) if ids else "its replicas",
-    "dirs": lambda dirs: ", ".join(f"{path} of broker {broker}" for broker, path in dirs.items()),
-    "times": lambda count: human_many(count, "time"),
-    "left": lambda size: "an unknown number of bytes is" if size is None else f"{human_bytes(size)} are",
-    "records": lambda count: f" ({count:,} records)" if count > 0 else "",
-    "inbound": lambda rate: f", and falls behind by {human_bytes(rate)} more each second" if rate >= 1 else "",
-    "source": lambda throttled: (
-        "its share of the throttle is" if throttled else "without a throttle it is expected to make"
-    ),
-    "theirs": lambda theirs: " (a rate that Ballast did not set)" if theirs else "",
-    "answer": _answer,
-    "words": lambda outcome: f"{outcome.code} {outcome.message}".rstrip(),
-}
-_SENTENCES: Final = _Sentences()
+_CATALOGUE: Final = Catalogue(
+    {
+        "brokers": lambda ids: human_brokers(ids) if ids else "its replicas",
+        "dirs": lambda dirs: ", ".join(f"{path} of broker {broker}" for broker, path in dirs.items()),
+        "left": lambda size: "an unknown number of bytes is" if size is None else f"{human_bytes(size)} are",
+        "records": lambda count: f" ({count:,} records)" if count > 0 else "",
+        "inbound": lambda rate: f", and falls behind by {human_bytes(rate)} more each second" if rate >= 1 else "",
+        "source": lambda throttled: (
+            "its share of the throttle is" if throttled else "without a throttle it is expected to make"
+        ),
+        "theirs": lambda theirs: " (a rate that Ballast did not set)" if theirs else "",
+        "answer": _answer,
+        "words": lambda outcome: f"{outcome.code} {outcome.message}".rstrip(),
+    }
+)

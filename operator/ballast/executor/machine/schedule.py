@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Final
 
 from ballast.core import guards
 from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
-from ballast.core.guards import Verdict
+from ballast.core.guards import Verdict, verdict
 from ballast.core.plan import Move, Place, batches
 from ballast.core.throttles import RateShortfall, brokers_involved, shortfall
-from ballast.core.wording import human_bytes
 from ballast.executor.machine.in_order import out_of_turn
 from ballast.executor.machine.notes import note
 from ballast.executor.machine.observation import Picture, target
@@ -95,15 +95,8 @@ def in_turn(ready: list[MoveRun], active: list[MoveRun]) -> list[MoveRun]:
 def _in_the_way(waiting: list[MoveRun], picture: Picture) -> dict[TopicPartition, Verdict]:
     """Where only one batch may be in flight, somebody else's holds up every move of ours; it is named and waited for."""
     foreign = min(picture.reassignments)
-    others = len(picture.reassignments) - 1
-    also = f" and {others} more partitions" if others else ""
-    verdict = Verdict(
-        "another-batch",
-        str(foreign),
-        f"A foreign reassignment moves {foreign}{also}, and only one batch may be in flight.",
-        "Ballast waits for it; if it cannot end, cancel it where it was started.",
-    )
-    return dict.fromkeys((m.move.name for m in waiting), verdict)
+    busy = verdict("another-batch", foreign, partition=foreign, others=len(picture.reassignments) - 1)
+    return dict.fromkeys((m.move.name for m in waiting), busy)
 
 
 def _begin(run: Run, chosen: list[MoveRun], now: Now, effects: list[Effect]) -> Run:
@@ -160,13 +153,8 @@ def _under_their_rate(run: Run, move: Move, state: ClusterState) -> Verdict | No
     busy = sorted(brokers_involved([move]) & run.rates_of_others.keys())
     if not busy or guards.repairs(move, state, state.index[move.name]):
         return None
-    return Verdict(
-        "foreign-throttle",
-        f"broker {busy[0]}",
-        f"Somebody else's moves on broker {busy[0]} run under their throttle of {human_bytes(run.rates_of_others[busy[0]])}/s, "
-        f"and {move.name} would take part of it or change it.",
-        "It waits until they have ended; --keep-rates shares their rate instead.",
-    )
+    rate = run.rates_of_others[busy[0]]
+    return verdict("foreign-throttle", busy[0], broker=busy[0], rate_bytes_per_s=rate, partition=move.name)
 
 
 def _too_slow(
@@ -187,24 +175,22 @@ def _too_slow(
         leader = int(state.partitions.leader[state.index[m.move.name]])
         while (lack := shortfall(m.move, leader, inbound, rates)) is not None:
             if (refusal := _not_raised(run, lack)) is not None:
-                out[m.move.name] = Verdict("throttle-too-low", str(m.move.name), *refusal)
+                out[m.move.name] = refusal
                 break
             rates[lack.broker] = raised[lack.broker] = lack.needed_bytes_per_s
     return (replace(run, rates=raised) if raised != run.rates else run), out
 
 
-def _not_raised(run: Run, lack: RateShortfall) -> tuple[str, str] | None:
-    """Why this rate is not raised to what the move needs, and what to do; None where it is."""
+def _not_raised(run: Run, lack: RateShortfall) -> Verdict | None:
+    """Why this rate is not raised to what the move needs; None where it is."""
+    low = partial(verdict, "throttle-too-low", lack.name, lack=lack)
     if lack.broker in run.rates_of_others and not run.policy.override_rates_of_others:
-        return f"{lack}; that throttle is somebody else's, whose moves run under it.", "It waits until they have ended."
+        return low(cause="foreign")
     most = ceiling(run, lack.broker)
     follows = run.policy.follows(lack.broker)
     if follows and lack.needed_bytes_per_s > most:
-        headroom = f"{lack}, and auto may give broker {lack.broker} at most {human_bytes(most)}/s."
-        return headroom, "Wait for a quieter hour, or give a rate with --throttle."
-    if follows or run.policy.raise_throttle:
-        return None
-    return f"{lack}.", "Give a higher --throttle, or --raise-throttle."
+        return low(cause="headroom", most_bytes_per_s=most)
+    return None if follows or run.policy.raise_throttle else low()
 
 
 def _refuse(
@@ -213,10 +199,10 @@ def _refuse(
     """End the moves that are over, keep the other verdicts for people, and give up when patience has run out."""
     changed = {}
     for m in waiting:
-        verdict = verdicts.get(m.move.name)
-        if verdict is not None and verdict.ends:
-            ended = Verified if verdict.code == "already-there" else Failed
-            changed[m.move.name] = move_to(m, ended(verdict.code), now, note("guard", verdict=verdict))
+        found = verdicts.get(m.move.name)
+        if found is not None and found.ends:
+            ended = Verified if found.code == "already-there" else Failed
+            changed[m.move.name] = move_to(m, ended(found.code), now, note("guard", verdict=found))
     held = tuple(dict.fromkeys(v for v in verdicts.values() if not v.ends))
     stuck = bool(held) and not active and all(m.move.name in verdicts for m in waiting)
     since = (run.refused_since_s if run.refused_since_s is not None else now.s) if stuck else None

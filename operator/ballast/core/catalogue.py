@@ -1,0 +1,55 @@
+"""What a code and its figures say: decisions make codes with parameters, a room's catalogue has one template for each.
+
+A template is a format string whose specs are *forms*: ``{size:bytes}``, ``{replicas:list}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from string import Formatter
+from typing import Any, Final
+
+from ballast.core.cluster import TopicPartition
+from ballast.core.wording import human_bytes, human_many
+
+Form = Callable[[Any], str]
+
+FORMS: Final[Mapping[str, Form]] = {
+    "bytes": human_bytes,
+    "list": lambda ids: str(list(ids)),
+    "times": lambda count: human_many(count, "time"),
+    "replicas": lambda count: human_many(count, "replica"),
+    "failed": lambda paths: f" Failed there: {', '.join(paths)}." if paths else "",
+}
+"""Forms that every catalogue has."""
+
+
+class Catalogue(Formatter):
+    """Writes figures as the sentences of this project do."""
+
+    def __init__(self, forms: Mapping[str, Form] | None = None) -> None:
+        self._forms = {**FORMS, **(forms or {})}
+
+    def say(self, template: str, values: Mapping[str, object]) -> str:
+        """The template with these values in it."""
+        return self.vformat(template, (), values)
+
+    def format_field(self, value: Any, spec: str) -> str:
+        """One value in the form that the template asks for."""
+        write = self._forms.get(spec)
+        return str(super().format_field(value, spec)) if write is None else write(value)
+
+
+def plain(value: object) -> Any:
+    """A parameter as JSON has it: partitions by their names, values as objects of their fields."""
+    match value:
+        case TopicPartition():
+            return str(value)
+        case Mapping():
+            return {str(k): plain(v) for k, v in value.items()}
+        case tuple():
+            return [plain(v) for v in value]
+    if is_dataclass(value):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    return value

@@ -1,0 +1,169 @@
+"""Why a move may not start: a code with its figures, and the one place that says each in a sentence with what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from ballast.core.catalogue import Catalogue
+from ballast.core.cluster import UNKNOWN, TopicPartition
+from ballast.core.cluster.isr import leaving_sentence
+from ballast.core.throttles import RateShortfall
+
+Value = int | float | str | tuple[int, ...] | tuple[str, ...] | TopicPartition | RateShortfall
+
+ENDS: Final = frozenset({"deleted", "already-there", "modified-externally"})
+"""Codes that end a move; every other code holds it."""
+
+
+class Saying(NamedTuple):
+    """The words of a verdict."""
+
+    detail: str
+    remedy: str = ""
+
+
+GO_ON: Final = "Bring its missing replicas back; moves go on by themselves then."
+ROOM_UNKNOWN: Final = "How much room broker {broker} has for {partition} is not known."
+ALLOW: Final = "or say --unknown-room allow."
+
+SAYINGS: Final[Mapping[str, Saying]] = {
+    # The partition.
+    "deleted": Saying("{partition} no longer exists or is being deleted."),
+    "foreign-reassignment": Saying(
+        "{partition} is being moved to {replicas:list} by somebody else.",
+        "Wait for that move to end, or cancel it with the tool that started it.",
+    ),
+    "another-batch": Saying(
+        "A foreign reassignment moves {partition}{others:others}, and only one batch may be in flight.",
+        "Ballast waits for it; if it cannot end, cancel it where it was started.",
+    ),
+    "already-there": Saying("{partition} already has the replicas {replicas:list}."),
+    "modified-externally": Saying(
+        "{partition} has the replicas {replicas:list}, and the plan was made for {planned:list}.", "Make a new plan."
+    ),
+    "no-leader": Saying(
+        "{partition} has no leader, so nothing can be copied from it.", "Bring one of the brokers {replicas:list} back."
+    ),
+    # The brokers that are to have it, and their room.
+    "destination-dead": Saying(
+        "Broker {broker}, where {partition} is to go, is not alive.", "Start it, or make a new plan without it."
+    ),
+    "destination-cordoned": Saying(
+        "Broker {broker}, where {partition} is to go, is cordoned.",
+        "Remove its log dirs from cordoned.log.dirs, or make a new plan without it.",
+    ),
+    "destination-full": Saying(
+        "{log_dir:where}roker {broker} has {free:bytes} to spare and {partition} needs {size:bytes}.{failed:failed}",
+        "Free disk space there, or make a new plan.",
+    ),
+    "destination-room-unknown": Saying(f"{ROOM_UNKNOWN}{{failed:failed}}", f"See to that broker, {ALLOW}"),
+    "destination-room-unknown/silent": Saying(
+        f"{ROOM_UNKNOWN} It did not report its log dirs.", f"See to that broker, {ALLOW}"
+    ),
+    "destination-room-unknown/unsized": Saying(
+        f"{ROOM_UNKNOWN} {{other}} is being copied there, and its size is not known.",
+        f"Log dirs are read again within a minute, {ALLOW}",
+    ),
+    "size-unknown": Saying(
+        "How large {partition} is is not known: no broker of its replicas {replicas:list} told that, so whether it fits is not either.",
+        "Log dirs are read again within a minute; it takes Describe on the cluster (DescribeLogDirs). "
+        "Or say --unknown-room allow.",
+    ),
+    "room-reserved": Saying(
+        "The room left on broker {broker} is reserved for moves before {partition} in the plan.",
+        "It starts when they have ended.",
+    ),
+    # In-sync replicas.
+    "drops-in-sync": Saying(
+        "{partition} would keep broker {keeps}, which is out of sync, and give up broker {gives_up}, which is not "
+        "(in sync: {in_sync:list}).",
+        "Bring broker {keeps} back into sync, or make a new plan.",
+    ),
+    "replicas-below-min-isr": Saying(
+        "{partition} has {replicas:replicas} and min.insync.replicas is {min_isr}: brokers refuse writes with acks=all "
+        "while one is added.",
+        "Lower min.insync.replicas, or say --replicas-below-min-isr allow in a quiet hour.",
+    ),
+    "at-min-isr": Saying(
+        "{partition} is down to its minimum in-sync replicas {in_sync:list}; one more loss stops its producers.", GO_ON
+    ),
+    "min-isr-unknown": Saying(
+        "{partition} is under-replicated (in sync: {in_sync:list}), and its min.insync.replicas is not known: one more "
+        "loss may stop its producers.",
+        "It is read again within a minute; it takes DescribeConfigs on the topic.",
+    ),
+    "under-replicated": Saying(
+        "{other} on broker {broker} is under-replicated (in sync: {in_sync:list}), "
+        "and {partition} would load that broker more.",
+        GO_ON,
+    ),
+    # Throttles.
+    "foreign-throttle": Saying(
+        "Somebody else's moves on broker {broker} run under their throttle of {rate_bytes_per_s:bytes}/s, "
+        "and {partition} would take part of it or change it.",
+        "It waits until they have ended; --keep-rates shares their rate instead.",
+    ),
+    "throttle-too-low": Saying("{lack}.", "Give a higher --throttle, or --raise-throttle."),
+    "throttle-too-low/foreign": Saying(
+        "{lack}; that throttle is somebody else's, whose moves run under it.", "It waits until they have ended."
+    ),
+    "throttle-too-low/headroom": Saying(
+        "{lack}, and auto may give broker {lack.broker} at most {most_bytes_per_s:bytes}/s.",
+        "Wait for a quieter hour, or give a rate with --throttle.",
+    ),
+}
+"""Every verdict by its code; where one code has several causes, by ``code/cause``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why a move may not start."""
+
+    code: str
+    subject: str
+    values: Mapping[str, Value] = field(default_factory=dict, hash=False)
+    """The figures of its sentence; ``partition`` is the one that it is about, as a rule the one that waits."""
+    cause: str = ""
+    isr_within_s: float = UNKNOWN
+    """For a refusal that waits for an ISR: after this long at most it no longer names a follower that has stopped fetching."""
+
+    @property
+    def ends(self) -> bool:
+        """Waiting would not help: the move is over."""
+        return self.code in ENDS
+
+    @property
+    def detail(self) -> str:
+        """The sentence for people."""
+        return _CATALOGUE.say(self._saying.detail, self.values)
+
+    @property
+    def remedy(self) -> str:
+        """What to do; empty where there is nothing."""
+        return _CATALOGUE.say(self._saying.remedy, self.values)
+
+    @property
+    def _saying(self) -> Saying:
+        return SAYINGS[f"{self.code}/{self.cause}" if self.cause else self.code]
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.detail, self.remedy, leaving_sentence(self.isr_within_s)) if part)
+
+
+def verdict(code: str, subject: object, *, cause: str = "", isr_within_s: float = UNKNOWN, **values: Value) -> Verdict:
+    """A verdict of this code, which ``SAYINGS`` has; its subject is a partition, or a broker by its id."""
+    on = f"broker {subject}" if isinstance(subject, int) else str(subject)
+    found = Verdict(code, on, values, cause, isr_within_s)
+    if (f"{code}/{cause}" if cause else code) not in SAYINGS:
+        raise ValueError(f"{code} is not a verdict")
+    return found
+
+
+_CATALOGUE: Final = Catalogue(
+    {
+        "others": lambda count: f" and {count} more partitions" if count else "",
+        "where": lambda path: f"Log dir {path} of b" if path else "B",
+    }
+)
