@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from string import Formatter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.wording import human_bytes, human_many
@@ -23,6 +23,13 @@ FORMS: Final[Mapping[str, Form]] = {
     "failed": lambda paths: f" Failed there: {', '.join(paths)}." if paths else "",
 }
 """Forms that every catalogue has."""
+
+
+class Saying(NamedTuple):
+    """The two templates of a code: what is wrong, and what to do about it."""
+
+    detail: str
+    remedy: str = ""
 
 
 class Catalogue(Formatter):

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 import numpy as np
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic.alias_generators import to_camel
+from pydantic.alias_generators import to_camel, to_snake
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core.core_schema import CoreSchema, literal_schema
 
@@ -57,6 +57,11 @@ def _camel(value: object) -> object:
 
 Parameters = Annotated[dict[str, Any], BeforeValidator(lambda values: _camel(plain(values)))]
 """The figures of a code, by their names."""
+
+
+def figures(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The same by the names inside, as a file has them."""
+    return {to_snake(k): tuple(v) if isinstance(v, list) else v for k, v in parameters.items()}
 
 
 class Part(BaseModel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from ballast.cli.documents.base import Bytes, Document, OneOf, Part, Partition, Seconds
+from ballast.core.plan.file import ObstacleLine
 
 
 class Death(Part):
@@ -64,13 +65,6 @@ class Simulation(Document):
     assumptions: list[str]
 
 
-class RepairObstacle(Part):
-    """Why something cannot be rebuilt."""
-
-    subject: str
-    detail: str
-
-
 class Repair(Part):
     """The plan that would rebuild elsewhere what the lost brokers hold (``ballast plan evacuate``)."""
 
@@ -78,7 +72,7 @@ class Repair(Part):
     replicas: int
     bytes: int | None
     """Null where a size is not known."""
-    obstacles: list[RepairObstacle]
+    obstacles: list[ObstacleLine]
 
 
 class BrokerLoss(Part):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
-from ballast.core.catalogue import Catalogue
+from ballast.core.catalogue import Catalogue, Saying
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.cluster.isr import leaving_sentence
 from ballast.core.throttles import RateShortfall
@@ -15,13 +15,6 @@ Value = int | float | str | tuple[int, ...] | tuple[str, ...] | TopicPartition |
 
 ENDS: Final = frozenset({"deleted", "already-there", "modified-externally"})
 """Codes that end a move; every other code holds it."""
-
-
-class Saying(NamedTuple):
-    """The words of a verdict."""
-
-    detail: str
-    remedy: str = ""
 
 
 GO_ON: Final = "Bring its missing replicas back; moves go on by themselves then."

@@ -16,7 +16,18 @@ from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict
 
 from ballast.core.cluster import UNKNOWN, TopicPartition
-from ballast.core.document_types import STYLE, Document, Moment, OneOf, Part, milliseconds, moment, read
+from ballast.core.document_types import (
+    STYLE,
+    Document,
+    Moment,
+    OneOf,
+    Parameters,
+    Part,
+    figures,
+    milliseconds,
+    moment,
+    read,
+)
 from ballast.core.plan.model import LogDirError, Move, Obstacle, Plan, Reason
 from ballast.errors import UsageError
 
@@ -232,9 +243,25 @@ class ObstacleLine(Part):
     """Why the plan stops short of what was asked."""
 
     code: str
+    cause: str = ""
+    """Which of the code's causes; empty in a file that does not tell."""
     subject: str
+    parameters: Parameters = Field(default_factory=dict)
+    """The figures of ``detail`` and ``remedy``."""
     detail: str
     remedy: str
+
+    @classmethod
+    def of(cls, o: Obstacle) -> ObstacleLine:
+        """The same obstacle."""
+        return cls(
+            code=o.code,
+            cause=o.cause,
+            subject=o.subject,
+            parameters=dict(o.values),
+            detail=o.detail,
+            remedy=o.remedy,
+        )
 
 
 class LogDirErrorLine(Part):
@@ -293,9 +320,7 @@ def dumps(plan: Plan) -> str:
         in_order=plan.in_order,
         topic_ids=dict(plan.topic_ids),
         assumptions=list(plan.assumptions),
-        obstacles=[
-            ObstacleLine(code=o.code, subject=o.subject, detail=o.detail, remedy=o.remedy) for o in plan.obstacles
-        ],
+        obstacles=[ObstacleLine.of(o) for o in plan.obstacles],
         log_dir_errors=[
             LogDirErrorLine(broker=e.broker, path=e.path, error=e.error, offline_replicas=e.offline_replicas)
             for e in plan.log_dir_errors
@@ -325,7 +350,9 @@ def loads(text: str, *, source: str = "the plan file") -> Plan:
         moves=moves,
         elections=tuple(TopicPartition(e.topic, e.partition) for e in f.elections),
         status=f.status,
-        obstacles=tuple(Obstacle(o.code, o.subject, o.detail, o.remedy) for o in f.obstacles),
+        obstacles=tuple(
+            Obstacle(o.code, o.subject, o.detail, o.remedy, o.cause, figures(o.parameters)) for o in f.obstacles
+        ),
         log_dir_errors=tuple(LogDirError(e.broker, e.path, e.error, e.offline_replicas) for e in f.log_dir_errors),
         assumptions=tuple(f.assumptions),
         seed=f.seed,

@@ -91,6 +91,10 @@ class Move:
         return max(self.size_bytes, 0) * len(self.adding)
 
 
+Value = int | float | str | tuple[int, ...] | None
+"""A figure of an obstacle."""
+
+
 @dataclass(frozen=True, slots=True)
 class Obstacle:
     """Why a plan stops short of what was asked, and what would remove the obstacle."""
@@ -98,7 +102,12 @@ class Obstacle:
     code: str
     subject: str
     detail: str
+    """Its sentence for people, without a full stop; ``planner.sentences`` makes it."""
     remedy: str = ""
+    cause: str = ""
+    """Which of the code's causes; empty for the one that goes without saying, or in a file that does not tell."""
+    values: Mapping[str, Value] = field(default_factory=dict, hash=False)
+    """The figures of the sentences."""
 
 
 @dataclass(frozen=True, slots=True)

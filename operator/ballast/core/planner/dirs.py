@@ -12,6 +12,7 @@ from typing import Final
 
 from ballast.core.cluster import Broker, ClusterState
 from ballast.core.plan import Move, Obstacle
+from ballast.core.planner.sentences import more, obstacle
 
 ANY: Final = "any"
 """Kafka's word for leaving the choice to the broker."""
@@ -34,24 +35,13 @@ def with_dirs(state: ClusterState, moves: tuple[Move, ...]) -> tuple[tuple[Move,
                 size = max(moves[at].size_bytes, 0)
                 room[path] -= size
                 if size and room[path] < 0:
-                    tight.append(_tight(moves[at], broker))
+                    tight.append(obstacle("log-dir", moves[at].name, broker=broker, bytes=moves[at].size_bytes))
                 places.setdefault(at, {})[broker] = path
     placed = tuple(
         replace(m, log_dirs=tuple(places[at].get(b, ANY) for b in m.new)) if at in places else m
         for at, m in enumerate(moves)
     )
-    rest = len(tight) - MOST
-    more = (Obstacle("log-dir", f"{rest} more replicas", "for the same reason"),) if rest > 0 else ()
-    return placed, (*tight[:MOST], *more)
-
-
-def _tight(move: Move, broker: int) -> Obstacle:
-    return Obstacle(
-        "log-dir",
-        str(move.name),
-        f"broker {broker} has room for its {move.size_bytes} bytes, but no single log dir of it has",
-        f"Free space on one disk of broker {broker}, or leave it out with --exclude-brokers.",
-    )
+    return placed, (*tight[:MOST], *more("log-dir", len(tight), MOST, "replicas"))
 
 
 def room_by_dir(broker: Broker) -> dict[str, int] | None:

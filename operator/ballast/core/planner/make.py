@@ -64,7 +64,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
     )
     waiving, told = waived(state, problem), isinstance(intent, Balance | Leaders)
     if told:
-        obstacles = tuple(w.obstacle for w in waiving) + obstacles
+        obstacles = waiving + obstacles
     bound_bytes, bound_method = _bound(problem, policy, scope, moves, after, cur)
     bounded = policy.max_bytes is not None or policy.max_moves is not None or not isinstance(intent, Balance)
     made = Plan(
@@ -81,7 +81,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
         + left_as_they_are(state, scope)
         + (cross_rack.notes(state, loads, policy.cross_rack) if cheap else ())
         + ((WAITS,) if found.in_order else ())
-        + tuple(w.assumption for w in waiving if not told),
+        + tuple(f"Topic {w.values['topic']}: {w.detail}." for w in waiving if not told),
         seed=seed,
         bound_bytes=bound_bytes,
         bound_method=bound_method,

@@ -1,34 +1,30 @@
-"""Why a plan stops short, and what would remove the obstacle."""
+"""Why a plan stops short: which obstacles there are; ``sentences`` says them and what would remove each."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from ballast.core.cluster import ClusterState, Flags, SmallInts
 from ballast.core.plan import Move, Obstacle
+from ballast.core.plan.model import Value
 from ballast.core.planner.found import Found
 from ballast.core.planner.intents import Balance, ChangeReplicationFactor, Intent, Leaders
 from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem import Problem
 from ballast.core.planner.scope import Scope
-from ballast.core.wording import human_many, human_percent
+from ballast.core.planner.sentences import FEW_REPLICAS, MORE_REPLICAS, NAMED, more, obstacle
+from ballast.core.wording import human_many
 
 if TYPE_CHECKING:  # it loads compiled code
     from ballast.core.planner.reach import Reach
 
-NAMED: Final = 8
-"""Brokers that a sentence names."""
-PLAN_AGAIN: Final = "Run ballast plan balance again when this plan is done."
+Spent = dict[str, Value]
+"""The limit that was reached; empty where none was."""
 BELOW_MIN_ISR: Final = "replicas-below-min-isr"
-FEW_REPLICAS: Final = (
-    "fewer replicas than min.insync.replicas, and brokers refuse writes with acks=all while one is added"
-)
-MORE_REPLICAS: Final = (
-    "Lower min.insync.replicas, or raise the replication factor in a planned window (ballast plan change-rf)."
-)
 MOST: Final = 20
 """Obstacles of one kind that are listed; the rest are counted."""
 
@@ -63,16 +59,9 @@ def obstacles_of(
     return tuple(out)
 
 
-def _more(code: str, total: int, reasons: str = "for the same reason", of: str = "partitions") -> list[Obstacle]:
-    """What is not named one by one, counted."""
-    rest = total - MOST
-    return [Obstacle(code, f"{rest} more {of}", reasons)] if rest > 0 else []
-
-
-def _unplaced(state: ClusterState, problem: Problem, unplaced: Flags, spent: str) -> list[Obstacle]:
+def _unplaced(state: ClusterState, problem: Problem, unplaced: Flags, spent: Spent) -> list[Obstacle]:
     of_slot = np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))
     rows = np.unique(of_slot[unplaced])
-    out: list[Obstacle] = []
     scope, classes = problem.scope, problem.scope.classes
     home = problem.home
     must_go = scope.leave[home] | classes.expelled[classes.of[of_slot], home]
@@ -90,31 +79,22 @@ def _unplaced(state: ClusterState, problem: Problem, unplaced: Flags, spent: str
         able = scope.takes & ~classes.barred[c] & scope.leads & ~classes.unled[c]
         return bool(unplaced[problem.start[row]]) and not bool(able.any())
 
-    for row in rows[:MOST].tolist():
-        name = str(state.name(row))
+    def found(row: int) -> Obstacle:
+        because = partial(obstacle, "no-broker", state.name(row))
         wanted = int(problem.start[row + 1] - problem.start[row])
         if spent:
-            detail, remedy = f"a replica must move, but {spent}", "Allow more bytes or moves."
-        elif row in kept:
-            detail = "its replicas that share a rack sit on brokers that the selection leaves out"
-            remedy = "Let those brokers take part."
-        elif usable(row) < wanted:
-            detail = f"it shall have {human_many(wanted, 'replica')}, but only {human_many(usable(row), 'broker')} may hold one"
-            remedy = "Add brokers, or uncordon some."
-            if classes.of[row]:
-                remedy = "Add brokers, uncordon some, or let the rule for its topic allow more."
-        elif heirless(row):
-            detail = "its leader must go, and no broker that takes replicas may lead it"
-            remedy = "Let another broker lead it: demote fewer, or allow more in the rules for its topic."
-        elif classes.counted[row] >= 0:
-            most = int(classes.most[classes.counted[row]])
-            detail = f"no broker that takes replicas has a free rack, enough disk and fewer than {most} of its topic, as many as its rules allow"
-            remedy = "Let the rules for its topic allow more, add a broker in another rack, or add disk."
-        else:
-            detail = "no broker that takes replicas has a free rack and enough disk for it"
-            remedy = "Add a broker in another rack, add disk, or raise the disk limit."
-        out.append(Obstacle("no-broker", name, detail, remedy))
-    return out + _more("no-broker", len(rows), "for the same reasons")
+            return because("limit", **spent)
+        if row in kept:
+            return because("selection")
+        if (able := usable(row)) < wanted:
+            return because("too-few-by-rule" if classes.of[row] else "too-few", replicas=wanted, brokers=able)
+        if heirless(row):
+            return because("leader")
+        if classes.counted[row] >= 0:
+            return because("most-per-broker", most=int(classes.most[classes.counted[row]]))
+        return because()
+
+    return [*map(found, rows[:MOST].tolist()), *more("no-broker", len(rows), MOST)]
 
 
 def left_as_they_are(state: ClusterState, scope: Scope) -> tuple[str, ...]:
@@ -132,11 +112,8 @@ def stuck_below_min_isr(state: ClusterState, problem: Problem) -> list[Obstacle]
     row = np.repeat(np.arange(len(problem.start) - 1), np.diff(problem.start))
     must_go = scope.leave[home] | scope.classes.expelled[scope.classes.of[row], home]
     rows = np.unique(row[must_go & scope.left_rows[row]])
-    named = [
-        Obstacle(BELOW_MIN_ISR, str(state.name(r)), f"a replica must move, but it has {FEW_REPLICAS}", MORE_REPLICAS)
-        for r in rows[:MOST].tolist()
-    ]
-    return named + _more(BELOW_MIN_ISR, len(rows))
+    named = [obstacle(BELOW_MIN_ISR, state.name(r)) for r in rows[:MOST].tolist()]
+    return [*named, *more(BELOW_MIN_ISR, len(rows), MOST)]
 
 
 def _unshrunk(state: ClusterState, problem: Problem, to: int) -> list[Obstacle]:
@@ -145,13 +122,9 @@ def _unshrunk(state: ClusterState, problem: Problem, to: int) -> list[Obstacle]:
     out = []
     for row in rows[:MOST].tolist():
         stay = [b for b in state.target(row) if not problem.scope.gives[state.broker_index[b]]]
-        detail = f"it keeps its {human_many(int(problem.scope.factor[row]), 'replica')}: {len(stay)} of them are on brokers that the selection leaves out ({', '.join(map(str, stay))})"
-        out.append(
-            Obstacle(
-                "selection", str(state.name(row)), detail, "Let those brokers take part, or ask for more replicas."
-            )
-        )
-    return out + _more("selection", len(rows))
+        factor = int(problem.scope.factor[row])
+        out.append(obstacle("selection", state.name(row), replicas=factor, brokers=tuple(stay)))
+    return [*out, *more("selection", len(rows), MOST)]
 
 
 def _leaders(state: ClusterState, problem: Problem, cur: SmallInts) -> list[Obstacle]:
@@ -163,16 +136,13 @@ def _leaders(state: ClusterState, problem: Problem, cur: SmallInts) -> list[Obst
     stuck = np.flatnonzero((first >= 0) & barred & s.open_rows & (np.diff(problem.start) > 0))
     out = []
     for row in stuck[:MOST].tolist():
-        broker = state.brokers[int(first[row])].id
-        detail = f"broker {broker} stays its leader: it has no other replica that may lead"
-        remedy = "Raise its replication factor first."
+        cause = ""
         if classes.must_step_down[classes.of[row], first[row]]:
-            remedy = "Let the rule for its topic allow more leaders"
-            remedy += "." if problem.scope.roam else ", or use ballast plan balance, which may move data."
+            cause = "rule-in-balance" if problem.scope.roam else "rule"
         elif classes.unled[classes.of[row]].any():
-            remedy = "Raise its replication factor first, or let the rules for its topic allow more leaders."
-        out.append(Obstacle("sole-leader", str(state.name(row)), detail, remedy))
-    return out + _more("sole-leader", len(stuck))
+            cause = "barred-others"
+        out.append(obstacle("sole-leader", state.name(row), cause, broker=state.brokers[int(first[row])].id))
+    return [*out, *more("sole-leader", len(stuck), MOST)]
 
 
 def _heirs(state: ClusterState, problem: Problem, policy: PlannerPolicy, moves: tuple[Move, ...]) -> list[Obstacle]:
@@ -183,9 +153,8 @@ def _heirs(state: ClusterState, problem: Problem, policy: PlannerPolicy, moves: 
         first = m.new[0]
         unled = classes.unled[classes.of[state.index[m.name]], state.broker_index[first]]
         if len(m.new) < len(m.old) and first != m.old[0] and (first in barred or unled):
-            detail = f"broker {first} becomes its leader, though it should not lead it: no replica that stays may"
-            out.append(Obstacle("sole-leader", str(m.name), detail, "Keep more replicas, or change what may lead."))
-    return out[:MOST] + _more("sole-leader", len(out))
+            out.append(obstacle("sole-leader", m.name, "heir", broker=first))
+    return [*out[:MOST], *more("sole-leader", len(out), MOST)]
 
 
 def _impossible(state: ClusterState, problem: Problem) -> tuple[list[Obstacle], Flags]:
@@ -201,39 +170,21 @@ def _impossible(state: ClusterState, problem: Problem) -> tuple[list[Obstacle], 
             row = mine & (state.partitions.topic == t)
             factor, replicas = int(count[row].max()), int(count[row].sum())
             limits = classes.most[classes.topics == t].tolist()
-            said = f"allow {_ids(state, free.tolist())}"
+            figures: dict[str, Value]
             if factor > len(free):
-                detail = f"its rules {said} and its partitions have {factor} replicas"
+                cause, figures = "replicas", {"replicas": factor}
             elif limits and replicas > limits[0] * len(free):
-                detail = f"its rules {said} with {limits[0]} replicas each, and it has {replicas} replicas"
+                cause, figures = "most-per-broker", {"replicas": replicas, "most": int(limits[0])}
             else:
                 continue
             hopeless |= row
-            remedy = "Allow more in balance.topic_rules, or give the topic fewer replicas."
-            out.append(Obstacle("topic-rule", f"topic {state.topics[t].name}", detail, remedy))
+            topic, brokers = state.topics[t].name, _ids(state, free.tolist())
+            out.append(obstacle("topic-rule", f"topic {topic}", cause, topic=topic, brokers=brokers, **figures))
     return out, hopeless
 
 
-class Waiver(NamedTuple):
-    """A topic whose rules for leaders are not kept, since none of the brokers that they want is alive."""
-
-    topic: str
-    detail: str
-    remedy: str
-
-    @property
-    def obstacle(self) -> Obstacle:
-        """For a plan that was to keep the rules."""
-        return Obstacle("topic-rule", f"topic {self.topic}", self.detail, self.remedy)
-
-    @property
-    def assumption(self) -> str:
-        """For a plan that was asked for something else."""
-        return f"Topic {self.topic}: {self.detail}."
-
-
-def waived(state: ClusterState, problem: Problem) -> tuple[Waiver, ...]:
-    """Topics whose rules want leaders of which none is alive."""
+def waived(state: ClusterState, problem: Problem) -> tuple[Obstacle, ...]:
+    """Topics whose rules for leaders are not kept, since none of the brokers that they want is alive."""
     classes, p = problem.scope.classes, state.partitions
     out = []
     for c in np.flatnonzero(classes.waived).tolist():
@@ -243,24 +194,18 @@ def waived(state: ClusterState, problem: Problem) -> tuple[Waiver, ...]:
             for i, b in enumerate(state.brokers)
             if all(r.allows(b.id) and r.allows_leader(b.id, b.rack) for r in rules)
         ]
-        gone = (", and it is not alive", ", and none of them is alive")[len(wanted) > 1] if wanted else ""
-        detail = f"its rules let {_ids(state, wanted)} lead it{gone}"
+        cause = ("no-leader", "leader-dead", "leaders-dead")[min(len(wanted), 2)]
         for t in np.unique(p.topic[(classes.of == c) & problem.scope.open_rows]).tolist():
-            start = "" if not wanted else "Start it, or allow" if len(wanted) == 1 else "Start one of them, or allow"
-            remedy = f"{start or 'Allow'} more in balance.topic_rules."
-            out.append(Waiver(state.topics[t].name, f"{detail}: others lead it", remedy))
+            topic = state.topics[t].name
+            out.append(obstacle("topic-rule", f"topic {topic}", cause, topic=topic, brokers=_ids(state, wanted)))
     return tuple(out)
 
 
-def _ids(state: ClusterState, brokers: list[int]) -> str:
-    if not brokers:
-        return "none of the brokers that there are"
-    named = ", ".join(str(state.brokers[b].id) for b in brokers[:NAMED])
-    more = f" and {len(brokers) - NAMED} more" if len(brokers) > NAMED else ""
-    return f"only broker{'s' if len(brokers) > 1 else ''} {named}{more}"
+def _ids(state: ClusterState, brokers: list[int]) -> tuple[int, ...]:
+    return tuple(state.brokers[b].id for b in brokers)
 
 
-def _crowded(state: ClusterState, problem: Problem, cur: SmallInts, hopeless: Flags, spent: str) -> list[Obstacle]:
+def _crowded(state: ClusterState, problem: Problem, cur: SmallInts, hopeless: Flags, spent: Spent) -> list[Obstacle]:
     """Brokers that go on holding more replicas of a topic than its rules allow."""
     classes = problem.scope.classes
     if not problem.scope.repair_rules or not len(classes.most):
@@ -276,11 +221,11 @@ def _crowded(state: ClusterState, problem: Problem, cur: SmallInts, hopeless: Fl
     out = []
     over = np.argwhere((tally > classes.most[:, None]) & movable & problem.scope.gives[None, :]).tolist()
     for t, b in over[:MOST]:
-        name, most = state.topics[int(classes.topics[t])].name, int(classes.most[t])
-        detail = f"broker {state.brokers[b].id} keeps {int(tally[t, b])} of its replicas, and its rules allow {most}"
-        why = spent or "no other broker that may hold them has room for one in its rack and on its disk"
-        out.append(Obstacle("topic-rule", f"topic {name}", f"{detail}: {why}", "Allow more, or add brokers."))
-    return out + _more("topic-rule", len(over), "for the same reasons", "of the kind")
+        named = state.topics[int(classes.topics[t])].name
+        figures: Spent = {"broker": state.brokers[b].id, "replicas": int(tally[t, b]), "most": int(classes.most[t])}
+        cause = "crowded-limit" if spent else "crowded"
+        out.append(obstacle("topic-rule", f"topic {named}", cause, topic=named, **figures, **spent))
+    return [*out, *more("topic-rule", len(over), MOST, "of the kind")]
 
 
 def _bands(
@@ -289,7 +234,7 @@ def _bands(
     problem: Problem,
     policy: PlannerPolicy,
     found: Found,
-    spent: str,
+    spent: Spent,
     reach: Reach | None,
 ) -> list[Obstacle]:
     out: list[Obstacle] = []
@@ -303,21 +248,24 @@ def _bands(
         if len(off):
             worst = int(off[np.argmax((over + under)[off])])
             share = float(problem.share[worst, k] * problem.unit[k])
-            away = (float(after[worst, k]) - share) / share if share else 0.0
-            how = (
-                f"is {human_percent(abs(away))} {'over' if away > 0 else 'under'} its share"
-                if share
-                else "should have none"
-            )
-            names = ", ".join(str(state.brokers[b].id) for b in off[:8].tolist()) + (", …" if len(off) > 8 else "")
-            detail = (
-                f"{len(off)} of {int(problem.scope.shares.sum())} brokers stay outside ±{human_percent(r.aimed_at(policy), 0)} "
-                f"({names}); the furthest, broker {state.brokers[worst].id}, {how}"
-            )
-            cause, remedy = _cause(state, intent, problem, policy, k, worst, spent, reach)
+            away = (float(after[worst, k]) - share) / share if share else None
+            cause, figures = _cause(state, intent, problem, policy, k, worst, spent, reach)
             if later is not None and bool(later[off, k].any()):
-                cause, remedy = "disks have no room for what it takes until this plan has run", PLAN_AGAIN
-            out.append(Obstacle("band", r.label, f"{detail}: {cause}", remedy))
+                cause, figures = "next-plan", {}
+            out.append(
+                obstacle(
+                    "band",
+                    r.label,
+                    cause,
+                    resource=r.label,
+                    brokers=_ids(state, off.tolist()),
+                    of=int(problem.scope.shares.sum()),
+                    band=r.aimed_at(policy),
+                    furthest=state.brokers[worst].id,
+                    away=away,
+                    **figures,
+                )
+            )
         out += _uneven(state, problem, policy, k)
     return out
 
@@ -326,9 +274,7 @@ def _room(later: Flags | None) -> list[Obstacle]:
     """The next plan, where disks have no room for all of it while this one runs."""
     if later is None:
         return []
-    count = human_many(int(later.sum()), "range")
-    detail = f"what has not left yet takes room while this plan runs; the next plan can meet {count} more"
-    return [Obstacle("room", "disks", detail, PLAN_AGAIN)]
+    return [obstacle("room", "disks", ranges=int(later.sum()))]
 
 
 def _cause(  # noqa: PLR0911 — a table of causes, the likeliest first
@@ -338,51 +284,40 @@ def _cause(  # noqa: PLR0911 — a table of causes, the likeliest first
     policy: PlannerPolicy,
     k: int,
     worst: int,
-    spent: str,
+    spent: Spent,
     reach: Reach | None,
-) -> tuple[str, str]:
+) -> tuple[str, dict[str, Value]]:
     if spent:
-        return spent, "Allow more bytes, or plan again when this plan is done."
+        return "limit", spent
     if isinstance(intent, Leaders):
-        return "reorders alone do not reach it", "Use ballast plan balance, which may move data."
+        return "reorders", {}
     r = problem.resources[k]
     largest = int(np.argmax(r.lead)) if len(r.lead) else 0
     fair = float(problem.share[worst, k])
     if fair and not r.counted and len(r.lead) and float(r.lead[largest]) > 2 * policy.band_of(r.name) * fair:
+        name = state.name(largest)
         share = float(r.lead[largest]) / max(fair, 1.0)
-        return (
-            f"one replica of {state.name(largest)} alone is {human_percent(share, 0)} of a broker's share",
-            f"Give topic {state.name(largest).topic} more partitions, or a wider band for {r.label}.",
-        )
+        return "one-replica", {"partition": str(name), "topic": name.topic, "share": share}
     if not intent.selection.is_everything:
-        return "the selection leaves out what would have to move", "Select more topics or brokers."
+        return "selection", {}
     if not bool(problem.scope.open_rows.all()):
-        return (
-            "some partitions are pinned, moving, being deleted or have fewer replicas than min.insync.replicas",
-            "Plan again when they are free.",
-        )
+        return "held", {}
     if r.name == DISK and bool((problem.room[problem.scope.takes] < problem.high[problem.scope.takes, k]).any()):
-        return "disks would be too full while the plan runs", "Add disk or brokers, or raise the disk limit."
+        return "disk", {}
     if reach is not None and (reach.low < problem.low)[:, k].any() | (reach.high > problem.high)[:, k].any():
-        return _unreachable(problem, reach, k), f"Allow a wider band for {r.label}, or brokers that are more alike."
-    if problem.scope.classes.any:
-        return (
-            "no plan was found within racks, replica counts, the topics' own rules and the other bands",
-            f"Allow a wider band for {r.label}, or more brokers in balance.topic_rules.",
-        )
-    return "no plan was found within racks, replica counts and the other bands", f"Allow a wider band for {r.label}."
+        return _unreachable(problem, reach, k)
+    return "topic-rules" if problem.scope.classes.any else "", {}
 
 
-def _unreachable(problem: Problem, reach: Reach, k: int) -> str:
+def _unreachable(problem: Problem, reach: Reach, k: int) -> tuple[str, dict[str, Value]]:
     """How far at least, for brokers as unlike as these; as a proof where there is one."""
     past = np.maximum(reach.high - problem.high, problem.low - reach.low)[:, k] / np.maximum(
         problem.share[:, k] * problem.unit[k], 1.0
     )
-    figure = f"some broker stays about {human_percent(float(past.max()))} of its share outside"
+    outside = float(past.max())
     if reach.proven > 0:
-        total = human_percent(reach.proven)
-        return f"brokers are too unlike: {figure}; it is proven that all ranges together are missed by {total} of an average share"
-    return f"brokers are too unlike, as far as is known: {figure}"
+        return "unlike-proven", {"outside": outside, "missed": float(reach.proven)}
+    return "unlike", {"outside": outside}
 
 
 def _uneven(state: ClusterState, problem: Problem, policy: PlannerPolicy, k: int) -> list[Obstacle]:
@@ -402,32 +337,18 @@ def _uneven(state: ClusterState, problem: Problem, policy: PlannerPolicy, k: int
     worst = int(np.argmax(np.where(off, -away if alone else np.abs(away), -np.inf)))
     share = float(problem.share[worst, k] / even[worst])
     b = state.brokers[worst]
+    on = partial(obstacle, "racks-of-unlike-size", broker=b.id, share=share)
     if alone:
-        return [
-            Obstacle(
-                "racks-of-unlike-size",
-                f"broker {b.id}",
-                f"it holds at most one replica of each partition, so broker {b.id} can carry {human_percent(share, 0)} of its part by capacity",
-                "Give the others more capacity, or add brokers.",
-            )
-        ]
+        return [on(f"broker {b.id}", "own-rack")]
     shared = bool((problem.rack_least > 0).any())
-    why = "no partition may go to fewer racks" if shared else "each partition needs a rack for every replica"
-    return [
-        Obstacle(
-            "racks-of-unlike-size",
-            f"rack {b.rack}",
-            f"{why}, so broker {b.id} must carry {human_percent(share, 0)} of an even share",
-            "Give every rack the same capacity, or use more racks than replicas.",
-        )
-    ]
+    return [on(f"rack {b.rack}", "fewer-racks" if shared else "every-rack")]
 
 
-def _budget_spent(policy: PlannerPolicy, moves: tuple[Move, ...], loads: Loads) -> str:
+def _budget_spent(policy: PlannerPolicy, moves: tuple[Move, ...], loads: Loads) -> Spent:
     if policy.max_bytes is not None:
         largest = int(loads.size_bytes.max()) if len(loads) else 0
         if sum(m.bytes_moved for m in moves) + largest > policy.max_bytes:
-            return f"the limit of {policy.max_bytes} bytes is spent"
+            return {"limit": policy.max_bytes, "limits": "bytes"}
     if policy.max_moves is not None and sum(len(m.adding) for m in moves) >= policy.max_moves:
-        return f"the limit of {policy.max_moves} moves is spent"
-    return ""
+        return {"limit": policy.max_moves, "limits": "moves"}
+    return {}

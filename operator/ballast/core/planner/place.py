@@ -26,8 +26,8 @@ from ballast.core.plan import Move, Plan, Reason
 from ballast.core.planner.intents import Balance, Expand, Leaders, Place, Selection
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.moves import least_known
-from ballast.core.planner.obstacles import FEW_REPLICAS
 from ballast.core.planner.policy import PlannerPolicy
+from ballast.core.planner.sentences import FEW_REPLICAS
 from ballast.errors import UsageError
 
 Lists = dict[TopicPartition, tuple[int, ...]]

@@ -16,9 +16,9 @@ import numpy as np
 from ballast.core.cluster import ClusterState, Ints
 from ballast.core.planner.intents import Intent
 from ballast.core.planner.loads import Loads
-from ballast.core.planner.obstacles import FEW_REPLICAS
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.scope import Scope, scope_of
+from ballast.core.planner.sentences import FEW_REPLICAS
 from ballast.core.wording import human_percent
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Obstacle, Plan, Reason
 from ballast.core.plan.file import dumps, kafka_json, loads
+from ballast.core.planner.sentences import obstacle
 from ballast.errors import UsageError
 
 PLAN = Plan(
@@ -23,7 +24,11 @@ PLAN = Plan(
     ),
     elections=(TopicPartition("a", 1),),
     status="misses-some-goals",
-    obstacles=(Obstacle("too-big", "a-0", "larger than the band", "split it"),),
+    obstacles=(
+        obstacle("selection", "a-0", replicas=3, brokers=(2, 3)),
+        obstacle("sole-leader", "a-1", "heir", broker=1),
+        Obstacle("too-big", "a-0", "larger than the band", "split it"),
+    ),
     assumptions=("CPU follows bytes",),
     seed=7,
     bound_bytes=9,
@@ -42,6 +47,15 @@ moves = st.builds(
     size_bytes=st.integers(-1, 2**50),
     reason=st.builds(Reason, st.text(), st.text()),
 )
+
+
+def test_a_file_that_tells_no_figures_of_its_obstacles_is_read() -> None:
+    """Files that were written before there were any: their sentences are all that there is."""
+    document = json.loads(dumps(PLAN))
+    document["obstacles"] = [{k: o[k] for k in ("code", "subject", "detail", "remedy")} for o in document["obstacles"]]
+    read = loads(json.dumps(document)).obstacles
+    assert [(o.code, o.detail, o.remedy) for o in read] == [(o.code, o.detail, o.remedy) for o in PLAN.obstacles]
+    assert {(o.cause, len(o.values)) for o in read} == {("", 0)}
 
 
 @given(st.lists(moves, max_size=6, unique_by=lambda m: m.name))

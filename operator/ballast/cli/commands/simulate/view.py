@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ballast.cli.documents import simulation as documents
 from ballast.cli.documents.base import Partition
 from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_names, human_percent, render_table
+from ballast.core.plan.file import ObstacleLine
 from ballast.core.wording import human_brokers, human_many, human_time, human_total
 
 if TYPE_CHECKING:
@@ -304,7 +305,7 @@ def loss_document(loss: Loss, repair: Plan) -> documents.Loss:
             status=repair.status,
             replicas=repair.summary.get("replica_moves", 0),
             bytes=repair.known_bytes,
-            obstacles=[documents.RepairObstacle(subject=o.subject, detail=o.detail) for o in repair.obstacles],
+            obstacles=[ObstacleLine.of(o) for o in repair.obstacles],
         ),
         brokers=_broker_rows(loss, repair),
     )

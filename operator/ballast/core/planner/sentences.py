@@ -1,0 +1,199 @@
+"""What each obstacle of a plan says, and what would remove it: by its code, or by ``code/cause`` where it has several causes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ballast.core.catalogue import Catalogue, Saying
+from ballast.core.plan import Obstacle
+from ballast.core.plan.model import Value
+from ballast.core.wording import human_many, human_percent
+
+NAMED: Final = 8
+"""Brokers that a sentence names."""
+FEW_REPLICAS: Final = (
+    "fewer replicas than min.insync.replicas, and brokers refuse writes with acks=all while one is added"
+)
+MORE_REPLICAS: Final = (
+    "Lower min.insync.replicas, or raise the replication factor in a planned window (ballast plan change-rf)."
+)
+SPENT: Final = "the limit of {limit} {limits} is spent"
+PLAN_AGAIN: Final = "Run ballast plan balance again when this plan is done."
+RULES: Final = "Allow more in balance.topic_rules, or give the topic fewer replicas."
+CROWDED: Final = "broker {broker} keeps {replicas} of its replicas, and its rules allow {most}: "
+BAND: Final = "{brokers:count} of {of} brokers stay outside ±{band:whole} ({brokers:some}); the furthest, broker {furthest}, {away:away}: "
+WIDER: Final = "Allow a wider band for {resource}"
+UNLIKE: Final = "some broker stays about {outside:percent} of its share outside"
+
+SAYINGS: Final[Mapping[str, Saying]] = {
+    # A replica that must move finds no broker.
+    "no-broker": Saying(
+        "no broker that takes replicas has a free rack and enough disk for it",
+        "Add a broker in another rack, add disk, or raise the disk limit.",
+    ),
+    "no-broker/limit": Saying(f"a replica must move, but {SPENT}", "Allow more bytes or moves."),
+    "no-broker/selection": Saying(
+        "its replicas that share a rack sit on brokers that the selection leaves out", "Let those brokers take part."
+    ),
+    "no-broker/too-few": Saying(
+        "it shall have {replicas:replicas}, but only {brokers:brokers} may hold one", "Add brokers, or uncordon some."
+    ),
+    "no-broker/too-few-by-rule": Saying(
+        "it shall have {replicas:replicas}, but only {brokers:brokers} may hold one",
+        "Add brokers, uncordon some, or let the rule for its topic allow more.",
+    ),
+    "no-broker/leader": Saying(
+        "its leader must go, and no broker that takes replicas may lead it",
+        "Let another broker lead it: demote fewer, or allow more in the rules for its topic.",
+    ),
+    "no-broker/most-per-broker": Saying(
+        "no broker that takes replicas has a free rack, enough disk and fewer than {most} of its topic, as many as its rules allow",
+        "Let the rules for its topic allow more, add a broker in another rack, or add disk.",
+    ),
+    "replicas-below-min-isr": Saying(f"a replica must move, but it has {FEW_REPLICAS}", MORE_REPLICAS),
+    "selection": Saying(
+        "it keeps its {replicas:replicas}: {brokers:count} of them are on brokers that the selection leaves out ({brokers:ids})",
+        "Let those brokers take part, or ask for more replicas.",
+    ),
+    "log-dir": Saying(
+        "broker {broker} has room for its {bytes} bytes, but no single log dir of it has",
+        "Free space on one disk of broker {broker}, or leave it out with --exclude-brokers.",
+    ),
+    # Leaders.
+    "sole-leader": Saying(
+        "broker {broker} stays its leader: it has no other replica that may lead",
+        "Raise its replication factor first.",
+    ),
+    "sole-leader/rule": Saying(
+        "broker {broker} stays its leader: it has no other replica that may lead",
+        "Let the rule for its topic allow more leaders, or use ballast plan balance, which may move data.",
+    ),
+    "sole-leader/rule-in-balance": Saying(
+        "broker {broker} stays its leader: it has no other replica that may lead",
+        "Let the rule for its topic allow more leaders.",
+    ),
+    "sole-leader/barred-others": Saying(
+        "broker {broker} stays its leader: it has no other replica that may lead",
+        "Raise its replication factor first, or let the rules for its topic allow more leaders.",
+    ),
+    "sole-leader/heir": Saying(
+        "broker {broker} becomes its leader, though it should not lead it: no replica that stays may",
+        "Keep more replicas, or change what may lead.",
+    ),
+    # A topic's own rules.
+    "topic-rule/replicas": Saying("its rules allow {brokers:only} and its partitions have {replicas} replicas", RULES),
+    "topic-rule/most-per-broker": Saying(
+        "its rules allow {brokers:only} with {most} replicas each, and it has {replicas} replicas", RULES
+    ),
+    "topic-rule/no-leader": Saying(
+        "its rules let {brokers:only} lead it: others lead it", "Allow more in balance.topic_rules."
+    ),
+    "topic-rule/leader-dead": Saying(
+        "its rules let {brokers:only} lead it, and it is not alive: others lead it",
+        "Start it, or allow more in balance.topic_rules.",
+    ),
+    "topic-rule/leaders-dead": Saying(
+        "its rules let {brokers:only} lead it, and none of them is alive: others lead it",
+        "Start one of them, or allow more in balance.topic_rules.",
+    ),
+    "topic-rule/crowded": Saying(
+        f"{CROWDED}no other broker that may hold them has room for one in its rack and on its disk",
+        "Allow more, or add brokers.",
+    ),
+    "topic-rule/crowded-limit": Saying(f"{CROWDED}{SPENT}", "Allow more, or add brokers."),
+    # What was counted and not named.
+    **{
+        f"{code}/more": Saying("for the same reason")
+        for code in ("replicas-below-min-isr", "selection", "sole-leader", "log-dir")
+    },
+    **{f"{code}/more": Saying("for the same reasons") for code in ("no-broker", "topic-rule")},
+    # Ranges.
+    "band": Saying(f"{BAND}no plan was found within racks, replica counts and the other bands", f"{WIDER}."),
+    "band/topic-rules": Saying(
+        f"{BAND}no plan was found within racks, replica counts, the topics' own rules and the other bands",
+        f"{WIDER}, or more brokers in balance.topic_rules.",
+    ),
+    "band/next-plan": Saying(f"{BAND}disks have no room for what it takes until this plan has run", PLAN_AGAIN),
+    "band/limit": Saying(f"{BAND}{SPENT}", "Allow more bytes, or plan again when this plan is done."),
+    "band/reorders": Saying(f"{BAND}reorders alone do not reach it", "Use ballast plan balance, which may move data."),
+    "band/one-replica": Saying(
+        f"{BAND}one replica of {{partition}} alone is {{share:whole}} of a broker's share",
+        "Give topic {topic} more partitions, or a wider band for {resource}.",
+    ),
+    "band/selection": Saying(
+        f"{BAND}the selection leaves out what would have to move", "Select more topics or brokers."
+    ),
+    "band/held": Saying(
+        f"{BAND}some partitions are pinned, moving, being deleted or have fewer replicas than min.insync.replicas",
+        "Plan again when they are free.",
+    ),
+    "band/disk": Saying(
+        f"{BAND}disks would be too full while the plan runs", "Add disk or brokers, or raise the disk limit."
+    ),
+    "band/unlike": Saying(
+        f"{BAND}brokers are too unlike, as far as is known: {UNLIKE}", f"{WIDER}, or brokers that are more alike."
+    ),
+    "band/unlike-proven": Saying(
+        f"{BAND}brokers are too unlike: {UNLIKE}; it is proven that all ranges together are missed by {{missed:percent}} of an "
+        "average share",
+        f"{WIDER}, or brokers that are more alike.",
+    ),
+    "room": Saying(
+        "what has not left yet takes room while this plan runs; the next plan can meet {ranges:ranges} more", PLAN_AGAIN
+    ),
+    "racks-of-unlike-size/own-rack": Saying(
+        "it holds at most one replica of each partition, so broker {broker} can carry {share:whole} of its part by capacity",
+        "Give the others more capacity, or add brokers.",
+    ),
+    "racks-of-unlike-size/every-rack": Saying(
+        "each partition needs a rack for every replica, so broker {broker} must carry {share:whole} of an even share",
+        "Give every rack the same capacity, or use more racks than replicas.",
+    ),
+    "racks-of-unlike-size/fewer-racks": Saying(
+        "no partition may go to fewer racks, so broker {broker} must carry {share:whole} of an even share",
+        "Give every rack the same capacity, or use more racks than replicas.",
+    ),
+}
+"""Every obstacle."""
+
+
+def obstacle(code: str, subject: object, cause: str = "", **values: Value) -> Obstacle:
+    """An obstacle with its sentences, which ``SAYINGS`` has."""
+    said = SAYINGS[f"{code}/{cause}" if cause else code]
+    detail, remedy = (_CATALOGUE.say(template, values) for template in said)
+    return Obstacle(code, str(subject), detail, remedy, cause, values)
+
+
+def more(code: str, total: int, most: int, of: str = "partitions") -> tuple[Obstacle, ...]:
+    """What is not named one by one, counted."""
+    rest = total - most
+    return (obstacle(code, f"{rest} more {of}", "more", count=rest),) if rest > 0 else ()
+
+
+def _only(ids: tuple[int, ...]) -> str:
+    if not ids:
+        return "none of the brokers that there are"
+    rest = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
+    return f"only broker{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids[:NAMED]))}{rest}"
+
+
+def _away(away: float | None) -> str:
+    if away is None:
+        return "should have none"
+    return f"is {human_percent(abs(away))} {'over' if away > 0 else 'under'} its share"
+
+
+_CATALOGUE: Final = Catalogue(
+    {
+        "brokers": lambda count: human_many(count, "broker"),
+        "ranges": lambda count: human_many(count, "range"),
+        "count": lambda ids: str(len(ids)),
+        "ids": lambda ids: ", ".join(map(str, ids)),
+        "some": lambda ids: ", ".join(map(str, ids[:NAMED])) + (", …" if len(ids) > NAMED else ""),
+        "only": _only,
+        "away": _away,
+        "percent": human_percent,
+        "whole": lambda share: human_percent(share, 0),
+    }
+)
