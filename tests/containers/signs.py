@@ -27,6 +27,13 @@ def refuses(code: str, **parameters: object) -> Sign:
     )
 
 
+def stalls(*codes: str, **parameters: object) -> Sign:
+    """A move that stands still for one of these reasons."""
+    return lambda event: (
+        moves_to("stalled")(event) and event["code"] in codes and parameters.items() <= event["parameters"].items()
+    )
+
+
 def ends(event: Event) -> bool:
     """The end of a run."""
     return bool(event["kind"] == "RunEnded")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.containers.cluster import SMALL_LOG_DIR, SMALL_MIB, ContainerCluster
 from tests.containers.proof import Lives, Proof
-from tests.containers.signs import moves_to
+from tests.containers.signs import moves_to, stalls
 from tests.real.execution_scene import Scene
 
 from ballast.wiring.cluster import open_cluster
@@ -43,9 +43,7 @@ def test_a_full_disk_is_refused_beforehand_and_named_in_mid_move(at: Scene, live
         run = lives.begin("apply", str(plan), "--yes", "--throttle", "300kB", "--output", "json")
         run.tells(moves_to("moving"))
         at.fill(growing.topic, range(1), mib=SMALL_MIB)
-        run.tells(
-            lambda e: moves_to("stalled")(e) and f"Log dir {SMALL_LOG_DIR} of broker {small} has failed" in e["detail"]
-        )
+        run.tells(stalls("log-dir-failed", broker=small, path=SMALL_LOG_DIR))
         mine = at.run_of(growing.topic)
         assert mine is not None
         at.finish("cancel", mine.id, "--yes")

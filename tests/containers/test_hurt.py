@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from tests.containers.cluster import CONTROLLER, ContainerCluster
 from tests.containers.proof import Life, Lives, Proof
-from tests.containers.signs import copies_more_than, ends, moves_to, notes
+from tests.containers.signs import copies_more_than, ends, moves_to, notes, stalls
 from tests.real.execution_scene import Scene, events
 from tests.waiting import until
 
@@ -83,8 +83,7 @@ def lose_destination(cluster: ContainerCluster, run: Life, way: str) -> None:
     hurt(cluster, DESTINATION)
     try:
         # A broker that freezes counts as alive for a while, and is named as one that does not answer until then.
-        cause = f"Broker {DESTINATION}, its destination,"
-        found = run.tells(lambda event: moves_to("stalled")(event) and cause in event["detail"], after=before)
+        found = run.tells(stalls("destination-dead", "destination-unreachable", broker=DESTINATION), after=before)
     finally:
         heal(cluster, DESTINATION)
     run.tells(moves_to("moving"), after=found)

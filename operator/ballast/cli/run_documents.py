@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ballast.cli.documents import runs
 from ballast.cli.documents.base import Partition
 from ballast.executor.driver import events
+from ballast.executor.machine.notes import code_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +47,8 @@ def _changed(change: events.MoveChanged) -> Document:
         before=change.before.code,
         after=change.after.code,
         outcome=change.outcome,
+        code=code_of(change.why),
+        parameters=None if change.why is None else change.why.parameters,
         detail=change.detail,
     )
 

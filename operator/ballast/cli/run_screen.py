@@ -87,10 +87,10 @@ def sentence(happening: Happening) -> str | None:
             return f"Run {run.id} {verb}: {run.intent} ({human_many(len(run.moves), 'move')}{elections})."
         case events.Paced(pace):
             return "\n".join(pace.lines()) or None
-        case events.MoveChanged(name, before, after, outcome, detail) if isinstance(after, Stalled | Failed) or type(
+        case events.MoveChanged(name, before, after, outcome) if isinstance(after, Stalled | Failed) or type(
             before
         ) is type(after):
-            return f"{name} {after.code}{f' ({outcome})' if outcome else ''}: {detail}"
+            return f"{name} {after.code}{f' ({outcome})' if outcome else ''}: {happening.detail}"
         case events.Refusing(verdicts):
             more = f" (and {len(verdicts) - 1} more)" if len(verdicts) > 1 else ""
             return f"Waiting: {verdicts[0]}{more}" if verdicts else "The guards no longer refuse."

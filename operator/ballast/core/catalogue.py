@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass
 from string import Formatter
 from typing import Any, Final, NamedTuple
 
-from ballast.core.cluster import TopicPartition
+from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.wording import human_bytes, human_many
 
 Form = Callable[[Any], str]
@@ -49,8 +49,10 @@ class Catalogue(Formatter):
 
 
 def plain(value: object) -> Any:
-    """A parameter as JSON has it: partitions by their names, values as objects of their fields."""
+    """A parameter as JSON has it: partitions by their names, values as objects of their fields, what is not known as null."""
     match value:
+        case int() | float() if value == UNKNOWN:
+            return None
         case TopicPartition():
             return str(value)
         case Mapping():

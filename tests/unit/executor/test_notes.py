@@ -1,7 +1,8 @@
-"""Notes: decided upon by their codes, said in one place, and kept by the journal as sentences."""
+"""Notes: decided upon by their codes, said in one place, and kept by the journal with code, figures and sentence."""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from ballast.core.plan import Move, Plan
 from ballast.core.throttles import RateShortfall
 from ballast.executor import machine
 from ballast.executor.journal.records import changes, dump_run, load_open_runs
-from ballast.executor.machine.notes import BETWEEN_LOG_DIRS, SENTENCES, Note, Value, journaled, note
+from ballast.executor.machine.notes import BETWEEN_LOG_DIRS, SENTENCES, Note, Value, code_of, note
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.observe import observe
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -69,7 +70,7 @@ def test_every_note_is_made_somewhere_and_every_cause_can_be_said() -> None:
     """No sentence is kept that no decision leads to."""
     sources = [p.read_text() for p in Path(machine.__path__[0]).glob("*.py") if p.name != "notes.py"]
     made = set(re.findall(r'(?:note\(|_seen\(m, )\s*"([a-z-]+)"', "\n".join(sources)))
-    assert made == set(SENTENCES) - {"journaled"}
+    assert made == set(SENTENCES)
     assert set(CAUSES) <= made
 
 
@@ -92,12 +93,48 @@ def test_an_unknown_size_is_said_in_words() -> None:
     assert "an unknown number of bytes is still to come" in str(note("disk-full", broker=1, free=0, left=None))
 
 
-def test_the_journal_keeps_the_sentence_and_the_next_process_goes_on_with_it() -> None:
+def test_the_journal_keeps_code_figures_and_sentence_of_a_note() -> None:
+    """What another process reads says the same; its figures are those of JSON."""
+    low = note("throttle-too-low", lack=SAMPLES["lack"], theirs=False)
+    held = note("guard", verdict=SAMPLES["verdict"])
+    gone = note("overridden", partition=str(NAME), replicas=(1, 2))
+    for why in (low, held, gone):
+        records = dump_run(run_in(Stalled(), note=why))
+        (again,) = load_open_runs([Record(r.key, json.loads(json.dumps(r.value))) for r in records], Now(0, 0.0))
+        read = again.moves[NAME].note
+        assert read is not None
+        assert (code_of(read), str(read), read.parameters) == (why.code, str(why), why.parameters)
+        assert dump_run(again) == records
+    assert again.moves[NAME].note == gone
+    assert held.parameters["verdict"] == {
+        "code": "deleted",
+        "subject": "t-0",
+        "values": {"partition": "t-0"},
+        "cause": "",
+        "isr_within_s": None,
+    }
+
+
+@pytest.mark.parametrize("stage", [Stalled(), Failed("deleted")])
+def test_a_record_that_has_the_sentence_alone_is_read(stage: object) -> None:
+    """As older versions wrote it: what it says is known, its code is not, and it is written as it was."""
+    records = dump_run(run_in(stage, note=note("deleted", partition="t-0")))
+    (value,) = (r.value for r in records if r.key.startswith("move/"))
+    assert value is not None
+    assert (value["code"], value["values"]) == ("deleted", {"partition": "t-0"})
+    old = [Record(r.key, {k: v for k, v in (r.value or {}).items() if k not in {"code", "values"}}) for r in records]
+    (again,) = load_open_runs(old, Now(0, 0.0))
+    m = again.moves[NAME]
+    assert (m.detail, code_of(m.note)) == ("t-0 no longer exists.", None)
+    assert dump_run(again) == old
+
+
+def test_the_next_process_goes_on_with_what_the_journal_told() -> None:
     """A refusal that was written before a restart still ends the move as rejected, in the same words."""
     refused = note("answer", answer=Outcome(ok=False, code="UNKNOWN_SERVER_ERROR", message="no"))
     run = run_in(Submitted(), attempts=2, note=refused)
     (again,) = load_open_runs(dump_run(run), Now(0, 0.0))
-    assert again.moves[NAME].note == journaled("UNKNOWN_SERVER_ERROR: no")
+    assert code_of(again.moves[NAME].note) == "answer"
     late = observe(again, seen((1,)), NOW).moves[NAME]
     assert (late.stage, late.detail) == (Failed("rejected"), "UNKNOWN_SERVER_ERROR: no")
     silent = observe(run_in(Submitted(), attempts=2), seen((1,)), NOW).moves[NAME]

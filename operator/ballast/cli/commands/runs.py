@@ -128,6 +128,7 @@ def _document(run: Run, ledger: Iterable[Setting]) -> RunDocument:
     from ballast.cli.documents.runs import Run as RunDocument
     from ballast.cli.documents.runs import RunElection, RunMove
     from ballast.executor.journal.history import summarise
+    from ballast.executor.machine.notes import code_of
 
     return RunDocument(
         run=_figures(summarise(run)),
@@ -141,8 +142,11 @@ def _document(run: Run, ledger: Iterable[Setting]) -> RunDocument:
                 log_dirs=None if m.move.log_dirs is None else list(m.move.log_dirs),
                 size_bytes=m.move.size_bytes,
                 reason=str(m.move.reason),
+                reason_code=m.move.reason.code,
                 stage=m.stage.code,
                 outcome=m.outcome,
+                code=code_of(m.note),
+                parameters=None if m.note is None else m.note.parameters,
                 detail=m.detail,
                 attempts=m.attempts,
                 since=moment(m.since_ms),
@@ -150,7 +154,14 @@ def _document(run: Run, ledger: Iterable[Setting]) -> RunDocument:
             for m in _by_partition(run.moves)
         ],
         elections=[
-            RunElection(topic=n.topic, partition=n.partition, stage=e.stage, detail=e.detail)
+            RunElection(
+                topic=n.topic,
+                partition=n.partition,
+                stage=e.stage,
+                code=code_of(e.note),
+                parameters=None if e.note is None else e.note.parameters,
+                detail=e.detail,
+            )
             for n, e in sorted(run.elections.items())
         ],
         throttles_standing=[str(s) for s in ledger],
@@ -165,6 +176,7 @@ def _document(run: Run, ledger: Iterable[Setting]) -> RunDocument:
 def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptions) -> int:
     """Show the details of RUN: every move, how it ended and why, and which throttles stand."""
     from ballast.executor.journal.ledger import load_ledger
+    from ballast.executor.machine.notes import code_of
     from ballast.wiring.runs import find_run, journal_to_look_at
 
     with cluster.open() as opened:
@@ -195,7 +207,7 @@ def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptio
             str(list(m.move.old)),
             _destination(m.move),
             human_bytes(m.move.size_bytes),
-            f"{m.stage.code}{f' ({m.outcome})' if m.outcome else ''}",
+            f"{m.stage.code}{f' ({why})' if (why := m.outcome or code_of(m.note)) else ''}",
             _when(m.since_ms),
             str(m.move.reason),
             m.detail,

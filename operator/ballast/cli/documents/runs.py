@@ -52,8 +52,14 @@ class RunMove(Partition):
     log_dirs: list[str] | None
     size_bytes: Known
     reason: str
+    reason_code: str
+    """The code that ``reason`` begins with."""
     stage: str
     outcome: str
+    code: str | None
+    """Why it is where it is; null where there is nothing to say, or where an old record tells the sentence alone."""
+    parameters: Parameters | None
+    """The figures of ``detail``."""
     detail: str
     attempts: int
     since: Moment
@@ -63,6 +69,10 @@ class RunElection(Partition):
     """An election of a run."""
 
     stage: str
+    code: str | None
+    """Why it is where it is; null where there is nothing to say, or where an old record tells the sentence alone."""
+    parameters: Parameters | None
+    """The figures of ``detail``."""
     detail: str
 
 
@@ -122,6 +132,10 @@ class MoveChanged(Document):
     before: str
     after: str
     outcome: str
+    code: str | None
+    """Why it is where it is; null where there is nothing to say, or where an old record tells the sentence alone."""
+    parameters: Parameters | None
+    """The figures of ``detail``."""
     detail: str
 
 

@@ -336,7 +336,7 @@ class Driver:
                 was = before.moves[name]
                 # Another cause of the same stall is news as well.
                 if type(was.stage) is not type(m.stage) or m.cause not in {None, was.cause}:
-                    self._listener.hear(MoveChanged(name, was.stage, m.stage, m.outcome, m.detail))
+                    self._listener.hear(MoveChanged(name, was.stage, m.stage, m.outcome, m.note))
         # Figures alone change at each look; progress shows them.
         if _refused(before) != _refused(after):
             self._listener.hear(Refusing(after.verdicts))

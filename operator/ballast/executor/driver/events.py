@@ -9,6 +9,8 @@ from ballast.core.cluster import TopicPartition
 from ballast.core.guards import Verdict
 from ballast.core.throttles import Setting
 from ballast.executor.driver.pace import Pace
+from ballast.executor.machine.notes import Note as MoveNote
+from ballast.executor.machine.notes import text_of
 from ballast.executor.machine.progress import Progress
 from ballast.executor.machine.run import Run
 from ballast.executor.machine.stages import Stage
@@ -31,7 +33,12 @@ class MoveChanged:
     before: Stage
     after: Stage
     outcome: str
-    detail: str
+    why: MoveNote | None
+
+    @property
+    def detail(self) -> str:
+        """Why, in a sentence; empty where nothing is to be said."""
+        return text_of(self.why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.document import Reader
 from ballast.core.plan import Move, Reason
 from ballast.errors import Refused
-from ballast.executor.machine.notes import journaled
+from ballast.executor.machine.notes import Note, code_of, journaled, text_of
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import done_of, total_of
 from ballast.executor.machine.run import ElectionRun, ElectionStage, MoveRun, Now, Phase, Run, Status
@@ -109,7 +109,7 @@ def dump_move(run: Run, order: int, m: MoveRun) -> Record:
     if m.move.log_dirs is not None:
         value["log_dirs"] = list(m.move.log_dirs)
     if m.note is not None:
-        value["detail"] = m.detail
+        value |= _dump_note(m.note)
     if m.topic_id is not None:
         value["topic_id"] = m.topic_id
     return Record(move_key(run.id, m.move.name), value)
@@ -135,9 +135,22 @@ def dump_election(run: Run, name: TopicPartition, e: ElectionRun) -> Record:
             "partition": name.partition,
             "stage": e.stage.value,
             "attempts": e.attempts,
-            "detail": e.detail,
+            **_dump_note(e.note),
         },
     )
+
+
+def _dump_note(note: Note | None) -> dict[str, Any]:
+    """Its sentence, which every version reads, and what it is made of."""
+    value: dict[str, Any] = {"detail": text_of(note)}
+    if note is not None and (code := code_of(note)) is not None:
+        value |= {"code": code, "values": note.parameters}
+    return value
+
+
+def _note(r: Reader) -> Note | None:
+    text = r.text("detail")
+    return journaled(text, r.text("code"), r.mapping("values")) if r.has("code") else journaled(text)
 
 
 def dump_run(run: Run) -> list[Record]:
@@ -365,7 +378,7 @@ def _move(r: Reader) -> MoveRun:
         ),
         stage=_stage(r),
         attempts=r.integer("attempts"),
-        note=journaled(r.text("detail")) if r.has("detail") else None,
+        note=_note(r) if r.has("detail") else None,
         since_ms=r.integer("since_ms"),
         topic_id=r.text("topic_id") if r.has("topic_id") else None,
     )
@@ -386,4 +399,4 @@ _STAGES: Final = {stage.code: stage for stage in STAGES}
 
 def _election(r: Reader) -> tuple[TopicPartition, ElectionRun]:
     name = TopicPartition(r.text("topic"), r.integer("partition"))
-    return name, ElectionRun(ElectionStage(r.text("stage")), r.integer("attempts"), journaled(r.text("detail")))
+    return name, ElectionRun(ElectionStage(r.text("stage")), r.integer("attempts"), _note(r))

@@ -1,15 +1,16 @@
 """Why a move or an election is where it is: a code with its figures, and the one place that says each in a sentence.
 
-Decisions look at codes and figures.  The journal keeps the sentence alone, so a note that was read from it is ``journaled``.
+Decisions look at codes and figures.  The journal keeps them with the sentence: a note that was read from it says what it said when
+it was written, whichever version wrote it.  A record of a version that kept the sentence alone makes a note that is ``journaled``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
-from ballast.core.catalogue import Catalogue
+from ballast.core.catalogue import Catalogue, plain
 from ballast.core.guards import Verdict
 from ballast.core.throttles import RateShortfall
 from ballast.core.wording import human_brokers, human_bytes
@@ -17,8 +18,9 @@ from ballast.ports.cluster import Outcome
 
 Value = int | float | str | bool | tuple[int, ...] | Mapping[int, str] | Outcome | Verdict | RateShortfall | None
 
+JOURNALED: Final = "journaled"
+"""The code of a note of which the journal has nothing but the sentence."""
 SENTENCES: Final[Mapping[str, str]] = {
-    "journaled": "{text}",
     # What was seen of a move.
     "deleted": "{partition} no longer exists.",
     "topic-recreated": "Topic {topic} was deleted and made again: its id was {was} and is {now}.",
@@ -105,9 +107,18 @@ class Note:
 
     code: str
     values: Mapping[str, Value] = field(default_factory=dict)
+    text: str = field(default="", compare=False)
+    """The sentence that the journal has; empty for a note of this process."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Its figures as JSON has them."""
+        return dict(plain(self.values))
 
     def __str__(self) -> str:
         """The sentence for people."""
+        if self.text:
+            return self.text
         between = "path" in self.values and self.code in BETWEEN_LOG_DIRS
         template = BETWEEN_LOG_DIRS[self.code] if between else SENTENCES[self.code]
         return _CATALOGUE.say(template, self.values)
@@ -120,9 +131,15 @@ def note(code: str, **values: Value) -> Note:
     return Note(code, values)
 
 
-def journaled(text: str) -> Note | None:
+def journaled(text: str, code: str = JOURNALED, values: Mapping[str, Any] | None = None) -> Note | None:
     """The note that a record of the journal tells; None where it tells none."""
-    return note("journaled", text=text) if text else None
+    figures = {k: tuple(v) if isinstance(v, list) else v for k, v in (values or {}).items()}
+    return Note(code, figures, text) if text else None
+
+
+def code_of(of: Note | None) -> str | None:
+    """Its code; None without one, or where an old record tells the sentence alone."""
+    return None if of is None or of.code == JOURNALED else of.code
 
 
 def text_of(of: Note | None) -> str:

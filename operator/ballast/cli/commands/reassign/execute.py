@@ -154,9 +154,9 @@ class _Started:
             case events.RunBegan(run, _):
                 # The journal's own topics move last: their turn comes when the follower has seen the others arrive.
                 self.waiting = {n for n in run.moves if n.topic not in STANDS_ON} or set(run.moves)
-            case events.MoveChanged(name, _, after, _, detail):
+            case events.MoveChanged(name, _, after):
                 if isinstance(after, Failed):
-                    self.refused[name] = detail
+                    self.refused[name] = happening.detail
                 if not isinstance(after, Planned | Throttled | Submitted):
                     self.waiting.discard(name)
             case events.Refusing(verdicts) if verdicts:
