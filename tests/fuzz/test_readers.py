@@ -21,10 +21,14 @@ from ballast.adapters.auth.jaas import parse_jaas
 from ballast.adapters.auth.properties import read_properties
 from ballast.adapters.auth.security import Security
 from ballast.cli.commands.plan.options import partition_of, seconds_of, size_of
-from ballast.core.cluster import TopicPartition
+from ballast.core.cluster import Broker, LogDir, PartitionRow, Topic, TopicPartition, build
+from ballast.core.cluster.snapshot_file import Snapshot
+from ballast.core.cluster.snapshot_file import dumps as dump_snapshot
+from ballast.core.cluster.snapshot_file import loads as load_snapshot
 from ballast.core.placement import format_manual, parse_manual
 from ballast.core.plan import Move, Obstacle, Plan, Reason
 from ballast.core.plan.file import dumps, loads
+from ballast.core.planner import Loads
 from ballast.core.stock.files import (
     ReassignmentEntry,
     format_reassignment,
@@ -191,6 +195,41 @@ def test_plan_files(tree: Any) -> None:
 def test_torn_plan_files(text: str) -> None:
     """A file that was cut or pasted badly."""
     understood_or_refused(lambda: loads(text))
+
+
+STATE: Final = build(
+    "c",
+    (Broker(1, rack="r", log_dirs=(LogDir("/a", 9, 5), LogDir("/b")), log_dirs_known=True), Broker(2)),
+    (Topic("a", min_isr=1), Topic("b")),
+    [
+        PartitionRow("a", 0, 1, (1, 2), (1,), removing=(1,), sizes=(7, -1), log_dirs=(1, -1)),
+        PartitionRow("a", 1, -1, (2,), (), sizes=(3,)),
+    ],
+    taken_at_ms=5,
+    kafka_version="4.3",
+)
+SNAPSHOT: Final = dump_snapshot(
+    Snapshot(STATE, replace(Loads.from_state(STATE), known=frozenset({"disk", "bytes-in"})))
+)
+
+
+@thorough
+@given(spoilt_tree(json.loads(SNAPSHOT)))
+def test_snapshot_files(tree: Any) -> None:
+    """A snapshot that was edited by hand is one, exactly, or refused."""
+    assert dump_snapshot(load_snapshot(SNAPSHOT)) == SNAPSHOT
+    snapshot = understood_or_refused(lambda: load_snapshot(json.dumps(tree)))
+    if snapshot is not None:
+        text = dump_snapshot(snapshot)
+        assert dump_snapshot(load_snapshot(text)) == text
+
+
+@thorough
+@given(spoilt_text([SNAPSHOT]))
+def test_torn_snapshot_files(text: str) -> None:
+    """A file that was cut or pasted badly, or is in another encoding."""
+    understood_or_refused(lambda: load_snapshot(text))
+    understood_or_refused(lambda: load_snapshot(text.encode("latin-1", "replace")))
 
 
 RUN: Final = new_run("r1", PLAN, ExecutionPolicy(throttle=5), Now(ms=1, s=1.0))

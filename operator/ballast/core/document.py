@@ -6,29 +6,12 @@ says what to do about the file as a whole.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from ballast.errors import UsageError
 
 T = TypeVar("T")
-
-
-def opened(text: str, *, source: str, form: str, version: int, what: str, hint: str, changed: str) -> Reader:
-    """The outermost object, when it says that it is ``form`` in ``version``; ``hint`` says how to make a right one."""
-    try:
-        document = json.loads(text)
-    except ValueError as broken:
-        raise UsageError(f"{source} is not JSON: {broken}.", hint=hint) from None
-    if not isinstance(document, dict) or document.get("format") != form:
-        raise UsageError(f"{source} is not {what}.", hint=hint)
-    if document.get("version") != version:
-        raise UsageError(
-            f"{source} is {what} of version {document.get('version')!r}; this Ballast reads version {version}.",
-            hint="Make it again with this version.",
-        )
-    return Reader(document, source, changed)
 
 
 class Reader:
@@ -98,23 +81,12 @@ class Reader:
         """A list, as it is."""
         return self._typed(key, list, "a list")
 
-    def each(self, key: str, read: Callable[[Reader], T]) -> tuple[T, ...]:
-        """A list of objects, each read by ``read``."""
-        return tuple(read(Reader(v, f"{self.place}: {key}[{i}]", self.hint)) for i, v in enumerate(self.items(key)))
-
     def texts(self, key: str) -> tuple[str, ...]:
         """A list of texts."""
         values = self.items(key)
         if not all(isinstance(v, str) for v in values):
             raise self.wrong(key, "a list of texts")
         return tuple(values)
-
-    def named_texts(self, key: str) -> dict[str, str]:
-        """An object whose values are texts."""
-        values = self.mapping(key)
-        if not all(isinstance(v, str) for v in values.values()):
-            raise self.wrong(key, "an object of texts")
-        return values
 
     def integers(self, key: str, *, at_least: int = 0) -> tuple[int, ...]:
         """A list of whole numbers."""

@@ -110,7 +110,7 @@ class Scenario:
         file = self.folder / s.words[0]
         if not file.is_file():
             raise s.fail(f"there is no file {s.words[0]} beside the scenario.")
-        taken = read_snapshot(file.read_text(encoding="utf-8"), source=file.name)
+        taken = read_snapshot(file.read_bytes(), source=file.name)
         self._world = world_of(
             taken.state,
             taken.loads,

@@ -96,7 +96,7 @@ def read_snapshot(path: Path) -> Snapshot:
     """A snapshot file, for the commands that take one in place of a cluster."""
     from ballast.core.cluster.snapshot_file import loads
 
-    return loads(path.read_text(encoding="utf-8"), source=path.name)
+    return loads(path.read_bytes(), source=path.name)
 
 
 def _read(opened: OpenCluster, measure: float | None, history: str | None) -> tuple[ClusterState, Loads]:

@@ -3,16 +3,22 @@
 It holds what planning and simulating need (brokers, log dirs, replica lists, sizes, rates, throttles) and nothing that
 could be secret: of configs only the named few, no host, no port, no client.  ``dumps`` writes the same bytes for the same
 reading, one partition a line; ``loads`` trusts nothing.  The form is documented in ``docs/planning.md``.
+
+``FILE`` is the form; pydantic's core holds a file to it while it parses it, and makes no object of a partition but a dict.  What
+a partition must be beside that (its ISR is some of its replicas, and so on) is seen in columns, of all partitions at once.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from itertools import chain
+from typing import Any, Final, cast
 
 import numpy as np
+from pydantic_core import SchemaValidator, ValidationError, to_json
+from pydantic_core.core_schema import CoreSchema
 
 from ballast.core.cluster.state import (
     NO_LEADERSHIP_RECORD,
@@ -20,12 +26,13 @@ from ballast.core.cluster.state import (
     Broker,
     ClusterState,
     ConfigValue,
+    Flags,
+    Ints,
     LogDir,
-    PartitionRow,
+    Partitions,
     Topic,
-    build,
 )
-from ballast.core.document import Reader, opened
+from ballast.core.document_errors import refuse_repeated_keys, refused
 from ballast.core.planner.cross_rack import SELECTOR
 from ballast.core.planner.loads import BYTES_IN, BYTES_OUT, CPU, Loads
 from ballast.core.throttles import LISTS, RATES
@@ -37,8 +44,83 @@ TOPIC_CONFIGS: Final = ("min.insync.replicas", "remote.storage.enable", *LISTS)
 """The topic configs that a snapshot carries."""
 BROKER_CONFIGS: Final = tuple(RATES)
 """The broker configs that a snapshot carries."""
+HINT: Final = "Take one with ballast snapshot -o FILE."
 _RATES: Final = {"in": BYTES_IN, "out": BYTES_OUT, "cpu": CPU}
 """The key of a measured figure in a partition, and the resource that it makes known."""
+
+
+Schema = dict[str, Any]
+"""A type as ``pydantic_core`` takes it, whose validator needs none of pydantic's classes."""
+LARGEST: Final = 2**63 - 1
+
+
+def _whole(least: int = 0, most: int = LARGEST) -> Schema:
+    return {"type": "int", "ge": least, "le": most}
+
+
+def _list(item: Schema, **limits: int) -> Schema:
+    return {"type": "list", "items_schema": item, **limits}
+
+
+def _one_of(word: str | int) -> Schema:
+    return {"type": "literal", "expected": [word]}
+
+
+def _object(required: Mapping[str, Schema], optional: Mapping[str, Schema]) -> Schema:
+    """What is ``optional`` may be null as well; no other key is there."""
+    fields: Schema = {key: {"type": "typed-dict-field", "schema": schema} for key, schema in required.items()}
+    for key, schema in optional.items():
+        or_null = {"type": "nullable", "schema": schema}
+        fields[key] = {"type": "typed-dict-field", "schema": or_null, "required": False}
+    return {"type": "typed-dict", "fields": fields, "extra_behavior": "forbid"}
+
+
+_TEXT: Final[Schema] = {"type": "str"}
+_FLAG: Final[Schema] = {"type": "bool"}
+_TEXTS: Final[Schema] = {"type": "dict", "keys_schema": _TEXT, "values_schema": _TEXT}
+_ID: Final = _whole(most=2**31 - 1)
+_LOG_DIR: Final = _object(
+    {"path": _TEXT, "cordoned": _FLAG}, {"total_bytes": _whole(), "usable_bytes": _whole(), "error": _TEXT}
+)
+_BROKER: Final = _object(
+    {"id": _ID, "alive": _FLAG, "controller": _FLAG},
+    {"rack": _TEXT, "log_dirs": _list(_LOG_DIR), "throttles": _TEXTS, "replica_selector": _TEXT},
+)
+_TOPIC: Final = _object({"name": _TEXT, "internal": _FLAG, "deleting": _FLAG, "configs": _TEXTS}, {"min_isr": _whole()})
+_PARTITION: Final = _object(
+    {
+        "topic": _TEXT,
+        "partition": _ID,
+        "leader": _whole(NO_LEADERSHIP_RECORD, 2**31 - 1),
+        "replicas": _list(_ID),
+        "sizes": _list({"type": "nullable", "schema": _whole(UNKNOWN)}),
+    },
+    {
+        **dict.fromkeys(("isr", "adding", "removing", "offline"), _list(_ID)),
+        "log_dirs": _list({"type": "nullable", "schema": _whole(UNKNOWN, 2**31 - 1)}),
+        **dict.fromkeys(("in", "out", "read", "written"), _whole()),
+        "cpu": _list(_whole(), min_length=2, max_length=2),
+    },
+)
+FILE: Final = _object(
+    {
+        "format": _one_of(FORMAT),
+        "version": _one_of(VERSION),
+        "anonymised": _FLAG,
+        "cluster_id": _TEXT,
+        "taken_at_ms": _whole(),
+        "api": _list(_TEXT),
+        "known": _list(_TEXT),
+        "assumptions": _list(_TEXT),
+        "throttles": _TEXTS,
+        "brokers": _list(_BROKER),
+        "topics": _list(_TOPIC),
+        "partitions": _list(_PARTITION),
+    },
+    {"kafka_version": _TEXT},
+)
+Line = dict[str, Any]
+"""An object of the file."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,36 +158,34 @@ def dumps(snapshot: Snapshot) -> str:
     return "{\n" + ",\n".join(fields) + "\n}\n"
 
 
-def loads(text: str, *, source: str = "the snapshot") -> Snapshot:
+def loads(text: str | bytes, *, source: str = "the snapshot") -> Snapshot:
     """Read a snapshot that ``dumps`` wrote; ``source`` names it in errors."""
-    r = opened(
-        text,
-        source=source,
-        form=FORMAT,
-        version=VERSION,
-        what="a Ballast snapshot",
-        hint="Take one with ballast snapshot -o FILE.",
-        changed="Take the snapshot again; this file was changed.",
+    try:
+        f: Line = SchemaValidator(cast("CoreSchema", FILE)).validate_json(text, strict=True)
+    except ValidationError as error:
+        version, what = ("version", VERSION), "a Ballast snapshot"
+        raise refused(error, source=source, what=what, hint=HINT, form="format", version=version) from None
+    # Each key has its colon, and nearly all keys are the partitions': where there are no other colons no key is there twice.
+    head = to_json(f, exclude={"partitions"}).count(b":")
+    keys = head + 1 + sum(map(len, f["partitions"]))
+    refuse_repeated_keys(text, keys, source=source, hint=HINT)
+    brokers, topics = _brokers(f), tuple(map(_topic, sorted(f["topics"], key=lambda t: t["name"])))
+    columns = _Columns(f, source)
+    columns.refuse_unknown_log_dirs({b.id: len(b.log_dirs) for b in brokers})
+    present = {b.id for b in brokers}
+    absent = [Broker(b, alive=False) for b in set(columns.replica.tolist()) - present]
+    state = ClusterState(
+        cluster_id=f["cluster_id"],
+        taken_at_ms=f["taken_at_ms"],
+        brokers=tuple(sorted((*brokers, *absent), key=lambda b: b.id)),
+        topics=topics,
+        partitions=columns.partitions(),
+        broker_configs={b["id"]: _broker_configs(b) for b in f["brokers"]},
+        cluster_configs=_configs(f["throttles"], "DYNAMIC_DEFAULT_BROKER_CONFIG"),
+        api=frozenset(f["api"]),
+        kafka_version=f.get("kafka_version"),
     )
-    brokers = r.each("brokers", _broker)
-    topics = r.each("topics", _topic)
-    rows = r.each("partitions", _Partition)
-    _refuse_strangers(r, brokers, topics, rows)
-    state = build(
-        r.text("cluster_id"),
-        tuple(b for b, _ in brokers),
-        topics,
-        [p.row for p in rows],
-        taken_at_ms=r.integer("taken_at_ms"),
-        broker_configs={b.id: rates for b, rates in brokers},
-        cluster_configs=_configs(r.named_texts("throttles"), "DYNAMIC_DEFAULT_BROKER_CONFIG"),
-        api=frozenset(r.texts("api")),
-        kafka_version=r.optional_text("kafka_version"),
-    )
-    state = replace(state, partitions=replace(state.partitions, offline=_offline(state, rows)))
-    return Snapshot(
-        state, _loads(state, rows, frozenset(r.texts("known")), r.texts("assumptions")), r.flag("anonymised")
-    )
+    return Snapshot(state, _loads(state, columns.rows, frozenset(f["known"]), tuple(f["assumptions"])), f["anonymised"])
 
 
 # Out
@@ -187,40 +267,39 @@ def _configs(values: Mapping[str, str], source: str) -> dict[str, ConfigValue]:
     return {key: ConfigValue(value, source) for key, value in values.items()}
 
 
-def _broker(r: Reader) -> tuple[Broker, dict[str, ConfigValue]]:
-    known = r.has("log_dirs")
-    broker = Broker(
-        r.integer("id"),
-        rack=r.optional_text("rack"),
-        alive=r.flag("alive"),
-        controller=r.flag("controller"),
-        log_dirs=r.each("log_dirs", _log_dir) if known else (),
-        log_dirs_known=known,
-    )
-    rates = r.named_texts("throttles") if r.has("throttles") else {}
-    configs = _configs(rates, "DYNAMIC_BROKER_CONFIG")
-    if r.has("replica_selector"):
-        configs[SELECTOR] = ConfigValue(r.optional_text("replica_selector"), "STATIC_BROKER_CONFIG")
-    return broker, configs
-
-
-def _log_dir(r: Reader) -> LogDir:
-    return LogDir(
-        r.text("path"),
-        _or_unknown(r.optional_integer("total_bytes")),
-        _or_unknown(r.optional_integer("usable_bytes")),
-        r.flag("cordoned"),
-        r.optional_text("error"),
+def _brokers(f: Line) -> tuple[Broker, ...]:
+    return tuple(
+        Broker(
+            b["id"],
+            rack=b.get("rack"),
+            alive=b["alive"],
+            controller=b["controller"],
+            log_dirs=tuple(map(_log_dir, b.get("log_dirs") or ())),
+            log_dirs_known=b.get("log_dirs") is not None,
+        )
+        for b in f["brokers"]
     )
 
 
-def _topic(r: Reader) -> Topic:
+def _broker_configs(b: Line) -> dict[str, ConfigValue]:
+    configs = _configs(b.get("throttles") or {}, "DYNAMIC_BROKER_CONFIG")
+    if (selector := b.get("replica_selector")) is not None:
+        configs[SELECTOR] = ConfigValue(selector, "STATIC_BROKER_CONFIG")
+    return configs
+
+
+def _log_dir(d: Line) -> LogDir:
+    total, usable = d.get("total_bytes"), d.get("usable_bytes")
+    return LogDir(d["path"], _or_unknown(total), _or_unknown(usable), d["cordoned"], d.get("error"))
+
+
+def _topic(t: Line) -> Topic:
     return Topic(
-        r.text("name"),
-        internal=r.flag("internal"),
-        deleting=r.flag("deleting"),
-        min_isr=_or_unknown(r.optional_integer("min_isr")),
-        configs=_configs(r.named_texts("configs"), "DYNAMIC_TOPIC_CONFIG"),
+        t["name"],
+        internal=t["internal"],
+        deleting=t["deleting"],
+        min_isr=_or_unknown(t.get("min_isr")),
+        configs=_configs(t["configs"], "DYNAMIC_TOPIC_CONFIG"),
     )
 
 
@@ -228,100 +307,131 @@ def _or_unknown(figure: int | None) -> int:
     return UNKNOWN if figure is None else figure
 
 
-class _Partition:
-    """One partition as the file has it, checked against itself."""
+class _Columns:
+    """The partitions in the order of a state, each thing of them once, and nothing that belongs to nothing."""
 
-    def __init__(self, r: Reader) -> None:
-        replicas = r.brokers("replicas")
-        self.place = r.place
-        self.offline = self._some(r, "offline", replicas)
-        self.row = PartitionRow(
-            r.text("topic"),
-            r.integer("partition"),
-            r.integer("leader", at_least=NO_LEADERSHIP_RECORD),
-            replicas,
-            self._some(r, "isr", replicas),
-            adding=self._some(r, "adding", replicas),
-            removing=self._some(r, "removing", replicas),
-            sizes=self._each(r, "sizes", replicas),
-            log_dirs=self._each(r, "log_dirs", replicas) if r.has("log_dirs") else (UNKNOWN,) * len(replicas),
+    def __init__(self, f: Line, source: str) -> None:
+        self._source = source
+        names = sorted(t["name"] for t in f["topics"])
+        self._at = {name: i for i, name in enumerate(names)}
+        keys = [(r["topic"], r["partition"]) for r in f["partitions"]]
+        self._refuse_repeats("brokers", [b["id"] for b in f["brokers"]])
+        self._refuse_repeats("topics", names)
+        self._refuse_repeats("partitions", keys)
+        if not self._at.keys() >= {topic for topic, _ in keys}:
+            place, name = next((i, topic) for i, (topic, _) in enumerate(keys) if topic not in self._at)
+            raise UsageError(f"{source}: partitions[{place}].topic: {name!r} is not among 'topics'.", hint=HINT)
+        self._order = sorted(range(len(keys)), key=keys.__getitem__)
+        self.rows = [f["partitions"][i] for i in self._order]
+        lists = [r["replicas"] for r in self.rows]
+        self._counts = _lengths(lists)
+        self.replica = _flat(lists).astype(np.int32)
+        self._slots = self._different("replicas", lists)
+        self.log_dir = self._figures("log_dirs").astype(np.int32)
+
+    def partitions(self) -> Partitions:
+        """All columns."""
+        unknown = np.full(len(self.replica), UNKNOWN, np.int64)
+        return Partitions(
+            topic=np.array([self._at[r["topic"]] for r in self.rows], np.int32),
+            number=np.array([r["partition"] for r in self.rows], np.int32),
+            leader=np.array([r["leader"] for r in self.rows], np.int32),
+            start=np.concatenate(([0], np.cumsum(self._counts, dtype=np.int64))),
+            replica=self.replica,
+            in_sync=self._members("isr"),
+            adding=self._members("adding"),
+            removing=self._members("removing"),
+            offline=self._members("offline"),
+            size_bytes=self._figures("sizes"),
+            lag=unknown,
+            log_dir=self.log_dir,
+            future_size_bytes=unknown.copy(),
         )
-        self.rates = {key: r.integer(key) for key in ("in", "out", "read", "written") if r.has(key)}
-        self.cpu = r.integers("cpu") if r.has("cpu") else ()
-        if len(self.cpu) not in {0, 2}:
-            raise r.wrong("cpu", "two numbers, of leading and of following")
 
-    @staticmethod
-    def _some(r: Reader, key: str, replicas: tuple[int, ...]) -> tuple[int, ...]:
-        found = r.brokers(key) if r.has(key) else ()
-        if not set(found) <= set(replicas):
-            raise r.wrong(key, "some of its 'replicas'")
+    def refuse_unknown_log_dirs(self, dirs: Mapping[int, int]) -> None:
+        """Refuse a replica on a log dir that its broker, of ``dirs`` log dirs, does not have."""
+        ids, which = np.unique(self.replica, return_inverse=True)
+        most = np.array([dirs.get(b, 0) for b in ids.tolist()], np.int64)[which] if len(ids) else which
+        for slot in np.flatnonzero((self.log_dir >= 0) & (self.log_dir >= most)).tolist():
+            row = int(np.searchsorted(np.cumsum(self._counts), slot, side="right"))
+            number = f"broker {self.replica[slot]} has no log dir number {self.log_dir[slot]}"
+            raise self._wrong(row, "log_dirs", number)
+
+    def _members(self, key: str) -> Flags:
+        """By replica: is it in this list of its partition's?"""
+        lists = self._lists(key)
+        found = self._different(key, lists)
+        if not len(found):
+            return np.zeros(len(self._slots), np.bool_)
+        if not bool(np.isin(found, self._slots, assume_unique=True).all()):
+            row = next(i for i, some in enumerate(lists) if not set(some) <= set(self.rows[i]["replicas"]))
+            raise self._wrong(row, key, "should be some of its replicas")
+        return np.isin(self._slots, found, assume_unique=True)
+
+    def _different(self, key: str, lists: Sequence[Collection[int]]) -> Ints:
+        """Row and broker of each element in one number."""
+        found = np.repeat(np.arange(len(lists), dtype=np.int64) << 31, _lengths(lists)) | _flat(lists)
+        in_order = np.sort(found)
+        if bool((in_order[1:] == in_order[:-1]).any()):
+            row = next(i for i, some in enumerate(lists) if len(set(some)) != len(some))
+            raise self._wrong(row, key, "should be a list of different broker ids")
         return found
 
-    @staticmethod
-    def _each(r: Reader, key: str, replicas: tuple[int, ...]) -> tuple[int, ...]:
-        values = tuple(UNKNOWN if v is None else v for v in r.items(key))
-        if len(values) != len(replicas) or not all(isinstance(v, int) and v >= UNKNOWN for v in values):
-            raise r.wrong(key, "one whole number (or null) for each of its 'replicas'")
-        return values
+    def _figures(self, key: str) -> Ints:
+        """By replica, in lists as long as those of the replicas; ``UNKNOWN`` where there is none."""
+        found = [r.get(key) for r in self.rows]
+        if all(some is None for some in found):
+            return np.full(len(self.replica), UNKNOWN, np.int64)
+        lists = [(None,) * count if some is None else some for some, count in zip(found, self._counts, strict=True)]
+        unlike = _lengths(lists) != self._counts
+        if bool(unlike.any()):
+            raise self._wrong(
+                int(np.argmax(unlike)), key, "should be one whole number (or null) for each of its replicas"
+            )
+        values = list(chain.from_iterable(lists))
+        return np.array([UNKNOWN if v is None else v for v in values] if None in values else values, np.int64)
 
-    def figure(self, key: str) -> int | tuple[int, ...] | None:
-        """A measured figure, None where the file has none."""
-        return (self.cpu or None) if key == "cpu" else self.rates.get(key)
+    def _lists(self, key: str) -> list[Collection[Any]]:
+        return [r.get(key) or () for r in self.rows]
 
-
-def _refuse_strangers(
-    r: Reader,
-    brokers: tuple[tuple[Broker, dict[str, ConfigValue]], ...],
-    topics: tuple[Topic, ...],
-    rows: tuple[_Partition, ...],
-) -> None:
-    """Each thing once, and nothing that belongs to nothing."""
-    ids, names = [b.id for b, _ in brokers], [t.name for t in topics]
-    keys = [(p.row.topic, p.row.number) for p in rows]
-    for key, values in (("brokers", ids), ("topics", names), ("partitions", keys)):
+    def _refuse_repeats(self, key: str, values: Collection[Hashable]) -> None:
         if len(set(values)) != len(values):
-            raise r.wrong(key, "a list without repeats")
-    known, dirs = set(names), {b.id: len(b.log_dirs) for b, _ in brokers}
-    for p in rows:
-        if p.row.topic not in known:
-            raise UsageError(f"{p.place}: topic {p.row.topic!r} is not among 'topics'.", hint=r.hint)
-        for b, at in zip(p.row.replicas, p.row.log_dirs or (), strict=True):
-            if at >= 0 and at >= dirs.get(b, 0):
-                raise UsageError(f"{p.place}: broker {b} has no log dir number {at}.", hint=r.hint)
+            raise UsageError(f"{self._source}: {key}: should be a list without repeats.", hint=HINT)
+
+    def _wrong(self, row: int, key: str, what: str) -> UsageError:
+        return UsageError(f"{self._source}: partitions[{self._order[row]}].{key}: {what}.", hint=HINT)
 
 
-def _offline(state: ClusterState, rows: tuple[_Partition, ...]) -> Any:
-    flags = np.zeros(len(state.partitions.replica), np.bool_)
-    for p in rows:
-        if p.offline:
-            row = state.index[state.topics[state.topic_index[p.row.topic]].name, p.row.number]  # type: ignore[index]
-            run = slice(int(state.partitions.start[row]), int(state.partitions.start[row + 1]))
-            flags[run] = np.isin(state.partitions.replica[run], p.offline)
-    return flags
+def _lengths(lists: Sequence[Collection[object]]) -> Ints:
+    return np.fromiter(map(len, lists), np.int64, len(lists))
 
 
-def _loads(
-    state: ClusterState, rows: tuple[_Partition, ...], known: frozenset[str], assumptions: tuple[str, ...]
-) -> Loads:
+def _flat(lists: Iterable[Collection[int]]) -> Ints:
+    return np.array(list(chain.from_iterable(lists)), np.int64)
+
+
+def _loads(state: ClusterState, rows: Sequence[Line], known: frozenset[str], assumptions: tuple[str, ...]) -> Loads:
     """Sizes from the state, rates from the file; a rate counts as known only where every partition has it."""
     plain = Loads.from_state(state)
-    ordered = sorted(rows, key=lambda p: (p.row.topic, p.row.number))
+
+    def figures(key: str) -> list[Any]:
+        return [r.get(key) for r in rows]
+
     found = {
-        key: np.array([p.figure(key) for p in ordered], np.int64)
+        key: np.array(values, np.int64)
         for key, resource in _RATES.items()
-        if resource in known and all(p.figure(key) is not None for p in ordered) and ordered
+        if resource in known and rows and None not in (values := figures(key))
     }
     if not found:
         return plain
-    cpu = found.get("cpu", np.zeros((len(ordered), 2), np.int64))
-    written = [p.figure("written") for p in ordered]
-    read = np.array([UNKNOWN if (figure := p.figure("read")) is None else figure for p in ordered], np.int64)
+    cpu = found.get("cpu", np.zeros((len(rows), 2), np.int64))
+    written = figures("written")
+    read_ = np.array([_or_unknown(figure) for figure in figures("read")], np.int64)
     return replace(
         plain,
         bytes_in_per_s=found.get("in", plain.bytes_in_per_s),
         bytes_out_per_s=found.get("out", plain.bytes_out_per_s),
-        bytes_read_per_s=read,
+        bytes_read_per_s=read_,
         bytes_written_per_s=np.array([] if None in written else written, np.int64),
         cpu_leader=cpu[:, 0].copy(),
         cpu_follower=cpu[:, 1].copy(),

@@ -159,16 +159,38 @@ def test_growth_is_measured_at_the_leaders() -> None:
     [
         (lambda d: d.update(format="else"), "is not a Ballast snapshot"),
         (lambda d: d.update(version=9), "version 9"),
-        (lambda d: d["brokers"][0].update(id="one"), r"brokers\[0\]: 'id' should be a whole number"),
-        (lambda d: d["brokers"].append(d["brokers"][0]), "'brokers' should be a list without repeats"),
-        (lambda d: d["partitions"].append(d["partitions"][0]), "'partitions' should be a list without repeats"),
-        (lambda d: d["partitions"][0].update(topic="other"), "topic 'other' is not among 'topics'"),
-        (lambda d: d["partitions"][0].update(isr=[77]), r"partitions\[0\]: 'isr' should be some of its 'replicas'"),
-        (lambda d: d["partitions"][0].update(sizes=[1, 2]), "'sizes' should be one whole number"),
-        (lambda d: d["partitions"][0].update(replicas=[1, 1]), "different broker ids"),
-        (lambda d: d["partitions"][2].update(log_dirs=[5, 0]), "has no log dir number 5"),
-        (lambda d: d["partitions"][0].update(cpu=[5]), "'cpu' should be two numbers"),
-        (lambda d: d["topics"][0].update(configs={"a": 1}), "'configs' should be an object of texts"),
+        (lambda d: d["brokers"][0].update(id="one"), r"case.json: brokers\[0\].id: Input should be a valid integer"),
+        (lambda d: d["brokers"].append(d["brokers"][0]), "case.json: brokers: should be a list without repeats"),
+        (
+            lambda d: d["partitions"].append(d["partitions"][0]),
+            "case.json: partitions: should be a list without repeats",
+        ),
+        (lambda d: d["partitions"][0].update(topic="other"), r"partitions\[0\].topic: 'other' is not among 'topics'"),
+        (lambda d: d["partitions"][0].update(isr=[77]), r"partitions\[0\].isr: should be some of its replicas"),
+        (lambda d: d["partitions"][0].update(sizes=[1, 2]), r"partitions\[0\].sizes: should be one whole number"),
+        (lambda d: d["partitions"][0].update(replicas=[1, 1]), r"partitions\[0\].replicas: .*different broker ids"),
+        (
+            lambda d: d["partitions"][2].update(log_dirs=[5, 0]),
+            r"partitions\[2\].log_dirs: broker 1 has no log dir number 5",
+        ),
+        (lambda d: d["partitions"][0].update(cpu=[5]), r"partitions\[0\].cpu: List should have at least 2 items"),
+        (lambda d: d["partitions"][0].update(isr=[3, 3]), r"partitions\[0\].isr: .*different broker ids"),
+        (lambda d: d["partitions"][1].update(offline=[9]), r"partitions\[1\].offline: should be some of its replicas"),
+        (lambda d: d["partitions"][0].update(log_dirs=[]), r"partitions\[0\].log_dirs: should be one whole number"),
+        (lambda d: d["partitions"][0].update(log_dirs=[0, 0]), r"partitions\[0\].log_dirs: should be one whole number"),
+        (
+            lambda d: d["partitions"][0].update(sizes=[True]),
+            r"partitions\[0\].sizes\[0\]: Input should be a valid integer",
+        ),
+        (lambda d: d["partitions"][0].update(leader=1.0), r"partitions\[0\].leader: Input should be a valid integer"),
+        (lambda d: d["partitions"][1].update(leader=-3), r"partitions\[1\].leader: .* greater than or equal to -2"),
+        (lambda d: d["partitions"][3].update({"in": -1}), r"partitions\[3\].in: .* greater than or equal to 0"),
+        (lambda d: d["partitions"][0].update(lag=[1]), r"partitions\[0\].lag: Extra inputs are not permitted"),
+        (lambda d: d["partitions"][0].pop("leader"), r"partitions\[0\].leader: Field required"),
+        (lambda d: d["brokers"][1]["log_dirs"][0].update(size=1), r"brokers\[1\].log_dirs\[0\].size: Extra inputs"),
+        (lambda d: d.update(brokres=[]), "brokres: Extra inputs are not permitted"),
+        (lambda d: d.update(partitions={}), "partitions: Input should be a valid"),
+        (lambda d: d["topics"][0].update(configs={"a": 1}), r"topics\[0\].configs.a: Input should be a valid string"),
     ],
 )
 def test_a_damaged_file_is_refused_with_the_place(change: object, sentence: str) -> None:
@@ -178,3 +200,48 @@ def test_a_damaged_file_is_refused_with_the_place(change: object, sentence: str)
     change(document)  # type: ignore[operator]
     with pytest.raises(UsageError, match=sentence):
         loads(json.dumps(document), source="case.json")
+
+
+TOO_DEEP = "[" * 5000 + "]" * 5000
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "sentence"),
+    [
+        ('"leader":3', '"leader":3,"leader":3', r"partitions\[1\].leader: this key is there twice"),
+        ('"leader":3', '"leader":3,"l\\u0065ader":1', r"partitions\[1\].leader: this key is there twice"),
+        ('"cordoned":false', '"cordoned":false,"cordoned":false', r"brokers\[0\].log_dirs\[0\].cordoned: this key is"),
+        ('"taken_at_ms"', '"topics": [], "taken_at_ms"', "case.json: topics: this key is there twice"),
+        ('"min.insync.replicas":"2"', '"b":"\\u003a","a":"","a":""', r"topics\[1\].configs.a: this key is there twice"),
+        ('"leader":3', f'"leader":{2**31}', r"partitions\[1\].leader: .* less than or equal to 2147483647"),
+        ('"leader":3', f'"leader":{10**400}', r"partitions\[1\].leader: "),
+        ('"leader":3', f'"leader":{"9" * 5000}', "case.json"),
+        ('"leader":3', '"leader":1e3', r"partitions\[1\].leader: Input should be a valid integer"),
+        ('"sizes":[500', f'"sizes":[{2**63}', r"partitions\[1\].sizes\[0\]: .* less than or equal to"),
+        ('"leader":3', '"leader":NaN', "case.json is not JSON|leader: Input should be a valid integer"),
+        ('"leader":3', f'"leader":{TOO_DEEP}', "case.json is not JSON: recursion limit exceeded"),
+        ('"acme-prod"', '"acme\\ud800prod"', "case.json is not JSON: .*hex escape"),
+        ("acme-prod", "acme\xffprod", "case.json is not JSON: invalid unicode"),
+        ("}\n", "", "case.json is not JSON: EOF"),
+    ],
+)
+def test_a_text_that_readers_could_take_for_different_things_is_refused(
+    written: str, instead: str, sentence: str
+) -> None:
+    """Repeated keys, numbers that fit no column, nesting without end, texts that are none."""
+    state = named_cluster()
+    text = dumps(Snapshot(state, Loads.from_state(state)))
+    assert written in text
+    head, _, tail = text.rpartition(written) if not instead else text.partition(written)
+    with pytest.raises(UsageError, match=sentence):
+        loads((head + instead + tail).encode("latin-1"), source="case.json")
+
+
+def test_a_colon_in_a_name_is_no_key() -> None:
+    """Whether a key is there twice is told by the text's colons first; names and notes may have some of their own."""
+    state = build("a:b", (Broker(0, rack="r:1"),), (Topic("t:1"),), [PartitionRow("t:1", 0, 0, (0,), (0,), sizes=(5,))])
+    text = dumps(Snapshot(state, Loads.from_state(state)))
+    for form in (text, text.encode(), text.replace("a:b", "a\\u003ab")):
+        assert dumps(loads(form)) == text
+    with pytest.raises(UsageError, match="api: this key is there twice"):
+        loads(text.replace('"api": []', '"api": [], "api": []'))

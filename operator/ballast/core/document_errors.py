@@ -1,0 +1,81 @@
+"""What pydantic and readers of JSON find wrong with a file, said in one sentence with its place.
+
+Here and not beside the types of documents, since pydantic's types take a tenth of a second to import.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic_core import ValidationError
+
+from ballast.errors import UsageError
+
+
+def refused(
+    error: ValidationError, *, source: str, what: str, hint: str, form: str, version: tuple[str, str | int]
+) -> UsageError:
+    """The failure to raise: at the keys ``form`` and ``version`` a file says what it is; ``hint`` says how to make a right one."""
+    found: list[Any] = error.errors(include_url=False, include_context=False)
+    first = found[0]
+    if first["type"] == "json_invalid":
+        return UsageError(f"{source} is not JSON: {first['msg'].removeprefix('Invalid JSON: ')}.", hint=hint)
+    if any(e["loc"] in {(), (form,)} for e in found):
+        return UsageError(f"{source} is not {what}.", hint=hint)
+    for e in found:
+        if e["loc"] == (version[0],):
+            return UsageError(
+                f"{source} is {what} of version {e['input']!r}; this Ballast reads {version[1]}.",
+                hint="Make it again with this version.",
+            )
+    more = f" And {len(found) - 1} more like it." if len(found) > 1 else ""
+    message = first["msg"].removeprefix("Value error, ").rstrip(".")
+    return UsageError(f"{source}: {_place(first['loc'])}: {message}.{more}", hint=hint)
+
+
+def refuse_repeated_keys(text: str | bytes, keys: int, *, source: str, hint: str) -> None:
+    """JSON may have a key of an object twice, and readers take one of the two: such a text is refused.
+
+    ``keys`` is how many keys and colons in texts were read.  Where the text has just as many colons it has each key once, and is not read again.
+    """
+    colon, escaped = (":", "\\u003") if isinstance(text, str) else (b":", b"\\u003")
+    if text.count(colon) == keys and escaped not in text:  # type: ignore[arg-type, operator]
+        return
+    if loc := _repeated(json.loads(text, object_pairs_hook=_pairs)):
+        raise UsageError(f"{source}: {_place(loc)}: this key is there twice.", hint=hint)
+
+
+class _Repeated(dict[str, Any]):
+    """An object that has a key twice."""
+
+    key: str
+
+
+def _pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(found)
+    if len(made) == len(found):
+        return made
+    seen: set[str] = set()
+    marked = _Repeated(made)
+    marked.key = next(key for key, _ in found if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    return marked
+
+
+def _repeated(value: object) -> tuple[int | str, ...]:
+    """Where the first key lies that is there twice; () for none."""
+    if isinstance(value, _Repeated):
+        return (value.key,)
+    inside: Iterable[tuple[int | str, object]] = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
+    return next(((at, *loc) for at, v in inside if (loc := _repeated(v))), ())
+
+
+def _place(loc: tuple[int | str, ...]) -> str:
+    """``moves[3].new``."""
+    out = ""
+    for part in loc:
+        out += f"[{part}]" if isinstance(part, int) else f".{part}" if out else part
+    return out
