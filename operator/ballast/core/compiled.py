@@ -91,9 +91,10 @@ def symbol(module: str, function: str, described: str) -> str:
 class Kernel:
     """One loop of the library; what it was not built for, numba compiles, or Python runs as it stands where there is no numba."""
 
-    def __init__(self, function: Any, built: Mapping[str, Any]) -> None:
+    def __init__(self, function: Any, built: Mapping[str, Any], options: Mapping[str, bool]) -> None:
         self.function: FunctionType = function
         self.built = built
+        self.options = options
 
     def __call__(self, *arguments: Any) -> Any:
         """Run it on these."""
@@ -112,15 +113,27 @@ class Kernel:
         known = self.function.__globals__
         called = {n: known[n].by_numba for n in self.function.__code__.co_names if isinstance(known.get(n), Kernel)}
         alone = FunctionType(self.function.__code__, {**known, **called}, self.function.__name__)
-        compiled: Callable[..., Any] = njit(nogil=True)(alone)
+        compiled: Callable[..., Any] = njit(nogil=True, **self.options)(alone)
         return compiled
 
 
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile a loop over integers and arrays of them; it runs without the interpreter's lock."""
+    return _compiled(function)
+
+
+def part(function: Callable[..., Any]) -> Any:
+    """Compile what other loops call in theirs, and which makes no array.
+
+    So it need not count who uses the arrays that it is given, which would cost more than what it does with them.
+    """
+    return _compiled(function, _nrt=False)
+
+
+def _compiled(function: Callable[..., Any], **options: bool) -> Any:
     built = library()
     if built is not None:
-        return Kernel(function, vars(built))
+        return Kernel(function, vars(built), options)
     from numba import njit  # noqa: PLC0415 — it takes half a second, and nobody else needs it
 
-    return njit(cache=True, nogil=True)(function)
+    return njit(cache=True, nogil=True, **options)(function)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ballast.core.compiled import kernel
+from ballast.core.compiled import kernel, part
 
 SCALE: Final = 1 << 12
 """A price of one byte per byte."""
@@ -31,7 +31,7 @@ ANYWHERE: Final = 3
 """No rule is held against it: the plan could not place it either."""
 
 
-@kernel
+@part
 def undercut(prices: Any, used: Any, a: int, b: int, first: bool) -> bool:
     """Is broker b nowhere dearer than a, and cheaper somewhere (or ``first``, where both are alike)?"""
     cheaper = first
@@ -76,7 +76,7 @@ def floors(prices: Any, kept_start: Any, kept: Any, floor: Any) -> None:
             floor[last, k] = 0
 
 
-@kernel
+@part
 def priced(table: Any, at: int, cost: Any, p: int) -> int:
     """What this row of load costs at one row of prices."""
     total = 0
@@ -85,7 +85,7 @@ def priced(table: Any, at: int, cost: Any, p: int) -> int:
     return total
 
 
-@kernel
+@part
 def offer(
     world: Any, prices: Any, cost: Any, p: int, options: Any, most: int, leading: bool, best: Any, who: Any
 ) -> None:
@@ -113,7 +113,7 @@ def offer(
                 best[g], who[g] = price, kept[i]
 
 
-@kernel
+@part
 def choose(best_f: Any, best_l: Any, factor: int, top: Any) -> tuple[int, int]:
     """The cheapest leader's group with the cheapest followers in others, and what they cost; ``top`` ranks followers."""
     count = 0
@@ -150,7 +150,7 @@ def choose(best_f: Any, best_l: Any, factor: int, top: Any) -> tuple[int, int]:
     return leader, least
 
 
-@kernel
+@part
 def at_home(world: Any, prices: Any, lead: Any, follow: Any, p: int, placement: Any, bounds: Any) -> int:
     """Place p at its homes as cheaply as their order allows; ``bounds`` gets the dearest home of a follower and a leader.
 
@@ -192,7 +192,7 @@ def at_home(world: Any, prices: Any, lead: Any, follow: Any, p: int, placement: 
     return all_follow + best
 
 
-@kernel
+@part
 def stay(world: Any, prices: Any, lead: Any, follow: Any, p: int, placement: Any) -> int:
     """The cost of a partition that nobody may change."""
     start, old_start, old = world[:3]
@@ -204,7 +204,7 @@ def stay(world: Any, prices: Any, lead: Any, follow: Any, p: int, placement: Any
     return total
 
 
-@kernel
+@part
 def free(world: Any, prices: Any, lead: Any, follow: Any, p: int) -> int:
     """Less than this the partition cannot cost, wherever its replicas are, and if some are nowhere."""
     start = world[0]

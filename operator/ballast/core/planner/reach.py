@@ -20,6 +20,7 @@ from ballast.core.planner.bound_kernels import SCALE
 from ballast.core.planner.bound_value import relaxation_of
 from ballast.core.planner.linear import ANSWERED, program, solve
 from ballast.core.planner.problem import ALIKE, FREE, Problem, is_uniform
+from ballast.core.planner.shares import kinds
 
 KINDS: Final = 48
 """Kinds of partitions: more make a closer estimate, and a larger program."""
@@ -125,8 +126,7 @@ def _alike_partitions(problem: Problem) -> npt.NDArray[np.int64]:
     weight = load.sum(axis=1)
     part = load / np.maximum(weight, 1e-300)[:, None]
     factor = np.diff(problem.start)
-    _, kind = np.unique(np.stack((factor, problem.rack_limit, problem.rack_least)), axis=1, return_inverse=True)
-    kind = kind.reshape(-1).astype(np.int64)
+    kind = kinds(factor, problem.rack_limit, problem.rack_least)[1].astype(np.int64)
     count = int(kind.max()) + 1
     spread = {k: _spread(part, weight, np.flatnonzero(kind == k)) for k in range(count)}
     while count < KINDS:

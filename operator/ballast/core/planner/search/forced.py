@@ -8,7 +8,7 @@ from __future__ import annotations
 # ruff: noqa: FBT001 — compiled loops take no keyword arguments.
 from typing import Any
 
-from ballast.core.compiled import kernel
+from ballast.core.compiled import kernel, part
 from ballast.core.planner.search.kernels import NONE, add_gain, fits, put
 
 
@@ -63,7 +63,7 @@ def place_forced(
     return placed
 
 
-@kernel
+@part
 def best_place(world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, slot: int, near: Any) -> int:
     """The broker that a replica which cannot stay serves best; of equals, the emptiest; -1 where none may have it."""
     start, cur, row = world[:3]

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ballast.core.compiled import kernel
+from ballast.core.compiled import kernel, part
 from ballast.core.planner.problem import LOWER, UPPER
 
 UNIT: Final = 1024
@@ -27,7 +27,7 @@ NONE: Final = -(1 << 62)
 """A score below every other."""
 
 
-@kernel
+@part
 def excess(x: int, low: int, high: int) -> int:
     """How far x is outside its band."""
     if x > high:
@@ -37,7 +37,7 @@ def excess(x: int, low: int, high: int) -> int:
     return 0
 
 
-@kernel
+@part
 def contains(values: Any, begin: int, end: int, wanted: int) -> bool:
     """Is the value in this run?"""
     for i in range(begin, end):
@@ -46,7 +46,7 @@ def contains(values: Any, begin: int, end: int, wanted: int) -> bool:
     return False
 
 
-@kernel
+@part
 def excess_of(load: Any, low: Any, high: Any, broker: int) -> int:
     """How far the broker is outside its bands."""
     total = 0
@@ -64,7 +64,7 @@ def excesses(load: Any, low: Any, high: Any) -> Any:
     return out
 
 
-@kernel
+@part
 def is_over(load: Any, high: Any, broker: int) -> bool:
     """Does the broker carry too much of anything?"""
     for k in range(load.shape[1]):
@@ -73,7 +73,7 @@ def is_over(load: Any, high: Any, broker: int) -> bool:
     return False
 
 
-@kernel
+@part
 def is_under(load: Any, low: Any, broker: int) -> bool:
     """Does the broker carry too little of anything?"""
     for k in range(load.shape[1]):
@@ -82,7 +82,7 @@ def is_under(load: Any, low: Any, broker: int) -> bool:
     return False
 
 
-@kernel
+@part
 def add_gain(load: Any, low: Any, high: Any, broker: int, cost: Any, row: int, sign: int) -> int:
     """Excess removed when the broker's load changes by ``sign`` times this row of cost."""
     gain = 0
@@ -94,7 +94,7 @@ def add_gain(load: Any, low: Any, high: Any, broker: int, cost: Any, row: int, s
     return gain
 
 
-@kernel
+@part
 def may_lead(world: Any, p: int, broker: int) -> bool:
     """May the broker be preferred leader?  Who led before may go on, unless it must give leadership up."""
     old_start, old, leads, unlead = world[3], world[4], world[9], world[13]
@@ -102,7 +102,7 @@ def may_lead(world: Any, p: int, broker: int) -> bool:
     return leads[at] or (not unlead[at] and old[old_start[p]] == broker)
 
 
-@kernel
+@part
 def count_racks(world: Any, p: int, without: int) -> int:
     """Racks that hold the partition, but for the replica in one slot."""
     start, cur, rack = world[0], world[1], world[6]
@@ -118,7 +118,7 @@ def count_racks(world: Any, p: int, without: int) -> int:
     return count
 
 
-@kernel
+@part
 def fits(world: Any, p: int, slot: int, broker: int) -> bool:
     """May this slot's replica sit on the broker: its topic's rules, no twin there, room in its rack and on its disk?"""
     start, cur, _, old_start, old, leave, rack, rack_limit, takes, _, size, room, held = world[:13]
@@ -144,7 +144,7 @@ def fits(world: Any, p: int, slot: int, broker: int) -> bool:
     return at_home or held[broker] + size[p] <= room[broker]
 
 
-@kernel
+@part
 def breaks(world: Any, load: Any, low: Any, high: Any, broker: int, cost: Any, p: int, sign: int) -> bool:
     """Does this change of the broker's load cross the end of a range that is a hard limit?"""
     hard = world[20]
@@ -154,7 +154,7 @@ def breaks(world: Any, load: Any, low: Any, high: Any, broker: int, cost: Any, p
     return False
 
 
-@kernel
+@part
 def crosses(ends: int, x: int, change: int, low: Any, high: Any, broker: int, k: int) -> bool:
     """Does x leave the range by this change, at one of the ``ends`` that are hard?"""
     if change > 0:
@@ -162,7 +162,7 @@ def crosses(ends: int, x: int, change: int, low: Any, high: Any, broker: int, k:
     return change < 0 and ends & LOWER != 0 and x + change < low[broker, k]
 
 
-@kernel
+@part
 def is_full(counted: Any, tally: Any, p: int, broker: int) -> bool:
     """Does the broker hold as many replicas of p's topic as the topic's rules allow?  They stand in the last column."""
     topic = counted[p]
@@ -170,7 +170,7 @@ def is_full(counted: Any, tally: Any, p: int, broker: int) -> bool:
     return full
 
 
-@kernel
+@part
 def copy_cost(world: Any, p: int, source: int, target: int) -> int:
     """Scaled bytes that this change adds to the plan; negative when a replica goes home."""
     _, _, _, old_start, old, _, _, _, _, _, size = world[:11]
@@ -182,7 +182,7 @@ def copy_cost(world: Any, p: int, source: int, target: int) -> int:
     return cost
 
 
-@kernel
+@part
 def put(world: Any, load: Any, lead: Any, follow: Any, slot: int, target: int) -> None:
     """Move the slot's replica and keep every sum."""
     start, cur, row, old_start, old, _, _, _, _, _, size, _, held, _, _, _, budget, _, counted, tally = world[:20]
@@ -210,13 +210,13 @@ def put(world: Any, load: Any, lead: Any, follow: Any, slot: int, target: int) -
     cur[slot] = target
 
 
-@kernel
+@part
 def worth(price: int, size: int) -> int:
     """What scaled bytes are worth in scaled excess at this price."""
     return ((size >> HALF_BITS) * price) >> HALF_BITS
 
 
-@kernel
+@part
 def best_target(
     world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, slot: int, price: int, near: Any, window: Any
 ) -> tuple[int, int]:
@@ -383,7 +383,7 @@ def shift_leaders(
     return changed
 
 
-@kernel
+@part
 def breaks_order(
     world: Any, load: Any, low: Any, high: Any, leader: int, heir: int, lead: Any, follow: Any, p: int
 ) -> bool:
@@ -398,7 +398,7 @@ def breaks_order(
     return False
 
 
-@kernel
+@part
 def hand_over(world: Any, load: Any, lead: Any, follow: Any, p: int, slot: int) -> None:
     """Make the replica in this slot the preferred leader; the two change places."""
     start, cur = world[:2]

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ballast.core.compiled import kernel
+from ballast.core.compiled import kernel, part
 from ballast.core.planner.search.kernels import contains, fits
 
 BYTES_PRICE = 2
 """Bytes that must leave busy brokers for each byte that is copied in addition."""
 
 
-@kernel
+@part
 def relief(work: Any, most: int, side: int, by: int) -> int:
     """By how much less this is too busy when its work changes so."""
     if side == len(work) - 1:
@@ -26,7 +26,7 @@ def relief(work: Any, most: int, side: int, by: int) -> int:
     return less
 
 
-@kernel
+@part
 def keeps_ranges(load: Any, low: Any, high: Any, broker: int, gets: Any, p: int, gives: Any, q: int) -> bool:
     """Is no range missed by more than it is now?"""
     for k in range(load.shape[1]):

@@ -233,7 +233,9 @@ class _Search:
         w = self.world
         samples = max(min(samples, SCAN // max(len(slots) * partners, 1)), 1)
         self.tries += len(slots) * partners * min(samples, len(w.cur) // len(w.load) + 1)
-        order = np.argsort(w.cur, kind="stable").astype(np.int32)
+        # NumPy sorts numbers this short by their digits.
+        short = w.cur.astype(np.int16) if len(w.load) < 1 << 15 else w.cur
+        order = np.argsort(short, kind="stable").astype(np.int32)
         order = order[w.cur[order] >= 0]
         starts = np.searchsorted(w.cur[order], np.arange(len(w.load) + 1)).astype(np.int64)
         near, near_starts, _ = self.near()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ballast.core.compiled import kernel
+from ballast.core.compiled import kernel, part
 from ballast.core.planner.search.kernels import (
     contains,
     copy_cost,
@@ -24,7 +24,7 @@ from ballast.core.planner.search.kernels import (
 )
 
 
-@kernel
+@part
 def pair_gain(load: Any, low: Any, high: Any, a: int, b: int, cost_a: Any, p: int, cost_b: Any, q: int) -> int:
     """Excess removed when p's replica goes from a to b and q's from b to a."""
     gain = 0
@@ -37,7 +37,7 @@ def pair_gain(load: Any, low: Any, high: Any, a: int, b: int, cost_a: Any, p: in
     return gain
 
 
-@kernel
+@part
 def breaks_pair(
     world: Any, load: Any, low: Any, high: Any, a: int, b: int, cost_a: Any, p: int, cost_b: Any, q: int
 ) -> bool:
@@ -52,7 +52,7 @@ def breaks_pair(
     return False
 
 
-@kernel
+@part
 def best_mate(
     world: Any,
     load: Any,
