@@ -546,6 +546,7 @@ def test_a_standstill_is_judged_when_destinations_were_read_or_one_is_dead() -> 
     assert type(after(stage, seen(UNION, OURS)).stage) is Moving
     assert type(after(stage, seen(UNION, OURS, alive=(1, 2))).stage) is Stalled
     assert type(after(stage, seen(UNION, OURS, logs={})).stage) is Stalled
+    assert type(after(stage, seen(None, OURS, logs={})).stage) is Stalled
 
 
 @pytest.mark.parametrize(
