@@ -30,9 +30,15 @@ def refused(
                 f"{source} is {what} of version {e['input']!r}; this Ballast reads {version[1]}.",
                 hint="Make it again with this version.",
             )
-    more = f" And {len(found) - 1} more like it." if len(found) > 1 else ""
-    message = first["msg"].removeprefix("Value error, ").rstrip(".")
-    return UsageError(f"{source}: {_place(first['loc'])}: {message}.{more}", hint=hint)
+    return UsageError(f"{source}: {problem(error)}", hint=hint)
+
+
+def problem(error: ValidationError) -> str:
+    """The first problem with its place, and how many more there are."""
+    first, *others = error.errors(include_url=False, include_context=False)
+    more = f" And {len(others)} more like it." if others else ""
+    place = f"{_place(first['loc'])}: " if first["loc"] else ""
+    return f"{place}{first['msg'].removeprefix('Value error, ').rstrip('.')}.{more}"
 
 
 def refuse_repeated_keys(text: str | bytes, keys: int, *, source: str, hint: str) -> None:

@@ -15,7 +15,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core.core_schema import CoreSchema, literal_schema
 
 from ballast.core.catalogue import plain
-from ballast.errors import UsageError
+from ballast.core.document_errors import refused
 
 API_VERSION: Final = "ballast/v1"
 
@@ -122,34 +122,6 @@ def read(document: type[D], text: str, *, source: str, what: str, hint: str) -> 
     """A document from a file; whatever is not one is refused with its place.  ``hint`` says how to make a right one."""
     try:
         return document.model_validate_json(text, strict=True, by_alias=True, by_name=False)
-    except ValidationError as failure:
-        error = failure
-    found: list[Any] = error.errors(include_url=False, include_context=False)
-    first = found[0]
-    if first["type"] == "json_invalid":
-        raise UsageError(f"{source} is not JSON: {first['msg'].removeprefix('Invalid JSON: ')}.", hint=hint)
-    if any(e["loc"] in {(), ("kind",)} for e in found):
-        raise UsageError(f"{source} is not {what}.", hint=hint)
-    for e in found:
-        if e["loc"] == ("apiVersion",):
-            raise UsageError(
-                f"{source} is {what} of version {e['input']!r}; this Ballast reads {API_VERSION}.",
-                hint="Make it again with this version.",
-            )
-    raise UsageError(f"{source}: {problem(error)}", hint=hint)
-
-
-def problem(error: ValidationError) -> str:
-    """The first problem with its place, and how many more there are."""
-    first, *others = error.errors(include_url=False, include_context=False)
-    more = f" And {len(others)} more like it." if others else ""
-    place = f"{_place(first['loc'])}: " if first["loc"] else ""
-    return f"{place}{first['msg'].removeprefix('Value error, ').rstrip('.')}.{more}"
-
-
-def _place(loc: tuple[int | str, ...]) -> str:
-    """``moves[3].new``."""
-    out = ""
-    for part in loc:
-        out += f"[{part}]" if isinstance(part, int) else f".{part}" if out else part
-    return out
+    except ValidationError as error:
+        version = ("apiVersion", API_VERSION)
+        raise refused(error, source=source, what=what, hint=hint, form="kind", version=version) from None

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from starlette.exceptions import HTTPException
 
-from ballast.core.document_types import Part, problem
+from ballast.core.document_errors import problem
+from ballast.core.document_types import Part
 
 
 def _printable(text: str) -> str:
