@@ -531,7 +531,7 @@ def test_a_drained_broker_is_shown_and_its_drain_ended_with_a_button(show: Show,
     url, _, asked = show(a_view(drains=(Drain(broker=4, by="Ada", since_ms=now_ms() - 60_000),)))
     page = open_page(url)
     line = page.locator("#drains [data-broker='4']")
-    expect(line).to_contain_text("Broker 4 is drained (Ada,")
+    expect(line).to_contain_text("Drain of broker 4 (Ada,")
     line.get_by_role("button", name="End the drain…").click()
     page.get_by_label("Token").fill(TOKEN)
     page.get_by_role("dialog").get_by_role("button", name="End the drain").click()

@@ -109,7 +109,7 @@ function drawBanners(s) {
 /** Brokers that people drained: who, since when, and how to end it. */
 function drawDrains(s) {
   draw("drains", [s.drains, s.actionsEnabled], () => s.drains.map((d) => h("p", { class: "banner", "data-tone": "note", "data-broker": d.broker },
-    "Broker ", brokerLink(d.broker), ` is drained (${d.by}, ${when(d.since)}): it takes no replica until the drain is ended. `,
+    "Drain of broker ", brokerLink(d.broker), ` (${d.by}, ${when(d.since)}): it takes no replica until the drain is ended. `,
     s.actionsEnabled ? h("button", { type: "button", class: "quiet", on: { click: () => askEndDrain(d) } }, "End the drain…") : null)));
 }
 
