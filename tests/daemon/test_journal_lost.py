@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from tests.daemon.conftest import make_world
-from tests.daemon.rig import Rig, answer, give_run_controller, holder, keep_lock, read_journal_view
+from tests.daemon.rig import Rig, answer, give_run_controller, holder, keep_lock, observe, read_journal_view
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan
@@ -178,3 +178,13 @@ def test_only_the_journals_own_failures_say_that_it_cannot_be_read(
     with pytest.raises(type(failure)):
         keep_lock(context, holder())
     assert context.board.view.lock.journal_readable is readable
+
+
+def test_no_other_process_is_blamed_after_an_outage(context: Rig, store: JournalStore, told: list[str]) -> None:
+    """The lock is free, or our own lease has still to expire."""
+    keep_lock(context, holder())
+    store.available = False
+    with pytest.raises(Unavailable):
+        keep_lock(context, holder())
+    observe(context)
+    assert "This process does not hold the cluster's lock." in {p.sentence for p in context.board.view.permissions}

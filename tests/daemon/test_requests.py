@@ -110,7 +110,7 @@ def test_nothing_is_begun_while_the_lock_is_given_up(
     answer_requests(context)
     assert "Released the lock for Ada" in keep_lock(context, holder())
     assert ["The lock is being given up for Ada." in sentence for sentence in beside] == [True, False]
-    assert "Another process holds the cluster's lock." in beside[1]
+    assert "This process does not hold the cluster's lock." in beside[1]
     assert not_led(world, 1) == 4
 
 
@@ -384,7 +384,7 @@ def test_what_was_left_open_is_taken_up_before_anything_else_may_start(
     monkeypatch.setattr(run_controller, "adopt", adopt)
     keep_lock(context, holder())
     assert len(seen) == 1
-    assert "The cluster's lock has not been taken yet" in seen[0]
+    assert "This process does not hold the cluster's lock" in seen[0]
     assert "Run run-1 started" in check_leaders(context)
 
 

@@ -50,6 +50,19 @@ def test_each_guard_refuses_with_its_own_word(situation: Situation, expected: st
     assert verdict.sentence.endswith(".")
 
 
+@pytest.mark.parametrize(
+    ("role", "holder", "told"),
+    [
+        (Role.STARTING, "", "This process does not hold the cluster's lock."),
+        (Role.STANDBY, "", "This process does not hold the cluster's lock."),
+        (Role.STANDBY, "ada@kafka-7", "Another process holds the cluster's lock: ada@kafka-7."),
+    ],
+)
+def test_another_process_is_named_only_where_one_is_known(role: Role, holder: str, told: str) -> None:
+    """After an outage of the journal nobody may hold it, or this process itself until its old lease expires."""
+    assert permission(ActionKind.MOVES, AUTO, replace(CALM, role=role, lock_holder=holder)).sentence == told
+
+
 def test_repair_does_not_wait_for_quiet() -> None:
     """Repair is what makes the cluster quiet: waiting for that would wait for ever."""
     assert (

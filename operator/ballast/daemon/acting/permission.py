@@ -83,6 +83,8 @@ class Situation:
     """Age of the newest reading; None when there is none."""
     outage: Outage | None = None
     """Why the newest attempt to read the cluster failed."""
+    lock_holder: str = ""
+    """The other process that holds the lock, for people; empty while none is known."""
     pause: Pause | None = None
     run: str | None = None
     """The run in flight."""
@@ -121,10 +123,9 @@ def _objections(kind: ActionKind, mode: Mode, policy: DaemonPolicy, at: Situatio
             "no-reading",
             f"The newest reading of the cluster is {human_time(at.reading_age_s)} old; nothing is decided from it.",
         )
-    if at.role is Role.STARTING:
-        yield "standby", "The cluster's lock has not been taken yet."
-    elif at.role is not Role.LEADER:
-        yield "standby", "Another process holds the cluster's lock."
+    if at.role is not Role.LEADER:
+        other = f"Another process holds the cluster's lock: {at.lock_holder}."
+        yield "standby", other if at.lock_holder else "This process does not hold the cluster's lock."
     if at.give_way:
         yield "giving-way", f"The lock is being given up for {at.give_way}."
     if at.pause is not None:

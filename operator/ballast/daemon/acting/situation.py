@@ -38,6 +38,7 @@ class Permissions:
         return Situation(
             now_ms=self.clock.now_ms(),
             role=view.role,
+            lock_holder="" if view.lock.held else view.lock.holder,
             reading_age_s=self.reading.age_s(),
             outage=view.outage,
             pause=view.pause,
