@@ -4,7 +4,7 @@ One loop, no threads of its own.  Invariants: nothing is sent to the cluster who
 lease is checked right before each send; a lost lease (``Fenced``) ends the loop before its next write; whatever cannot be
 known (a send without an answer) is told to the machine as ``Unanswered`` and found out by looking.
 
-Whoever calls holds the journal's lock already (``wiring.runs``) and releases it afterwards.
+The caller (``wiring.runs``) already holds the journal's lock and releases it afterwards.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from ballast.ports.journal import Journal, Record
 from ballast.ports.time import Clock
 
 REQUESTS_EVERY_S: Final = 2.0
-"""How often the driver looks whether somebody asks for something."""
+"""How often the driver looks for requests of people."""
 BACK_OFF_S: Final = 10.0
 """Longest wait between looks while the cluster does not answer."""
 
@@ -112,7 +112,7 @@ class Driver:
         self._commands.add(Asked(command, by), run)
 
     def unheard(self) -> list[tuple[Asked, str | None]]:
-        """Commands that no look has taken up, for whoever goes on with the run; they are this driver's no longer."""
+        """Commands that no look has taken up, for the process that continues the run; they are this driver's no longer."""
         return list(self._commands.take())
 
     def leave(self) -> None:
@@ -128,7 +128,7 @@ class Driver:
         self._listener = listener
 
     def give_up_after(self, seconds: float) -> None:
-        """End with ``Unavailable`` when nobody has answered for this long; the run stays open in the journal."""
+        """End with ``Unavailable`` when the cluster has not answered for this long; the run stays open in the journal."""
         self._endures_s = seconds
 
     def by_hand(self) -> list[str]:
@@ -411,7 +411,7 @@ class Driver:
     # --- requests, inbound rates, the end
 
     def _take_requests(self) -> None:
-        """Requests of others that concern a run in progress; the rest is left to whoever else holds this journal."""
+        """Requests of others that concern a run in progress; the rest is left to other users of this journal."""
         if not self._alone:
             return
         for asked, sentence in take_requests(self._journal, self._current.id, self._clock.now_ms()):

@@ -1,4 +1,4 @@
-"""What the driver tells whoever listens: the terminal's bars, JSON lines, the daemon's page, a test."""
+"""What the driver tells its listeners: the terminal's bars, JSON lines, the daemon's page, a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run is throttled to and how long that takes, as a value that is shown before anybody agrees to it.
+"""What a run is throttled to and how long that takes, as a value that is shown before the user confirms it.
 
 The same value is told by ``ballast apply`` before it asks and by the run when it has measured.  ``lines`` says it.
 """
@@ -139,7 +139,7 @@ def _broker_pace(run: Run, broker: int, copies: int, written: float) -> BrokerPa
 
 
 def measurable(policy: ExecutionPolicy, state: ClusterState, names: list[TopicPartition]) -> list[TopicPartition]:
-    """Whose growth tells what this policy starts from: for ``auto`` everybody's, else that of what is to move."""
+    """Whose growth tells what this policy starts from: for ``auto`` every partition's, else that of what is to move."""
     return list(state.index) if policy.auto else names
 
 

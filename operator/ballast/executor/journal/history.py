@@ -65,7 +65,7 @@ class History:
     runs: tuple[RunSummary, ...]
     """Oldest first."""
     skipped: Mapping[str, str]
-    """Why others cannot be shown, by their ids: they stop nobody, and are told."""
+    """Why other runs cannot be shown, by their ids: they keep no run from starting, and are told."""
 
 
 def summarise(run: Run) -> RunSummary:

@@ -84,7 +84,7 @@ class JournalKeeping:
     def mend(self, lost: JournalLost, *, alone: bool, finish: bool) -> bool:
         """Tell the loss and make the journal again, so that the run can end; False where the run is to be left instead.
 
-        Where somebody else in this process does that, the loss is raised.
+        Where another part of this process makes it again, the loss is raised.
         """
         if self.gone is None or self.gone.how != lost.how:
             self._note(f"The journal is gone ({lost.how}): {lost}")

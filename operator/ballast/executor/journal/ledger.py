@@ -24,7 +24,7 @@ OWN_SOURCES: Final = {
 
 
 BELIEVED_S: Final = 10.0
-"""A reading that contradicts what this process has set is somebody else's change only when that was set this long ago."""
+"""A reading that contradicts what this process has set counts as a foreign change only when that was set this long ago."""
 REREAD_S: Final = 0.25
 FRESH_S: Final = 1.0
 """An id that was read longer ago is read again before anything is sent to its topic."""
@@ -157,7 +157,7 @@ class Throttler:
         ``write`` journals records durably and checks the lock; it is called before the first change is sent.
         """
         failed, unsettled = self._settle_once(desired, {*desired, *self.ledger}, alive, write, note)
-        # A list that somebody was adding to is left to them; one that is seen to be empty is deleted.
+        # A list that another process was adding to is left to it; one that is seen to be empty is deleted.
         for _ in range(EMPTYING_TRIES):
             if not unsettled:
                 break
@@ -245,7 +245,7 @@ class Throttler:
         """What stands, read until it shows what this process has set itself, and the desired throttles of the topics that it was read of.
 
         Brokers show a change a moment after it was acknowledged.  Judged by a reading from before it, our own value would pass
-        for one that somebody else has taken away or set, and stay behind.  A topic that was made again shows nothing of ours
+        for one that another process has removed or set, and stay behind.  A topic that was made again shows nothing of ours
         either, so topics are looked at before each reading.
         """
         while True:

@@ -1,7 +1,7 @@
 """A run's form in the journal: one header, and a record for each move and each election.
 
 The append that ends a run packs its moves and elections into a single record and deletes theirs; the header then says how they
-ended, in numbers, so that nobody has to unpack them to list runs.
+ended, in numbers, so that listing runs need not unpack them.
 
 A record is versioned; one of a version that is not known, or that Ballast did not write, is refused, never guessed.
 """
@@ -328,7 +328,7 @@ def _load_run(
 
     def run(r: Reader) -> Run | None:
         # Journals are read in whole appends, so every record of a run is here with its header.  Should one be missing all
-        # the same, somebody else took it away, and half a run is nothing to act upon.
+        # the same, something other than Ballast removed it, and half a run is nothing to act upon.
         if (len(own), len(votes)) != (r.integer("moves"), r.integer("elections")):
             return None
         return Run(

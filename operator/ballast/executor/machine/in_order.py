@@ -20,7 +20,7 @@ def out_of_turn(
     """In a run in order, the waiting moves that would take room that waiting moves before them need.
 
     What is left fits beside them all, however many of it start at once.  So no two moves ever wait for each other: the first that
-    waits has its room as soon as those before it have ended, whatever has gone before its turn.  Repairs wait for nobody's sake.
+    waits has its room as soon as those before it have ended, whatever has gone before its turn.  Repairs never wait for others.
     """
     out: dict[TopicPartition, Verdict] = {}
     needed: dict[Place, int] = {}

@@ -25,14 +25,14 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class DirCopy:
-    """A copy of a replica that is being made in another log dir of its broker, whoever asked for it."""
+    """A copy of a replica that is being made in another log dir of its broker, by this run or by another process."""
 
     name: TopicPartition
     broker: int
     path: str
-    """The log dir that it is made in; empty where nobody told."""
+    """The log dir that it is made in; empty where the broker did not tell."""
     size_bytes: int
-    """Of the replica; ``UNKNOWN`` where nobody told."""
+    """Of the replica; ``UNKNOWN`` where no broker told."""
     shown_bytes: int
     """Of the copy."""
 
@@ -112,7 +112,7 @@ class Picture:
     ended: Mapping[TopicPartition, tuple[Reassignment, float]] = field(default_factory=dict)
     """Reassignments that are listed no longer, with the monotonic time at which they last were: ``disks`` may be older than that."""
     rates_of_others: Mapping[int, int] = field(default_factory=dict)
-    """Brokers with a replication rate of somebody else's that moves of theirs run under: see ``foreign_throttles``."""
+    """Brokers with a foreign replication rate that foreign reassignments run under: see ``foreign_throttles``."""
     growth: Mapping[TopicPartition, float] | None = None
     """Bytes/s that partitions grew by between the last two whole readings; None in every look but the first after one."""
     sizes: Mapping[TopicPartition, int] = field(default_factory=dict)

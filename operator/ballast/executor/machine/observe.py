@@ -127,7 +127,7 @@ def _gone(run: Run, m: MoveRun, now: Now) -> MoveRun:
 
 
 def _recreated(m: MoveRun, topic_id: str, now: Now) -> MoveRun:
-    """Another topic has the name: its replicas and its moves are somebody else's."""
+    """Another topic has the name: its replicas and its moves are not this run's."""
     why = note("topic-recreated", topic=m.move.topic, was=m.topic_id, now=topic_id)
     return move_to(m, Failed("topic-recreated"), now, why)
 
@@ -177,7 +177,7 @@ def _submitted(m: MoveRun, look: _Look) -> MoveRun:
 def _begun(m: MoveRun, look: _Look) -> MoveRun:
     """Look once more after a submission: did it start from the list that was planned for?
 
-    Somebody may have changed that between our last look and the send; a request without the flag of KIP-860 then changes the
+    Another process may have changed that between our last look and the send; a request without the flag of KIP-860 then changes the
     replica count as well.  Only a submission that this process knows to be its own is cancelled.  Before KIP-455 the list does
     not tell what a move began with.
     """
@@ -220,10 +220,10 @@ def _way_back(m: MoveRun, look: _Look) -> tuple[int, ...]:
 def _cancelling(m: MoveRun, stage: Cancelling, look: _Look) -> MoveRun:
     """Back as soon as nothing can contradict it; after ``submit_grace_s`` where something could.
 
-    Two things could.  A submission that nobody answered may arrive after the cancel and start the move again (``unconfirmed``): then
+    Two things could.  A submission that got no answer may arrive after the cancel and start the move again (``unconfirmed``): then
     the list is watched for the whole grace.  And metadata that lags may show the list from *before* the move while the cancel
     has left the same brokers in another order: so the old list is believed at once only where the controller's own list said
-    that the cancel leaves just that.  With every request answered, neither is possible, and nobody has to wait.
+    that the cancel leaves just that.  With every request answered, neither is possible, and there is no wait.
     """
     listed = _listed(m, look.picture)
     if listed is None:
@@ -245,7 +245,7 @@ def _cancelling(m: MoveRun, stage: Cancelling, look: _Look) -> MoveRun:
 
 
 def rolled_back(run: Run, m: MoveRun, now: Now) -> MoveRun:
-    """As before the run: because somebody asked, or else because its time was up; then its cause is kept."""
+    """As before the run: because a person cancelled it, or else because its time was up; then its cause is kept."""
     if run.phase is Phase.CANCELLING:
         return move_to(m, RolledBack("rolled-back"), now)
     return move_to(m, RolledBack("timed-out"), now, m.note)

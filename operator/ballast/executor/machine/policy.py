@@ -41,9 +41,9 @@ class ExecutionPolicy:
     raise_throttle: bool = False
     """Raise a rate that the moving partitions' own intake would outrun, instead of refusing it."""
     keep_existing_rates: bool = False
-    """Leave rates that somebody else set on a broker as they are (the stock tool's ``--preserve-throttles``)."""
+    """Leave rates that another process or person set on a broker as they are (the stock tool's ``--preserve-throttles``)."""
     override_rates_of_others: bool = False
-    """Set this run's rates also where somebody else's throttled moves are in flight (the stock tool's ``--additional``);
+    """Set this run's rates also where throttled foreign reassignments are in flight (the stock tool's ``--additional``);
     otherwise moves that need such a broker wait until those have ended, repairs excepted."""
     moves_in_per_broker: int = 5
     """Replicas that one broker may be receiving at a time."""

@@ -23,7 +23,7 @@ class MoveProgress:
     stage: Stage
     copied_bytes: int
     total_bytes: int | None
-    """None where nobody has told its size."""
+    """None where no broker has told its size."""
     detail: str
 
 

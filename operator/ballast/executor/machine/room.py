@@ -26,7 +26,7 @@ class Coming:
     bytes: Counter[Place] = field(default_factory=Counter)
     """By broker, and by each log dir that is known to take it."""
     unsized: dict[int, TopicPartition] = field(default_factory=dict)
-    """Brokers to which a copy of unknown size is on its way, and one such partition: how much they can still take nobody knows."""
+    """Brokers to which a copy of unknown size is on its way, and one such partition: how much they can still take is unknown."""
 
     def add(self, name: TopicPartition, broker: int, size: int, there: Mapping[Place, int]) -> None:
         """A copy onto this broker; ``there`` says what the reading shows of it in each place that it fills."""
@@ -43,7 +43,7 @@ def only_log_dirs(move: Move) -> bool:
 
 
 def coming(run: Run, picture: Picture) -> Coming:
-    """All that has yet to come, whoever moves it."""
+    """All that has yet to come, by moves of this run and by foreign reassignments."""
     out = Coming()
     _own(out, run, picture)
     begun = {n for n, m in run.moves.items() if not isinstance(m.stage, Planned)}
@@ -69,7 +69,7 @@ def coming_of_others(
 
 
 def size_of(m: MoveRun, picture: Picture) -> int:
-    """Bytes of one replica, by the plan or by the last that is known, whichever is more; ``UNKNOWN`` where nobody told."""
+    """Bytes of one replica, by the plan or by the last that is known, whichever is more; ``UNKNOWN`` where neither told."""
     told = [m.move.size_bytes, picture.sizes.get(m.move.name, UNKNOWN)]
     writing = len(m.move.named_dirs if only_log_dirs(m.move) else m.move.adding)
     # Once replicas change their log dirs as well, the total counts both copies.

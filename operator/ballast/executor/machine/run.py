@@ -119,7 +119,7 @@ class MoveRun:
 
     @property
     def size_unknown(self) -> bool:
-        """It copies, and nobody has told how much: neither the plan nor a reading since."""
+        """It copies, and how much is unknown: neither the plan nor a reading since has told."""
         return self.total_bytes is None and self.move.size_unknown
 
     @property
@@ -208,7 +208,7 @@ class Run:
     copies: Mapping[int, int] = field(default_factory=dict, compare=False)
     """Bytes that each broker receives, or may have to send, in all of the run; absent where a size is not known."""
     rates_of_others: Mapping[int, int] = field(default_factory=dict)
-    """Brokers on which somebody else's throttled moves are in flight now, with their rate in bytes/s: see ``foreign_throttles``."""
+    """Brokers on which throttled foreign reassignments are in flight now, with their rate in bytes/s: see ``foreign_throttles``."""
     inbound: Mapping[TopicPartition, float] = field(default_factory=dict)
     """Bytes/s that producers write to each partition, as measured."""
     unmeasured: frozenset[TopicPartition] = frozenset()

@@ -93,7 +93,7 @@ def in_turn(ready: list[MoveRun], active: list[MoveRun]) -> list[MoveRun]:
 
 
 def _in_the_way(waiting: list[MoveRun], picture: Picture) -> dict[TopicPartition, Verdict]:
-    """Where only one batch may be in flight, somebody else's holds up every move of ours; it is named and waited for."""
+    """Where only one batch may be in flight, a foreign one holds up every move of ours; it is named and waited for."""
     foreign = min(picture.reassignments)
     busy = verdict("another-batch", foreign, partition=foreign, others=len(picture.reassignments) - 1)
     return dict.fromkeys((m.move.name for m in waiting), busy)
@@ -146,7 +146,7 @@ def _judge(
 
 
 def _under_their_rate(run: Run, move: Move, state: ClusterState) -> Verdict | None:
-    """A broker of this move throttles somebody else's: setting our rate there, or copying beside them, would slow them."""
+    """A broker of this move throttles foreign reassignments: setting our rate there, or copying beside them, would slow them."""
     policy = run.policy
     if not policy.throttled or policy.keep_existing_rates or policy.override_rates_of_others:
         return None

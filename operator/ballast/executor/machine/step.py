@@ -2,7 +2,7 @@
 
 ``TRANSITIONS`` (in ``transitions``, shown here again) is the one table of what may follow what.  The machine knows no
 clock, no port and no client: the driver tells it what was seen (``Observed``), what came of an effect (``Performed``, or
-``Unanswered`` when nobody can know), and what a person wants (``Asked``); it answers with the next run and the effects to
+``Unanswered`` when that cannot be known), and what a person wants (``Asked``); it answers with the next run and the effects to
 perform, in order.  The invariant that makes a crash harmless at any point: a transition with an effect is entered, and
 journaled, before the effect is sent, and every stage in which an effect may have been sent is resolved by looking at the
 cluster, never by memory.
@@ -262,7 +262,7 @@ def _elected(run: Run, effect: Effect, outcomes: Mapping[TopicPartition, Outcome
 
 
 def _unanswered(run: Run, effect: Effect, now: Now) -> Run:
-    """Nobody knows whether it happened: throttles are settled anew, all else is left to the next look."""
+    """It is unknown whether it happened: throttles are settled anew, all else is left to the next look."""
     match effect.kind:
         case EffectKind.THROTTLE | EffectKind.UNTHROTTLE:
             # Moves that waited for it are judged again: who knows how long the cluster is silent.
@@ -271,7 +271,7 @@ def _unanswered(run: Run, effect: Effect, now: Now) -> Run:
         case EffectKind.SUBMIT:
             return with_moves(run, {n: replace(run.moves[n], unconfirmed=True) for n in effect.targets})
         case EffectKind.RESTORE:
-            # Silence is no refusal, and does not count as one: the old order is asked for until somebody answers.
+            # Silence is no refusal, and does not count as one: the old order is asked for until the cluster answers.
             unheard = {n: m for n in effect.targets if isinstance((m := run.moves[n]).stage, Restoring)}
             anew = Restoring(retry_at_s=now.s)
             again = {n: replace(m, attempts=max(0, m.attempts - 1), stage=anew) for n, m in unheard.items()}

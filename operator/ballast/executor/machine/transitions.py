@@ -76,7 +76,7 @@ class Effect:
 TRANSITIONS: Final[Mapping[tuple[type[Stage], type[Stage]], EffectKind | None]] = {
     (Planned, Throttled): EffectKind.THROTTLE,
     (Planned, Submitted): EffectKind.SUBMIT,
-    # Somebody, perhaps this run before its journal was lost, has started the very same move: it is adopted.
+    # Another process, or this run before its journal was lost, has started the very same move: it is adopted.
     (Planned, Moving): None,
     (Planned, Verified): None,
     (Planned, Failed): None,
