@@ -1,7 +1,7 @@
 """An HTTP exchange that ends when its time is over, whatever the other side does.
 
 The standard library limits each wait for a byte and not the whole: an endpoint that sends one byte now and then keeps a reader
-for as long as it likes.  An ``Exchange`` knows the sockets of its requests; ``end`` shuts them, and whoever waits on one
+for as long as it likes.  An ``Exchange`` knows the sockets of its requests; ``end`` shuts them, and a thread that waits on one
 gets an ``OSError``.  Resolving a name is the system's business and ends by itself.
 """
 
@@ -64,7 +64,7 @@ class Exchange:
             self._sockets.append(socket.socket(fileno=os.dup(sock.fileno())))
 
     def end(self) -> None:
-        """Nobody waits for an answer any more, or it is there."""
+        """No caller waits for an answer any more, or it is there."""
         with self._lock:
             self._over = True
             while self._sockets:

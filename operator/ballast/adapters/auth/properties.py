@@ -62,7 +62,7 @@ def follow_references(entries: Mapping[str, str]) -> tuple[dict[str, str], froze
 
 def _content(path: Path, reference: str) -> str:
     try:
-        # Whoever writes a password into a file ends the line; no password ends with one.
+        # A password's file usually ends with a line break; no password ends with one.
         return path.read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
     except OSError as failure:
         raise UsageError(

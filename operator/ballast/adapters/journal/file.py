@@ -62,7 +62,7 @@ class FileJournal:
     def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> Holder:
         """Become the writer or raise ``LockHeld``; a holder that did not let go costs one lease of waiting.
 
-        Who still holds the lock of a file that is lost makes it again: nobody else remembers what stood in it.
+        The holder of the lock makes a lost file again: no other process remembers what stood in it.
         """
         watch = LeaseWatch(self._clock.monotonic_s())
         deadline = self._clock.monotonic_s() + wait_s
@@ -98,7 +98,7 @@ class FileJournal:
         self._write([])
 
     def check(self) -> None:
-        """Raise ``Fenced`` unless the lease is surely ours; one that lapsed and that nobody took is renewed."""
+        """Raise ``Fenced`` unless the lease is surely ours; one that lapsed and that no other process took is renewed."""
         self._require_holder()
         if not self._held.is_sure(self._clock.monotonic_s()):
             self._write([])
@@ -149,7 +149,7 @@ class FileJournal:
         self._held.written(began)
 
     def remove(self) -> None:
-        """Delete the file; what somebody else put in its place is theirs."""
+        """Delete the file; one that another process put in its place stays."""
         self.check()
         with self._locked():
             self._require_ours()
@@ -204,7 +204,7 @@ class FileJournal:
         self._held.written(began)
 
     def _require_ours(self) -> None:
-        """Raise where the file is another one, or where somebody else holds the lock in it."""
+        """Raise where the file is another one, or where another process holds the lock in it."""
         if self._lost is not None:
             raise JournalLost(
                 "remade",
@@ -267,7 +267,7 @@ class FileJournal:
 
     @contextmanager
     def _shared(self) -> Iterator[None]:
-        """Up to date with the file while nobody writes to it; a file that is not there is an empty journal."""
+        """Up to date with the file while no process writes to it; a file that is not there is an empty journal."""
         if not self._path.exists():
             yield
             return

@@ -176,7 +176,7 @@ class TopicLog:
         is kept for the next call.  When reading fails on the way, nothing is handed over and the next call reads it again.
 
         A commit is acknowledged a moment before its records become readable.  ``whole`` waits for that moment and is for
-        the writer, behind whose back no transaction can be open; everybody else waits a little and takes what is there,
+        the writer, behind whose back no transaction can be open; a reader waits a little and takes what is there,
         since the transaction that is in the way may belong to a writer that died.
         """
         if not self._known and not self.exists():
@@ -354,7 +354,7 @@ class TopicLog:
         return self.topic not in there and companion in there
 
     def is_unwritten(self) -> bool:
-        """Whether the topic is there and nobody has ever written into it."""
+        """Whether the topic is there and nothing was ever written into it."""
         if not self.exists():
             return False
         with self._translated(f"read {self.topic}"):
@@ -392,8 +392,8 @@ class TopicLog:
     def rebuild(self, configs: Mapping[str, str]) -> None:
         """``ensure`` after a loss: a topic in the way that no journal can be, made by a broker for some client, is deleted.
 
-        Brokers with ``auto.create.topics.enable`` make a topic for whoever asks for it, with as many partitions and with the
-        retention that they give to any.  Every journal of Ballast's is compacted, so such a one holds nobody's records.
+        Brokers with ``auto.create.topics.enable`` make a topic for any client that asks for it, with as many partitions and with
+        the retention that they give to any.  Every journal of Ballast's is compacted, so such a one holds no journal's records.
         """
         self.forget()
         deadline = time.monotonic() + self._timeout_s
@@ -495,7 +495,7 @@ class TopicLog:
                     "topic.metadata.refresh.interval.ms": CONTROLLER_HEARD_MS,
                 }
             )
-        self._admin_client.poll(0)  # Error events that nobody takes would pile up in it.
+        self._admin_client.poll(0)  # Error events that are not taken would pile up in it.
         return self._admin_client
 
     def _opened(self) -> ck.Consumer:

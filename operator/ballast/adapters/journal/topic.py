@@ -1,6 +1,6 @@
 """The journal in the cluster itself: a compacted topic with one writer, and the lock that is a record in it.
 
-The writer is whoever holds one transactional id.  To become it, a candidate watches the lease record for one whole lease on
+The writer is the process that holds one transactional id.  To become it, a candidate watches the lease record for one whole lease on
 its own clock, then calls ``init_transactions``, which fences the writer before it, reads to the end, looks again, and writes
 a lease of its own.  Every transaction carries a beat of the lease, so that a holder at work renews it by working.
 
@@ -70,7 +70,7 @@ class _Remembered:
     since_s: float
 
     def left_s(self, now_s: float) -> float:
-        """How long its holder still has to make it again: nobody knows as much."""
+        """How long its holder still has to make it again: no other process knows as much of it."""
         lease = self.view.lease()
         return 0.0 if lease is None else self.since_s + lease[0].lease_s - now_s
 
@@ -101,7 +101,7 @@ class TopicJournal:
         self._to_remake: JournalView | None = None
         """What the journal has to hold again: a remake has begun and not come to its end."""
         self._remembered: _Remembered | None = None
-        """Kept by whoever does not hold the lock, until the holder has made the lost journal again or its lease is over."""
+        """Kept by a process without the lock, until the holder has made the lost journal again or its lease is over."""
         self._first: Sequence[Record] = ()
         """What an empty journal has to begin with: that an earlier one was lost."""
         self._term = 0
@@ -114,7 +114,7 @@ class TopicJournal:
     def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> Holder:
         """Become the writer, or raise ``LockHeld``; takes at least one lease where the last holder did not let go.
 
-        Who still holds the lock of a journal that is lost makes it again: nobody else remembers what stood in it.
+        The holder of the lock makes a lost journal again: no other process remembers what stood in it.
         """
         if not wanted():
             raise lock_unwanted()
@@ -158,7 +158,7 @@ class TopicJournal:
     def _inherit(self, holder: Holder, deadline: float, wanted: Callable[[], bool]) -> bool:
         """Leave a lost journal to its holder for one lease, then make it again from what was read of it; whether that was done.
 
-        An empty one, made at once, would have the holder believe that the lock is another's, and nobody would know what is owed.
+        An empty one, made at once, would have the holder believe that another has the lock, and what is owed would be forgotten.
         """
         while self._is_missing() and (kept := self._remembered) is not None:
             now = self._clock.monotonic_s()
@@ -174,7 +174,7 @@ class TopicJournal:
         return False
 
     def _is_missing(self) -> bool:
-        """Whether nobody has written into the journal since it was lost."""
+        """Whether nothing has been written into the journal since it was lost."""
         with self._turn:
             return not self._log.exists() or not any(True for _ in self._refreshed().entries())
 
@@ -197,11 +197,11 @@ class TopicJournal:
             return True
 
     def _is_lost(self, holder: Holder, wanted: Callable[[], bool]) -> bool:
-        """Whether the journal was deleted and nobody makes it again: a process that lives remembers it.
+        """Whether the journal was deleted and no process makes it again: one that lives and remembers it would.
 
         Its lease may still hold, and may be shorter than the time in which it notices: both are waited for.
 
-        One in which nothing was ever written is waited for as well: whoever has just made it is about to write.
+        One in which nothing was ever written is waited for as well: the process that has just made it is about to write.
         """
         ends_s, was_gone = self._clock.monotonic_s() + holder.lease_s + NOTICED_WITHIN_S, False
         while (is_gone := self._log.is_gone_beside(self._requests.topic)) or self._log.is_unwritten():
@@ -218,8 +218,8 @@ class TopicJournal:
         try:
             with self._turn:
                 self._fence_others()
-            # Whoever renewed or took the lease between our last look and the fence cannot write any more, but may still
-            # believe in it: its whole lease has to pass before we act.
+            # A process that renewed or took the lease between our last look and the fence cannot write any more, but may
+            # still believe in it: its whole lease has to pass before we act.
             late = self._lease()
             self._await_lapse(watch, self._clock.monotonic_s() + (0.0 if late is None else late[0].lease_s + POLL_S))
             with self._turn:
@@ -245,7 +245,7 @@ class TopicJournal:
         self._held, self._beat = HeldLease(holder.lease_s), 0
 
     def _rival_shows(self, before: tuple[Holder, int] | None) -> bool:
-        """Wait for the lease of whoever fenced us: it follows within moments, unless that candidate died in between."""
+        """Wait for the lease of the candidate that fenced us: it follows within moments, unless it died in between."""
         deadline = self._clock.monotonic_s() + RIVAL_S
         while self._lease() == before:
             if self._clock.monotonic_s() >= deadline:
@@ -269,7 +269,7 @@ class TopicJournal:
             self._transact([])
 
     def check(self) -> None:
-        """Raise ``Fenced`` unless the lease is surely ours; one that lapsed and that nobody took is renewed.
+        """Raise ``Fenced`` unless the lease is surely ours; one that lapsed and that no other process took is renewed.
 
         No call to a broker while the lease is fresh.  Between this check and the write it guards lies what the process
         may sleep through; that is why a late write may only repeat what the journal already says.
@@ -419,11 +419,11 @@ class TopicJournal:
             raise JournalLost("deleted", f"{self._log.topic} was lost and has not been written again yet.")
 
     def remove(self) -> None:
-        """Delete both topics, the one with the lock last; topics that somebody else made in their place are theirs."""
+        """Delete both topics, the one with the lock last; topics that another process made in their place stay."""
         with self._turn:
             self.check()
             self._log.look(now=True)
-            # A producer that lives on asks for its topic, and brokers may make it again for whoever asks.
+            # A producer that lives on asks for its topic, and brokers may make it again for any client that asks.
             self._forget()
             self._view = JournalView()
             self._requests.delete()
@@ -452,7 +452,7 @@ class TopicJournal:
     def _regain(self) -> None:
         """Write on with a new producer where the lease is still ours; raise ``Fenced`` where it is not.
 
-        Looked at before the fence as well: whoever has taken the lock is not to be fenced by one who lost it.
+        The lease is read before the fence as well: a process that lost the lock must not fence the one that took it.
         """
         self._producer = None
         # In a topic that is another one by now our lease would seem to stand, since nothing in it has been read.

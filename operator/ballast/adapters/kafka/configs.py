@@ -173,7 +173,7 @@ def _lists_begun(
 ) -> dict[ConfigResource, list[ConfigChange]]:
     """The same changes for brokers before 2.4, which fail over an append to a list that is not set: there it is set.
 
-    What somebody sets in this very moment is lost on those brokers; a list that stands is still appended to.
+    What another client sets in this very moment is lost on those brokers; a list that stands is still appended to.
     """
     appending = {r: changes for r, changes in failed.items() if any(c.operation == "append" for c in changes)}
     entries, _ = describe(wire, list(appending)) if appending else ({}, {})

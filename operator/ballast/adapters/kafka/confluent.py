@@ -173,7 +173,7 @@ class Admin:
         entries: Entries,
         failures: dict[ConfigResource, BallastError],
     ) -> None:
-        """Take what was answered; raises ``Unavailable`` where nobody answers."""
+        """Take what was answered; raises ``Unavailable`` where no broker answers."""
         for resource, future in futures.items():
             try:
                 answer = self._wait(f"configs of {resource.kind} {resource.name}", future)
@@ -271,7 +271,7 @@ class Admin:
         with self._lock:
             if self._client is None:
                 self._client = new_client(self._bootstrap_servers, self._security, timeout_s=self._timeout_s)
-            self._client.poll(0)  # Error events that nobody takes would pile up in it.
+            self._client.poll(0)  # Error events that are not taken would pile up in it.
             return self._client
 
     def _wait(self, what: str, future: concurrent.futures.Future[Any]) -> Any:

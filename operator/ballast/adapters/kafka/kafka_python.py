@@ -111,7 +111,7 @@ class _Link:
     def close(self) -> None:
         """Close every connection and end the thread."""
         # Sockets belong to the serving thread, so it closes them before it is told to stop.  Where that thread has died,
-        # there is nobody to close them properly, and nothing of it is used again.
+        # no thread can close them properly, and nothing of it is used again.
         with suppress(Exception):
             self._manager.run(self._manager.close)
         with suppress(Exception):
@@ -158,7 +158,7 @@ class Wire:
             if self._link is None or failed not in {None, self._link}:
                 return
             link, self._link = self._link, None
-            # Whoever let us in last may be what went wrong: it is asked last the next time.
+            # The bootstrap server used last may be what went wrong: it is asked last the next time.
             self._servers = [*self._servers[1:], self._servers[0]]
         link.close()
 

@@ -1,7 +1,7 @@
 """What every librdkafka client is told besides its own business: where its lines go, and that a token can be had.
 
 Left alone, librdkafka writes ``%4|…`` to stderr, past every log format.  With a Python logger its lines wait in the client
-until it is polled, as its error events do with any client.  Whoever keeps a client must therefore poll it now and then, or
+until it is polled, as its error events do with any client.  The owner of a client must therefore poll it now and then, or
 what it has to say piles up in memory while a broker is down.
 """
 

@@ -32,7 +32,7 @@ Targets = Mapping[TopicPartition, tuple[int, ...] | None]
 
 
 def list_reassignments(wire: Wire) -> dict[TopicPartition, Reassignment]:
-    """Every move in flight, whoever started it."""
+    """Every move in flight, Ballast's and foreign ones."""
 
     def make() -> Any:
         return ListPartitionReassignmentsRequest(timeout_ms=round(wire.broker_wait_s * 1000), topics=None)

@@ -278,7 +278,7 @@ def read_config_entries(entries: Sequence[Any]) -> dict[str, ConfigValue]:
 
 
 def set_entries(entries: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
-    """Without what nobody set."""
+    """Only what is set: without defaults and entries of unknown source."""
     return {k: v for k, v in entries.items() if v.source not in {DEFAULT_SOURCE, "UNKNOWN_CONFIG"}}
 
 

@@ -1,7 +1,7 @@
 """Asks a Prometheus for what the Kafka protocol does not say, and lays the answers to brokers and topics.
 
 A Prometheus that is away costs ``timeout_s`` and leaves a gap; it never costs the sample.  Answers are matched to brokers by
-their labels; what matches none is said, since a join that quietly finds nothing would look like a cluster that nobody reads.
+their labels; what matches none is said, since a join that quietly finds nothing would look like a cluster without consumers.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ recorded.  The day in the name is there so that a clock that once jumped ahead b
 ``samples`` is committed last: a minute that it has, the other tables have too.  Where one writer began the minute and another
 went on, their ``time`` differs within the minute, so the tables are joined by the minute.  A minute that any of the other
 tables has passed, without ``samples`` having it, stays out.  The rates of a sample are over the time since
-the newest sample that the table has, whoever took it: remembered by whoever recorded it, and read back by anybody else.
+the newest sample that the table has, by any process: the one that recorded it remembers it, others read it back.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class SampleStore:
             return True
 
     def _before(self, table: Any, sample: MinuteSample) -> Readings | None:
-        """The readings of the newest sample; our own unless somebody else recorded one since."""
+        """The readings of the newest sample; our own unless another process recorded one since."""
         ours = self._readings.pop(sample.cluster, None)
         if ours is not None and ours.epoch_minute == _newest_minute(table, sample):
             return ours

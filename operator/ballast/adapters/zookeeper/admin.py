@@ -1,7 +1,7 @@
 """Changing clusters whose brokers are older than Kafka 2.4, through ZooKeeper's two admin znodes.
 
 ``/admin/reassign_partitions`` holds one batch at a time: the controller performs it and deletes the znode when the last of it
-is done.  A batch that stands there is waited for and never deleted or added to, whoever wrote it.  The controller believes
+is done.  A batch that stands there is waited for and never deleted or added to, be it Ballast's or a foreign one.  The controller believes
 what it reads, so everything is validated here first: an unknown broker would be accepted and stay stuck for ever.
 ``/admin/preferred_replica_election`` is consumed at once; large elections go in several pieces, each under the size that
 ZooKeeper takes, where the stock tool writes one and fails.
@@ -20,7 +20,7 @@ from ballast.core.cluster import NO_LEADERSHIP_RECORD, TopicPartition
 from ballast.ports.cluster import OK, Epochs, Outcome, PartitionState
 
 ZNODE_BYTES: Final = 900_000
-"""Longest value written; ZooKeeper's ``jute.maxbuffer`` is 1 MiB for the whole request unless somebody lowered it."""
+"""Longest value written; ZooKeeper's ``jute.maxbuffer`` is 1 MiB for the whole request unless it is set lower."""
 WAIT_S: Final = 10.0
 """How long one call waits for another's znode to go away before it answers that it is in the way."""
 ELECTION_S: Final = 60.0

@@ -35,8 +35,8 @@ class IsrWatch:
     def wait(self, clock: Clock, seconds: float) -> bool:
         """Wait this long, or until ISRs have changed since they were counted last: True then.
 
-        The first wait only learns where the counting begins.  While ZooKeeper does not answer the time is waited out: whoever
-        waits looks afterwards all the same, and hears there what is wrong.
+        The first wait only learns where the counting begins.  While ZooKeeper does not answer the time is waited out: the
+        caller looks afterwards all the same, and hears there what is wrong.
         """
         end = Deadline(seconds)
         try:

@@ -41,7 +41,7 @@ class ZooKeeperLock:
         try:
             yield GuardedWriter(client, token)
         finally:
-            # Both or neither: without the token the lock that stands there is somebody else's.
+            # Both or neither: without the token the lock that stands there is another process's.
             leaving = client.transaction()
             leaving.delete(token)
             leaving.delete(LOCK)
