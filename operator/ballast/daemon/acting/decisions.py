@@ -37,7 +37,7 @@ class Approval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decisions:
-    """Everything that holds until somebody ends it, or until its plan is no longer wanted."""
+    """Everything that holds until a person ends it, or until its plan is no longer wanted."""
 
     pause: Pause | None = None
     rejected: Mapping[ActionKind, str] = field(default_factory=dict)

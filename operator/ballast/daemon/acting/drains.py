@@ -1,4 +1,4 @@
-"""Brokers that people drain: they are emptied and take no replica, in every plan, until somebody ends that.
+"""Brokers that people drain: they are emptied and take no replica, in every plan, until a person ends the drain.
 
 A drain begins with the approval of its plan and stands in the journal, so that it outlasts restarts and fail-overs.
 """

@@ -27,7 +27,7 @@ log = logging.getLogger("ballast.daemon")
 
 @dataclass(slots=True)
 class JournalReader:
-    """Reads it for the page, and takes up what nobody carries out."""
+    """Reads it for the page, and adopts an open run that no process carries out."""
 
     clock: Clock
     board: Board
@@ -43,7 +43,7 @@ class JournalReader:
     """So that the next reading parses what is new."""
 
     def read(self) -> str:
-        """History, throttles to restore, and which partitions somebody with our journal is moving."""
+        """History, throttles to restore, and which partitions a process with the same journal is moving."""
         if self.access.reading is None:
             self.board.publish(history_problem=NO_JOURNAL)
             return NO_JOURNAL
@@ -117,7 +117,7 @@ class JournalReader:
         return reading_journal.read()
 
     def _adopt(self) -> str | None:
-        """An open run that nobody carries out is taken up by the one that acts, however it came to be left."""
+        """The leader adopts an open run that no process carries out, however it came to be left."""
         run_controller, left = self.access.run_controller, self.view.open
         idle = self.board.view.role is Role.LEADER and not self.access.give_way
         if run_controller is None or not idle or run_controller.current() is not None or left is None:

@@ -43,7 +43,7 @@ class Acts:
     starts: int = 0
     last_end_ms: int | None = None
     run: str = ""
-    """The run that was started last: whoever takes it up knows its kind by this."""
+    """The run that was started last: the process that adopts it knows its kind by this."""
 
     def started(self, now_ms: int, run: str) -> Acts:
         """One more start."""
@@ -89,7 +89,7 @@ class Situation:
     run: str | None = None
     """The run in flight."""
     give_way: str = ""
-    """Whom the lock is being given up for; empty for nobody."""
+    """The person for whom the lock is being given up; empty while it is kept."""
     others: tuple[Other, ...] = ()
     quiet_reason: str = ""
     """Why the cluster is to be left in peace; empty when it is not."""

@@ -313,6 +313,6 @@ class DaemonPolicy:
 
 @dataclass(slots=True)
 class LivePolicy:
-    """The policy in force: the settings tick replaces it, everybody else looks at it each time."""
+    """The policy in force: the settings tick replaces it, all other parts read it anew each time."""
 
     now: DaemonPolicy

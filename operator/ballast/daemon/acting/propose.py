@@ -34,7 +34,7 @@ log = logging.getLogger("ballast.daemon")
 SHOWN_BROKERS = 200
 """Brokers of a plan whose loads the page draws before and after."""
 ASKED_WAITS_S = 600
-"""How long a plan that was asked for keeps runs that nobody approved from beginning."""
+"""How long a plan that a person asked for keeps runs that no person approved from beginning."""
 NOT_PREFERRED = "not-preferred"
 """The reason of elections: another replica than the preferred one leads."""
 SHOWN_MOVES = 50
@@ -199,7 +199,7 @@ class Proposals:
             self.publish()
 
     def start(self, proposal: Proposal) -> str:
-        """Begin the run; whoever calls this has checked the permission."""
+        """Begin the run; the caller has checked the permission."""
         if self.access.run_controller is None:
             raise Refused("This process only observes: it cannot start a run.")
         kind = proposal.kind
@@ -272,7 +272,7 @@ class Proposals:
             self.publish()
 
     def _approval_of(self, kind: ActionKind, plan: str) -> str | None:
-        """Who approved this plan; None where nobody has."""
+        """Who approved this plan; None where it is not approved."""
         approval = self.approved.get(kind)
         return approval.by if approval is not None and approval.plan == plan else None
 
@@ -299,15 +299,15 @@ class Proposals:
         return asked and proposal.approved_by is None
 
     def _held(self, proposal: Proposal) -> str:
-        """Why a repair that nobody approved does not begin: a broker that it rebuilds may follow the rest of its rack; empty where none does."""
+        """Why a repair without approval does not begin: a broker that it rebuilds may follow the rest of its rack; empty where none does."""
         if proposal.kind is not ActionKind.REPAIR or _approved(proposal):
             return ""
         return self.reading.held_reason({b for move in proposal.plan.moves for b in move.removing})
 
     def _left_to_a_person(self, proposal: Proposal) -> str:
-        """Why a run that nobody approved does not begin: it would take away the plan that somebody asked for and looks at now.
+        """Why a run without approval does not begin: it would withdraw the plan that a person asked for and looks at now.
 
-        Empty where nobody does, for repairs, and once the plan has been there for a while.
+        Empty where no such plan waits, for repairs, and once the plan has been there for a while.
         """
         asked = self.asked
         if asked is None or asked.request is None or proposal.kind is ActionKind.REPAIR or _approved(proposal):

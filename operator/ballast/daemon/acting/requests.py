@@ -72,7 +72,7 @@ class Requests:
         if self.access.journal is not None and self.access.reading is not None and self._answers():
             for request in [r for r in self.access.reading.requests() if r.answer is None and r.kind in self._kinds()]:
                 if not self._answers():
-                    break  # The lock was given up meanwhile; the rest is for whoever acts next.
+                    break  # The lock was given up meanwhile; the rest is for its next holder.
                 sentence = self.answer(request)
                 self.access.journal.answer(request.id, sentence)
                 say(log, sentence, request=request.id, by=request.by)
@@ -113,7 +113,7 @@ class Requests:
         }
 
     def _share(self, journal: Journal) -> None:
-        """Let the other replicas' pages show the plan that was asked for, and the answers: whoever asked may look at any of them."""
+        """Let the other replicas' pages show the plan that was asked for, and the answers: the person who asked may look at any of them."""
         view = self.board.view
         known = next((p for p in view.plans if p.asked_by), None), view.answers
         if known != self.proposals.shared and self._answers():
@@ -140,7 +140,7 @@ class Requests:
     def _resume(self, request: Request) -> str:
         if self.board.view.pause is None:
             return "It was not paused."
-        # Whoever resumes has looked; were this second, a process that dies in between would begin without a pause.
+        # The person who resumes has looked; were this second, a process that dies in between would begin without a pause.
         self.access.write(begun_record(None))
         self.access.write(pause_record(None))
         self.runs.set_pause(None)
@@ -193,7 +193,7 @@ class Requests:
         return f"{request.by} cancelled run {run.id}" + (" and asked to undo what had arrived." if rollback else ".")
 
     def _refuse_refilling(self, run_id: str) -> None:
-        """Undoing a run must not fill a broker that somebody drains: the next balance would only empty it again."""
+        """Undoing a run must not fill a broker that is being drained: the next balance would only empty it again."""
         drained = [d.broker for d in self.board.view.drains]
         if not drained or self.access.journal is None:
             return

@@ -24,7 +24,7 @@ class Runs:
     running: ActionKind | None = None
     """The kind of action that the current run is."""
     saw_run: bool = False
-    """A run was in flight when this was last looked at, whoever started it."""
+    """A run was in flight when this was last looked at, started by this process or by another."""
 
     def in_flight(self) -> str:
         """The run that this process or, as far as the journal tells, another one carries out; empty for none."""
@@ -44,7 +44,7 @@ class Runs:
     def held_by_mode(self) -> str:
         """Why the run in flight begins no further move, as far as modes go; empty where it may.
 
-        A run whose kind nobody wrote down is held only where nothing at all is written.
+        A run whose kind no record tells is held only where nothing at all is written.
         """
         kind = self.running
         if kind is not None and self.policy.now.mode_of(kind) is Mode.OBSERVE:

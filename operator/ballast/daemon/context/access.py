@@ -52,6 +52,6 @@ class Access:
         return None if run is None or run.ended_at_ms is not None else run
 
     def stop(self, *, drain_s: float = 0.0) -> None:
-        """Leave the run in flight to whoever acts next."""
+        """Leave the run in flight to the next holder of the lock."""
         if self.run_controller is not None:
             self.run_controller.stop(drain_s=drain_s)

@@ -1,4 +1,4 @@
-"""What the daemon needs to act: somebody who carries plans out.
+"""What the daemon needs to act: a ``RunController``, which carries plans out.
 
 The daemon decides whether and when; ``driving`` puts the executor's driver behind this.
 """

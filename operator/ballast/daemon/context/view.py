@@ -146,7 +146,7 @@ class PlanView:
     waiting: bool
     """True when a person's approval would start it."""
     approved_by: str = ""
-    """Who approved it; empty while nobody has."""
+    """Who approved it; empty until a person has."""
     reasons: tuple[tuple[str, int], ...] = ()
     """Codes, with the number of moves or elections for each: a resource that is out of range, or what a move is for."""
     resources: tuple[Mapping[str, Any], ...] = ()
@@ -305,7 +305,7 @@ class Board:
         return self._view
 
     def publish(self, **changes: Any) -> View:
-        """Replace some fields; wakes whoever waits."""
+        """Replace some fields; wakes the threads that wait for news."""
         with self._changed:
             self._view = replace(self._view, version=self._view.version + 1, **changes)
             self._changed.notify_all()
@@ -317,7 +317,7 @@ class Board:
             self.publish(role=role)
 
     def tell(self, request: str, sentence: str, *, ok: bool, at_ms: int) -> None:
-        """Show what came of a request to whoever made it."""
+        """Show what came of a request to the person who made it."""
         answer = Answer(request=request, sentence=sentence, ok=ok, at_ms=at_ms)
         self.publish(answers=(*self._view.answers, answer)[-ANSWERS_KEPT:])
 

@@ -77,7 +77,7 @@ class TopicFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttles:
-    """Replication throttles that are set on the cluster now, whoever set them."""
+    """Replication throttles that are set on the cluster now, Ballast's and foreign ones."""
 
     topics: tuple[str, ...] = ()
     brokers: tuple[int, ...] = ()
@@ -100,7 +100,7 @@ class Figures:
     """Of the topics whose minimum is known."""
     at_min_isr: int
     min_isr_unknown: int
-    """Partitions that lack a replica and whose topic's minimum nobody told: each may be at it or under it."""
+    """Partitions that lack a replica and whose topic's minimum is unknown: each may be at it or under it."""
     offline: int
     moving: int
     threshold: float
@@ -186,7 +186,7 @@ class Health:
 
 
 def throttles(state: ClusterState) -> Throttles:
-    """Every replication throttle that is set dynamically, whoever set it."""
+    """Every replication throttle that is set dynamically, Ballast's or foreign."""
     topics = tuple(
         t.name for t in state.topics if any(t.configs.get(k) and t.configs[k].value for k in THROTTLED_REPLICAS)
     )

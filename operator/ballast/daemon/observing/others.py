@@ -27,7 +27,7 @@ _NAMED: Final = 3
 def find(
     state: ClusterState, ours: Collection[TopicPartition] = (), *, ignore: Collection[str] = ()
 ) -> tuple[Other, ...]:
-    """Everybody else who moves things here, the ones that move right now first."""
+    """Other tools that move partitions or leaders here, the ones that move right now first."""
     judged = [_judged(other, state, ignore) for other in other_balancers(state)]
     # What blocks stands before what is only worth knowing, so that the first of the list says why nothing happens.
     judged.sort(key=lambda other: not other.blocking)

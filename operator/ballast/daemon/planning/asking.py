@@ -54,7 +54,7 @@ class AskedPlans:
         return f"A plan was asked for by {request.by}: {request.body['intent']}."
 
     def make(self) -> str:
-        """Make the plan that somebody waits for; what came of it is told under the request's id."""
+        """Make the plan that a person waits for; what came of it is told under the request's id."""
         request, self.proposals.wanted = self.proposals.wanted, None
         if request is None:
             return "Nobody asked for a plan."

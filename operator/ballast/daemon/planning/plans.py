@@ -196,7 +196,7 @@ class RepairCheck:
         return self._replace_lists(state)
 
     def _rebuild_offline(self, state: ClusterState) -> str:
-        """Rebuild on other brokers what lies on failed log dirs of live ones, once nobody has replaced the disk in time."""
+        """Rebuild on other brokers what lies on failed log dirs of live ones, once the disk was not replaced in time."""
         failed, grace_s = self.reading.failed_disks, self.policy.now.caution.dead_broker_grace_s
         now_s = self.clock.monotonic_s()
         named = human_brokers(sorted(failed.since_s))

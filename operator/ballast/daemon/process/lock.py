@@ -44,7 +44,7 @@ WAIT_LEASES = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """The lock was given up for somebody."""
+    """The lock was given up for a person."""
 
     who: str
     until_ms: int
@@ -189,7 +189,7 @@ class Lock:
             self.recall(journal)
         except Refused as strange:
             if not isinstance(strange, JournalLost | Fenced):
-                # It cannot act upon what it does not understand: whoever looks into that need not wait for its lock.
+                # It cannot act upon what it does not understand: a person who looks into that need not wait for its lock.
                 journal.release()
             raise
         if left_to := self._reserved_for():
@@ -237,7 +237,7 @@ class Lock:
         if reserved is None:
             return ""
         left_ms = reserved.until_ms - self.clock.now_ms()
-        # A clock that jumped back must not keep everybody from the lock for longer than was meant.
+        # A clock that jumped back must not keep every daemon from the lock for longer than was meant.
         return reserved.who if 0 < left_ms <= GIVE_WAY_S * 1000 else ""
 
     def _step_down(self, why: str, *, asked: bool = False) -> None:

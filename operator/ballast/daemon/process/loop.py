@@ -55,7 +55,7 @@ class Beat:
 
 
 class BeatingClock:
-    """A clock that notes when it was last looked at: whoever works by it shows that it moves, whatever it does."""
+    """A clock that notes when it was last read: a thread that works by it shows that it is not stuck, whatever it does."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

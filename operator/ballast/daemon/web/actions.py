@@ -54,7 +54,7 @@ class Desk:
         self._submit = submit
         self._clock = clock
         self._refused: list[int] = []
-        """Lines of the token file that let nobody in, as last said."""
+        """Lines of the token file that hold no usable token, as last said."""
         self._unreadable = ""
         """Why the token file could not be read, as last said."""
         if token_file is not None and (closed := self.closed):
@@ -62,7 +62,7 @@ class Desk:
 
     @property
     def closed(self) -> str:
-        """Why nobody may act; empty where somebody may."""
+        """Why no request may act; empty where an operator's may."""
         if self._token_file is None:
             return "web.token_file is not set"
         return (
@@ -78,12 +78,12 @@ class Desk:
         return person
 
     def admit_reader(self, headers: Mapping[str, str]) -> None:
-        """Raise unless the request may read: with anybody's token, where reading takes one."""
+        """Raise unless the request may read: with any person's token, where reading takes one."""
         if self._read_needs_token:
             self._person(headers, READ)
 
     def _person(self, headers: Mapping[str, str], kind: str) -> Person:
-        """Whose token it carries; raises where it is nobody's, or comes from a foreign site."""
+        """Whose token it carries; raises where the token is missing or wrong, or the request comes from a foreign site."""
         people = self._people()
         if not people:
             what = "Nobody may read this page" if kind == READ else "This page is read-only"
@@ -124,7 +124,7 @@ class Desk:
         return request.id
 
     def _people(self) -> list[Person]:
-        """Everybody with a usable token, read anew."""
+        """All people with a usable token, read anew."""
         if self._token_file is None:
             return []
         try:
@@ -140,7 +140,7 @@ class Desk:
         return [person for person in found.values() if person is not None]
 
     def _say_unreadable(self, failure: OSError | UnicodeDecodeError) -> None:
-        """Once, until it can be read or fails otherwise: the page is read-only, and nobody would know why."""
+        """Once, until it can be read or fails otherwise: the page is read-only, and an operator would not know why."""
         why = (
             "it is not text" if isinstance(failure, UnicodeDecodeError) else (failure.strerror or str(failure)).lower()
         )

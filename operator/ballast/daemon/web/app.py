@@ -70,7 +70,7 @@ class WebParts:
     hosts: Collection[str] = ()
     """Names under which the page answers, beside addresses and names without a dot."""
     closing: Callable[[], bool] = lambda: False
-    """True while the daemon stops: whoever waits for news is answered at once."""
+    """True while the daemon stops: clients that wait for news are answered at once."""
 
 
 def build(parts: WebParts) -> Starlette:

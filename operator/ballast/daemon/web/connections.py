@@ -1,7 +1,7 @@
-"""Bounds on connections, so that nobody who opens many and says nothing keeps others out.
+"""Bounds on connections, so that no client that opens many and says nothing keeps others out.
 
 A connection that waits for its client (for a request, the rest of one, or for its answer to be taken) is given so many
-seconds; where there are too many, the one that has waited longest makes room.  Nobody who has asked is sent away.
+seconds; where there are too many, the one that has waited longest makes room.  No client that has asked is sent away.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class KnownHosts:
         await answer(scope, receive, send)
 
     def _is_known(self, header: str) -> bool:
-        """An address is no name that anybody could lead elsewhere; names without a dot and of Services are none of the public DNS."""
+        """An address is no name that an attacker could point elsewhere; names without a dot and of Services are none of the public DNS."""
         name = host_of(header)
         return not name or "." not in name or name.endswith(_SERVICES) or name in self._hosts or _is_address(name)
 

@@ -61,7 +61,7 @@ class WebServer:
         found = _digest(self._policy)
         if self._policy.tls_certificate is not None:
             _load(self._policy, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
-        # Here and not in the thread, where a mistake would be seen by nobody.
+        # Here and not in the thread, where a mistake would go unseen.
         self._servers[0].config.load()
         return found
 
