@@ -144,7 +144,9 @@ def test_a_letter_that_nobody_waits_for_any_more_moves_nobody(
     clock.sleep(3600)
     keep_lock(context, holder())
     answer_requests(context)
-    assert answers(context) == ["Refused: That is too late: whoever asked for the lock waits for it no more."]
+    assert answers(context) == [
+        "Refused: That is too late: the process that requested the lock no longer waits for it."
+    ]
     assert "Holds the lock" in keep_lock(context, holder())
 
 

@@ -341,7 +341,7 @@ priorityClassName: {{ . }}
 {{- if and .Values.sparkApplication.enabled (not .Values.sparkApplication.serviceAccount) }}yes{{ end -}}
 {{- end -}}
 
-{{/* Not empty where somebody needs the rights of a Spark driver. */}}
+{{/* Not empty where a workload needs the rights of a Spark driver. */}}
 {{- define "ballast.sparkRights" -}}
 {{- include "ballast.startsExecutors" . }}{{ include "ballast.operatorsDriver" . -}}
 {{- end -}}

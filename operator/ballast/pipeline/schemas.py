@@ -231,7 +231,7 @@ FLEET_PLAN: Final = Table(
         Column("offline", "int", "partitions without any live replica in sync in this scenario, null when unknown"),
         Column("under_min_isr", "int", "partitions under min ISR in this scenario, null when unknown"),
         Column("days_to_full", "double", "until a broker's disk is full at today's growth; null if never or unknown"),
-        Column("disk_bytes", "bigint", "size of the disks of all live brokers that told it, null when none did"),
+        Column("disk_bytes", "bigint", "size of the disks of all live brokers that reported it, null when none did"),
         Column("disk_free_bytes", "bigint", "free space on these disks, null when unknown"),
         Column("growth_bytes_per_day", "bigint", "known growth of all replicas together; null where none is known"),
         Column("growth_unknown", "int", "partitions whose growth is not known: they count as not growing"),

@@ -88,7 +88,7 @@ TAKE_OVER_WAIT_S: Final = 60.0
 """How long whoever asks for the lock waits for it, where the letter does not say."""
 CLOCKS_DIFFER_S: Final = 120.0
 """Allowed to the clocks of two machines when a letter's age is judged."""
-FORGOTTEN: Final = "too late: whoever asked for the lock waits for it no more"
+FORGOTTEN: Final = "too late: the process that requested the lock no longer waits for it"
 
 
 def is_forgotten(request: Request, now_ms: int) -> bool:

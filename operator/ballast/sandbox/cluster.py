@@ -71,7 +71,7 @@ class Sandbox:
             except PortTaken:
                 if attempt == ATTEMPTS:
                     raise
-                say("a port was taken by somebody else; trying again")
+                say("a port was taken by another process; trying again")
         raise AssertionError("unreachable")
 
     @classmethod

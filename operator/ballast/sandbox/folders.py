@@ -38,7 +38,7 @@ def clusters_root() -> Path:
     root.mkdir(mode=0o700, exist_ok=True)
     found = root.lstat()
     if not root.is_dir() or root.is_symlink() or found.st_uid != os.getuid():
-        raise UsageError(f"{root} belongs to somebody else.", hint="Set TMPDIR to a folder of your own.")
+        raise UsageError(f"{root} belongs to another user.", hint="Set TMPDIR to a folder of your own.")
     return root
 
 

@@ -57,7 +57,7 @@ class JournalSettings:
 
     file: Path | None = None
     """A file instead of the topic in the cluster. Two processes of which one uses the file do not exclude each other:
-    for a cluster that lets nobody make a topic, with one replica only."""
+    for a cluster in which no topic can be made, with one replica only."""
     lease_s: Annotated[float, Gt(0)] = 15.0
     """How long after its holder's last sign of life the lock may be taken over, in seconds."""
 

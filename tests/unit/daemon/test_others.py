@@ -65,7 +65,7 @@ def test_cordoned_brokers_are_named_in_the_singular_and_the_plural() -> None:
     both = replace(one, brokers=tuple(replace(b, log_dirs=one.brokers[0].log_dirs) for b in one.brokers))
     told = [found.sentence for state in (one, both) for found in find(state)]
     assert told == [
-        f"Somebody cordoned log dirs of {named}: nothing new is placed there." for named in ("broker 1", "brokers 1, 2")
+        f"Log dirs of {named} are cordoned: nothing new is placed there." for named in ("broker 1", "brokers 1, 2")
     ]
 
 

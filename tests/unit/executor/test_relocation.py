@@ -167,7 +167,7 @@ def test_a_copy_on_a_dead_broker_ends_with_what_may_still_happen_there() -> None
     assert ending.outcome == "log-dir"
     assert (
         ending.detail
-        == "Broker 1 is not alive and was not told to stop: its copy to /data/1 may go on when it returns."
+        == "Broker 1 is not alive and was not ordered to stop: its copy to /data/1 may go on when it returns."
     )
     assert "Broker 1, which is to copy it to /data/1, is not alive" in said_of_it(s)[0]
     assert result.seconds < 300

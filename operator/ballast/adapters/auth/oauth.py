@@ -108,7 +108,7 @@ class TokenSource:
         if life_s <= 0:
             raise AuthenticationFailed(
                 "The OAuth token that we were given has ended already.",
-                hint="Compare this machine's clock with the issuer's; a token file must be renewed by whoever writes it.",
+                hint="Compare this machine's clock with the issuer's; a token file must be renewed by the program that writes it.",
             )
         self._renew_at_s = self._now() + life_s * RENEW_AT_SHARE
         return fresh

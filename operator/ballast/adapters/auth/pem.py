@@ -80,7 +80,7 @@ def client_context(
             context.load_verify_locations(cadata=trusted.read())
         except ssl.SSLError:
             raise UsageError(
-                f"The {trusted.what} hold no certificate that can be read.", hint="Each stands in a CERTIFICATE block."
+                f"The {trusted.what} hold no certificate that can be read.", hint="Each is in a CERTIFICATE block."
             ) from None
     if certificate is not None:
         _load_client_certificate(context, certificate, key, key_password)

@@ -209,7 +209,7 @@ class FileJournal:
             raise JournalLost(
                 "remade",
                 f"The journal file {self._path} was deleted or replaced.",
-                hint="What stands in it now was not written by this process.",
+                hint="What it holds now was not written by this process.",
             )
         if self._stored_epoch() != self._epoch:
             self._holder = None

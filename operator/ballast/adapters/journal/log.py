@@ -122,7 +122,7 @@ def translate(error: ck.KafkaError, doing: str) -> BallastError:
     if code in _FORBIDDEN:
         return AuthorizationFailed(
             f"Not authorized to {doing}: {text}.",
-            hint=f"Grant our user {_FORBIDDEN[code]}; all rights are in {PAGE}.",
+            hint=f"Grant Ballast's user {_FORBIDDEN[code]}; all rights are in {PAGE}.",
         )
     if code in _NOT_LET_IN:
         return AuthenticationFailed(f"Authentication failed while trying to {doing}: {text}.", hint=LOGIN_HINT)

@@ -78,7 +78,7 @@ class TopicMark:
         found = self._found(admin)
         if found is None:
             return JournalLost(
-                "deleted", f"{self._topic} was deleted.", hint="Runs, pauses and throttle values stood in it."
+                "deleted", f"{self._topic} was deleted.", hint="It held runs, pauses and throttle values."
             )
         if found != NO_ID:
             before, self._id = self._id, self._id or found
@@ -86,7 +86,7 @@ class TopicMark:
                 return JournalLost(
                     "remade",
                     f"{self._topic} was deleted and made again: its topic id was {before} and is {found}.",
-                    hint="What stands in it now was not written by this process.",
+                    hint="What it holds now was not written by this process.",
                 )
         end = self._high_watermark(admin)
         return self._truncated(end) if end is not None and end < self._end else None
@@ -128,7 +128,7 @@ def delete_topic(admin: AdminClient, topic: str, *, timeout_s: float) -> None:
         if code == ck.KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise AuthorizationFailed(
                 f"Not authorized to delete {topic}.",
-                hint="Grant our user Delete on the topics with the prefix __ballast_, or run this as another user.",
+                hint="Grant Ballast's user Delete on the topics with the prefix __ballast_, or run this as another user.",
             ) from failure
         if code == ck.KafkaError.TOPIC_DELETION_DISABLED:
             raise Refused(

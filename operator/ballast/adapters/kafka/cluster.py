@@ -139,7 +139,7 @@ class KafkaCluster:
         metadata, moves, gaps = self._metadata_and_moves()
         brokers, controller = self._who_is_who(metadata, api)
         if controller == UNKNOWN:
-            gaps = (*gaps, Gap("cluster", "the active controller", "there is none, or nobody told"))
+            gaps = (*gaps, Gap("cluster", "the active controller", "there is none, or no broker reported it"))
         alive = [b.id for b in brokers if b.alive]
         topics = [t.name for t in metadata.columns.topics]
         # Four questions side by side, so that a frozen broker costs its bounded wait once.
@@ -178,7 +178,7 @@ class KafkaCluster:
             return reassignment_requests.list_reassignments(self._wire)
         if self._zookeeper is None:
             raise Refused(
-                "The cluster's Kafka is older than 2.4 and tells of moves in flight through ZooKeeper only.",
+                "The cluster's Kafka is older than 2.4 and shows moves in flight through ZooKeeper only.",
                 hint="Give --zookeeper HOST:PORT, or cluster.zookeeper in the settings.",
             )
         return self._zookeeper.reassignments(self.partitions(self._zookeeper.moving().keys()))

@@ -29,7 +29,7 @@ def forbidden(what: str) -> tuple[str, str]:
     """The sentence and the hint for a question that the cluster forbids."""
     right = right_for(what)
     takes = f": it takes {right}" if right else ""
-    return f"Not authorized to ask for {what}{takes}.", f"Grant our user the rights that {PAGE} lists."
+    return f"Not authorized to ask for {what}{takes}.", f"Grant Ballast's user the rights that {PAGE} lists."
 
 
 def explained(code: str, message: str | None, what: str) -> str:

@@ -75,7 +75,7 @@ class PrometheusPolicy:
     """A Prometheus that scrapes the brokers' metrics; what it knows joins each sample. Changes need a restart."""
 
     url: str | None = None
-    """Its address, `http(s)://host:port[/prefix]`. Empty asks nobody: what consumers read is then not known."""
+    """Its address, `http(s)://host:port[/prefix]`. Empty: none is asked, and what consumers read is not known."""
     names: Names = "jmx"
     """`jmx` for the JMX exporter with the rules of its Kafka example or of Strimzi; `strimzi-reporter` for Strimzi's Metrics
     Reporter."""

@@ -29,7 +29,7 @@ SETTLING_S: Final = 5.0
 """How long the state znodes may take to show an election's result after its znode was consumed."""
 
 IN_THE_WAY: Final = Outcome(
-    ok=False, code="REASSIGNMENT_IN_PROGRESS", message="Another batch stands in ZooKeeper; this one waits for its end."
+    ok=False, code="REASSIGNMENT_IN_PROGRESS", message="Another batch is in ZooKeeper; this one waits for its end."
 )
 NO_CANCEL: Final = Outcome(
     ok=False,

@@ -27,7 +27,7 @@ MISMATCH = 7
 def verify(*, what: str, journal: str | None, output: str, cluster: ClusterOptions) -> int:
     """Compare the cluster with PLAN (a plan file or Kafka's reassignment JSON) or with RUN; exit with 7 on a mismatch.
 
-    Changes nothing. Also names throttles that nobody needs any more.
+    Changes nothing. Also names throttles that are no longer needed.
     """
     from ballast.cli.commands.throttles.command import judged
     from ballast.core.guards.drift import mismatches

@@ -50,7 +50,7 @@ class CrossRack(Part):
     consumers: int | None
     """Null where nothing is known of what consumers read from other racks."""
     unknown_reads: int
-    """Partitions whose consumers may read from other racks, and nobody said how much."""
+    """Partitions whose consumers may read from other racks, where it is not known how much."""
     cost_per_day: float | None
     """Null without a price (``balance.cross_rack.price_per_gib``)."""
     currency: str

@@ -51,7 +51,7 @@ class Simulation(Document):
     kind: Literal["Simulation"] = "Simulation"
     intent: str
     status: str
-    """A run's (``done``, ``incomplete``, ``cancelled``, ``refused``), or ``waiting`` for a run that would still wait for somebody."""
+    """A run's (``done``, ``incomplete``, ``cancelled``, ``refused``), or ``waiting`` for a run that would still wait for an operator."""
     seconds: Seconds
     least_seconds: Seconds
     """What the busiest link needs for its bytes alone."""
@@ -59,7 +59,7 @@ class Simulation(Document):
     moves_ended: int
     bytes_copied: Bytes
     death: Death | None
-    """Null where nobody dies."""
+    """Null where no broker dies."""
     brokers: list[BrokerPeak]
     story: list[StoryLine]
     assumptions: list[str]

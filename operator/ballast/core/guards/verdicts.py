@@ -25,7 +25,7 @@ SAYINGS: Final[Mapping[str, Saying]] = {
     # The partition.
     "deleted": Saying("{partition} no longer exists or is being deleted."),
     "foreign-reassignment": Saying(
-        "{partition} is being moved to {replicas:list} by somebody else.",
+        "{partition} is being moved to {replicas:list} by another user.",
         "Wait for that move to end, or cancel it with the tool that started it.",
     ),
     "another-batch": Saying(
@@ -60,7 +60,7 @@ SAYINGS: Final[Mapping[str, Saying]] = {
         f"Log dirs are read again within a minute, {ALLOW}",
     ),
     "size-unknown": Saying(
-        "How large {partition} is is not known: no broker of its replicas {replicas:list} told that, so whether it fits is not either.",
+        "How large {partition} is is not known: no broker of its replicas {replicas:list} reported it, so whether it fits is not either.",
         "Log dirs are read again within a minute; it takes Describe on the cluster (DescribeLogDirs). "
         "Or say --unknown-room allow.",
     ),
@@ -94,13 +94,13 @@ SAYINGS: Final[Mapping[str, Saying]] = {
     ),
     # Throttles.
     "foreign-throttle": Saying(
-        "Somebody else's moves on broker {broker} run under their throttle of {rate_bytes_per_s:bytes}/s, "
+        "Foreign moves on broker {broker} run under their own throttle of {rate_bytes_per_s:bytes}/s, "
         "and {partition} would take part of it or change it.",
         "It waits until they have ended; --keep-rates shares their rate instead.",
     ),
     "throttle-too-low": Saying("{lack}.", "Give a higher --throttle, or --raise-throttle."),
     "throttle-too-low/foreign": Saying(
-        "{lack}; that throttle is somebody else's, whose moves run under it.", "It waits until they have ended."
+        "{lack}; that throttle is another user's, whose moves run under it.", "It waits until they have ended."
     ),
     "throttle-too-low/headroom": Saying(
         "{lack}, and auto may give broker {lack.broker} at most {most_bytes_per_s:bytes}/s.",

@@ -162,7 +162,7 @@ class CrossRackFigures(TypedDict):
     consumers: int | None
     """Null where nothing is known of what consumers read from other racks."""
     unknown_reads: int
-    """Partitions whose consumers may read from other racks, and nobody said how much."""
+    """Partitions whose consumers may read from other racks, where it is not known how much."""
     cost_per_day: float | None
     """Null without a price."""
 

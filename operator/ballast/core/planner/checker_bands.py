@@ -173,7 +173,7 @@ def _claims(state: ClusterState, plan: Plan, columns: Sequence[Resource], before
     found = []
     told = {b["broker"]: b for b in plan.summary.get("brokers", [])}
     if set(told) != {b.id for b in state.brokers}:
-        return [Finding("sum", "the plan", "tells of other brokers than the cluster has")]
+        return [Finding("sum", "the plan", "names other brokers than the cluster has")]
     for r in columns:
         for side, lists in (("before", before), ("after", after)):
             sums = lists.sums(r, len(state.brokers))

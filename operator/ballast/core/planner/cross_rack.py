@@ -219,7 +219,7 @@ def notes(state: ClusterState, loads: Loads, policy: CrossRackPolicy) -> tuple[s
     named = {rack for c in policy.clients for rack in (*c.producers, *c.consumers)}
     told = [f"Clients are in rack {rack}, where no broker is." for rack in sorted(named - racks)]
     if policy.nearest_replica is None and is_nearest(state) is None:
-        told.append(f"No broker told its {SELECTOR}: consumers were taken to read from the leader.")
+        told.append(f"No broker reported its {SELECTOR}: consumers were taken to read from the leader.")
     return tuple(told)
 
 

@@ -176,7 +176,7 @@ def _settle_everything(
             out.changes[setting] = [Op("set" if standing else "append", EVERYTHING)]
             out.after[setting] = out.intent[setting]
         return
-    assert held is not None, "nobody wants it, so it stands in the ledger"
+    assert held is not None, "no move wants it, so it is in the ledger"
     ops = []
     others = [e for e in standing if e != EVERYTHING]
     if EVERYTHING in standing:

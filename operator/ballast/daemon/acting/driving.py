@@ -259,7 +259,7 @@ class DriverRunController:
         try:
             carry(self._driver)
         except Fenced as lost:
-            say(log, f"The run is left to whoever acts now: {lost.message}", level=logging.WARNING)
+            say(log, f"The run is left to the process that acts now: {lost.message}", level=logging.WARNING)
         except Refused as refusal:
             if self._driver.run is not None or carry == self._resume_all:
                 return self._held_up(refusal)

@@ -186,7 +186,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_moving_partitions",
-        help="Partitions being reassigned, whoever started it.",
+        help="Partitions being reassigned, by Ballast or another user.",
         samples=_of_figures(lambda f: f.moving),
     ),
     Spec(
@@ -232,7 +232,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_broker_disk_used_bytes",
-        help="Bytes of all replicas on this broker whose size it told.",
+        help="Bytes of all replicas on this broker whose size it reported.",
         labels=("broker",),
         samples=_per_broker("disk_bytes"),
     ),
@@ -290,12 +290,12 @@ GAUGES: Final[tuple[Spec, ...]] = (
     ),
     Spec(
         name="ballast_throttled_topics",
-        help="Topics with a replication throttle list, whoever set it.",
+        help="Topics with a replication throttle list, set by anyone.",
         samples=_of_figures(lambda f: len(f.throttles.topics)),
     ),
     Spec(
         name="ballast_throttled_brokers",
-        help="Brokers with a dynamic replication throttle rate, whoever set it.",
+        help="Brokers with a dynamic replication throttle rate, set by anyone.",
         samples=_of_figures(lambda f: len(f.throttles.brokers)),
     ),
     Spec(

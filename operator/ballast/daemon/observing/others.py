@@ -63,5 +63,5 @@ def _foreign(foreign: tuple[TopicPartition, ...]) -> tuple[Other, ...]:
 def _cordoned(brokers: tuple[int, ...]) -> tuple[Other, ...]:
     if not brokers:
         return ()
-    sentence = f"Somebody cordoned log dirs of {human_brokers(brokers)}: nothing new is placed there."
+    sentence = f"Log dirs of {human_brokers(brokers)} are cordoned: nothing new is placed there."
     return (Other(code="cordoned", sentence=sentence, blocking=False),)

@@ -57,7 +57,7 @@ class AskedPlans:
         """Make the plan that a person waits for; what came of it is told under the request's id."""
         request, self.proposals.wanted = self.proposals.wanted, None
         if request is None:
-            return "Nobody asked for a plan."
+            return "No plan was requested."
         try:
             sentence, ok = self._made(request), True
         except BallastError as failure:

@@ -58,7 +58,7 @@ def ready(view: View) -> Health:
     """Can the page be served?  It tells what is wrong with the cluster, so it is shown above all while something is."""
     if view.role is Role.STOPPING:
         return Health(ok=False, sentence="The daemon is stopping.")
-    return Health(ok=True, sentence="The page is served; /healthz tells of the cluster.")
+    return Health(ok=True, sentence="The page is served; /healthz reports on the cluster.")
 
 
 def healthy(view: View, *, now_ms: int, observe_s: float) -> Health:

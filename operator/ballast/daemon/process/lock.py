@@ -170,7 +170,7 @@ class Lock:
 
     def _acquire(self, journal: Journal) -> str:
         if left_to := self._reserved_for():
-            return f"The lock is left to {left_to}, who asked for it."
+            return f"The lock is left to {left_to}, which requested it."
         wait_s = WAIT_LEASES * self.holder.lease_s if self.board.view.role is Role.STANDBY else 0.0
         try:
             taken = journal.acquire(self.holder, wait_s=wait_s, wanted=self._still_wanted)

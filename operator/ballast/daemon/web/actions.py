@@ -86,7 +86,7 @@ class Desk:
         """Whose token it carries; raises where the token is missing or wrong, or the request comes from a foreign site."""
         people = self._people()
         if not people:
-            what = "Nobody may read this page" if kind == READ else "This page is read-only"
+            what = "No user may read this page" if kind == READ else "This page is read-only"
             raise HTTPException(403, f"{what}: {self.closed}.")
         scheme, _, given = headers.get("authorization", "").partition(" ")
         offered = given.strip().encode() if scheme.lower() == "bearer" else b""
@@ -104,7 +104,7 @@ class Desk:
 
     def take(self, kind: str, body: Body, who: Person | None = None) -> str:
         """Hand a request on and return its id; raises where the daemon cannot take it."""
-        by = (who.name if who else "") or body.by or "someone with the token"
+        by = (who.name if who else "") or body.by or "a user with the token"
         if isinstance(body, CancelRequest) and body.rollback:
             kind = "rollback"
         told = body.recorded()
@@ -147,7 +147,7 @@ class Desk:
         if why != self._unreadable:
             say(
                 log,
-                f"The token file {self._token_file} cannot be read, so nobody may act: {why}.",
+                f"The token file {self._token_file} cannot be read, so no user may act: {why}.",
                 level=logging.WARNING,
             )
         self._unreadable = why
@@ -157,7 +157,7 @@ class Desk:
         for line in [n for n in lines if n not in self._refused]:
             say(
                 log,
-                f"Line {line} of the token file lets nobody in: it is not NAME ROLE TOKEN with the role {OPERATOR} or {VIEWER} "
+                f"Line {line} of the token file is ignored: it is not NAME ROLE TOKEN with the role {OPERATOR} or {VIEWER} "
                 f"and a token of at least {LEAST_TOKEN} characters.",
                 level=logging.WARNING,
                 line=line,

@@ -109,7 +109,7 @@ class Range(Part):
 
 
 class Throttles(Part):
-    """Replication throttles that are set now, whoever set them."""
+    """Replication throttles that are set now, by Ballast or another user."""
 
     topics: list[str]
     brokers: list[int]
@@ -340,7 +340,7 @@ class DaemonStatus(Answer):
     actions_enabled: bool
     """False: the page is read-only."""
     read_only: Text
-    """Why nobody may act; null where somebody may."""
+    """Why no user may act; null where a user may."""
     cluster: Cluster | None
     outage: Outage | None
     absences: list[Absence]

@@ -353,7 +353,7 @@ class Driver:
             return Unanswered(effect, lost.message)
         except (Unavailable, Refused) as failure:
             if passes(failure):
-                self._note(f"No answer to {effect.kind}: {failure.message} The next look tells what came of it.")
+                self._note(f"No answer to {effect.kind}: {failure.message} The next look shows what came of it.")
                 return Unanswered(effect, failure.message)
             if isinstance(failure, Refused):
                 raise
@@ -445,7 +445,7 @@ class Driver:
                 raise
             failure = silence
         run = self._current
-        self._note(f"How run {run.id} stands is not in the journal: {failure.message}")
+        self._note(f"The state of run {run.id} is not in the journal: {failure.message}")
         self._keeping.tell_by_hand()
         return self._left(run, began_s, by_hand=tuple(self.by_hand()))
 

@@ -34,7 +34,7 @@ def recheck(
     if effect.kind is not EffectKind.CANCEL:
         for name, going in _listed(cluster, effect.targets).items():
             same = going == effect.targets[name]
-            known.setdefault(name, OK if same else _changed(f"somebody is moving it to {list(going)}"))
+            known.setdefault(name, OK if same else _changed(f"another user is moving it to {list(going)}"))
     if counts:
         for name, seen in present.items():
             move = moves[name].move

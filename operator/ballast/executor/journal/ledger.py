@@ -194,7 +194,9 @@ class Throttler:
                 self._strike(setting, write)
             else:
                 failed[setting] = Outcome(
-                    ok=False, code="NOT_READ", message=f"the settings of {setting.kind} {setting.name} were not told"
+                    ok=False,
+                    code="NOT_READ",
+                    message=f"the settings of {setting.kind} {setting.name} were not reported",
                 )
         settlement = settle(
             {s: v for s, v in desired.items() if s in current},

@@ -35,12 +35,12 @@ SENTENCES: Final[Mapping[str, str]] = {
     "other-order": "{partition} is back on its old brokers, in the order {replicas:list}.",
     "changed-after-arrival": "{partition} has the replicas {replicas:list} a moment after it had arrived.",
     "fell-out-of-sync": "{partition} arrived, and broker {broker} has fallen out of sync since.",
-    "copy-gone": "Its copy on broker {broker} is gone: somebody stopped it, or the log dir has failed.",
+    "copy-gone": "Its copy on broker {broker} is gone: it was stopped, or the log dir has failed.",
     # What was decided.
     "cancel-unsafe": "It is not cancelled: none of its old replicas {replicas:list} is alive and in sync.",
     "not-in-log-dir": "The replica on broker {broker} is not in {path} after {attempts} attempts.",
     "log-dirs-cancelled": "The run was cancelled before its replicas were in the log dirs asked for.",
-    "copy-not-stopped": "Broker {broker} is not alive and was not told to stop: its copy to {path} may go on when it returns.",
+    "copy-not-stopped": "Broker {broker} is not alive and was not ordered to stop: its copy to {path} may go on when it returns.",
     "guard": "{verdict.detail}",
     "guard-for-too-long": "{verdict}",
     # What the cluster answered.
@@ -81,7 +81,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     ),
     "log-dir-copy": (
         "Nothing arrives in {dirs:dirs}, although it answers; {left:left} left. Look for errors of {partition} in the "
-        "broker's log (ReplicaAlterLogDirsThread), and whether somebody has set replica.alter.log.dirs.io.max.bytes.per.second."
+        "broker's log (ReplicaAlterLogDirsThread), and whether replica.alter.log.dirs.io.max.bytes.per.second is set."
     ),
     "fetch-errors": (
         "Nothing arrives on {brokers:brokers} from broker {leader}, the leader, although it is alive, has room and no "

@@ -29,7 +29,7 @@ SAID = (
     (verdict("deleted", NAME, partition=NAME), "t-0 no longer exists or is being deleted."),
     (
         verdict("foreign-reassignment", NAME, partition=NAME, replicas=(4, 1)),
-        "t-0 is being moved to [4, 1] by somebody else. Wait for that move to end, or cancel it with the tool that started it.",
+        "t-0 is being moved to [4, 1] by another user. Wait for that move to end, or cancel it with the tool that started it.",
     ),
     (
         verdict("another-batch", NAME, partition=NAME, others=2),
@@ -97,7 +97,7 @@ SAID = (
     (
         verdict("size-unknown", NAME, partition=NAME, replicas=(1, 2)),
         (
-            "How large t-0 is is not known: no broker of its replicas [1, 2] told that, so whether it fits is not either. "
+            "How large t-0 is is not known: no broker of its replicas [1, 2] reported it, so whether it fits is not either. "
             "Log dirs are read again within a minute; it takes Describe on the cluster (DescribeLogDirs). "
             "Or say --unknown-room allow."
         ),
@@ -145,14 +145,14 @@ SAID = (
     (
         verdict("foreign-throttle", 3, broker=3, rate_bytes_per_s=2**20, partition=NAME),
         (
-            "Somebody else's moves on broker 3 run under their throttle of 1.0 MiB/s, and t-0 would take part of it or change it. "
+            "Foreign moves on broker 3 run under their own throttle of 1.0 MiB/s, and t-0 would take part of it or change it. "
             "It waits until they have ended; --keep-rates shares their rate instead."
         ),
     ),
     (verdict("throttle-too-low", NAME, lack=LACK), f"{LACKS}. Give a higher --throttle, or --raise-throttle."),
     (
         verdict("throttle-too-low", NAME, cause="foreign", lack=LACK),
-        f"{LACKS}; that throttle is somebody else's, whose moves run under it. It waits until they have ended.",
+        f"{LACKS}; that throttle is another user's, whose moves run under it. It waits until they have ended.",
     ),
     (
         verdict("throttle-too-low", NAME, cause="headroom", lack=LACK, most_bytes_per_s=2**20),

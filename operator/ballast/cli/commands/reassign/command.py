@@ -153,7 +153,7 @@ def _file(**about: Any) -> Any:
 @click.option(
     "--clear-throttles",
     is_flag=True,
-    help="Let --verify and --cancel remove throttles of the file's topics that nobody needs, whoever set them, as the stock "
+    help="Let --verify and --cancel remove throttles of the file's topics that are no longer needed, set by anyone, as the stock "
     "tool does. Without it only Ballast's own go.",
 )
 @click.pass_context

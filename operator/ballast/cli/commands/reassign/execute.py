@@ -68,7 +68,7 @@ def execute(options: ReassignOptions) -> int:
                 click.echo(report.rejected(failed))
                 return 1
             follower = keep_following(opened, options, run_id)
-            say(f"run {run_id}: {follower}; ballast runs show {run_id} tells how it stands.")
+            say(f"run {run_id}: {follower}; ballast runs show {run_id} shows its progress.")
         for line in _limits(options):
             click.echo(line)
         click.echo(report.started([e.name for e in entries]))

@@ -286,7 +286,7 @@ def _lost_journal(status: ClusterStatus) -> str:
     found = [f"{len(s):,} {name}{_s(s)}" for s, name in ((throttles, "throttle setting"), (status.moving, "move")) if s]
     stands = f" There are, and may be of such a run: {', '.join(found)}." if found else ""
     look = "ballast throttles" if status.journal_begun_ms is None else "ballast throttles --clean"
-    return f"{what}: nobody knows what earlier runs have set.{stands} See: {look}"
+    return f"{what}: it is not known what earlier runs have set.{stands} See: {look}"
 
 
 def _broker_findings(status: ClusterStatus, few: int) -> Iterator[Cell]:

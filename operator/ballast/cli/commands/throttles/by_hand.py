@@ -213,7 +213,7 @@ def remove_throttle(
 ) -> int:
     """Remove what ballast throttles set has put there; what was there before comes back, what others added stays.
 
-    A topic or broker that is named loses all its throttles, whoever set them, except those of a run of Ballast.
+    A topic or broker that is named loses all its throttles, set by anyone, except those of a run of Ballast.
     """
     from ballast.cli.commands.throttles.command import judged
     from ballast.errors import Incomplete

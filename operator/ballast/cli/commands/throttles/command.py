@@ -83,9 +83,9 @@ def list_throttles(
     output: str,
     cluster: ClusterOptions,
 ) -> int:
-    """List every throttle setting that stands, and who needs it; with --clean take away those that nobody needs.
+    """List every throttle that is set, and what needs it; with --clean remove those that are no longer needed.
 
-    Each is shown with the proof that nobody needs it, and judged once more right before it goes. A rate on a broker may be a
+    Each is shown with the proof that it is no longer needed, and judged once more right before it goes. A rate on a broker may be a
     person's own: it goes when a stale list names its broker, or when --broker does. What ballast throttles set
     has put there goes too, and what was there before it comes back.
     """

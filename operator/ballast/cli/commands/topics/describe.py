@@ -92,7 +92,11 @@ def _nearest(topic: str, names: Sequence[str]) -> str:
     import difflib
 
     near = difflib.get_close_matches(topic, names, n=3)
-    return f"Did you mean {' or '.join(near)}?" if near else "Check the name and our user's Describe permission."
+    return (
+        f"Did you mean {' or '.join(near)}?"
+        if near
+        else "Check the name and the Describe permission of Ballast's user."
+    )
 
 
 def document(described: TopicDescription) -> documents.Topic:

@@ -21,7 +21,7 @@ function state() {
   return nowMs() - ms(status.cluster.takenAt) > 120000 ? "stale" : "fresh";
 }
 
-/** Down, and it holds replicas. A broker that was emptied and stopped is remembered by KRaft and missed by nobody. */
+/** Down, and it holds replicas. A broker that was emptied and stopped is remembered by KRaft and not missed. */
 const missing = (b) => !b.alive && b.replicas > 0;
 
 /** What an intent is called; the commands' words are in the title's tooltip. */
@@ -223,7 +223,7 @@ function drawRun(s) {
         fact("partitions", `${run.movesDone} / ${run.movesTotal}`), run.electionsTotal ? fact("preferred leader elections", `${run.electionsHeld} / ${run.electionsTotal}`) : null,
         s.run ? [fact("left", bytes(run.bytesLeft)), fact("rate", run.rateBytesPerS === null ? "not known yet" : `${bytes(run.rateBytesPerS)}/s`), fact("time left", span(run.secondsLeft))] : null,
         fact("throttle", run.throttleBytesPerS ? `${bytes(run.throttleBytesPerS)}/s` : "none")),
-      s.run ? null : h("p", {}, `Carried out by ${s.lock.holder || "another process"}, whose own page tells bytes and time left. This is what the journal says.`),
+      s.run ? null : h("p", {}, `Carried out by ${s.lock.holder || "another process"}, whose own page shows bytes and time left. This is what the journal says.`),
       run.moves.length ? moveTable(run.moves) : null,
       s.actionsEnabled ? h("p", { class: "buttons" }, h("button", { type: "button", class: "risky", on: { click: () => askCancel(run) } }, "Cancel this run…")) : null,
     ];
@@ -262,7 +262,7 @@ const pictured = (plan) => plan.resources.filter((r) => plan.brokers.length === 
 function drawPlans(s) {
   const plans = s.outage ? [] : s.plans;
   $("plans-card").hidden = plans.length === 0;
-  // A countdown goes on in its place: a card drawn anew would close what somebody has opened, and take the focus from a button.
+  // A countdown goes on in its place: a card drawn anew would close what the user has opened, and take the focus from a button.
   draw("plans", [plans.map((p) => ({ ...p, blocked: p.blocked && uncounted(p.blocked) })), s.actionsEnabled], () => plans.map((plan) => [plan, pictured(plan)]).map(([plan, changed]) => h("article", { class: "plan", "aria-label": `Plan ${plan.id}` },
     h("h3", { title: plan.intent }, `${named(plan.intent)} `, plan.waiting ? chip("warn", "Pending approval") : plan.approvedBy ? chip("good", `Approved by ${plan.approvedBy}`) : chip("good", plan.blocked ? "Recommended" : "Starts by itself"), h("code", { class: "name" }, plan.id)),
     h("p", { class: "facts" },
