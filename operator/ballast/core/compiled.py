@@ -108,7 +108,7 @@ class Kernel:
         if importlib.util.find_spec("numba") is None:
             warnings.warn(f"{self.function.__name__} is not compiled for these arguments: slow", stacklevel=3)
             return self.function
-        from numba import njit  # noqa: PLC0415 — it takes half a second, and hardly anybody needs it
+        from numba import njit  # noqa: PLC0415 — it takes half a second, and is rarely needed
 
         known = self.function.__globals__
         called = {n: known[n].by_numba for n in self.function.__code__.co_names if isinstance(known.get(n), Kernel)}
@@ -134,6 +134,6 @@ def _compiled(function: Callable[..., Any], **options: bool) -> Any:
     built = library()
     if built is not None:
         return Kernel(function, vars(built), options)
-    from numba import njit  # noqa: PLC0415 — it takes half a second, and nobody else needs it
+    from numba import njit  # noqa: PLC0415 — it takes half a second, and is needed only here
 
     return njit(cache=True, nogil=True, **options)(function)

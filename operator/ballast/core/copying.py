@@ -33,7 +33,7 @@ class Copying:
 
 
 def copying_of(moves: Iterable[Move], leader: Callable[[TopicPartition], int]) -> Copying:
-    """Of these moves together; ``leader`` says -1 where nobody leads, and so nobody is known to send."""
+    """Of these moves together; ``leader`` says -1 where no broker leads, and so none is known to send."""
     out = Copying()
     unknown = 0
     for move in moves:
@@ -48,7 +48,7 @@ def copying_of(moves: Iterable[Move], leader: Callable[[TopicPartition], int]) -
 
 
 def leader_in(state: ClusterState) -> Callable[[TopicPartition], int]:
-    """Who leads in this reading; -1 for nobody, and for a partition that is not there."""
+    """Who leads in this reading; -1 without a leader, and for a partition that is not there."""
 
     def leader(name: TopicPartition) -> int:
         row = state.index.get(name)

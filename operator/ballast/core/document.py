@@ -50,7 +50,7 @@ class Reader:
         return value
 
     def text_or_null(self, key: str) -> str | None:
-        """A text, or a null that somebody wrote: a key that is not there says neither."""
+        """A text, or an explicit null: a key that is not there says neither."""
         if key not in self._value:
             raise self.wrong(key, "a text or null")
         return self.optional_text(key)
@@ -60,7 +60,7 @@ class Reader:
         return None if self._value.get(key) is None else self.integer(key)
 
     def integer_or_null(self, key: str) -> int | None:
-        """A whole number, or a null that somebody wrote: a key that is not there says neither."""
+        """A whole number, or an explicit null: a key that is not there says neither."""
         if key not in self._value:
             raise self.wrong(key, "a whole number or null")
         return self.optional_integer(key)

@@ -57,7 +57,7 @@ class BrokerStatus:
 
     @property
     def disk_used_bytes(self) -> int:
-        """Capacity less free space, whoever uses it."""
+        """Capacity less free space, used by Kafka or by anything else."""
         return self.broker.used_bytes
 
 
@@ -85,7 +85,7 @@ class Unhealthy:
     """Producers with acks=all are refused."""
     under_replicated: tuple[TopicPartition, ...]
     min_isr_unknown: tuple[TopicPartition, ...]
-    """Of these, the ones whose topic's minimum nobody told: they may be under it."""
+    """Of these, the ones whose topic's minimum is unknown: they may be under it."""
 
     @property
     def any(self) -> bool:
@@ -108,7 +108,7 @@ class JournalState(StrEnum):
 
 
 LOST: Final = frozenset({JournalState.DELETED, JournalState.BEGUN_AGAIN})
-"""Nobody knows which throttles and moves were Ballast's."""
+"""It is unknown which throttles and moves were Ballast's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ class ClusterStatus:
 
     @property
     def stale_throttles(self) -> tuple[FoundThrottle, ...]:
-        """Throttles that nobody needs."""
+        """Throttles that nothing needs."""
         return tuple(t for t in self.throttles if t.stale)
 
 

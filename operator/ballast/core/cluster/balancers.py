@@ -1,6 +1,6 @@
 """Who else moves leaders or replicas on this cluster, told from the marks that they leave in it.
 
-The one place that finds them; what follows from a finding is judged by whoever asks.  A mark is evidence and not proof: a
+The one place that finds them; what follows from a finding is judged by the caller.  A mark is evidence and not proof: a
 Cruise Control that was switched off leaves its topics behind.  So each finding says what was seen, and what it may do.
 """
 
@@ -59,14 +59,14 @@ def foreign_moves(state: ClusterState, ours: Collection[TopicPartition]) -> tupl
 
 
 def cordoned_brokers(state: ClusterState) -> tuple[int, ...]:
-    """Brokers with a log dir on which somebody wants nothing new (KIP-1066)."""
+    """Brokers with a cordoned log dir, which takes no new replica (KIP-1066)."""
     return tuple(b.id for b in state.brokers if any(d.cordoned for d in b.log_dirs))
 
 
 def auto_rebalance_brokers(state: ClusterState) -> tuple[int, ...] | None:
     """The brokers on which the controller's rebalance is not switched off; None when no broker told its configs.
 
-    Kafka's default is true, and an entry that nobody set is not among the entries.
+    Kafka's default is true, and an entry that is not set is not among the entries.
     """
     if not state.broker_configs:
         return None

@@ -18,7 +18,7 @@ class Drain:
 
 
 def refuse_drained(brokers: Iterable[int], drained: Iterable[int], what: str, otherwise: str) -> None:
-    """Nobody puts anything on a broker that is drained; ``what`` would, and ``otherwise`` says what to do instead."""
+    """Refuse to put a replica on a drained broker; ``what`` would, and ``otherwise`` says what to do instead."""
     filled = frozenset(brokers) & frozenset(drained)
     if filled:
         first = min(filled)

@@ -1,7 +1,7 @@
 """Figures from outside the Kafka protocol, and which partition they are laid to.
 
 The protocol says what is appended; what consumers read, what requests cost and how busy a broker's CPU is, only the brokers'
-own metrics say.  Whoever has them hands over an ``ExternalLoad``; without one, everything here is unknown, never zero.
+own metrics say.  A caller that has them hands over an ``ExternalLoad``; without one, everything here is unknown, never zero.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def consumed_per_partition(
     """Bytes per second to consumers of each partition, ``UNKNOWN`` where its leader's figure for the topic is.
 
     A topic's rate at a broker is shared by the partitions that the broker leads, in proportion to ``led_size``, the bytes on
-    the leader: nobody says which of them consumers read, and size is the only hint that needs no earlier sample.  What is read
-    from a broker that leads nothing of the topic (a follower in the reader's rack) is nobody's, since moving a leader would
-    not move it.  O(P log P + B).
+    the leader: no figure says which of them consumers read, and size is the only hint that needs no earlier sample.  What is read
+    from a broker that leads nothing of the topic (a follower in the reader's rack) is laid to no partition, since moving a leader
+    would not move it.  O(P log P + B).
     """
     position = {name: at for at, name in enumerate(topics)}
     given = {

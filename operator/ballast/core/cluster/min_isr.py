@@ -28,7 +28,7 @@ def least(state: ClusterState, min_isr: int, replicas: int) -> int:
 
 
 def min_isrs(state: ClusterState, *, more: int = 0) -> Ints:
-    """By partition, with so many ``more`` replicas than it has; ``UNKNOWN`` where nobody told its topic's."""
+    """By partition, with so many ``more`` replicas than it has; ``UNKNOWN`` where its topic's minimum is."""
     p = state.partitions
     if not len(p):
         return np.zeros(0, np.int64)
@@ -66,7 +66,7 @@ def at_min_isr(state: ClusterState) -> Flags:
 
 
 def min_isr_unknown(state: ClusterState) -> Flags:
-    """By partition: may its ISR be too small, as nobody told how large it must be?  Never where every replica is in sync."""
+    """By partition: may its ISR be too small, as it is unknown how large it must be?  Never where every replica is in sync."""
     return np.asarray((min_isrs(state) == UNKNOWN) & under_replicated(state))
 
 

@@ -99,7 +99,7 @@ class Broker:
 
     @property
     def used_bytes(self) -> int:
-        """Capacity less free space, whoever uses it; ``UNKNOWN`` unless it told both."""
+        """Capacity less free space, used by Kafka or by anything else; ``UNKNOWN`` unless it told both."""
         total, free = self.capacity_bytes, self.usable_bytes
         return total - free if total >= 0 and free >= 0 else UNKNOWN
 
@@ -251,7 +251,7 @@ class ClusterState:
     def missing(self) -> frozenset[int]:
         """Ids of the brokers that are down and hold replicas.
 
-        KRaft remembers a broker until somebody unregisters it: one that was emptied and stopped is no loss.
+        KRaft remembers a broker until an operator unregisters it: one that was emptied and stopped is no loss.
         """
         holding = {int(b) for b in np.unique(self.partitions.replica)}
         return frozenset(b.id for b in self.brokers if not b.alive and b.id in holding)

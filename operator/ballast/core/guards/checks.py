@@ -1,6 +1,6 @@
 """What must hold before moves start: each guard answers with a verdict, a value that says who, why and what to do.
 
-A verdict *holds* its move (it is judged again at the next look) or *ends* it (the partition is gone, somebody else changed
+A verdict *holds* its move (it is judged again at the next look) or *ends* it (the partition is gone, another process changed
 its assignment, it is already there).  An unrelated under-replicated partition elsewhere stops nothing; a partition at its minimum ISR
 anywhere stops every move but the ones that repair.
 """
@@ -28,7 +28,7 @@ class Unhealthy:
     at_min_isr: TopicPartition | None = None
     """A partition that has shrunk to its minimum ISR and that no move of ours repairs."""
     min_isr_unknown: TopicPartition | None = None
-    """One that lacks a replica and whose topic's minimum nobody has told: it may have shrunk to that."""
+    """One that lacks a replica and whose topic's minimum is unknown: it may have shrunk to that."""
     isr: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
 
 
@@ -74,7 +74,7 @@ def cancel_is_safe(old: Sequence[int], isr: Collection[int], alive: Collection[i
 def rooms(state: ClusterState, incoming: Mapping[Place, int], reserve_share: float) -> dict[Place, int]:
     """Bytes that each broker, and each of its log dirs, can still take; where the free space is unknown nothing is said.
 
-    ``incoming`` are the bytes that copies on their way have yet to write to each broker and each log dir, whoever makes them.
+    ``incoming`` are the bytes that copies on their way have yet to write to each broker and each log dir, foreign ones too.
     """
     out: dict[Place, int] = {}
     for b in state.brokers:
@@ -89,7 +89,7 @@ def rooms(state: ClusterState, incoming: Mapping[Place, int], reserve_share: flo
 
 
 def unknown_rooms(state: ClusterState) -> frozenset[int]:
-    """Living brokers whose free space nobody knows, in a cluster whose brokers tell it (Kafka 3.3 and newer).
+    """Living brokers whose free space is unknown, in a cluster whose brokers tell it (Kafka 3.3 and newer).
 
     One that did not answer, or whose every log dir has failed.  Where no broker tells, a plan goes by stated capacities.
     """
@@ -99,7 +99,7 @@ def unknown_rooms(state: ClusterState) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Unknown:
-    """Brokers of which nobody knows how much they can take."""
+    """Brokers of which it is unknown how much they can take."""
 
     silent: Collection[int]
     """They do not tell their free space."""
@@ -133,7 +133,7 @@ def judge(
 ) -> dict[TopicPartition, Verdict]:
     """Judge every waiting move on this picture; a move without a verdict may start.
 
-    Nothing is copied that nobody knows to fit: neither onto a broker whose free space is not known, nor where a copy of unknown size
+    Nothing is copied that is not known to fit: neither onto a broker whose free space is not known, nor where a copy of unknown size
     is on its way, nor a partition whose size is not known, unless ``allow_unknown_room``.  No replica is added where brokers would
     refuse writes until it is in sync, unless ``allow_replicas_below_min_isr``.
 
@@ -173,7 +173,7 @@ def _partition(move: Move, state: ClusterState) -> Verdict | None:
 
 
 def in_flight(move: Move, target: tuple[int, ...]) -> Verdict | None:
-    """A partition that is being moved: by us, or to the same place, or by somebody else."""
+    """A partition that is being moved: by us, or to the same place, or by a foreign reassignment."""
     if set(target) == set(move.new):
         return None
     return verdict("foreign-reassignment", move.name, partition=move.name, replicas=target)
@@ -223,7 +223,7 @@ def _other_dirs(
 def _no_room(
     move: Move, broker: Broker, state: ClusterState, room: Mapping[Place, int], size: int, unknown: _Unknown | None
 ) -> Verdict | None:
-    """A copy onto this broker that does not fit, or of which nobody knows whether it does."""
+    """A copy onto this broker that does not fit, or of which it is unknown whether it does."""
     if unknown is not None:
         if (refusal := unknown.verdict(move, broker)) is not None:
             return refusal

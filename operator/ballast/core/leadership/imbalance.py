@@ -5,7 +5,7 @@ while every preferred leader sits on one broker.  ``core.leadership.skew`` measu
 
 The counting is ``KafkaController.checkAndTriggerAutoLeaderRebalance`` of the ZooKeeper controllers (3.9 has the last one):
 
-* A broker is judged on the partitions whose preferred replica it is; a broker that is nobody's first is not judged.
+* A broker is judged on the partitions whose preferred replica it is; a broker that is no partition's first is not judged.
 * Topics queued for deletion leave both counts.
 * A partition led by another broker, or by none (-1), counts as not led.
 * A partition without any leadership record leaves the numerator and stays in the denominator.
@@ -45,7 +45,7 @@ class BrokerImbalance:
 
     @property
     def ratio(self) -> float:
-        """``not_led / preferred``; 0 for a broker that is nobody's first replica."""
+        """``not_led / preferred``; 0 for a broker that is no partition's first replica."""
         return self.not_led / self.preferred if self.preferred else 0.0
 
 
@@ -102,7 +102,7 @@ def tally(
 ) -> LeaderImbalance:
     """Count from bare columns, one element per partition; linear in partitions.
 
-    ``brokers`` are listed even where they are nobody's first replica; a first replica that is not among them is added.
+    ``brokers`` are listed even where they are no partition's first replica; a first replica that is not among them is added.
     """
     counted = preferred != UNKNOWN
     if deleting is not None:

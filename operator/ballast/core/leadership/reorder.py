@@ -1,4 +1,4 @@
-"""Balance preferred leadership by reordering replica lists: nobody copies a byte, an election makes it so.
+"""Balance preferred leadership by reordering replica lists: no byte is copied, an election makes it so.
 
 A reorder puts another replica of a partition first.  For counts the answer is exact: the least possible maximum of
 preferred leaders on a broker, and among all choices with that maximum the one that changes the fewest partitions.  For

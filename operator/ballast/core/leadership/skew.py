@@ -3,7 +3,7 @@
 Leader imbalance (``core.leadership``) says whether the preferred replicas lead.  Skew says whether that would be a good
 thing: with every preferred replica on one broker the imbalance is zero and the skew is as large as it can be.
 
-Bytes are a partition's size on disk, as far as a broker said it; what nobody said counts as zero and is counted.
+Bytes are a partition's size on disk, as far as a broker said it; an unknown size counts as zero and is counted.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Skew:
     topics: tuple[TopicSkew, ...]
     """Those whose largest number is above the least possible one, worst first."""
     unknown_sizes: int
-    """Partitions whose size nobody said."""
+    """Partitions whose size is unknown."""
 
 
 def partition_bytes(state: ClusterState) -> Ints:

@@ -100,7 +100,7 @@ def assign_replicas(
 
     ``start_index`` is the position of partition 0's first replica, ``replica_shift`` the distance of its followers; a
     ``start_index`` alone fixes both, as Kafka's ``fixedStartIndex`` does.  What is not given is drawn from ``rng``, the
-    start first; without an ``rng`` from one that nobody seeded, as Kafka does, and the result cannot be repeated.
+    start first; without an ``rng`` from one without a seed, as Kafka does, and the result cannot be repeated.
 
     Raises ``InvalidPartitions``, ``InvalidReplicationFactor`` or ``IncompleteRacks``.
     """

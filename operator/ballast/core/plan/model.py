@@ -119,7 +119,7 @@ class LogDirError:
     error: str
     """Kafka's name of the error."""
     offline_replicas: int
-    """Of the whole broker: which of its log dirs a replica was in, nobody tells any more."""
+    """Of the whole broker: which of its log dirs a replica was in, it no longer tells."""
 
 
 @dataclass(frozen=True, slots=True)

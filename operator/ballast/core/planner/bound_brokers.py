@@ -2,7 +2,7 @@
 
 A broker above a band must lose replicas until it is within.  Leadership it can give away for nothing, so what counts is
 what its replicas weigh as followers; the cheapest that repairs all its bands together is a covering problem with one row
-for each resource.  The duals of its linear program price the broker's bands; whoever is not above a band has no price.
+for each resource.  The duals of its linear program price the broker's bands; a broker that is above none has no price.
 
 What a broker may lose is thus looked at with all its bands, where it goes with none: the bound is that of disk alone or
 better wherever more is too much than too little, and of no use where new brokers are to be filled.

@@ -85,7 +85,7 @@ def demand_sound(state: ClusterState, plan: Plan, intent: Intent, *, loads: Load
 
 
 POSSIBLE: Final = frozenset({"disk", "rack", "topic-rule", "leader", "dead", "closed"})
-"""Rules that lists which nobody searched for may break: then they cannot be had, which is no bug."""
+"""Rules that given lists, which no search made, may break: then they cannot be had, which is no bug."""
 
 
 def demand_possible(state: ClusterState, plan: Plan, intent: Intent, *, loads: Loads, policy: PlannerPolicy) -> None:
@@ -201,7 +201,7 @@ class _Judge:
         return chosen and not pinned and not topic.deleting and not bool(self.state.moving[row]) and not self._left(row)
 
     def _left(self, row: int) -> bool:
-        """Would brokers refuse writes while another replica of it is copied, in a plan that nobody asked for by name?"""
+        """Would brokers refuse writes while another replica of it is copied, in a plan whose intent does not name what it moves?"""
         topic, held = self.state.topics[int(self.state.partitions.topic[row])], self.state.settled(row)
         in_sync = len(self.state.isr(row))
         named = not isinstance(self.intent, Balance | Expand | Racks) or self.policy.replicas_below_min_isr
@@ -233,7 +233,7 @@ class _Judge:
             self._report("leader", move, f"would be led by broker {first}, which must not lead")
 
     def _last_heir(self, move: Move) -> bool:
-        """Does a shrinking list keep nobody who may lead, and does the plan admit that?"""
+        """Does a shrinking list keep no broker that may lead, and does the plan admit that?"""
         able = (b for b in move.new if self.brokers[b].alive and self.intent.selection.broker(b))
         may = (b not in self.barred and self.topics.leads(move.topic, b) for b in able)
         if len(move.new) >= len(move.old) or any(may):
@@ -432,7 +432,7 @@ class _Judge:
                 held[b] += size
                 peak[b] = max(peak[b], held[b])
             for b in move.removing if self.plan.in_order else ():
-                # Which of several disks has room then, nobody has said.
+                # Which of several disks has room then is unknown.
                 held[b] -= size if b in self.brokers and len(self.brokers[b].log_dirs) < 2 else 0
         for b, most in sorted(peak.items()):
             override = self.policy.capacities.get(b)

@@ -264,7 +264,7 @@ def _excess(sums: Ints, low: Floats, high: Floats) -> Floats:
 
 
 def _forced(state: ClusterState, plan: Plan, members: Members, topics: TopicJudge) -> bool:
-    """Repairs come before balance: whoever must go, must stop leading, shares a rack or breaks a rule may cost some."""
+    """Repairs come before balance: a replica that must go, must stop leading, shares a rack or breaks a rule may cost some."""
     index = state.broker_index
     rack = {b.id: b.rack for b in state.brokers}
     for m in plan.moves:

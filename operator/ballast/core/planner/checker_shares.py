@@ -79,7 +79,7 @@ class TopicSplit:
         while bool(np.isnan(height).any()):
             level, binding = _least_level(amount, may, width, height)
             binding &= np.isnan(height)
-            # Whoever is left when nothing binds any more has nothing to carry.
+            # A broker that is left when nothing binds any more has nothing to carry.
             height[binding if bool(binding.any()) else np.isnan(height)] = level
         out = np.zeros(len(weight))
         out[active] = height * width * load.sum() / len(active)

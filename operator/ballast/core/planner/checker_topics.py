@@ -40,7 +40,7 @@ class TopicJudge:
             b.id for b in self.standing if not b.cordoned and b.id not in policy.cordoned and self._chosen(b.id)
         }
         self.orphaned: dict[tuple[TopicRule, ...], bool] = {}
-        """By the rules of a topic: is nobody alive who may lead by them?"""
+        """By the rules of a topic: is no broker alive that may lead by them?"""
         self.rules: dict[str, tuple[TopicRule, ...]] = {}
         if policy.topic_rules:
             self.rules = {t.name: tuple(r for r in policy.topic_rules if r.matches(t.name)) for t in state.topics}
@@ -57,7 +57,7 @@ class TopicJudge:
         return all(r.allows(broker) for r in self.rules.get(topic, ()))
 
     def leads(self, topic: str, broker: int) -> bool:
-        """May the topic be led from there?  From anywhere, where nobody whom its rules want is alive."""
+        """May the topic be led from there?  From anywhere, where no broker that its rules want is alive."""
         rack = self.brokers[broker].rack if broker in self.brokers else None
         rules = self.rules.get(topic, ())
         return all(r.allows_leader(broker, rack) for r in rules) or self._orphaned(rules)

@@ -31,7 +31,7 @@ class Classes:
     loose: Flags
     """By class: racks may be shared."""
     waived: Flags
-    """By class: nobody who may lead by the rules is alive, so that anybody may; what is dead must be rebuilt all the same."""
+    """By class: no broker that may lead by the rules is alive, so that any may; what is dead must be rebuilt all the same."""
     counted: SmallInts
     """By partition row: the number of its topic among those that are counted, -1 for none."""
     most: Ints
@@ -52,7 +52,7 @@ class Classes:
 
 
 def classes_of(state: ClusterState, policy: PlannerPolicy) -> Classes:
-    """Who may hold and lead what; nobody is expelled or must step down, and nothing is counted yet."""
+    """Who may hold and lead what; no broker is expelled or must step down, and nothing is counted yet."""
     numbers: dict[tuple[TopicRule, ...], int] = {(): 0}
     of_topic = np.zeros(len(state.topics), np.int32)
     if policy.topic_rules:

@@ -39,7 +39,7 @@ class CrossRackTraffic:
     consumers: int
     """Of the partitions of which it is known."""
     unknown_reads: int
-    """Partitions whose consumers may read from other racks, and nobody said how much."""
+    """Partitions whose consumers may read from other racks, without a figure of how much."""
 
     @property
     def bytes_per_s(self) -> int:
@@ -258,7 +258,7 @@ def unknown_reads(found: Mapping[str, Any]) -> list[str]:
 
 
 def leaders_of(state: ClusterState) -> Ints:
-    """By partition who leads it, as an index into ``state.brokers``; where nobody does, who is preferred."""
+    """By partition who leads it, as an index into ``state.brokers``; where none leads, who is preferred."""
     leader = state.partitions.leader.astype(np.int64)
     ids = np.array([b.id for b in state.brokers], np.int64)
     return _index(state, np.where(np.isin(leader, ids), leader, state.preferred))

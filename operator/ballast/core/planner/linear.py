@@ -1,7 +1,7 @@
 """Linear programs: the one place where HiGHS is started, run and asked how it went.
 
 Every program runs on one thread, so that the same program has the same answer.  HiGHS keeps a scheduler for each thread of
-the process, made by whoever solves first, and refuses a program that asks for another number of threads; so the scheduler
+the process, made by its first program, and refuses a program that asks for another number of threads; so the scheduler
 is made afresh with each program.  A program that did not run is a bug and raises: it is never a weaker answer.
 """
 

@@ -1,7 +1,7 @@
 """What every partition costs the broker that holds it: bytes on disk, bytes in, bytes out, CPU.
 
-All figures are integers, so that sums do not depend on the order in which they are taken.  A figure that nobody
-measured is not invented here in silence: the resource is left out of ``known`` or its stand-in is written down in
+All figures are integers, so that sums do not depend on the order in which they are taken.  A figure that
+was not measured is not invented here in silence: the resource is left out of ``known`` or its stand-in is written down in
 ``assumptions``, which the plan repeats to the person.
 """
 
@@ -40,7 +40,7 @@ class Loads:
     bytes_out_per_s: Ints
     """What the leader sends: to consumers and to followers."""
     bytes_read_per_s: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    """Of that, what consumers read in the mean; ``UNKNOWN`` where nobody said, left out where nobody said it of any partition."""
+    """Of that, what consumers read in the mean; ``UNKNOWN`` where no figure tells, left out where none tells it of any partition."""
     bytes_written_per_s: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     """What producers write in the mean, where ``bytes_in_per_s`` is another figure, such as a peak; left out, that counts."""
     cpu_leader: Ints
@@ -50,7 +50,7 @@ class Loads:
     known: frozenset[str] = frozenset(MEASURED)
     """The resources whose figures mean something; the others take no part in planning."""
     assumed: Flags = field(default_factory=lambda: np.zeros(0, np.bool_))
-    """By partition: was its size assumed?  Good enough to balance by, and not known to whoever copies it; left out, none was."""
+    """By partition: was its size assumed?  Good enough to balance by, and unknown to a move that copies it; left out, none was."""
     assumptions: tuple[str, ...] = ()
     """What was assumed in place of measurements, one sentence each."""
 
@@ -64,7 +64,7 @@ class Loads:
 
     @cached_property
     def told_bytes(self) -> list[int]:
-        """By partition its size as a move tells it: ``UNKNOWN`` where nobody said it."""
+        """By partition its size as a move tells it: ``UNKNOWN`` where it is not known."""
         if DISK not in self.known:
             return [UNKNOWN] * len(self)
         sizes = np.where(self.assumed, UNKNOWN, self.size_bytes) if len(self.assumed) else self.size_bytes

@@ -199,7 +199,7 @@ def _status(anything: bool, obstacles: tuple[Obstacle, ...], *, bounded: bool) -
 def _elections(
     state: ClusterState, intent: Intent, scope: Scope, moves: tuple[Move, ...]
 ) -> tuple[TopicPartition, ...]:
-    """Where somebody else leads than the list will say, and the first of the list can lead."""
+    """Where another broker leads than the first of the list after the plan, and that first one can lead."""
     p = state.partitions
     first = state.preferred.copy()
     changed = {state.index[m.name]: m for m in moves}

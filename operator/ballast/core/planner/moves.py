@@ -66,7 +66,7 @@ def least_known(bound_bytes: int, moves: tuple[Move, ...]) -> int:
 
 
 def _changes(problem: Problem, cur: SmallInts, *, in_place: bool) -> list[Change]:
-    """Rows whose list differs; ``in_place`` leaves each place of the list to whoever takes it over."""
+    """Rows whose list differs; ``in_place`` leaves each place of the list to the broker that takes it over."""
     out = []
     rows = _changed(problem, cur)
     runs = [a[i].tolist() for a in (problem.old_start, problem.start) for i in (rows, rows + 1)]

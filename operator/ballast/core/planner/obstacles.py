@@ -74,7 +74,7 @@ def _unplaced(state: ClusterState, problem: Problem, unplaced: Flags, spent: Spe
         return len(set(np.flatnonzero(takes & ~leave).tolist()) | set(holders[~leave[holders]].tolist()))
 
     def heirless(row: int) -> bool:
-        """Is it the leader's place, and nobody who takes replicas may lead?"""
+        """Is it the leader's place, and no broker that takes replicas may lead?"""
         c = classes.of[row]
         able = scope.takes & ~classes.barred[c] & scope.leads & ~classes.unled[c]
         return bool(unplaced[problem.start[row]]) and not bool(able.any())

@@ -92,7 +92,7 @@ def ranges(problem: Problem, policy: PlannerPolicy, load: Ints) -> tuple[Range, 
         fair = problem.share[:, k]
         tolerance = r.tolerated(policy)
         low, high = limits(r, fair, tolerance, policy)
-        # Who takes nothing cannot rise: that it carries less is nobody's to mend.
+        # A broker that takes nothing cannot rise: that it carries less cannot be repaired.
         low = np.where(scope.can_rise | scope.leading if r.leaders_only else scope.can_rise, low, 0.0)
         used = (scope.shares & scope.leading if r.leaders_only else scope.shares) & (fair > 0)
         own = np.rint(load[:, k] / problem.unit[k])

@@ -1,7 +1,7 @@
 """Taking brokers away in phases: leadership first, then data, then the word that they can be stopped.
 
-Which phase comes next is told from the cluster alone, so that whoever asks again (another process, after a crash, a week
-later) goes on where things are, and partitions that landed on the brokers meanwhile are followed.  Pure.
+Which phase comes next is told from the cluster alone, so that a later call (by another process, after a crash, in a week)
+goes on where things are, and partitions that landed on the brokers meanwhile are followed.  Pure.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class Phase(Enum):
     """What is to be done next."""
 
     LEADERSHIP = "leadership"
-    """They still lead, or are preferred to, where somebody else could: free to change."""
+    """They still lead, or are preferred to, where another broker could: free to change."""
     DATA = "data"
     """They still hold replicas that can go."""
     WAITING = "waiting"
-    """What they hold is being moved already, by somebody."""
+    """What they hold is in a reassignment already, Ballast's or foreign."""
     STUCK = "stuck"
     """They hold replicas that cannot go."""
     SAFE = "safe"

@@ -146,7 +146,7 @@ def rack_free(setup: Setup, row: int, broker: int) -> Verdict | None:
 
 
 def racks_kept(setup: Setup, row: int, broker: int) -> Verdict | None:
-    """No fewer racks hold it than before, as far as racks remain for it: whoever goes is not alone in its rack."""
+    """No fewer racks hold it than before, as far as racks remain for it: a replica that goes is not alone in its rack."""
     state, scope, classes = setup.state, setup.scope, setup.scope.classes
     rack = [b.rack for b in state.brokers]
     c, members = int(classes.of[row]), [state.broker_index[b] for b in state.target(row)]

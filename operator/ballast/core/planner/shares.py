@@ -128,7 +128,7 @@ def _by_rules(scope: Scope, r: Resource, load: npt.NDArray[Any], weight: Floats,
 
 
 def _fill(total: float, weight: Floats, most: Floats) -> Floats:
-    """Split ``total`` by weight where nobody gets more than ``most``."""
+    """Split ``total`` by weight, to each no more than its ``most``."""
     out = np.zeros(len(weight))
     free = weight > 0
     left = total

@@ -195,7 +195,7 @@ def _rates(now: Readings, old: Readings, seen: Flags, compacted: Flags) -> tuple
     counted &= ~went_back
     sized = known & ~went_back & (size >= 0) & (size_before >= 0)
     grown = np.where(sized, size - size_before, 0).astype(np.float64)
-    # Where it begins is not told, while it is told where it ends: what was deleted meanwhile nobody knows.
+    # Where it begins is not told, while it is told where it ends: what was deleted meanwhile is unknown.
     untold = counted & ((now.earliest < 0) | (old.earliest < 0))
     trimmed = untold | (now.earliest != old.earliest) & (now.earliest >= 0) & (old.earliest >= 0)
     clean = sized & counted & ~trimmed & (grown > 0) & (records > 0)

@@ -1,7 +1,7 @@
 """The JSON files and lists of Kafka's own tools, in and out.
 
 Read as Kafka 4.3's tools read them: strict about types (a partition is a JSON integer that fits 32 bits, never ``"1"`` or
-``1.0``), forgiving about a missing ``version``, keys that nobody knows and text behind the closing brace.  What a file
+``1.0``), forgiving about a missing ``version``, unknown keys and text behind the closing brace.  What a file
 *says* is decided here; whether a cluster can do it is decided in ``core.stock.checks``.
 
 Every refusal is a ``StockFormatError`` that names the file, the place in it and the reason.

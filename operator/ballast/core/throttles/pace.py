@@ -1,4 +1,4 @@
-"""Where the throttle of a run starts when nobody states a rate: from what is known of each broker.  Pure.
+"""Where the throttle of a run starts when no rate is given: from what is known of each broker.  Pure.
 
 Four facts may be known, and the start is the largest that they allow, within the two bounds of ``auto``:
 

@@ -11,7 +11,7 @@ def repay_commands(ledger: Ledger, server: str) -> list[str]:
     """One ``kafka-configs`` line for each setting that is owed: a rate goes back to the value from before us, or to none.
 
     A list is only shown, with our entries beside it: the tool sets a list as a whole, and others may have added to it since.
-    A setting that was left to somebody else is not owed.
+    A setting that was left to another process or person is not owed.
     """
     return [_line(setting, held, server) for setting, held in sorted(ledger.items()) if held.ours]
 

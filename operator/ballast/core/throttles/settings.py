@@ -6,7 +6,7 @@ Four settings make a throttle: on each topic the lists of throttled replicas, le
 The ledger is the memory of what this program changed: for each setting the value that stood there before (None when the
 resource had none of its own, whatever a cluster default or a static file says) and every value or entry that we may have
 put there.  Invariants: a setting is changed only after its ledger line is durable; taking back removes our entries and
-nothing else; a rate that somebody else has set over ours is theirs and stays.
+nothing else; a rate that another process or person has set over ours is theirs and stays.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """What we changed of one setting; without ``ours``, a rate that somebody took over and that is left to them."""
+    """What we changed of one setting; without ``ours``, a rate that another process or person took over and that is left to them."""
 
     prior: str | None
     """The resource's own value before us; None when it had none."""
@@ -79,7 +79,7 @@ class Settlement:
     after: dict[Setting, LedgerEntry | None] = field(default_factory=dict)
     """Ledger lines once the change has succeeded; None means that nothing of ours is left there."""
     taken_over: dict[Setting, str | None] = field(default_factory=dict)
-    """Rates of ours that somebody else has changed since; they are left as they are."""
+    """Rates of ours that another process or person has changed since; they are left as they are."""
 
 
 def parse_list(text: str | None) -> list[str]:
@@ -135,7 +135,7 @@ def settle(
 def _settle_list(
     out: Settlement, setting: Setting, wanted: frozenset[str], held: LedgerEntry | None, now: str | None
 ) -> None:
-    """Append what is missing and subtract what is over: an entry that somebody adds between reading and writing stays.
+    """Append what is missing and subtract what is over: an entry that another process adds between reading and writing stays.
 
     A list that is empty afterwards is deleted only when a reading after the subtraction shows it empty.
     """
@@ -146,7 +146,7 @@ def _settle_list(
         _settle_everything(out, setting, wanted, held, now)
         return
     base = [e for e in standing if e not in mine]
-    # Where every replica is throttled already, as somebody set it, there is nothing to add.
+    # Where the list standing there throttles every replica already, there is nothing to add.
     ours = frozenset() if EVERYTHING in standing else wanted - set(base)
     ops = [Op("append", _text(missing))] if (missing := ours - set(standing)) else []
     ops += [Op("subtract", _text(over))] if (over := (mine & set(standing)) - ours) else []
@@ -229,7 +229,7 @@ def _settle_rate(
             out.after[setting] = left
         return
     if not held.ours:
-        # It was left to somebody, and they have taken it away: what they had is not ours to bring back.
+        # The rate was left to another process or person, who removed it: theirs is not ours to bring back.
         held = LedgerEntry(None, frozenset())
     text = held.prior if wanted is None else wanted
     if text != now:
@@ -241,7 +241,7 @@ def _settle_rate(
 
 
 def is_theirs(now: str | None, held: LedgerEntry) -> bool:
-    """Has somebody changed a rate of ours, or does one stand that was left to them?"""
+    """Has another process or person changed a rate of ours, or does one stand that was left to them?"""
     if not held.ours:
         return now is not None
     return now not in held.ours and now != held.prior
@@ -289,7 +289,7 @@ def shortfall(move: Move, leader: int, inbound_bytes_per_s: float, rates: Mappin
 def follow(rate: int, *, used_bytes_per_s: float, bystanders_suffer: bool, floor: int, ceiling: int) -> int:
     """The next ``auto`` rate: halve when bystanders suffer, grow by a quarter while the moves use what they have.
 
-    An unused rate is left alone: raising it would help nobody, and lowering it would only slow the next move down.
+    An unused rate is left alone: raising it would speed nothing up, and lowering it would only slow the next move down.
     """
     if bystanders_suffer:
         return max(floor, rate // 2)

@@ -1,8 +1,8 @@
 """Throttles that stand on a cluster now, who needs each, and whether it is stale: the one judgement of them all.
 
 A throttle is needed while a replica that it could slow down is being copied or is out of sync.  One that outlived its move
-keeps slowing replicas down whenever they fall behind (KIP-73 applies to every listed replica out of sync), which nobody
-notices until then.  A list without an entry, which the stock tool leaves on topics, throttles nothing: it is no throttle, and
+keeps slowing replicas down whenever they fall behind (KIP-73 applies to every listed replica out of sync), which goes
+unnoticed until then.  A list without an entry, which the stock tool leaves on topics, throttles nothing: it is no throttle, and
 is told apart so that it can be cleaned up.
 """
 
@@ -22,7 +22,7 @@ INHERITED = "DYNAMIC_DEFAULT_BROKER_CONFIG"
 
 @dataclass(frozen=True, slots=True)
 class FoundThrottle:
-    """A throttle setting found on the cluster, and whether anybody can still need it."""
+    """A throttle setting found on the cluster, and whether anything can still need it."""
 
     setting: Setting
     value: str
@@ -49,7 +49,7 @@ class FoundThrottle:
 
     @property
     def why(self) -> str:
-        """Who needs it, or why nobody does."""
+        """What needs it, or why nothing does."""
         if self.held:
             return "set by Ballast, removed automatically"
         if self.by_hand:

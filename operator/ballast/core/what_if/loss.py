@@ -29,7 +29,7 @@ class Health:
     under_replicated: Ints
     """Led, with replicas that are not in sync."""
     min_isr_unknown: Ints
-    """Of these, the ones whose topic's minimum nobody told: in neither of the two above, and each may belong there."""
+    """Of these, the ones whose topic's minimum is unknown: in neither of the two above, and each may belong there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,7 +122,7 @@ def _row(state: ClusterState) -> Ints:
 
 
 def _led(state: ClusterState, may: Flags, row: Ints) -> SmallInts:
-    """The leader stays while it may lead; else the first that may; else nobody."""
+    """The leader stays while it may lead; else the first that may; else none."""
     p = state.partitions
     out = np.full(len(p), NO_LEADER, np.int32)
     # Written back to front, so that the first candidate of each row is the one that stays.

@@ -197,7 +197,7 @@ def under_min_isr(state: ClusterState) -> int | None:
 
 
 def days_to_full(member: Member) -> float | None:
-    """Days until the first broker's free space is used up at the known growth of what it holds; None when nobody's is."""
+    """Days until the first broker's free space is used up at the known growth of what it holds; None when no broker's is."""
     if member.traffic is None:
         return None
     p = member.state.partitions
@@ -227,7 +227,7 @@ def room(member: Member) -> dict[str, int | None]:
 def fullest(state: ClusterState, made: Plan, grown: Ints, lost: frozenset[TopicPartition]) -> dict[str, float | None]:
     """How full the fullest live broker's disks are before and after the plan, of those that told their size.
 
-    Everything on these disks counts, whoever wrote it.  ``grown`` is what each partition has gained since the reading; of ``lost``
+    Everything on these disks counts, Kafka's or not.  ``grown`` is what each partition has gained since the reading; of ``lost``
     partitions nothing is left to copy.
     """
     p = state.partitions

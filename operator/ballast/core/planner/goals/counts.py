@@ -55,6 +55,6 @@ def _idle(loads: Loads, weight: Ints) -> float:
     are is worth no byte, and no move that takes the disks further from their shares.
     """
     if DISK not in loads.known or (loads.unknown_sizes and not np.median(loads.size_bytes)):
-        return 0.0  # What nobody told was taken for the median, and is not known to be empty.
+        return 0.0  # An unknown size was taken for the median, and is not known to be empty.
     empty, total = float(weight[loads.size_bytes == 0].sum()), float(weight.sum())
     return min(empty / total, IDLE_AT_MOST) if empty < total else 0.0

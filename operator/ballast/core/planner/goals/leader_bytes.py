@@ -1,4 +1,4 @@
-"""Leader bytes: the bytes on disk that a broker leads, for clusters whose traffic nobody measures.
+"""Leader bytes: the bytes on disk that a broker leads, for clusters whose traffic is not measured.
 
 A stand-in: what is large on disk is usually read and written much.  Only where the policy names a band for it, since where
 bytes out are known they say the same thing better.

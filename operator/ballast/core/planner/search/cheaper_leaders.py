@@ -4,7 +4,7 @@ No replica moves.  Ranges that are met stay met, and none that is missed is miss
 broker and each resource that leaders load more than followers.  A change of leader costs ``least`` bytes per second, so that
 a partition changes its leader only for more than that; and a plan on the result finds nothing, since whatever it could still
 gain beyond its own changes, this one would have gained.  That holds as far as the program is solved: it ends within ``GAP`` of
-the best there is, and less than ``WORTH``, which is more, is nobody's reason to change anything.
+the best there is, and less than ``WORTH``, which is more, is no reason to change anything.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def _block(world: World, brokers: SmallInts, rows: Ints, own: Ints, *, leading: 
     which, shape = np.nonzero(legal | current)
     members = shapes[shape]
     arrives = ~home[which[:, None], members]
-    # The program's rows have a tolerance; whoever is full gets nothing, however small.
+    # The program's rows have a tolerance; a full broker gets nothing, however small.
     full = arrives & (world.held[brokers][members] + p.size[rows[which], None] > p.room[brokers][members])
     here = (world.cur[own][which][:, :, None] == brokers[members][:, None, :]).any(axis=1)
     fits = current[which, shape] | ~(full & ~here).any(axis=1)

@@ -289,7 +289,7 @@ class _Search:
             if idle >= POLISH_PATIENCE or (best[0] and self.spent):
                 break
         w.restore(most_even(w, w.problem.home, found))
-        # What no longer helps goes back to the leader it had: a change nobody needs is a change too many.
+        # What no longer helps goes back to the leader it had: a change without need is a change too many.
         self.leaders(leader_change_cost=1)
 
     def begin_elsewhere(self) -> None:

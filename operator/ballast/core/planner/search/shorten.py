@@ -5,7 +5,7 @@ begins: no range is left or missed by more, and the bytes grow by a few thousand
 
 - a copy goes to another broker;
 - two copies change their destinations;
-- a replica stays at home, and another one of its broker goes where it would have gone, led by somebody less busy.
+- a replica stays at home, and another one of its broker goes where it would have gone, led by a broker less busy.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TURNS: Final = 1200
 
 
 def shorten(world: World, asked: Problem, sender: SmallInts) -> None:
-    """Relieve the busiest brokers in place; ``sender`` is by partition who leads it now, -1 for nobody."""
+    """Relieve the busiest brokers in place; ``sender`` is by partition who leads it now, -1 without a leader."""
     copies = np.flatnonzero(world.away())
     if len(copies):
         _Shortening(world, asked, sender, copies).run()
@@ -52,7 +52,7 @@ class _Shortening:
         self.arrays = world.arrays
         self.costs = (world.load, p.lead, p.follow, asked.low, asked.high)
         self.brokers = len(p.ids)
-        # Where in ``work`` the sender of a partition is; the last place, which is not counted, where nobody leads.
+        # Where in ``work`` the sender of a partition is; the last place, which is not counted, where no broker leads.
         self.sends = np.where(sender >= 0, sender.astype(np.int64) + self.brokers, 2 * self.brokers)
         row = world.row[copies]
         # Receivers first, then senders: one row of figures for both sides of every broker.
