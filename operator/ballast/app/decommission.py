@@ -22,9 +22,9 @@ from ballast.executor.machine.policy import ExecutionPolicy
 LOOK_S: Final = 2.0
 """Between looks while something else has to happen first."""
 PATIENCE_S: Final = 600.0
-"""How long moves of somebody else on these brokers are waited for."""
+"""How long foreign reassignments on these brokers are waited for."""
 FREE_TRIES: Final = 3
-"""Runs that may try to take leadership away before data goes all the same: reordering what nobody can lead helps nobody."""
+"""Runs that may try to take leadership away before data goes all the same: reordering does not help where no other broker can lead."""
 COPIES: Final = frozenset({Phase.LEADERSHIP, Phase.DATA})
 
 
@@ -95,7 +95,7 @@ class _Retiring:
         step = next_step(state, self.brokers, policy=self.policy, leadership=self._free_tries < FREE_TRIES)
         if not self.outline:
             self.outline = self._outline(state, step)
-        # Data that has gone may have let somebody else lead: the next free step counts anew.
+        # Data that has gone may have let another broker lead: the next free step counts anew.
         self._free_tries = self._free_tries + 1 if step.phase is Phase.LEADERSHIP else 0
         if step.plan is not None:
             self._idle_since_s = None

@@ -1,6 +1,6 @@
 """What Ballast's own journal tells a command that has read the cluster: throttles it answers for, brokers that people drain.
 
-A journal that does not tell keeps nobody from a status or a plan; what is not known for want of it is said.
+A journal that does not tell prevents neither a status nor a plan; what is not known for want of it is said.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Session:
     def tell_pace(self, state: ClusterState, plan: Plan, policy: ExecutionPolicy) -> None:
         """Rate, arithmetic, time and how to change it, before a person is asked; takes as long as the run itself will measure.
 
-        Where nobody is asked nobody reads it first: the run tells the same when it has measured.
+        Where no person is asked, none reads it first: the run tells the same when it has measured.
         """
         if not any(m.adding for m in plan.moves):
             return

@@ -1,4 +1,4 @@
-"""Cancel a run or roll it back: by whoever acts for the cluster, and by ourselves where nobody does."""
+"""Cancel a run or roll it back: by the holder of the lock, and by this process where no other holds it."""
 
 from __future__ import annotations
 

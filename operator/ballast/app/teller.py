@@ -25,7 +25,7 @@ class Teller(Protocol):
 
     @property
     def asks(self) -> bool:
-        """Is there somebody who is asked, and reads what is told before that?"""
+        """Is a person asked, who reads what is told before that?"""
         ...
 
     def say(self, line: str) -> None:
