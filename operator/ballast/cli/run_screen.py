@@ -303,7 +303,7 @@ def carry_out(act: Callable[[], RunResult], driver: Driver, screen: Screen) -> R
 
 
 def _cut_short(driver: Driver, screen: Screen) -> RunResult:
-    """End without waiting for whoever does not answer: the run as it is known here, and all that is owed."""
+    """End without waiting for the cluster or the journal to answer: the run as it is known here, and all that is owed."""
     from ballast.errors import Interrupted
     from ballast.executor.driver.endings import summary
     from ballast.executor.driver.events import RunEnded

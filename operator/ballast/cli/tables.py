@@ -103,7 +103,7 @@ def render_table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> 
         max([len(column.title), *(len(row[at].text) for row in cells)]) + _GAP for at, column in enumerate(columns)
     ]
     kept = _fitting(columns, widths, width)
-    # Where even the columns that must stay are too wide, lines break: a cut name helps nobody.
+    # Where even the columns that must stay are too wide, lines break: a cut name is of no use.
     tight = sum(widths[at] for at in kept) - _GAP > width
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), show_edge=False, header_style="bold")
     for at in kept:

@@ -43,7 +43,7 @@ class Terminal:
 
     @property
     def asks(self) -> bool:
-        """Without ``--yes`` somebody is asked."""
+        """Without ``--yes`` the user is asked."""
         return not self.yes
 
     def say(self, line: str) -> None:

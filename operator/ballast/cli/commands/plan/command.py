@@ -278,7 +278,7 @@ def _finish(made: Plan, state: ClusterState, loads: Loads, options: PlanOptions)
 
 @contextmanager
 def _told_when_slow() -> Iterator[None]:
-    """Whoever waits in silence for half a minute takes a program for dead."""
+    """Say why planning is slow: a user who waits in silence for half a minute takes a program for dead."""
     sentence = "Planning. The first plan after an installation takes longer, since the planner is compiled."
     timer = threading.Timer(SLOW_S, lambda: click.echo(sentence, err=True))
     timer.daemon = True

@@ -120,7 +120,7 @@ class PlanOptions:
         """The planner's knobs: what was said here, over what the settings say (``balance``), over the defaults."""
         said: dict[str, Any] = {}
         if self.band is not None:
-            # Someone who names a band wants it reached, even where the usual trigger would leave things alone.
+            # A user who names a band wants it reached, even where the usual trigger would leave things alone.
             said = {"band": self.band, "trigger": self.trigger or self.band}
         elif self.trigger is not None:
             said = {"trigger": self.trigger}

@@ -137,7 +137,7 @@ def cost_lines(plan: Plan, rate_bytes_per_s: int) -> list[str]:
 
 
 def _bounded(plan: Plan) -> str:
-    """Whether the bytes are a bound: sizes that nobody told come on top, what is in remote storage may be left out."""
+    """Whether the bytes are a bound: unknown sizes come on top, what is in remote storage may be left out."""
     less = bool(plan.summary.get("tiered", {}).get("at_most_on"))
     if plan.unknown_sizes:
         return "about " if less else "at least "

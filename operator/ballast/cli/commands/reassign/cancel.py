@@ -1,4 +1,4 @@
-"""``ballast reassign --cancel``: the moves of a file go back, whoever started them, between brokers and between log dirs.
+"""``ballast reassign --cancel``: the moves of a file go back, Ballast's and foreign ones, between brokers and between log dirs.
 
 A run of Ballast's own that moves nothing else is cancelled as such, so that the order before comes back as well.  What
 others have started is cancelled as the stock tool does it: by the controller's cancel, and by ordering replicas to the log

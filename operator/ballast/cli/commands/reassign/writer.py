@@ -1,7 +1,7 @@
 """How ``ballast reassign`` gets the lock from the process that an earlier ``--execute`` has started.
 
-Such a follower lets go when it is asked.  It may also be just starting, or just ending: then nobody answers the request, and
-whoever holds the lock next answers it, so that it does not send away a later follower.
+Such a follower lets go when it is asked.  It may also be just starting, or just ending: then it does not answer the request,
+and the next holder of the lock answers it, so that it does not send away a later follower.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WAIT_S: Final = 20.0
 
 @contextmanager
 def writer_from_follower(opened: OpenCluster, action: str, listener: Listener | None = None) -> Iterator[Writer]:
-    """The lock for the block, from a follower where one has it; raises ``LockHeld`` where somebody else keeps it."""
+    """The lock for the block, from a follower where one has it; raises ``LockHeld`` where another process keeps it."""
     from ballast.wiring.runs import writer
 
     asked: list[str] = []

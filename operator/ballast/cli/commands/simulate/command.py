@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ballast.sim.play import Death
 
 NETWORK: Final = 125_000_000
-"""What a network card carries in each direction when nobody says: one gigabit a second, in bytes."""
+"""What a network card carries in each direction unless it is stated: one gigabit a second, in bytes."""
 _INPUT: Final = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 
 

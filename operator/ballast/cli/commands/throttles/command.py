@@ -48,7 +48,7 @@ def judged(opened: OpenCluster, journal: str | None) -> Sequence[FoundThrottle]:
 
 
 def unread(state: ClusterState) -> list[str]:
-    """Where throttle settings may stand that nobody has seen."""
+    """Where throttle settings may stand that could not be read."""
     told = [
         f"{g.subject} did not report its configs: throttles there are not known ({g.reason})."
         for g in state.gaps
@@ -176,7 +176,7 @@ def _clean(
             say(f"{s.setting} = {_short(s.value)}: {s.why}.")
         if gone:
             confirm(f"Remove {human_many(len(gone), 'setting')}?", yes=yes)
-            # A person may have thought about it for minutes, and somebody else may have begun a move.
+            # A person may have thought about it for minutes, and another process may have begun a move.
             again = going(judged(opened, journal))
             for s in gone:
                 if s not in again:

@@ -331,7 +331,7 @@ def _show_and_act(
         click.echo(f"ballast: placed by Kafka's {placed.origin} algorithm{again}.", err=True)
     if wanted.dry_run or act is None:
         return 0
-    # Without a person at the terminal nobody can answer: the command itself is the decision.
+    # Without a person at the terminal there is no answer: the command itself is the decision.
     if sys.stdin.isatty() and not wanted.yes and not click.confirm(question, err=True):
         raise click.Abort
     act()
