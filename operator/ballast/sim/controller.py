@@ -110,7 +110,7 @@ class SimController:
         if partition.leader not in replicas or partition.leader not in isr:
             self._lead(partition, self._first_in_sync(partition))
         else:
-            partition.leader_epoch += 1  # Fences whoever fetches as a replica that is none any more.
+            partition.leader_epoch += 1  # Fences a broker that fetches as a replica and is none any more.
         for broker in [b for b in partition.copies if b not in replicas]:
             del partition.copies[broker]
         self._changed(partition)

@@ -51,7 +51,7 @@ class JournalStore:
         self.view.apply(key, data)
 
     def lose(self, how: str = "deleted", *, keep: int = 0) -> None:
-        """Somebody deletes the journal, its lease with it; ``truncated``, the first ``keep`` entries of its log are left."""
+        """The journal is deleted from outside, its lease with it; ``truncated``, the first ``keep`` entries of its log are left."""
         self.log = self.log[:keep]
         self.view = JournalView(self.log)
         self.generation += 1
@@ -128,7 +128,7 @@ class MemoryJournal:
         self._write([])
 
     def check(self) -> None:
-        """Raise ``Fenced`` unless the lease is surely ours; a lapsed lease that nobody took is renewed."""
+        """Raise ``Fenced`` unless the lease is surely ours; a lapsed lease that no other process took is renewed."""
         self._require_holder()
         if self._half_made:
             self._require_whole()

@@ -28,7 +28,7 @@ class BrokerHealth(enum.Enum):
     DEAD = "dead"
     """Connections are refused at once."""
     FROZEN = "frozen"
-    """Connections stay open and nobody answers."""
+    """Connections stay open and the broker does not answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +181,7 @@ class SimPartition:
 
     @property
     def led(self) -> bool:
-        """Somebody leads it."""
+        """A broker leads it."""
         return self.leader != NO_LEADER
 
     def lagging(self) -> Iterator[tuple[int, Copy]]:

@@ -2,7 +2,7 @@
 
 Only the partitions in focus become simulated partitions; what the others hold stands in ``SimBroker.other_bytes``, beside
 whatever else lies on the disks, so that a plan of a few hundred moves on a cluster of a hundred thousand partitions is played
-in seconds.  A broker that tells no disk (it is down) has as much as the largest that tells one; where nobody tells, disks never
+in seconds.  A broker that tells no disk (it is down) has as much as the largest that tells one; where none tells, disks never
 fill.
 """
 

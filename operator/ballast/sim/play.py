@@ -84,7 +84,7 @@ class Playback:
     """What came of it."""
 
     status: str = "done"
-    """As of a run (``done``, ``incomplete``, ``refused``, ``cancelled``), or ``waiting``: it would wait for somebody."""
+    """As of a run (``done``, ``incomplete``, ``refused``, ``cancelled``), or ``waiting``: it would wait for a person or another process."""
     seconds: float = 0.0
     least_seconds: float = 0.0
     """What the busiest link needs for its bytes alone."""

@@ -32,7 +32,7 @@ from ballast.sim.world import SimWorld
 
 
 def _throttle(s: Statement) -> Literal["auto", "none"] | int:
-    """``auto``, as a run has it where nobody says otherwise, ``none``, or a rate."""
+    """``auto``, as a run has it by default, ``none``, or a rate."""
     match s.keys.get("throttle", "auto"):
         case "auto":
             return "auto"
@@ -138,7 +138,7 @@ class Scenario:
         )
 
     def throttle(self, s: Statement) -> None:
-        """``throttle broker=1 rate=10MB/s``: what somebody had set before."""
+        """``throttle broker=1 rate=10MB/s``: a foreign rate from before."""
         s.only("broker", "rate")
         for key in RATES[:2]:
             self.world.brokers[s.count("broker")].configs[key] = str(int(s.number("rate")))
@@ -183,7 +183,7 @@ class Scenario:
             self.world.set_load(topic, s.only("in").number("in"))
 
     def move(self, s: Statement) -> None:
-        """``move orders-0 to=4,5,6``: somebody else's reassignment."""
+        """``move orders-0 to=4,5,6``: a foreign reassignment."""
         name = partition(" ".join(s.words), s)
         outcome = self.world.controller.alter(name, brokers(s.only("to").keys["to"], s), allow_rf_change=False)
         if not outcome.ok:

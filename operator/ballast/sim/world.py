@@ -37,7 +37,7 @@ class SimWorld:
         self.controller_up = True
         """While false, every change times out and reading goes on."""
         self.cut: set[tuple[int, int]] = set()
-        """Pairs of a follower and a leader that it cannot fetch from, while both answer everybody else."""
+        """Pairs of a follower and a leader that it cannot fetch from, while both answer all others."""
         self._cut_since_s: dict[tuple[int, int], float] = {}
         self.seen: dict[TopicPartition, deque[Seen]] = {}
         """Per partition, from which moment on metadata shows which state; the first entry is what it shows now."""
