@@ -32,7 +32,7 @@ ATTEMPTS: Final = 3
 
 
 class PortTaken(Unavailable):
-    """Somebody took one of the chosen ports before the broker could; another attempt takes others."""
+    """Another process took one of the chosen ports before the broker could; another attempt takes others."""
 
 
 class Sandbox:

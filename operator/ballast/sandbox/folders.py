@@ -32,7 +32,7 @@ def cache_root() -> Path:
 def clusters_root() -> Path:
     """The folder under which every cluster of this user gets its own; in the temporary folder, so a reboot empties it.
 
-    Created for the user alone, and refused when somebody else made it: what is in it is executed and deleted.
+    Created for the user alone, and refused when another user made it: what is in it is executed and deleted.
     """
     root = Path(tempfile.gettempdir()) / f"ballast-{os.getuid()}"
     root.mkdir(mode=0o700, exist_ok=True)

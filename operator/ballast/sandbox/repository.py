@@ -1,7 +1,7 @@
 """The Maven repository that jars come from: its address, and many files at once.
 
 The package ``jgo`` knows the central repository's address, so none is written here; ``BALLAST_MAVEN_REPOSITORY`` names a
-mirror instead.  What arrives is judged by whoever asked for it.
+mirror instead.  What arrives is judged by the caller.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ a Unix socket, one JSON request per connection:
 - ``{"do": "start", "node": NAME}`` starts a node, reading its command afresh;
 - ``{"do": "signal", "node": NAME, "signal": N}``; ``{"do": "status"}``; ``{"do": "disown"}``; ``{"do": "down"}``.
 
-Three nets, so that nothing survives a ``kill -9`` of anybody: the kernel kills each node with the supervisor
+Three nets, so that nothing survives a ``kill -9`` of any process: the kernel kills each node with the supervisor
 (PR_SET_PDEATHSIG), the supervisor watches its owner's pidfd, and a parent process does nothing but wait for the supervisor and
 remove the folder.  Should that parent be killed as well, the next sandbox sweeps the folder away.
 
@@ -90,7 +90,7 @@ class Supervisor:
             try:
                 connection.sendall(json.dumps(answer).encode() + b"\n")
             except OSError:
-                return  # whoever asked has gone; what was asked is done
+                return  # the client has gone; what it asked for is done
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         match request["do"]:
@@ -149,7 +149,7 @@ class Supervisor:
 
 
 def listening(folder: Path) -> socket.socket:
-    """A socket that listens before it gets its name, so that whoever sees the name can connect; makes the folder the current one."""
+    """A socket that listens before it gets its name, so that a client that sees the name can connect; makes the folder the current one."""
     # Relative to the folder, since a socket's path may have no more than 108 bytes.
     os.chdir(folder)
     unnamed = f"{SOCKET}.new"
@@ -166,7 +166,7 @@ def die_with_parent() -> None:
 
 
 def main(argv: list[str]) -> int:
-    """Run as ``python -m ballast.sandbox.supervisor FOLDER OWNER_PID``; an owner of 0 means that nobody owns the cluster."""
+    """Run as ``python -m ballast.sandbox.supervisor FOLDER OWNER_PID``; an owner of 0 means that no process owns the cluster."""
     folder, owner = Path(argv[0]), int(argv[1])
     # Locked before it gets its name, so that no sweep ever sees the name without the lock.
     unnamed = folder / f"{ALIVE_LOCK}.new"

@@ -102,7 +102,7 @@ class SupervisorClient:
         return {name: state["exit_code"] is None for name, state in self._ask(do="status")["nodes"].items()}
 
     def disown(self) -> None:
-        """From now on nobody's death but the supervisor's own ends the cluster."""
+        """From now on the cluster outlives its owner: only the supervisor's own death ends it."""
         self._ask(do="disown")
 
     def down(self) -> None:
