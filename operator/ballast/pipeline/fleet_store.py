@@ -23,7 +23,7 @@ from ballast.pipeline.table_log import RETENTION_H
 
 Say = Callable[[str], None]
 _FILES: Final = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=1)
-"""A row is a whole cluster, and is read by whoever plans that cluster alone."""
+"""A row is a whole cluster, and is read by a planner of that cluster alone."""
 
 
 @dataclass(frozen=True, slots=True)

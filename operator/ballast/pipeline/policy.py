@@ -44,7 +44,7 @@ def shown_master(master: str) -> str:
 
 
 def unsigned(text: str, master: str) -> str:
-    """What somebody said of that address, without its parameters, whichever of them it repeats."""
+    """A message about that address, without its parameters, whichever of them it repeats."""
     text = text.replace(master, shown_master(master))
     for part in filter(None, _parameters(master)):
         text = text.replace(part, "…")

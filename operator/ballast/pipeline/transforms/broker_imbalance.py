@@ -24,7 +24,7 @@ def broker_imbalance(samples: DataFrame, brokers: DataFrame) -> DataFrame:
         F.count(F.lit(1)).alias("partitions"), F.count_if("deleting").alias("deleting")
     )
     counted = F.col("partitions") - F.col("deleting")
-    # Without a leadership record (null) nobody knows that another broker leads.
+    # Without a leadership record (null) it is unknown whether another broker leads.
     not_led = F.when(F.col("leader") != F.col("preferred_leader"), counted).otherwise(0)
     counts = _counted(
         pairs,
