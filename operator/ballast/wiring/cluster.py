@@ -25,7 +25,7 @@ from ballast.settings import load_settings
 from ballast.settings.model import ClusterSettings
 
 LONGEST_TIMEOUT_S: Final = 3600
-"""Nobody waits longer for one answer; the clients take whole milliseconds, and no infinity."""
+"""No call waits longer for one answer; the clients take whole milliseconds, and no infinity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ def open_cluster(
 
 
 def _registered(zookeeper_client: ZooKeeper | None, security: Security) -> str:
-    """The brokers that stand in ZooKeeper, where nobody named any."""
+    """The brokers that stand in ZooKeeper, where the user named none."""
     assert zookeeper_client is not None
     try:
         return find_brokers(zookeeper_client.registrations(), security.protocol)

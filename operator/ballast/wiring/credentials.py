@@ -1,8 +1,8 @@
-"""Follows every file that credentials come from: what is renewed in one is used without anybody restarting the daemon.
+"""Follows every file that credentials come from: what is renewed in one is used without an operator's restart of the daemon.
 
 These are the client properties, the files that they name (authorities, certificates, keys) and those that they refer to
 (a mounted password).  Clients take their credentials when they are made, and three libraries hold clients here.  So the whole
-process is started anew in its own place: it leaves as on SIGTERM (lock released, moves in flight left to whoever comes next)
+process is started anew in its own place: it leaves as on SIGTERM (lock released, moves in flight left to the next process)
 and comes back with every connection made from the new files.  New credentials are tried first: while they have a mistake, or a
 broker refuses them, nothing changes.
 """

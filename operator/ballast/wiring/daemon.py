@@ -261,9 +261,7 @@ def settings_reader(
 def _obey_signals(service: Service, credentials: CredentialsWatch | None) -> None:
     def stop(_: int, __: FrameType | None) -> None:
         if credentials is not None:
-            credentials.renew = (
-                False  # Whoever asks for the end means it, also while the process is leaving to come back.
-            )
+            credentials.renew = False  # A signal to stop ends the process, also while it is leaving to come back.
         service.stop()
 
     signal.signal(signal.SIGTERM, stop)

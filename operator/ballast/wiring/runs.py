@@ -36,7 +36,7 @@ BEGUN_AGAIN: Final = (
     "(ballast throttles; ballast throttles --clean)."
 )
 LEAVES_WITHIN_S: Final = 15.0
-"""How long giving the lock back may hold whoever wants to leave."""
+"""How long giving the lock back may delay the end of the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Writer:
     clock: Clock
 
     def apply(self, plan: Plan, policy: ExecutionPolicy, *, run_id: str, unclean: bool = False) -> RunResult:
-        """Carry a plan out, and roll it back when somebody asked for that on the way."""
+        """Carry a plan out, and roll it back when a person asked for that on the way."""
         return self.driver.go_back(self.driver.execute(plan, policy, run_id=run_id, unclean=unclean))
 
     def resume(self, run: Run) -> RunResult:
@@ -67,7 +67,7 @@ class Writer:
         return self.driver.execute(rollback_plan(run), run.policy, run_id=new_run_id(), undoes=run.id)
 
     def cancel_in_flight(self, active: Mapping[TopicPartition, Reassignment], *, run_id: str) -> RunResult:
-        """Cancel moves that are in flight, whoever started them, as a journaled run of their own."""
+        """Cancel moves that are in flight, Ballast's or foreign, as a journaled run of their own."""
         return self.driver.undo(active, run_id=run_id)
 
 
@@ -129,7 +129,7 @@ def writer(
 
 
 def ask_to_let_go(log: Journal, by: str, *, wait_s: float) -> str | None:
-    """Ask the holder to leave the lock to us, who wait so long for it; the request's id, None where nobody holds it."""
+    """Ask the holder to leave the lock to us, who wait so long for it; the request's id, None where no process holds it."""
     if log.holder() is None:
         return None
     letter = uuid.uuid4().hex
@@ -138,7 +138,7 @@ def ask_to_let_go(log: Journal, by: str, *, wait_s: float) -> str | None:
 
 
 def _known_holder(log: Journal) -> Holder | None:
-    """Who holds the lock; what keeps that from being read is told by whoever takes it."""
+    """Who holds the lock; what keeps that from being read is told when the lock is taken."""
     try:
         return log.holder()
     except BallastError:
@@ -146,7 +146,7 @@ def _known_holder(log: Journal) -> Holder | None:
 
 
 def _answer_own(log: Journal, letter: str) -> None:
-    """Where the holder was gone and read nothing: else the next one would let go for nobody."""
+    """Answer our own request where the holder was gone and read none: else the next holder would let go for no process."""
     if any(request.id == letter and request.answer is None for request in log.requests()):
         log.answer(letter, "the lock was free already")
 
@@ -162,7 +162,7 @@ def _let_go(log: Journal) -> None:
         finally:
             log.close()
 
-    # In a thread that ends with the process: a client that waits for its time-out must not hold whoever wants to leave.
+    # In a thread that ends with the process: a client that waits for its time-out must not delay the process's end.
     leaving = threading.Thread(target=leave, name="ballast-leave", daemon=True)
     leaving.start()
     leaving.join(LEAVES_WITHIN_S)

@@ -50,7 +50,7 @@ class StoredSeries:
         threading.Thread(target=self._bring_back, name="charts", daemon=True).start()
 
     def keep(self) -> None:
-        """Write what is new, once it is worth a commit; called where waiting for the store hurts nobody."""
+        """Write what is new, once it is worth a commit; called where waiting for the store delays nothing else."""
         figures = self._board.view.figures
         fresh = [p for p in self._board.view.series if p.at_ms > self._kept_ms]
         if figures is None or len(fresh) < AT_ONCE:

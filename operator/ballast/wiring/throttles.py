@@ -59,7 +59,7 @@ def held_settings(opened: OpenCluster, journal: str | None = None, *, timeout_s:
 def set_by_hand(own: Writer, desired: DesiredThrottles) -> list[str]:
     """Make these settings stand, the ledger first; answers what went wrong, as sentences.
 
-    A rate that somebody has changed since it was set by hand is what is there before, now.
+    A rate that another process or person has changed since it was set by hand is what is there before, now.
     """
     ledger = load_ledger(own.journal.read(), BY_HAND)
     entries = own.opened.cluster.configs({resource_of(s) for s in desired})
@@ -116,7 +116,7 @@ BUSY = Outcome(ok=False, code="HELD_BY_RUN", message="a run of Ballast holds it;
 
 
 def as_left_behind(found: Iterable[FoundThrottle]) -> dict[Setting, LedgerEntry]:
-    """Settings that nobody needs, as if we had put there what was judged, and nothing been there before."""
+    """Settings that nothing needs, as if we had put there what was judged, and nothing been there before."""
     return {
         s.setting: LedgerEntry(None, frozenset(parse_list(s.value)) if s.setting.key in LISTS else frozenset({s.value}))
         for s in found

@@ -92,7 +92,7 @@ def uninstall(opened: OpenCluster, *, lock_wait_s: float) -> None:
     try:
         _take(log, lock_wait_s)
         try:
-            # Somebody may have begun a run since it was looked at.
+            # Another process may have begun a run since it was looked at.
             refuse_needed(contents_of(log.read()))
         except BaseException:
             log.release()
