@@ -117,7 +117,7 @@ class ClusterReader(Protocol):
         ...
 
     def reassignments(self) -> Mapping[TopicPartition, Reassignment]:
-        """Every move in flight, whoever started it."""
+        """Every move in flight, Ballast's and foreign ones."""
         ...
 
     def partitions(self, names: Collection[TopicPartition]) -> Mapping[TopicPartition, PartitionState]:

@@ -15,7 +15,7 @@ class ClusterEvent:
     sentence: str
     """For people; it names no secret."""
     warning: bool = False
-    """Somebody should look."""
+    """An operator should look."""
 
 
 class EventSink(Protocol):

@@ -1,7 +1,7 @@
 """The journal: where intents are written before they are carried out, and the lock that goes with it.
 
 One writer at a time.  ``acquire`` makes this process the writer or raises ``LockHeld``; ``append`` is atomic and durable
-and raises ``Fenced`` once somebody else has become the writer.  Every call may raise ``JournalLost``: what was written is
+and raises ``Fenced`` once another process has become the writer.  Every call may raise ``JournalLost``: what was written is
 no longer there.  Records are compacted by key: the newest value of each key
 is what ``read`` returns, in the order in which the keys were last written.  Requests of others are a stream of their own.
 """
@@ -85,14 +85,14 @@ class Request:
 
 
 TAKE_OVER_WAIT_S: Final = 60.0
-"""How long whoever asks for the lock waits for it, where the letter does not say."""
+"""How long a process that asks for the lock waits for it, where its request does not say."""
 CLOCKS_DIFFER_S: Final = 120.0
 """Allowed to the clocks of two machines when a letter's age is judged."""
 FORGOTTEN: Final = "too late: the process that requested the lock no longer waits for it"
 
 
 def is_forgotten(request: Request, now_ms: int) -> bool:
-    """Whether a take-over is so old that nobody can be waiting for it: who asked was killed, or gave up, before it was read."""
+    """Whether a take-over is so old that its sender no longer waits for it: that was killed, or gave up, before it was read."""
     wait_s = request.body.get("wait_s")
     patience_s = float(wait_s) if isinstance(wait_s, int | float) else TAKE_OVER_WAIT_S
     return now_ms - request.at_ms > (patience_s + CLOCKS_DIFFER_S) * 1000
@@ -129,11 +129,11 @@ def begun_in(records: Iterable[Record]) -> Begun | None:
 
 
 EXPIRES_S: Final = 300.0
-"""How long an order that names no run and no plan may wait for somebody to carry it out."""
+"""How long an order that names no run and no plan may wait for a process that carries it out."""
 
 
 def is_expired(request: Request, now_ms: int) -> bool:
-    """Whether an order was given so long ago that whoever gave it may not mean what it would stop today."""
+    """Whether an order was given so long ago that its sender may not mean what it would stop today."""
     return now_ms - request.at_ms > (EXPIRES_S + CLOCKS_DIFFER_S) * 1000
 
 
@@ -151,7 +151,7 @@ class Journal(Protocol):
 
         Returns the holder as the lease names it.  Who held the lock all along, of a journal that was lost, holds it since then.
 
-        Whoever is overtaken by another candidate waits in line for that one; it has no name as long as it wrote no lease.
+        A caller that is overtaken by another candidate waits in line for that one; it has no name as long as it wrote no lease.
         ``wanted`` is asked at each look, and right before the first write: once it is false, nothing more is written.
         """
         ...

@@ -21,7 +21,7 @@ LEASE_KEY: Final = "lease"
 RECORD_PREFIX: Final = "record/"
 PIECE_PREFIX: Final = "piece/"
 PIECE_BYTES: Final = 256 * 1024
-"""Length of a piece; well under the smallest message limit that anybody runs with."""
+"""Length of a piece; well under the smallest message limit in use."""
 _MOST_PIECES: Final = 100_000
 
 T = TypeVar("T", Holder, Request)
@@ -96,8 +96,8 @@ def encode_request(request: Request) -> bytes:
 def decode_request(key: str, data: bytes) -> Request | None:
     """Undo ``encode_request``; None for what this Ballast cannot read.
 
-    Many may write requests, one reads them: what is not one, or is one of a newer version, is nobody's order and must not
-    keep the holder from its work.  Its sender waits for an answer in vain, and says so.
+    Many may write requests, one reads them: what is not one, or is one of a newer version, is no order and must not keep
+    the holder from its work.  Its sender waits for an answer in vain, and says so.
     """
     try:
         return _built(Request, key, decode_value(key, data))

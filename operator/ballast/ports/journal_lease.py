@@ -18,7 +18,7 @@ Mark = tuple[str, int]
 
 
 class LeaseWatch:
-    """A candidate's observation of somebody else's lease."""
+    """A candidate's observation of another process's lease."""
 
     def __init__(self, now_s: float) -> None:
         self._mark: Mark | None = None
@@ -52,7 +52,7 @@ class HeldLease:
         self._renew_from_s = began_s + self._lease_s * RENEW_AT
 
     def is_sure(self, now_s: float) -> bool:
-        """Nobody can have taken the lock yet."""
+        """No other process can have taken the lock yet."""
         return now_s < self._surely_until_s
 
     def is_due(self, now_s: float) -> bool:
@@ -71,7 +71,7 @@ def lock_held(holder: Holder, *, left_s: float) -> LockHeld:
 
 
 def lock_contended() -> LockHeld:
-    """The sentence for the one who was overtaken by somebody who has not said a name yet."""
+    """The sentence for a process that was overtaken by another, whose name is not known yet."""
     return LockHeld("Another process is taking this cluster's lock at this moment.", hint="Try again in a few seconds.")
 
 
