@@ -9,7 +9,7 @@
     ├── Refused                 a guard said no                      exit 5
     │   ├── WrongCluster        two sources name different clusters
     │   ├── JournalLost         the journal is not what was written to it
-    │   ├── LockHeld            somebody else is the writer
+    │   ├── LockHeld            another process is the writer
     │   └── Fenced              we were the writer and no longer are
     ├── Unavailable             the cluster cannot be reached        exit 6 (retryable)
     │   ├── AuthenticationFailed

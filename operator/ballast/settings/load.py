@@ -67,7 +67,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def normalise(tree: Mapping[str, Any], origin: str) -> dict[str, Any]:
-    """Put Kafka's and other dotted names in their places; refuse what nobody knows, with the nearest name."""
+    """Put Kafka's and other dotted names in their places; refuse unknown names, with the nearest known one."""
     out: dict[str, Any] = {}
     for key, value in tree.items():
         name = str(key)
