@@ -88,7 +88,7 @@ class Broker(Part):
     out_of_sync_replicas: int
     offline_replicas: int
     replica_bytes: Known
-    """Without the replicas counted in ``replicasOfUnknownSize``; null when the broker told nothing."""
+    """Without the replicas counted in ``replicasOfUnknownSize``; null when the broker reported nothing."""
     replicas_of_unknown_size: int
     disk_total_bytes: Known
     disk_used_bytes: Known
@@ -118,7 +118,7 @@ class Moving(Partition):
 
 
 class StandingThrottle(Part):
-    """A throttle setting that stands, and who needs it."""
+    """A throttle that is set, and what needs it."""
 
     resource: str
     """For example ``broker 3`` or ``topic orders``."""
@@ -180,12 +180,12 @@ class Status(Document):
     partitions_with_problems: Problems
     leaves_isr_after_ms: int | None
     """A follower that has stopped fetching is out of every ISR after this long at most: 1.5 times the largest
-    ``replica.lag.time.max.ms`` of the brokers; null where none told."""
+    ``replica.lag.time.max.ms`` of the brokers; null where none reported it."""
     moving: list[Moving]
     throttles: list[StandingThrottle]
     other_balancers: list[OtherBalancer]
     drains: list[Drain] | None
-    """Null where Ballast's journal is there and did not tell."""
+    """Null where Ballast's journal is there and did not answer."""
     journal: JournalFate
     gaps: list[Gap]
 

@@ -219,7 +219,7 @@ class RunEnded(Document):
     seconds: Seconds
     endings: list[Ending]
     throttles_to_restore: list[str]
-    """Throttle settings that could not be removed yet; unless ``byHand`` tells how, the next start removes them."""
+    """Throttle settings that could not be removed yet; unless ``byHand`` says how, the next start removes them."""
     by_hand: list[str]
     """Where the journal does not hold them: the commands with which a person puts the settings back."""
 

@@ -244,7 +244,7 @@ class ObstacleLine(Part):
 
     code: str
     cause: str = ""
-    """Which of the code's causes; empty in a file that does not tell."""
+    """Which of the code's causes; empty in a file that does not name it."""
     subject: str
     parameters: Parameters = Field(default_factory=dict)
     """The figures of ``detail`` and ``remedy``."""

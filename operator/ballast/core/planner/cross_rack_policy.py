@@ -70,7 +70,7 @@ class CrossRackPolicy:
     least_saving_bytes_per_s: int = LEAST_SAVING
     """Bytes per second that each change of leader must save at least; less is not worth it. 10000 is 0.8 GiB a day."""
     price_per_gib: float | None = None
-    """The price of one GiB (2^30 bytes) from one rack to another, both directions' charges together; empty tells bytes alone."""
+    """The price of one GiB (2^30 bytes) from one rack to another, both directions' charges together; empty shows bytes alone."""
     currency: str = ""
     """What the price is in, such as `USD`: shown beside amounts."""
     nearest_replica: bool | None = None

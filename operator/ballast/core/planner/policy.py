@@ -42,7 +42,7 @@ class PlannerPolicy:
     """How far from its fair share a broker may be after a plan, as a fraction of that share."""
     bands: Mapping[str, float] = field(default_factory=dict)
     """Band by resource (``disk``, ``bytes-in``, ``bytes-out``, ``cpu``, ``replicas``, ``preferred-leaders``) where it differs from ``band``.
-    ``leader-bytes``, the bytes on disk that a broker leads, are balanced only where a band for them stands here."""
+    ``leader-bytes``, the bytes on disk that a broker leads, are balanced only where a band for them is set here."""
     trigger: float = 0.10
     """A cluster whose every broker is within this fraction of its share is left alone; wider than ``band`` so that small
     drift after a plan does not call for the next one.  Below ``band`` it counts as ``band``."""

@@ -176,7 +176,7 @@ class Caution:
     """How long after a broker came, left or returned nothing is improved, in seconds. Replicas must also be in sync. For as long no broker
     is rebuilt after another of its rack came up, since the rest of the rack usually follows; each of them counts once while it is gone."""
     ignore_others: tuple[str, ...] = ()
-    """Other balancers that Ballast need not stand back from: `cruise-control`, `confluent-balancer`."""
+    """Other balancers that do not keep Ballast from acting: `cruise-control`, `confluent-balancer`."""
     max_snapshot_age_s: Seconds = 120.0
     """Oldest reading of the cluster that a decision may rest on, in seconds."""
 
@@ -252,7 +252,7 @@ class EventPolicy:
     """Where news goes beside the log, the metrics and the page."""
 
     kubernetes: bool = False
-    """True writes what Ballast did as Kubernetes Events about its own pod, so that `kubectl describe pod` tells it. The
+    """True writes what Ballast did as Kubernetes Events about its own pod, so that `kubectl describe pod` shows it. The
     pod's ServiceAccount needs the right to create events; the chart gives it with `events.enabled`."""
 
 

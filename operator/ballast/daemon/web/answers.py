@@ -177,7 +177,7 @@ class Other(Part):
     code: str
     sentence: str
     blocking: bool
-    """Ballast stands back while this lasts."""
+    """Ballast does not act while this lasts."""
 
 
 class Pause(Part):
@@ -197,7 +197,7 @@ class Drain(Part):
 
 
 class Lock(Part):
-    """The cluster's lock as far as this process can tell."""
+    """The cluster's lock as far as this process knows."""
 
     held: bool
     holder: Text
@@ -247,7 +247,7 @@ class Run(Part):
     """Null where the size of a move is unknown, and so is ``bytesLeft``."""
     bytes_left: int | None
     rate_bytes_per_s: float | None
-    """Null until two readings tell one."""
+    """Null until two readings show one."""
     seconds_left: float | None
     throttle_bytes_per_s: int | None
     sentence: Text
@@ -311,7 +311,7 @@ class Tick(Part):
     reading_ms: Annotated[Moment | None, Field(serialization_alias="readAt")]
     """When the reading was taken that it went by; null where it goes by none."""
     stale: Annotated[Literal["outage", "earlier-reading"] | None, _EMPTY]
-    """Why it tells no longer how things are; null where it does."""
+    """Why it no longer shows how things are; null where it does."""
 
 
 class Outcome(Part):
@@ -331,7 +331,7 @@ class DaemonStatus(Answer):
     version: int
     """Grows with every change."""
     now_ms: Moment
-    """The daemon's clock, by which ages are told."""
+    """The daemon's clock, by which ages are counted."""
     name: str
     instance: str
     started_at_ms: Moment
@@ -355,7 +355,7 @@ class DaemonStatus(Answer):
     run: Run | None
     """The run that this process carries out."""
     run_elsewhere: Run | None
-    """On a standby: the run that another process carries out, as the journal tells it."""
+    """On a standby: the run that another process carries out, as the journal shows it."""
     plans: list[Plan]
     ticks: dict[str, Tick]
     """By the tick's name."""
@@ -368,7 +368,7 @@ class DaemonStatus(Answer):
 
 
 class SkippedRun(Pair):
-    """A run that the journal does not tell whole."""
+    """A run of which the journal does not hold everything."""
 
     id: str
     why: str

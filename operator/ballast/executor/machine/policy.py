@@ -94,8 +94,8 @@ class ExecutionPolicy:
     """Hold moves while another partition on a broker they touch is under-replicated."""
 
     unknown_room: Literal["refuse", "allow"] = "refuse"
-    """A broker whose free space is not known, though the cluster's brokers tell it, gets no replicas, and a partition whose size no
-    broker tells is not copied; or both are trusted to fit."""
+    """A broker whose free space is not known, though the cluster's brokers report it, gets no replicas, and a partition whose size no
+    broker reports is not copied; or both are trusted to fit."""
     replicas_below_min_isr: Literal["refuse", "allow"] = "refuse"
     """A partition with fewer replicas than `min.insync.replicas`, all in sync, takes writes with `acks=all`, and refuses them while a
     replica is added to it: it is not copied, and automatic plans leave it in place; or it is copied all the same."""

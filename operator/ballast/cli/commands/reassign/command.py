@@ -76,7 +76,7 @@ def _file(**about: Any) -> Any:
 @click.command(cls=StockCommand)
 @click.option("--generate", "generate", is_flag=True, help="Propose a placement of topics on a list of brokers.")
 @click.option("--execute", "execute", is_flag=True, help="Start the moves of a file.")
-@click.option("--verify", "verify", is_flag=True, help="Tell whether the moves of a file are done.")
+@click.option("--verify", "verify", is_flag=True, help="Report whether the moves of a file are done.")
 @click.option("--cancel", "cancel", is_flag=True, help="Cancel the moves of a file.")
 @click.option("--list", "list_", is_flag=True, help="List every move in flight.")
 @click.option("--bootstrap-server", "-b", envvar="BALLAST_BOOTSTRAP_SERVER", metavar="HOST:PORT,…", help="The cluster.")
@@ -102,7 +102,7 @@ def _file(**about: Any) -> Any:
     type=click.Choice(["auto", "classic", "striped"]),
     default="auto",
     show_default=True,
-    help="How --generate places: as the stock tool of the cluster's version does, or as told. Not in the stock tool.",
+    help="How --generate places: as the stock tool of the cluster's version does, or by the named algorithm. Not in the stock tool.",
 )
 @click.option("--seed", type=int, help="Repeat a proposal of --generate. Not in the stock tool.")
 @click.option(

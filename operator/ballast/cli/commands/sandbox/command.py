@@ -41,7 +41,9 @@ def sandbox() -> None:
 
 @sandbox.command()
 @click.option("--brokers", type=int, default=3, show_default=True, help="How many brokers; their ids are 1, 2, 3, …")
-@click.option("--racks", type=int, default=3, show_default=True, help="Over how many racks they stand; 0 for none.")
+@click.option(
+    "--racks", type=int, default=3, show_default=True, help="Over how many racks they are spread; 0 for none."
+)
 @click.option("--mode", type=click.Choice(["kraft", "zookeeper"]), default="kraft", show_default=True)
 @click.option("--kafka-version", default=None, metavar="VERSION", help="One of `ballast sandbox versions`.")
 @click.option("--controllers", type=int, default=1, show_default=True, help="Separate KRaft controllers.")
@@ -144,7 +146,7 @@ def versions(*, output: str) -> None:
 @sandbox.command("kill-broker")
 @click.argument("broker", type=int)
 @click.option("--gently", is_flag=True, help="Let it shut down in order instead of kill -9.")
-@click.option("--freeze", is_flag=True, help="Stop its process where it stands; its connections stay open.")
+@click.option("--freeze", is_flag=True, help="Stop its process with SIGSTOP; its connections stay open.")
 def kill_broker(*, broker: int, gently: bool, freeze: bool) -> None:
     """Kill a broker as a crash would; its data stays."""
     from ballast.errors import UsageError

@@ -40,7 +40,7 @@ EXIT_NEEDS_ATTENTION = 3
     help="Name every under-replicated, offline or reassigning partition, not the first few.",
 )
 @click.option(
-    "--history", metavar="STORE", help="Folder or URL of the pipeline's tables: tell the traffic between racks."
+    "--history", metavar="STORE", help="Folder or URL of the pipeline's tables: show the traffic between racks."
 )
 @click.option("--check", is_flag=True, help="Exit with 3 when something needs attention.")
 @cluster_options

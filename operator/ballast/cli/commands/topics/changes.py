@@ -119,7 +119,7 @@ def placement_options(command: F) -> F:
             type=click.Choice(["auto", "classic", "striped"]),
             default="auto",
             show_default=True,
-            help="Kafka's algorithm: the one that this cluster's controller uses, or as told.",
+            help="Kafka's algorithm: the one that this cluster's controller uses, or the named one.",
         ),
         click.option("--disable-rack-aware", is_flag=True, help="Place as if there were no racks."),
         click.option(
