@@ -18,7 +18,7 @@ class Commands:
 
     def __init__(self) -> None:
         self.at_hand: str | None = None
-        """The run that is carried out, or made ready: whom a command without a name is meant for."""
+        """The run that is carried out, or made ready: a command without a name is meant for it."""
         self._waiting: deque[tuple[Asked, str | None]] = deque()
 
     def add(self, asked: Asked, run: str | None) -> None:

@@ -106,7 +106,7 @@ class Driver:
     def ask(self, command: Command, *, run: str | None = None, by: str = "") -> None:
         """Cancel, roll back, pause or go on; taken up at the next look.
 
-        ``run`` is whom it is meant for, else the run that is carried out or made ready now: one that comes when that has
+        ``run`` is the run that it is meant for, else the run that is carried out or made ready now: one that comes when that has
         ended is not heard by the next.  Before the first run it is meant for that.
         """
         self._commands.add(Asked(command, by), run)

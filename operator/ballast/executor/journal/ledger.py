@@ -308,7 +308,7 @@ class Throttler:
 
 
 def merged(desired: DesiredThrottles, others: DesiredThrottles) -> DesiredThrottles:
-    """Both runs' list entries; where both set a rate, the one that acts now decides."""
+    """Both runs' list entries; where both set a rate, the run that acts now decides."""
     out = dict(desired)
     for setting, wanted in others.items():
         if setting.key in LISTS:

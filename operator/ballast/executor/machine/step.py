@@ -146,7 +146,7 @@ def needs(run: Run) -> Needs:
         for m in run.moves.values()
         if isinstance(m.stage, HoldsThrottle)
         or (isinstance(m.stage, Moved) and m.move.log_dirs is not None)
-        # Who waits for room begins as soon as there is some.
+        # A move that waits for room begins as soon as there is some.
         or (isinstance(m.stage, Planned) and run.in_order)
         # Where log dirs are asked for, every replica's place counts, not only the new ones'.
         for b in (m.move.new if m.move.log_dirs is not None else m.move.adding or m.move.new)
@@ -265,7 +265,7 @@ def _unanswered(run: Run, effect: Effect, now: Now) -> Run:
     """It is unknown whether it happened: throttles are settled anew, all else is left to the next look."""
     match effect.kind:
         case EffectKind.THROTTLE | EffectKind.UNTHROTTLE:
-            # Moves that waited for it are judged again: who knows how long the cluster is silent.
+            # Moves that waited for it are judged again: how long the cluster will not answer is unknown.
             back = {m.move.name: move_to(m, Planned(), now, m.note) for m in run.moves_in(Throttled)}
             return with_moves(replace(run, applied=None), back)
         case EffectKind.SUBMIT:
