@@ -46,7 +46,7 @@ class Decisions:
     drains: tuple[Drain, ...] = ()
     """By broker."""
     asked: PlanView | None = None
-    """The plan that was asked for on some page, as the one that acts shows it."""
+    """The plan that was asked for on some page, as the leader shows it."""
     answers: tuple[Answer, ...] = ()
     """What that one answered last."""
 
@@ -93,7 +93,7 @@ def drain_record(broker: int, drain: Drain | None) -> Record:
 
 
 def shared_records(asked: PlanView | None, answers: tuple[Answer, ...]) -> list[Record]:
-    """What only the one that acts knows, for the pages of the others."""
+    """What only the leader knows, for the pages of the standbys."""
     plan = None if asked is None else asdict(asked)
     return [Record(ASKED_KEY, plan), Record(ANSWERS_KEY, {"answers": [asdict(a) for a in answers]})]
 

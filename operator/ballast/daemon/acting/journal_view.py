@@ -76,7 +76,7 @@ class JournalReader:
         return f"{human_many(len(journal_view.history), 'run')} ended so far.{skipped}{owed}"
 
     def show_run(self) -> str:
-        """Publish how far the run in flight has come; elsewhere what the journal tells of the one that another carries out."""
+        """Publish how far the run in flight has come; elsewhere what the journal tells of the one that another process carries out."""
         run = self.access.unfinished()
         if run is not None and (why := self.runs.held_by_mode()):
             run = replace(run, sentence=f"{run.sentence}; no further move begins, since {why}")

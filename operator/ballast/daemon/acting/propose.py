@@ -77,7 +77,7 @@ class Proposals:
     asked: Proposal | None = None
     """The plan that was made for a person."""
     asked_elsewhere: PlanView | None = None
-    """The same as the one that acts shows it, while this process is not that one."""
+    """The same as the leader shows it, while this process is a standby."""
     rejected: dict[ActionKind, str] = field(default_factory=dict)
     """By kind, the name of the plan that a person rejected last: it is not proposed again."""
     approved: dict[ActionKind, Approval] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The requests tick: what people ask for, through the page or the journal, is answered by the one that acts."""
+"""The requests tick: what people ask for, through the page or the journal, is answered by the leader."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Requests:
     """What the page of a process that only observes was asked."""
 
     def submit(self, request: Request) -> None:
-        """Take a request from the page: into the journal, so that the one that acts finds it, whichever replica was asked.
+        """Take a request from the page: into the journal, so that the leader finds it, whichever replica was asked.
 
         A cancel that names no run means the one that the page shows now, and no later one.
         """
@@ -121,7 +121,7 @@ class Requests:
             self.proposals.shared = known
 
     def _answers(self) -> bool:
-        """Only the one that may write answers, since an answer is a record."""
+        """Only the leader answers, and only where it may write, since an answer is a record."""
         return self.board.view.role is Role.LEADER and self.policy.now.writes
 
     def _shown_run(self) -> str:

@@ -38,7 +38,7 @@ class Access:
         return self.journal
 
     def write(self, record: Record) -> None:
-        """Into the journal, where this process is the one that may."""
+        """Into the journal, while this process is the leader."""
         if self.journal is not None and self.board.view.role is Role.LEADER:
             self.journal.append([record])
 

@@ -1,4 +1,4 @@
-"""The observe tick: read the cluster, measure it, notice who came, who left and who else moves things."""
+"""The observe tick: read the cluster, measure it, notice which brokers came and left and what else moves things."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def carry_over(old: ClusterState, new: ClusterState) -> ClusterState:
     brokers = tuple(
         replace(
             b,
-            # Metadata alone asks no broker: who did not answer the last time is not there before it answers again.
+            # Metadata alone asks no broker: one that did not answer the last time is not there before it answers again.
             reachable=kept[b.id].reachable,
             log_dirs=kept[b.id].log_dirs,
             log_dirs_known=kept[b.id].log_dirs_known,

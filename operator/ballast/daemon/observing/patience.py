@@ -25,7 +25,7 @@ class Presence:
     flaps holds nothing back for ever."""
 
     def see(self, alive: Collection[int], missing: Collection[int], now_s: float, racks: Mapping[int, str]) -> Presence:
-        """Take in one reading: who is up, who is down and missed, and in which racks."""
+        """Take in one reading: which brokers are up, which are down and missed, and in which racks."""
         up = frozenset(alive)
         gone = {b: self.gone_since_s.get(b, now_s) for b in missing}
         came = frozenset() if self.alive is None else up - self.alive

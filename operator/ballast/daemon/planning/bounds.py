@@ -1,6 +1,6 @@
 """How far repair goes by itself: what lies beyond waits for a person's approval, and says so.
 
-Pure: the reading, who is gone and the plan go in, objections come out.
+Pure: the reading, the brokers that are gone and the plan go in, objections come out.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Outside:
     tools: Callable[[RunHooks], Tools | None] = lambda _: None
     """Makes journal and run controller, when the mode first asks for them."""
     event_sink: EventSink = null_sink
-    """Carries news to where people look who do not look here."""
+    """Carries news to people who do not read the page or the log."""
     series: Series = field(default_factory=Series)
     on_state: Callable[[ClusterState], None] = lambda _: None
     """Told about every full reading: the sampler."""
