@@ -277,7 +277,7 @@ def _forced(state: ClusterState, plan: Plan, members: Members, topics: TopicJudg
 
 
 def limits(r: Resource, share: Floats, band: float, policy: PlannerPolicy, members: Members) -> tuple[Floats, Floats]:
-    """The band around each share: counts may always be either whole neighbour; who takes nothing has no lower end."""
+    """The band around each share: counts may always be either whole neighbour; a broker that takes nothing has no lower end."""
     if r.counted:
         high = np.maximum(np.floor(share * (1 + band) + 1e-9), np.ceil(share - 1e-9))
         low = np.minimum(np.ceil(share * (1 - band) - 1e-9), np.floor(share + 1e-9))

@@ -151,7 +151,7 @@ class TopicJudge:
         return min(limits, default=None)
 
     def _evenly(self, topic: str) -> int:
-        """The least limit that leaves room for every replica, when who receives nothing keeps what it has at most."""
+        """The least limit that leaves room for every replica, when a broker that receives nothing keeps what it has at most."""
         wanted = self._wanted(topic)
         holders = [b.id for b in self.standing if self.holds(topic, b.id)]
         held = Counter(b for row in self.rows[topic] for b in self.state.target(row))

@@ -118,7 +118,7 @@ def counted(classes: Classes, state: ClusterState, factor: SmallInts, holds: Fla
 
 
 def even_limit(replicas: int, receivers: int, held: list[int]) -> int:
-    """The least limit under which all replicas find room; who receives nothing has no more than it held."""
+    """The least limit under which all replicas find room; a broker that receives nothing has no more than it held."""
     rest, brokers = replicas, receivers + len(held)
     for have in sorted(held):
         if have >= -(-rest // brokers):

@@ -95,7 +95,7 @@ def _changed(problem: Problem, cur: SmallInts) -> Ints:
 
 
 def _in_order(old: list[int], new: list[int]) -> list[int]:
-    """The leader first, then those who stay in the order they had, then those who come."""
+    """The leader first, then the brokers that stay in the order they had, then the new ones."""
     stay = [b for b in old if b in new[1:]]
     return [new[0], *stay, *(b for b in new[1:] if b not in old)]
 

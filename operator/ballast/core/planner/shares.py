@@ -32,7 +32,7 @@ def fair_shares(
     rack_limit: SmallInts,
     rack_least: SmallInts,
 ) -> Floats:
-    """By broker, in the resource's own unit; who takes nothing cannot rise above what it holds (water filling)."""
+    """By broker, in the resource's own unit; one that takes nothing cannot rise above what it holds (water filling)."""
     brokers = len(scope.shares)
     active = scope.shares & scope.leading if r.leaders_only else scope.shares
     row = np.repeat(np.arange(len(start) - 1), np.diff(start))
@@ -113,7 +113,7 @@ def _split(
 
 
 def _by_rules(scope: Scope, r: Resource, load: npt.NDArray[Any], weight: Floats, most: Floats) -> Floats:
-    """Shares as even as the topics' rules allow; who takes nothing has no more than it holds, and others share the rest."""
+    """Shares as even as the topics' rules allow; a broker that takes nothing has no more than it holds, and others share the rest."""
     classes = scope.classes
     allowed = ~(classes.barred | classes.unled) if r.leaders_only else ~classes.barred
     loads = np.zeros(len(allowed))

@@ -1,7 +1,7 @@
 """The tables of samples: one reading of a cluster each minute, as plain rows that any engine reads.
 
 The daemon writes them and Spark reads them, so their columns are written down here, below both.  A row carries what the
-cluster said and, because the sampler is who knows the sample before, the rates of the interval that ends with it
+cluster said and, because the sampler knows the sample before, the rates of the interval that ends with it
 (``core.samples.rates``).  What is not known is null, never zero.
 """
 

@@ -1,4 +1,4 @@
-"""Throttles that stand on a cluster now, who needs each, and whether it is stale: the one judgement of them all.
+"""Throttles that stand on a cluster now, what needs each, and whether it is stale: the one judgement of them all.
 
 A throttle is needed while a replica that it could slow down is being copied or is out of sync.  One that outlived its move
 keeps slowing replicas down whenever they fall behind (KIP-73 applies to every listed replica out of sync), which goes
