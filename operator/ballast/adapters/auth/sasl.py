@@ -46,7 +46,7 @@ def _oauth(token: str) -> Dialogue:
 
 
 def _check_challenge(given: Mapping[str, str], nonce: str) -> None:
-    """Who answers with another nonce has heard another login; who asks for few iterations wants to guess the password."""
+    """A server that answers with another nonce has heard another login; one that asks for few iterations wants to guess the password."""
     fresh = given.get("r", "")
     iterations = given.get("i", "")
     if not fresh.startswith(nonce) or fresh == nonce or "s" not in given:

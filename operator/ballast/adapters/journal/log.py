@@ -438,7 +438,7 @@ class TopicLog:
         partitions = cluster.topics[self.topic].partitions if self.topic in cluster.topics else {}
         if 0 not in partitions:
             return "the broker asked does not know it yet"
-        # Who made it a moment ago may have told another broker first: then it was not there when its existence was asked for.
+        # A topic made a moment ago may be known to another broker first: then it was not there when its existence was asked for.
         self._require_one(partitions)
         partition = partitions[0]
         dead = [b for b in partition.replicas if b not in cluster.brokers]

@@ -231,7 +231,7 @@ class TopicJournal:
             self._forget()
             return False
         except JournalLost:
-            # Who holds the lock stays its holder, to make the journal again.
+            # The holder of the lock stays its holder, to make the journal again.
             self._producer = None
             raise
         except BallastError:

@@ -27,7 +27,7 @@ SAME_LINE_S: Final = 60.0
 KEPT_LINES: Final = 200
 """Lines that are remembered; the oldest is forgotten first."""
 _SOCKET_TIMEOUT_MS: Final = (1_000, 300_000)
-"""The least that is useful, and the most that librdkafka takes; a longer wait is bounded by who waits."""
+"""The least that is useful, and the most that librdkafka takes; a longer wait is bounded by the caller."""
 _VARYING: Final = re.compile(r"rdkafka#[a-z]+-\d+|\d+ ?ms\b|\d+ identical|\(after [^)]*\)")
 
 
