@@ -23,7 +23,7 @@ from ballast.wiring.runs import Writer, foreseen_pace, is_settled, new_run_id, w
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One command that changes a cluster: how it names itself, how long it waits for the lock, whom it tells."""
+    """One command that changes a cluster: how it names itself, how long it waits for the lock, where it tells its story."""
 
     opened: OpenCluster
     teller: Teller

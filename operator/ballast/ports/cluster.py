@@ -112,7 +112,7 @@ class ClusterReader(Protocol):
     def snapshot(self, *, log_dirs: bool = True, configs: bool = True, patient: bool = True) -> ClusterState:
         """Read the whole cluster; brokers that do not answer leave gaps.
 
-        Without ``patient`` it ends soon where no server lets us in: for those who read again by themselves, and show it.
+        Without ``patient`` it ends soon where no server lets us in: for callers that read again by themselves, and show it.
         """
         ...
 

@@ -149,7 +149,7 @@ class Journal(Protocol):
     def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> Holder:
         """Become the writer, waiting for a holder that stops renewing; raises ``LockHeld`` naming who, since, doing what.
 
-        Returns the holder as the lease names it.  Who held the lock all along, of a journal that was lost, holds it since then.
+        Returns the holder as the lease names it.  A process that held the lock of a lost journal all along holds it since then.
 
         A caller that is overtaken by another candidate waits in line for that one; it has no name as long as it wrote no lease.
         ``wanted`` is asked at each look, and right before the first write: once it is false, nothing more is written.

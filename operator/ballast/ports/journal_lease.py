@@ -61,7 +61,7 @@ class HeldLease:
 
 
 def lock_held(holder: Holder, *, left_s: float) -> LockHeld:
-    """The sentence for the one who came second."""
+    """The sentence for a process that finds the lock held."""
     doing = f", doing: {holder.doing}" if holder.doing else ""
     return LockHeld(
         f"{holder.description} holds this cluster's lock since {_utc(holder.since_ms)}{doing}.",
@@ -76,7 +76,7 @@ def lock_contended() -> LockHeld:
 
 
 def lock_unwanted() -> LockHeld:
-    """The sentence for the one who no longer wants the lock."""
+    """The sentence for a process that no longer wants the lock."""
     return LockHeld("The lock is no longer wanted.")
 
 

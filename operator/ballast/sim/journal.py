@@ -39,7 +39,7 @@ class JournalStore:
     generation: int = 0
     """Raised whenever the journal is lost."""
     lost: str = ""
-    """How it was lost; empty once who remembered it has made it again."""
+    """How it was lost; empty once a process that remembered it has made it again."""
     log: list[Entry] = field(default_factory=list)
     """Everything that was written, in order."""
     failing_remakes: int = 0
@@ -76,7 +76,7 @@ class MemoryJournal:
         """A remake has begun and not come to its end."""
 
     def acquire(self, holder: Holder, *, wait_s: float = 0.0, wanted: Callable[[], bool] = always) -> Holder:
-        """Become the writer or raise ``LockHeld``; who still holds the lock of a journal that is lost makes it again."""
+        """Become the writer or raise ``LockHeld``; the holder of the lock makes a lost journal again."""
         try:
             self._stand_in_line(holder, wait_s, wanted)
         except JournalLost:

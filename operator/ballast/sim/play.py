@@ -123,7 +123,7 @@ def play(
 
 
 class _Player:
-    """One play; the world, who watches it, and what has been seen."""
+    """One play; the world, its watcher, and what has been seen."""
 
     def __init__(
         self,

@@ -129,7 +129,7 @@ def writer(
 
 
 def ask_to_let_go(log: Journal, by: str, *, wait_s: float) -> str | None:
-    """Ask the holder to leave the lock to us, who wait so long for it; the request's id, None where no process holds it."""
+    """Ask the holder to leave the lock to this process, which waits so long for it; the request's id, None where no process holds it."""
     if log.holder() is None:
         return None
     letter = uuid.uuid4().hex
