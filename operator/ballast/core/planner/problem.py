@@ -30,7 +30,7 @@ LOWER: Final = 2
 FREE: Final = 1 << 60
 """A limit that no load reaches."""
 ROUNDING: Final = 1e-12
-"""Part of a share by which the end of a band is another for whoever sums its fractions in another order."""
+"""Part of a share by which the end of a band changes when its fractions are summed in another order."""
 
 ALIKE: Final = 2e-5
 """Brokers whose ranges differ by less than this part of an average share are of one kind."""
