@@ -67,7 +67,7 @@ class Reading:
         return replace(drained, replicas_below_min_isr=policy.execution.replicas_below_min_isr == "allow")
 
     def held(self) -> Mapping[int, tuple[int, float]]:
-        """Missed brokers that are not rebuilt yet, since their rack is coming back: the one that came up last, and until when they wait (monotonic)."""
+        """Missed brokers that are not rebuilt yet, since their rack is coming back: which broker came up last, and until when they wait (monotonic)."""
         return self.presence.held(self.policy.now.caution.quiet_after_return_s, self.clock.monotonic_s())
 
     def held_reason(self, brokers: Collection[int]) -> str:
