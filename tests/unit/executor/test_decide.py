@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ballast.core.cluster import TopicPartition
+from ballast.core.guards import verdict
 from ballast.core.plan import Move
 from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, LOG_DIR_RATE, DesiredThrottles, Setting, entries
 from ballast.executor.machine.decide import decide, submit_throttled, wanted_throttle
@@ -286,6 +287,14 @@ def test_a_copy_between_log_dirs_that_stood_still_is_stopped() -> None:
     assert [dict(e.log_dirs) for e in of_kind(effects, EffectKind.PLACE)] == [{(name(0), 1): HERE}]
 
 
+@pytest.mark.parametrize("given_up", [False, True])
+def test_a_copy_between_log_dirs_that_is_cancelled_was_no_timeout(*, given_up: bool) -> None:
+    """Also where the run had given it up before: it ends as the person asked, with nothing said of a cause."""
+    run = run_of(moves(Relocating(given_up=given_up), move=STAYS), phase=Phase.CANCELLING)
+    after, effects = decide(run, seen((1, 2), logs=lies(HERE)), NOW)
+    assert (stages(after), after.moves[name(0)].note, effects) == ([RolledBack("rolled-back")], None, ())
+
+
 # Throttles.
 
 
@@ -462,16 +471,18 @@ HELD, LOST = ElectionRun(ElectionStage.HELD), ElectionRun(ElectionStage.FAILED)
 def test_a_run_ends_when_nothing_is_open(
     stage: Stage, election: ElectionRun, known: dict[str, Any], status: Status | None
 ) -> None:
-    """It is done when every move arrived and every election was held."""
-    run = replace(run_of(moves(stage), **known), elections={name(0): election})
+    """It is done when every move arrived and every election was held; what it was refused for is no longer told."""
+    refused = (verdict("another-batch", name(7), partition=name(7), others=0),)
+    run = replace(run_of(moves(stage), **known), elections={name(0): election}, verdicts=refused)
     after, _ = decide(run, seen((1, 2)), NOW)
     assert after.ended is (status is not None)
     if status is not None:
         assert (after.status, after.ended_ms, after.verdicts) == (status, NOW.ms, ())
 
 
-def test_a_run_does_not_end_while_a_throttle_of_its_own_stands() -> None:
-    """It is taken back first."""
-    after, effects = decide(run_of(moves(Verified()), FIXED, applied=rates(1)), seen((3, 2)), NOW)
+@pytest.mark.parametrize("policy", [FIXED, PLAIN])
+def test_a_run_does_not_end_while_a_throttle_of_its_own_stands(policy: ExecutionPolicy) -> None:
+    """It is taken back first, whatever the policy says of throttles."""
+    after, effects = decide(run_of(moves(Verified()), policy, applied=rates(1)), seen((3, 2)), NOW)
     assert not after.ended
     assert [(e.kind, e.desired) for e in effects] == [(EffectKind.UNTHROTTLE, {})]

@@ -12,7 +12,7 @@ from tests.unit.executor.scenes import scene
 from ballast.core.plan import Move, Plan
 from ballast.errors import Refused
 from ballast.executor.journal.history import load_summaries
-from ballast.executor.journal.records import dump_run, load_runs, read_runs
+from ballast.executor.journal.records import dump_run, load_open_runs, load_runs, read_runs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, Phase, new_run
 from ballast.ports.journal import Record
@@ -70,6 +70,8 @@ def test_an_open_run_of_a_newer_version_is_refused(kind: str, change: Change, *,
     """It would be carried out otherwise than it was meant."""
     with pytest.raises(Refused):
         load_runs(records("open", ended=False, change=change, kind=kind), NOW)
+    with pytest.raises(Refused):
+        load_open_runs(records("open", ended=False, change=change, kind=kind), NOW)
 
 
 @pytest.mark.parametrize("ended", [True, False])

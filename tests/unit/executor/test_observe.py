@@ -218,6 +218,7 @@ CANCELLED: Final = {"run": {"phase": Phase.CANCELLING}}
             Restoring(), seen((1, 2)), {**LATE, "unconfirmed": True}, RolledBack("timed-out"), SAID, id="quiet"
         ),
         pytest.param(Restoring(), seen((1, 2), OURS), {}, Restoring(), SAID, id="restored-and-listed"),
+        pytest.param(Restoring(), seen(None, OURS), LATE, Restoring(), SAID, id="listed-and-not-shown"),
         pytest.param(Restoring(), seen((2, 1)), {"attempts": 2}, Restoring(), SAID, id="other-order"),
         pytest.param(
             Restoring(), seen((2, 1)), {"attempts": 3}, Failed("rejected"), seen_note("other-order", 2, 1), id="in-vain"
@@ -526,6 +527,13 @@ def test_a_move_that_stands_still_is_named_with_its_cause(
     assert m.entered_s == (NOW.s if expected is not type(stage) else entered_s)
 
 
+def test_what_producers_add_is_no_progress_of_the_copy() -> None:
+    """A partition that is written to grows at every reading, and its copy is named as standing still all the same."""
+    stage = Moving(grown_at_s=940.0, mark_s=990.0, way_back=(2, 1))
+    m = after(stage, seen(UNION, OURS, logs=logs(20), sizes={NAME: 150}), **QUIET)
+    assert (m.copied_bytes, m.total_bytes, m.cause) == (20, 150, "fetch-errors")
+
+
 def test_the_rate_of_the_leader_counts_for_the_time_of_a_move() -> None:
     """One that sends slowly is given the time for that; and nothing at all is another cause than too little."""
     policy = replace(POLICY, throttle=1_000, throttle_per_broker={1: 1})
@@ -618,6 +626,7 @@ def test_bytes_between_log_dirs_come_on_top_of_those_from_other_brokers() -> Non
     for move, expected in (
         (STAYS, (40, 100)),
         (moved, (140, 200)),
+        (replace(moved, old=(3, 4)), (240, 300)),
         (replace(moved, size_bytes=-1), (7, 90)),
     ):
         m = after(Relocating(), seen((1, 2), logs=of_one(HERE, COPY)), move=move, copied_bytes=7, total_bytes=90)

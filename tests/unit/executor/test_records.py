@@ -392,3 +392,13 @@ def test_what_cannot_be_unpacked_is_refused_by_its_record(packed: str) -> None:
     with pytest.raises(Corrupt, match="ended/r is not one of Ballast's") as refused:
         unpacked(Record("ended/r", {"version": 1, "packed": packed}))
     assert refused.value.hint
+
+
+def test_no_more_is_unpacked_than_a_run_can_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A short record may unpack to more than there is memory for; it is refused instead."""
+    record = Record("ended/r", {"version": 1, "packed": pack([{"key": "move/r/t-1", "value": {"a": "b" * 10_000}}])})
+    monkeypatch.setattr("ballast.executor.journal.records.LONGEST_UNPACKED_BYTES", 10_000)
+    with pytest.raises(Corrupt, match="ended/r is not one of Ballast's"):
+        unpacked(record)
+    monkeypatch.setattr("ballast.executor.journal.records.LONGEST_UNPACKED_BYTES", 11_000)
+    assert [r.key for r in unpacked(record)] == ["move/r/t-1"]

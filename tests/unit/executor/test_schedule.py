@@ -454,6 +454,12 @@ def test_a_rate_that_may_be_raised_is_raised_on_each_side(policy: ExecutionPolic
     assert after.rates[1] > 40 * MB
 
 
+def test_a_move_that_none_write_to_hides_no_other_that_outruns_its_rate() -> None:
+    """Each is judged, whatever comes before it."""
+    after, _ = started(run_of(waiting(B, A), FIXED, inbound=FAST))
+    assert (begun(after), [v.code for v in after.verdicts]) == ([1], ["throttle-too-low"])
+
+
 def test_auto_may_give_a_broker_all_of_its_ceiling() -> None:
     """To the byte; one that needs a byte more is refused."""
     most = int(FAST[A.name] / SAFE_SHARE) + 1
@@ -529,14 +535,15 @@ def test_a_full_disk_is_relieved_first() -> None:
     """One that is fuller than 85 %; to its hundredth part, and of brokers that tell both figures."""
     moves = [move(0, (4, 5), (6, 5), 90 * MB), move(1, (1, 2), (3, 2), 1 * MB)]
 
-    def first(usable: int) -> int:
-        disks = {1: (LogDir("/d", total_bytes=1000 * MB, usable_bytes=usable * MB),)}
+    def first(usable: int, total: int = 1000) -> int:
+        disks = {1: (LogDir("/d", total_bytes=total * MB, usable_bytes=usable * MB),)}
         (n,) = begun(
             started(run_of(waiting(*moves), replace(PLAIN, moves_in_cluster=1)), look(state_of(*moves, disks=disks)))[0]
         )
         return n
 
-    assert [first(usable) for usable in (500, 151, 149)] == [0, 0, 1]
+    assert [first(usable) for usable in (500, 151, 150, 149, 0)] == [0, 0, 0, 1, 1]
+    assert first(0, total=0) == 0
 
 
 def test_one_batch_holds_what_one_znode_can() -> None:
