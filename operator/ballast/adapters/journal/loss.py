@@ -106,6 +106,9 @@ class TopicMark:
         except ck.KafkaException as failure:
             if failure.args[0].code() in _ABSENT:
                 return None
+            if failure.args[0].code() == ck.KafkaError._TIMED_OUT:  # noqa: SLF001
+                # The client asks the controller that it heard of last, and hears of no other while it waits for that one.
+                admin.list_topics(timeout=ASK_S)
             raise
         return str(described.topic_id)
 
