@@ -41,6 +41,10 @@ LOGIN_HINT: Final = (
     "Check user name, password, sasl.mechanism and the certificates in the client properties (--command-config)."
 )
 REACH_HINT: Final = f"See whether brokers are down or overloaded. {FILE_HINT}"
+HANGING_HINT: Final = (
+    "An unclean election can lose its end: kafka-transactions.sh find-hanging --topic TOPIC finds it, and "
+    f"kafka-transactions.sh abort ends it. {FILE_HINT}"
+)
 
 CONTROLLER_HEARD_MS: Final = 1_000
 """How old what our admin client knows of the controller may be."""
@@ -267,7 +271,7 @@ class TopicLog:
                 return stable
             if time.monotonic() > deadline:
                 if whole:
-                    raise Unavailable(f"A transaction in {self.topic} does not end.", hint=FILE_HINT)
+                    raise Unavailable(f"A transaction in {self.topic} does not end.", hint=HANGING_HINT)
                 return stable
             time.sleep(0.01)
 
