@@ -6,8 +6,9 @@ election of a replica without them, ends before what was seen of it.  Nothing he
 
 from __future__ import annotations
 
+import contextlib
 import time
-from typing import Any, Final
+from typing import Final
 
 import confluent_kafka as ck
 from confluent_kafka.admin import AdminClient, OffsetSpec
@@ -21,7 +22,9 @@ BELIEVED_S: Final = 4.0
 """A loss is believed when it shows for this long: a broker that has just started may not have heard of the topic yet."""
 ASK_S: Final = 3.0
 """Longest wait for one answer."""
-NOTICED_WITHIN_S: Final = LOOK_EVERY_S + BELIEVED_S + ASK_S
+HEAR_S: Final = 1.0
+"""Longest wait for a broker that names another controller."""
+NOTICED_WITHIN_S: Final = LOOK_EVERY_S + BELIEVED_S + ASK_S + HEAR_S
 """How long a process that holds the lock may not have noticed a loss."""
 NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 """The id of topics on brokers that have none."""
@@ -102,15 +105,16 @@ class TopicMark:
         """The topic's id as the controller's cluster knows it; None where there is no such topic."""
         asked = admin.describe_topics(ck.TopicCollection([self._topic]), request_timeout=ASK_S)[self._topic]
         try:
-            described: Any = librdkafka.answer_of(asked)
+            return str(librdkafka.answer_of(asked).topic_id)
         except ck.KafkaException as failure:
-            if failure.args[0].code() in _ABSENT:
-                return None
-            if failure.args[0].code() == ck.KafkaError._TIMED_OUT:  # noqa: SLF001
-                # The client asks the controller that it heard of last, and hears of no other while it waits for that one.
-                admin.list_topics(timeout=ASK_S)
-            raise
-        return str(described.topic_id)
+            error = failure.args[0]
+        if error.code() in _ABSENT:
+            return None
+        if error.code() == ck.KafkaError._TIMED_OUT:  # noqa: SLF001
+            # The client asks the controller that it heard of last, and hears of no other while it waits for that one.
+            with contextlib.suppress(ck.KafkaException):
+                admin.list_topics(timeout=HEAR_S)
+        raise ck.KafkaException(error)
 
     def _high_watermark(self, admin: AdminClient) -> int | None:
         """Where the topic ends; None while its leader does not say."""
