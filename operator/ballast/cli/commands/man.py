@@ -45,11 +45,17 @@ def man(ctx: click.Context, folder: Path) -> int:
 def commands(ctx: click.Context) -> Iterator[click.Context]:
     """A command and all below it that are shown."""
     yield ctx
+    for child in _below(ctx):
+        yield from commands(child)
+
+
+def _below(ctx: click.Context) -> Iterator[click.Context]:
+    """The commands of a group that are shown; of any other command none."""
     if isinstance(ctx.command, click.Group):
         for name in ctx.command.list_commands(ctx):
             command = ctx.command.get_command(ctx, name)
             if command is not None and not command.hidden:
-                yield from commands(click.Context(command, info_name=name, parent=ctx))
+                yield click.Context(command, info_name=name, parent=ctx)
 
 
 def page(ctx: click.Context) -> str:
@@ -71,7 +77,7 @@ def page(ctx: click.Context) -> str:
             ".SH OPTIONS",
             *(line for names, text in records for line in (".TP", f".B {roff(names)}", roff(text))),
         ]
-    below = [c for c in commands(ctx) if c.parent is ctx]
+    below = list(_below(ctx))
     if below:
         lines.append(".SH COMMANDS")
         for child in below:
