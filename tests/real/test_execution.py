@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,7 +104,8 @@ def test_interrupted_left_asked_to_cancel_and_rolled_back(at: Scene) -> None:
     at.finish("rollback", run.id, "--yes")
     becomes(lambda: at.replicas(small), (1, 2))
     becomes(lambda: at.throttles(topic), {})
-    at.finish("verify", str(plan), code=7)
+    verified = json.loads(at.finish("verify", str(plan), "--output", "json", code=7))
+    assert {(m["code"], tuple(m["parameters"]["replicas"])) for m in verified["mismatches"]} == {("replicas", (1, 2))}
 
 
 def test_somebody_elses_throttled_move_keeps_its_rate(at: Scene) -> None:

@@ -44,7 +44,13 @@ def verify(*, what: str, journal: str | None, output: str, cluster: ClusterOptio
             Verification(
                 moves=len(moves),
                 mismatches=[
-                    Mismatch(topic=m.name.topic, partition=m.name.partition, code=m.code, detail=m.detail)
+                    Mismatch(
+                        topic=m.name.topic,
+                        partition=m.name.partition,
+                        code=m.difference.code,
+                        parameters=m.difference.parameters,
+                        detail=str(m.difference),
+                    )
                     for m in found
                 ],
                 stale_throttles=[str(s.setting) for s in left],
@@ -53,7 +59,9 @@ def verify(*, what: str, journal: str | None, output: str, cluster: ClusterOptio
     elif found:
         columns = [Column("partition", "left"), Column("what", "left"), Column("detail", "left", 1)]
         out = console()
-        out.print(render_table(columns, [[str(m.name), m.code, m.detail] for m in found], out.width))
+        out.print(
+            render_table(columns, [[str(m.name), m.difference.code, str(m.difference)] for m in found], out.width)
+        )
     for s in left:
         say(f"{s.setting} = {s.value}: {s.why}; remove it with ballast throttles --clean.")
     say(f"{len(moves) - len(found)} of {human_many(len(moves), 'partition')} as planned.")

@@ -259,6 +259,8 @@ class Mismatch(Partition):
     """A partition that is not as it was wanted."""
 
     code: str
+    parameters: Parameters
+    """The figures of ``detail``."""
     detail: str
 
 

@@ -1,13 +1,51 @@
-"""How a cluster differs from the picture a plan was made from, in sentences, and what of the plan still holds."""
+"""How a cluster differs from what a plan was made from or wants: codes with figures, their sentences, and what still holds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
+from ballast.core.catalogue import Catalogue, plain
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.cluster.fingerprint import fingerprint, recreated
 from ballast.core.plan import Move, Plan
+
+Value = int | str | tuple[int, ...] | TopicPartition
+
+SENTENCES: Final[Mapping[str, str]] = {
+    # Since the plan was made.
+    "topic-recreated": "topic {topic} was deleted and made again (its id was {was} and is {now})",
+    "replicas-changed": "{count} of its partitions have other replicas now ({partition} has {replicas:list})",
+    "deleted": "{count} no longer exist ({partition})",
+    "already-there": "{count} already have the replicas it wants ({partition})",
+    "elsewhere": "other topics or partitions were created, deleted or moved, none of the plan's own",
+    # What verify finds of one partition.
+    "gone": "the partition does not exist",
+    "moving": "it is on its way to {replicas:list}",
+    "order": "it has {replicas:list}, wanted are {wanted:list}",
+    "replicas": "it has {replicas:list}, wanted are {wanted:list}",
+    "out-of-sync": "the replicas on {brokers:list} are not in sync",
+}
+"""Every difference by its code."""
+_CATALOGUE: Final = Catalogue()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One way in which the cluster is another than the plan says."""
+
+    code: str
+    values: Mapping[str, Value] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Its figures as JSON has them."""
+        return dict(plain(self.values))
+
+    def __str__(self) -> str:
+        """The sentence for people, without its capital and its full stop."""
+        return _CATALOGUE.say(SENTENCES[self.code], self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +69,24 @@ class Drift:
         """Does the difference concern the plan's own partitions?"""
         return bool(self.changed or self.gone or self.done or self.recreated)
 
-    def explain(self) -> str:
-        """Why the plan does not fit, for people."""
-        parts = [
-            f"topic {name} was deleted and made again (its id was {before} and is {now})"
-            for name, (before, now) in self.recreated.items()
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        """Why the plan does not fit: each kind of difference with its count and its first partition."""
+        found = [
+            Difference("topic-recreated", {"topic": name, "was": was, "now": now})
+            for name, (was, now) in self.recreated.items()
         ]
-        if self.changed:
-            name, replicas = next(iter(self.changed.items()))
-            parts.append(f"{len(self.changed)} of its partitions have other replicas now ({name} has {list(replicas)})")
-        if self.gone:
-            parts.append(f"{len(self.gone)} no longer exist ({self.gone[0]})")
-        if self.done:
-            parts.append(f"{len(self.done)} already have the replicas it wants ({self.done[0]})")
-        if not parts:
-            parts.append("other topics or partitions were created, deleted or moved, none of the plan's own")
-        return "; ".join(parts)
+        for name, replicas in list(self.changed.items())[:1]:
+            first: dict[str, Value] = {"count": len(self.changed), "partition": name, "replicas": replicas}
+            found.append(Difference("replicas-changed", first))
+        for code, names in (("deleted", self.gone), ("already-there", self.done)):
+            if names:
+                found.append(Difference(code, {"count": len(names), "partition": names[0]}))
+        return tuple(found) or (Difference("elsewhere"),)
+
+    def explain(self) -> str:
+        """The same for people."""
+        return "; ".join(map(str, self.differences))
 
 
 def drift(plan: Plan, state: ClusterState) -> Drift:
@@ -98,25 +138,28 @@ class Mismatch:
     """One partition that is not as the plan wanted it."""
 
     name: TopicPartition
-    code: str
-    detail: str
+    difference: Difference
 
 
 def mismatches(moves: tuple[Move, ...], state: ClusterState) -> list[Mismatch]:
     """What a verify finds, by partition: gone, still moving, elsewhere, in another order, out of sync."""
     out = []
     for move in sorted(moves, key=lambda m: m.name):
-        row = state.index.get(move.name)
-        if row is None:
-            out.append(Mismatch(move.name, "gone", "the partition does not exist"))
-            continue
-        now = state.target(row)
-        if bool(state.moving[row]):
-            out.append(Mismatch(move.name, "moving", f"it is on its way to {list(now)}"))
-        elif now != move.new:
-            word = "order" if set(now) == set(move.new) else "replicas"
-            out.append(Mismatch(move.name, word, f"it has {list(now)}, wanted are {list(move.new)}"))
-        elif len(state.isr(row)) < len(now):
-            lacking = sorted(set(now) - set(state.isr(row)))
-            out.append(Mismatch(move.name, "out-of-sync", f"the replicas on {lacking} are not in sync"))
+        found = _mismatch(move, state)
+        if found is not None:
+            out.append(Mismatch(move.name, found))
     return out
+
+
+def _mismatch(move: Move, state: ClusterState) -> Difference | None:
+    row = state.index.get(move.name)
+    if row is None:
+        return Difference("gone")
+    now = state.target(row)
+    if bool(state.moving[row]):
+        return Difference("moving", {"replicas": now})
+    if now != move.new:
+        code = "order" if set(now) == set(move.new) else "replicas"
+        return Difference(code, {"replicas": now, "wanted": move.new})
+    lacking = tuple(sorted(set(now) - set(state.isr(row))))
+    return Difference("out-of-sync", {"brokers": lacking}) if lacking else None
