@@ -9,7 +9,7 @@ from ballast.core.plan import Plan
 from ballast.core.planner.intents import Intent
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.policy import PlannerPolicy
-from ballast.core.planner.rules import Setup, judge
+from ballast.core.planner.rules import Setup, broker_open, judge
 from ballast.core.wording import human_brokers, human_bytes, human_many, human_percent
 from ballast.errors import UsageError
 
@@ -67,9 +67,9 @@ def why_not(
     lines = [
         f"Broker {broker} gets {human_many(len(gets), 'replica')} and gives {len(gives)}: {_standing(plan, broker)}."
     ]
-    closed = setup.scope.why_closed.get(state.broker_index[broker])
-    if closed:
-        lines.append(f"  It takes no replica: {closed}.")
+    closed = broker_open(setup, 0, broker)
+    if closed is not None and closed.cause:
+        lines.append(f"  It takes no replica: {closed.detail}.")
     elif not gets:
         lines.append(f"  It is not given more: {_room(plan, broker)}.")
     refused: Counter[str] = Counter()

@@ -2,13 +2,14 @@
 
 The search obeys the same rules through masks and inlined tests, because it asks a hundred million times; these objects
 serve explanations, where a sentence matters and speed does not.  A test holds the two to each other.  To add a rule,
-write a function that gives a ``Verdict`` or None and add it to ``RULES``, and its mask to ``scope``.
+write a function that gives a ``Verdict`` or None and add it to ``RULES``, its sentence to ``sentences.REJECTIONS`` and
+its mask to ``scope``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -18,8 +19,9 @@ from ballast.core.planner.intents import Intent
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.scope import Scope, scope_of
-from ballast.core.planner.sentences import FEW_REPLICAS
-from ballast.core.wording import human_percent
+from ballast.core.planner.sentences import REJECTIONS, rejection
+
+Value = int | float | str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,25 @@ class Verdict:
     rule: str
     subject: str
     """``replica``: no broker may take it; ``broker``: it takes no replica at all; ``pair``: these two do not go together."""
-    detail: str
+    cause: str = ""
+    """Which of the rule's causes; empty where it has one, or none that is known."""
+    values: Mapping[str, Value] = field(default_factory=dict)
+    """The figures of its sentence."""
+
+    @property
+    def detail(self) -> str:
+        """The sentence for people, without its capital and its full stop."""
+        return rejection(_key(self.rule, self.cause), self.values)
+
+
+def _key(rule: str, cause: str) -> str:
+    return f"{rule}/{cause}" if cause else rule
+
+
+def _reject(rule: str, subject: str, cause: str = "", **values: Value) -> Verdict:
+    if _key(rule, cause) not in REJECTIONS:
+        raise ValueError(f"{_key(rule, cause)} has no sentence")
+    return Verdict(rule, subject, cause, values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,12 +93,12 @@ def partition_open(setup: Setup, row: int, _broker: int) -> Verdict | None:
     state = setup.state
     topic = state.topics[int(state.partitions.topic[row])]
     if bool(state.moving[row]):
-        return Verdict("partition-open", "replica", "it is being moved already")
+        return _reject("partition-open", "replica", "moving")
     if topic.deleting:
-        return Verdict("partition-open", "replica", "its topic is being deleted")
+        return _reject("partition-open", "replica", "deleting")
     if bool(setup.scope.left_rows[row]):
-        return Verdict("partition-open", "replica", f"it has {FEW_REPLICAS}")
-    return Verdict("partition-open", "replica", "its topic is left out or pinned")
+        return _reject("partition-open", "replica", "replicas-below-min-isr")
+    return _reject("partition-open", "replica", "selection")
 
 
 def broker_open(setup: Setup, _row: int, broker: int) -> Verdict | None:
@@ -86,14 +106,14 @@ def broker_open(setup: Setup, _row: int, broker: int) -> Verdict | None:
     at = setup.state.broker_index[broker]
     if bool(setup.scope.takes[at]):
         return None
-    return Verdict("broker-open", "broker", setup.scope.why_closed.get(at, f"broker {broker} takes none in this plan"))
+    return _reject("broker-open", "broker", setup.scope.why_closed.get(at, ""), broker=broker)
 
 
 def no_twin(setup: Setup, row: int, broker: int) -> Verdict | None:
     """No two replicas of a partition on one broker."""
     if broker not in setup.state.target(row):
         return None
-    return Verdict("no-twin", "pair", f"broker {broker} has a replica of it")
+    return _reject("no-twin", "pair", broker=broker)
 
 
 def topic_allows(setup: Setup, row: int, broker: int) -> Verdict | None:
@@ -103,7 +123,7 @@ def topic_allows(setup: Setup, row: int, broker: int) -> Verdict | None:
     if not classes.barred[c, setup.state.broker_index[broker]]:
         return None
     pattern = next(r.topics for r in classes.rules[c] if not r.allows(broker))
-    return Verdict("topic-rule", "pair", f"the rule for topics {pattern!r} keeps it off broker {broker}")
+    return _reject("topic-rule", "pair", topics=pattern, broker=broker)
 
 
 def topic_spread(setup: Setup, row: int, broker: int) -> Verdict | None:
@@ -116,9 +136,7 @@ def topic_spread(setup: Setup, row: int, broker: int) -> Verdict | None:
     if held < classes.most[topic]:
         return None
     name = state.topics[int(state.partitions.topic[row])].name
-    return Verdict(
-        "topic-spread", "pair", f"broker {broker} holds {held} replicas of {name}, as many as its rule allows"
-    )
+    return _reject("topic-spread", "pair", broker=broker, held=held, topic=name)
 
 
 def rack_free(setup: Setup, row: int, broker: int) -> Verdict | None:
@@ -142,7 +160,7 @@ def rack_free(setup: Setup, row: int, broker: int) -> Verdict | None:
     limit = -(-len(racks) // max(len(open_racks), 1))
     if others < limit:
         return None
-    return Verdict("rack-free", "pair", f"rack {mine} has {others} of its replicas, and none of them goes")
+    return _reject("rack-free", "pair", rack=mine, replicas=others)
 
 
 def racks_kept(setup: Setup, row: int, broker: int) -> Verdict | None:
@@ -160,7 +178,7 @@ def racks_kept(setup: Setup, row: int, broker: int) -> Verdict | None:
     fewest = min(len({rack[b] for b in members}), len(remain))
     mine = rack[state.broker_index[broker]]
     left = max(len({mine, *(rack[m] for m in members if m != b)}) for b in going)
-    return None if left >= fewest else Verdict("racks-kept", "pair", f"it would be in {left} instead of {fewest} racks")
+    return None if left >= fewest else _reject("racks-kept", "pair", racks=left, fewest=fewest)
 
 
 def disk_room(setup: Setup, row: int, broker: int) -> Verdict | None:
@@ -173,9 +191,7 @@ def disk_room(setup: Setup, row: int, broker: int) -> Verdict | None:
     more = int(setup.held[at]) + int(setup.loads.size_bytes[row])
     if capacity <= 0 or more <= capacity * setup.policy.disk_limit:
         return None
-    return Verdict(
-        "disk-room", "pair", f"the disk of broker {broker} would be {human_percent(more / capacity, 0)} full"
-    )
+    return _reject("disk-room", "pair", broker=broker, full=more / capacity)
 
 
 RULES: Final[tuple[Rule, ...]] = (

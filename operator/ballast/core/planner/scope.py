@@ -72,7 +72,7 @@ class Scope:
     keep_racks: bool = False
     """Do the racks of brokers that are emptied count among those that replicas are spread over?"""
     why_closed: dict[int, str] = field(default_factory=dict)
-    """By broker index: why it takes no replica."""
+    """By broker index: the cause why it takes no replica, as ``sentences.REJECTIONS`` has it."""
 
 
 def scope_of(state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Scope:
@@ -103,10 +103,9 @@ def scope_of(state: ClusterState, intent: Intent, policy: PlannerPolicy) -> Scop
         filled=np.zeros(len(brokers), np.bool_),
         classes=classes_of(state, policy),
     )
-    for i, b in enumerate(brokers):
-        reason = _why_closed(alive[i], chosen[i], cordoned[i], draining[i])
-        if reason:
-            scope.why_closed[i] = f"broker {b.id} {reason}"
+    for i in range(len(brokers)):
+        if cause := _why_closed(alive[i], chosen[i], cordoned[i], draining[i]):
+            scope.why_closed[i] = cause
     _apply(scope, state, intent, ids, alive, draining & chosen)
     holds = alive & ~draining & ~scope.leave
     scope.classes = counted(scope.classes, state, scope.factor, holds, holds & chosen & ~cordoned)
@@ -132,15 +131,15 @@ def _apply(scope: Scope, state: ClusterState, intent: Intent, ids: Ints, alive: 
             scope.unlead = mask
             scope.takes[:] = False
         case Decommission():
-            _empty(scope, _named(ids, intent.brokers), ids, "is being decommissioned")
+            _empty(scope, _named(ids, intent.brokers), "decommissioned")
         case Evacuate():
-            _empty(scope, _evacuated(state, intent, ids), ids, "is being evacuated")
+            _empty(scope, _evacuated(state, intent, ids), "evacuated")
             scope.keep_racks = intent.keep_racks
         case Expand():
             mask = _named(ids, intent.brokers)
             _require_alive(ids, mask & ~alive)
             for i in np.flatnonzero(scope.takes & ~mask).tolist():
-                scope.why_closed[i] = f"broker {ids[i]} is not one of the brokers being filled"
+                scope.why_closed[i] = "not-filled"
             scope.takes &= mask
             scope.filled = mask
             # Old brokers keep their share of leadership: a new one is filled up to its own.
@@ -175,14 +174,14 @@ def _apply(scope: Scope, state: ClusterState, intent: Intent, ids: Ints, alive: 
             raise TypeError(f"{type(intent).__name__} is not an intent that the planner knows")
 
 
-def _empty(scope: Scope, mask: Flags, ids: Ints, reason: str) -> None:
+def _empty(scope: Scope, mask: Flags, cause: str) -> None:
     scope.leave = mask
     scope.unlead = mask
     scope.takes &= ~mask
     scope.leads &= ~mask
     scope.shares &= ~mask
     for i in np.flatnonzero(mask).tolist():
-        scope.why_closed[i] = f"broker {ids[i]} {reason}"
+        scope.why_closed[i] = cause
 
 
 def _named(ids: Ints, wanted: frozenset[int]) -> Flags:
@@ -261,9 +260,9 @@ def _fixed(state: ClusterState, ids: Ints, stays: Flags) -> Ints:
 
 def _why_closed(alive: bool, chosen: bool, cordoned: bool, draining: bool) -> str:  # noqa: FBT001
     if not alive:
-        return "is down"
+        return "down"
     if not chosen:
-        return "is left out by the selection"
+        return "selection"
     if cordoned:
-        return "is cordoned"
-    return "is draining" if draining else ""
+        return "cordoned"
+    return "draining" if draining else ""

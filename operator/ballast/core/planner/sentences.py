@@ -1,4 +1,7 @@
-"""What each obstacle of a plan says, and what would remove it: by its code, or by ``code/cause`` where it has several causes."""
+"""What each obstacle of a plan says, and what would remove it; and why a rule rejects a broker for a partition.
+
+By its code, or by ``code/cause`` where it has several causes.
+"""
 
 from __future__ import annotations
 
@@ -157,12 +160,39 @@ SAYINGS: Final[Mapping[str, Saying]] = {
 }
 """Every obstacle."""
 
+REJECTIONS: Final[Mapping[str, str]] = {
+    "partition-open/moving": "it is being moved already",
+    "partition-open/deleting": "its topic is being deleted",
+    "partition-open/replicas-below-min-isr": f"it has {FEW_REPLICAS}",
+    "partition-open/selection": "its topic is left out or pinned",
+    "broker-open": "broker {broker} takes none in this plan",
+    "broker-open/down": "broker {broker} is down",
+    "broker-open/selection": "broker {broker} is left out by the selection",
+    "broker-open/cordoned": "broker {broker} is cordoned",
+    "broker-open/draining": "broker {broker} is draining",
+    "broker-open/decommissioned": "broker {broker} is being decommissioned",
+    "broker-open/evacuated": "broker {broker} is being evacuated",
+    "broker-open/not-filled": "broker {broker} is not one of the brokers being filled",
+    "no-twin": "broker {broker} has a replica of it",
+    "topic-rule": "the rule for topics {topics!r} keeps it off broker {broker}",
+    "topic-spread": "broker {broker} holds {held} replicas of {topic}, as many as its rule allows",
+    "rack-free": "rack {rack} has {replicas} of its replicas, and none of them goes",
+    "racks-kept": "it would be in {racks} instead of {fewest} racks",
+    "disk-room": "the disk of broker {broker} would be {full:whole} full",
+}
+"""Why a rule rejects, by the rule or by ``rule/cause``."""
+
 
 def obstacle(code: str, subject: object, cause: str = "", **values: Value) -> Obstacle:
     """An obstacle with its sentences, which ``SAYINGS`` has."""
     said = SAYINGS[f"{code}/{cause}" if cause else code]
     detail, remedy = (_CATALOGUE.say(template, values) for template in said)
     return Obstacle(code, str(subject), detail, remedy, cause, values)
+
+
+def rejection(key: str, values: Mapping[str, object]) -> str:
+    """The sentence of a rejection, without its capital and its full stop."""
+    return _CATALOGUE.say(REJECTIONS[key], values)
 
 
 def more(code: str, total: int, most: int, of: str = "partitions") -> tuple[Obstacle, ...]:

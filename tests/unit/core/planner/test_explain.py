@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
+from string import Formatter
 
 import pytest
 from tests.unit.core.planner.clusters import cluster
 
-from ballast.core.cluster import TopicPartition
+from ballast.core import planner
+from ballast.core.cluster import Broker, TopicPartition
 from ballast.core.planner import Balance, Decommission, Expand, Loads, PlannerPolicy, plan
 from ballast.core.planner.explain import why, why_not
 from ballast.core.planner.report import page
-from ballast.core.planner.rules import Setup, judge
+from ballast.core.planner.rules import Setup, Verdict, judge
+from ballast.core.planner.sentences import REJECTIONS
 from ballast.errors import UsageError
 
 POLICY = PlannerPolicy(band=0.1, trigger=0.1, slack_bytes=0, prove=False)
@@ -43,12 +48,43 @@ def test_a_closed_broker_says_why() -> None:
     assert "18 of 18 partitions could not come here" in told
 
 
-@pytest.mark.parametrize(("broker", "rule"), [(1, "no-twin"), (4, None), (3, "broker-open")])
-def test_rules_answer_for_one_pair(broker: int, rule: str | None) -> None:
-    """Accept or reject, with the rule's name."""
+@pytest.mark.parametrize(
+    ("broker", "expected"),
+    [(1, ("no-twin", "")), (4, None), (3, ("broker-open", "cordoned")), (5, ("broker-open", "down"))],
+)
+def test_rules_answer_for_one_pair(broker: int, expected: tuple[str, str] | None) -> None:
+    """Accept or reject, with the rule's name and its cause."""
     policy = replace(POLICY, cordoned=frozenset({3}))
-    verdict = judge(Setup.of(STATE, Balance(), LOADS, policy), 0, broker)
-    assert (verdict.rule if verdict else None) == rule
+    state = replace(STATE, brokers=(*STATE.brokers, Broker(5, alive=False)))
+    verdict = judge(Setup.of(state, Balance(), LOADS, policy), 0, broker)
+    assert (verdict and (verdict.rule, verdict.cause)) == expected
+    assert verdict is None or verdict.values == {"broker": broker}
+
+
+@pytest.mark.parametrize("key", REJECTIONS)
+def test_every_rejection_has_a_sentence_that_takes_its_values(key: str) -> None:
+    """Nothing of the template is left."""
+    names = {name for _, name, _, _ in Formatter().parse(REJECTIONS[key]) if name}
+    rule, _, cause = key.partition("/")
+    said = Verdict(rule, "pair", cause, dict.fromkeys(names, 7)).detail
+    assert said
+    assert not set("{}<") & set(said)
+
+
+def test_every_rejection_is_made_somewhere() -> None:
+    """No sentence is kept that no rule leads to."""
+    sources = "\n".join((Path(planner.__path__[0]) / f"{name}.py").read_text() for name in ("rules", "scope"))
+    made = set(re.findall(r'_reject\("([a-z-]+)"', sources))
+    assert made == {key.partition("/")[0] for key in REJECTIONS}
+    assert all(f'"{key.partition("/")[2]}"' in sources for key in REJECTIONS)
+
+
+def test_a_rejection_without_a_sentence_is_a_bug() -> None:
+    """It is found where it is made, not where it is shown."""
+    setup = Setup.of(STATE, Balance(), LOADS, replace(POLICY, cordoned=frozenset({3})))
+    setup.scope.why_closed[2] = "because"
+    with pytest.raises(ValueError, match="no sentence"):
+        judge(setup, 0, 3)
 
 
 def test_a_full_rack_takes_a_replica_in_exchange_for_its_own() -> None:
@@ -60,7 +96,7 @@ def test_a_full_rack_takes_a_replica_in_exchange_for_its_own() -> None:
     assert judge(leaving, 1, 1) is None
     refused = judge(leaving, 0, 4)
     assert refused is not None
-    assert refused.detail == "rack r0 has 1 of its replicas, and none of them goes"
+    assert (refused.rule, refused.values) == ("rack-free", {"rack": "r0", "replicas": 1})
 
 
 @pytest.mark.parametrize(
