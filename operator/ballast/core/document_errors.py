@@ -21,7 +21,7 @@ def refused(
     found: list[Any] = error.errors(include_url=False, include_context=False)
     first = found[0]
     if first["type"] == "json_invalid":
-        return UsageError(f"{source} is not JSON: {first['msg'].removeprefix('Invalid JSON: ')}.", hint=hint)
+        return UsageError(f"{source} is not JSON: {problem(error)}", hint=hint)
     if any(e["loc"] in {(), (form,)} for e in found):
         return UsageError(f"{source} is not {what}.", hint=hint)
     for e in found:
@@ -38,19 +38,26 @@ def problem(error: ValidationError) -> str:
     first, *others = error.errors(include_url=False, include_context=False)
     more = f" And {len(others)} more like it." if others else ""
     place = f"{_place(first['loc'])}: " if first["loc"] else ""
-    return f"{place}{first['msg'].removeprefix('Value error, ').rstrip('.')}.{more}"
+    said = first["msg"].removeprefix("Value error, ").removeprefix("Invalid JSON: ").rstrip(".")
+    return f"{place}{said}.{more}"
 
 
 def refuse_repeated_keys(text: str | bytes, keys: int, *, source: str, hint: str) -> None:
-    """JSON may have a key of an object twice, and readers take one of the two: such a text is refused.
+    """Raise where a file has a key of an object twice; ``keys`` is how many keys and colons in texts were read."""
+    if said := repeated_key(text, keys):
+        raise UsageError(f"{source}: {said}", hint=hint)
 
-    ``keys`` is how many keys and colons in texts were read.  Where the text has just as many colons it has each key once, and is not read again.
+
+def repeated_key(text: str | bytes, keys: int | None = None) -> str:
+    """What is wrong with JSON that has a key of an object twice, of which readers take one; empty where each is there once.
+
+    Where ``keys`` and colons in texts were read and the text has just as many colons it has each key once, and is not read again.
     """
     colon, escaped = (":", "\\u003") if isinstance(text, str) else (b":", b"\\u003")
     if text.count(colon) == keys and escaped not in text:  # type: ignore[arg-type, operator]
-        return
-    if loc := _repeated(json.loads(text, object_pairs_hook=_pairs)):
-        raise UsageError(f"{source}: {_place(loc)}: this key is there twice.", hint=hint)
+        return ""
+    loc = _repeated(json.loads(text, object_pairs_hook=_pairs))
+    return f"{_place(loc)}: this key is there twice." if loc else ""
 
 
 class _Repeated(dict[str, Any]):

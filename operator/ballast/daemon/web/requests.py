@@ -6,13 +6,12 @@ cannot be shown.
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from starlette.exceptions import HTTPException
 
-from ballast.core.document_errors import problem
+from ballast.core.document_errors import problem, repeated_key
 from ballast.core.document_types import Part
 
 
@@ -109,22 +108,20 @@ ACTIONS: Final[dict[str, type[Body]]] = {
 
 def read(kind: str, raw: bytes) -> Body:
     """The body of a request; raises where it is none.  One that is empty says nothing."""
+    text = raw or b"{}"
     try:
-        found = json.loads(raw.decode() or "{}", object_pairs_hook=_once)
-    except (ValueError, RecursionError) as error:
-        raise HTTPException(400, "The body is not JSON.") from error
-    if not isinstance(found, dict):
-        raise HTTPException(400, "The body must be a JSON object.")
-    try:
-        return ACTIONS[kind].model_validate(found, strict=True, by_alias=True, by_name=False)
+        found = ACTIONS[kind].model_validate_json(text, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise HTTPException(400, f"The body is refused: {problem(error)}") from error
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise HTTPException(400, f"The body is refused: {name!a} is there twice.")
-        found[name] = value
+        raise HTTPException(400, _said(error)) from error
+    if said := repeated_key(text):
+        raise HTTPException(400, f"The body is refused: {said}")
     return found
+
+
+def _said(error: ValidationError) -> str:
+    match error.errors(include_url=False, include_context=False)[0]["type"]:
+        case "json_invalid":
+            return f"The body is not JSON: {problem(error)}"
+        case "model_type":
+            return "The body must be a JSON object."
+    return f"The body is refused: {problem(error)}"

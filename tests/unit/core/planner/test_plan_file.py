@@ -113,6 +113,23 @@ def test_a_partition_is_moved_once() -> None:
         loads(json.dumps(document))
 
 
+@pytest.mark.parametrize(
+    ("written", "instead", "sentence"),
+    [
+        ('"moves": [', '"moves": [], "moves": [', "p.json: moves: this key is there twice."),
+        ('"new":[3,2]', '"new":[3,2],"n\\u0065w":[3,1]', "p.json: moves[0].new: this key is there twice."),
+        ('"cause": "heir"', '"code": "selection"', "p.json: obstacles[1].code: this key is there twice."),
+    ],
+)
+def test_a_key_is_there_once(written: str, instead: str, sentence: str) -> None:
+    """Readers of JSON take one of the two, even where a key that may be absent is absent as well."""
+    text = dumps(PLAN)
+    assert written in text
+    with pytest.raises(UsageError) as refused:
+        loads(text.replace(written, instead, 1), source="p.json")
+    assert sentence in str(refused.value)
+
+
 def test_text_that_is_not_json_is_one_sentence() -> None:
     """A truncated file says so."""
     with pytest.raises(UsageError, match="not JSON"):
