@@ -9,6 +9,7 @@ import pytest
 from tests.unit.executor.scenes import MB, Scene, scene
 
 from ballast.core.cluster import ClusterState, ConfigValue, LogDir, TopicPartition
+from ballast.core.guards import judge, rooms
 from ballast.core.plan import Move
 from ballast.executor.driver.events import Paced
 from ballast.executor.driver.look import FULL_EVERY_S, Looker
@@ -20,6 +21,7 @@ from ballast.executor.machine.stages import Planned
 from ballast.executor.machine.step import Observed, step
 from ballast.ports.cluster import BrokerLogs
 from ballast.ports.time import Clock
+from ballast.sim import SimBroker, SimClock, SimCluster, SimWorld
 from ballast.wiring.runs import foreseen_pace
 
 NAME = TopicPartition("t", 0)
@@ -70,6 +72,18 @@ def test_disks_that_filled_up_since_a_broker_was_last_asked_count() -> None:
     assert {b.usable_bytes for b in light.brokers} == {20 * MB}
     # What only whole readings tell is not forgotten in between.
     assert light.broker_configs == {1: LAG_TIME}
+
+
+def test_a_replica_that_is_in_its_log_dir_takes_no_more_room_there() -> None:
+    """Nearly full as that is, whether a full or a light reading is judged."""
+    world = SimWorld(SimClock(), [SimBroker(id=b, dir_bytes=(60 * MB, 1e10)) for b in (1, 2, 3)])
+    world.add_topic("t", {0: (1, 2)}, size_bytes=50 * MB)
+    looker = Looker(SimCluster(world), world.clock, ExecutionPolicy())
+    move = Move("t", 0, (1, 2), (3, 2), 50 * MB, log_dirs=("any", "/data/0"))
+    for _ in range(2):
+        state = looker.state()
+        assert judge([move], state, ours={NAME: move}, room=rooms(state, {}, 0)) == {}
+        rests(world.clock, ExecutionPolicy().guard_s + 1)
 
 
 @pytest.mark.parametrize("moves", [1, 2])

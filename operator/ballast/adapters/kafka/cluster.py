@@ -49,7 +49,17 @@ from ballast.adapters.kafka.responses import (
     set_entries,
 )
 from ballast.adapters.kafka.retry import one_deadline
-from ballast.core.cluster import UNKNOWN, Broker, ClusterState, ConfigValue, Gap, Topic, TopicPartition
+from ballast.core.cluster import (
+    CONFIGS,
+    LOG_DIRS,
+    UNKNOWN,
+    Broker,
+    ClusterState,
+    ConfigValue,
+    Gap,
+    Topic,
+    TopicPartition,
+)
 from ballast.core.cluster.assemble import Change, Facts, LogColumns, assemble, reconcile
 from ballast.core.cluster.log_ends import LocalStarts, LogEnds
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Refused, Unavailable
@@ -436,13 +446,13 @@ class KafkaCluster:
             for b, f in failures.items()
             if isinstance(f, Unavailable) and not isinstance(f, (AuthenticationFailed, AuthorizationFailed))
         )
-        gaps = [Gap(f"broker {b}", log_dir_requests.SUBJECT, f.message) for b, f in failures.items()]
-        gaps += [Gap(f"broker {b}", log_dir_requests.SUBJECT, "the broker is down") for b in down]
+        gaps = [Gap(f"broker {b}", LOG_DIRS, f.message) for b, f in failures.items()]
+        gaps += [Gap(f"broker {b}", LOG_DIRS, "the broker is down") for b in down]
         return answers, silent, tuple(gaps)
 
 
 def _config_gaps(failures: Mapping[ConfigResource, BallastError]) -> list[Gap]:
-    return [Gap(f"{r.kind} {r.name}".strip(), "configs", f.message) for r, f in failures.items()]
+    return [Gap(f"{r.kind} {r.name}".strip(), CONFIGS, f.message) for r, f in failures.items()]
 
 
 def _with_deleting(topics: Collection[Topic], doomed: frozenset[str]) -> list[Topic]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ballast.core.cluster.state import (
+    CONFIGS,
+    LOG_DIRS,
     NO_LEADER,
     NO_LEADERSHIP_RECORD,
     STORAGE_ERROR,
@@ -23,6 +25,8 @@ from ballast.core.cluster.state import (
 )
 
 __all__ = [
+    "CONFIGS",
+    "LOG_DIRS",
     "NO_LEADER",
     "NO_LEADERSHIP_RECORD",
     "STORAGE_ERROR",

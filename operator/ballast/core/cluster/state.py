@@ -29,6 +29,10 @@ NO_LEADER: Final = -1
 """The partition is known to have no leader now."""
 STORAGE_ERROR: Final = "KAFKA_STORAGE_ERROR"
 """How a broker reports a log dir whose disk failed."""
+LOG_DIRS: Final = "log dirs"
+"""What is missing where a broker did not tell its log dirs: see ``Gap``."""
+CONFIGS: Final = "configs"
+"""The same of the configs of a broker or a topic."""
 NO_LEADERSHIP_RECORD: Final = -2
 """The cluster has no leadership record for the partition at all (it is being created, or its metadata failed)."""
 
@@ -120,7 +124,7 @@ class Gap:
     subject: str
     """For example ``broker 3`` or ``topic orders``."""
     missing: str
-    """For example ``log dirs`` or ``configs``."""
+    """``LOG_DIRS``, ``CONFIGS``, or in words what else."""
     reason: str
 
 

@@ -138,8 +138,8 @@ def judge(
     refuse writes until it is in sync, unless ``allow_replicas_below_min_isr``.
 
     ``ours`` are all moves of the run that have not ended, waiting or in flight; ``room`` is what ``rooms`` said, ``unsized`` are
-    the brokers to which copies of unknown size are on their way, with one such partition each, ``sizes`` is what the last reading
-    that asked for sizes said (a light one does not).
+    the brokers to which copies of unknown size are on their way, with one such partition each, ``sizes`` is what the last full
+    reading said of each partition, also where its replicas are others by now.
     """
     unhealthy = unhealthy_partitions(state, ours)
     # Where no broker tells its room, a copy of unknown size makes nothing unknown that was known.

@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from ballast.core.cluster import UNKNOWN, ClusterState, Flags, Ints, Partitions, SmallInts
+from ballast.core.cluster import UNKNOWN, ClusterState
+from ballast.core.cluster.slow_facts import with_slow_facts
 from ballast.core.leadership.limits import imbalance_percentage
 from ballast.core.plan.log_dirs import brokers_to_rebuild
 from ballast.core.planner import Loads
@@ -67,7 +68,7 @@ class Observer:
         if full:
             self.full_read_at_s = now_s
         elif reading.state is not None:
-            state = carry_over(reading.state, state)
+            state = with_slow_facts(state, reading.state)
         state, self.racks = with_racks(state, self.racks)
         before = reading.state
         learned = full and reading.state is not None and _unknown_sizes(reading.state) > _unknown_sizes(state)
@@ -124,7 +125,7 @@ class Observer:
         return tuple(found)
 
     def _wants_full(self, now_s: float) -> bool:
-        """Sizes and configs cost the brokers more: they are read less often; in between ``carry_over`` keeps them."""
+        """Sizes and configs cost the brokers more: they are read less often; in between ``with_slow_facts`` keeps them."""
         last = self.full_read_at_s
         intervals = self.policy.now.intervals
         # Half an observe interval early rather than half of one late: a reading for each minute makes gapless samples.
@@ -195,77 +196,3 @@ def sentence(figures: Figures) -> str:
     over = figures.over
     leaders = f"leaders of {human_brokers(over)} imbalanced" if over else "preferred leaders OK"
     return f"{', '.join(parts)}; {leaders}."
-
-
-def carry_over(old: ClusterState, new: ClusterState) -> ClusterState:
-    """Give a reading of metadata alone the sizes and configs of the reading before, replica by replica.
-
-    A replica that was not there before has no size: it stays unknown until the next full reading.  Neither a topic that was
-    made meanwhile nor a move makes those of the others unknown, since plans are weighed by them.
-    """
-    kept = {b.id: b for b in old.brokers}
-    brokers = tuple(
-        replace(
-            b,
-            # Metadata alone asks no broker: one that did not answer the last time is not there before it answers again.
-            reachable=kept[b.id].reachable,
-            log_dirs=kept[b.id].log_dirs,
-            log_dirs_known=kept[b.id].log_dirs_known,
-        )
-        if b.id in kept
-        else b
-        for b in new.brokers
-    )
-    configs = {t.name: t for t in old.topics}
-    topics = tuple(
-        replace(t, configs=configs[t.name].configs, min_isr=configs[t.name].min_isr) if t.name in configs else t
-        for t in new.topics
-    )
-    return replace(
-        new,
-        brokers=brokers,
-        topics=topics,
-        partitions=_with_sizes(old, new),
-        broker_configs=old.broker_configs,
-        cluster_configs=old.cluster_configs,
-        gaps=old.gaps + tuple(g for g in new.gaps if g not in old.gaps),
-    )
-
-
-def _with_sizes(old: ClusterState, new: ClusterState) -> Partitions:
-    p, q = old.partitions, new.partitions
-    if not len(p.replica):
-        return q
-    at, found = _same_replicas(old, new)
-    return replace(
-        q,
-        size_bytes=np.where(found, p.size_bytes[at], q.size_bytes),
-        lag=np.where(found, p.lag[at], q.lag),
-        log_dir=np.where(found, p.log_dir[at], q.log_dir),
-        future_size_bytes=np.where(found, p.future_size_bytes[at], q.future_size_bytes),
-        future_log_dir=np.where(found, p.future_log_dir[at], q.future_log_dir),
-    )
-
-
-def _same_replicas(old: ClusterState, new: ClusterState) -> tuple[Ints, Flags]:
-    """Per replica of ``new``: where it stands among those of ``old``, and whether it does; a sort of the old ones at most.
-
-    A topic that was deleted and made again under its name is another topic, as far as ids tell.
-    """
-    known = {(t.name, t.topic_id): i for i, t in enumerate(old.topics)}
-    topic = np.array([known.get((t.name, t.topic_id), -1) for t in new.topics], np.int64)
-    p, q = old.partitions, new.partitions
-    brokers = np.unique(np.concatenate([p.replica, q.replica]))
-    numbers = 1 + max(p.number.max(initial=0), q.number.max(initial=0))
-    before = _replica_keys(p, p.topic, brokers, int(numbers))
-    wanted = _replica_keys(q, topic[q.topic], brokers, int(numbers))
-    order = np.argsort(before, kind="stable")
-    at = order[np.minimum(np.searchsorted(before, wanted, sorter=order), len(before) - 1)]
-    return at, np.asarray(before[at] == wanted)
-
-
-def _replica_keys(p: Partitions, topic: Ints | SmallInts, brokers: SmallInts, numbers: int) -> Ints:
-    """Per replica one number for topic, partition and broker; negative where the topic is -1."""
-    partition = topic.astype(np.int64) * numbers + p.number
-    of_replica = np.where(topic < 0, -1, partition)[np.repeat(np.arange(len(p)), np.diff(p.start))]
-    return np.where(of_replica < 0, -1, of_replica * len(brokers) + np.searchsorted(brokers, p.replica))

@@ -1,20 +1,20 @@
 """Reads the cluster for the machine, no more than it needs: cheap looks often, dear ones rarely.
 
 A look is the controller's list of reassignments and the state of the partitions being changed.  Guards want the whole cluster:
-a light reading no older than ``policy.guard_s``, with the slow facts (min ISR, disks, sizes) of the last full one laid over.
+a light reading no older than ``policy.guard_s``, with the slow facts of the last full one (``core.cluster.slow_facts``).
 A reading that took long is repeated less often, so that looking never takes more than a tenth of a large cluster's time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from ballast.core.cluster import UNKNOWN, Broker, ClusterState, LogDir, TopicPartition
+from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
 from ballast.core.cluster.log_ends import LogEnds, holders
+from ballast.core.cluster.slow_facts import with_slow_facts
 from ballast.core.throttles import Ledger
 from ballast.executor.driver.foreign_throttles import rates_of_others
 from ballast.executor.machine.observation import Disks, Needs, Picture
@@ -99,10 +99,10 @@ class Looker:
             self._light.took(now_s, self._clock.monotonic_s())
         elif self._light.due(now_s):
             light = self._cluster.snapshot(log_dirs=False, configs=False)
-            self._light.took(now_s, self._clock.monotonic_s())
             assert self._slow is not None
             self._shown = Disks(self._slow, self._full_s, dict(self._disks))
-            self._state = laid_over(light, self._slow, {b: logs.dirs for b, (_, logs) in self._disks.items()})
+            self._state = with_slow_facts(light, self._slow, {b: logs.dirs for b, (_, logs) in self._disks.items()})
+            self._light.took(now_s, self._clock.monotonic_s())
         return self._state
 
     @property
@@ -204,26 +204,3 @@ def growth(
 ) -> dict[TopicPartition, float]:
     """Bytes/s that each partition grew by; what retention took away reads as no growth."""
     return {n: max(0, size - before[n]) / max(seconds, 1e-3) for n, size in after.items() if n in before}
-
-
-def laid_over(light: ClusterState, slow: ClusterState, disks: Mapping[int, tuple[LogDir, ...]]) -> ClusterState:
-    """The light reading with the min ISRs, configs and disks of slower ones."""
-    configured = {t.name: t for t in slow.topics}
-    topics = tuple(
-        replace(t, min_isr=known.min_isr, configs=known.configs) if (known := configured.get(t.name)) is not None else t
-        for t in light.topics
-    )
-
-    def disk(b: Broker) -> Broker:
-        if b.id in disks:
-            return replace(b, log_dirs=disks[b.id], log_dirs_known=True)
-        known = slow.broker(b.id)
-        return b if known is None else replace(b, log_dirs=known.log_dirs, log_dirs_known=known.log_dirs_known)
-
-    return replace(
-        light,
-        topics=topics,
-        brokers=tuple(disk(b) for b in light.brokers),
-        broker_configs=slow.broker_configs,
-        cluster_configs=slow.cluster_configs,
-    )

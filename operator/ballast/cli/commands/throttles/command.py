@@ -49,10 +49,12 @@ def judged(opened: OpenCluster, journal: str | None) -> Sequence[FoundThrottle]:
 
 def unread(state: ClusterState) -> list[str]:
     """Where throttle settings may stand that could not be read."""
+    from ballast.core.cluster import CONFIGS
+
     told = [
         f"{g.subject} did not report its configs: throttles there are not known ({g.reason})."
         for g in state.gaps
-        if g.missing == "configs"
+        if g.missing == CONFIGS
     ]
     down = [b.id for b in state.brokers if not b.alive]
     return [*told, f"Down: {human_brokers(down)}; rates set there are not known."] if down else told
