@@ -29,7 +29,7 @@ from tests.daemon.test_api import sent, validator
 from tests.page.conftest import a_plan
 
 from ballast.core.cluster import UNKNOWN
-from ballast.core.planner import Evacuate, plan
+from ballast.core.planner import Balance, Evacuate, plan
 from ballast.daemon.acting.decisions import ANSWERS_KEY, ASKED_KEY, decisions_in
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode, WebPolicy
 from ballast.daemon.acting.propose import ASKED_WAITS_S
@@ -188,7 +188,7 @@ def test_a_plan_that_was_asked_for_and_rejected_comes_back_from_no_check(leader:
 
 
 def test_whoever_approves_a_plan_that_has_to_wait_hears_why(leader: Rig) -> None:
-    """Not that there is nothing to do: the cool-down, or here a broker that came back a moment ago."""
+    """Not that there is nothing to do: here a broker that came back a moment ago."""
     reading = leader.parts.reading
     reading.presence = replace(reading.presence, changed_at_s=leader.clock.monotonic_s())
     assert ask(leader, "plan", intent="drain", broker="2")[1]
@@ -197,6 +197,47 @@ def test_whoever_approves_a_plan_that_has_to_wait_hears_why(leader: Rig) -> None
     assert ok
     assert told.startswith(f"Ada approved {plan}. {plan} has to wait: Waiting for replicas to be in sync")
     assert "No pending action" not in told
+
+
+def test_an_approved_drain_does_not_wait_for_the_cool_down_of_an_earlier_balance(leader: Rig, world: SimWorld) -> None:
+    """That keeps the daemon from balancing too often by itself: the page shows the plan as free to start, and so it is."""
+    leader.parts.reading.presence = replace(leader.parts.reading.presence, changed_at_s=None)
+    assert ask(leader, "plan", intent="balance")[1]
+    assert ask(leader, "approve", plan=only_plan(leader).id)[1]
+    leader.parts.proposals.notice_end()
+    observe(leader)
+    leader.parts.reading.presence = replace(leader.parts.reading.presence, changed_at_s=None)
+    leader.parts.permissions.publish()
+    assert leader.parts.permissions.of(ActionKind.MOVES).code == "cooling-down"
+    assert ask(leader, "plan", intent="drain", broker="2")[1]
+    (shown,) = api.status(leader.board.view, now_ms=leader.clock.now_ms(), read_only="").plans
+    assert (shown.waiting, shown.blocked) == (True, None)
+    told, ok = ask(leader, "approve", plan=shown.id)
+    assert ok
+    assert "started" in told
+    assert not any(2 in p.replicas for p in world.partitions())
+
+
+def test_what_no_person_approved_waits_for_the_cool_down(leader: Rig) -> None:
+    """In auto mode by itself; in approve mode the plan is offered, and approved it starts."""
+    leader.parts.reading.presence = replace(leader.parts.reading.presence, changed_at_s=None)
+    leader.parts.runs.started(ActionKind.MOVES, "run-0", leader.clock.now_ms())
+    leader.parts.runs.ended(ActionKind.MOVES, leader.clock.now_ms())
+    leader.parts.runs.running = None
+    state = leader.parts.reading.state
+    assert state is not None
+    leader.parts.permissions.publish()
+    said = propose(leader, ActionKind.MOVES, plan(state, Balance()))
+    act(leader)
+    assert leader.parts.runs.running is None
+    (shown,) = api.status(leader.board.view, now_ms=leader.clock.now_ms(), read_only="").plans
+    if leader.policy.mode is Mode.AUTO:
+        assert "cool-down" in said
+        assert "cool-down" in (shown.blocked or "")
+    else:
+        assert said.startswith("Waiting for approval")
+        assert (shown.waiting, shown.blocked) == (True, None)
+        assert "started" in ask(leader, "approve", plan=shown.id)[0]
 
 
 def test_a_run_that_nobody_approved_waits_for_the_plan_that_somebody_asked_for(

@@ -100,6 +100,24 @@ def test_windows_caps_and_cool_down_are_per_kind() -> None:
     assert code(ActionKind.ELECTIONS, policy, replace(cooling, now_ms=cooling.now_ms + 31_000)) == "allowed"
 
 
+@pytest.mark.parametrize("kind", list(ActionKind))
+def test_what_a_person_approved_waits_for_no_cool_down_and_for_everything_else(kind: ActionKind) -> None:
+    """A cool-down keeps the daemon from acting too often by itself; windows and caps are what people set for all."""
+    policy = replace(AUTO, actions=Actions(**{kind.value: ActionPolicy(per_day=2, cool_down_s=60)}))
+    cooling = replace(CALM, acts={kind: Acts().started(NOON_MS, "a").ended(NOON_MS - 30_000)})
+    verdict = permission(kind, policy, cooling)
+    assert (verdict.code, verdict.may_start(approved=False), verdict.may_start(approved=True)) == (
+        "cooling-down",
+        False,
+        True,
+    )
+    assert "approve" in verdict.sentence
+    capped = replace(cooling, acts={kind: cooling.acts[kind].started(NOON_MS, "b")})
+    for otherwise in (capped, replace(cooling, pause=Pause(by="Ada", since_ms=NOON_MS)), replace(cooling, run="r1")):
+        assert not permission(kind, policy, otherwise).may_start(approved=True)
+    assert permission(kind, policy, CALM).may_start(approved=False)
+
+
 @given(end=st.integers(-(10**9), 10**9), cool_down=st.floats(0, 10**5))
 def test_a_clock_that_jumps_never_stretches_a_cool_down(end: int, cool_down: float) -> None:
     """Whatever the wall clock does, the cool-down is over at the latest its own length after now."""

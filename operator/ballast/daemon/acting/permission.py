@@ -14,7 +14,7 @@ from ballast.core.document import Reader
 from ballast.core.wording import human_many, human_time
 from ballast.daemon.acting.policy import ActionKind, DaemonPolicy, Mode
 from ballast.daemon.acting.windows import is_open, next_opening
-from ballast.daemon.context.view import Other, Outage, Pause, Permission, Role
+from ballast.daemon.context.view import COOLING_DOWN, Other, Outage, Pause, Permission, Role
 
 CODES: Final = (
     "stopping",
@@ -28,7 +28,7 @@ CODES: Final = (
     "quiet",
     "outside-window",
     "cap-reached",
-    "cooling-down",
+    COOLING_DOWN,
     "allowed",
 )
 """Every code a permission can have; metrics label by them."""
@@ -157,10 +157,9 @@ def _objections_of_time(kind: ActionKind, policy: DaemonPolicy, at: Situation) -
     # A clock that jumped back must not stretch the cool-down beyond its own length.
     since_s = None if acts.last_end_ms is None else max(0.0, (at.now_ms - acts.last_end_ms) / 1000)
     if since_s is not None and since_s < own.cool_down_s:
-        yield (
-            "cooling-down",
-            f"The last one ended {human_time(since_s)} ago; the cool-down is {human_time(own.cool_down_s)}.",
-        )
+        since, cool_down = human_time(since_s), human_time(own.cool_down_s)
+        told = f"The last one ended {since} ago; the cool-down is {cool_down}."
+        yield COOLING_DOWN, f"{told} What a person approves does not wait for it."
 
 
 def _day(now_ms: int) -> str:

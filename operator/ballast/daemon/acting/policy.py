@@ -85,7 +85,8 @@ class ActionPolicy:
     per_day: Annotated[int, Gt(0)] | None = None
     """Most starts in a calendar day (UTC); it survives restarts. Empty means no cap."""
     cool_down_s: NonNegativeSeconds = 0.0
-    """Least time between the end of one and the start of the next, in seconds."""
+    """Least time between the end of one and the start of the next that Ballast begins by itself, in seconds. A plan that a person
+    approved does not wait for it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

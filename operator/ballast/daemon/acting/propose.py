@@ -105,11 +105,11 @@ class Proposals:
             if proposal.approved_by is None:
                 self._forget_approval(kind)
             say(log, f"Planned: {outline(plan)}", plan=proposal.id, action=kind.value)
-            if verdict.allowed and self._wants_approval(proposal):
+            if self._wants_approval(proposal) and verdict.may_start(approved=True):
                 self.event_sink(ClusterEvent(reason="ApprovalWanted", sentence=_waits(proposal)))
         self.by_kind[kind] = proposal
         self.publish()
-        if not verdict.allowed:
+        if not self._may_start(proposal):
             self.refused(kind.value, verdict.code)
             return f"Proposed plan: {outline(plan)}. {verdict.sentence}"
         if self._wants_approval(proposal):
@@ -127,7 +127,7 @@ class Proposals:
             return "A run has ended; the cluster is read again before anything is decided."
         order = (ActionKind.REPAIR, ActionKind.ELECTIONS, ActionKind.REORDERS, ActionKind.MOVES)
         for proposal in (self.asked, *(self.by_kind.get(kind) for kind in order)):
-            if proposal is None or not self.permissions.of(proposal.kind).allowed:
+            if proposal is None or not self._may_start(proposal):
                 continue
             if outdated := self._drop_outdated(proposal):
                 return outdated
@@ -135,7 +135,8 @@ class Proposals:
             held = self._held(proposal) or self._left_to_a_person(proposal)
             if not self._wants_approval(proposal) and not held:
                 return self.start(proposal)
-        said = [f"{p.id} has to wait: {self.permissions.of(p.kind).sentence}" for p in self.shown() if p.approved_by]
+        waits = [p for p in self.shown() if p.approved_by and not self._may_start(p)]
+        said = [f"{p.id} has to wait: {self.permissions.of(p.kind).sentence}" for p in waits]
         if waiting := [p.id for p in self.shown() if self._wants_approval(p)]:
             said.append(f"Waiting for approval: {', '.join(waiting)}.")
         return " ".join(said) or "No pending action."
@@ -297,6 +298,11 @@ class Proposals:
         by_person = mode is Mode.AUTO and proposal.request is not None
         asked = mode is Mode.APPROVE or by_person or bool(proposal.beyond)
         return asked and proposal.approved_by is None
+
+    def _may_start(self, proposal: Proposal) -> bool:
+        """May it start now, or once a person approves it?"""
+        approved = bool(proposal.approved_by) or self._wants_approval(proposal)
+        return self.permissions.of(proposal.kind).may_start(approved=approved)
 
     def _held(self, proposal: Proposal) -> str:
         """Why a repair without approval does not begin: a broker that it rebuilds may follow the rest of its rack; empty where none does."""

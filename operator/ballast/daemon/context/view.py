@@ -59,6 +59,10 @@ class TickReport:
         return self.result is TickResult.OK
 
 
+COOLING_DOWN: Final = "cooling-down"
+"""The code of a permission that waits for nothing but its cool-down."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permission:
     """Whether one kind of action may start now, and the sentence that says why."""
@@ -68,6 +72,10 @@ class Permission:
     allowed: bool
     code: str
     sentence: str
+
+    def may_start(self, *, approved: bool) -> bool:
+        """May it start now?  A cool-down, which is the last reason of all, holds only what no person approved."""
+        return self.allowed or (approved and self.code == COOLING_DOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ballast.daemon.context.view import TickReport, View
+from ballast.daemon.context.view import PlanView, TickReport, View
 from ballast.daemon.web.answers import DaemonRuns, DaemonSeries, DaemonSettings, DaemonStatus, Setting
 
 
 def status(view: View, *, now_ms: int, read_only: str) -> DaemonStatus:
     """Everything that the page shows."""
     shown = {name: getattr(view, name) for name in DaemonStatus.model_fields if hasattr(view, name)}
-    shown["plans"] = [replace(p, blocked=_blocked(view, p.kind)) for p in view.plans]
+    shown["plans"] = [replace(p, blocked=_blocked(view, p)) for p in view.plans]
     shown["ticks"] = {name: replace(t, stale=_stale(view, t)) for name, t in view.ticks.items()}
     shown |= {"now_ms": now_ms, "actions_enabled": not read_only, "read_only": read_only, "cluster": view.figures}
     return DaemonStatus.model_validate(shown)
@@ -26,9 +26,11 @@ def _stale(view: View, tick: TickReport) -> str:
     return ""
 
 
-def _blocked(view: View, kind: str) -> str:
-    """Why no plan of this kind may start now: as the allowed actions say it at this moment, however old the plan is."""
-    return next((s.sentence for s in view.permissions if s.kind == kind and not s.allowed), "")
+def _blocked(view: View, plan: PlanView) -> str:
+    """Why this plan may not start now: as the allowed actions say it at this moment, however old the plan is."""
+    approved = plan.waiting or bool(plan.approved_by)
+    found = (s for s in view.permissions if s.kind == plan.kind and not s.may_start(approved=approved))
+    return next((s.sentence for s in found), "")
 
 
 def history(view: View) -> DaemonRuns:
