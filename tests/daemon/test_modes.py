@@ -18,6 +18,7 @@ from tests.daemon.rig import (
     tools,
 )
 
+from ballast.core.cluster import UNKNOWN
 from ballast.core.plan import Move, Plan
 from ballast.daemon.acting.policy import ActionKind, ActionPolicy, Actions, DaemonPolicy, Mode
 from ballast.daemon.context.view import Role
@@ -25,9 +26,11 @@ from ballast.errors import AuthorizationFailed, Refused
 from ballast.executor.journal.records import dump_run
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now, Phase, Status, new_run
-from ballast.ports.journal import Record, Request
+from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Record, Request
 from ballast.sim.clock import SimClock
 from ballast.sim.journal import JournalStore, MemoryJournal
+from ballast.sim.model import SimBroker
+from ballast.sim.world import SimWorld
 
 AUTO = DaemonPolicy(mode=Mode.AUTO)
 
@@ -70,6 +73,29 @@ def test_an_observer_takes_the_lock_when_the_mode_asks_for_it(observer: Rig, sto
     with pytest.raises(Refused):
         submit(observer, Request("r", "approve", "Ada", 0, {"plan": "moves-1"}))
     assert (dict(store.requests), list(other.read()), store.epoch) == before
+
+
+def test_the_first_plan_knows_the_sizes_of_the_topics_that_ballast_has_just_made(
+    observer: Rig, world: SimWorld
+) -> None:
+    """They are made with the lock, between two readings of log dirs; a topic of others is read with the next of those."""
+    world.add_broker(SimBroker(id=4, rack="a"))
+    world.add_topic(JOURNAL_TOPIC, {0: (1, 2, 3)}, size_bytes=0)
+    world.add_topic(REQUESTS_TOPIC, {0: (2, 3, 1)}, size_bytes=0)
+    observer.policy = replace(AUTO, mode=Mode.APPROVE)
+    keep_lock(observer, holder())
+    read_at_s = observer.parts.observer.full_read_at_s
+    observer.clock.sleep(1)
+    observe(observer)
+    state = observer.parts.reading.state
+    assert state is not None
+    assert not (state.partitions.size_bytes == UNKNOWN).any()
+    read_again_s = observer.parts.observer.full_read_at_s
+    assert read_again_s != read_at_s
+    world.add_topic("of-others", {0: (1, 2, 3)})
+    observer.clock.sleep(1)
+    observe(observer)
+    assert observer.parts.observer.full_read_at_s == read_again_s
 
 
 def test_an_observer_tells_what_the_journal_says(observer: Rig, store: JournalStore, clock: SimClock) -> None:

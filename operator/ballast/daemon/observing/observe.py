@@ -27,6 +27,7 @@ from ballast.daemon.observing.reading import Reading
 from ballast.daemon.observing.series import Series
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, BallastError, Unavailable
 from ballast.ports.cluster import ClusterReader
+from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC
 from ballast.ports.time import Clock
 
 
@@ -59,6 +60,8 @@ class Observer:
         full = self._wants_full(now_s)
         try:
             state = self.cluster.snapshot(log_dirs=full, configs=full, patient=False)
+            if not full and self._shows_new_own_topic(state):
+                full, state = True, self.cluster.snapshot(log_dirs=True, configs=True, patient=False)
             if not state.alive:
                 raise Unavailable("The cluster answered and named no living broker.")
         except BallastError as failure:
@@ -124,6 +127,15 @@ class Observer:
             found.append(Absence(broker=broker, since_ms=since_ms, repair_at_ms=repair_at_ms))
         return tuple(found)
 
+    def _shows_new_own_topic(self, state: ClusterState) -> bool:
+        """Is a topic of the journal there that the reading before did not show?  Without its size no plan would know how much it copies.
+
+        The first start makes them right after its first reading; once or twice in a cluster's life, so that it costs nothing.
+        """
+        known = self.reading.state
+        own = {(t.name, t.topic_id) for t in state.topics if t.name in OWN_TOPICS}
+        return known is not None and bool(own - {(t.name, t.topic_id) for t in known.topics if t.name in OWN_TOPICS})
+
     def _wants_full(self, now_s: float) -> bool:
         """Sizes and configs cost the brokers more: they are read less often; in between ``with_slow_facts`` keeps them."""
         last = self.full_read_at_s
@@ -132,6 +144,7 @@ class Observer:
         return last is None or now_s - last >= intervals.log_dirs_s - min(intervals.observe_s, intervals.log_dirs_s) / 2
 
 
+OWN_TOPICS: Final = frozenset({JOURNAL_TOPIC, REQUESTS_TOPIC})
 _PICTURE: Final = ("topic", "number", "leader", "start", "replica", "in_sync", "adding", "removing", "offline")
 """What readings of partitions are compared by."""
 
