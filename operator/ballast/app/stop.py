@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ballast.app.apply import outline
 from ballast.app.requests import ask_holder
 from ballast.app.runs import Session
+from ballast.core.cluster import ClusterState
 from ballast.core.cluster.drain import refuse_drained
+from ballast.core.guards.drift import drift, fitted
 from ballast.core.wording import human_many
 from ballast.daemon.acting.decisions import decisions_in
 from ballast.executor.machine.rollback import refilled, rollback_plan
@@ -29,7 +33,8 @@ def stop(session: Session, command: Command, run_id: str | None) -> int:
             drained = (d.broker for d in decisions_in(log.read()).drains)
             refuse_drained(refilled(run), drained, f"Undoing run {run.id} puts replicas on", "Leave it as it is")
         if command is Command.ROLLBACK:
-            session.teller.say(f"{way_back(run)}.")
+            state = session.opened.cluster.snapshot(configs=False)
+            session.teller.say(f"{way_back(run, state)}.")
         session.teller.confirm(f"{command.value.capitalize()} run {run.id} ({run.intent})?")
         what = f"{command.value} run {run.id}"
         told = None if run.ended else ask_holder(log, command.value, {"run": run.id}, what, session.teller.say)
@@ -41,12 +46,19 @@ def stop(session: Session, command: Command, run_id: str | None) -> int:
     return _stop_here(session, command, run.id)
 
 
-def way_back(run: Run) -> str:
-    """What rolling it back does: what of it is cancelled, and what has to be copied again."""
-    told = [outline(back)] if not (back := rollback_plan(run)).is_empty else []
+def way_back(run: Run, state: ClusterState) -> str:
+    """What rolling it back does to the cluster as it is now: what of it is cancelled, and what has to be copied again."""
+    back = rollback_plan(run)
+    found = drift(back, state)
+    left = fitted(back, found, state)
+    told = [outline(left)] if not left.is_empty else []
     if not run.ended:
         told.append(f"{human_many(sum(1 for _ in run.open_moves), 'open move')} of it cancelled first")
-    return "; ".join(told) or f"rollback {run.id}: nothing has to be moved back"
+    if not told:
+        told.append(f"{back.intent}: nothing has to be moved back")
+    if found.changed or found.gone or found.recreated:
+        told.append(f"left as it is: {replace(found, done=()).explain()}")
+    return "; ".join(told)
 
 
 def _run_of(log: Journal, run_id: str | None) -> Run | None:

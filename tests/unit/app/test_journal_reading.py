@@ -130,7 +130,7 @@ def test_what_a_rollback_copies_is_known_before() -> None:
     run = new_run("r", plan, ExecutionPolicy(), Now(0, 0.0))
     stages = (Verified(), Moving())
     run = with_moves(run, {m.move.name: replace(m, stage=st) for m, st in zip(run.moves.values(), stages, strict=True)})
-    told = way_back(run)
+    told = way_back(run, scene({0: (6, 5), 1: (2, 5)}, brokers=6).cluster.snapshot())
     assert human_bytes(MB) in told
     assert "1 open move " in told
 

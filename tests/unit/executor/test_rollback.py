@@ -7,9 +7,12 @@ from dataclasses import replace
 import pytest
 from tests.unit.executor.scenes import MB, Scene, T, scene
 
+from ballast.app.stop import way_back
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move, Plan
-from ballast.executor.driver.events import RunResult
+from ballast.executor.driver.events import Paced, Progressed, RunResult
+from ballast.executor.journal.history import summarise
+from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.rollback import rollback_plan
 from ballast.executor.machine.run import Now, new_run, with_moves
@@ -54,6 +57,39 @@ def test_the_same_process_goes_back_once() -> None:
     assert (result.run_id, result.status) == ("r-back", "done")
     assert replicas(s) == [(1, 2), (2, 1)]
     assert s.driver.open_runs() == []
+
+
+def test_going_back_a_second_time_announces_what_is_copied_then() -> None:
+    """The partitions are where they were, so nothing: the announcement, the throttle, the progress and the journal's figures say so."""
+    s = scene({0: (1, 2), 1: (2, 1)}, size_bytes=50 * MB)
+    assert s.driver.execute(s.plan(*MOVES), ONE_BY_ONE, run_id="r").status == "done"
+    (run,) = load_runs(s.journal.read(), Now(0, 0.0)).values()
+    assert (
+        way_back(run, s.cluster.snapshot())
+        == "rollback r: 2 moves (95.4 MiB), 2 preferred leader elections (no data moved)"
+    )
+    again = s.process()
+    assert again.execute(rollback_plan(run), run.policy, run_id="back", undoes="r").bytes_moved == 100 * MB
+    assert way_back(run, s.cluster.snapshot()) == "rollback r: nothing has to be moved back"
+    third = s.process("third")
+    assert third.execute(rollback_plan(run), run.policy, run_id="twice", undoes="r").bytes_moved == 0
+    (pace,) = (h.pace for h in s.ears.heard if isinstance(h, Paced))
+    assert list(pace.lines()) == []
+    assert {h.progress.bytes_total for h in s.ears.heard if isinstance(h, Progressed)} <= {0}
+    assert summarise(load_runs(s.journal.read(), Now(0, 0.0))["twice"]).bytes_done == 0
+
+
+def test_partitions_that_others_have_moved_since_are_not_announced_as_going_back() -> None:
+    """The run that goes back leaves them alone, so their bytes are not copied either."""
+    s = scene({0: (1, 2), 1: (2, 1)}, size_bytes=50 * MB)
+    assert s.driver.execute(s.plan(*MOVES), ONE_BY_ONE, run_id="r").status == "done"
+    (run,) = load_runs(s.journal.read(), Now(0, 0.0)).values()
+    elsewhere = Move(T, 0, (3, 2), (4, 2), 50 * MB)
+    assert s.process().execute(s.plan(elsewhere), ONE_BY_ONE, run_id="other").status == "done"
+    assert way_back(run, s.cluster.snapshot()) == (
+        "rollback r: 1 move (47.7 MiB), 1 preferred leader election (no data moved); left as it is: 1 of its partitions have other "
+        "replicas now (t-0 has [4, 2])"
+    )
 
 
 def test_a_cancel_alone_owes_no_rollback() -> None:

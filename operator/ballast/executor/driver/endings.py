@@ -29,7 +29,7 @@ def summary(run: Run, status: str, seconds: float) -> RunResult:
         left=len(run.moves) - len(run.moves_in(Ended)),
         unclean=run.unclean,
         elections_held=sum(e.stage is ElectionStage.HELD for e in run.elections.values()),
-        bytes_moved=total_of(m for m in verified if m.outcome != "already-there"),
+        bytes_moved=total_of(verified),
         seconds=seconds,
         endings=tuple(endings),
         rollback_wanted=run.rollback_when_cancelled,

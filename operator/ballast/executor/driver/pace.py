@@ -12,6 +12,7 @@ from typing import Final
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.copying import copying_of, leader_in
+from ballast.core.plan import Move
 from ballast.core.throttles.pace import Basis, least
 from ballast.core.wording import human_brokers, human_bytes, human_time
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -105,7 +106,7 @@ class Pace:
 def pace_of(run: Run, state: ClusterState) -> Pace:
     """The rates of a run that is about to begin, producers' writes counted."""
     intake: defaultdict[int, float] = defaultdict(float)
-    moves = [m.move for m in run.open_moves if m.move.adding]
+    moves = [m.move for m in run.open_moves if m.move.adding and not _is_there(m.move, state)]
     leader_of = leader_in(state)
     copying = copying_of(moves, leader_of)
     for move in moves:
@@ -123,6 +124,12 @@ def pace_of(run: Run, state: ClusterState) -> Pace:
         unknown=copying.unknown,
         unmeasured=tuple(sorted(run.unmeasured)),
     )
+
+
+def _is_there(move: Move, state: ClusterState) -> bool:
+    """Has its partition the wanted replicas already, and nothing on the way?  Then the run copies nothing of it."""
+    row = state.index.get(move.name)
+    return row is not None and state.target(row) == move.new and not bool(state.moving[row])
 
 
 def _broker_pace(run: Run, broker: int, copies: int, written: float) -> BrokerPace | None:

@@ -118,13 +118,20 @@ class MoveRun:
         return None
 
     @property
+    def found_in_place(self) -> bool:
+        """Its partition had the wanted replicas before the run touched it: nothing was copied."""
+        return self.outcome == "already-there"
+
+    @property
     def size_unknown(self) -> bool:
         """It copies, and how much is unknown: neither the plan nor a reading since has told."""
-        return self.total_bytes is None and self.move.size_unknown
+        return self.total_bytes is None and self.move.size_unknown and not self.found_in_place
 
     @property
     def to_copy_bytes(self) -> int:
         """Bytes that it copies in all, by the newest figure; 0 with ``size_unknown``."""
+        if self.found_in_place:
+            return 0
         return self.move.bytes_moved if self.total_bytes is None else self.total_bytes
 
     @property
