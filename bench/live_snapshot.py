@@ -24,7 +24,7 @@ from unittest import mock
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ballast.adapters.kafka.confluent import Admin, MetadataReader
-from ballast.adapters.kafka.kafka_python import _Link
+from ballast.adapters.kafka.kafka_python import Link
 from ballast.core.cluster import ClusterState
 from ballast.ports.cluster import Cluster
 from ballast.sandbox import Sandbox, SandboxSpec
@@ -75,7 +75,7 @@ def wait_until_on_disk(cluster: Cluster, partitions: int) -> None:
 def outstanding() -> Iterator[list[tuple[float, float]]]:
     """When each request of either client left and when its answer had been read."""
     spans: list[tuple[float, float]] = []
-    send = _Link.send
+    send = Link.send
 
     async def timed_send(self: Any, *args: Any) -> Any:
         begin = time.perf_counter()
@@ -97,7 +97,7 @@ def outstanding() -> Iterator[list[tuple[float, float]]]:
         return mock.patch.object(owner, name, call)
 
     with (
-        mock.patch.object(_Link, "send", timed_send),
+        mock.patch.object(Link, "send", timed_send),
         timed(MetadataReader, "_ask"),
         timed(Admin, "_wait"),
     ):

@@ -15,6 +15,7 @@ from story import say
 
 POLICY = Path("/usr/sbin/policy-rc.d")
 """Debian asks this program before it starts a service on installation; 101 means no."""
+OS_RELEASE = Path("/etc/os-release")
 SERVICES = (
     "docker.service",
     "docker.socket",
@@ -43,7 +44,7 @@ def install_missing() -> None:
 
 def _is_debian() -> bool:
     try:
-        words = Path("/etc/os-release").read_text(encoding="utf-8")
+        words = OS_RELEASE.read_text(encoding="utf-8")
     except OSError:
         return False
     return (

@@ -10,9 +10,10 @@ import time
 class Health:
     """Since when each broker, and whoever keeps the metadata, has been well."""
 
-    def __init__(self, brokers: tuple[int, ...]) -> None:
-        self._since = dict.fromkeys(brokers, time.monotonic())
-        self._controller = time.monotonic()
+    def __init__(self, brokers: tuple[int, ...], *, since_s: float | None = None) -> None:
+        """All of them since this moment of the monotonic clock, or since now."""
+        self._controller = time.monotonic() if since_s is None else since_s
+        self._since = dict.fromkeys(brokers, self._controller)
         self._turn = threading.Lock()
 
     def fails(self, broker: int) -> None:

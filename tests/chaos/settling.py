@@ -146,7 +146,7 @@ class Settling:
         """What the cluster and the journal say, whatever the daemon does."""
         if moving := self.person.cluster.reassignments():
             return f"{sorted(map(str, moving))} move"
-        if still_open := [r.id for r in self._runs().values() if not r.ended]:
+        if still_open := [r.id for r in runs_in_journal(self.sandbox).values() if not r.ended]:
             return f"runs {still_open} are open"
         state = self.person.cluster.snapshot(log_dirs=False, configs=False)
         led = [(state.replicas(row)[0], int(state.partitions.leader[row])) for row in range(len(state.partitions))]
@@ -160,27 +160,19 @@ class Settling:
     def _contradicts(self, judge: Judge) -> str:
         return "; ".join(wrong.what for wrong in self.person.contradictions() if wrong.judge == judge)
 
-    def _runs(self) -> dict[str, Run]:
-        """Every run in the journal."""
-        with open_cluster(bootstrap_server=self.sandbox.inner_server) as opened:
-            journal = journal_of(opened)
-            try:
-                return runs_of(journal)
-            finally:
-                journal.close()
-
     def _still(self) -> None:
         """It stays as it is: no new run, no move, no other setting, for so many ticks."""
         still_s = self.still_ticks * TICK_S + 5
         insist = self.person.insist
-        before, places = set(insist("read runs", self._runs)), insist("read places", self._places)
+        read_runs = partial(runs_in_journal, self.sandbox)
+        before, places = set(insist("read runs", read_runs)), insist("read places", self._places)
         ends_s = time.monotonic() + still_s
         while time.monotonic() < ends_s:
             moving = insist("list reassignments", self.person.cluster.reassignments)
             if moving:
                 violated(Judge.STILL, f"it was balanced, and then something moved: {sorted(map(str, moving))}")
             time.sleep(2)
-        fresh = [f"{r.id} ({r.intent})" for r in insist("read runs", self._runs).values() if r.id not in before]
+        fresh = [f"{r.id} ({r.intent})" for r in insist("read runs", read_runs).values() if r.id not in before]
         if fresh:
             violated(Judge.STILL, f"it was balanced, and within {still_s:.0f} s new runs began: {fresh}")
         if insist("read places", self._places) != places:
@@ -194,3 +186,13 @@ class Settling:
     def _places(self) -> dict[str, tuple[int, list[int]]]:
         topics = self.admin.list_topics(timeout=15).topics.values()
         return {f"{t.topic}-{p.id}": (p.leader, list(p.replicas)) for t in topics for p in t.partitions.values()}
+
+
+def runs_in_journal(sandbox: ChaosSandbox) -> dict[str, Run]:
+    """Every run in the journal of its cluster."""
+    with open_cluster(bootstrap_server=sandbox.inner_server) as opened:
+        journal = journal_of(opened)
+        try:
+            return runs_of(journal)
+        finally:
+            journal.close()

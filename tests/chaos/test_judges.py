@@ -102,10 +102,7 @@ def test_what_is_not_as_its_person_left_it_is_found(person: Person, seen: Seen) 
 
 def partitions(person: Person, seen: Seen) -> Partitions:
     """A watch that looks at brokers that have long been well."""
-    health = Health((1, 2, 3))
-    health._since = dict.fromkeys(health._since, -1e9)
-    health._controller = -1e9
-    return Partitions(cast("Any", seen), person, health, {"t": 2}, [])
+    return Partitions(cast("Any", seen), person, Health((1, 2, 3), since_s=-1e9), {"t": 2}, [])
 
 
 def test_a_replica_too_few_is_found_at_once(person: Person, seen: Seen) -> None:
@@ -265,20 +262,29 @@ def test_a_cluster_that_does_not_stay_still_is_found(now_s: list[float], monkeyp
     def script(told: list[dict[str, Any]]) -> dict[str, Any]:
         return told.pop(0) if len(told) > 1 else told[0]
 
+    def topics(timeout: float) -> SimpleNamespace:
+        assert timeout > 0
+        led = script(places).items()
+        return SimpleNamespace(topics={n: topic(n, leader, replicas) for n, (leader, replicas) in led})
+
+    def topic(name: str, leader: int, replicas: list[int]) -> SimpleNamespace:
+        only = SimpleNamespace(id=0, leader=leader, replicas=replicas)
+        return SimpleNamespace(topic=name, partitions={0: only})
+
     cluster = SimpleNamespace(reassignments=lambda: moves[0])
     person = SimpleNamespace(insist=lambda _what, act: act(), cluster=cluster, contradictions=list)
     quiet = SimpleNamespace(ended_by_themselves=list)
-    monkeypatch.setattr(Settling, "_runs", lambda _self: script(runs))
-    monkeypatch.setattr(Settling, "_places", lambda _self: script(places))
+    monkeypatch.setattr("tests.chaos.settling.runs_in_journal", lambda _sandbox: script(runs))
+    admin = SimpleNamespace(list_topics=topics)
     fresh = {"r2": SimpleNamespace(id="r2", intent="balance")}
     for told_runs, told_places, told_moves, wrong in (
         ([{}], [{}], {}, False),
         ([{}], [{}], moving(3, 4), True),
         ([{}, fresh], [{}], {}, True),
-        ([{}], [{"t-0": (1, [1])}, {"t-0": (2, [1])}], {}, True),
+        ([{}], [{"t": (1, [1])}, {"t": (2, [1])}], {}, True),
     ):
         runs[:], places[:], moves[:] = told_runs, told_places, [told_moves]
-        end = settling(person=person, daemons=quiet)
+        end = settling(person=person, daemons=quiet, admin=admin)
         if not wrong:
             end._still()
             continue

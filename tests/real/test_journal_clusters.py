@@ -10,6 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from typing import Any
 
 import confluent_kafka as ck
 import pytest
@@ -28,7 +29,9 @@ from tests.leash import leashed
 from tests.waiting import becomes
 
 from ballast.adapters.auth.security import Security
+from ballast.adapters.journal import topic as journal_topic
 from ballast.adapters.journal.log import TopicLog
+from ballast.adapters.journal.producer import start_transactions
 from ballast.adapters.journal.topic import TopicJournal
 from ballast.errors import AuthorizationFailed, Fenced, LockHeld, Refused, Unavailable
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Holder, Record
@@ -226,7 +229,7 @@ def test_a_candidate_that_is_overtaken_hears_by_whom(kraft: Sandbox, monkeypatch
     """Another one fences it between its fence and its lease: the lock is held by that one, and was never ours to lose."""
     topic = f"__ballast_test_{uuid.uuid4().hex[:8]}"
     slow, quick = (TopicJournal(client(kraft), journal_topic=topic, requests_topic=f"{topic}_r") for _ in range(2))
-    fence, stop = slow._fence_others, threading.Event()
+    stop = threading.Event()
 
     def live() -> None:
         while not stop.wait(0.5):
@@ -234,17 +237,18 @@ def test_a_candidate_that_is_overtaken_hears_by_whom(kraft: Sandbox, monkeypatch
 
     beats = threading.Thread(target=live)
 
-    def and_then_the_other() -> None:
-        fence()
+    def and_then_the_other(*client: Any, **within: Any) -> ck.Producer:
+        monkeypatch.undo()
+        started = start_transactions(*client, **within)
         quick.acquire(holder("the quick one", lease_s=10), wait_s=60)
         beats.start()
+        return started
 
     try:
-        monkeypatch.setattr(slow, "_fence_others", and_then_the_other)
+        monkeypatch.setattr(journal_topic, "start_transactions", and_then_the_other)
         with pytest.raises(LockHeld, match="the quick one"):
             slow.acquire(holder("the slow one"))
         quick.append([Record("a", {"n": 1})])
-        monkeypatch.undo()
         waiting = threading.Thread(target=slow.acquire, args=(holder("the slow one"),), kwargs={"wait_s": 120})
         waiting.start()
         stop.set()
@@ -263,16 +267,16 @@ def test_a_candidate_whose_rival_dies_gets_the_lock(kraft: Sandbox, monkeypatch:
     """Whoever fenced it never wrote a lease: one that does not wait is told to try again, one that waits takes the lock."""
     topic = f"__ballast_test_{uuid.uuid4().hex[:8]}"
     journal = TopicJournal(client(kraft), journal_topic=topic, requests_topic=f"{topic}_r")
-    fence = journal._fence_others
     rivals: list[ck.Producer] = []
 
-    def and_then_a_rival() -> None:
-        fence()
+    def and_then_a_rival(*ours: Any, **within: Any) -> ck.Producer:
+        started = start_transactions(*ours, **within)
         if len(rivals) < 2:
             rivals.append(ck.Producer({**client(kraft), "transactional.id": topic}))
             rivals[-1].init_transactions(60)
+        return started
 
-    monkeypatch.setattr(journal, "_fence_others", and_then_a_rival)
+    monkeypatch.setattr(journal_topic, "start_transactions", and_then_a_rival)
     try:
         with pytest.raises(LockHeld, match="at this moment"):
             journal.acquire(holder("patient"))

@@ -142,7 +142,8 @@ class Proof:
         journal = MortalJournal(self.store, self.clock, reaper)
         cluster = MortalCluster(self.world, reaper, partial(self._witness, life, journal))
         driver = Driver(cluster, journal, self.clock, None)
-        driver._listener = self.on_life(self, driver, reaper) or driver._listener
+        if (listener := self.on_life(self, driver, reaper)) is not None:
+            driver.listen(listener)
         journal.acquire(Holder(life, "the proof"), wait_s=LOCK_WAIT_S)
         self._forget_what_is_lost()
         result = None

@@ -24,6 +24,7 @@ from typing import Any, Final
 
 import numpy as np
 
+CORE: Final = Path(__file__).parent
 NAME: Final = "ballast_kernels"
 """The library as Python imports it."""
 SOURCES: Final = (
@@ -40,9 +41,8 @@ SOURCES: Final = (
 """The modules with compiled loops, and those whose constants they take; a test holds that it is all of them."""
 
 
-def library_path() -> Path:
-    """The library for this source and this Python, whether or not it has been built."""
-    core = Path(__file__).parent
+def library_path(core: Path = CORE) -> Path:
+    """The library for the loops in this folder and this Python, whether or not it has been built."""
     digest = sha256()
     for source in SOURCES:
         digest.update((core / f"{source.replace('.', '/')}.py").read_bytes())

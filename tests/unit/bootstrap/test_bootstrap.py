@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import importlib
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -104,25 +105,31 @@ def test_what_was_set_for_uv_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Apt:
-    """Stands in for installing; remembers what would have been installed."""
+    """Stands in for running programs; remembers the packages that ``apt-get`` was to install."""
 
     def __init__(self) -> None:
         self.installed: list[str] = []
 
-    def __call__(self, packages: list[str]) -> None:
+    def __call__(self, words: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
         """Remember."""
-        self.installed += packages
+        if words[:2] == ["apt-get", "install"]:
+            self.installed += [word for word in words[2:] if not word.startswith("-")]
+        return subprocess.CompletedProcess(words, 0)
 
 
 @pytest.fixture
-def apt(monkeypatch: pytest.MonkeyPatch) -> Apt:
+def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Apt:
     """A Debian where nothing is installed and root asks."""
-    packages = module("system_packages")
-    apt = Apt()
+    packages, apt = module("system_packages"), Apt()
+    release = tmp_path / "os-release"
+    release.write_text("ID=debian\n")
+    (tmp_path / "apt-get").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(packages, "missing", lambda: list(module("programs").TABLE))
-    monkeypatch.setattr(packages, "_is_debian", lambda: True)
-    monkeypatch.setattr(packages, "_install", apt)
+    monkeypatch.setattr(packages, "OS_RELEASE", release)
+    monkeypatch.setattr(packages, "POLICY", tmp_path / "policy-rc.d")
     monkeypatch.setattr(packages.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(subprocess, "run", apt)
     monkeypatch.delenv("NO_SYSTEM_INSTALL", raising=False)
     return apt
 

@@ -84,7 +84,7 @@ class Acting:
 @pytest.fixture
 def acting(monkeypatch: pytest.MonkeyPatch) -> Acting:
     """RunController whose end nobody waits for: all happens in one thread."""
-    monkeypatch.setattr(driving, "_LEAVE_S", 0.0)
+    monkeypatch.setattr(driving, "LEAVE_S", 0.0)
     return Acting()
 
 

@@ -154,17 +154,26 @@ def test_down_waits_for_the_supervisors_own_processes(tmp_path: Path, monkeypatc
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     lingering = tmp_path / "lingering"
     lingering.mkdir()
-    client = SupervisorClient(lingering)
     held = (lingering / "alive.lock").open("w")
     fcntl.flock(held, fcntl.LOCK_EX)
 
-    def answered(**_: object) -> dict[str, object]:
-        shutil.rmtree(lingering)
+    def answer(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            asked.append(json.loads(connection.makefile("rb").readline()))
+            shutil.rmtree(lingering)
+            connection.sendall(b'{"ok": true}\n')
         threading.Timer(0.3, held.close).start()
-        return {}
 
-    monkeypatch.setattr(client, "_ask", answered)
-    client.down()
+    asked: list[object] = []
+    # The socket is bound in the current folder, which goes with it.
+    monkeypatch.chdir(tmp_path)
+    with listening(lingering) as server:
+        thread = threading.Thread(target=answer, args=(server,))
+        thread.start()
+        SupervisorClient(lingering).down()
+        thread.join()
+    assert asked == [{"do": "down"}]
     assert held.closed
 
 

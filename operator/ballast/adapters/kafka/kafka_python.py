@@ -49,7 +49,7 @@ _KAFKAS_OWN_NAMES: Final = {
 """Where kafka-python's name of an error is not the one in Kafka's ``Errors``."""
 
 
-class _Link:
+class Link:
     """kafka-python's connections and the one thread that serves them."""
 
     def __init__(self, configuration: Mapping[str, Any], server: tuple[str, int], bootstrap_timeout_s: float) -> None:
@@ -75,7 +75,7 @@ class _Link:
         told: str | None = self._manager.cluster.cluster_id
         return told
 
-    def run(self, attempt: Callable[[_Link], Any]) -> Any:
+    def run(self, attempt: Callable[[Link], Any]) -> Any:
         """Run a coroutine function on the serving thread and wait for it; callable from any other thread."""
         return self._manager.run(attempt, self)
 
@@ -140,7 +140,7 @@ class Wire:
         """Longest wait for one broker's answer to one request."""
         self._retry = retry or RetryPolicy(total_s=timeout_s)
         self._lock = threading.RLock()
-        self._link: _Link | None = None
+        self._link: Link | None = None
         self._closed = False
 
     def close(self) -> None:
@@ -149,7 +149,7 @@ class Wire:
             self._closed = True
             self.reconnect()
 
-    def reconnect(self, failed: _Link | None = None) -> None:
+    def reconnect(self, failed: Link | None = None) -> None:
         """Forget the connections; the next request builds new ones, with fresh metadata.
 
         With ``failed``, only if they are still those: several threads may stumble over the same ones.
@@ -182,7 +182,7 @@ class Wire:
         """Send to the controller (on KRaft any broker forwards), finding it anew for each try."""
         bound_s = wait_s or self.broker_wait_s
 
-        async def attempt(link: _Link) -> Any:
+        async def attempt(link: Link) -> Any:
             try:
                 response = await link.send(make(), await self._controller(link), bound_s)
             except kafka_errors.KafkaTimeoutError:
@@ -196,7 +196,7 @@ class Wire:
 
         return self._patiently(what, attempt, retry)
 
-    async def _controller(self, link: _Link) -> int | None:
+    async def _controller(self, link: Link) -> int | None:
         """Where to send what is for the controller: on KRaft to any broker, which passes it on."""
         if _QUORUM in link.versions.api_versions:
             return None
@@ -222,11 +222,11 @@ class Wire:
         """
         bound_s = wait_s or self.broker_wait_s
 
-        async def one(link: _Link, broker: int) -> Any:
+        async def one(link: Link, broker: int) -> Any:
             with self._translated(what, broker):
                 return read(await link.send(make(broker), broker, bound_s))
 
-        async def everyone(link: _Link) -> dict[int, Any | BallastError]:
+        async def everyone(link: Link) -> dict[int, Any | BallastError]:
             await link.refresh(self.broker_wait_s)
             futures = {b: link.start(one, link, b) for b in brokers}
             answers: dict[int, Any | BallastError] = {}
@@ -242,8 +242,8 @@ class Wire:
         answers: dict[int, Any | BallastError] = self._patiently(what, everyone, retry)
         return answers
 
-    def _patiently(self, what: str, attempt: Callable[[_Link], Any], retry: RetryPolicy | None) -> Any:
-        used: _Link | None = None
+    def _patiently(self, what: str, attempt: Callable[[Link], Any], retry: RetryPolicy | None) -> Any:
+        used: Link | None = None
 
         def once() -> Any:
             nonlocal used
@@ -259,7 +259,7 @@ class Wire:
 
         return (retry or self._retry).call(what, once, recover=lambda: self.reconnect(used))
 
-    def _connected(self) -> _Link:
+    def _connected(self) -> Link:
         if self._security.tokens is not None:
             # Renewed here where that is due: on the serving thread, every broker's answer would wait for the token endpoint.
             self._security.tokens.token()
@@ -270,10 +270,10 @@ class Wire:
                 server = knock(self._servers, self._security, timeout_s=min(5.0, self.timeout_s))
                 at = self._servers.index(server)
                 self._servers = [*self._servers[at:], *self._servers[:at]]
-                self._link = self._confirmed(_Link(self._configuration(server), server, self.timeout_s), server)
+                self._link = self._confirmed(Link(self._configuration(server), server, self.timeout_s), server)
             return self._link
 
-    def _confirmed(self, link: _Link, server: tuple[str, int]) -> _Link:
+    def _confirmed(self, link: Link, server: tuple[str, int]) -> Link:
         """The link, unless it leads to another cluster than this process works on."""
         try:
             if self._identity is not None:

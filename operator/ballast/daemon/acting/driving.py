@@ -139,7 +139,7 @@ class DriverRunController:
         driver = self._driver
         if driver is not None:
             driver.leave()
-        self._idle.wait(_LEAVE_S)
+        self._idle.wait(LEAVE_S)
 
     def hear(self, event: object) -> None:
         """The driver's listener: log lines for decisions, the newest progress for views."""
@@ -284,6 +284,6 @@ class DriverRunController:
             self._clock.sleep(min(1.0, seconds))
 
 
-_LEAVE_S = 10.0
+LEAVE_S = 10.0
 _FIRST_PAUSE_S = 2.0
 _LONGEST_PAUSE_S = 120.0

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import confluent_kafka as ck
@@ -42,36 +44,68 @@ class Message:
 
 
 class Topic:
-    """A log with commit markers, its last stable offset, and how many consumers were made for it."""
+    """A log with commit markers, its last stable offset, what befalls its readers, and which consumers were made for it."""
 
     def __init__(self) -> None:
         self.log: list[str | None] = []
         """Keys; None is a commit marker."""
         self.stable = 0
+        self.told_end: int | None = None
+        """What its leader tells as the last stable offset, where that is not what can be read."""
+        self.meanwhile: list[tuple[str, ...]] = []
+        """Transactions, of which the next one is committed when a reader has been told the end."""
+        self.failing: list[int] = []
+        """The codes with which the next questions for the end fail."""
+        self.seen_by = 0
+        """How many consumers must have been made before one finds it."""
+        self.lost = ck.KafkaError._UNKNOWN_PARTITION
+        """What those before it are told."""
+        self.asked: list[float] = []
+        """How long each question for the end was given."""
         self.begun_at: list[int] = []
         self.deaf = 0
         """How many of the next consumers never hand out anything."""
+        self.events: deque[Message] = deque()
 
     def commit(self, *keys: str) -> None:
         """One transaction, readable at once."""
         self.log += [*keys, None]
         self.stable = len(self.log)
 
+    def end(self, given_s: float) -> int:
+        """What the leader answers, and what happens right after it."""
+        self.asked.append(given_s)
+        code = self.failing.pop(0) if self.failing else self.lost if len(self.begun_at) < self.seen_by else None
+        if code is not None:
+            raise ck.KafkaException(ck.KafkaError(code))
+        end = self.stable if self.told_end is None else self.told_end
+        if self.meanwhile:
+            self.commit(*self.meanwhile.pop(0))
+        return end
+
 
 class Consumer:
     """Hands out what lies below the last stable offset, then the end, once."""
 
-    def __init__(self, topic: Topic, at: int) -> None:
-        self._topic, self._at, self._ended = topic, at, -1
+    def __init__(self, topic: Topic) -> None:
+        self._topic, self._at, self._ended = topic, 0, -1
         self._deaf = topic.deaf > 0
         topic.deaf -= self._deaf
-        topic.begun_at.append(at)
-        self.events: deque[Message] = deque()
 
-    def poll(self, wait_s: float) -> Message | None:
+    def assign(self, places: Sequence[ck.TopicPartition]) -> None:
+        """Begin there."""
+        self._at = max(places[0].offset, 0)
+        self._topic.begun_at.append(self._at)
+
+    def get_watermark_offsets(self, _place: ck.TopicPartition, timeout: float, *, cached: bool) -> tuple[int, int]:
+        """As its leader says."""
+        assert not cached
+        return 0, self._topic.end(timeout)
+
+    def poll(self, _wait_s: float) -> Message | None:
         """The next record or event."""
-        if self.events:
-            return self.events.popleft()
+        if self._topic.events:
+            return self._topic.events.popleft()
         while not self._deaf and self._at < self._topic.stable:
             key, self._at = self._topic.log[self._at], self._at + 1
             if key is not None:
@@ -85,165 +119,158 @@ class Consumer:
         """Nothing to let go."""
 
 
-class Log(TopicLog):
-    """The reader with our consumer in it; ``meanwhile`` happens once, after it was told the end."""
+class Asked:
+    """An admin client; its brokers know the topic, and that it is the one that it was."""
 
-    def __init__(self, topic: Topic, *, timeout_s: float = 5.0) -> None:
-        super().__init__({}, "t", timeout_s=timeout_s)
-        self._known = True
-        self._of = topic
-        self.meanwhile: list[tuple[str, ...]] = []
+    def __init__(self, topic: Topic) -> None:
+        self._topic = topic
 
-    def _readable_end(self, *, whole: bool) -> int:
-        end = self._of.stable
-        while self.meanwhile:
-            self._of.commit(*self.meanwhile.pop(0))
-        return end
+    def poll(self, _timeout_s: float) -> None:
+        """No events."""
 
-    def _opened(self) -> Consumer:
-        if self._consumer is None:
-            self._consumer = Consumer(self._of, self._at)
-        return self._consumer
+    def list_topics(self, timeout: float) -> SimpleNamespace:
+        """One topic with one partition."""
+        assert timeout > 0
+        return SimpleNamespace(topics={"t": SimpleNamespace(error=None, partitions={0: None})})
 
-    def look(self, *, now: bool = False) -> None:
-        """There are no brokers who could say that the topic is another one."""
+    def describe_topics(self, _topics: object, *, request_timeout: float) -> dict[str, Future[SimpleNamespace]]:
+        """Always of one id."""
+        assert request_timeout > 0
+        return {"t": answered(SimpleNamespace(topic_id="one"))}
 
-    def keys(self) -> list[str]:
-        """The keys that one call hands over."""
-        return [key for key, _ in self.new_entries(whole=False)]
+    def list_offsets(self, asked: Collection[ck.TopicPartition], **_: object) -> Mapping[Any, Future[SimpleNamespace]]:
+        """The high watermark: what is not stable is not there."""
+        return dict.fromkeys(asked, answered(SimpleNamespace(offset=self._topic.stable)))
 
 
-def test_a_transaction_committed_while_we_read_comes_whole_or_not_at_all() -> None:
-    """The consumer hands out its first record, since a marker hides that the end is reached; it waits for the others."""
+def answered(value: SimpleNamespace) -> Future[SimpleNamespace]:
+    """At once."""
+    future: Future[SimpleNamespace] = Future()
+    future.set_result(value)
+    return future
+
+
+@pytest.fixture
+def topic(monkeypatch: pytest.MonkeyPatch) -> Topic:
+    """The one that every client finds."""
     topic = Topic()
+    monkeypatch.setattr(ck, "Consumer", lambda _settings: Consumer(topic))
+    monkeypatch.setattr(journal_log, "AdminClient", lambda _settings: Asked(topic))
+    return topic
+
+
+def log_of(timeout_s: float = 5.0) -> TopicLog:
+    """The reader."""
+    return TopicLog({}, "t", timeout_s=timeout_s)
+
+
+def keys(log: TopicLog) -> list[str]:
+    """The keys that one call hands over."""
+    return [key for key, _ in log.new_entries(whole=False)]
+
+
+def test_a_transaction_committed_while_we_read_comes_whole_or_not_at_all(topic: Topic) -> None:
+    """The consumer hands out its first record, since a marker hides that the end is reached; it waits for the others."""
     topic.commit("a1", "a2")
-    log = Log(topic)
-    log.meanwhile = [("b1", "b2")]
-    assert log.keys() == ["a1", "a2"]
-    log.meanwhile = [("c1", "c2")]
-    assert log.keys() == ["b1", "b2"]
-    assert log.keys() == ["c1", "c2"]
-    assert log.keys() == []
+    log = log_of()
+    topic.meanwhile = [("b1", "b2")]
+    assert keys(log) == ["a1", "a2"]
+    topic.meanwhile = [("c1", "c2")]
+    assert keys(log) == ["b1", "b2"]
+    assert keys(log) == ["c1", "c2"]
+    assert keys(log) == []
     assert topic.begun_at == [0]
 
 
-def test_new_clients_go_on_where_the_old_ones_stood() -> None:
+def test_new_clients_go_on_where_the_old_ones_stood(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing twice and nothing skipped, with a record kept back, with none read yet, and twice in a row."""
-    topic = Topic()
+    monkeypatch.setattr(journal_log, "RENEW_S", 0.0)
     topic.commit("a1", "a2")
-    log = Log(topic)
-    log._begin_again()
-    log.meanwhile = [("b1", "b2")]
-    assert log.keys() == ["a1", "a2"]
-    for _ in range(2):
-        log._renewed_s = float("-inf")
-        log._begin_again()
-    assert log.keys() == ["b1", "b2"]
-    log._renewed_s = float("-inf")
-    log._begin_again()
-    assert log.keys() == []
-    log._renewed_s = float("-inf")
-    log._begin_again()
+    log = log_of()
+    topic.failing, topic.meanwhile = [topic.lost], [("b1", "b2")]
+    assert keys(log) == ["a1", "a2"]
+    topic.failing = [topic.lost] * 2
+    assert keys(log) == ["b1", "b2"]
+    topic.failing = [topic.lost]
+    assert keys(log) == []
+    topic.failing = [topic.lost]
     topic.commit("c1")
-    assert log.keys() == ["c1"]
-    assert topic.begun_at[0] == 0
-    assert all(at >= 3 for at in topic.begun_at[1:])
+    assert keys(log) == ["c1"]
+    assert topic.begun_at[:2] == [0, 0]
+    assert len(topic.begun_at) == 6
+    assert all(at >= 3 for at in topic.begun_at[2:])
 
 
-def test_a_consumer_that_hears_nothing_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_consumer_that_hears_nothing_is_replaced(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a while, by one that begins at the same place."""
     monkeypatch.setattr(journal_log, "RENEW_S", 0.05)
-    topic = Topic()
     topic.commit("a1", "a2")
     topic.deaf = 2
-    assert Log(topic).keys() == ["a1", "a2"]
+    assert keys(log_of()) == ["a1", "a2"]
     assert topic.begun_at == [0, 0, 0]
 
 
-def test_a_read_that_fails_on_the_way_is_read_again_from_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_that_fails_on_the_way_is_read_again_from_its_beginning(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What the failed call had taken is not lost, and the wait was bounded."""
     monkeypatch.setattr(journal_log, "RENEW_S", 0.05)
-    topic = Topic()
     topic.commit("a1")
-    log = Log(topic, timeout_s=0.3)
-    assert log.keys() == ["a1"]
+    log = log_of(timeout_s=0.3)
+    assert keys(log) == ["a1"]
     topic.commit("b1", "b2")
-    whole, topic.stable = topic.stable, topic.stable - 2
-    monkeypatch.setattr(log, "_readable_end", lambda *, whole: len(topic.log))  # noqa: ARG005
+    topic.told_end, topic.stable = topic.stable, topic.stable - 2
     with pytest.raises(Unavailable, match="not reached in time"):
-        log.keys()
-    topic.stable = whole
-    assert log.keys() == ["b1", "b2"]
+        keys(log)
+    topic.stable = topic.told_end
+    assert keys(log) == ["b1", "b2"]
 
 
-def test_a_failure_that_does_not_pass_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_that_does_not_pass_is_told(topic: Topic) -> None:
     """As one of our errors, and not after the whole wait."""
-    topic = Topic()
     topic.commit("a1")
-    log = Log(topic, timeout_s=60)
-    failure = ck.KafkaError(ck.KafkaError._BAD_MSG)
-    log._opened().events.append(Message(0, error=failure))
+    log = log_of(timeout_s=60)
+    topic.events.append(Message(0, error=ck.KafkaError(ck.KafkaError._BAD_MSG)))
     with pytest.raises(Unavailable, match="could not read t"):
-        log.keys()
-    assert log.keys() == ["a1"]
+        keys(log)
+    assert keys(log) == ["a1"]
 
 
 @pytest.mark.parametrize("code", [ck.KafkaError._UNKNOWN_PARTITION, ck.KafkaError._DESTROY_BROKER])
-def test_a_client_that_lost_sight_of_the_topic_is_replaced(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+def test_a_client_that_lost_sight_of_the_topic_is_replaced(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
     """Within the call where there is time, and in any case before the next: one that stays may never find it again."""
     monkeypatch.setattr(journal_log, "RENEW_S", 0.05)
-    topic = Topic()
     topic.commit("a1")
-    log = Log(topic, timeout_s=0.5)
-    lost = ck.KafkaException(ck.KafkaError(code))
-
-    def end_seen_by(sees: int) -> int:
-        log._opened()
-        if len(topic.begun_at) < sees:
-            raise lost
-        return topic.stable
-
-    monkeypatch.setattr(log, "_readable_end", lambda *, whole: log._patiently(lambda _: end_seen_by(3)))  # noqa: ARG005
-    assert log.keys() == ["a1"]
+    topic.lost, topic.seen_by = code, 3
+    log = log_of(timeout_s=0.5)
+    assert keys(log) == ["a1"]
     topic.commit("b1")
-    never = 10_000
-    monkeypatch.setattr(log, "_readable_end", lambda *, whole: log._patiently(lambda _: end_seen_by(never)))  # noqa: ARG005
+    topic.seen_by = 10_000
     with pytest.raises(Unavailable, match="could not read t"):
-        log.keys()
-    made = len(topic.begun_at)
-    monkeypatch.setattr(log, "_readable_end", lambda *, whole: end_seen_by(made + 1))  # noqa: ARG005
-    assert log.keys() == ["b1"]
+        keys(log)
+    topic.seen_by, questions = len(topic.begun_at) + 1, len(topic.asked)
+    assert keys(log) == ["b1"]
+    assert len(topic.asked) == questions + 1
 
 
-def test_a_question_to_a_leader_that_has_left_is_asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_to_a_leader_that_has_left_is_asked_anew(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would wait for all the time there is: the first try has little, each next one more, and new clients."""
     monkeypatch.setattr(journal_log, "RENEW_S", 0.0)
-    topic, given = Topic(), list[float]()
-    log = Log(topic, timeout_s=30)
-
-    def ask(try_s: float) -> str:
-        log._opened()
-        given.append(try_s)
-        if len(given) < 3:
-            raise ck.KafkaException(ck.KafkaError(ck.KafkaError._TIMED_OUT))
-        return "answer"
-
-    assert log._patiently(ask) == "answer"
-    assert given == [3.0, 6.0, 12.0]
-    assert len(topic.begun_at) == 3
+    topic.commit("a1")
+    topic.failing = [ck.KafkaError._TIMED_OUT] * 2
+    assert keys(log_of(timeout_s=30)) == ["a1"]
+    assert topic.asked == [3.0, 6.0, 12.0]
+    assert topic.begun_at == [0, 0, 0]
 
 
-def test_no_try_is_given_more_than_what_is_left() -> None:
+def test_no_try_is_given_more_than_what_is_left(topic: Topic) -> None:
     """The whole wait is the one that the caller gave, and it ends with what the client said last."""
-    log, given = Log(Topic(), timeout_s=0.5), list[float]()
-
-    def ask(try_s: float) -> str:
-        given.append(try_s)
-        raise ck.KafkaException(ck.KafkaError(ck.KafkaError._TIMED_OUT))
-
-    with pytest.raises(ck.KafkaException):
-        log._patiently(ask)
-    assert 0 < max(given) <= 0.5
+    topic.failing = [ck.KafkaError._TIMED_OUT] * 1000
+    with pytest.raises(Unavailable, match="could not read t"):
+        keys(log_of(timeout_s=0.5))
+    assert 0 < max(topic.asked) <= 0.5
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
+from ballast.adapters.journal import topic as journal_topic
 from ballast.adapters.journal.loss import NOTICED_WITHIN_S
-from ballast.adapters.journal.producer import JournalProducer
 from ballast.adapters.journal.topic import POLL_S, TopicJournal
 from ballast.errors import BallastError, Fenced, JournalLost, LockHeld, Unavailable
 from ballast.ports.journal import Holder, Record, begun_in, begun_record
@@ -18,6 +18,22 @@ from ballast.sim.clock import SimClock
 
 ME, OTHER = (Holder(id_, f"test {id_}", lease_s=6.0) for id_ in ("me", "other"))
 RECORDS = [Record("run/1", {"moves": 3}), Record("throttle/broker/1", {"prior": "5"})]
+
+
+class Requests:
+    """The other topic; making it again fails as often as told."""
+
+    failing = 0
+    topic = "__ballast_requests"
+
+    def ensure(self) -> None:
+        """It is there."""
+
+    def remake(self) -> None:
+        """Make it again."""
+        if self.failing:
+            self.failing -= 1
+            raise Unavailable("of its replicas [1, 2] only [1] are in sync, and 2 must be")
 
 
 class Topic:
@@ -33,6 +49,8 @@ class Topic:
         self.gone = 0
         self.unwritten = 0
         self.about_to_be_written: list[Entry] = []
+        self.requests = Requests()
+        self.clock = SimClock()
         self._at = 0
 
     def lose(self, how: str = "remade", *, keep: int = 0) -> None:
@@ -89,22 +107,6 @@ class Topic:
         return taken
 
 
-class Requests:
-    """The other topic; making it again fails as often as told."""
-
-    failing = 0
-    topic = "__ballast_requests"
-
-    def ensure(self) -> None:
-        """It is there."""
-
-    def remake(self) -> None:
-        """Make it again."""
-        if self.failing:
-            self.failing -= 1
-            raise Unavailable("of its replicas [1, 2] only [1] are in sync, and 2 must be")
-
-
 class Producer:
     """Commits to the topic."""
 
@@ -138,16 +140,10 @@ def topic() -> Topic:
 
 def handle(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> TopicJournal:
     """A handle on it."""
-    own = TopicJournal({"bootstrap.servers": "127.0.0.1:1"}, clock=SimClock())
-    monkeypatch.setattr(own, "_log", topic)
-    monkeypatch.setattr(own, "_requests", Requests())
-
-    def fence() -> None:
-        client = cast("Any", Producer(topic))
-        own._producer = JournalProducer(client, topic.topic, timeout_s=1.0, committed=own._take_in)
-
-    monkeypatch.setattr(own, "_fence_others", fence)
-    return own
+    monkeypatch.setattr(journal_topic, "TopicLog", lambda *_, **__: topic)
+    monkeypatch.setattr(journal_topic, "RequestsTopic", lambda *_, **__: topic.requests)
+    monkeypatch.setattr(journal_topic, "start_transactions", lambda *_, **__: Producer(topic))
+    return TopicJournal({"bootstrap.servers": "127.0.0.1:1"}, clock=topic.clock)
 
 
 @pytest.fixture
@@ -182,19 +178,17 @@ def stands(topic: Topic) -> list[Record]:
     return list(JournalView(topic.entries).records())
 
 
-def fail_half_way(journal: TopicJournal, monkeypatch: pytest.MonkeyPatch) -> None:
+def fail_half_way(journal: TopicJournal, topic: Topic) -> None:
     """The topic is there again, and the one of the requests is not."""
-    monkeypatch.setattr(journal._requests, "failing", 1)
+    topic.requests.failing = 1
     with pytest.raises(Unavailable):
         journal.remake()
 
 
-def test_a_remake_that_ends_half_way_is_due(
-    journal: TopicJournal, topic: Topic, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_remake_that_ends_half_way_is_due(journal: TopicJournal, topic: Topic) -> None:
     """Nothing else is written until all that its holder knows is in it."""
     topic.lose()
-    fail_half_way(journal, monkeypatch)
+    fail_half_way(journal, topic)
     for act in (lambda: journal.append([Record("b", {})]), lambda: journal.renew("go on"), journal.check, journal.read):
         with pytest.raises(JournalLost):
             act()
@@ -205,13 +199,11 @@ def test_a_remake_that_ends_half_way_is_due(
 
 
 @pytest.mark.parametrize("half_way", [False, True])
-def test_a_holder_in_line_makes_it_again(
-    journal: TopicJournal, topic: Topic, monkeypatch: pytest.MonkeyPatch, *, half_way: bool
-) -> None:
+def test_a_holder_in_line_makes_it_again(journal: TopicJournal, topic: Topic, *, half_way: bool) -> None:
     """A renewal that failed sent them there; the acquisition counts as another one."""
     topic.lose()
     if half_way:
-        fail_half_way(journal, monkeypatch)
+        fail_half_way(journal, topic)
     before = journal.term
     journal.acquire(ME)
     assert journal.term == before + 1
@@ -297,7 +289,7 @@ def test_whoever_starts_where_it_is_gone_says_so_in_the_empty_one(
 ) -> None:
     """After one lease and the time in which a holder notices, when nobody has made it again; it says so once."""
     own = handle(topic, monkeypatch)
-    topic.gone, began_ms = 1000, own._clock.now_ms()
+    topic.gone, began_ms = 1000, topic.clock.now_ms()
     own.acquire(ME)
     begun = begun_in(own.read())
     assert begun is not None
@@ -341,9 +333,9 @@ def test_a_topic_that_stays_empty_is_taken_after_a_lease(
     """It says that it is not the first only where one was seen to be gone."""
     own = handle(topic, monkeypatch)
     topic.gone, topic.unwritten = gone, 1000
-    began = own._clock.monotonic_s()
+    began = topic.clock.monotonic_s()
     own.acquire(ME)
-    assert own._clock.monotonic_s() - began >= ME.lease_s
+    assert topic.clock.monotonic_s() - began >= ME.lease_s
     assert (begun_in(own.read()) is not None) == bool(gone)
 
 
@@ -366,11 +358,9 @@ def test_a_standby_stands_in_line_again_when_the_holder_has_made_it_again(standb
     assert topic.entries == others(2)
 
 
-def test_a_standby_that_cannot_make_it_again_tries_once_more(
-    standby: TopicJournal, topic: Topic, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_standby_that_cannot_make_it_again_tries_once_more(standby: TopicJournal, topic: Topic) -> None:
     """It holds no lock meanwhile, and forgets nothing."""
-    monkeypatch.setattr(standby._requests, "failing", 1)
+    topic.requests.failing = 1
     with pytest.raises(Unavailable):
         standby.acquire(ME, wait_s=60)
     with pytest.raises(Fenced):

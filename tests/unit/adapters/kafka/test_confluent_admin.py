@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from ballast.adapters.auth.security import Security
+from ballast.adapters.kafka import confluent
 from ballast.adapters.kafka.confluent import Admin
 from ballast.adapters.kafka.retry import RetryObserver, RetryPolicy
 from ballast.errors import BallastError, Refused, Unavailable
@@ -42,7 +43,8 @@ def admin_of(
     """An admin whose client this is."""
     retry = RetryPolicy(total_s=timeout_s, first_wait_s=0.01, longest_wait_s=0.02, observer=heard)
     admin = Admin("127.0.0.1:1", Security.from_properties({}), timeout_s=timeout_s, retry=retry)
-    monkeypatch.setattr(admin, "_writer", lambda _: client)
+    monkeypatch.setattr(admin.metadata, "addresses", lambda: "127.0.0.1:1")
+    monkeypatch.setattr(confluent, "new_client", lambda *_, **__: client)
     return admin
 
 

@@ -6,6 +6,7 @@ import errno
 import os
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -238,10 +239,11 @@ def test_each_reason_has_a_remedy_of_its_own(
 ) -> None:
     """A pod whose root is read-only lacks a volume; rights would not help it, nor a full claim."""
 
-    def refuse(_folder: Path) -> None:
+    def refuse(dir: Path) -> None:  # noqa: A002 - the system's own word.
+        assert dir.is_dir()
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(failures, "_write", refuse)
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
     denied = failures.denial(table_url(str(tmp_path), "samples"), write=True)
     assert denied is not None
     assert remedy in denied.hint

@@ -1,0 +1,56 @@
+"""Tests replace public parts alone: a private one may be renamed or dissolved without a test that stands in its way."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+TESTS: Final = Path(__file__).parents[2]
+ALLOWED: Final[Mapping[str, str]] = {}
+"""``file: what is replaced``, and the reason why it has no public part that could be."""
+REPLACING: Final = {"setattr", "delattr", "patch", "object"}
+"""The last names of the calls that replace something: of ``monkeypatch``, of ``unittest.mock.patch`` and Python's own."""
+
+
+def replaced(tree: ast.AST) -> Iterator[str]:
+    """The private attributes that are replaced, or set from outside their object."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in REPLACING:
+            named = (a.value for a in node.args[:2] if isinstance(a, ast.Constant) and isinstance(a.value, str))
+            yield from (n for n in named if n.rpartition(".")[2].startswith("_"))
+        elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and node.attr.startswith("_"):
+            owner = ast.unparse(node.value)
+            if owner not in {"self", "cls"}:
+                yield f"{owner}.{node.attr}"
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ('monkeypatch.setattr(log, "_end", 1)', ["_end"]),
+        ('monkeypatch.setattr("ballast.core.compiled._found", 1)', ["ballast.core.compiled._found"]),
+        ('patch.object(log, "_end")', ["_end"]),
+        ('monkeypatch.setattr(compiled, "__file__", "x")', ["__file__"]),
+        ("log._at += 1", ["log._at"]),
+        ("journal.log._at = log._end", ["journal.log._at"]),
+        ('monkeypatch.setattr(log, "end", 1)', []),
+        ("self._at = log._end", []),
+    ],
+)
+def test_what_replaces_a_private_part_is_found(source: str, found: list[str]) -> None:
+    """By name, by path, or by an assignment; an object's own attributes are its own."""
+    assert list(replaced(ast.parse(source))) == found
+
+
+def test_no_test_replaces_a_private_part() -> None:
+    """Give the module a parameter, or a part with a public name, where a test must put another in its place."""
+    found = {
+        f"{path.relative_to(TESTS)}: {name}"
+        for path in sorted(TESTS.rglob("*.py"))
+        for name in replaced(ast.parse(path.read_text()))
+    }
+    assert found == set(ALLOWED)
