@@ -34,6 +34,7 @@ SAMPLES: dict[str, Value] = {
     "verdict": verdict("deleted", NAME, partition=NAME),
     "lack": RateShortfall(NAME, 3, "follower", 6e6, 5_000_000, 7_000_000),
     "replicas": (1, 2),
+    "wanted": (2, 1),
     "brokers": (1, 2),
     "dirs": {3: "/data/1"},
 }

@@ -32,7 +32,7 @@ from ballast.executor.machine.stages import (
     Verified,
 )
 from ballast.executor.machine.stalls import is_broken
-from ballast.ports.cluster import BrokerLogs, PartitionState, Reassignment, ReplicaLog
+from ballast.ports.cluster import BrokerLogs, Outcome, PartitionState, Reassignment, ReplicaLog
 
 NAME: Final = TopicPartition("t", 0)
 NOW: Final = Now(1_000_000, 1_000.0)
@@ -41,6 +41,8 @@ MOVE: Final = Move("t", 0, (1, 2), (3, 2), 100)
 SAID: Final = note("not-shown")
 OURS: Final = Reassignment((3, 2, 1), (3,), (1,))
 THEIRS: Final = Reassignment((4, 2, 1), (4,), (1,))
+RESTORED: Final = Reassignment((1, 2), (), ())
+"""As clusters with ZooKeeper list it until the controller has taken it."""
 UNION: Final = (3, 2, 1)
 LATE: Final = {"entered_s": 985.0}
 """In its stage for as long as the grace."""
@@ -82,6 +84,8 @@ def seen_note(code: str, *replicas: int) -> Note:
     return note(code, partition="t-0", replicas=replicas)
 
 
+REFUSED: Final = Outcome(ok=False, code="POLICY_VIOLATION", message="no")
+OTHER_ORDER: Final = note("other-order", partition="t-0", replicas=(2, 1), wanted=(1, 2), answer=None)
 CANCELLED: Final = {"run": {"phase": Phase.CANCELLING}}
 
 
@@ -217,14 +221,34 @@ CANCELLED: Final = {"run": {"phase": Phase.CANCELLING}}
         pytest.param(
             Restoring(), seen((1, 2)), {**LATE, "unconfirmed": True}, RolledBack("timed-out"), SAID, id="quiet"
         ),
-        pytest.param(Restoring(), seen((1, 2), OURS), {}, Restoring(), SAID, id="restored-and-listed"),
-        pytest.param(Restoring(), seen(None, OURS), LATE, Restoring(), SAID, id="listed-and-not-shown"),
-        pytest.param(Restoring(), seen((2, 1)), {"attempts": 2}, Restoring(), SAID, id="other-order"),
         pytest.param(
-            Restoring(), seen((2, 1)), {"attempts": 3}, Failed("rejected"), seen_note("other-order", 2, 1), id="in-vain"
+            Restoring(), seen((1, 2), OURS), EARLY, Moving(way_back=(2, 1)), note("begun-again"), id="begun-again"
         ),
         pytest.param(
-            Restoring(1_000.0), seen((2, 1)), {"attempts": 3, "entered_s": 970.0}, Failed("rejected"), None, id="due"
+            Restoring(), seen(None, OURS), {}, Moving(way_back=(2, 1)), note("begun-again"), id="begun-and-not-shown"
+        ),
+        pytest.param(
+            Restoring(), seen(None, THEIRS), {}, Failed("overridden"), seen_note("overridden", 4, 2), id="theirs"
+        ),
+        pytest.param(Restoring(), seen(None, RESTORED), {}, Restoring(), SAID, id="being-restored-and-not-shown"),
+        pytest.param(Restoring(), seen((1, 2), RESTORED), {}, Restoring(), SAID, id="being-restored"),
+        pytest.param(Restoring(), seen((2, 1)), {"attempts": 2}, Restoring(), SAID, id="other-order"),
+        pytest.param(Restoring(), seen((2, 1)), {"attempts": 3}, Failed("rejected"), OTHER_ORDER, id="in-vain"),
+        pytest.param(
+            Restoring(),
+            seen((2, 1)),
+            {"attempts": 3, "note": note("order-refused", answer=REFUSED)},
+            Failed("rejected"),
+            note("other-order", **{**OTHER_ORDER.values, "answer": REFUSED}),
+            id="in-vain-and-answered",
+        ),
+        pytest.param(
+            Restoring(1_000.0),
+            seen((2, 1)),
+            {"attempts": 3, "entered_s": 970.0},
+            Failed("rejected"),
+            OTHER_ORDER,
+            id="due",
         ),
         pytest.param(
             Restoring(1_001.0), seen((2, 1)), {"attempts": 3}, Restoring(1_001.0), SAID, id="last-one-on-its-way"
@@ -233,7 +257,12 @@ CANCELLED: Final = {"run": {"phase": Phase.CANCELLING}}
             Restoring(), seen((2, 1)), {"attempts": 3, "entered_s": 970.5}, Restoring(), SAID, id="twice-the-grace"
         ),
         pytest.param(
-            Restoring(), seen((5, 1)), {}, Failed("rejected"), seen_note("other-order", 5, 1), id="other-brokers"
+            Restoring(),
+            seen((5, 1)),
+            {},
+            Failed("modified-externally"),
+            note("changed-after-cancel", partition="t-0", replicas=(5, 1), wanted=(1, 2)),
+            id="other-brokers",
         ),
         # Arrived, and its throttle gone.
         pytest.param(Unthrottled(), seen((3, 2), isr=(3, 2)), {}, Verified(), None, id="in-sync"),
@@ -277,7 +306,7 @@ def test_each_stage_after_one_look(
     if isinstance(m.stage, Moving | Stalled):
         m = replace(m, stage=replace(m.stage, grown_at_s=0.0, mark_s=0.0, mark_left_bytes=0))
     assert m.stage == expected
-    assert m.note == (seen_note("other-order", 2, 1) if expected == Failed("rejected") and why is None else why)
+    assert m.note == why
     entered = (NOW.s, NOW.ms) if type(stage) is not type(expected) else (known.get("entered_s", 900.0), 0)
     assert (m.entered_s, m.since_ms) == entered
 

@@ -32,7 +32,15 @@ SENTENCES: Final[Mapping[str, str]] = {
     "not-moving": "{partition} is no longer moving and has the replicas {replicas:list}.",
     "cancel-without-effect": "The cancel had no effect.",
     "arrived-before-cancel": "It arrived before the cancel did.",
-    "other-order": "{partition} is back on its old brokers, in the order {replicas:list}.",
+    "begun-again": "It began again after its cancel, by a request that was sent before.",
+    "other-order": (
+        "{partition} is back on its old brokers in the order {replicas:list}, and {wanted:list} was not put back{answer:because}. "
+        "Reassign it to {wanted:list} where its preferred leader is to be as before: that copies nothing."
+    ),
+    "changed-after-cancel": (
+        "{partition} was back on its old brokers after its cancel and has the replicas {replicas:list} now; the run leaves it there. "
+        "Reassign it to {wanted:list} where it is to be as before."
+    ),
     "changed-after-arrival": "{partition} has the replicas {replicas:list} a moment after it had arrived.",
     "fell-out-of-sync": "{partition} arrived, and broker {broker} has fallen out of sync since.",
     "copy-gone": "Its copy on broker {broker} is gone: it was stopped, or the log dir has failed.",
@@ -163,6 +171,7 @@ _CATALOGUE: Final = Catalogue(
         ),
         "theirs": lambda theirs: " (a rate that Ballast did not set)" if theirs else "",
         "answer": _answer,
+        "because": lambda outcome: "" if outcome is None else f" ({_answer(outcome)})",
         "words": lambda outcome: f"{outcome.code} {outcome.message}".rstrip(),
     }
 )

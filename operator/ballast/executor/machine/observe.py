@@ -33,7 +33,7 @@ from ballast.executor.machine.stages import (
 )
 from ballast.executor.machine.stalls import is_broken, stall_cause
 from ballast.executor.machine.transitions import elect_to, move_to
-from ballast.ports.cluster import PartitionState
+from ballast.ports.cluster import Outcome, PartitionState
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,14 +252,35 @@ def rolled_back(run: Run, m: MoveRun, now: Now) -> MoveRun:
 
 
 def _restoring(m: MoveRun, stage: Restoring, look: _Look) -> MoveRun:
+    """Restored as soon as nothing can contradict it; what begins meanwhile is followed, or another's."""
+    listed = look.picture.reassignments.get(m.move.name)
+    # On clusters with ZooKeeper the old order itself is listed until the controller has taken it.
+    if listed is not None and set(target(listed)) != set(m.move.old):
+        if not _listed(m, look.picture):
+            return _overridden(m, look.picture, look.now)
+        # A submission without an answer came after the cancel.
+        return move_to(m, Moving(way_back=_way_back(m, look)), look.now, note("begun-again"))
     # A submission that may still arrive would start the move again: then the list is watched here as well.
     quiet = not m.unconfirmed or look.now.s - m.entered_s >= look.run.policy.submit_grace_s
-    if quiet and m.move.name not in look.picture.reassignments and look.state.replicas == m.move.old:
+    if quiet and listed is None and look.state.replicas == m.move.old:
         return rolled_back(look.run, m, look.now)
-    tries = set(look.state.replicas) == set(m.move.old) and m.attempts < look.run.policy.max_attempts
-    if tries or stage.retry_at_s > look.now.s or look.now.s - m.entered_s < look.run.policy.submit_grace_s * 2:
+    there = set(look.state.replicas) == set(m.move.old)
+    tries = there and m.attempts < look.run.policy.max_attempts
+    early = stage.retry_at_s > look.now.s or look.now.s - m.entered_s < look.run.policy.submit_grace_s * 2
+    if tries or early or listed is not None:
         return m
-    return move_to(m, Failed("rejected"), look.now, _seen(m, "other-order", look.state.replicas))
+    partition, replicas, wanted = str(m.move.name), look.state.replicas, m.move.old
+    if there:
+        why = note("other-order", partition=partition, replicas=replicas, wanted=wanted, answer=_refusal(m))
+        return move_to(m, Failed("rejected"), look.now, why)
+    why = note("changed-after-cancel", partition=partition, replicas=replicas, wanted=wanted)
+    return move_to(m, Failed("modified-externally"), look.now, why)
+
+
+def _refusal(m: MoveRun) -> Outcome | None:
+    """What the cluster answered last to this process."""
+    answer = None if m.note is None else m.note.values.get("answer")
+    return answer if isinstance(answer, Outcome) else None
 
 
 def _unthrottled(m: MoveRun, look: _Look) -> MoveRun:

@@ -113,6 +113,7 @@ TRANSITIONS: Final[Mapping[tuple[type[Stage], type[Stage]], EffectKind | None]] 
     (Cancelling, Restoring): EffectKind.RESTORE,
     (Cancelling, RolledBack): None,
     (Cancelling, Failed): None,
+    (Restoring, Moving): None,
     (Restoring, RolledBack): None,
     (Restoring, Failed): None,
 }
@@ -133,7 +134,9 @@ OUTCOMES: Final[Mapping[str, str]] = {
     "refused": "a guard refused it for longer than the run was willing to wait",
     "deleted": "the topic or partition was deleted",
     "topic-recreated": "the topic was deleted and another one of its name was made; nothing of that is the run's",
-    "modified-externally": "the assignment was changed externally before the move began (or while it was sent, and it was cancelled)",
+    "modified-externally": (
+        "the assignment was changed externally before the move began (or while it was sent, and it was cancelled), or after it had ended"
+    ),
     "overridden": "another tool gave the partition another target in mid-move",
     "cancelled-externally": "another tool cancelled the move",
     "rejected": "the cluster refused the move, and said why",
