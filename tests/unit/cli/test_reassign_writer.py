@@ -66,8 +66,8 @@ def somebody(path: Path, description: str, *, is_follower: bool = False, answers
 
 
 @pytest.mark.parametrize("answers", [True, False])
-def test_a_follower_lets_go_and_no_letter_stays_unanswered(path: Path, answers: bool) -> None:  # noqa: FBT001
-    """A letter that the follower had no time to answer would send the next follower away: the new holder answers it."""
+def test_a_follower_lets_go_and_no_request_stays_unanswered(path: Path, answers: bool) -> None:  # noqa: FBT001
+    """A request that the follower had no time to answer would end the next follower: the new holder answers it."""
     with (
         somebody(path, "ana@pod", is_follower=True, answers=answers),
         writer_from_follower(OPENED, "--cancel") as own,
@@ -117,8 +117,8 @@ def test_who_says_take_over_gets_the_lock_from_anybody(path: Path, answers: bool
         assert letter.answer is not None
 
 
-def test_a_free_lock_is_taken_without_a_letter(path: Path) -> None:
-    """Nobody would read it, and the next holder would let go for nobody."""
+def test_a_free_lock_is_taken_without_a_request(path: Path) -> None:
+    """There is no process to read it, and the next holder would release the lock without a reason."""
     with writer(OPENED, command="ballast rollback", take_over=True) as own:
         assert own.journal.requests() == []
 

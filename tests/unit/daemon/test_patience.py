@@ -85,5 +85,5 @@ def test_a_broker_that_flaps_holds_its_rack_back_once() -> None:
 
 
 def test_without_racks_no_return_holds_anything_back() -> None:
-    """Nobody says what would follow."""
+    """Which brokers return together is known from racks alone."""
     assert Presence().see([1, 2, 3], [], 0, {}).see([1], [2, 3], 10, {}).see([1, 2], [3], 20, {}).held(50, 21) == {}

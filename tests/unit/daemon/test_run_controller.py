@@ -61,7 +61,7 @@ class Acting:
         self.at(after_s, lambda: setattr(self.cluster, "failure", failure))
 
     def start(self) -> None:
-        """Carry the plan out; returns when the hands are idle."""
+        """Carry the plan out; returns when no run is in progress."""
         self.run_controller.start(self.scene.plan(*MOVES))
 
     def runs(self) -> dict[str, Run]:
@@ -73,7 +73,7 @@ class Acting:
         return [tuple(self.scene.world.partition(T, n).replicas) for n in (0, 1)]
 
     def at(self, after_s: float, act: Callable[[], object]) -> None:
-        """Somebody does something then."""
+        """Do this then, as another user would."""
 
         def do() -> None:
             act()
@@ -83,7 +83,7 @@ class Acting:
 
 @pytest.fixture
 def acting(monkeypatch: pytest.MonkeyPatch) -> Acting:
-    """RunController whose end nobody waits for: all happens in one thread."""
+    """A run controller in this thread alone; ``stop`` does not wait for the end of its run."""
     monkeypatch.setattr(driving, "LEAVE_S", 0.0)
     return Acting()
 

@@ -86,8 +86,8 @@ def test_rate_changed_by_a_person_in_mid_run_is_theirs() -> None:
     assert s.throttles() == {"broker 3 follower.replication.throttled.rate": "9000000"}
 
 
-def test_dead_broker_keeps_its_throttle_as_a_debt() -> None:
-    """A source that dies keeps its rate as a debt in the journal, and the next start pays it when it is back."""
+def test_the_rate_of_a_dead_broker_is_restored_later() -> None:
+    """The ledger keeps the rate of a source that dies; the next start restores it once the broker is back."""
     s = scene({0: (1, 2)}, brokers=4)
     at(s, 12, lambda: s.world.kill(1))
     result = s.driver.execute(s.plan(move((1, 2), (3, 2))), THROTTLED, run_id="r")

@@ -1,4 +1,4 @@
-"""Before the first move there is waiting to be done, and somebody else at work: neither costs the lock or the run."""
+"""Before its first move a run waits for the journal's replicas, while others move partitions: it keeps the lock, and begins."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SlowJournal(SimCluster):
 
 
 def test_the_lock_is_kept_while_the_journal_gets_its_replicas() -> None:
-    """That wait is longer than a lease: somebody who waits in line for the lock does not get it."""
+    """That wait is longer than a lease: a process that waits for the lock does not get it."""
     s = scene()
     s.world.add_topic(JOURNAL_TOPIC, {0: (1,)}, size_bytes=1000.0)
     s.cluster = SlowJournal(s.world)

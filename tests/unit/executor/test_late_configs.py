@@ -63,7 +63,7 @@ def test_a_move_that_ends_before_its_throttle_shows_leaves_nothing(lag_s: float,
 
 
 def test_a_person_who_changes_a_rate_right_after_us_is_believed_in_the_end() -> None:
-    """What contradicts us for longer than a broker can lag is somebody's wish, and stays."""
+    """A value that differs from ours for longer than a broker can lag was set by another user, and stays."""
     s = late_scene(0.0)
     theirs = ConfigChange(ConfigResource("broker", "3"), RATE, "set", "7654321")
     s.world.clock.after(3.0, lambda: (s.cluster.alter_configs([theirs]), None)[1])

@@ -26,7 +26,7 @@ def notes(s: Scene) -> list[str]:
 
 
 def letter(s: Scene, minutes_old: float, **body: object) -> None:
-    """Somebody asked for the lock."""
+    """A request for the lock, so old."""
     at_ms = s.world.clock.now_ms() - int(minutes_old * MINUTE_MS)
     s.journal.request(Request("q", "take-over", "Ada", at_ms, body))
 
@@ -64,8 +64,8 @@ def test_a_wish_that_comes_after_the_last_look_is_not_the_next_runs() -> None:
     assert "cancel: run first had already finished." in notes(s)
 
 
-def test_a_wish_while_the_next_run_is_made_ready_is_that_ones() -> None:
-    """What was left open is finished first, by the same hand: a person who then cancels means what comes now."""
+def test_a_cancel_before_the_next_run_begins_is_for_that_run() -> None:
+    """The driver has finished one run and prepares the next: a cancel in between is not taken for the one that has ended."""
     s = scene()
     s.world.add_topic("u", {0: (1, 2)}, size_bytes=100 * MB)
     assert s.driver.execute(one_move(s), POLICY, run_id="first").status == "done"
@@ -73,8 +73,8 @@ def test_a_wish_while_the_next_run_is_made_ready_is_that_ones() -> None:
     assert s.driver.execute(one_move(s, "u"), POLICY, run_id="second").status == "cancelled"
 
 
-def test_a_wish_before_the_first_run_is_that_ones() -> None:
-    """Whoever takes a run up to cancel it asks before it goes on."""
+def test_a_cancel_before_the_first_run_is_for_that_run() -> None:
+    """A process that resumes a run in order to cancel it asks for the cancel first."""
     s = scene()
     s.driver.ask(Command.CANCEL)
     assert s.driver.execute(one_move(s), POLICY, run_id="r").status == "cancelled"

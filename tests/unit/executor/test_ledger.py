@@ -162,7 +162,7 @@ def test_settings_that_are_not_told_stay_owed_unless_their_topic_is_gone(
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_a_rate_that_stands_is_kept_where_that_is_asked(*, keep: bool) -> None:
-    """Then it is nobody's debt either; else it comes back in the end."""
+    """A rate that is kept is not in the ledger; one that is replaced is, and is restored at the end."""
     s = scene()
     s.cluster.alter_configs([ConfigChange(resource_of(RATE), FOLLOWER_RATE, "set", "7")])
     throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None, keep_existing_rates=keep)

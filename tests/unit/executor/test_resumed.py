@@ -49,5 +49,5 @@ def test_an_election_survives_more_deaths_than_it_has_attempts() -> None:
 
 
 def test_a_paused_run_goes_on_when_it_is_taken_up() -> None:
-    """Whoever resumes it has asked for that."""
+    """Taking it up is the order to go on."""
     assert resumed(replace(run_with(Moving(), 1), phase=Phase.PAUSED), Now(1, 1.0)).phase is Phase.RUNNING

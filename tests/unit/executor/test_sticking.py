@@ -54,7 +54,7 @@ def test_a_cancel_does_not_wait_for_a_dead_broker() -> None:
 
 
 def test_the_dead_broker_is_named_and_the_run_goes_on_when_it_returns() -> None:
-    """Nobody has to guess why a move that has arrived does not end."""
+    """Why a move whose bytes have arrived does not end is told as its cause."""
     s = arrived_and_dead()
     s.world.clock.after(300, lambda: s.world.start(3))
     result = s.driver.execute(s.plan(MOVE), POLICY, run_id="r")

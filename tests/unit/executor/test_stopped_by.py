@@ -28,8 +28,8 @@ def test_the_first_who_cancels_is_named() -> None:
     assert load_runs(s.journal.read(), Now(0, 0.0))["r"].stopped_by == "Ada: release"
 
 
-def test_whoever_asks_later_is_not_named() -> None:
-    """Nor is anybody where nobody cancelled."""
+def test_a_second_person_who_cancels_is_not_named() -> None:
+    """A person who asks for its end after that is not; a run that was not cancelled names none."""
     s = scene({0: (1, 2)})
     result = s.driver.execute(
         s.plan(Move(T, 0, (1, 2), (3, 2))), ExecutionPolicy(throttle="none", measure_s=0), run_id="r"

@@ -22,7 +22,7 @@ def test_pictures_are_what_the_code_draws(name: str) -> None:
 
 
 def test_every_figure_and_picture_is_used() -> None:
-    """Nothing is computed for nobody."""
+    """Each one that is computed stands in a document, and each one in a document is computed."""
     documents = "".join((docs_figures.DOCS / name).read_text() for name in docs_figures.DOCUMENTS)
     assert set(re.findall(r"<!-- figure: ([a-z-]+) -->", documents)) == set(docs_figures.FIGURES)
     assert set(re.findall(r"\(pictures/([a-z.-]+)\)", documents)) == set(docs_figures.PICTURES)

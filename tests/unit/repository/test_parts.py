@@ -58,7 +58,7 @@ class Process:
 
 
 def test_a_process_takes_the_next_file_only_when_it_would_stand_still() -> None:
-    """It begins a test when it knows the one after it; whoever held a third file would keep it from the others."""
+    """A test is begun when the one after it is known: two files are enough, and a third would be kept from other processes."""
     names = [f"tests/real/test_{n}.py::test_it" for n in range(8)]
     processes = [Process("one"), Process("two")]
     options: Any = SimpleNamespace(getvalue=lambda _: ["2*popen"], option=SimpleNamespace(loadscopereorder=False))
@@ -72,8 +72,8 @@ def test_a_process_takes_the_next_file_only_when_it_would_stand_still() -> None:
     assert [process.tests for process in processes] == [[0, 2], [1, 3, 4]]
 
 
-def test_what_a_dead_process_had_finished_is_handed_to_nobody() -> None:
-    """Whoever were handed that would have nothing to do and nothing to wait for; what it had not finished is run."""
+def test_what_a_dead_process_had_finished_is_not_run_again() -> None:
+    """Another process runs what it had not finished; one that got only finished tests would hang."""
     names = [f"tests/real/test_{n}.py::test_it" for n in range(8)]
     one, two = processes = [Process("one"), Process("two")]
     options: Any = SimpleNamespace(getvalue=lambda _: ["2*popen"], option=SimpleNamespace(loadscopereorder=False))

@@ -57,7 +57,7 @@ def test_a_newcomer_holds_nothing() -> None:
 
 
 def test_leaders_pile_up_on_low_ids() -> None:
-    """Nobody with a lower id in the row than its leader."""
+    """Each partition is led by the lowest id among its replicas."""
     plan = assignments(Filling(shape="leaders", replication_factor=2), [1, 2, 3], racks([1, 2, 3]))
     assert all(row[0] == min(row) for rows in plan.values() for row in rows)
 

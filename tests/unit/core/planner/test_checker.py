@@ -299,7 +299,7 @@ def test_a_cluster_within_the_trigger_is_left_alone_without_obstacles() -> None:
 def test_pouring_fills_every_vessel_to_one_level_or_to_the_brim(
     total: float, vessels: list[tuple[float, float]]
 ) -> None:
-    """All that can be poured is poured; nobody who has room stands lower than another."""
+    """The total is handed out as far as there is room, and those with room left get the same by their weight."""
     weight, most = (np.array(c, np.float64) for c in zip(*vessels, strict=True)) if vessels else (np.zeros(0),) * 2
     out = poured(total, weight, most)
     assert bool((out <= most + 1e-9).all())

@@ -118,7 +118,7 @@ def test_a_rate_beside_one_that_is_inherited_is_told() -> None:
 
 
 def test_what_the_ledger_holds_is_ballasts_own() -> None:
-    """A run between two moves, or a debt: nobody else's to clean, and no reason for attention."""
+    """Of a run between two moves, or still to be restored: it is not stale, and ``status`` does not warn of it."""
     state = picture({LEADER_REPLICAS: "1:4"}, {8: {LEADER_RATE: "5"}})
     held = {Setting("topic", "t", LEADER_REPLICAS), Setting("broker", "8", LEADER_RATE)}
     assert [t.stale for t in find_throttles(state)] == [True, True]

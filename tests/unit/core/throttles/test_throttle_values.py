@@ -240,7 +240,7 @@ def test_a_move_that_copies_nothing_involves_nobody() -> None:
 
 
 def test_nothing_is_added_to_a_list_that_throttles_everything() -> None:
-    """Somebody wishes every replica throttled: ours are among them, brokers take ``*`` alone, and nothing is owed."""
+    """``*`` throttles every replica, ours too, and a list takes nothing beside it: there is nothing to add or to restore."""
     found = settle({LIST: frozenset({"0:1"})}, {}, {LIST: "*"})
     assert (found.changes, found.intent, found.after) == ({}, {}, {})
 
