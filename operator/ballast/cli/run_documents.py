@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ballast.cli.documents import runs
 from ballast.cli.documents.base import Partition
 from ballast.executor.driver import events
+from ballast.executor.driver.notes import Note
 from ballast.executor.machine.notes import code_of
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ def document_of(happening: events.Happening) -> Document | None:
             found = _waiting(verdicts)
         case events.Progressed(progress):
             found = _progress(progress)
-        case events.Note(text):
-            found = runs.RunNote(text=text)
+        case Note(code):
+            found = runs.RunNote(code=code, parameters=happening.parameters, text=str(happening))
         case events.RunEnded(result):
             found = _ended(result)
         case events.Performing():
@@ -108,7 +109,16 @@ def _ended(r: events.RunResult) -> Document:
         elections_held=r.elections_held,
         bytes_moved=r.bytes_moved,
         seconds=r.seconds,
-        endings=[runs.Ending(subject=e.subject, outcome=e.outcome, detail=e.detail) for e in r.endings],
+        endings=[
+            runs.Ending(
+                subject=e.subject,
+                outcome=e.outcome,
+                code=code_of(e.why),
+                parameters=None if e.why is None else e.why.parameters,
+                detail=e.detail,
+            )
+            for e in r.endings
+        ],
         throttles_to_restore=[str(s) for s in r.throttles_to_restore],
         by_hand=list(r.by_hand),
     )

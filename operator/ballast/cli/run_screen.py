@@ -78,6 +78,7 @@ def say(text: str) -> None:
 def sentence(happening: Happening) -> str | None:
     """A happening worth a line, as text."""
     from ballast.executor.driver import events
+    from ballast.executor.driver.notes import Note
     from ballast.executor.machine.stages import Failed, Stalled
 
     match happening:
@@ -94,8 +95,8 @@ def sentence(happening: Happening) -> str | None:
         case events.Refusing(verdicts):
             more = f" (and {len(verdicts) - 1} more)" if len(verdicts) > 1 else ""
             return f"Waiting: {verdicts[0]}{more}" if verdicts else "The guards no longer refuse."
-        case events.Note(text):
-            return text
+        case Note():
+            return str(happening)
     return None
 
 

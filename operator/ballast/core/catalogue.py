@@ -6,9 +6,9 @@ A template is a format string whose specs are *forms*: ``{size:bytes}``, ``{repl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from string import Formatter
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.wording import human_bytes, human_many
@@ -46,6 +46,31 @@ class Catalogue(Formatter):
         """One value in the form that the template asks for."""
         write = self._forms.get(spec)
         return str(super().format_field(value, spec)) if write is None else write(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A code with its figures; each kind of message has its own sentences, and its own forms where it needs them."""
+
+    code: str
+    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    sentences: ClassVar[Mapping[str, str]] = {}
+    catalogue: ClassVar[Catalogue] = Catalogue()
+
+    def __post_init__(self) -> None:
+        """A code without a sentence is found where it is made, not where it is shown."""
+        if self.code not in self.sentences:
+            raise ValueError(f"{self.code} is not a code of {type(self).__name__}")
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Its figures as JSON has them."""
+        return dict(plain(self.values))
+
+    def __str__(self) -> str:
+        """The sentence for people."""
+        return self.catalogue.say(self.sentences[self.code], self.values)
 
 
 def plain(value: object) -> Any:

@@ -20,7 +20,8 @@ from ballast.core.planner.loads import BYTES_IN, BYTES_OUT
 from ballast.core.what_if.loss import Health, health_of
 from ballast.core.wording import human_bytes, human_many
 from ballast.executor.driver.driver import Driver
-from ballast.executor.driver.events import Happening, Note, Refusing
+from ballast.executor.driver.events import Happening, Refusing
+from ballast.executor.driver.notes import Note
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.ports.journal import Holder
 from ballast.sim.clock import SimClock
@@ -184,9 +185,10 @@ class _Player:
                 if self.heard[verdict.code] <= OF_A_KIND:
                     self._tell(f"{verdict.subject} waits: {verdict}")
         elif isinstance(happening, Note):
-            self.heard[happening.text] += 1
-            if self.heard[happening.text] == 1 and len(self.heard) < NOTES:
-                self._tell(happening.text)
+            text = str(happening)
+            self.heard[text] += 1
+            if self.heard[text] == 1 and len(self.heard) < NOTES:
+                self._tell(text)
 
     def _watch(self, elapsed: float) -> None:
         now = self.clock.monotonic_s() - self.began_s

@@ -16,8 +16,9 @@ from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.plan import Plan
 from ballast.errors import BallastError, Refused, UsageError
 from ballast.executor.driver.driver import Driver
-from ballast.executor.driver.events import Listener, Note, RunResult
+from ballast.executor.driver.events import Listener, RunResult
 from ballast.executor.driver.inbound import Gauge
+from ballast.executor.driver.notes import Note
 from ballast.executor.driver.pace import Pace, measurable, pace_of, with_growth
 from ballast.executor.journal.history import History, load_summaries
 from ballast.executor.journal.ledger import load_ledger
@@ -31,10 +32,6 @@ from ballast.ports.time import Clock
 from ballast.wiring.cluster import OpenCluster
 from ballast.wiring.journal import open_journal, this_process
 
-BEGUN_AGAIN: Final = (
-    "The journal was deleted, and an empty one was begun: which throttles and moves were Ballast's is not known "
-    "(ballast throttles; ballast throttles --clean)."
-)
 LEAVES_WITHIN_S: Final = 15.0
 """How long giving the lock back may delay the end of the process."""
 
@@ -118,7 +115,7 @@ def writer(
         if letter is not None:
             _answer_own(log, letter)
         if listener is not None and begun_in(log.read()) is not None:
-            listener.hear(Note(BEGUN_AGAIN))
+            listener.hear(Note("journal-begun-again"))
     except BaseException:
         log.close()
         raise

@@ -13,6 +13,7 @@ from ballast.core.cluster.drain import Drain
 from ballast.core.throttles import EVERYTHING, LISTS, DesiredThrottles, LedgerEntry, Setting, is_theirs, parse_list
 from ballast.core.throttles.stale import FoundThrottle, all_settings
 from ballast.daemon.acting.decisions import decisions_in
+from ballast.executor.driver.notes import Note
 from ballast.executor.journal.ledger import (
     BY_HAND,
     Throttler,
@@ -106,10 +107,10 @@ def _settle(own: Writer, desired: DesiredThrottles, ledger: Mapping[Setting, Led
         topic_ids=load_topic_ids(records, BY_HAND),
     )
     alive = cluster.snapshot(log_dirs=False, configs=False).alive
-    notes: list[str] = []
+    notes: list[Note] = []
     free = {s: v for s, v in desired.items() if s not in busy}
     failed = throttler.settle(free, alive, write, notes.append)
-    return [*not_restored({**busy, **failed}), *notes]
+    return [*not_restored({**busy, **failed}), *map(str, notes)]
 
 
 BUSY = Outcome(ok=False, code="HELD_BY_RUN", message="a run of Ballast holds it; try again when that has ended")

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.cluster.fingerprint import fingerprint
 from ballast.core.plan import Move, Plan
 from ballast.executor.driver.driver import Driver
-from ballast.executor.driver.events import Happening, Performing
+from ballast.executor.driver.events import Happening, Performing, RunResult
+from ballast.executor.driver.notes import Note
+from ballast.executor.machine.notes import code_of
 from ballast.executor.machine.transitions import EffectKind
 from ballast.ports.journal import Holder
 from ballast.sim import Physics, SimBroker, SimClock, SimCluster, SimWorld
@@ -74,6 +79,16 @@ class Scene:
 def holder(name: str) -> Holder:
     """Somebody who takes the lock."""
     return Holder(id=name, description=f"test {name}", lease_s=15)
+
+
+def reasons(result: RunResult) -> list[tuple[str | None, dict[str, Any]]]:
+    """Why moves and elections did not simply succeed: codes with figures."""
+    return [(code_of(e.why), {} if e.why is None else e.why.parameters) for e in result.endings]
+
+
+def fail(note: Note) -> None:
+    """Nothing is to be told."""
+    pytest.fail(str(note))
 
 
 def scene(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.unit.executor.scenes import MB, Scene, T, performed, scene
+from tests.unit.executor.scenes import MB, Scene, T, performed, reasons, scene
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
@@ -226,7 +225,9 @@ def test_refused_for_too_long_gives_up_untouched() -> None:
     result = s.driver.execute(s.plan(move((1, 2), (3, 2))), policy, run_id="r")
     assert result.status == "refused"
     assert outcome(s) == ("rolled-back", "refused")
-    assert "Broker 3" in result.endings[0].detail
+    ((code, figures),) = reasons(result)
+    assert (code, figures["verdict"]["code"]) == ("guard-for-too-long", "destination-dead")
+    assert figures["verdict"]["values"]["broker"] == 3
     assert EffectKind.SUBMIT not in performed(s.ears)
 
 
@@ -273,7 +274,11 @@ def test_rate_under_the_intake_is_refused_with_the_arithmetic() -> None:
     policy = ExecutionPolicy(throttle=MB, refusal_patience_s=10)
     result = s.driver.execute(s.plan(move((1, 2), (3, 2))), policy, run_id="r")
     assert result.status == "refused"
-    assert re.search(r"fall behind by (9\d\d\.\d KiB|1\.0 MiB)", result.endings[0].detail)
+    ((code, figures),) = reasons(result)
+    assert (code, figures["verdict"]["code"]) == ("guard-for-too-long", "throttle-too-low")
+    lack = figures["verdict"]["values"]["lack"]
+    assert lack["rate_bytes_per_s"] == MB
+    assert lack["inbound_bytes_per_s"] - lack["rate_bytes_per_s"] == pytest.approx(MB, rel=0.1)
     assert s.throttles() == {}
 
 
@@ -365,7 +370,9 @@ def test_partition_without_the_room_waits_with_a_verdict() -> None:
     policy = ExecutionPolicy(refusal_patience_s=5)
     result = s.driver.execute(s.plan(move((1, 2), (3, 2))), policy, run_id="r")
     assert result.status == "refused"
-    assert "Broker 3 has" in result.endings[0].detail
+    ((code, figures),) = reasons(result)
+    assert (code, figures["verdict"]["code"]) == ("guard-for-too-long", "destination-full")
+    assert figures["verdict"]["values"]["broker"] == 3
 
 
 def test_replication_factor_changes_when_the_plan_says_so() -> None:

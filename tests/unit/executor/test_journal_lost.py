@@ -12,7 +12,8 @@ from tests.unit.executor.scenes import MB, Scene, T, scene
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
 from ballast.errors import Unavailable
-from ballast.executor.driver.events import Happening, MoveChanged, Note, RunResult
+from ballast.executor.driver.events import Happening, MoveChanged, RunResult
+from ballast.executor.driver.notes import Note
 from ballast.executor.journal.records import load_runs
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.run import Now
@@ -29,12 +30,12 @@ class AtFirstMove:
     """Does something once, when the first move is in flight."""
 
     act: Callable[[], None] | None
-    notes: list[str]
+    notes: list[Note]
 
     def hear(self, happening: Happening) -> None:
         """Keep notes; act once."""
         if isinstance(happening, Note):
-            self.notes.append(happening.text)
+            self.notes.append(happening)
         if self.act is not None and isinstance(happening, MoveChanged) and isinstance(happening.after, Moving):
             act, self.act = self.act, None
             act()
@@ -42,7 +43,7 @@ class AtFirstMove:
 
 def played(
     s: Scene, act: Callable[[], None], *, journal_lost: Literal["finish", "leave"] = "finish", rate: int = 3 * MB
-) -> tuple[RunResult, list[str]]:
+) -> tuple[RunResult, list[Note]]:
     """A throttled run of two moves, one after the other; what came of it and what was told."""
     ears = AtFirstMove(act, [])
     s.driver.listen(ears)
@@ -50,6 +51,11 @@ def played(
     plan = s.plan(Move(T, 0, (1, 2), (3, 2)), Move(T, 1, (1, 2), (4, 2)))
     policy = ExecutionPolicy(throttle=rate, moves_in_cluster=1, measure_s=0, journal_lost=journal_lost)
     return s.driver.execute(plan, policy, run_id="r"), ears.notes
+
+
+def commands(notes: list[Note]) -> set[str]:
+    """What was told to be typed."""
+    return {n.values["command"] for n in notes if n.code == "restore-command"}
 
 
 @pytest.fixture
@@ -63,7 +69,7 @@ def test_a_run_goes_on_and_the_journal_holds_the_whole_of_it(s: Scene) -> None:
     result, notes = played(s, s.store.lose)
     assert result.status == "done"
     assert result.throttles_to_restore == ()
-    assert any("deleted" in note for note in notes)
+    assert [n.values["how"] for n in notes if n.code == "journal-lost"] == ["deleted"]
     runs = load_runs(s.journal.read(), Now(0, 0.0))
     assert runs["r"].ended
     assert len(runs["r"].moves) == 2
@@ -78,7 +84,7 @@ def test_a_run_is_left_where_the_person_says_so(s: Scene) -> None:
     by_hand = result.by_hand
     assert len(by_hand) == len(result.throttles_to_restore)
     assert any(f"--entity-name 1 --add-config {RATE}={THEIRS}" in command for command in by_hand)
-    assert set(by_hand) <= set(notes)
+    assert set(by_hand) <= commands(notes)
     assert TopicPartition(T, 1) not in s.cluster.reassignments()
 
 
@@ -93,7 +99,7 @@ def test_a_loss_that_the_heartbeat_finds_is_told_as_well(s: Scene, later_s: floa
     assert result.status == "left"
     assert result.throttles_to_restore
     assert len(result.by_hand) == len(result.throttles_to_restore)
-    assert set(result.by_hand) <= set(notes)
+    assert set(result.by_hand) <= commands(notes)
 
 
 def test_a_remake_that_ends_half_way_is_tried_until_it_is_whole(s: Scene) -> None:
@@ -162,7 +168,7 @@ def test_moves_are_followed_while_the_journal_takes_nothing(s: Scene) -> None:
 
     result, notes = played(s, away)
     assert result.status == "done"
-    assert any("kafka-configs.sh" in note for note in notes)
+    assert any("kafka-configs.sh" in command for command in commands(notes))
     assert s.throttles() == {f"broker 1 {RATE}": THEIRS}
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.executor.scenes import Scene, T, scene
+from tests.unit.executor.scenes import Scene, T, fail, scene
 
 from ballast.core.plan import Move
 from ballast.core.throttles import FOLLOWER_RATE, Op, Setting
 from ballast.errors import AuthorizationFailed, JournalLost, Unavailable
+from ballast.executor.driver.notes import Note
 from ballast.executor.journal.keeping import SILENCE_S, STOOD_STILL_S, JournalKeeping, repay_from_memory
 from ballast.executor.journal.ledger import BELIEVED_S, Sent, Throttler, resource_of
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -17,7 +18,7 @@ from ballast.executor.machine.run import Now, Phase, Run, new_run, with_moves
 from ballast.executor.machine.stages import Moving
 from ballast.ports.cluster import ConfigChange
 
-COMMAND = "put it back"
+COMMAND = Note("restore-command", {"command": "put it back"})
 RATE = Setting("broker", "1", FOLLOWER_RATE)
 EVERYBODY = {1, 2, 3, 4}
 
@@ -30,9 +31,9 @@ def s() -> Scene:
     return s
 
 
-def keeping(s: Scene, notes: list[str]) -> JournalKeeping:
+def keeping(s: Scene, notes: list[Note]) -> JournalKeeping:
     """It owes one setting."""
-    return JournalKeeping(s.journal, s.world.clock, notes.append, lambda: [COMMAND])
+    return JournalKeeping(s.journal, s.world.clock, notes.append, lambda: ["put it back"])
 
 
 def run_of(s: Scene) -> Run:
@@ -42,7 +43,7 @@ def run_of(s: Scene) -> Run:
 
 def test_a_silent_journal_is_told_once_and_so_is_its_return(s: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """After half a minute, with the commands; the next silence counts from its own beginning."""
-    notes: list[str] = []
+    notes: list[Note] = []
     own = keeping(s, notes)
 
     def fall_silent(_: str) -> None:
@@ -58,15 +59,15 @@ def test_a_silent_journal_is_told_once_and_so_is_its_return(s: Scene, monkeypatc
             s.world.clock.sleep(1)
             assert not own.renew("work")
             told = notes.copy()
-            assert f" {SILENCE_S:.0f} s: No answer." in told[0]
+            assert [n.code for n in told] == ["journal-silent", "restore-by-hand", "restore-command"]
+            assert told[0].values == {"silent_s": SILENCE_S, "error": "unavailable", "message": "No answer."}
             assert told[-1] == COMMAND
             s.world.clock.sleep(SILENCE_S)
             assert not own.renew("work")
             assert notes == told
         assert own.renew("work")
         assert own.renew("work")
-        assert len(notes) == len(told) + 1
-        assert notes[-1]
+        assert [n.code for n in notes[len(told) :]] == ["journal-answers"]
         notes.clear()
 
 
@@ -96,7 +97,7 @@ def test_a_loss_is_told_once_until_it_is_another_one(
     s: Scene, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
     """Each try to make the journal again is told, and that it succeeded."""
-    notes: list[str] = []
+    notes: list[Note] = []
     own = keeping(s, notes)
 
     def fail() -> None:
@@ -106,23 +107,22 @@ def test_a_loss_is_told_once_until_it_is_another_one(
     for how, told in (("deleted", 1), ("deleted", 1), ("remade", 2)):
         assert own.mend(JournalLost(how, "It is gone."), alone=True, finish=True)
         assert notes.count(COMMAND) == told
-        assert "not yet" in notes[-1]
+        assert (notes[-1].code, notes[-1].values["message"]) == ("journal-not-remade", "not yet")
         with pytest.raises(JournalLost):
             own.require()
     monkeypatch.setattr(s.journal, "remake", lambda: None)
     before = len(notes)
     assert own.mend(JournalLost("remade", "It is gone."), alone=True, finish=True)
-    assert len(notes) == before + 1
-    assert notes[-1]
+    assert [n.code for n in notes[before:]] == ["journal-remade"]
     own.require()
 
 
 def test_throttles_are_put_back_from_memory_without_the_lost_lock(s: Scene) -> None:
     """A reading that does not show our own change yet is waited for, and nothing asks the journal for its lock meanwhile."""
     throttler = Throttler(s.cluster, s.world.clock, renew=pytest.fail)
-    assert throttler.settle({RATE: frozenset({"5"})}, EVERYBODY, lambda _: None, pytest.fail) == {}
+    assert throttler.settle({RATE: frozenset({"5"})}, EVERYBODY, lambda _: None, fail) == {}
     throttler.sent[RATE] = Sent(Op("set", "6"), s.world.clock.monotonic_s())
-    repay_from_memory(s.cluster, throttler, run_of(s), {}, pytest.fail)
+    repay_from_memory(s.cluster, throttler, run_of(s), {}, fail)
     assert s.throttles() == {}
 
 
@@ -133,8 +133,8 @@ def test_a_move_in_flight_keeps_its_rate_until_its_run_has_ended(s: Scene, *, en
     run = new_run("r", plan, ExecutionPolicy(throttle=5), Now(0, 0.0))
     run = with_moves(run, {n: replace(m, stage=Moving()) for n, m in run.moves.items()})
     throttler = Throttler(s.cluster, s.world.clock, renew=pytest.fail)
-    assert throttler.settle({RATE: frozenset({"5"})}, EVERYBODY, lambda _: None, pytest.fail) == {}
-    repay_from_memory(s.cluster, throttler, replace(run, phase=Phase.ENDED) if ended else run, {}, pytest.fail)
+    assert throttler.settle({RATE: frozenset({"5"})}, EVERYBODY, lambda _: None, fail) == {}
+    repay_from_memory(s.cluster, throttler, replace(run, phase=Phase.ENDED) if ended else run, {}, fail)
     assert (RATE in throttler.ledger) is not ended
 
 
@@ -143,14 +143,17 @@ def test_what_could_not_be_put_back_from_memory_is_told(s: Scene, monkeypatch: p
     throttler = Throttler(s.cluster, s.world.clock, renew=pytest.fail)
     down = Setting("broker", "2", FOLLOWER_RATE)
     rates = {RATE: frozenset({"5"}), down: frozenset({"5"})}
-    assert throttler.settle(rates, EVERYBODY, lambda _: None, pytest.fail) == {}
+    assert throttler.settle(rates, EVERYBODY, lambda _: None, fail) == {}
     s.cluster.alter_configs([ConfigChange(resource_of(RATE), FOLLOWER_RATE, "set", "7")])
     s.world.clock.sleep(BELIEVED_S)
     s.world.kill(2)
     s.world.clock.sleep(60)
-    notes: list[str] = []
+    notes: list[Note] = []
     repay_from_memory(s.cluster, throttler, run_of(s), {}, notes.append)
-    assert [setting for setting in (RATE, down) if any(str(setting) in note for note in notes)] == [RATE, down]
+    assert [(n.code, n.values["setting"]) for n in notes] == [
+        ("throttle-changed-externally", str(RATE)),
+        ("throttle-not-removed", str(down)),
+    ]
 
     def fall_silent(**asked: bool) -> None:
         assert asked == {"log_dirs": False, "configs": False}, "a frozen broker would hold it up"
@@ -160,4 +163,4 @@ def test_what_could_not_be_put_back_from_memory_is_told(s: Scene, monkeypatch: p
     run = run_of(s)
     monkeypatch.setattr(s.cluster, "snapshot", fall_silent)
     repay_from_memory(s.cluster, throttler, run, {}, notes.append)
-    assert notes == ["No answer."]
+    assert notes == [Note("throttles-not-removed", {"error": "unavailable", "message": "No answer."})]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import pytest
-from tests.unit.executor.scenes import MB, Ears, Scene, T, performed, scene
+from tests.unit.executor.scenes import MB, Ears, Scene, T, performed, reasons, scene
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
@@ -110,7 +110,8 @@ def test_nothing_is_sent_unthrottled_when_we_may_not_set_the_throttle() -> None:
     assert EffectKind.SUBMIT not in performed(s.ears)
     (ending,) = result.endings
     assert ending.outcome == "throttle-not-set"
-    assert "may not change configs" in ending.detail
+    ((code, figures),) = reasons(result)
+    assert (code, figures["answer"]["code"]) == ("throttle-refused", "CLUSTER_AUTHORIZATION_FAILED")
     assert tuple(s.world.partition(T, 0).replicas) == (1, 2)
 
 

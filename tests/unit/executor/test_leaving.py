@@ -6,7 +6,8 @@ import pytest
 from tests.unit.executor.scenes import MB, Scene, T, scene
 
 from ballast.core.plan import Move, Plan
-from ballast.executor.driver.events import Note, RunEnded
+from ballast.executor.driver.events import RunEnded
+from ballast.executor.driver.notes import Note
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.step import Command
 from ballast.ports.journal import FORGOTTEN, JOURNAL_TOPIC, Request
@@ -20,9 +21,9 @@ def one_move(s: Scene, topic: str = T) -> Plan:
     return s.plan(Move(topic, 0, (1, 2), (3, 2), 100 * MB))
 
 
-def notes(s: Scene) -> list[str]:
+def notes(s: Scene) -> list[Note]:
     """What the driver told."""
-    return [h.text for h in s.ears.heard if isinstance(h, Note)]
+    return [h for h in s.ears.heard if isinstance(h, Note)]
 
 
 def letter(s: Scene, minutes_old: float, **body: object) -> None:
@@ -40,7 +41,7 @@ def test_a_run_that_is_to_leave_before_it_began_is_not_written_down() -> None:
     assert [h.result for h in s.ears.heard if isinstance(h, RunEnded)] == [result]
     assert list(s.journal.read()) == []
     assert s.cluster.reassignments() == {}
-    assert notes(s) == ["Run r was not begun: nothing of it was written down or sent."]
+    assert notes(s) == [Note("not-begun", {"run": "r"})]
 
 
 def test_the_journals_own_copies_are_not_waited_for_by_one_that_leaves() -> None:
@@ -61,7 +62,7 @@ def test_a_wish_that_comes_after_the_last_look_is_not_the_next_runs() -> None:
     assert s.driver.execute(one_move(s), POLICY, run_id="first").status == "done"
     s.driver.ask(Command.CANCEL)
     assert s.driver.execute(one_move(s, "u"), POLICY, run_id="second").status == "done"
-    assert "cancel: run first had already finished." in notes(s)
+    assert Note("asked-too-late", {"command": Command.CANCEL, "run": "first"}) in notes(s)
 
 
 def test_a_cancel_before_the_next_run_begins_is_for_that_run() -> None:

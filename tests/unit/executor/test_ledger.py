@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.executor.scenes import T, scene
+from tests.unit.executor.scenes import T, fail, scene
 
 from ballast.core.cluster import ConfigValue, TopicPartition
 from ballast.core.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_REPLICAS, LedgerEntry, Op, Setting
 from ballast.errors import Refused
+from ballast.executor.driver.notes import Note
 from ballast.executor.journal.ledger import (
     BELIEVED_S,
     BY_HAND,
@@ -72,7 +73,7 @@ def test_a_change_without_an_answer_is_not_done(monkeypatch: pytest.MonkeyPatch)
 
     def settle(*rate: str) -> dict[Setting, Outcome]:
         aim = {RATE: frozenset(rate)} if rate else {}
-        return throttler.settle(aim, {1, 2, 3, 4}, written.extend, pytest.fail)
+        return throttler.settle(aim, {1, 2, 3, 4}, written.extend, fail)
 
     assert settle("5") == {}
     assert throttler.sent[RATE].op == Op("set", "5")
@@ -109,11 +110,11 @@ def test_what_a_dead_broker_has_stays_owed() -> None:
     throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
     other = Setting("broker", "2", FOLLOWER_RATE)
     both = {RATE: frozenset({"5"}), other: frozenset({"5"})}
-    assert throttler.settle(both, {1, 2, 3, 4}, lambda _: None, pytest.fail) == {}
-    (owed,) = throttler.settle({}, {2, 3, 4}, lambda _: None, pytest.fail).items()
+    assert throttler.settle(both, {1, 2, 3, 4}, lambda _: None, fail) == {}
+    (owed,) = throttler.settle({}, {2, 3, 4}, lambda _: None, fail).items()
     assert (owed[0], owed[1].ok, owed[1].code) == (RATE, False, "BROKER_NOT_AVAILABLE")
     assert throttler.ledger.keys() == {RATE}
-    assert throttler.settle({}, {1, 2, 3, 4}, lambda _: None, pytest.fail) == {}
+    assert throttler.settle({}, {1, 2, 3, 4}, lambda _: None, fail) == {}
     assert s.throttles() == {}
 
 
@@ -147,12 +148,12 @@ def test_settings_that_are_not_told_stay_owed_unless_their_topic_is_gone(
     throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
     written: list[Record] = []
     aim = {setting: frozenset({"0:3"} if setting.kind == "topic" else {"5"})}
-    assert throttler.settle(aim, {1, 2, 3, 4}, written.extend, pytest.fail) == {}
+    assert throttler.settle(aim, {1, 2, 3, 4}, written.extend, fail) == {}
     written.clear()
     monkeypatch.setattr(s.cluster, "configs", lambda _: {})
     if gone:
         monkeypatch.setattr(s.cluster, "partitions", lambda _: {})
-    ((owed, outcome),) = throttler.settle({}, {1, 2, 3, 4}, written.extend, pytest.fail).items()
+    ((owed, outcome),) = throttler.settle({}, {1, 2, 3, 4}, written.extend, fail).items()
     assert (owed, outcome.ok, outcome.code) == (setting, False, code)
     assert setting.name in outcome.message
     struck = code == "UNKNOWN_TOPIC_OR_PARTITION"
@@ -166,10 +167,10 @@ def test_a_rate_that_stands_is_kept_where_that_is_asked(*, keep: bool) -> None:
     s = scene()
     s.cluster.alter_configs([ConfigChange(resource_of(RATE), FOLLOWER_RATE, "set", "7")])
     throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None, keep_existing_rates=keep)
-    assert throttler.settle({RATE: frozenset({"5"})}, {1, 2, 3, 4}, lambda _: None, pytest.fail) == {}
+    assert throttler.settle({RATE: frozenset({"5"})}, {1, 2, 3, 4}, lambda _: None, fail) == {}
     assert list(s.throttles().values()) == (["7"] if keep else ["5"])
     assert (RATE in throttler.ledger) is not keep
-    assert throttler.settle({}, {1, 2, 3, 4}, lambda _: None, pytest.fail) == {}
+    assert throttler.settle({}, {1, 2, 3, 4}, lambda _: None, fail) == {}
     assert list(s.throttles().values()) == ["7"]
 
 
@@ -218,7 +219,7 @@ def test_a_list_whose_last_change_fails_is_told_and_stays_owed(monkeypatch: pyte
     throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
     on = Setting("topic", T, FOLLOWER_REPLICAS)
     alive, written = {1, 2, 3, 4}, list[Record]()
-    assert throttler.settle({on: frozenset({"0:1"})}, alive, written.extend, pytest.fail) == {}
+    assert throttler.settle({on: frozenset({"0:1"})}, alive, written.extend, fail) == {}
     send = s.cluster.alter_configs
     refused = Outcome(ok=False, code="POLICY_VIOLATION", message="no")
 
@@ -228,10 +229,10 @@ def test_a_list_whose_last_change_fails_is_told_and_stays_owed(monkeypatch: pyte
         return dict(send(changes))
 
     monkeypatch.setattr(s.cluster, "alter_configs", alter)
-    assert throttler.settle({}, alive, written.extend, pytest.fail) == {on: refused}
+    assert throttler.settle({}, alive, written.extend, fail) == {on: refused}
     assert on in throttler.ledger
     monkeypatch.setattr(s.cluster, "alter_configs", send)
-    assert throttler.settle({}, alive, written.extend, pytest.fail) == {}
+    assert throttler.settle({}, alive, written.extend, fail) == {}
     assert on not in throttler.ledger
 
 
@@ -245,7 +246,7 @@ def test_a_topic_that_was_made_again_owes_nothing_of_the_old_one(kind: str) -> N
     assert present is not None
     throttler.topic_ids = {T: "old"}
     throttler.ledger = {on: LedgerEntry("7:7", frozenset({"0:1"}))}
-    aim, seen = {on: frozenset({"0:2"})}, list[str]()
+    aim, seen = {on: frozenset({"0:2"})}, list[Note]()
     assert throttler._on_same_topics({**aim, RATE: frozenset({"5"})}, written.extend, seen.append) == (
         {RATE: {"5"}} if kind == RUNS else {**aim, RATE: {"5"}}
     )
@@ -279,7 +280,7 @@ def test_a_topic_whose_id_is_not_told_is_not_another_one(monkeypatch: pytest.Mon
         s.cluster, "partitions", lambda names: {n: replace(p, topic_id=None) for n, p in read(names).items()}
     )
     written = list[Record]()
-    throttler._on_same_topics({}, written.extend, pytest.fail)
+    throttler._on_same_topics({}, written.extend, fail)
     assert written == []
     assert throttler.topic_ids == {T: "id"}
     assert throttler.ledger.keys() == {on}
@@ -290,7 +291,7 @@ def test_a_setting_that_is_not_told_is_not_set(monkeypatch: pytest.MonkeyPatch) 
     s = scene()
     throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
     monkeypatch.setattr(s.cluster, "configs", lambda _: {})
-    (outcome,) = throttler.settle({RATE: frozenset({"5"})}, {1, 2, 3, 4}, lambda _: None, pytest.fail).values()
+    (outcome,) = throttler.settle({RATE: frozenset({"5"})}, {1, 2, 3, 4}, lambda _: None, fail).values()
     assert outcome.code == "NOT_READ"
     assert throttler.ledger == {}
     assert s.throttles() == {}
@@ -300,15 +301,13 @@ def test_a_rate_that_somebody_took_over_is_told() -> None:
     """Once, with what they set, and it stays theirs."""
     s = scene()
     throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
-    assert throttler.settle({RATE: frozenset({"5"})}, {1, 2, 3, 4}, lambda _: None, pytest.fail) == {}
+    assert throttler.settle({RATE: frozenset({"5"})}, {1, 2, 3, 4}, lambda _: None, fail) == {}
     s.cluster.alter_configs([ConfigChange(resource_of(RATE), FOLLOWER_RATE, "set", "7")])
     s.world.clock.sleep(BELIEVED_S)
-    notes: list[str] = []
+    notes: list[Note] = []
     for _ in range(2):
         assert throttler.settle({}, {1, 2, 3, 4}, lambda _: None, notes.append) == {}
-    assert len(notes) == 1
-    assert str(RATE) in notes[0]
-    assert "7" in notes[0]
+    assert notes == [Note("throttle-changed-externally", {"setting": str(RATE), "value": "7"})]
     assert list(s.throttles().values()) == ["7"]
 
 
@@ -317,7 +316,7 @@ def test_the_line_of_a_broker_names_no_topic() -> None:
     s = scene()
     throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None, topic_ids={"1": "id"})
     written: list[Record] = []
-    assert throttler.settle({RATE: frozenset({"5"})}, {1, 2, 3, 4}, written.extend, pytest.fail) == {}
+    assert throttler.settle({RATE: frozenset({"5"})}, {1, 2, 3, 4}, written.extend, fail) == {}
     assert [r.key for r in written if "topic_id" in (r.value or {})] == []
     assert load_ledger(written) == {RATE: LedgerEntry(None, frozenset({"5"}))}
 
@@ -337,7 +336,7 @@ def test_what_fails_at_the_first_look_is_told_after_the_second(monkeypatch: pyte
     throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
     on = Setting("topic", T, FOLLOWER_REPLICAS)
     both = {on: frozenset({"0:1"}), RATE: frozenset({"5"})}
-    assert throttler.settle(both, {1, 2, 3, 4}, lambda _: None, pytest.fail) == {}
+    assert throttler.settle(both, {1, 2, 3, 4}, lambda _: None, fail) == {}
     read, asked = s.cluster.configs, set[ConfigResource]()
 
     def configs(resources: set[ConfigResource]) -> object:
@@ -345,7 +344,7 @@ def test_what_fails_at_the_first_look_is_told_after_the_second(monkeypatch: pyte
         return read(resources)
 
     monkeypatch.setattr(s.cluster, "configs", configs)
-    failed = throttler.settle({}, {2, 3, 4}, lambda _: None, pytest.fail)
+    failed = throttler.settle({}, {2, 3, 4}, lambda _: None, fail)
     assert {setting: o.code for setting, o in failed.items()} == {RATE: "BROKER_NOT_AVAILABLE"}
     assert throttler.ledger.keys() == {RATE}
     assert asked == {resource_of(on)}
@@ -357,7 +356,7 @@ def test_a_failed_change_is_told_though_a_later_one_succeeds(monkeypatch: pytest
     throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
     on = Setting("topic", T, FOLLOWER_REPLICAS)
     first = {on: frozenset({"0:1"}), RATE: frozenset({"5"})}
-    assert throttler.settle(first, {1, 2, 3, 4}, lambda _: None, pytest.fail) == {}
+    assert throttler.settle(first, {1, 2, 3, 4}, lambda _: None, fail) == {}
     send = s.cluster.alter_configs
     refused = Outcome(ok=False, code="POLICY_VIOLATION", message="no")
 
@@ -366,7 +365,7 @@ def test_a_failed_change_is_told_though_a_later_one_succeeds(monkeypatch: pytest
 
     monkeypatch.setattr(s.cluster, "alter_configs", alter)
     then = {on: frozenset({"0:2"}), RATE: frozenset({"6"})}
-    assert throttler.settle(then, {1, 2, 3, 4}, lambda _: None, pytest.fail) == {RATE: refused}
+    assert throttler.settle(then, {1, 2, 3, 4}, lambda _: None, fail) == {RATE: refused}
     assert throttler.ledger == {
         on: LedgerEntry(None, frozenset({"0:2"})),
         RATE: LedgerEntry(None, frozenset({"5", "6"})),
@@ -378,13 +377,12 @@ def test_a_topic_that_is_made_again_between_two_looks_is_told(monkeypatch: pytes
     s = scene()
     throttler = Throttler(s.cluster, s.world.clock, renew=lambda: None)
     on = Setting("topic", T, FOLLOWER_REPLICAS)
-    assert throttler.settle({on: frozenset({"0:1"})}, {1, 2, 3, 4}, lambda _: None, pytest.fail) == {}
+    assert throttler.settle({on: frozenset({"0:1"})}, {1, 2, 3, 4}, lambda _: None, fail) == {}
     read, ids = s.cluster.partitions, iter([throttler.topic_ids[T], "new"])
     monkeypatch.setattr(
         s.cluster, "partitions", lambda names: {n: replace(p, topic_id=next(ids)) for n, p in read(names).items()}
     )
-    notes: list[str] = []
+    notes: list[Note] = []
     assert throttler.settle({}, {1, 2, 3, 4}, lambda _: None, notes.append) == {}
-    assert len(notes) == 1
-    assert T in notes[0]
+    assert notes == [Note("throttle-topic-recreated", {"topic": T})]
     assert throttler.ledger == {}

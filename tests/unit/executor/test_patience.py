@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.executor.scenes import MB, Scene, T, scene
+from tests.unit.executor.scenes import MB, Scene, T, reasons, scene
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
@@ -109,7 +109,9 @@ def test_a_crawling_move_is_taken_back_with_the_arithmetic_and_the_rest_goes_on(
     assert (result.status, result.verified, result.rolled_back) == ("incomplete", 1, 1)
     (ending,) = result.endings
     assert (ending.subject, ending.outcome) == ("t-0", "timed-out")
-    assert "were due within 30 s (its share of the throttle is 4.8 MiB/s)" in ending.detail
+    ((code, figures),) = reasons(result)
+    due = {"leg": 10_000_000, "allowed_s": 30, "throttled": True, "share": 5_000_000}
+    assert (code, {name: figures[name] for name in due}) == ("slow", due)
     assert s.throttles() == {}
     assert s.cluster.partitions([T0])[T0].replicas == (1, 2)
 
@@ -121,7 +123,8 @@ def test_a_destination_that_cannot_fetch_is_named_and_taken_back() -> None:
     result = s.driver.execute(s.plan(*two_moves(s)), IMPATIENT, run_id="r")
     assert (result.status, result.verified) == ("incomplete", 1)
     assert result.endings[0].outcome == "timed-out"
-    assert "Nothing arrives on broker 3 from broker 1, the leader" in result.endings[0].detail
+    ((code, figures),) = reasons(result)
+    assert (code, figures["brokers"], figures["leader"]) == ("fetch-errors", [3], 1)
     assert len(stalls(s, T0)) == 1
 
 

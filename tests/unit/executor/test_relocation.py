@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.unit.executor.scenes import MB, Ears, Scene, T, holder
+from tests.unit.executor.scenes import MB, Ears, Scene, T, holder, reasons
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.plan import Move
@@ -69,7 +69,7 @@ def test_a_cancel_after_the_brokers_changed_says_what_is_missing(two_dirs: Scene
     result = cancelled(two_dirs, move, after_s=60)
     assert result.status == "cancelled"
     assert [e.outcome for e in result.endings] == ["log-dir"]
-    assert "before its replicas were in the log dirs" in result.endings[0].detail
+    assert reasons(result) == [("log-dirs-cancelled", {})]
     assert two_dirs.cluster.partitions([T0])[T0].replicas == (3, 2)
     assert dirs_of(two_dirs, 2) == [("/data/0", False)]
     assert two_dirs.throttles() == {}
@@ -83,7 +83,7 @@ def test_a_copy_that_somebody_stops_is_not_begun_again(two_dirs: Scene) -> None:
     result = two_dirs.driver.execute(two_dirs.plan(move), SLOW, run_id="r")
     assert result.status == "incomplete"
     assert [e.outcome for e in result.endings] == ["log-dir"]
-    assert "broker 1 is gone" in result.endings[0].detail
+    assert reasons(result) == [("copy-gone", {"broker": 1})]
     assert dirs_of(two_dirs, 1) == [("/data/0", False)]
     assert two_dirs.throttles() == {}
 
@@ -125,7 +125,9 @@ def test_a_crawling_copy_is_given_up_with_the_arithmetic() -> None:
     assert (result.status, result.rolled_back) == ("incomplete", 1)
     (ending,) = result.endings
     assert ending.outcome == "timed-out"
-    assert "4.8 MiB were due within 100 s (without a throttle it is expected to make 97.7 KiB/s)" in ending.detail
+    ((code, figures),) = reasons(result)
+    due = {"leg": 5_000_000, "allowed_s": 100, "throttled": False, "share": 100_000}
+    assert (code, {name: figures[name] for name in due}) == ("slow", due)
     assert said_of_it(s) == [ending.detail]
     assert dirs_of(s, 1) == [("/data/0", False)]
     assert s.world.brokers[1].configs == {LOG_DIR_RATE: "5000"}
@@ -165,9 +167,6 @@ def test_a_copy_on_a_dead_broker_ends_with_what_may_still_happen_there() -> None
     assert (result.status, result.failed) == ("incomplete", 1)
     (ending,) = result.endings
     assert ending.outcome == "log-dir"
-    assert (
-        ending.detail
-        == "Broker 1 is not alive and was not ordered to stop: its copy to /data/1 may go on when it returns."
-    )
+    assert reasons(result) == [("copy-not-stopped", {"broker": 1, "path": "/data/1"})]
     assert "Broker 1, which is to copy it to /data/1, is not alive" in said_of_it(s)[0]
     assert result.seconds < 300

@@ -182,9 +182,12 @@ class RunProgress(Document):
 
 
 class RunNote(Document):
-    """A sentence for people: something went wrong that is being tried again, or was left as it is."""
+    """Something that a person should know of the run: it went wrong and is being tried again, or was left as it is."""
 
     kind: Literal["RunNote"] = "RunNote"
+    code: str
+    parameters: Parameters
+    """The figures of ``text``."""
     text: str
 
 
@@ -202,6 +205,10 @@ class Ending(Part):
 
     subject: str
     outcome: str
+    code: str | None
+    """Why it ended so; null where there is nothing to say, or where an old record tells the sentence alone."""
+    parameters: Parameters | None
+    """The figures of ``detail``."""
     detail: str
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
-from ballast.core.catalogue import Catalogue, plain
+from ballast.core.catalogue import Message
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.cluster.fingerprint import fingerprint, recreated
 from ballast.core.plan import Move, Plan
-
-Value = int | str | tuple[int, ...] | TopicPartition
 
 SENTENCES: Final[Mapping[str, str]] = {
     # Since the plan was made.
@@ -28,24 +26,13 @@ SENTENCES: Final[Mapping[str, str]] = {
     "out-of-sync": "the replicas on {brokers:list} are not in sync",
 }
 """Every difference by its code."""
-_CATALOGUE: Final = Catalogue()
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One way in which the cluster is another than the plan says."""
+class Difference(Message):
+    """One way in which the cluster is another than the plan says; its sentence has no capital and no full stop."""
 
-    code: str
-    values: Mapping[str, Value] = field(default_factory=dict)
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """Its figures as JSON has them."""
-        return dict(plain(self.values))
-
-    def __str__(self) -> str:
-        """The sentence for people, without its capital and its full stop."""
-        return _CATALOGUE.say(SENTENCES[self.code], self.values)
+    __slots__ = ()
+    sentences = SENTENCES
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +64,7 @@ class Drift:
             for name, (was, now) in self.recreated.items()
         ]
         for name, replicas in list(self.changed.items())[:1]:
-            first: dict[str, Value] = {"count": len(self.changed), "partition": name, "replicas": replicas}
+            first = {"count": len(self.changed), "partition": name, "replicas": replicas}
             found.append(Difference("replicas-changed", first))
         for code, names in (("deleted", self.gone), ("already-there", self.done)):
             if names:

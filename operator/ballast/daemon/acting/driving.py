@@ -20,7 +20,8 @@ from ballast.daemon.process.logs import say
 from ballast.daemon.process.loop import Beat, BeatingClock
 from ballast.errors import BallastError, Fenced, Refused
 from ballast.executor.driver.driver import Driver
-from ballast.executor.driver.events import MoveChanged, Note, Paced, Progressed, Refusing, RunBegan, RunEnded, RunResult
+from ballast.executor.driver.events import MoveChanged, Paced, Progressed, Refusing, RunBegan, RunEnded, RunResult
+from ballast.executor.driver.notes import Note
 from ballast.executor.journal.ledger import not_restored
 from ballast.executor.machine.policy import ExecutionPolicy
 from ballast.executor.machine.progress import Progress
@@ -172,8 +173,8 @@ class DriverRunController:
             for line in event.pace.lines():
                 say(log, line)
         elif isinstance(event, Note):
-            self._note = event.text
-            say(log, event.text)
+            self._note = str(event)
+            say(log, self._note)
         elif isinstance(event, RunEnded):
             result = event.result
             say(

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
+from ballast.executor.driver.notes import Note
 from ballast.executor.driver.term import OneTerm
 from ballast.executor.machine.step import Asked, Command
 from ballast.ports.journal import FORGOTTEN, Journal, is_forgotten, signed
@@ -31,8 +32,8 @@ class Commands:
             yield self._waiting.popleft()
 
 
-def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Iterator[tuple[Asked | None, str]]:
-    """What is asked of this run (None: leave it to another process) and a sentence on who asks; answered once it is heard.
+def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Iterator[tuple[Asked | None, Note]]:
+    """What is asked of this run (None: leave it to another process) and a note on who asks; answered once it is heard.
 
     An answer whose commit fails may be in the journal all the same, and what it answers is not read again.  One that was heard
     and could not be answered is heard again at the next look.
@@ -44,8 +45,11 @@ def take_requests(journal: Journal | OneTerm, run_id: str, now_ms: int) -> Itera
         if request.kind == "take-over" and is_forgotten(request, now_ms):
             journal.answer(request.id, FORGOTTEN)
         elif request.kind == "take-over":
-            yield None, f"{request.by} takes over."
+            yield None, Note("take-over", {"by": request.by})
             journal.answer(request.id, f"run {run_id} is left for you")
         elif run is not None and request.kind in _COMMANDS:
-            yield Asked(Command(request.kind), signed(request)), f"{request.by} asks to {request.kind}."
+            yield (
+                Asked(Command(request.kind), signed(request)),
+                Note("asked", {"by": request.by, "command": request.kind}),
+            )
             journal.answer(request.id, f"run {run_id}: {request.kind}")

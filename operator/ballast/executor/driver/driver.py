@@ -27,7 +27,6 @@ from ballast.executor.driver.endings import summary
 from ballast.executor.driver.events import (
     Listener,
     MoveChanged,
-    Note,
     Paced,
     Performing,
     Progressed,
@@ -40,13 +39,14 @@ from ballast.executor.driver.events import (
 from ballast.executor.driver.inbound import Gauge
 from ballast.executor.driver.journal_replication import keep_replicated
 from ballast.executor.driver.look import Looker
+from ballast.executor.driver.notes import Note
 from ballast.executor.driver.pace import measurable, pace_of, with_growth
 from ballast.executor.driver.pauses import passes, pause_until_next_s, stand_still, wait
 from ballast.executor.driver.recheck import first_failures, recheck
 from ballast.executor.driver.term import OneTerm
 from ballast.executor.journal.history import expired
 from ballast.executor.journal.keeping import JournalKeeping, repay_from_memory
-from ballast.executor.journal.ledger import Throttler, load_ledger, load_topic_ids, merged, not_restored
+from ballast.executor.journal.ledger import Throttler, load_ledger, load_topic_ids, merged
 from ballast.executor.journal.records import changes, dump_run, load_open_runs
 from ballast.executor.machine.decide import wanted_throttle
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -166,7 +166,7 @@ class Driver:
             )
         run = replace(new_run(run_id, plan, policy, self._now(), undoes=undoes), unclean=unclean)
         if self._leave.is_set():
-            self._note(f"Run {run_id} was not begun: nothing of it was written down or sent.")
+            self._note(Note("not-begun", {"run": run_id}))
             result = summary(run, "not-begun", 0.0)
             self._listener.hear(RunEnded(result))
             return result
@@ -282,7 +282,7 @@ class Driver:
             except (Unavailable, Refused) as failure:
                 if not passes(failure) or self._clock.monotonic_s() - heard_s > self._endures_s:
                     raise
-                self._note(f"{failure.message} It is tried again.")
+                self._note(Note("tried-again", {"error": failure.id, "message": failure.message}))
                 pause_s = min(max(pause_s * 2, run.policy.poll_s), BACK_OFF_S)
             self._listener.hear(Progressed(speed.read(self._current, self._clock.monotonic_s())))
         result = self._result(began_s)
@@ -300,7 +300,7 @@ class Driver:
             if meant in {None, self._current.id}:
                 self._feed(asked)
             else:
-                self._note(f"{asked.command}: run {meant} had already finished.")
+                self._note(Note("asked-too-late", {"command": asked.command, "run": meant}))
 
     @property
     def _current(self) -> Run:
@@ -310,8 +310,8 @@ class Driver:
     def _now(self) -> Now:
         return Now(self._clock.now_ms(), self._clock.monotonic_s())
 
-    def _note(self, text: str) -> None:
-        self._listener.hear(Note(text))
+    def _note(self, of: Note) -> None:
+        self._listener.hear(of)
 
     def _doing(self) -> str:
         run = self._current
@@ -353,7 +353,7 @@ class Driver:
             return Unanswered(effect, lost.message)
         except (Unavailable, Refused) as failure:
             if passes(failure):
-                self._note(f"No answer to {effect.kind}: {failure.message} The next look shows what came of it.")
+                self._note(Note("unanswered", {"effect": effect.kind, "error": failure.id, "message": failure.message}))
                 return Unanswered(effect, failure.message)
             if isinstance(failure, Refused):
                 raise
@@ -414,8 +414,8 @@ class Driver:
         """Requests of others that concern a run in progress; the rest is left to other users of this journal."""
         if not self._alone:
             return
-        for asked, sentence in take_requests(self._journal, self._current.id, self._clock.now_ms()):
-            self._note(sentence)
+        for asked, heard in take_requests(self._journal, self._current.id, self._clock.now_ms()):
+            self._note(heard)
             if asked is None:
                 self.leave()
             else:
@@ -445,7 +445,7 @@ class Driver:
                 raise
             failure = silence
         run = self._current
-        self._note(f"The state of run {run.id} is not in the journal: {failure.message}")
+        self._note(Note("not-in-journal", {"run": run.id, "error": failure.id, "message": failure.message}))
         self._keeping.tell_by_hand()
         return self._left(run, began_s, by_hand=tuple(self.by_hand()))
 
@@ -471,8 +471,8 @@ class Driver:
                 owed = dict.fromkeys(
                     self._throttler.ledger, Outcome(ok=False, code="NO_ANSWER", message=silence.message)
                 )
-        for setting in not_restored(owed):
-            self._note(f"Not removed now: {setting}  It is in the journal; the next start removes it.")
+        for setting, outcome in owed.items():
+            self._note(Note("throttle-not-removed-now", {"setting": str(setting), "outcome": outcome}))
         return replace(
             summary(run, run.status.value, self._clock.monotonic_s() - began_s), throttles_to_restore=tuple(owed)
         )

@@ -12,11 +12,10 @@ def summary(run: Run, status: str, seconds: float) -> RunResult:
     """The result of a run in this state."""
     verified = run.moves_in(Verified)
     endings = [
-        Ending(str(m.move.name), m.outcome or m.stage.code, m.detail)
-        for m in run.moves_in(Failed, RolledBack, InFlight)
+        Ending(str(m.move.name), m.outcome or m.stage.code, m.note) for m in run.moves_in(Failed, RolledBack, InFlight)
     ]
     endings += [
-        Ending(f"election of {n}", e.stage.value, e.detail)
+        Ending(f"election of {n}", e.stage.value, e.note)
         for n, e in run.elections.items()
         if e.stage is not ElectionStage.HELD
     ]

@@ -8,6 +8,7 @@ from typing import Protocol
 from ballast.core.cluster import TopicPartition
 from ballast.core.guards import Verdict
 from ballast.core.throttles import Setting
+from ballast.executor.driver.notes import Note
 from ballast.executor.driver.pace import Pace
 from ballast.executor.machine.notes import Note as MoveNote
 from ballast.executor.machine.notes import text_of
@@ -63,13 +64,6 @@ class Progressed:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """A sentence for people: something went wrong that is being tried again, or was left as it is."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class RunEnded:
     """The driver is done with the run."""
 
@@ -107,7 +101,12 @@ class Ending:
 
     subject: str
     outcome: str
-    detail: str
+    why: MoveNote | None
+
+    @property
+    def detail(self) -> str:
+        """Why, in a sentence; empty where nothing is to be said."""
+        return text_of(self.why)
 
 
 @dataclass(frozen=True, slots=True)

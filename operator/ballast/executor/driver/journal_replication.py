@@ -15,6 +15,7 @@ import numpy as np
 from ballast.core.cluster import UNKNOWN, ClusterState, TopicPartition
 from ballast.core.plan import Plan
 from ballast.errors import BallastError, Fenced
+from ballast.executor.driver.notes import Note
 from ballast.executor.driver.term import OneTerm
 from ballast.ports.cluster import Cluster, ConfigChange, ConfigResource
 from ballast.ports.journal import JOURNAL_TOPIC, REQUESTS_TOPIC, Journal, Record
@@ -35,7 +36,7 @@ def keep_replicated(
     clock: Clock,
     *,
     plan: Plan,
-    note: Callable[[str], None],
+    note: Callable[[Note], None],
     leaving: Callable[[], bool] = lambda: False,
 ) -> None:
     """Add the replicas that the journal's topics lack, then raise their min ISR with them.
@@ -56,11 +57,9 @@ def keep_replicated(
             outcomes = cluster.alter_reassignments(wanted, allow_replication_factor_change=True)
             for name, outcome in outcomes.items():
                 if outcome.ok:
-                    note(
-                        f"{name.topic} gets replicas on {list(wanted[name])}, so that it survives the loss of a broker."
-                    )
+                    note(Note("journal-replicated", {"topic": name.topic, "replicas": wanted[name]}))
                 else:
-                    note(f"{name.topic} keeps its replicas for now: {outcome.code} {outcome.message}".rstrip())
+                    note(Note("journal-not-replicated", {"topic": name.topic, "outcome": outcome}))
                     begun.pop(name.topic)
         if begun and _copied(cluster, journal, clock, begun, leaving):
             _raise_min_isr(cluster, journal, begun)
@@ -68,7 +67,7 @@ def keep_replicated(
     except Fenced:
         raise
     except BallastError as failure:
-        note(f"The journal's replicas stay as they are for now: {failure.message}")
+        note(Note("journal-replicas-kept", {"error": failure.id, "message": failure.message}))
 
 
 def emptied(plan: Plan) -> frozenset[int]:

@@ -11,8 +11,9 @@ from typing import Final
 
 from ballast.core.throttles import DesiredThrottles, Setting
 from ballast.errors import JournalLost, Refused, Unavailable
+from ballast.executor.driver.notes import Note
 from ballast.executor.driver.term import OneTerm
-from ballast.executor.journal.ledger import Throttler, merged, not_restored
+from ballast.executor.journal.ledger import Throttler, merged
 from ballast.executor.machine.decide import wanted_throttle
 from ballast.executor.machine.run import Run
 from ballast.ports.cluster import Cluster, Outcome
@@ -30,7 +31,7 @@ class JournalKeeping:
     """One run's dealings with a journal that fails."""
 
     def __init__(
-        self, journal: Journal | OneTerm, clock: Clock, note: Callable[[str], None], by_hand: Callable[[], list[str]]
+        self, journal: Journal | OneTerm, clock: Clock, note: Callable[[Note], None], by_hand: Callable[[], list[str]]
     ) -> None:
         self._journal = journal
         self._clock = clock
@@ -51,7 +52,7 @@ class JournalKeeping:
             self._keep_silence(silence)
             return False
         if self._told:
-            self._note("The journal takes records again.")
+            self._note(Note("journal-answers"))
         self._silent_since_s, self._told = None, False
         return True
 
@@ -61,10 +62,7 @@ class JournalKeeping:
         if self._told or now - since < SILENCE_S:
             return
         self._told = True
-        self._note(
-            f"The journal has taken no record for {now - since:.0f} s: {silence.message} Moves in flight are followed; nothing "
-            "new begins and no throttle changes until it does."
-        )
+        self._note(Note("journal-silent", {"silent_s": now - since, "error": silence.id, "message": silence.message}))
         self.tell_by_hand()
 
     def require_in_time(self, began_s: float) -> None:
@@ -87,7 +85,7 @@ class JournalKeeping:
         Where another part of this process makes it again, the loss is raised.
         """
         if self.gone is None or self.gone.how != lost.how:
-            self._note(f"The journal is gone ({lost.how}): {lost}")
+            self._note(Note("journal-lost", {"how": lost.how, "message": str(lost)}))
             self.tell_by_hand()
         self.gone = lost
         if not alone:
@@ -96,26 +94,24 @@ class JournalKeeping:
             return False
         try:
             self._journal.remake()
-        except Unavailable as silence:
-            self._note(f"It cannot be made again yet: {silence.message} It is tried again.")
-        except JournalLost as again:
-            self._note(f"It cannot be made again yet: {again.message} It is tried again.")
+        except (Unavailable, JournalLost) as failure:
+            self._note(Note("journal-not-remade", {"error": failure.id, "message": failure.message}))
         else:
             self.gone = None
-            self._note("The journal was made again with everything that this process knew of it; the run goes on.")
+            self._note(Note("journal-remade"))
         return True
 
     def tell_by_hand(self) -> None:
         """How a person puts back what is owed, should this process end."""
         commands = self._by_hand()
         if commands:
-            self._note("Throttle settings that this process has not yet restored, and the commands that restore them:")
+            self._note(Note("restore-by-hand"))
         for command in commands:
-            self._note(command)
+            self._note(Note("restore-command", {"command": command}))
 
 
 def repay_from_memory(
-    cluster: Cluster, throttler: Throttler, run: Run, others: DesiredThrottles, note: Callable[[str], None]
+    cluster: Cluster, throttler: Throttler, run: Run, others: DesiredThrottles, note: Callable[[Note], None]
 ) -> None:
     """Put back what no move in flight needs: no journal is left from which another process would."""
     owed: dict[Setting, Outcome] = {}
@@ -126,6 +122,6 @@ def repay_from_memory(
         needed = merged({} if run.ended else wanted_throttle(run, alive), others)
         owed = throttler.settle(needed, alive, lambda _records: None, note)
     except (Unavailable, Refused) as failure:
-        note(failure.message)
-    for setting in not_restored(owed):
-        note(f"Not removed: {setting}")
+        note(Note("throttles-not-removed", {"error": failure.id, "message": failure.message}))
+    for setting, outcome in owed.items():
+        note(Note("throttle-not-removed", {"setting": str(setting), "outcome": outcome}))

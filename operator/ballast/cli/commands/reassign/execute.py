@@ -147,6 +147,7 @@ class _Started:
     def hear(self, happening: Happening) -> None:
         """Count moves as they begin."""
         from ballast.executor.driver import events
+        from ballast.executor.driver.notes import Note
         from ballast.executor.machine.stages import Failed, Planned, Submitted, Throttled
         from ballast.ports.journal import STANDS_ON
 
@@ -164,8 +165,8 @@ class _Started:
             case events.Paced(pace):
                 for line in pace.lines():
                     self._tell(line)
-            case events.Note(text):
-                self._tell(text)
+            case Note():
+                self._tell(str(happening))
         if isinstance(happening, events.Progressed) and (not self.waiting or self.refused):
             self.leave()
 

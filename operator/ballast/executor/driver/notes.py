@@ -1,0 +1,66 @@
+"""What the driver says of a run beside what becomes of its moves: a code with its figures, and its sentence.
+
+Something went wrong that is being tried again, or was left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ballast.core.catalogue import Catalogue, Message
+from ballast.ports.cluster import Outcome
+
+SENTENCES: Final[Mapping[str, str]] = {
+    # The run.
+    "not-begun": "Run {run} was not begun: nothing of it was written down or sent.",
+    "take-over": "{by} takes over.",
+    "asked": "{by} asks to {command}.",
+    "asked-too-late": "{command}: run {run} had already finished.",
+    "tried-again": "{message} It is tried again.",
+    "unanswered": "No answer to {effect}: {message} The next look shows what came of it.",
+    # Throttles.
+    "throttle-changed-externally": "{setting} was changed externally to {value}; it is left as it is.",
+    "throttle-topic-recreated": "Topic {topic} was deleted and made again; what was set on the old one went with it.",
+    "throttle-not-removed": "Not removed: {setting}: {outcome:why}.",
+    "throttle-not-removed-now": "Not removed now: {setting}: {outcome:why}. It is in the journal; the next start removes it.",
+    "throttles-not-removed": "{message}",
+    "restore-by-hand": "Throttle settings that this process has not yet restored, and the commands that restore them:",
+    "restore-command": "{command}",
+    # The journal.
+    "journal-silent": (
+        "The journal has taken no record for {silent_s:.0f} s: {message} Moves in flight are followed; nothing new "
+        "begins and no throttle changes until it does."
+    ),
+    "journal-answers": "The journal takes records again.",
+    "journal-lost": "The journal is gone ({how}): {message}",
+    "journal-not-remade": "It cannot be made again yet: {message} It is tried again.",
+    "journal-remade": "The journal was made again with everything that this process knew of it; the run goes on.",
+    "journal-begun-again": (
+        "The journal was deleted, and an empty one was begun: which throttles and moves were Ballast's is not known "
+        "(ballast throttles; ballast throttles --clean)."
+    ),
+    "not-in-journal": "The state of run {run} is not in the journal: {message}",
+    "journal-replicated": "{topic} gets replicas on {replicas:list}, so that it survives the loss of a broker.",
+    "journal-not-replicated": "{topic} keeps its replicas for now: {outcome:words}",
+    "journal-replicas-kept": "The journal's replicas stay as they are for now: {message}",
+}
+"""Every note by its code; ``message`` is the sentence of a failure."""
+
+
+def why(outcome: Outcome) -> str:
+    """Why a setting could not be changed, without its full stop."""
+    return (outcome.message or outcome.code).rstrip(".")
+
+
+class Note(Message):
+    """Something that a person should know of the run."""
+
+    __slots__ = ()
+    sentences = SENTENCES
+    catalogue = Catalogue(
+        {
+            "why": why,
+            "words": lambda outcome: f"{outcome.code} {outcome.message}".rstrip(),
+        }
+    )
