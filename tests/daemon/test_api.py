@@ -15,7 +15,7 @@ from tests.page.conftest import a_plan, a_run, a_view, figures, now_ms, permissi
 
 from ballast.core.cluster import UNKNOWN
 from ballast.core.cluster.drain import Drain
-from ballast.daemon.context.view import Board, Other, Outage, Pause, Role, View
+from ballast.daemon.context.view import Board, Other, Outage, Pause, Role, SkippedRun, View
 from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.process.health import Health
 from ballast.daemon.web import api
@@ -56,7 +56,7 @@ def a_full_view() -> View:
         settings_problem="a mistake",
         drains=(Drain(broker=3, by="Ada", since_ms=now_ms()),),
         history_problem="denied",
-        history_skipped=(("r0", "newer"),),
+        history_skipped=(SkippedRun("r0", "other-version", {"version": 2}, "newer"),),
     )
 
 

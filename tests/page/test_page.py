@@ -40,6 +40,7 @@ from ballast.daemon.context.view import (
     Pause,
     Permission,
     Role,
+    SkippedRun,
     TickReport,
     View,
 )
@@ -554,7 +555,11 @@ def test_a_plan_that_was_approved_says_by_whom(show: Show, open_page: Open) -> N
 
 def test_a_past_run_that_cannot_be_shown_is_named(show: Show, open_page: Open) -> None:
     """Beside those that can."""
-    url, _, _ = show(a_view(history_skipped=(("1118-0000-zz", "Its records are of a newer version."),)))
+    url, _, _ = show(
+        a_view(
+            history_skipped=(SkippedRun("1118-0000-zz", "other-version", {}, "Its records are of a newer version."),)
+        )
+    )
     page = open_page(url)
     expect(page.locator("#history")).to_contain_text("1118-0000-zz")
     expect(page.locator("#history")).to_contain_text("Its records are of a newer version.")

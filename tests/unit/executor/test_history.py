@@ -63,4 +63,5 @@ def test_counts_that_are_no_numbers_are_refused_by_their_place() -> None:
     tally = {**(header.value or {})["tally"], "moves": {"verified": "many"}}
     found = load_ended([packed, Record(header.key, {**(header.value or {}), "tally": tally})])
     assert found.runs == ()
-    assert "moves" in found.skipped["r"]
+    assert found.skipped["r"].code == "corrupt"
+    assert "moves" in found.skipped["r"].values["message"]

@@ -17,6 +17,7 @@ from ballast.core.plan import Move, Reason
 from ballast.errors import Refused
 from ballast.executor.journal.records import (
     Parsed,
+    Unreadable,
     changes,
     dump_run,
     load_open_runs,
@@ -346,12 +347,15 @@ def test_a_record_of_another_version_is_refused_with_a_way_out(version: int | No
 
 
 def test_a_run_that_has_ended_and_cannot_be_read_is_named_with_the_reason() -> None:
-    """In the words of the refusal."""
+    """By a code with figures, in the words of the refusal."""
     records = dump_run(replace(run_of(Verified()), phase=Phase.ENDED))
     newer = [Record(r.key, {**(r.value or {}), "version": 2}) if r.key == "ended/r" else r for r in records]
     found, skipped = read_runs(newer, NOW)
     assert found == {}
-    assert "ended/r has version 2" in skipped["r"]
+    assert skipped == {"r": Unreadable("other-version", {"record": "ended/r", "version": 2, "reads": 1})}
+    with pytest.raises(Refused) as refused:
+        load_open_runs(with_change("run/", lambda v: v.update(version=2)), NOW)
+    assert str(Unreadable.of(refused.value)) == str(refused.value)
 
 
 def test_what_was_not_stopped_by_a_person_names_none() -> None:

@@ -55,7 +55,10 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
             Runs(
                 holder=None if holder is None else holder.description,
                 runs=[_figures(r) for r in found],
-                skipped=[SkippedRun(id=run_id, why=why) for run_id, why in history.skipped.items()],
+                skipped=[
+                    SkippedRun(id=run_id, code=why.code, parameters=why.parameters, why=str(why))
+                    for run_id, why in history.skipped.items()
+                ],
             )
         )
         return 0

@@ -30,6 +30,9 @@ class SkippedRun(Part):
     """A run of the journal that cannot be read."""
 
     id: str
+    code: str
+    parameters: Parameters
+    """The figures of ``why``."""
     why: str
 
 

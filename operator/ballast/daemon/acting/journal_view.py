@@ -13,7 +13,7 @@ from ballast.daemon.acting.policy import LivePolicy
 from ballast.daemon.acting.run_views import JournalView, ParsedJournal, journal_view_of
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.access import Access
-from ballast.daemon.context.view import BalanceView, Board, Role
+from ballast.daemon.context.view import BalanceView, Board, Role, SkippedRun
 from ballast.daemon.process.logs import say
 from ballast.errors import AuthorizationFailed, JournalLost
 from ballast.ports.event_sink import ClusterEvent, EventSink
@@ -61,7 +61,9 @@ class JournalReader:
         self.decisions = decisions_in(records)
         self.board.publish(
             history=journal_view.history,
-            history_skipped=tuple(journal_view.skipped.items()),
+            history_skipped=tuple(
+                SkippedRun(run_id, why.code, why.parameters, str(why)) for run_id, why in journal_view.skipped.items()
+            ),
             history_problem="",
             throttles_to_restore=len(journal_view.throttles_to_restore),
         )

@@ -12,7 +12,7 @@ from ballast.core.wording import human_elections, human_many
 from ballast.daemon.context.view import MoveView, RunView
 from ballast.executor.journal.history import RunSummary, half_open, load_ended
 from ballast.executor.journal.ledger import load_ledger
-from ballast.executor.journal.records import Parsed, load_open_runs, names_in_flight
+from ballast.executor.journal.records import Parsed, Unreadable, load_open_runs, names_in_flight
 from ballast.executor.machine.progress import Progress, done_of, total_of
 from ballast.executor.machine.run import ElectionStage, MoveRun, Now, Run
 from ballast.executor.machine.stages import ENDED_CODES, Ended, InFlight, Verified
@@ -69,7 +69,7 @@ class JournalView:
 
     history: tuple[RunView, ...] = ()
     """Runs that ended, newest first."""
-    skipped: Mapping[str, str] = field(default_factory=dict)
+    skipped: Mapping[str, Unreadable] = field(default_factory=dict)
     """Why others cannot be shown, by their ids."""
     open: RunView | None = None
     """The oldest run that has not ended."""

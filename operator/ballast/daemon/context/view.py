@@ -107,6 +107,17 @@ SETTLING: Final = "throttles"
 """In the place of a run's id while throttles of runs that have ended are removed: there is nothing to cancel."""
 
 
+@dataclass(frozen=True, slots=True)
+class SkippedRun:
+    """A run of the journal that cannot be read."""
+
+    id: str
+    code: str
+    parameters: Mapping[str, Any]
+    """The figures of ``why``."""
+    why: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
     """The run that is being carried out, or one of history."""
@@ -270,8 +281,8 @@ class View:
     run_elsewhere: RunView | None = None
     """The run that another process carries out, as far as the journal tells: its stages, but neither rate nor time."""
     history: tuple[RunView, ...] = ()
-    history_skipped: tuple[tuple[str, str], ...] = ()
-    """Runs that the journal does not tell whole, as (id, why)."""
+    history_skipped: tuple[SkippedRun, ...] = ()
+    """Runs of the journal that cannot be read."""
     history_problem: str = NOT_READ
     """Why the runs that ended are not known; empty when they are."""
     pause: Pause | None = None

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from ballast.core import document_types
-from ballast.core.document_types import Known, OneOf, moment
+from ballast.core.document_types import Known, OneOf, Parameters, moment
 from ballast.core.plan.file import BrokerSummary, ResourceSummary
 from ballast.daemon.context.view import Role, TickResult
 
@@ -367,10 +367,13 @@ class DaemonStatus(Answer):
     """Why the newest settings are not in force; null when they are."""
 
 
-class SkippedRun(Pair):
-    """A run of which the journal does not hold everything."""
+class SkippedRun(Part):
+    """A run of the journal that cannot be read."""
 
     id: str
+    code: str
+    parameters: Parameters
+    """The figures of ``why``."""
     why: str
 
 

@@ -12,6 +12,7 @@ from ballast.executor.journal.records import (
     KINDS,
     STRIPPED,
     Parsed,
+    Unreadable,
     ended_key,
     has_ended,
     load_open_runs,
@@ -64,7 +65,7 @@ class History:
 
     runs: tuple[RunSummary, ...]
     """Oldest first."""
-    skipped: Mapping[str, str]
+    skipped: Mapping[str, Unreadable]
     """Why other runs cannot be shown, by their ids: they keep no run from starting, and are told."""
 
 
@@ -90,7 +91,7 @@ def load_summaries(records: Sequence[Record], now: Now) -> History:
     return History(tuple(sorted(found, key=_age)), {**ended.skipped, **half_open(records, left)})
 
 
-def half_open(records: Sequence[Record], left: Iterable[Run]) -> dict[str, str]:
+def half_open(records: Sequence[Record], left: Iterable[Run]) -> dict[str, Unreadable]:
     """Why open runs that are not among those that were loaded cannot be acted upon, by their ids."""
     return dict.fromkeys(sorted(run_ids(records, ended=False) - {run.id for run in left}), STRIPPED)
 
@@ -99,7 +100,7 @@ def load_ended(records: Sequence[Record], parsed: Parsed | None = None) -> Histo
     """The runs that have ended; one that this version cannot read is skipped by name, as ``read_runs`` does."""
     parsed = parsed or Parsed()
     packed = {r.key for r in records if r.key.startswith(ended_key(""))}
-    found, skipped = [], {}
+    found, skipped = [], dict[str, Unreadable]()
     for record in records:
         if record.key.startswith(run_key("")) and has_ended(record):
             run_id = record.key.removeprefix(run_key(""))
@@ -109,7 +110,7 @@ def load_ended(records: Sequence[Record], parsed: Parsed | None = None) -> Histo
             try:
                 found.append(parsed.read(record, lambda r, run_id=run_id: _summary(run_id, r)))  # type: ignore[misc]
             except Refused as strange:
-                skipped[run_id] = str(strange)
+                skipped[run_id] = Unreadable.of(strange)
     parsed.end_reading()
     return History(tuple(sorted(found, key=_age)), skipped)
 

@@ -12,9 +12,10 @@ import base64
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Final, TypeVar
 
+from ballast.core.catalogue import Message
 from ballast.core.cluster import UNKNOWN, TopicPartition
 from ballast.core.document import Reader
 from ballast.core.plan import Move, Reason
@@ -28,13 +29,43 @@ from ballast.ports.journal import STRANGE_HINT, Corrupt, Record, read_record
 
 T = TypeVar("T")
 RUN_VERSION: Final = 1
-STRIPPED: Final = "Records of it are missing in the journal: they were deleted."
 LONGEST_UNPACKED_BYTES: Final = 1 << 30
 """What is packed is never longer; a million moves take half of it."""
 
 
 KINDS: Final = frozenset({"run", "move", "election", "ended"})
 """What the keys of a run's records begin with; its id follows."""
+OTHER_VERSION: Final = "The journal's record {record} has version {version}, and this Ballast reads {reads}."
+THAT_VERSION: Final = "Use the Ballast version that wrote it, or a newer one."
+
+
+class Unreadable(Message):
+    """Why a run of the journal cannot be read."""
+
+    __slots__ = ()
+    sentences: ClassVar[Mapping[str, str]] = {
+        "records-missing": "Records of it are missing in the journal: they were deleted.",
+        "other-version": f"{OTHER_VERSION} {THAT_VERSION}",
+        "corrupt": "{message}",
+    }
+
+    @classmethod
+    def of(cls, refused: Refused) -> Unreadable:
+        """Why a record was refused."""
+        if isinstance(refused, OtherVersion):
+            return cls("other-version", refused.values)
+        return cls("corrupt", {"message": str(refused)})
+
+
+STRIPPED: Final = Unreadable("records-missing")
+
+
+class OtherVersion(Refused):
+    """A record is of a version that this Ballast does not read."""
+
+    def __init__(self, record: str, version: object) -> None:
+        self.values = {"record": record, "version": version, "reads": RUN_VERSION}
+        super().__init__(OTHER_VERSION.format(**self.values), hint=THAT_VERSION)
 
 
 def run_key(run_id: str) -> str:
@@ -229,13 +260,13 @@ def load_runs(records: Iterable[Record], now: Now) -> dict[str, Run]:
     return read_runs(records, now)[0]
 
 
-def read_runs(records: Iterable[Record], now: Now) -> tuple[dict[str, Run], dict[str, str]]:
+def read_runs(records: Iterable[Record], now: Now) -> tuple[dict[str, Run], dict[str, Unreadable]]:
     """Every run in the journal, oldest first, and why others cannot be read.
 
     An open run that this version cannot read is refused by name.  One that has ended is no longer acted upon: settings that a
     newer version gave it are skipped, and where that is not enough the run is, so that going back to this version is possible.
     """
-    found, skipped = [], {}
+    found, skipped = [], dict[str, Unreadable]()
     for run_id, header, own in _by_run(records):
         ended = has_ended(header)
         try:
@@ -244,7 +275,7 @@ def read_runs(records: Iterable[Record], now: Now) -> tuple[dict[str, Run], dict
         except Refused as strange:
             if not ended:
                 raise
-            skipped[run_id] = str(strange)
+            skipped[run_id] = Unreadable.of(strange)
             continue
         if run is None:
             skipped[run_id] = STRIPPED
@@ -357,10 +388,7 @@ def _read(record: Record, read: Callable[[Reader], T]) -> T:
     """What the record says, when this version of Ballast knows how to read it."""
     value = record.value or {}
     if value.get("version") != RUN_VERSION:
-        raise Refused(
-            f"The journal's record {record.key} has version {value.get('version')}, and this Ballast reads {RUN_VERSION}.",
-            hint="Use the Ballast version that wrote it, or a newer one.",
-        )
+        raise OtherVersion(record.key, value.get("version"))
     return read_record(record, read)
 
 
