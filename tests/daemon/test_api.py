@@ -45,7 +45,7 @@ def sent(answer: Answer) -> dict[str, Any]:
 def a_full_view() -> View:
     """A view in which every part has something to show."""
     measured = figures(displaced=True)
-    silent = replace(measured.brokers[0], disk_bytes=UNKNOWN, capacity_bytes=UNKNOWN, usable_bytes=UNKNOWN)
+    silent = replace(measured.brokers[0], replica_bytes=UNKNOWN, disk_total_bytes=UNKNOWN, disk_usable_bytes=UNKNOWN)
     return a_view(
         figures=replace(measured, brokers=(silent, *measured.brokers[1:])),
         run=a_run(),
@@ -106,7 +106,7 @@ def test_every_address_is_described() -> None:
 def test_the_description_is_strict() -> None:
     """A field that is not described, or is missing, or is of another kind, fails: so the test above says something."""
     told = sent(api.status(a_full_view(), now_ms=now_ms(), read_only=""))
-    assert told["cluster"]["brokers"][0]["diskBytes"] is None
+    assert told["cluster"]["brokers"][0]["replicaBytes"] is None
     wrong: list[dict[str, Any]] = [
         {**told, "more": 1},
         {k: v for k, v in told.items() if k != "lock"},

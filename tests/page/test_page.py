@@ -673,7 +673,11 @@ def test_the_headline_names_several_brokers_as_several(show: Show, open_page: Op
     """Leaders of brokers, not of broker, 1 and 2."""
     base = figures()
     one, two, *rest = base.brokers
-    url, _, _ = show(a_view(figures=replace(base, brokers=(replace(one, over=True), replace(two, over=True), *rest))))
+    url, _, _ = show(
+        a_view(
+            figures=replace(base, brokers=(replace(one, over_threshold=True), replace(two, over_threshold=True), *rest))
+        )
+    )
     assert headline(open_page(url)) == "Leaders of brokers 1, 2 are imbalanced"
 
 

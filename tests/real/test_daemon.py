@@ -122,7 +122,7 @@ def test_two_replicas_survive_a_kill_and_keep_leaders_home(
         assert status["throttlesToRestore"] == 0
         until(
             "the page's figures",
-            lambda: {b["imbalance"] for b in (second.status.get("cluster") or {}).get("brokers", ())} == {0},
+            lambda: {b["imbalanceRatio"] for b in (second.status.get("cluster") or {}).get("brokers", ())} == {0},
             [second],
         )
     third = start("pod-2", tmp_path, sandbox.bootstrap_server, settings)

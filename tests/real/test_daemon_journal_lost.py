@@ -60,7 +60,7 @@ def test_a_daemon_that_starts_without_its_journal_waits_for_a_person(
         until("a pause", lambda: third.role == "leader" and third.status["pause"], [third])
         told = json.loads(at.finish("status", "--output", "json"))
         assert told["journal"]["state"] == "begun-again"
-        assert [t["value"] for t in told["throttles"] if t["leftBehind"]] == [LEFT]
+        assert [t["value"] for t in told["throttles"] if t["stale"]] == [LEFT]
         assert told["skew"]
 
         post(third, "resume")

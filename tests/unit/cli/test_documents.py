@@ -27,6 +27,20 @@ def has_json(command: click.Command) -> bool:
     return any(isinstance(p.type, click.Choice) and "json" in p.type.choices for p in command.params)
 
 
+OTHER_NAMES = {
+    "capacityBytes": "diskTotalBytes",
+    "diskBytes": "replicaBytes or diskTotalBytes",
+    "diskFreeBytes": "diskUsableBytes",
+    "imbalance": "imbalanceRatio",
+    "leaderImbalanceThreshold": "leaderImbalanceThresholdRatio",
+    "leftBehind": "stale",
+    "notLed": "preferredNotLed",
+    "over": "overThreshold",
+    "thresholdPercent": "thresholdRatio",
+}
+"""What commands and the daemon called the same thing otherwise, and its one name."""
+
+
 def test_every_command_with_json_names_its_documents() -> None:
     """A new command cannot print JSON that has no schema."""
     asked = {words for words, command in commands() if has_json(command)}
@@ -76,6 +90,7 @@ def test_one_style(kind: str) -> None:
         assert all(re.fullmatch(r"[a-z]+([A-Z][a-z]*)*", key) for key in found["properties"])
         if found["title"] != "Summary":
             assert set(found["required"]) == set(found["properties"]), "null, never missing"
+        assert not set(found["properties"]) & set(OTHER_NAMES), "one thing has one name"
 
 
 def test_times_have_their_zone_and_unknown_figures_are_null() -> None:

@@ -70,7 +70,7 @@ def _document(state: ClusterState, skew: Skew, drift: LeaderImbalance) -> docume
     return documents.Leaders(
         brokers=[
             documents.BrokerShare(
-                **_share(s), broker=b.id, not_led=drift[b.id].not_led, imbalance_ratio=drift[b.id].ratio
+                **_share(s), broker=b.id, preferred_not_led=drift[b.id].not_led, imbalance_ratio=drift[b.id].ratio
             )
             for s, b in zip(skew.brokers, state.brokers, strict=True)
         ],

@@ -26,7 +26,7 @@ class Cluster(Part):
 class Imbalance(Part):
     """Leader imbalance over the whole cluster."""
 
-    threshold_percent: float
+    threshold_ratio: float
     threshold_origin: Annotated[str, OneOf("settings", "cluster", "default")]
     """Where it comes from: the flag or the settings, the cluster's ZooKeeper controller, or Kafka's default."""
     ratio: float
@@ -124,8 +124,8 @@ class StandingThrottle(Part):
     """For example ``broker 3`` or ``topic orders``."""
     key: str
     value: str
-    left_behind: bool
-    reason: str
+    stale: bool
+    why: str
 
 
 class OtherBalancer(Part):
@@ -288,7 +288,7 @@ class BrokerShare(Share):
     """A broker's part, and how many of its partitions others lead."""
 
     broker: int
-    not_led: int
+    preferred_not_led: int
     imbalance_ratio: float
 
 

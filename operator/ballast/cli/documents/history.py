@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from ballast.cli.documents.base import Document, Moment, Part
 
@@ -84,12 +84,12 @@ class FleetPlan(Part):
     disk_full_after: float | None
     preferred_leaders_before: float | None
     preferred_leaders_after: float | None
-    imbalance: float
+    imbalance_ratio: Annotated[float, Field(validation_alias="imbalance")]
     offline: int | None
     under_min_isr: int | None
     days_to_full: float | None
-    disk_bytes: int | None
-    disk_free_bytes: int | None
+    disk_total_bytes: Annotated[int | None, Field(validation_alias="disk_bytes")]
+    disk_usable_bytes: Annotated[int | None, Field(validation_alias="disk_free_bytes")]
     growth_bytes_per_day: int | None
     growth_unknown: int
     digest: str

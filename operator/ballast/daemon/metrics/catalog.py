@@ -193,7 +193,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
         name="ballast_leader_imbalance_ratio",
         help="Of the partitions whose preferred leader is this broker, the share (0 to 1) that it does not lead.",
         labels=("broker",),
-        samples=_per_broker("imbalance"),
+        samples=_per_broker("imbalance_ratio"),
     ),
     Spec(
         name="ballast_leader_imbalance_threshold_ratio",
@@ -228,25 +228,25 @@ GAUGES: Final[tuple[Spec, ...]] = (
         name="ballast_broker_preferred_leaders",
         help="Partitions whose preferred leader is this broker.",
         labels=("broker",),
-        samples=_per_broker("preferred"),
+        samples=_per_broker("preferred_leaders"),
     ),
     Spec(
         name="ballast_broker_disk_used_bytes",
         help="Bytes of all replicas on this broker whose size it reported.",
         labels=("broker",),
-        samples=_per_broker("disk_bytes"),
+        samples=_per_broker("replica_bytes"),
     ),
     Spec(
         name="ballast_broker_disk_capacity_bytes",
         help="Total size of this broker's log dirs (Kafka 3.3 and later).",
         labels=("broker",),
-        samples=_per_broker("capacity_bytes"),
+        samples=_per_broker("disk_total_bytes"),
     ),
     Spec(
         name="ballast_broker_disk_usable_bytes",
         help="Free space in this broker's log dirs (Kafka 3.3 and later).",
         labels=("broker",),
-        samples=_per_broker("usable_bytes"),
+        samples=_per_broker("disk_usable_bytes"),
     ),
     Spec(
         name="ballast_broker_failed_log_dirs",

@@ -47,21 +47,27 @@ class BrokerFigures:
     """The settings or a person drain it: it has no share of its own, and is not judged by the bands."""
     replicas: int
     leaders: int
-    preferred: int
-    not_led: int
-    imbalance: float
+    preferred_leaders: int
+    preferred_not_led: int
+    imbalance_ratio: float
     """Share (0 to 1) of the partitions preferring this broker that it does not lead."""
-    over: bool
-    disk_bytes: int
-    capacity_bytes: int
-    usable_bytes: int
+    over_threshold: bool
+    replica_bytes: int
+    disk_total_bytes: int
+    disk_usable_bytes: int
     leader_bytes: int
+
+    @property
+    def disk_used_bytes(self) -> int:
+        """Capacity less free space, used by Kafka or by anything else."""
+        known = UNKNOWN not in (self.disk_total_bytes, self.disk_usable_bytes)
+        return self.disk_total_bytes - self.disk_usable_bytes if known else UNKNOWN
 
     @property
     def failed_log_dirs(self) -> int:
         """Log dirs that it lives without; ``UNKNOWN`` where it did not report its log dirs."""
         failed = sum(error == STORAGE_ERROR for _, error in self.log_dir_errors)
-        return UNKNOWN if self.disk_bytes == UNKNOWN else failed
+        return UNKNOWN if self.replica_bytes == UNKNOWN else failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +131,7 @@ class Figures:
     @property
     def over(self) -> tuple[int, ...]:
         """Brokers over the leader imbalance threshold."""
-        return tuple(b.id for b in self.brokers if b.over)
+        return tuple(b.id for b in self.brokers if b.over_threshold)
 
     @property
     def healthy(self) -> bool:
@@ -233,13 +239,13 @@ def _brokers(state: ClusterState, leaders: LeaderImbalance, draining: Collection
                 draining=broker.id in draining,
                 replicas=int(replicas[i]),
                 leaders=int(led[i]),
-                preferred=judged.preferred,
-                not_led=judged.not_led,
-                imbalance=judged.ratio,
-                over=judged.over,
-                disk_bytes=int(disk[i]) if sized else UNKNOWN,
-                capacity_bytes=broker.capacity_bytes,
-                usable_bytes=broker.usable_bytes,
+                preferred_leaders=judged.preferred,
+                preferred_not_led=judged.not_led,
+                imbalance_ratio=judged.ratio,
+                over_threshold=judged.over,
+                replica_bytes=int(disk[i]) if sized else UNKNOWN,
+                disk_total_bytes=broker.capacity_bytes,
+                disk_usable_bytes=broker.usable_bytes,
                 leader_bytes=int(led_bytes[i]) if sized else UNKNOWN,
             )
         )
@@ -250,7 +256,7 @@ def _ranges(
     state: ClusterState, brokers: tuple[BrokerFigures, ...], policy: PlannerPolicy, loads: Loads
 ) -> tuple[Range, ...]:
     """Per resource where its brokers stand; one that did not say its sizes is not judged by those of the others."""
-    silent = {b.id for b in brokers if b.disk_bytes == UNKNOWN}
+    silent = {b.id for b in brokers if b.replica_bytes == UNKNOWN}
     return tuple(
         replace(r, shares={b: s for b, s in r.shares.items() if r.unit != "bytes" or b not in silent})
         for r in ranges_of(state, loads, policy)

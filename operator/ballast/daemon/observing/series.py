@@ -42,7 +42,7 @@ class Series:
         self.points.append(
             Point(
                 at_ms=figures.taken_at_ms,
-                imbalance=max((b.imbalance for b in figures.brokers), default=0.0),
+                imbalance=max((b.imbalance_ratio for b in figures.brokers), default=0.0),
                 disk_skew=disk,
                 bytes_in_per_s=None if self._state is None else growth(self._state, state),
                 moving=figures.moving,

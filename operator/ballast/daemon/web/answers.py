@@ -68,17 +68,17 @@ class Broker(Part):
     """The settings or a person drain it: it has no share of its own, and is not judged by the bands."""
     replicas: int
     leaders: int
-    preferred: int
+    preferred_leaders: int
     """Partitions that prefer it as their leader."""
-    not_led: int
+    preferred_not_led: int
     """Of these, those that another broker leads."""
-    imbalance: float
-    """``notLed`` as a part of ``preferred``."""
-    over: bool
-    """Over the threshold."""
-    disk_bytes: Known
-    capacity_bytes: Known
-    usable_bytes: Known
+    imbalance_ratio: float
+    """``preferredNotLed`` as a part of ``preferredLeaders``."""
+    over_threshold: bool
+    replica_bytes: Known
+    disk_total_bytes: Known
+    disk_used_bytes: Known
+    """By replicas or by anything else."""
     leader_bytes: Known
 
 
@@ -102,8 +102,7 @@ class Range(Part):
     """How far from its fair share a broker may be, as a part of that share."""
     skew: float
     """The largest distance from a fair share, as a part of that share."""
-    outside: list[int]
-    """Brokers out of range."""
+    brokers_out_of_range: Annotated[list[int], Field(validation_alias="outside")]
     shares: dict[int, Share]
     """By broker id."""
 
@@ -133,7 +132,7 @@ class Cluster(Part):
     """Under-replicated, of topics whose minimum could not be read: in neither of the two."""
     offline: int
     moving: int
-    leader_imbalance_threshold: Annotated[float, Field(validation_alias="threshold")]
+    leader_imbalance_threshold_ratio: Annotated[float, Field(validation_alias="threshold")]
     """0 to 1; a broker over it counts as imbalanced."""
     brokers: list[Broker]
     ranges: list[Range]
@@ -391,7 +390,7 @@ class Point(Part):
     """The cluster at one moment; a figure that the reading did not have is null."""
 
     at_ms: Moment
-    imbalance: float
+    imbalance_ratio: Annotated[float, Field(validation_alias="imbalance")]
     """The worst broker's share of preferred leaderships that it does not lead."""
     disk_skew: float | None
     """The largest distance of a broker's disk from its fair share, as a part of that share."""
@@ -439,7 +438,7 @@ class LogDir(Part):
 class Rate(Part):
     """A replication rate that is set on a broker."""
 
-    name: str
+    key: str
     value: str
 
 
@@ -463,6 +462,8 @@ class DaemonBroker(Answer):
     id: int
     rack: str | None
     host: str | None
+    """Null for a broker that is down, and so is ``port``."""
+    port: int | None
     alive: bool
     reachable: bool
     controller: bool
@@ -479,9 +480,9 @@ class Partition(Part):
     topic: str
     partition: int
     leader: Known
-    preferred: int
+    preferred_leader: int
     replicas: list[int]
-    in_sync: list[int]
+    in_sync_replicas: list[int]
     adding: list[int]
     removing: list[int]
     size_bytes: Known
@@ -494,7 +495,7 @@ class DaemonTopic(Answer):
     """One topic and its partitions."""
 
     kind: Literal["DaemonTopic"] = "DaemonTopic"
-    name: str
+    topic: str
     internal: bool
     min_isr: Known
     size_bytes: int | None

@@ -30,12 +30,13 @@ def broker(state: ClusterState, name: str) -> DaemonBroker | None:
     return DaemonBroker(
         id=found.id,
         rack=found.rack,
-        host=f"{found.host}:{found.port}" if found.host else None,
+        host=found.host or None,
+        port=found.port or None,
         alive=found.alive,
         reachable=found.alive and found.reachable,
         controller=found.controller,
         log_dirs=[LogDir.model_validate(d) for d in found.log_dirs],
-        throttles=[Rate(name=key, value=configs[key].value or "") for key in RATES if key in configs],
+        throttles=[Rate(key=key, value=configs[key].value or "") for key in RATES if key in configs],
         total=len(flat),
         replicas=[
             Replica(
@@ -63,7 +64,7 @@ def topic(state: ClusterState, name: str) -> DaemonTopic | None:
     mine = p.topic[np.repeat(np.arange(len(p)), np.diff(p.start))] == at
     sizes = p.size_bytes[mine]
     return DaemonTopic(
-        name=found.name,
+        topic=found.name,
         internal=found.internal,
         min_isr=found.min_isr,
         size_bytes=None if bool((sizes < 0).any()) else int(sizes.sum()),
@@ -94,9 +95,9 @@ def _partition(state: ClusterState, row: int) -> Partition:
         topic=state.topics[int(p.topic[row])].name,
         partition=int(p.number[row]),
         leader=int(p.leader[row]),
-        preferred=int(state.preferred[row]),
+        preferred_leader=int(state.preferred[row]),
         replicas=replica.tolist(),
-        in_sync=replica[p.in_sync[run]].tolist(),
+        in_sync_replicas=replica[p.in_sync[run]].tolist(),
         adding=replica[p.adding[run]].tolist(),
         removing=replica[p.removing[run]].tolist(),
         size_bytes=int(leader[0]) if len(leader) else None,

@@ -60,7 +60,7 @@ def document(status: ClusterStatus) -> documents.Status:
         ),
         needs_attention=status.needs_attention,
         leader_imbalance=documents.Imbalance(
-            threshold_percent=status.threshold.value,
+            threshold_ratio=status.threshold.value / 100,
             threshold_origin=status.threshold.origin,
             ratio=status.imbalance_ratio,
             brokers_over_threshold=list(status.over_threshold),
@@ -77,9 +77,7 @@ def document(status: ClusterStatus) -> documents.Status:
         leaves_isr_after_ms=milliseconds(status.leaves_isr_after_s),
         moving=[_moving(m) for m in status.moving],
         throttles=[
-            documents.StandingThrottle(
-                resource=t.resource, key=t.setting.key, value=t.value, left_behind=t.stale, reason=t.why
-            )
+            documents.StandingThrottle(resource=t.resource, key=t.setting.key, value=t.value, stale=t.stale, why=t.why)
             for t in status.throttles
         ],
         other_balancers=[

@@ -37,13 +37,13 @@ function brokerPage(b) {
   const moves = ((status && status.run && status.run.moves) || []).filter((m) => m.old.includes(b.id) || m.new.includes(b.id));
   return [
     titled(`Broker ${b.id}`,
-      h("p", { class: "facts" }, fact("state", chip(state === "up" ? "good" : "bad", state)), fact("host", b.host || "unknown"), fact("rack", b.rack || "none"),
+      h("p", { class: "facts" }, fact("state", chip(state === "up" ? "good" : "bad", state)), fact("host", b.host === null ? "unknown" : `${b.host}:${b.port}`), fact("rack", b.rack || "none"),
         b.controller ? fact("role", "controller") : null,
-        figures ? [fact("replicas", count(figures.replicas)), fact("leaders", count(figures.leaders)), fact("preferred leader of", count(figures.preferred)),
-          fact("led elsewhere", percent(figures.imbalance))] : null)),
+        figures ? [fact("replicas", count(figures.replicas)), fact("leaders", count(figures.leaders)), fact("preferred leader of", count(figures.preferredLeaders)),
+          fact("led elsewhere", percent(figures.imbalanceRatio))] : null)),
     titled("Log directories", b.logDirs.length === 0 ? h("p", { class: "empty" }, "Not known: the broker did not say.") : b.logDirs.map((d) => disk(d))),
     titled("Throttles", b.throttles.length === 0 ? h("p", { class: "empty" }, "No replication throttle is set on this broker.")
-      : table("Throttles", [["setting"], ["rate", "n"]], b.throttles.map((t) => [h("code", {}, t.name), /^\d+$/.test(t.value) ? `${bytes(Number(t.value))}/s` : t.value]))),
+      : table("Throttles", [["setting"], ["rate", "n"]], b.throttles.map((t) => [h("code", {}, t.key), /^\d+$/.test(t.value) ? `${bytes(Number(t.value))}/s` : t.value]))),
     moves.length ? titled("Current reassignment", moveTable(moves)) : null,
     titled("Replicas", more(b.total, b.replicas.length), table("Replicas", [["partition"], ["role"], ["state"], ["size", "n"]], b.replicas.slice(0, SHOWN).map((r) => [
       partitionName(r), r.leader ? (r.preferred ? "leader" : "leader, not preferred") : r.preferred ? "follower, preferred leader" : "follower",
@@ -61,7 +61,7 @@ function disk(d) {
 
 function topicPage(t) {
   return [
-    titled(`Topic ${t.name}`, h("p", { class: "facts" }, fact("partitions", count(t.total)), fact("size of all replicas", bytes(t.sizeBytes)),
+    titled(`Topic ${t.topic}`, h("p", { class: "facts" }, fact("partitions", count(t.total)), fact("size of all replicas", bytes(t.sizeBytes)),
       fact("min.insync.replicas", t.minIsr === null ? "unknown" : t.minIsr), t.internal ? fact("kind", "internal") : null,
       fact("throttled replicas", t.throttled ? "yes" : "none"))),
     titled("Partitions", more(t.total, t.partitions.length), partitionTable(t.partitions)),
@@ -79,9 +79,9 @@ function partitionTable(partitions) {
   const known = partitions.some((p) => p.lag !== null);
   return table("Partitions", [["partition"], ["leader"], ["replicas"], ["in sync"], ["size", "n"], ...(known ? [["lag", "n"]] : [])], partitions.slice(0, SHOWN).map((p) => [
     partitionName(p),
-    p.leader === null ? chip("bad", "none") : [brokerLink(p.leader), p.leader === p.preferred ? "" : h("small", {}, ` preferred ${p.preferred}`)],
+    p.leader === null ? chip("bad", "none") : [brokerLink(p.leader), p.leader === p.preferredLeader ? "" : h("small", {}, ` preferred ${p.preferredLeader}`)],
     [brokerLinks(p.replicas), p.adding.length ? h("small", {}, ` adding ${p.adding.join(" ")}`) : "", p.removing.length ? h("small", {}, ` removing ${p.removing.join(" ")}`) : ""],
-    p.inSync.length < p.replicas.length - p.adding.length ? chip("warn", p.inSync.join(" ") || "none") : p.inSync.join(" "),
+    p.inSyncReplicas.length < p.replicas.length - p.adding.length ? chip("warn", p.inSyncReplicas.join(" ") || "none") : p.inSyncReplicas.join(" "),
     bytes(p.sizeBytes), ...(known ? [p.lag === null ? "unknown" : count(p.lag)] : [])]));
 }
 

@@ -69,9 +69,9 @@ function verdict(s) {
   const run = s.run || s.runElsewhere;
   if (run) return ["none", [run.sentence || "A reassignment is in progress"], `${named(run.intent)}: ${run.movesDone} of ${plural(run.movesTotal, "partition")} done.`];
   if (c.underReplicated) return ["warn", [`${plural(c.underReplicated, "partition")} under-replicated`], "Replicas are catching up, or cannot."];
-  const over = c.brokers.filter((b) => b.over);
+  const over = c.brokers.filter((b) => b.overThreshold);
   if (over.length) return ["warn", [`Leaders of ${brokersNamed(over)} are imbalanced`],
-    `Worst: ${percent(Math.max(...over.map((b) => b.imbalance)))} of its preferred partitions led elsewhere; the threshold is ${percent(c.leaderImbalanceThreshold)}.`];
+    `Worst: ${percent(Math.max(...over.map((b) => b.imbalanceRatio)))} of its preferred partitions led elsewhere; the threshold is ${percent(c.leaderImbalanceThresholdRatio)}.`];
   if (s.balance.verdict === "unbalanced") return ["warn", ["Cluster is unbalanced"], s.balance.sentence];
   if (s.balance.verdict === "stuck") return ["good", ["Cluster is as balanced as it can be"], s.balance.sentence];
   const where = `${plural(c.brokers.filter((b) => b.alive).length, "broker")}, all replicas in sync, all preferred leaders active.`;
@@ -135,7 +135,7 @@ function drawTiles(s) {
   if (!c) return draw("tiles", null, () => []);
   const alive = c.brokers.filter((b) => b.alive).length;
   const wanted = alive + c.brokers.filter(missing).length;
-  const worst = Math.max(0, ...c.brokers.map((b) => b.imbalance));
+  const worst = Math.max(0, ...c.brokers.map((b) => b.imbalanceRatio));
   const tiles = [
     ["brokers up", `${alive} / ${wanted}`, alive < wanted || c.brokers.some((b) => b.alive && !b.reachable) ? "bad" : ""],
     ["topics", count(c.topics), ""],
@@ -145,7 +145,7 @@ function drawTiles(s) {
       : ["under min ISR", `${count(c.underMinIsr)}${c.minIsrUnknown ? " or more" : ""}`, c.underMinIsr ? "bad" : "", c.underMinIsr && "under-min-isr"],
     ["under-replicated", count(c.underReplicated), c.underReplicated ? "warn" : "", c.underReplicated && "under-replicated"],
     ["being reassigned", count(moving(s)), "", moving(s) && "moving"],
-    ["worst leader imbalance", percent(worst), worst > c.leaderImbalanceThreshold ? "warn" : ""],
+    ["worst leader imbalance", percent(worst), worst > c.leaderImbalanceThresholdRatio ? "warn" : ""],
   ];
   draw("tiles", tiles, () => tiles.map(([name, value, tone, list]) => h("div", { class: "tile", "data-tone": tone },
     h("dt", {}, name), h("dd", {}, list ? h("a", { href: `#/partitions/${list}` }, value) : value))));
@@ -153,9 +153,9 @@ function drawTiles(s) {
 
 /** The tab that opens: what is furthest out of range; leadership first, since it costs nothing to mend. */
 function opened(c) {
-  if (c.brokers.some((b) => b.over)) return LEADERSHIP;
-  const worst = [...c.ranges].sort((a, b) => b.outside.length - a.outside.length || b.skew - a.skew)[0];
-  return worst && worst.outside.length ? worst.label : LEADERSHIP;
+  if (c.brokers.some((b) => b.overThreshold)) return LEADERSHIP;
+  const worst = [...c.ranges].sort((a, b) => b.brokersOutOfRange.length - a.brokersOutOfRange.length || b.skew - a.skew)[0];
+  return worst && worst.brokersOutOfRange.length ? worst.label : LEADERSHIP;
 }
 
 function drawBrokers(c) {
@@ -163,16 +163,16 @@ function drawBrokers(c) {
   const names = [LEADERSHIP, ...c.ranges.map((r) => r.label)];
   const resource = names.includes(chosen) ? chosen : opened(c);
   const focused = $("resources").contains(document.activeElement) ? document.activeElement.dataset.resource : null;
-  const out = (name) => (name === LEADERSHIP ? c.brokers.filter((b) => b.over).length : c.ranges.find((r) => r.label === name).outside.length);
+  const out = (name) => (name === LEADERSHIP ? c.brokers.filter((b) => b.overThreshold).length : c.ranges.find((r) => r.label === name).brokersOutOfRange.length);
   draw("resources", [names.map((n) => [n, out(n)]), resource], () => names.map((name) =>
     h("button", { type: "button", "aria-pressed": String(name === resource), "data-resource": name, on: { click: () => { chosen = name; drawBrokers(status.cluster); focusTab(name); } } },
       name, out(name) ? h("span", { class: "count" }, ` ${out(name)} out`) : null)));
   if (focused) focusTab(focused);
   const range = c.ranges.find((r) => r.label === resource);
-  draw("legend", [resource, range && range.tolerance, c.leaderImbalanceThreshold, c.brokers.some((b) => b.controller)], () => (range
+  draw("legend", [resource, range && range.tolerance, c.leaderImbalanceThresholdRatio, c.brokers.some((b) => b.controller)], () => (range
     ? `Bar: load, moves in flight counted as done. Green: the range of ±${percent(range.tolerance)} around each broker's fair share. Right: compared with the fair share.`
-    : `Bar: of the partitions that prefer the broker, the share led elsewhere. Green: up to the threshold of ${percent(c.leaderImbalanceThreshold)}.${c.brokers.some((b) => b.controller) ? " ★: the controller." : ""}`));
-  draw("brokers", [resource, c.brokers, range, c.leaderImbalanceThreshold], () => {
+    : `Bar: of the partitions that prefer the broker, the share led elsewhere. Green: up to the threshold of ${percent(c.leaderImbalanceThresholdRatio)}.${c.brokers.some((b) => b.controller) ? " ★: the controller." : ""}`));
+  draw("brokers", [resource, c.brokers, range, c.leaderImbalanceThresholdRatio], () => {
     const racks = new Map();
     for (const b of c.brokers) racks.set(b.rack, [...(racks.get(b.rack) || []), b]);
     return [...racks].map(([rack, members]) => h("div", { class: "rack" },
@@ -195,9 +195,9 @@ function brokerRow(b, out, bar, value) {
 }
 
 function leaderBar(b, c) {
-  const top = Math.max(c.leaderImbalanceThreshold, ...c.brokers.map((x) => x.imbalance)) * 1.08 || 1;
-  return brokerRow(b, b.over, gauge(["band", 0, c.leaderImbalanceThreshold / top], ["fill", null, b.imbalance / top]),
-    `${percent(b.imbalance)} · ${count(b.notLed)} of ${count(b.preferred)}`);
+  const top = Math.max(c.leaderImbalanceThresholdRatio, ...c.brokers.map((x) => x.imbalanceRatio)) * 1.08 || 1;
+  return brokerRow(b, b.overThreshold, gauge(["band", 0, c.leaderImbalanceThresholdRatio / top], ["fill", null, b.imbalanceRatio / top]),
+    `${percent(b.imbalanceRatio)} · ${count(b.preferredNotLed)} of ${count(b.preferredLeaders)}`);
 }
 
 function rangeBar(b, range) {
@@ -205,7 +205,7 @@ function rangeBar(b, range) {
   if (!share) return brokerRow(b, false, gauge(), !b.alive ? (b.replicas ? "down" : "gone, empty") : b.draining ? "no share" : "unknown");
   const top = Math.max(...Object.values(range.shares).map((s) => Math.max(s.load, s.high)), 1e-9) * 1.08;
   const off = share.fair ? share.load / share.fair - 1 : 0;
-  return brokerRow(b, range.outside.includes(b.id),
+  return brokerRow(b, range.brokersOutOfRange.includes(b.id),
     gauge(["band", share.low / top, (share.high - share.low) / top], ["fill", null, share.load / top]),
     `${load(range.unit, share.load)} · ${signed(off)}`);
 }
@@ -289,7 +289,7 @@ function drawSeries(s) {
   const disk = s.cluster && s.cluster.ranges.find((r) => r.resource === "disk");
   draw("series", [points, pointsProblem, disk && disk.tolerance], () => [
     pointsProblem ? h("p", { class: "empty", role: "status" }, pointsProblem) : null,
-    line("Leader imbalance, worst broker", points, (p) => p.imbalance, percent, s.cluster && s.cluster.leaderImbalanceThreshold),
+    line("Leader imbalance, worst broker", points, (p) => p.imbalanceRatio, percent, s.cluster && s.cluster.leaderImbalanceThresholdRatio),
     line("Disk, furthest from fair share", points, (p) => p.diskSkew, percent, disk && disk.tolerance),
     line("Bytes in (growth of logs)", points, (p) => p.bytesInPerS, (v) => `${bytes(v)}/s`),
     line("Partitions being reassigned", points, (p) => p.moving, count),
