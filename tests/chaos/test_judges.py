@@ -135,7 +135,14 @@ def test_a_partition_that_stays_under_its_min_isr_is_found(person: Person, seen:
 
 def daemons_with(**run: Any) -> Any:
     """One daemon that shows this run."""
-    shown = {"id": "r1", "phase": "moving", "movesDone": 0, "movesFailed": 0, "electionsHeld": 0, "bytesLeft": 9}
+    shown = {
+        "id": "r1",
+        "phase": "moving",
+        "movesVerified": 0,
+        "movesEndedOtherwise": 0,
+        "electionsHeld": 0,
+        "bytesLeft": 9,
+    }
     daemon = SimpleNamespace(name="ballast-a-1", status={"run": {**shown, **run}})
     return SimpleNamespace(living={"a": daemon})
 

@@ -144,8 +144,8 @@ class Runs:
         mark = (
             daemon.name,
             run["phase"],
-            run["movesDone"],
-            run["movesFailed"],
+            run["movesVerified"],
+            run["movesEndedOtherwise"],
             run["electionsHeld"],
             run["bytesLeft"],
         )

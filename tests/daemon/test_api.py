@@ -49,7 +49,7 @@ def a_full_view() -> View:
     return a_view(
         figures=replace(measured, brokers=(silent, *measured.brokers[1:])),
         run=a_run(),
-        run_elsewhere=replace(a_run(), rate_bytes_per_s=None),
+        run_elsewhere=replace(a_run(), bytes_per_s=None),
         plans=(a_plan(), replace(a_plan(), bound_bytes=None, obstacles=("broker 3: full. Add room.",))),
         pause=Pause(by="Ada", since_ms=now_ms(), reason="release"),
         others=(Other(code="foreign", sentence="Somebody moves.", blocking=True),),

@@ -246,7 +246,7 @@ def test_a_dead_broker_is_given_its_grace_and_then_rebuilt(leader: Rig, clock: S
     wait(leader, 5)
     assert all(1 not in p.replicas for p in cluster.world.partitions())
     read_journal_view(leader)
-    assert [r.outcome for r in leader.board.view.history] == ["done"]
+    assert [r.status for r in leader.board.view.history] == ["done"]
     assert leader.board.view.throttles_to_restore == 0
 
 

@@ -313,7 +313,7 @@ def test_what_was_said_before_a_run_goes_with_its_begin_and_an_ended_run_is_not_
     act(leader)
     running = parts.current()
     assert running is not None
-    parts.current = lambda: replace(running, phase="ended", ended_at_ms=1, outcome="done", sentence="")
+    parts.current = lambda: replace(running, phase="ended", ended_at_ms=1, status="done", sentence="")
     show_run(leader)
     assert leader.board.view.run is None
     check_balance(leader)

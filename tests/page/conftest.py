@@ -216,20 +216,20 @@ def permission(
     return Permission(kind=kind, mode=mode, allowed=code == "allowed", code=code, sentence=sentence)
 
 
-def move(number: int, phase: str = "moving", share: float = 0.4) -> MoveView:
+def move(number: int, stage: str = "moving", share: float = 0.4) -> MoveView:
     """A partition on its way."""
     size = 4_000_000_000
     return MoveView(
         topic="orders", partition=number, old=(1, 2, 3), new=(4, 2, 3), size_bytes=size, copied_bytes=int(size * share),
-        phase=phase, reason="disk 14 % above the fair share of broker 1",
+        stage=stage, reason="disk 14 % above the fair share of broker 1",
     )  # fmt: skip
 
 
 def a_run() -> RunView:
     """A run in the middle."""
     return RunView(
-        id="1121-0102-ab", intent="balance", phase="running", started_at_ms=now_ms() - 600_000, moves_total=12, moves_done=5, moves_in_flight=3,
-        bytes_total=48_000_000_000, bytes_left=20_000_000_000, rate_bytes_per_s=52_000_000, seconds_left=385,
+        id="1121-0102-ab", intent="balance", phase="running", started_at_ms=now_ms() - 600_000, moves_total=12, moves_verified=5, moves_in_flight=3,
+        bytes_total=48_000_000_000, bytes_left=20_000_000_000, bytes_per_s=52_000_000, seconds_left=385,
         throttle_bytes_per_s=60_000_000, sentence="Moving 3 partitions", moves=tuple(move(n) for n in (7, 19, 31)),
     )  # fmt: skip
 
@@ -264,9 +264,9 @@ def a_view(**changes: object) -> View:
         "history_problem": "",
         "history": (
             RunView(id="1120-2300-aa", intent="balance", phase="ended", started_at_ms=now_ms() - 90_000_000,
-                    ended_at_ms=now_ms() - 89_000_000, outcome="done", moves_total=31, moves_done=31, bytes_total=90_000_000_000),
+                    ended_at_ms=now_ms() - 89_000_000, status="done", moves_total=31, moves_verified=31, bytes_total=90_000_000_000),
             RunView(id="1119-0400-bc", intent="evacuate 3", phase="ended", started_at_ms=now_ms() - 190_000_000,
-                    ended_at_ms=now_ms() - 189_000_000, outcome="incomplete", moves_total=12, moves_done=11, bytes_total=30_000_000_000),
+                    ended_at_ms=now_ms() - 189_000_000, status="incomplete", moves_total=12, moves_verified=11, bytes_total=30_000_000_000),
         ),
         "settings": (("mode", "auto"), ("leaders.imbalance_percentage", "10"), ("web.port", "8080")),
         "settings_changed": frozenset({"mode"}),

@@ -263,7 +263,7 @@ def test_a_day_of_an_operator(own_cluster: Callable[..., Sandbox], daemons: list
         assert len(load.acknowledged) > 100
         assert load.missing() == set()
     history = json.loads(survivor.get("/api/v1/history")[1])["runs"]
-    assert {r["outcome"] for r in history} == {"done"}, [(r["intent"], r["outcome"]) for r in history]
+    assert {r["status"] for r in history} == {"done"}, [(r["intent"], r["status"]) for r in history]
     assert {"evacuate 1", "balance"} <= {r["intent"] for r in history}
     assert survivor.stop() == 0
     assert not [m for d in daemons for m in d.messages() if m.startswith("A bug")]

@@ -151,7 +151,7 @@ def test_the_daemon_balances_a_cluster_before_2_4_one_batch_at_a_time(
             becomes(lambda: [path for path in ZNODES if znode.stands(path)], [])
 
             def outcomes() -> set[str]:
-                return {run["outcome"] for run in json.loads(daemon.get("/api/v1/history")[1])["runs"]}
+                return {run["status"] for run in json.loads(daemon.get("/api/v1/history")[1])["runs"]}
 
             # The history is read from the journal, a tick after the run has ended.
             assert until("the history", outcomes, [daemon], PATIENCE_S) == {"done"}

@@ -35,7 +35,10 @@ OTHER_NAMES = {
     "leaderImbalanceThreshold": "leaderImbalanceThresholdRatio",
     "leftBehind": "stale",
     "notLed": "preferredNotLed",
+    "movesDone": "movesVerified",
+    "movesFailed": "movesEndedOtherwise",
     "over": "overThreshold",
+    "rateBytesPerS": "bytesPerS",
     "thresholdPercent": "thresholdRatio",
 }
 """What commands and the daemon called the same thing otherwise, and its one name."""

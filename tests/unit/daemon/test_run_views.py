@@ -45,8 +45,8 @@ def test_a_rate_that_is_not_known_yet_is_not_nothing() -> None:
     """Before two readings tell a rate the page has none and the metric is absent; without a run it is zero."""
     run = new_run("r", Plan("test", "c", "f", (Move("t", 0, (1, 2), (3, 2), 10),)), ExecutionPolicy(), Now(0, 0.0))
     view = run_view(run, Speedometer().read(run, 1.0))
-    assert view.rate_bytes_per_s is None
+    assert view.bytes_per_s is None
     (rate,) = (spec for spec in GAUGES if spec.name == "ballast_run_rate_bytes_per_second")
     assert list(rate.samples(View(run=view))) == []
-    assert list(rate.samples(View(run=replace(view, rate_bytes_per_s=5.0)))) == [((), 5.0)]
+    assert list(rate.samples(View(run=replace(view, bytes_per_s=5.0)))) == [((), 5.0)]
     assert list(rate.samples(View())) == [((), 0.0)]

@@ -168,12 +168,12 @@ class RunProgress(Document):
     kind: Literal["RunProgress"] = "RunProgress"
     run: str
     phase: str
-    moves: int
-    verified: int
-    ended_otherwise: int
-    in_flight: int
-    waiting: int
-    elections: int
+    moves_total: int
+    moves_verified: int
+    moves_ended_otherwise: int
+    moves_in_flight: int
+    moves_waiting: int
+    elections_total: int
     elections_held: int
     bytes_total: int | None
     bytes_done: int

@@ -400,7 +400,7 @@ def _move_view(move: Move) -> MoveView:
         new=move.new,
         size_bytes=move.size_bytes if move.size_bytes != UNKNOWN else None,
         copied_bytes=0,
-        phase="planned",
+        stage="planned",
         reason=str(move.reason),
     )
 

@@ -99,7 +99,7 @@ class MoveView:
     size_bytes: int | None
     """None where no broker said it."""
     copied_bytes: int
-    phase: str
+    stage: str
     reason: str
 
 
@@ -127,17 +127,18 @@ class RunView:
     phase: str
     started_at_ms: int
     ended_at_ms: int | None = None
-    outcome: str = ""
+    status: str = "open"
+    """``open``, or how it ended."""
     moves_total: int = 0
-    moves_done: int = 0
-    moves_failed: int = 0
+    moves_verified: int = 0
+    moves_ended_otherwise: int = 0
     moves_in_flight: int = 0
     elections_total: int = 0
     elections_held: int = 0
     bytes_total: int | None = 0
     """None where the size of a move is unknown, and so is ``bytes_left``."""
     bytes_left: int | None = 0
-    rate_bytes_per_s: float | None = None
+    bytes_per_s: float | None = None
     """None until two readings tell one."""
     seconds_left: float | None = None
     throttle_bytes_per_s: int | None = None

@@ -348,7 +348,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     Spec(
         name="ballast_run_moves_left",
         help="Moves of the current run that are not done; 0 when there is none.",
-        samples=_run_or_zero(lambda r: r.moves_total - r.moves_done - r.moves_failed),
+        samples=_run_or_zero(lambda r: r.moves_total - r.moves_verified - r.moves_ended_otherwise),
     ),
     Spec(
         name="ballast_run_bytes_left",
@@ -358,7 +358,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
     Spec(
         name="ballast_run_rate_bytes_per_second",
         help="Rate at which the current run copies; 0 when there is none, absent until it is known.",
-        samples=_run_or_zero(lambda r: r.rate_bytes_per_s),
+        samples=_run_or_zero(lambda r: r.bytes_per_s),
     ),
     Spec(
         name="ballast_run_time_left_seconds",

@@ -222,7 +222,7 @@ class Move(Part):
     new: list[int]
     size_bytes: int | None
     copied_bytes: int
-    phase: str
+    stage: str
     reason: str
 
 
@@ -235,17 +235,18 @@ class Run(Part):
     phase: str
     started_at_ms: Moment
     ended_at_ms: Moment | None
-    outcome: Text
+    status: str
+    """``open``, or how it ended: ``done``, ``incomplete``, ``cancelled``, ``refused``."""
     moves_total: int
-    moves_done: int
-    moves_failed: int
+    moves_verified: int
+    moves_ended_otherwise: int
     moves_in_flight: int
     elections_total: int
     elections_held: int
     bytes_total: int | None
     """Null where the size of a move is unknown, and so is ``bytesLeft``."""
     bytes_left: int | None
-    rate_bytes_per_s: float | None
+    bytes_per_s: float | None
     """Null until two readings show one."""
     seconds_left: float | None
     throttle_bytes_per_s: int | None

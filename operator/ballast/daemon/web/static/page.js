@@ -67,7 +67,7 @@ function verdict(s) {
   if (dirs.length) return ["bad", [dirs.length > 1 ? `${plural(dirs.length, "log dir")} of ${brokersNamed(c.brokers.filter((b) => b.logDirErrors.length))} report errors`
     : `Log dir of broker ${dirs[0].id} ${dirs[0].error === "KAFKA_STORAGE_ERROR" ? "has failed" : "reports an error"}`], dirs.slice(0, 3).map((d) => `Broker ${d.id}, ${d.path || "unknown path"}: ${d.error}`).join("; ")];
   const run = s.run || s.runElsewhere;
-  if (run) return ["none", [run.sentence || "A reassignment is in progress"], `${named(run.intent)}: ${run.movesDone} of ${plural(run.movesTotal, "partition")} done.`];
+  if (run) return ["none", [run.sentence || "A reassignment is in progress"], `${named(run.intent)}: ${run.movesVerified} of ${plural(run.movesTotal, "partition")} done.`];
   if (c.underReplicated) return ["warn", [`${plural(c.underReplicated, "partition")} under-replicated`], "Replicas are catching up, or cannot."];
   const over = c.brokers.filter((b) => b.overThreshold);
   if (over.length) return ["warn", [`Leaders of ${brokersNamed(over)} are imbalanced`],
@@ -215,13 +215,13 @@ function drawRun(s) {
   $("now").hidden = !run;
   if (!run) return;
   draw("run", [run, s.run === null, s.lock.holder, s.actionsEnabled], () => {
-    const done = run.bytesTotal ? 1 - run.bytesLeft / run.bytesTotal : run.movesDone / Math.max(run.movesTotal, 1);
+    const done = run.bytesTotal ? 1 - run.bytesLeft / run.bytesTotal : run.movesVerified / Math.max(run.movesTotal, 1);
     return [
       h("p", {}, h("b", { title: run.intent }, named(run.intent)), ` · run ${run.id} · ${run.phase}`),
       h("progress", { max: 1, value: done.toFixed(4), "aria-label": `Done: ${percent(done)}` }),
       h("p", { class: "facts" },
-        fact("partitions", `${run.movesDone} / ${run.movesTotal}`), run.electionsTotal ? fact("preferred leader elections", `${run.electionsHeld} / ${run.electionsTotal}`) : null,
-        s.run ? [fact("left", bytes(run.bytesLeft)), fact("rate", run.rateBytesPerS === null ? "not known yet" : `${bytes(run.rateBytesPerS)}/s`), fact("time left", span(run.secondsLeft))] : null,
+        fact("partitions", `${run.movesVerified} / ${run.movesTotal}`), run.electionsTotal ? fact("preferred leader elections", `${run.electionsHeld} / ${run.electionsTotal}`) : null,
+        s.run ? [fact("left", bytes(run.bytesLeft)), fact("rate", run.bytesPerS === null ? "not known yet" : `${bytes(run.bytesPerS)}/s`), fact("time left", span(run.secondsLeft))] : null,
         fact("throttle", run.throttleBytesPerS ? `${bytes(run.throttleBytesPerS)}/s` : "none")),
       s.run ? null : h("p", {}, `Carried out by ${s.lock.holder || "another process"}, whose own page shows bytes and time left. This is what the journal says.`),
       run.moves.length ? moveTable(run.moves) : null,
@@ -317,7 +317,7 @@ async function drawHistory() {
     runs.length === 0 ? (skipped.length ? null : h("p", { class: "empty" }, "No run has ended yet.")) :
     table("Runs that ended", [["run"], ["what"], ["ended"], ["took"], ["partitions", "n"], ["bytes", "n"], ["outcome"]], runs.map((r) => [
       h("code", {}, r.id), named(r.intent), r.endedAt ? when(r.endedAt) : "—", r.endedAt ? span((ms(r.endedAt) - ms(r.startedAt)) / 1000) : "—",
-      count(r.movesTotal), bytes(r.bytesTotal), chip(r.outcome === "done" ? "good" : "warn", r.outcome)]))]);
+      count(r.movesTotal), bytes(r.bytesTotal), chip(r.status === "done" ? "good" : "warn", r.status)]))]);
 }
 
 async function drawSettings() {
