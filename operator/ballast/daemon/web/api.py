@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ballast.daemon.context.view import PlanView, TickReport, View
-from ballast.daemon.web.answers import DaemonRuns, DaemonSeries, DaemonSettings, DaemonStatus, Setting
+from ballast.daemon.web.answers.cluster import DaemonSeries
+from ballast.daemon.web.answers.runs import DaemonRuns
+from ballast.daemon.web.answers.status import DaemonSettings, DaemonStatus, Setting
 
 
 def status(view: View, *, now_ms: int, read_only: str) -> DaemonStatus:

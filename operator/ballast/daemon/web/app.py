@@ -26,7 +26,8 @@ from ballast.daemon.metrics.catalog import Metrics
 from ballast.daemon.process.health import Health
 from ballast.daemon.web import api, details
 from ballast.daemon.web.actions import Desk
-from ballast.daemon.web.answers import Answer, RequestAccepted, RequestRefused
+from ballast.daemon.web.answers import Answer
+from ballast.daemon.web.answers.status import RequestAccepted, RequestRefused
 from ballast.daemon.web.hosts import KnownHosts
 from ballast.daemon.web.openapi import document
 from ballast.daemon.web.requests import ACTIONS, read

@@ -11,7 +11,15 @@ import numpy as np
 
 from ballast.core.cluster import ClusterState
 from ballast.daemon.observing.figures import RATES, THROTTLED_REPLICAS, Health
-from ballast.daemon.web.answers import DaemonBroker, DaemonPartitions, DaemonTopic, LogDir, Partition, Rate, Replica
+from ballast.daemon.web.answers.details import (
+    DaemonBroker,
+    DaemonPartitions,
+    DaemonTopic,
+    LogDir,
+    Partition,
+    Rate,
+    Replica,
+)
 
 ROWS: Final = 1000
 STATES: Final = ("offline", "under-min-isr", "at-min-isr", "min-isr-unknown", "under-replicated", "moving")

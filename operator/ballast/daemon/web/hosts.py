@@ -14,7 +14,7 @@ from typing import Final
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ballast.daemon.web.answers import RequestRefused
+from ballast.daemon.web.answers.status import RequestRefused
 
 MISDIRECTED: Final = 421
 _SERVICES: Final = (".svc", ".svc.cluster.local")

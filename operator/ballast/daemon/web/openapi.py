@@ -10,19 +10,11 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from ballast import __version__
 from ballast.core.document_types import PlainSchema
-from ballast.daemon.web.answers import (
-    ANSWERS,
-    Answer,
-    DaemonBroker,
-    DaemonPartitions,
-    DaemonRuns,
-    DaemonSeries,
-    DaemonSettings,
-    DaemonStatus,
-    DaemonTopic,
-    RequestAccepted,
-    RequestRefused,
-)
+from ballast.daemon.web.answers import ANSWERS, Answer
+from ballast.daemon.web.answers.cluster import DaemonSeries
+from ballast.daemon.web.answers.details import DaemonBroker, DaemonPartitions, DaemonTopic
+from ballast.daemon.web.answers.runs import DaemonRuns
+from ballast.daemon.web.answers.status import DaemonSettings, DaemonStatus, RequestAccepted, RequestRefused
 from ballast.daemon.web.details import STATES
 from ballast.daemon.web.requests import ACTIONS, Body
 

@@ -1,0 +1,184 @@
+"""What the HTTP API answers of the daemon: its status, its settings, and what becomes of a request."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ballast.core.document_types import OneOf
+from ballast.daemon.context.view import Role, TickResult
+from ballast.daemon.web.answers.base import EMPTY, Answer, Moment, Part, Text
+from ballast.daemon.web.answers.cluster import Cluster
+from ballast.daemon.web.answers.runs import Plan, Run
+
+
+class Outage(Part):
+    """The cluster cannot be read now; every figure is as old as the newest reading before."""
+
+    code: Annotated[str, OneOf("unreachable", "access-denied", "refused")]
+    sentence: str
+    since_ms: Moment
+    """When reading it first failed."""
+
+
+class Absence(Part):
+    """A broker that is down and holds replicas."""
+
+    broker: int
+    since_ms: Moment
+    """When it was first missed."""
+    repair_at_ms: Moment
+    """When its replicas are to be rebuilt on other brokers, unless it returns before."""
+
+
+class Permission(Part):
+    """Whether one kind of action may start now, and the sentence that says why."""
+
+    kind: str
+    mode: str
+    allowed: bool
+    code: str
+    sentence: str
+
+
+class Other(Part):
+    """Another balancer of this cluster, or a foreign reassignment."""
+
+    code: str
+    sentence: str
+    blocking: bool
+    """Ballast does not act while this lasts."""
+
+
+class Pause(Part):
+    """The pause switch."""
+
+    by: str
+    since_ms: Moment
+    reason: Text
+
+
+class Drain(Part):
+    """A broker that a person drained: it takes no replica until the drain is ended."""
+
+    broker: int
+    by: str
+    since_ms: Moment
+
+
+class Lock(Part):
+    """The cluster's lock as far as this process knows."""
+
+    held: bool
+    holder: Text
+    since_ms: Moment | None
+    journal_readable: bool | None
+    """Null when there is no journal to read (observe mode)."""
+
+
+class Balance(Part):
+    """What the newest balance check concluded."""
+
+    verdict: Annotated[str, OneOf("unknown", "balanced", "unbalanced", "stuck")]
+    """``unbalanced``: a plan would help; ``stuck``: out of the band, and no plan helps."""
+    sentence: Text
+
+
+class Tick(Part):
+    """How one kind of tick went last time, in one sentence."""
+
+    sentence: str
+    at_ms: Moment
+    duration_s: float
+    result: Annotated[str, OneOf(*(r.value for r in TickResult))]
+    failures: int
+    """Failures in a row."""
+    reading_ms: Annotated[Moment | None, Field(serialization_alias="readAt")]
+    """When the reading was taken that it went by; null where it goes by none."""
+    stale: Annotated[Literal["outage", "earlier-reading"] | None, EMPTY]
+    """Why it no longer shows how things are; null where it does."""
+
+
+class Outcome(Part):
+    """What came of something that a person asked of this process."""
+
+    request: str
+    """The id that the API gave for it."""
+    sentence: str
+    ok: bool
+    at_ms: Moment
+
+
+class DaemonStatus(Answer):
+    """Everything that the page shows."""
+
+    kind: Literal["DaemonStatus"] = "DaemonStatus"
+    version: int
+    """Grows with every change."""
+    now_ms: Moment
+    """The daemon's clock, by which ages are counted."""
+    name: str
+    instance: str
+    started_at_ms: Moment
+    role: Annotated[str, OneOf(*(r.value for r in Role))]
+    mode: Annotated[str, OneOf("observe", "approve", "auto")]
+    actions_enabled: bool
+    """False: the page is read-only."""
+    read_only: Text
+    """Why no user may act; null where a user may."""
+    cluster: Cluster | None
+    outage: Outage | None
+    absences: list[Absence]
+    """Brokers that are down and hold replicas."""
+    permissions: list[Permission]
+    others: list[Other]
+    pause: Pause | None
+    drains: list[Drain]
+    """Brokers that people drained, by ``plan`` and its approval."""
+    lock: Lock
+    balance: Balance
+    run: Run | None
+    """The run that this process carries out."""
+    run_elsewhere: Run | None
+    """On a standby: the run that another process carries out, as the journal shows it."""
+    plans: list[Plan]
+    ticks: dict[str, Tick]
+    """By the tick's name."""
+    answers: list[Outcome]
+    """What came of the newest requests to this process."""
+    throttles_to_restore: int
+    """Throttles that Ballast set and has not yet removed."""
+    settings_problem: Text
+    """Why the newest settings are not in force; null when they are."""
+
+
+class Setting(Part):
+    """A setting in force."""
+
+    name: str
+    value: str
+    changed: bool
+    """It differs from its default."""
+
+
+class DaemonSettings(Answer):
+    """The settings in force; secrets are never among them."""
+
+    kind: Literal["DaemonSettings"] = "DaemonSettings"
+    settings: list[Setting]
+
+
+class RequestAccepted(Answer):
+    """A request that was taken; the next tick carries it out, and ``answers`` of the status say what came of it."""
+
+    kind: Literal["RequestAccepted"] = "RequestAccepted"
+    request: str
+    """Its id."""
+
+
+class RequestRefused(Answer):
+    """Why there is no other answer."""
+
+    kind: Literal["RequestRefused"] = "RequestRefused"
+    error: str
