@@ -14,7 +14,7 @@ from ballast.core.plan import Move, Plan
 from ballast.core.planner import Loads
 from ballast.core.planner import plan as make_plan
 from ballast.core.planner.request import load_request
-from ballast.core.wording import human_many, human_total
+from ballast.core.wording import human_many, human_replicas, human_total
 from ballast.errors import Infeasible, UsageError
 from ballast.wiring.loads import HistoryPolicy, loads_from_history
 
@@ -69,5 +69,5 @@ def difference(before: Plan, after: Plan) -> list[str]:
 
 
 def _listed(word: str, moves: list[Move]) -> list[str]:
-    lines = [f"  {word}: {m.name} {list(m.old)} → {list(m.new)}" for m in moves[:SHOWN]]
+    lines = [f"  {word}: {m.name} {human_replicas(m.old)} → {human_replicas(m.new)}" for m in moves[:SHOWN]]
     return [*lines, f"  {word}: … and {len(moves) - SHOWN} more"] if len(moves) > SHOWN else lines

@@ -11,13 +11,13 @@ from string import Formatter
 from typing import Any, ClassVar, Final, NamedTuple
 
 from ballast.core.cluster import UNKNOWN, TopicPartition
-from ballast.core.wording import human_bytes, human_many
+from ballast.core.wording import human_bytes, human_many, human_replicas
 
 Form = Callable[[Any], str]
 
 FORMS: Final[Mapping[str, Form]] = {
     "bytes": human_bytes,
-    "list": lambda ids: str(list(ids)),
+    "list": human_replicas,
     "times": lambda count: human_many(count, "time"),
     "replicas": lambda count: human_many(count, "replica"),
     "failed": lambda paths: f" Failed there: {', '.join(paths)}." if paths else "",

@@ -6,7 +6,7 @@ a question mark and never a zero.  The page writes the same forms in its own lan
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 UNKNOWN_TEXT: Final = "?"
@@ -83,6 +83,11 @@ def human_names(names: Sequence[object], limit: int = 5) -> str:
     """The first few, and how many more there are."""
     shown = ", ".join(str(n) for n in names[:limit])
     return shown + (f" and {len(names) - limit:,} more" if len(names) > limit else "")
+
+
+def human_replicas(ids: Iterable[int]) -> str:
+    """A replica list as Kafka's own tools print it, its preferred leader first: ``5,4``; ``-`` where it is empty."""
+    return ",".join(map(str, ids)) or "-"
 
 
 def human_brokers(ids: Sequence[int], limit: int = 5) -> str:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from ballast.cli.commands.plan.view import cost_lines, headline
+from ballast.cli.commands.plan.view import cost_lines, headline, move_row
+from ballast.cli.commands.runs import destination, run_row
 from ballast.core.cluster import UNKNOWN
 from ballast.core.plan import Move, Plan
+from ballast.core.planner.report import page
 from ballast.core.planner.summary import notes
+from ballast.executor.machine.notes import note
+from ballast.executor.machine.policy import ExecutionPolicy
+from ballast.executor.machine.run import Now, new_run
 
 RATE = 1 << 20
 
@@ -45,3 +52,15 @@ def test_a_range_that_is_wider_than_asked_for_says_why() -> None:
     assert notes([disk]) == []
     (said,) = notes([disk, *counts])
     assert all(figure in said for figure in ("replicas", "preferred leaders", "33", "8", "empty partitions"))
+
+
+def test_a_replica_list_is_written_in_one_form() -> None:
+    """Wherever a person reads it: the plan's tables, the run's, the report, and what a run says of a move."""
+    move = Move("t", 0, (1, 2), (1, 3), 0)
+    made = Plan("balance", "c", "f", (move,), summary={"replica_moves": 1})
+    assert move_row(move)[1:3] == ["1,2", "1,3"]
+    assert run_row(new_run("r", made, ExecutionPolicy(), Now(0, 0.0)).moves[move.name])[1:3] == ["1,2", "1,3"]
+    assert "<td>1,2</td><td>1,3</td>" in page(made, rate_bytes_per_s=RATE)
+    assert "replica list 1,2" in str(note("not-moving", partition=str(move.name), replicas=(1, 2)))
+    placed = replace(move, log_dirs=("any", "/data/1"))
+    assert destination(placed) == "1, 3 in /data/1"

@@ -88,7 +88,7 @@ def test_partitions_that_others_have_moved_since_are_not_announced_as_going_back
     assert s.process().execute(s.plan(elsewhere), ONE_BY_ONE, run_id="other").status == "done"
     assert way_back(run, s.cluster.snapshot()) == (
         "rollback r: 1 move (47.7 MiB), 1 preferred leader election (no data moved); left as it is: 1 of its partitions have other "
-        "replicas now (t-0 has [4, 2])"
+        "replicas now (t-0 has 4,2)"
     )
 
 

@@ -88,7 +88,7 @@ class Night:
 
 NIGHTS: Mapping[str, tuple[Night, str]] = {
     "destination-dead": (Night(alive=frozenset({1, 2})), "Broker 3, its destination, is not alive"),
-    "no-leader": (Night(leader=-1), "bring one of the brokers [1, 2] back"),
+    "no-leader": (Night(leader=-1), "bring one of the brokers 1,2 back"),
     "destination-unreachable": (Night(silent=True), "counts as alive and does not answer"),
     "destination-cordoned": (Night(cordoned=True), "remove its log dirs from cordoned.log.dirs"),
     "log-dir-failed": (Night(dirs=(replace(DIR, error="KAFKA_STORAGE_ERROR"),)), "/data/0 of broker 3 has failed"),

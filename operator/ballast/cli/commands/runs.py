@@ -13,7 +13,7 @@ from ballast.cli.default_command import GroupWithDefault
 from ballast.cli.run_options import lock_options
 from ballast.cli.run_screen import RUN_DOCUMENTS, say
 from ballast.cli.tables import Column, console, human_bytes, output_option, print_json, render_table
-from ballast.core.wording import human_time
+from ballast.core.wording import human_replicas, human_time
 
 if TYPE_CHECKING:
     from ballast.cli.documents.runs import Run as RunDocument
@@ -179,7 +179,6 @@ def _document(run: Run, ledger: Iterable[Setting]) -> RunDocument:
 def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptions) -> int:
     """Show the details of RUN: every move, how it ended and why, and which throttles stand."""
     from ballast.executor.journal.ledger import load_ledger
-    from ballast.executor.machine.notes import code_of
     from ballast.wiring.runs import find_run, journal_to_look_at
 
     with cluster.open() as opened:
@@ -204,19 +203,7 @@ def show(*, run_id: str, journal: str | None, output: str, cluster: ClusterOptio
         Column("why", "left", 3),
         Column("detail", "left", 1),
     ]
-    rows = [
-        [
-            str(m.move.name),
-            str(list(m.move.old)),
-            _destination(m.move),
-            human_bytes(m.move.size_bytes),
-            f"{m.stage.code}{f' ({why})' if (why := m.outcome or code_of(m.note)) else ''}",
-            _when(m.since_ms),
-            str(m.move.reason),
-            m.detail,
-        ]
-        for m in _by_partition(run.moves)
-    ]
+    rows = [run_row(m) for m in _by_partition(run.moves)]
     rows += [
         [str(n), "", "", "", f"election {e.stage.value}", "", "", e.detail] for n, e in sorted(run.elections.items())
     ]
@@ -231,10 +218,27 @@ def _by_partition(moves: Mapping[TopicPartition, MoveRun]) -> list[MoveRun]:
     return [moves[name] for name in sorted(moves)]
 
 
-def _destination(move: Move) -> str:
+def run_row(m: MoveRun) -> list[str]:
+    """A move of a run as the table shows it: partition, from, to, size, stage, since when, why, detail."""
+    from ballast.executor.machine.notes import code_of
+
+    return [
+        str(m.move.name),
+        human_replicas(m.move.old),
+        destination(m.move),
+        human_bytes(m.move.size_bytes),
+        f"{m.stage.code}{f' ({why})' if (why := m.outcome or code_of(m.note)) else ''}",
+        _when(m.since_ms),
+        str(m.move.reason),
+        m.detail,
+    ]
+
+
+def destination(move: Move) -> str:
     """Replicas, each with the log dir asked for where there is one."""
-    dirs = move.log_dirs or ("any",) * len(move.new)
-    return f"[{', '.join(f'{b}' if d == 'any' else f'{b} in {d}' for b, d in zip(move.new, dirs, strict=False))}]"
+    if not move.named_dirs:
+        return human_replicas(move.new)
+    return ", ".join(f"{b} in {move.named_dirs[b]}" if b in move.named_dirs else f"{b}" for b in move.new)
 
 
 @runs.command()

@@ -21,8 +21,8 @@ SENTENCES: Final[Mapping[str, str]] = {
     # What verify finds of one partition.
     "gone": "the partition does not exist",
     "moving": "it is on its way to {replicas:list}",
-    "order": "it has {replicas:list}, wanted are {wanted:list}",
-    "replicas": "it has {replicas:list}, wanted are {wanted:list}",
+    "order": "its replica list is {replicas:list}, wanted is {wanted:list}",
+    "replicas": "its replica list is {replicas:list}, wanted is {wanted:list}",
     "out-of-sync": "the replicas on {brokers:list} are not in sync",
 }
 """Every difference by its code."""

@@ -32,9 +32,10 @@ SAYINGS: Final[Mapping[str, Saying]] = {
         "A foreign reassignment moves {partition}{others:others}, and only one batch may be in flight.",
         "Ballast waits for it; if it cannot end, cancel it where it was started.",
     ),
-    "already-there": Saying("{partition} already has the replicas {replicas:list}."),
+    "already-there": Saying("{partition} already has the replica list {replicas:list}."),
     "modified-externally": Saying(
-        "{partition} has the replicas {replicas:list}, and the plan was made for {planned:list}.", "Make a new plan."
+        "{partition} has the replica list {replicas:list}, and the plan was made for {planned:list}.",
+        "Make a new plan.",
     ),
     "no-leader": Saying(
         "{partition} has no leader, so nothing can be copied from it.", "Bring one of the brokers {replicas:list} back."
@@ -80,7 +81,8 @@ SAYINGS: Final[Mapping[str, Saying]] = {
         "Lower min.insync.replicas, or say --replicas-below-min-isr allow in a quiet hour.",
     ),
     "at-min-isr": Saying(
-        "{partition} is down to its minimum in-sync replicas {in_sync:list}; one more loss stops its producers.", GO_ON
+        "{partition} is down to its minimum of in-sync replicas (in sync: {in_sync:list}); one more loss stops its producers.",
+        GO_ON,
     ),
     "min-isr-unknown": Saying(
         "{partition} is under-replicated (in sync: {in_sync:list}), and its min.insync.replicas is not known: one more "

@@ -10,7 +10,7 @@ from ballast.core.planner.intents import Intent
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.rules import Setup, broker_open, judge
-from ballast.core.wording import human_brokers, human_bytes, human_many, human_percent
+from ballast.core.wording import human_brokers, human_bytes, human_many, human_percent, human_replicas
 from ballast.errors import UsageError
 
 
@@ -23,9 +23,11 @@ def why(
         raise UsageError(f"There is no partition {wanted}.", hint=_partitions(state, wanted.topic))
     move = next((m for m in plan.moves if m.name == wanted), None)
     if move is None:
-        return (f"{wanted} stays on {_list(state.target(row))}: {_why_stays(state, plan, intent, row, loads, policy)}",)
+        return (
+            f"{wanted} stays on {human_replicas(state.target(row))}: {_why_stays(state, plan, intent, row, loads, policy)}",
+        )
     lines = [
-        f"{wanted} goes from {_list(move.old)} to {_list(move.new)} because {move.reason.detail or move.reason.code}."
+        f"{wanted} goes from {human_replicas(move.old)} to {human_replicas(move.new)} because {move.reason.detail or move.reason.code}."
     ]
     lines.append(
         f"  It copies {human_bytes(None if move.size_unknown else move.bytes_moved)}."
@@ -146,7 +148,3 @@ def _room(plan: Plan, broker: int) -> str:
         if share and figures["after"][r["name"]] < share * (1 - r["band"]):
             return f"its {r['label']} is below the band, but no legal move would repair that"
     return "every one of its resources is within its band after the plan"
-
-
-def _list(brokers: tuple[int, ...]) -> str:
-    return "[" + ", ".join(map(str, brokers)) + "]"

@@ -14,7 +14,15 @@ from ballast.core.plan import Plan
 from ballast.core.plan.log_dirs import warnings
 from ballast.core.planner.cross_rack import human_change
 from ballast.core.planner.summary import notes
-from ballast.core.wording import human_bytes, human_many, human_percent, human_plan_status, human_time, human_total
+from ballast.core.wording import (
+    human_bytes,
+    human_many,
+    human_percent,
+    human_plan_status,
+    human_replicas,
+    human_time,
+    human_total,
+)
 
 MOVES_SHOWN: Final = 1000
 FLOWS_SHOWN: Final = 24
@@ -257,7 +265,7 @@ def _moves(plan: Plan) -> str:
     if not plan.moves:
         return ""
     rows = "".join(
-        f"<tr><td>{_text(m.name)}</td><td>{', '.join(map(str, m.old))}</td><td>{', '.join(map(str, m.new))}</td>"
+        f"<tr><td>{_text(m.name)}</td><td>{human_replicas(m.old)}</td><td>{human_replicas(m.new)}</td>"
         f"<td class=n>{human_bytes(None if m.size_unknown else m.bytes_moved) if m.adding else 'free'}</td><td>{_text(m.reason.detail or m.reason.code)}</td></tr>"
         for m in plan.moves[:MOVES_SHOWN]
     )

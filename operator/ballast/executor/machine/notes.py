@@ -28,8 +28,8 @@ SENTENCES: Final[Mapping[str, str]] = {
     "followed": "The move was in flight already and is followed.",
     "not-shown": "The cluster did not show the move; it is submitted again.",
     "never-shown": "{partition} was submitted {attempts:times} and never appeared among the reassignments in progress.",
-    "raced": "{partition} had the replicas {replicas:list} when the move began; it is cancelled.",
-    "not-moving": "{partition} is no longer moving and has the replicas {replicas:list}.",
+    "raced": "{partition} had the replica list {replicas:list} when the move began; it is cancelled.",
+    "not-moving": "{partition} is no longer moving and has the replica list {replicas:list}.",
     "cancel-without-effect": "The cancel had no effect.",
     "arrived-before-cancel": "It arrived before the cancel did.",
     "begun-again": "It began again after its cancel, by a request that was sent before.",
@@ -38,10 +38,10 @@ SENTENCES: Final[Mapping[str, str]] = {
         "Reassign it to {wanted:list} where its preferred leader is to be as before: that copies nothing."
     ),
     "changed-after-cancel": (
-        "{partition} was back on its old brokers after its cancel and has the replicas {replicas:list} now; the run leaves it there. "
+        "{partition} was back on its old brokers after its cancel and has the replica list {replicas:list} now; the run leaves it there. "
         "Reassign it to {wanted:list} where it is to be as before."
     ),
-    "changed-after-arrival": "{partition} has the replicas {replicas:list} a moment after it had arrived.",
+    "changed-after-arrival": "{partition} has the replica list {replicas:list} a moment after it had arrived.",
     "fell-out-of-sync": "{partition} arrived, and broker {broker} has fallen out of sync since.",
     "copy-gone": "Its copy on broker {broker} is gone: it was stopped, or the log dir has failed.",
     # What was decided.

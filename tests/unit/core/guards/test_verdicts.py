@@ -29,7 +29,7 @@ SAID = (
     (verdict("deleted", NAME, partition=NAME), "t-0 no longer exists or is being deleted."),
     (
         verdict("foreign-reassignment", NAME, partition=NAME, replicas=(4, 1)),
-        "t-0 is being moved to [4, 1] by another user. Wait for that move to end, or cancel it with the tool that started it.",
+        "t-0 is being moved to 4,1 by another user. Wait for that move to end, or cancel it with the tool that started it.",
     ),
     (
         verdict("another-batch", NAME, partition=NAME, others=2),
@@ -45,14 +45,14 @@ SAID = (
             "Ballast waits for it; if it cannot end, cancel it where it was started."
         ),
     ),
-    (verdict("already-there", NAME, partition=NAME, replicas=(1, 2)), "t-0 already has the replicas [1, 2]."),
+    (verdict("already-there", NAME, partition=NAME, replicas=(1, 2)), "t-0 already has the replica list 1,2."),
     (
         verdict("modified-externally", NAME, partition=NAME, replicas=(1,), planned=(2,)),
-        "t-0 has the replicas [1], and the plan was made for [2]. Make a new plan.",
+        "t-0 has the replica list 1, and the plan was made for 2. Make a new plan.",
     ),
     (
         verdict("no-leader", NAME, partition=NAME, replicas=(1, 2)),
-        "t-0 has no leader, so nothing can be copied from it. Bring one of the brokers [1, 2] back.",
+        "t-0 has no leader, so nothing can be copied from it. Bring one of the brokers 1,2 back.",
     ),
     (
         verdict("destination-dead", 3, broker=3, partition=NAME),
@@ -97,7 +97,7 @@ SAID = (
     (
         verdict("size-unknown", NAME, partition=NAME, replicas=(1, 2)),
         (
-            "How large t-0 is is not known: no broker of its replicas [1, 2] reported it, so whether it fits is not either. "
+            "How large t-0 is is not known: no broker of its replicas 1,2 reported it, so whether it fits is not either. "
             "Log dirs are read again within a minute; it takes Describe on the cluster (DescribeLogDirs). "
             "Or say --unknown-room allow."
         ),
@@ -109,7 +109,7 @@ SAID = (
     (
         verdict("drops-in-sync", NAME, partition=NAME, keeps=2, gives_up=1, in_sync=(1, 3), isr_within_s=45),
         (
-            "t-0 would keep broker 2, which is out of sync, and give up broker 1, which is not (in sync: [1, 3]). "
+            "t-0 would keep broker 2, which is out of sync, and give up broker 1, which is not (in sync: 1,3). "
             "Bring broker 2 back into sync, or make a new plan. "
             "A follower that stops fetching leaves the ISR after at most 45 s (1.5 times replica.lag.time.max.ms)."
         ),
@@ -124,21 +124,21 @@ SAID = (
     (
         verdict("at-min-isr", NAME, partition=NAME, in_sync=(1,)),
         (
-            "t-0 is down to its minimum in-sync replicas [1]; one more loss stops its producers. "
+            "t-0 is down to its minimum of in-sync replicas (in sync: 1); one more loss stops its producers. "
             "Bring its missing replicas back; moves go on by themselves then."
         ),
     ),
     (
         verdict("min-isr-unknown", NAME, partition=NAME, in_sync=(1,)),
         (
-            "t-0 is under-replicated (in sync: [1]), and its min.insync.replicas is not known: one more loss may stop its producers. "
+            "t-0 is under-replicated (in sync: 1), and its min.insync.replicas is not known: one more loss may stop its producers. "
             "It is read again within a minute; it takes DescribeConfigs on the topic."
         ),
     ),
     (
         verdict("under-replicated", OTHER, partition=NAME, other=OTHER, broker=3, in_sync=(1,)),
         (
-            "u-1 on broker 3 is under-replicated (in sync: [1]), and t-0 would load that broker more. "
+            "u-1 on broker 3 is under-replicated (in sync: 1), and t-0 would load that broker more. "
             "Bring its missing replicas back; moves go on by themselves then."
         ),
     ),

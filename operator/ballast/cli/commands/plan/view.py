@@ -11,7 +11,14 @@ from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_co
 from ballast.core.plan.log_dirs import warnings
 from ballast.core.planner.cross_rack import human_change
 from ballast.core.planner.summary import notes
-from ballast.core.wording import human_brokers, human_percent, human_time, human_total, planned_elections
+from ballast.core.wording import (
+    human_brokers,
+    human_percent,
+    human_replicas,
+    human_time,
+    human_total,
+    planned_elections,
+)
 
 if TYPE_CHECKING:
     from ballast.core.plan import Move, Plan
@@ -288,14 +295,16 @@ def _telling(plan: Plan) -> list[Move]:
 def _moves(plan: Plan, width: int) -> Any:
     columns = [Column("Partition", "left"), Column("From", "left"), Column("To", "left"), Column("Bytes"),
                Column("Why", "left", 1)]  # fmt: skip
-    rows: list[Row] = [
-        [
-            str(m.name),
-            ",".join(map(str, m.old)),
-            ",".join(map(str, m.new)),
-            human_bytes(None if m.size_unknown else m.bytes_moved),
-            m.reason.detail or m.reason.code,
-        ]
-        for m in _telling(plan)
-    ]
+    rows: list[Row] = [[*move_row(m)] for m in _telling(plan)]
     return render_table(columns, rows, width)
+
+
+def move_row(move: Move) -> list[str]:
+    """A move as the table shows it: partition, from, to, bytes, why."""
+    return [
+        str(move.name),
+        human_replicas(move.old),
+        human_replicas(move.new),
+        human_bytes(None if move.size_unknown else move.bytes_moved),
+        move.reason.detail or move.reason.code,
+    ]

@@ -17,6 +17,7 @@ from ballast.cli.commands.reassign.execute import dir_moves, entries_of, keep_fo
 from ballast.cli.commands.reassign.options import COMMAND, ReassignOptions, say
 from ballast.cli.commands.reassign.writer import writer_from_follower
 from ballast.core.stock import report
+from ballast.core.wording import human_replicas
 
 if TYPE_CHECKING:
     from ballast.core.cluster import TopicPartition
@@ -70,7 +71,7 @@ def _report(active: Mapping[TopicPartition, Reassignment], copies: Collection[re
         return 1
     click.echo(report.cancelled(sorted(told.cancelled)) if told.cancelled else report.NONE_ACTIVE)
     for name, replicas in sorted(told.ended.items()):
-        say(f"{name} was moved already when the cancel came: its replicas are {list(replicas)}.")
+        say(f"{name} was moved already when the cancel came: its replicas are {human_replicas(replicas)}.")
     for replica, why in told.refused.items():
         click.echo(f"The copy of {replica} goes on: {why}")
     if told.stopped:

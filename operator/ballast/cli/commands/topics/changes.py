@@ -17,7 +17,7 @@ import click
 from ballast.cli.cluster_options import ClusterOptions, cluster_options, cluster_options_but
 from ballast.cli.run_screen import say
 from ballast.cli.tables import output_option
-from ballast.core.wording import human_many
+from ballast.core.wording import human_many, human_replicas
 from ballast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -363,7 +363,7 @@ def _draw(state: ClusterState, assignment: Assignment) -> None:
     screen = console()
     racks = {b.id: b.rack for b in state.brokers}
     rows = [
-        [str(number), " ".join(map(str, replicas)), " ".join(str(racks.get(b) or "-") for b in replicas)]
+        [str(number), human_replicas(replicas), " ".join(str(racks.get(b) or "-") for b in replicas)]
         for number, replicas in sorted(assignment.items())
     ]
     columns = [Column("PARTITION"), Column("REPLICAS", "left"), Column("RACKS", "left", rank=1)]

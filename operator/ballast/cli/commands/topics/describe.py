@@ -22,7 +22,7 @@ from ballast.cli.tables import (
     render_table,
 )
 from ballast.core.cluster.isr import leaving_sentence
-from ballast.core.wording import human_many
+from ballast.core.wording import human_many, human_replicas
 from ballast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -174,9 +174,9 @@ def _partition_row(p: PartitionDescription) -> Row:
     return (
         str(p.number),
         Cell(str(p.leader), "" if p.leader == p.preferred else "yellow") if p.leader >= 0 else Cell("none", "red"),
-        _ids(p.assigned),
-        _ids(p.in_sync),
-        Cell(_ids(p.out_of_sync), "red" if p.out_of_sync else ""),
+        human_replicas(p.assigned),
+        human_replicas(p.in_sync),
+        Cell(human_replicas(p.out_of_sync), "red" if p.out_of_sync else ""),
         human_count(p.earliest),
         human_count(p.local_start),
         human_count(p.high_watermark),
@@ -193,7 +193,7 @@ def _epoch(p: PartitionDescription) -> str:
 
 def _note(p: PartitionDescription) -> Cell:
     if p.moving:
-        return Cell(f"moving to {_ids([r.broker for r in p.replicas if not r.removing])}", "yellow")
+        return Cell(f"moving to {human_replicas([r.broker for r in p.replicas if not r.removing])}", "yellow")
     if p.leader != p.preferred:
         return Cell(f"preferred leader is {p.preferred}", "yellow")
     return Cell("")
@@ -224,7 +224,3 @@ def _replica_state(p: PartitionDescription, r: ReplicaDescription) -> str:
     words += ["adding"] if r.adding else []
     words += ["removing"] if r.removing else []
     return ", ".join(words)
-
-
-def _ids(brokers: Sequence[int]) -> str:
-    return ",".join(str(b) for b in brokers) or "-"
