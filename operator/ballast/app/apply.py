@@ -14,11 +14,11 @@ from ballast.app.runs import Session
 from ballast.app.teller import Say
 from ballast.core.cluster import ClusterState
 from ballast.core.guards.drift import drift, fitted
-from ballast.core.plan import Plan
+from ballast.core.plan import Plan, work
 from ballast.core.plan.file import is_plan, loads
 from ballast.core.stock.files import parse_reassignment
 from ballast.core.stock.plan import plan_of_entries
-from ballast.core.wording import human_many, human_total, planned_elections
+from ballast.core.wording import human_many
 from ballast.errors import Interrupted, Refused, UsageError
 from ballast.executor.driver.events import RunResult
 from ballast.executor.machine.policy import ExecutionPolicy
@@ -113,14 +113,4 @@ def require_cluster(plan: Plan, state: ClusterState) -> None:
 
 def outline(plan: Plan) -> str:
     """A plan in half a sentence."""
-    free = sum(not m.adding for m in plan.moves)
-    parts = []
-    if len(plan.moves) > free:
-        parts.append(
-            f"{human_many(len(plan.moves) - free, 'move')} ({human_total(plan.bytes_moved, plan.unknown_sizes)})"
-        )
-    if free:
-        parts.append(f"{human_many(free, 'move')} that cop{'ies' if free == 1 else 'y'} nothing")
-    if plan.elections:
-        parts.append(planned_elections(len(plan.elections)))
-    return f"{plan.intent}: " + ", ".join(parts)
+    return f"{plan.intent}: {', '.join(work.outline(plan))}"

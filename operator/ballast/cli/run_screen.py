@@ -77,6 +77,7 @@ def say(text: str) -> None:
 
 def sentence(happening: Happening) -> str | None:
     """A happening worth a line, as text."""
+    from ballast.core.plan.work import work_of
     from ballast.executor.driver import events
     from ballast.executor.driver.notes import Note
     from ballast.executor.machine.stages import Failed, Stalled
@@ -84,8 +85,9 @@ def sentence(happening: Happening) -> str | None:
     match happening:
         case events.RunBegan(run, resumed):
             verb = "taken up again" if resumed else "begins"
-            elections = f", {human_elections(len(run.elections), unclean=run.unclean)}" if run.elections else ""
-            return f"Run {run.id} {verb}: {run.intent} ({human_many(len(run.moves), 'move')}{elections})."
+            parts = work_of(m.move for m in run.moves.values()).parts()
+            parts += [human_elections(len(run.elections), unclean=run.unclean)] if run.elections else []
+            return f"Run {run.id} {verb}: {run.intent} ({', '.join(parts) or 'nothing'})."
         case events.Paced(pace):
             return "\n".join(pace.lines()) or None
         case events.MoveChanged(name, before, after, outcome) if isinstance(after, Stalled | Failed) or type(
@@ -145,7 +147,7 @@ def progress_line(p: Progress) -> str:
     left = f", {human_time(p.left_s)} left" if p.left_s else ""
     otherwise = f", {p.ended_otherwise} ended otherwise" if p.ended_otherwise else ""
     return (
-        f"{p.verified} of {human_many(p.moves, 'move')} done, {len(p.in_flight)} in flight{otherwise}; "
+        f"{p.verified} of {human_many(p.moves, 'partition')} done, {len(p.in_flight)} in flight{otherwise}; "
         f"{human_bytes(p.bytes_done)} of {human_bytes(p.bytes_total)}{rate}{left}"
     )
 

@@ -82,7 +82,7 @@ def ending(result: RunResult) -> list[str]:
     ]
     if len(result.endings) > ENDINGS_SHOWN:
         lines.append(f"  … and {len(result.endings) - ENDINGS_SHOWN} more: ballast runs show {result.run_id}")
-    counts = [f"{human_many(result.verified, 'move')} verified"]
+    counts = [result.verified_by_kind]
     if result.elections_held:
         counts.append(f"{human_elections(result.elections_held, unclean=result.unclean)} held")
     others = {"rolled back": result.rolled_back, "ended otherwise": result.failed, "still open": result.left}

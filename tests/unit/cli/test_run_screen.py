@@ -54,7 +54,7 @@ def test_plain_lines_name_the_run(capsys: pytest.CaptureFixture[str]) -> None:
     screen.draw()
     captured = capsys.readouterr()
     assert "Run r begins: test (1 move)." in captured.err
-    assert "0 of 1 move done" in captured.err
+    assert "0 of 1 partition done" in captured.err
     assert captured.out == ""
 
 
@@ -77,7 +77,7 @@ def test_bars_show_the_move_and_the_whole(width: int) -> None:
     with screen.shown():
         s.driver.execute(s.plan(Move(T, 0, (1, 2), (3, 2), 100 * MB)), THROTTLED, run_id="r")
     text = out.getvalue()
-    assert "0 of 1 move done, 1 in flight" in text
+    assert "0 of 1 partition done, 1 in flight" in text
     assert "t-0" in text
     assert "MiB/s" in text
     assert "left" in text

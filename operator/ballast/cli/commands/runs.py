@@ -74,7 +74,7 @@ def list_runs(*, journal: str | None, output: str, cluster: ClusterOptions) -> i
         Column("run", "left"),
         Column("started", "left", 1),
         Column("status", "left"),
-        Column("moves"),
+        Column("partitions"),
         Column("done"),
         Column("elections", rank=2),
         Column("copied", rank=1),

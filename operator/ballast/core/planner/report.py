@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ballast.core.plan import Plan
 from ballast.core.plan.log_dirs import warnings
+from ballast.core.plan.work import work_of
 from ballast.core.planner.cross_rack import human_change
 from ballast.core.planner.summary import notes
 from ballast.core.wording import (
@@ -88,12 +89,12 @@ def _figure(value: float, unit: str) -> str:
 
 def _facts(plan: Plan, rate: int) -> str:
     s = plan.summary
-    busiest = s.get("busiest_bytes")
+    busiest, does = s.get("busiest_bytes"), work_of(plan.moves)
     facts = [
         (human_plan_status(plan.status), "plan"),
         (human_total(plan.bytes_moved, plan.unknown_sizes), "to copy"),
-        (f"{s.get('replica_moves', 0):,}", "replicas"),
-        (f"{s.get('reorders', 0):,}", "free reorders"),
+        (f"{does.moves:,}", "moves"),
+        (f"{does.list_changes:,}", "replica list changes (no data copied)"),
         (f"{len(plan.elections):,}", "preferred leader elections (no data moved)"),
     ]
     if busiest:
@@ -252,7 +253,7 @@ def _order(plan: Plan, rate: int) -> str:
             points.append((i / count, left / total))
     path = " ".join(f"{40 + 600 * x:.1f},{10 + 140 * (1 - y):.1f}" for x, y in points)
     return (
-        "<h2>Order</h2><p class='soft'>Reorders first, since they are free; then repairs; then what relieves the worst "
+        "<h2>Order</h2><p class='soft'>Replica list changes first, since they copy nothing; then repairs; then what relieves the worst "
         f"brokers most. One copy after another at {human_bytes(rate)}/s would take {human_time(total / rate)}.</p>"
         '<svg viewBox="0 0 660 175" width="660" role="img" aria-label="Bytes left by move">'
         '<line class="axis" x1="40" x2="640" y1="150" y2="150"/><line class="axis" x1="40" x2="40" y1="10" y2="150"/>'

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from ballast.core.cluster import UNKNOWN
 from ballast.core.cluster.fingerprint import fingerprint, recreated
-from ballast.core.plan import Move, Plan
+from ballast.core.plan import Move, Plan, work
 from ballast.core.plan.log_dirs import warnings
-from ballast.core.wording import human_bytes, human_many, human_total, planned_elections
+from ballast.core.wording import human_bytes
 from ballast.daemon.acting.decisions import Approval, Decisions, approval_record, rejection_record
 from ballast.daemon.acting.policy import ActionKind, LivePolicy, Mode
 from ballast.daemon.acting.runs import Runs
@@ -341,15 +341,7 @@ def _waits(proposal: Proposal) -> str:
 
 def outline(plan: Plan) -> str:
     """A plan in half a sentence."""
-    parts = []
-    reorders = sum(m.is_reorder for m in plan.moves)
-    moves = len(plan.moves) - reorders
-    if moves:
-        parts.append(f"move {human_many(moves, 'partition')} ({human_total(plan.bytes_moved, plan.unknown_sizes)})")
-    if reorders:
-        parts.append(f"reorder {human_many(reorders, 'replica list')}")
-    if plan.elections:
-        parts.append(planned_elections(len(plan.elections)))
+    parts = work.outline(plan)
     told = plan.summary.get("cross_rack")
     if told and (saved := told["before"]["bytes_per_s"] - told["after"]["bytes_per_s"]) > 0:
         parts.append(f"{human_bytes(saved)}/s less between racks")

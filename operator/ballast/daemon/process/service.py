@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from ballast.core.wording import human_elections, human_many
+from ballast.core.wording import human_elections
 from ballast.daemon.acting.policy import DaemonPolicy, Intervals, WebPolicy
 from ballast.daemon.context.view import Role, TickReport
 from ballast.daemon.metrics.catalog import Metrics
@@ -158,7 +158,7 @@ class Service:
         """Count a run, tell of it, and read the journal again soon."""
         self.metrics.runs.labels(result.status).inc()
         counts = (
-            f"{human_many(result.verified, 'move')} verified, "
+            f"{result.verified_by_kind}, "
             f"{human_elections(result.elections_held, unclean=result.unclean)} held, {result.failed} failed"
         )
         well = result.status == "done"

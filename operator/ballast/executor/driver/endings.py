@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ballast.core.plan.work import work_of
 from ballast.executor.driver.events import Ending, RunResult
 from ballast.executor.machine.progress import total_of
 from ballast.executor.machine.run import ElectionStage, Run
@@ -23,6 +24,7 @@ def summary(run: Run, status: str, seconds: float) -> RunResult:
         run_id=run.id,
         status=status,
         verified=len(verified),
+        work=work_of(m.move for m in verified if not m.found_in_place),
         rolled_back=len(run.moves_in(RolledBack)),
         failed=len(run.moves_in(Failed)),
         left=len(run.moves) - len(run.moves_in(Ended)),

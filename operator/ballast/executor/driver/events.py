@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ballast.core.cluster import TopicPartition
 from ballast.core.guards import Verdict
+from ballast.core.plan.work import Work
 from ballast.core.throttles import Setting
+from ballast.core.wording import human_many
 from ballast.executor.driver.notes import Note
 from ballast.executor.driver.pace import Pace
 from ballast.executor.machine.notes import Note as MoveNote
@@ -118,6 +120,8 @@ class RunResult:
     """``done``, ``incomplete``, ``cancelled``, ``refused``, with moves still in flight ``left``, or ``not-begun``: it was to
     leave before anything was written down."""
     verified: int = 0
+    """Partitions that are as the run wanted them; ``work`` has by kind those that it changed."""
+    work: Work = field(default_factory=Work)
     rolled_back: int = 0
     failed: int = 0
     left: int = 0
@@ -133,6 +137,13 @@ class RunResult:
     by_hand: tuple[str, ...] = ()
     """Where the journal does not hold them: the commands with which a person puts the settings back."""
     rollback_wanted: bool = False
+
+    @property
+    def verified_by_kind(self) -> str:
+        """What was done, each kind with its count, and how many partitions had the wanted replicas already."""
+        there = self.verified - self.work.partitions
+        told = [f"{', '.join(self.work.parts()) or '0 moves'} verified"] if self.work.partitions or not there else []
+        return ", ".join([*told, *([f"{human_many(there, 'partition')} as wanted already"] if there > 0 else [])])
 
     @property
     def exit_code(self) -> int:

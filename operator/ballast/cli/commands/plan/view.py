@@ -9,6 +9,7 @@ import click
 
 from ballast.cli.tables import Cell, Column, Row, console, human_bytes, human_count, human_many, render_table
 from ballast.core.plan.log_dirs import warnings
+from ballast.core.plan.work import outline
 from ballast.core.planner.cross_rack import human_change
 from ballast.core.planner.summary import notes
 from ballast.core.wording import (
@@ -16,7 +17,6 @@ from ballast.core.wording import (
     human_percent,
     human_replicas,
     human_time,
-    human_total,
     planned_elections,
 )
 
@@ -92,21 +92,8 @@ def headline(plan: Plan) -> str:
         return f"{plan.intent}: nothing to do, everything is within its range."
     if plan.status == "infeasible":
         return f"{plan.intent}: cannot be done on this cluster as it is."
-    s = plan.summary
-    parts = []
-    if s.get("replica_moves"):
-        parts.append(
-            f"copy {human_many(s['replica_moves'], 'replica')} ({human_total(plan.bytes_moved, plan.unknown_sizes)})"
-        )
-    if s.get("reorders"):
-        parts.append(f"reorder {human_many(s['reorders'], 'replica list')} (free)")
-    removed = sum(1 for m in plan.moves if m.removing and not m.adding)
-    if removed:
-        parts.append(f"drop replicas of {human_many(removed, 'partition')}")
-    if plan.elections:
-        parts.append(planned_elections(len(plan.elections)))
     end = "" if plan.status == "meets-all-goals" else "; some goals are not met, see below"
-    return f"{plan.intent}: {', '.join(parts) or 'nothing that can be done'}{end}."
+    return f"{plan.intent}: {', '.join(outline(plan)) or 'nothing that can be done'}{end}."
 
 
 def cost_lines(plan: Plan, rate_bytes_per_s: int) -> list[str]:

@@ -241,9 +241,9 @@ function cost(plan) {
 function work(plan) {
   const dropped = plan.moves - plan.copies - plan.reorders;
   return [
-    plan.copies ? `move ${plural(plan.copies, "partition")}` : "",
-    plan.reorders ? `reorder ${plural(plan.reorders, "replica list")}` : "",
-    dropped ? `drop replicas of ${plural(dropped, "partition")}` : "",
+    plan.copies ? plural(plan.copies, "move") : "",
+    plan.reorders ? `${plural(plan.reorders, "replica list change")} (no data copied)` : "",
+    dropped ? `${plural(dropped, "partition")} with fewer replicas (no data copied)` : "",
     plan.elections ? `${plural(plan.elections, "preferred leader election")} (no data moved)` : "",
   ].filter(Boolean);
 }
