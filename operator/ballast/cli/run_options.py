@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import click
 
@@ -195,15 +195,21 @@ def execution_options(command: F) -> F:
     return wrapped  # type: ignore[no-any-return]
 
 
-def policy_from(options: Mapping[str, Any]) -> ExecutionPolicy:
-    """The policy these options make; what was not given keeps its default."""
+def policy_from(options: Mapping[str, Any], settings: ExecutionPolicy | None = None) -> ExecutionPolicy:
+    """The policy these options make; what was not given is as the settings say (``execution``), or as the defaults do."""
+    from dataclasses import replace
+
     from ballast.errors import UsageError
     from ballast.executor.machine.policy import ExecutionPolicy
 
     if options["throttle"] is not None and options["no_throttle"]:
         raise UsageError("--throttle and --no-throttle exclude each other.", hint="Give one of them.")
-    throttle: Throttle = options["throttle"] or Throttle(auto=not options["no_throttle"])
-    if options["link"] is not None and not throttle.auto:
+    base = settings or ExecutionPolicy()
+    if options["throttle"] is not None or options["no_throttle"]:
+        said: Throttle = options["throttle"] or Throttle()
+        rate: Literal["auto", "none"] | int = "auto" if said.auto else said.default or "none"
+        base = replace(base, throttle=rate, throttle_per_broker=said.brokers)
+    if options["link"] is not None and not base.auto:
         raise UsageError("--link only means something to --throttle auto.", hint="Leave the rate out, or drop --link.")
     given = {
         "link_bytes_per_s": options["link"],
@@ -217,12 +223,11 @@ def policy_from(options: Mapping[str, Any]) -> ExecutionPolicy:
         "unknown_room": options["unknown_room"],
         "replicas_below_min_isr": options["replicas_below_min_isr"],
     }
-    return ExecutionPolicy(
-        throttle_per_broker=throttle.brokers,
-        throttle="auto" if throttle.auto else throttle.default or "none",
-        raise_throttle=options["raise_throttle"],
-        keep_existing_rates=options["keep_rates"],
-        one_batch_at_a_time=options["one_batch"],
+    return replace(
+        base,
+        raise_throttle=options["raise_throttle"] or base.raise_throttle,
+        keep_existing_rates=options["keep_rates"] or base.keep_existing_rates,
+        one_batch_at_a_time=options["one_batch"] or base.one_batch_at_a_time,
         **{k: v for k, v in given.items() if v is not None},
     )
 

@@ -197,5 +197,13 @@ def test_policy_from_options() -> None:
     assert [(others_follow.rate(b), others_follow.follows(b)) for b in (1, 2)] == [(2, False), (None, True)]
     with pytest.raises(UsageError, match="only means something to --throttle auto"):
         policy_from({**given, "throttle": Throttle(5), "link": 5})
+    fixed = ExecutionPolicy(throttle=7, throttle_per_broker={1: 2}, keep_existing_rates=True)
+    held = policy_from(given, fixed)
+    assert (held.throttle, held.rate(1), held.keep_existing_rates) == (7, 2, True), (
+        "the settings hold where nothing is said"
+    )
+    assert policy_from({**given, "throttle": Throttle(5)}, fixed).throttle_per_broker == {}
+    with pytest.raises(UsageError, match="only means something to --throttle auto"):
+        policy_from({**given, "link": 5}, fixed)
     with pytest.raises(UsageError, match="exclude each other"):
         policy_from({**given, "throttle": Throttle(5), "no_throttle": True})

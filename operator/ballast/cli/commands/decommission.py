@@ -62,7 +62,7 @@ def decommission(
         begin,
         frozenset(brokers_),
         cluster.settings().balance,
-        policy_from(policy_options),
+        policy_from(policy_options, cluster.settings().execution),
         follow_s=seconds_of(follow, "--follow"),
     )
     if isinstance(ended, RunResult):

@@ -49,8 +49,8 @@ svg text{fill:var(--ink);font:11px system-ui,sans-serif}.old{fill:var(--old)}.ne
 """
 
 
-def page(plan: Plan, *, rate_bytes_per_s: int) -> str:
-    """The whole page; ``rate_bytes_per_s`` is what one broker is taken to receive and to send."""
+def page(plan: Plan, *, rate_bytes_per_s: int | None) -> str:
+    """The whole page; ``rate_bytes_per_s`` is what one broker is taken to receive and to send; None where no throttle bounds it: no time is told."""
     summary = plan.summary
     body = [
         f"<header><h1>{_text(plan.intent)}</h1>",
@@ -87,7 +87,7 @@ def _figure(value: float, unit: str) -> str:
     return f"{value:,.0f}"
 
 
-def _facts(plan: Plan, rate: int) -> str:
+def _facts(plan: Plan, rate: int | None) -> str:
     s = plan.summary
     busiest, does = s.get("busiest_bytes"), work_of(plan.moves)
     facts = [
@@ -97,7 +97,7 @@ def _facts(plan: Plan, rate: int) -> str:
         (f"{does.list_changes:,}", "replica list changes (no data copied)"),
         (f"{len(plan.elections):,}", "preferred leader elections (no data moved)"),
     ]
-    if busiest:
+    if busiest and rate:
         facts.append((human_time(busiest / rate), f"at {human_bytes(rate)}/s into and out of each broker"))
     if plan.bound_bytes:
         over = plan.bytes_moved / plan.bound_bytes - 1
@@ -240,11 +240,14 @@ def _flows(plan: Plan) -> str:
     )
 
 
-def _order(plan: Plan, rate: int) -> str:
+def _order(plan: Plan, rate: int | None) -> str:
     """The bytes still to copy as the plan runs through, in its own order."""
     total = plan.known_bytes
     if not total:
         return ""
+    one_by_one = (
+        f" One copy after another at {human_bytes(rate)}/s would take {human_time(total / rate)}." if rate else ""
+    )
     points, left = [(0.0, 1.0)], total
     count = len(plan.moves)
     for i, m in enumerate(plan.moves, 1):
@@ -254,7 +257,7 @@ def _order(plan: Plan, rate: int) -> str:
     path = " ".join(f"{40 + 600 * x:.1f},{10 + 140 * (1 - y):.1f}" for x, y in points)
     return (
         "<h2>Order</h2><p class='soft'>Replica list changes first, since they copy nothing; then repairs; then what relieves the worst "
-        f"brokers most. One copy after another at {human_bytes(rate)}/s would take {human_time(total / rate)}.</p>"
+        f"brokers most.{one_by_one}</p>"
         '<svg viewBox="0 0 660 175" width="660" role="img" aria-label="Bytes left by move">'
         '<line class="axis" x1="40" x2="640" y1="150" y2="150"/><line class="axis" x1="40" x2="40" y1="10" y2="150"/>'
         f'<polyline class="step" points="{path}"/><text x="0" y="16">all left</text><text x="0" y="150">none</text>'

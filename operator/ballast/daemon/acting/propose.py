@@ -22,9 +22,8 @@ from ballast.daemon.context.view import Answer, BalanceView, Board, MoveView, Pl
 from ballast.daemon.observing.reading import Reading
 from ballast.daemon.process.logs import say
 from ballast.errors import Refused
-from ballast.executor.driver.pace import Pace, pace_of
+from ballast.executor.driver.pace import Pace, first_pace
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import Now, new_run
 from ballast.ports.event_sink import ClusterEvent, EventSink
 from ballast.ports.journal import Request
 from ballast.ports.time import Clock
@@ -240,7 +239,6 @@ class Proposals:
 
     def publish(self, **more: object) -> None:
         """Show every plan that exists and whether a person's word would start it, and at the same moment what else changes with them."""
-        now = Now(self.clock.now_ms(), self.clock.monotonic_s())
         policy = self.reading.execution()
         state = self.reading.state
         elsewhere = self.asked_elsewhere if self.board.view.role is not Role.LEADER else None
@@ -251,7 +249,7 @@ class Proposals:
                     p,
                     waiting=self._wants_approval(p),
                     policy=policy,
-                    pace=None if state is None else pace_of(new_run(p.id, p.plan, policy, now), state),
+                    pace=None if state is None else first_pace(p.plan, state, policy),
                 )
                 for p in self.shown()
             ),

@@ -12,11 +12,11 @@ from typing import Final
 
 from ballast.core.cluster import ClusterState, TopicPartition
 from ballast.core.copying import copying_of, leader_in
-from ballast.core.plan import Move
+from ballast.core.plan import Move, Plan
 from ballast.core.throttles.pace import Basis, least
 from ballast.core.wording import human_brokers, human_bytes, human_time
 from ballast.executor.machine.policy import ExecutionPolicy
-from ballast.executor.machine.run import Run
+from ballast.executor.machine.run import Now, Run, new_run
 from ballast.executor.machine.speeds import ceiling, measured, started
 
 UNTHROTTLED: Final = (
@@ -143,6 +143,11 @@ def _broker_pace(run: Run, broker: int, copies: int, written: float) -> BrokerPa
         return BrokerPace(broker, rate, Basis.PRODUCERS, copies, written)
     known = {Basis.LINK: run.headroom.get(broker), Basis.TRAFFIC: run.traffic.get(broker)}.get(begins.basis)
     return BrokerPace(broker, begins.bytes_per_s, begins.basis, copies, known)
+
+
+def first_pace(plan: Plan, state: ClusterState, policy: ExecutionPolicy) -> Pace:
+    """The rates that a run of this plan begins with, as far as one reading tells: what producers write, and other traffic, is not measured."""
+    return pace_of(new_run("foreseen", plan, policy, Now(0, 0.0)), state)
 
 
 def measurable(policy: ExecutionPolicy, state: ClusterState, names: list[TopicPartition]) -> list[TopicPartition]:

@@ -12,10 +12,14 @@ from click.testing import CliRunner
 from tests.unit.core.planner.clusters import cluster
 
 from ballast.cli.commands.plan.topic_rules import rule_of
+from ballast.cli.commands.snapshot import read_snapshot
 from ballast.cli.main import cli
 from ballast.core.cluster.snapshot_file import Snapshot, dumps
+from ballast.core.plan.file import loads
 from ballast.core.planner import Loads, TopicRule
 from ballast.errors import Infeasible, UsageError
+from ballast.executor.driver.pace import first_pace
+from ballast.settings import load_settings
 
 SETTINGS = """
 balance:
@@ -65,6 +69,53 @@ def test_a_question_does_not_keep_the_plan_from_being_written(tmp_path: Path) ->
     assert "Broker 5 gets" in done.stdout
     assert json.loads(saved.read_text())["moves"]
     assert page.stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "words", "rate"),
+    [
+        ("{}", (), "8.0 MiB/s"),
+        ("execution: {auto_small_s: 80}", (), "32.0 MiB/s"),
+        ("execution: {throttle: 3145728}", (), "3.0 MiB/s"),
+        ("execution: {throttle: 3145728}", ("--rate", "5MiB/s"), "5.0 MiB/s"),
+        ("execution: {throttle: none}", (), None),
+    ],
+)
+def test_a_plans_time_is_told_at_the_rate_that_its_run_begins_with(
+    tmp_path: Path, settings: str, words: tuple[str, ...], rate: str | None
+) -> None:
+    """In the table and in the report, as ``apply`` tells it and the daemon's page: by the settings, unless another is said."""
+    planned(tmp_path, settings=settings)
+    report, saved = tmp_path / "plan.html", tmp_path / "plan.json"
+    line = [
+        "plan",
+        "balance",
+        "--snapshot",
+        str(tmp_path / "case.json"),
+        "--config",
+        str(tmp_path / "ballast.yaml"),
+        *words,
+    ]
+    done = CliRunner().invoke(cli, [*line, "--report", str(report), "--save", str(saved)], standalone_mode=False)
+    assert done.exception is None, done.exception
+    told = re.findall(r"At ([0-9.]+ [KM]iB/s) into", done.stdout)
+    assert told == ([rate] if rate else [])
+    assert ("No throttle bounds the copies" in done.stdout) is (rate is None)
+    assert re.findall(r"at ([0-9.]+ [KM]iB/s) into", report.read_text()) == ([rate] if rate else [])
+    if rate and not words:
+        state = read_snapshot(tmp_path / "case.json").state
+        policy = load_settings(tmp_path / "ballast.yaml", {}).execution
+        plan = loads(saved.read_text(), source="plan.json")
+        assert any(f"Throttle: {rate} on" in said for said in first_pace(plan, state, policy).lines())
+
+
+def test_a_deadline_needs_the_rate_that_it_is_reckoned_with(tmp_path: Path) -> None:
+    """How much a time carries is not known before it is known what moves."""
+    planned(tmp_path)
+    line = ["plan", "balance", "--snapshot", str(tmp_path / "case.json"), "--deadline", "2h"]
+    done = CliRunner().invoke(cli, line, standalone_mode=False)
+    assert isinstance(done.exception, UsageError)
+    assert planned(tmp_path, "--deadline", "1s", "--rate", "20MB/s", settings="{}")["summary"]["replicaMoves"] == 1
 
 
 RULED = """

@@ -50,7 +50,7 @@ def apply(
     from ballast.cli.terminal import Terminal, session_of
 
     text = sys.stdin.read() if str(plan) == "-" else plan.read_text(encoding="utf-8")
-    policy = policy_from(policy_options)
+    policy = policy_from(policy_options, cluster.settings().execution)
     with cluster.open() as opened:
         session = session_of(opened, Terminal(output, yes), "ballast apply", journal=journal, lock_wait_s=lock_wait)
         applied = carry_out(session, text, str(plan), policy, on_drift)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ballast.core.leadership.plan import Measure
     from ballast.core.plan import Plan
     from ballast.core.planner import Loads
+    from ballast.executor.machine.policy import ExecutionPolicy
 
 EXIT_PENDING = 3
 SLOW_S = 3.0
@@ -233,7 +234,8 @@ def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions
             made = make_plan(state, intent, loads=loads, policy=policy, seed=options.seed)
     asked = {**asked, "history": options.history} if options.history is not None else asked
     made = replace(made, created_at_ms=int(time.time() * 1000), request=asked)
-    _write(made, options)
+    execution = cluster.settings().execution
+    _write(made, options, _rate(made, state, execution, options))
     if wanted is not None or options.why_not is not None:
         from ballast.cli.commands.plan.view import warn
         from ballast.core.planner.explain import why, why_not
@@ -244,7 +246,17 @@ def _run(intent: Intent | Callable[[ClusterState], Intent], options: PlanOptions
         click.echo("\n".join(lines))
         warn(made)
         return 0
-    return _finish(made, state, loads, options)
+    return _finish(made, state, loads, options, execution)
+
+
+def _rate(made: Plan, state: ClusterState, execution: ExecutionPolicy, options: PlanOptions) -> int | None:
+    """What ``--rate`` says, or else the rate that ``ballast apply`` begins with at the broker that needs the longest; None where it has none."""
+    from ballast.executor.driver.pace import first_pace
+
+    if options.rate is not None:
+        return options.rate_bytes_per_s
+    busiest = first_pace(made, state, execution).busiest
+    return busiest.bytes_per_s if busiest else None
 
 
 def _least(measure: Measure, options: PlanOptions, cluster: ClusterOptions) -> int:
@@ -260,16 +272,17 @@ def _least(measure: Measure, options: PlanOptions, cluster: ClusterOptions) -> i
     names = [t.name for t in state.topics if selection.topic(t.name)]
     found = balance(state, measure, excluded=policy.with_drained(drained).draining, topics=names)
     made = leader_plan(state, found, created_at_ms=int(time.time() * 1000))
-    _write(made, options)
-    return _finish(made, state, loads, options)
+    execution = cluster.settings().execution
+    _write(made, options, _rate(made, state, execution, options))
+    return _finish(made, state, loads, options, execution)
 
 
-def _finish(made: Plan, state: ClusterState, loads: Loads, options: PlanOptions) -> int:
+def _finish(made: Plan, state: ClusterState, loads: Loads, options: PlanOptions, execution: ExecutionPolicy) -> int:
     """Print the plan, or what playing it tells; the exit code."""
     if options.simulate and not made.is_empty:
-        _play(state, made, loads, options)
+        _play(state, made, loads, options, execution)
     else:
-        _show(made, options)
+        _show(made, options, _rate(made, state, execution, options))
     if made.status == "infeasible":
         first = made.obstacles[0]
         raise Infeasible(f"{first.subject}: {first.detail}.", hint=first.remedy or None)
@@ -312,7 +325,7 @@ def _read_cluster(options: PlanOptions, cluster: ClusterOptions) -> tuple[Cluste
     return state, loads, drained
 
 
-def _write(made: Plan, options: PlanOptions) -> None:
+def _write(made: Plan, options: PlanOptions, rate_bytes_per_s: int | None) -> None:
     if options.save is not None:
         from ballast.core.plan.file import dumps
 
@@ -321,28 +334,28 @@ def _write(made: Plan, options: PlanOptions) -> None:
     if options.report is not None:
         from ballast.core.planner.report import page
 
-        options.report.write_text(page(made, rate_bytes_per_s=options.rate_bytes_per_s), encoding="utf-8")
+        options.report.write_text(page(made, rate_bytes_per_s=rate_bytes_per_s), encoding="utf-8")
         click.echo(f"Report written to {options.report}", err=True)
 
 
-def _play(state: ClusterState, made: Plan, loads: Loads, options: PlanOptions) -> None:
+def _play(state: ClusterState, made: Plan, loads: Loads, options: PlanOptions, execution: ExecutionPolicy) -> None:
     from ballast.cli.commands.plan.view import headline, warn
     from ballast.cli.commands.simulate.command import NETWORK, show_played
     from ballast.cli.tables import console
-    from ballast.executor.machine.policy import ExecutionPolicy
 
     if options.output != "json":
         console().print(headline(made))
     warn(made)
-    policy = ExecutionPolicy(throttle=options.rate_bytes_per_s)
+    rate = options.rate_bytes_per_s
+    policy = execution if rate is None else replace(execution, throttle=rate, throttle_per_broker={})
     show_played(state, made, policy, loads=loads, death=None, network=NETWORK, output=options.output)
 
 
-def _show(made: Plan, options: PlanOptions) -> None:
+def _show(made: Plan, options: PlanOptions, rate_bytes_per_s: int | None) -> None:
     from ballast.cli.commands.plan.view import show, warn
 
     if options.form != "kafka" and options.output != "json":
-        show(made, rate_bytes_per_s=options.rate_bytes_per_s)
+        show(made, rate_bytes_per_s=rate_bytes_per_s)
         return
     from ballast.core.plan.file import dumps, kafka_json
 
@@ -352,4 +365,4 @@ def _show(made: Plan, options: PlanOptions) -> None:
     elif options.output == "json":
         sys.stdout.write(dumps(made))
     else:
-        show(made, rate_bytes_per_s=options.rate_bytes_per_s)
+        show(made, rate_bytes_per_s=rate_bytes_per_s)

@@ -71,7 +71,7 @@ class PlanOptions:
     max_bytes: str | None
     max_moves: int | None
     deadline: str | None
-    rate: str
+    rate: str | None
     disk_limit: float | None
     disk_of: tuple[str, ...]
     cordon: tuple[int, ...]
@@ -109,8 +109,10 @@ class PlanOptions:
         return self.selection()
 
     @property
-    def rate_bytes_per_s(self) -> int:
-        """The rate at which times are reckoned."""
+    def rate_bytes_per_s(self) -> int | None:
+        """The rate at which times are reckoned; None where that at which ``ballast apply`` begins is meant."""
+        if self.rate is None:
+            return None
         rate = size_of(self.rate, "--rate")
         if rate <= 0:
             raise UsageError("--rate must be more than 0.", hint="Write for example 50MB/s.")
@@ -158,6 +160,10 @@ class PlanOptions:
         if self.max_bytes is not None:
             limits.append(size_of(self.max_bytes, "--max-bytes"))
         if self.deadline is not None:
+            if self.rate_bytes_per_s is None:
+                raise UsageError(
+                    "--deadline goes with --rate.", hint="Say what a broker may copy, for example --rate 50MB/s."
+                )
             limits.append(int(seconds_of(self.deadline, "--deadline") * self.rate_bytes_per_s))
         return min(limits) if limits else None
 
@@ -213,7 +219,11 @@ _OPTIONS: Final = (
     ),
     click.option("--max-moves", type=click.IntRange(0), help="Copy at most so many replicas."),
     click.option("--deadline", metavar="TIME", help="Copy at most what --rate carries in this time: 2h."),
-    click.option("--rate", default="50MB/s", show_default=True, metavar="RATE", help="Rate assumed for estimates."),
+    click.option(
+        "--rate",
+        metavar="RATE",
+        help="Rate at which times are estimated.  [default: the one that ballast apply begins with]",
+    ),
     click.option(
         "--disk-limit",
         type=click.FloatRange(0, 1, min_open=True),
@@ -270,7 +280,7 @@ _OPTIONS: Final = (
     click.option(
         "--simulate",
         is_flag=True,
-        help="Play the plan at --rate on a simulated copy: time, peaks of disk and network. See ballast simulate.",
+        help="Play the plan, at --rate where it is given, on a simulated copy: time, peaks of disk and network. See ballast simulate.",
     ),
     click.option(
         "--check", is_flag=True, help="Exit with 3 when the plan is not empty, or when a log dir reports an error."

@@ -33,7 +33,7 @@ _STYLE: Final = {
 }
 
 
-def show(plan: Plan, *, rate_bytes_per_s: int) -> None:
+def show(plan: Plan, *, rate_bytes_per_s: int | None) -> None:
     """Print the whole plan."""
     out = console()
     summary = plan.summary
@@ -96,7 +96,7 @@ def headline(plan: Plan) -> str:
     return f"{plan.intent}: {', '.join(outline(plan)) or 'nothing that can be done'}{end}."
 
 
-def cost_lines(plan: Plan, rate_bytes_per_s: int) -> list[str]:
+def cost_lines(plan: Plan, rate_bytes_per_s: int | None) -> list[str]:
     """Bytes, bound and time."""
     if not any(m.adding for m in plan.moves):
         return ["No byte moves."] if plan.moves or plan.elections else []
@@ -122,7 +122,9 @@ def cost_lines(plan: Plan, rate_bytes_per_s: int) -> list[str]:
         lines.append(
             f"The time cannot be estimated, as the size of {human_many(plan.unknown_sizes, 'partition')} is not known."
         )
-    elif busiest:
+    elif busiest and rate_bytes_per_s is None:
+        lines.append("No throttle bounds the copies, so their time is not estimated; --rate estimates it.")
+    elif busiest and rate_bytes_per_s is not None:
         lines.append(
             f"At {human_bytes(rate_bytes_per_s)}/s into and out of each broker, in parallel, it takes about "
             f"{human_time(busiest / rate_bytes_per_s)}; sequentially {human_time(plan.bytes_moved / rate_bytes_per_s)}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,10 +51,8 @@ _INPUT: Final = click.Path(exists=True, dir_okay=False, allow_dash=True, path_ty
 )
 @click.option(
     "--rate",
-    default="50MB/s",
-    show_default=True,
     metavar="RATE",
-    help="Rate at which the time of a repair is reckoned.",
+    help="Rate at which the time of a repair is estimated.  [default: the one that ballast apply begins with]",
 )
 @click.option(
     "--snapshot",
@@ -79,7 +78,7 @@ def simulate(
     at: str,
     back_after: str | None,
     network: str,
-    rate: str,
+    rate: str | None,
     snapshot: Path | None,
     scenario: Path | None,
     seed: int,
@@ -98,14 +97,17 @@ def simulate(
             "Nothing to simulate is named.", hint="Give a plan file, --kill-broker, --kill-rack or --scenario."
         )
     if plan is None:
-        return _lose(_read(snapshot, cluster), brokers_, racks_, size_of(rate, "--rate"), output)
+        policy = policy_from(policy_options, cluster.settings().execution)
+        if rate is not None:
+            policy = replace(policy, throttle=size_of(rate, "--rate"), throttle_per_broker={})
+        return _lose(_read(snapshot, cluster), brokers_, racks_, policy, output)
     from ballast.app.apply import fit, read_plan
 
     text = sys.stdin.read() if str(plan) == "-" else plan.read_text(encoding="utf-8")
     state, loads = _read(snapshot, cluster)
     wanted = fit(read_plan(text, str(plan), state), state, "refuse", (), say)
     death = death_of(state, brokers_, racks_, at, back_after) if brokers_ or racks_ else None
-    policy, card = policy_from(policy_options), size_of(network, "--network")
+    policy, card = policy_from(policy_options, cluster.settings().execution), size_of(network, "--network")
     if card <= 0:
         raise UsageError("A network card that carries nothing copies nothing.", hint="Write for example 1GB/s.")
     show_played(state, wanted, policy, loads=loads, death=death, network=card, output=output)
@@ -172,12 +174,17 @@ def _read(snapshot: Path | None, cluster: ClusterOptions) -> tuple[ClusterState,
 
 
 def _lose(
-    read: tuple[ClusterState, Loads], brokers: tuple[int, ...], racks: tuple[str, ...], rate: int, output: str
+    read: tuple[ClusterState, Loads],
+    brokers: tuple[int, ...],
+    racks: tuple[str, ...],
+    policy: ExecutionPolicy,
+    output: str,
 ) -> int:
     from ballast.cli.commands.simulate.view import loss_document, show_loss
     from ballast.core.planner import Evacuate, PlannerPolicy
     from ballast.core.planner import plan as make_plan
     from ballast.core.what_if.loss import brokers_of, loss_of
+    from ballast.executor.driver.pace import first_pace
 
     state, loads = read
     lost = loss_of(state, brokers_of(state, brokers, racks))
@@ -187,7 +194,8 @@ def _lose(
     if output == "json":
         print_json(loss_document(lost, repair))
     else:
-        show_loss(lost, repair, rate_bytes_per_s=rate)
+        busiest = first_pace(repair, lost.after, policy).busiest
+        show_loss(lost, repair, rate_bytes_per_s=busiest.bytes_per_s if busiest else None)
     return 0
 
 

@@ -188,7 +188,7 @@ def _names(names: list[TopicPartition]) -> list[Partition]:
 # Losing brokers without a plan
 
 
-def show_loss(loss: Loss, repair: Plan, *, rate_bytes_per_s: int) -> None:
+def show_loss(loss: Loss, repair: Plan, *, rate_bytes_per_s: int | None) -> None:
     """What the cluster would look like."""
     out = console()
     health = loss.health_after
@@ -237,7 +237,7 @@ def _counts(health: Health) -> str:
     )
 
 
-def _repair_lines(repair: Plan, rate_bytes_per_s: int) -> list[str]:
+def _repair_lines(repair: Plan, rate_bytes_per_s: int | None) -> list[str]:
     if repair.status == "nothing-to-do":
         return ["Nothing would have to be rebuilt."]
     if repair.status == "infeasible":
@@ -245,7 +245,9 @@ def _repair_lines(repair: Plan, rate_bytes_per_s: int) -> list[str]:
     copies = repair.summary.get("replica_moves", 0)
     busiest = repair.summary.get("busiest_bytes", 0)
     time = "for a time that cannot be estimated, as some sizes are not known"
-    if busiest is not None:
+    if busiest is not None and rate_bytes_per_s is None:
+        time = "for a time that no throttle bounds"
+    elif busiest is not None and rate_bytes_per_s is not None:
         rate = f"{human_bytes(rate_bytes_per_s)}/s into and out of each broker"
         time = f"about {human_time(busiest / rate_bytes_per_s)} at {rate}"
     line = f"To repair it without them, copy {human_many(copies, 'replica')} ({human_total(repair.bytes_moved, repair.unknown_sizes)}): {time}."
