@@ -34,7 +34,11 @@ def encode_value(value: Mapping[str, Any]) -> bytes:
 
 def decode_value(key: str, data: bytes) -> dict[str, Any]:
     """Undo ``encode_value``; raises ``Refused`` for a newer version, ``Corrupt`` for what is none of ours."""
-    value = _decode(key, data).get("value")
+    return _value_of(key, _decode(key, data))
+
+
+def _value_of(key: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    value = body.get("value")
     if not isinstance(value, dict):
         raise _not_ours(key)
     return value
@@ -188,7 +192,7 @@ class JournalView:
     def _value(self, head_key: str, data: bytes) -> dict[str, Any]:
         head = _decode(head_key, data)
         if "pieces" not in head:
-            return decode_value(head_key, data)
+            return _value_of(head_key, head)
         key = head_key.removeprefix(RECORD_PREFIX)
         whole = b"".join(self._entries.get(f"{PIECE_PREFIX}{i}/{key}", b"") for i in range(_pieces(head_key, head)))
         if hashlib.sha256(whole).hexdigest() != head.get("sha256"):
