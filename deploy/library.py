@@ -69,7 +69,7 @@ def describe(given: tuple[Any, ...]) -> str | None:
     for one in given:
         if isinstance(one, types.Array) and one.layout == "C":
             parts.append(f"a{numpy_support.as_dtype(one.dtype).num}d{one.ndim}")
-        elif isinstance(one, (types.Tuple, types.UniTuple)):
+        elif isinstance(one, types.BaseTuple):
             inner = describe(tuple(one))
             parts.append(None if inner is None else f"T{inner}E")
         elif one == types.boolean:

@@ -33,12 +33,13 @@ SOURCES: Final = (
     "leadership.reorder_round",
     "planner.bound_kernels",
     "planner.problem",
+    "planner.search.arrays",
     "planner.search.forced",
     "planner.search.kernels",
     "planner.search.relief",
     "planner.search.swaps",
 )
-"""The modules with compiled loops, and those whose constants they take; a test holds that it is all of them."""
+"""The modules with compiled loops, and those whose constants and types they take; a test holds that it is all of them."""
 
 
 def library_path(core: Path = CORE) -> Path:

@@ -10,7 +10,7 @@ their rack undercuts on every resource.
 from __future__ import annotations
 
 # ruff: noqa: FBT001, PLR0912 — compiled loops: no keyword arguments, flat bodies.
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,38 @@ LOOSE: Final = 2
 """Each replica on a broker of its own."""
 ANYWHERE: Final = 3
 """No rule is held against it: the plan could not place it either."""
+
+
+class Partitions(NamedTuple):
+    """What is placed; numba sees each field with its own type."""
+
+    start: Any
+    """Slots of partition p are ``start[p]:start[p + 1]``, the leader's first."""
+    old_start: Any
+    """Homes of partition p are ``old[old_start[p]:old_start[p + 1]]``, the leader's first."""
+    old: Any
+    size: Any
+    """By partition."""
+    gone: Any
+    """By home: the replica may not stay."""
+    leads: Any
+    """By broker: may lead what it did not lead."""
+    group: Any
+    """By broker: the rack."""
+    kind: Any
+    """By partition: which rule its placements keep."""
+
+
+class Options(NamedTuple):
+    """Who may receive a follower, or a leader, at the present prices."""
+
+    group_of: Any
+    """By broker."""
+    kept_start: Any
+    """Of group g these may, and none undercuts them: ``kept[kept_start[g]:kept_start[g + 1]]``."""
+    kept: Any
+    floor: Any
+    """By group and resource the least price of those; the last row is the least of all."""
 
 
 @part
@@ -87,25 +119,25 @@ def priced(table: Any, at: int, cost: Any, p: int) -> int:
 
 @part
 def offer(
-    world: Any, prices: Any, cost: Any, p: int, options: Any, most: int, leading: bool, best: Any, who: Any
+    world: Partitions, prices: Any, cost: Any, p: int, options: Options, most: int, leading: bool, best: Any, who: Any
 ) -> None:
     """By group the cheapest broker for one replica of p: a home at its price, another also at that of the copy.
 
     Groups where nobody new can be below ``most`` keep their homes alone.
     """
-    _, old_start, old, size, gone, leads, _, _ = world
-    group_of, kept_start, kept, floor = options
-    copy = size[p] * SCALE
+    old_start, old, group_of = world.old_start, world.old, options.group_of
+    kept_start, kept = options.kept_start, options.kept
+    copy = world.size[p] * SCALE
     for g in range(len(best)):
         best[g], who[g] = BARRED, -1
     for i in range(old_start[p], old_start[p + 1]):
         b = old[i]
-        if not gone[i] and (not leading or leads[b] or i == old_start[p]):
+        if not world.gone[i] and (not leading or world.leads[b] or i == old_start[p]):
             price = priced(prices, b, cost, p)
             if price < best[group_of[b]]:
                 best[group_of[b]], who[group_of[b]] = price, b
     for g in range(len(best)):
-        if kept_start[g] == kept_start[g + 1] or copy + priced(floor, g, cost, p) >= min(most, best[g]):
+        if kept_start[g] == kept_start[g + 1] or copy + priced(options.floor, g, cost, p) >= min(most, best[g]):
             continue
         for i in range(kept_start[g], kept_start[g + 1]):
             price = copy + priced(prices, kept[i], cost, p)
@@ -151,31 +183,31 @@ def choose(best_f: Any, best_l: Any, factor: int, top: Any) -> tuple[int, int]:
 
 
 @part
-def at_home(world: Any, prices: Any, lead: Any, follow: Any, p: int, placement: Any, bounds: Any) -> int:
+def at_home(world: Partitions, prices: Any, lead: Any, follow: Any, p: int, placement: Any, bounds: Any) -> int:
     """Place p at its homes as cheaply as their order allows; ``bounds`` gets the dearest home of a follower and a leader.
 
     Returns ``BARRED`` and bounds at ``BARRED`` where its homes cannot serve as they are.
     """
-    start, old_start, old, _, gone, leads, group, kind = world
-    first = old_start[p]
+    start, old, group = world.start, world.old, world.group
+    first = world.old_start[p]
     factor = start[p + 1] - start[p]
     bounds[0], bounds[1] = BARRED, BARRED
-    if old_start[p + 1] - first != factor:
+    if world.old_start[p + 1] - first != factor:
         return BARRED
     all_follow, dear_f, dear_l, best, leader = 0, -BARRED, -BARRED, BARRED, -1
     every = True
     for i in range(first, first + factor):
         b = old[i]
-        if gone[i]:
+        if world.gone[i]:
             return BARRED
-        if kind[p] == APART:
+        if world.kind[p] == APART:
             for j in range(first, i):
                 if group[old[j]] == group[b]:
                     return BARRED
         f, le = priced(prices, b, follow, p), priced(prices, b, lead, p)
         all_follow += f
         dear_f = max(dear_f, f)
-        if leads[b] or i == first:
+        if world.leads[b] or i == first:
             dear_l = max(dear_l, le)
             if le - f < best:
                 best, leader = le - f, i
@@ -193,22 +225,21 @@ def at_home(world: Any, prices: Any, lead: Any, follow: Any, p: int, placement: 
 
 
 @part
-def stay(world: Any, prices: Any, lead: Any, follow: Any, p: int, placement: Any) -> int:
+def stay(world: Partitions, prices: Any, lead: Any, follow: Any, p: int, placement: Any) -> int:
     """The cost of a partition that nobody may change."""
-    start, old_start, old = world[:3]
+    start, old_start = world.start, world.old_start
     total = 0
     for j in range(min(start[p + 1] - start[p], old_start[p + 1] - old_start[p])):
-        b = old[old_start[p] + j]
+        b = world.old[old_start[p] + j]
         placement[start[p] + j] = b
         total += priced(prices, b, lead if j == 0 else follow, p)
     return total
 
 
 @part
-def free(world: Any, prices: Any, lead: Any, follow: Any, p: int) -> int:
+def free(world: Partitions, prices: Any, lead: Any, follow: Any, p: int) -> int:
     """Less than this the partition cannot cost, wherever its replicas are, and if some are nowhere."""
-    start = world[0]
-    followers = start[p + 1] - start[p] - 1
+    followers = world.start[p + 1] - world.start[p] - 1
     leader, follower = 0, 0
     for b in range(len(prices)):
         leader = min(leader, priced(prices, b, lead, p))
@@ -219,14 +250,14 @@ def free(world: Any, prices: Any, lead: Any, follow: Any, p: int) -> int:
 
 @kernel
 def place_all(
-    world: Any, prices: Any, lead: Any, follow: Any, racks: Any, singles: Any, scratch: Any, placement: Any
+    world: Partitions, prices: Any, lead: Any, follow: Any, racks: Any, singles: Any, scratch: Any, placement: Any
 ) -> tuple[int, int]:
     """Place every partition where it is cheapest; returns the sum of the costs in two words.
 
     ``racks`` and ``singles`` are the options of followers and of leaders, where racks and where brokers are kept apart;
     ``scratch`` is memory as large as the groups.
     """
-    start, _, _, size, _, _, _, kind = world
+    start, size, kind = world.start, world.size, world.kind
     high, low = 0, 0
     bounds = np.zeros(2, np.int64)
     for p in range(len(start) - 1):
@@ -241,11 +272,11 @@ def place_all(
             cost = free(world, prices, lead, follow, p)
         else:
             as_follower, as_leader = racks if kind[p] == APART else singles
-            last = len(as_follower[3]) - 1
+            last = len(as_follower.floor) - 1
             copy = size[p] * SCALE
             cost = at_home(world, prices, lead, follow, p, placement, bounds)
-            near_f = copy + priced(as_follower[3], last, follow, p) < bounds[0]
-            near_l = copy + priced(as_leader[3], last, lead, p) < bounds[1]
+            near_f = copy + priced(as_follower.floor, last, follow, p) < bounds[0]
+            near_l = copy + priced(as_leader.floor, last, lead, p) < bounds[1]
             if near_f or near_l:
                 best_f, who_f, best_l, who_l, top = (
                     scratch[0][:last],

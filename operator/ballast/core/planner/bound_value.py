@@ -16,13 +16,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ballast.core.planner import bound_kernels as kernels
-from ballast.core.planner.bound_kernels import ANYWHERE, APART, CLOSED, LOOSE, SCALE
+from ballast.core.planner.bound_kernels import ANYWHERE, APART, CLOSED, LOOSE, SCALE, Options, Partitions
 from ballast.core.planner.bound_listed import Listed
 from ballast.core.planner.loads import DISK
 from ballast.core.planner.problem import FREE, SHARE, Problem
@@ -91,9 +90,18 @@ class Relaxation:
         return np.arange(count, dtype=np.int32), np.arange(count + 1, dtype=np.int64), np.arange(count, dtype=np.int64)
 
     @cached_property
-    def _world(self) -> tuple[Any, ...]:
+    def _world(self) -> Partitions:
         p, s = self.problem, self.problem.scope
-        return p.start, p.old_start, p.old, self._others[2], self.gone, s.leads, self._racks[0], self.kind
+        return Partitions(
+            start=p.start,
+            old_start=p.old_start,
+            old=p.old,
+            size=self._others[2],
+            gone=self.gone,
+            leads=s.leads,
+            group=self._racks[0],
+            kind=self.kind,
+        )
 
     @cached_property
     def _others(self) -> tuple[Ints, Ints, Ints]:
@@ -106,7 +114,7 @@ class Relaxation:
         lead[rows], follow[rows], size[rows] = 0, 0, 0
         return lead, follow, size
 
-    def _options(self, prices: Ints, groups: tuple[Slots, Ints, Ints]) -> tuple[Any, Any]:
+    def _options(self, prices: Ints, groups: tuple[Slots, Ints, Ints]) -> tuple[Options, Options]:
         """Who may receive a follower and who a leader, by group, with the least prices there."""
         p, s = self.problem, self.problem.scope
         group_of, starts, members = groups
@@ -117,7 +125,7 @@ class Relaxation:
             kernels.front(prices, used, starts, members, may, kept_start, kept)
             floor = np.zeros((len(starts), prices.shape[1]), np.int64)
             kernels.floors(prices, kept_start, kept, floor)
-            out.append((group_of, kept_start, kept, floor))
+            out.append(Options(group_of, kept_start, kept, floor))
         return out[0], out[1]
 
 

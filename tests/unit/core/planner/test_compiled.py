@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -63,6 +63,7 @@ from ballast.core.planner import plan
 from ballast.core.what_if import digest
 for state, intent in plans():
     print(type(intent).__name__, digest(plan(state, intent)))
+print("numba" in sys.modules, file=sys.stderr)
 """
 
 
@@ -73,6 +74,13 @@ import library
 from numba.pycc.platform import external_compiler_works
 external_compiler_works()
 """
+
+
+class Named(NamedTuple):
+    """What a loop takes by name."""
+
+    values: Any
+    most: int
 
 
 def twice(a: int) -> int:
@@ -93,6 +101,7 @@ def total(values: Any) -> int:
     [
         ((NUMBERS, 1, np.int64(2)), "a7d2ii"),
         (((NUMBERS[0], np.zeros(1, np.bool_)), True, np.bool_(1)), "Ta7d1a0d1Ebb"),
+        ((Named(NUMBERS, 1), 2), "Ta7d2iEi"),
         ((NUMBERS.astype(np.int32), NUMBERS.astype(np.int8)), "a5d2a1d2"),
         ((NUMBERS[:, 0],), "strided"),
         ((1.0,), "other"),
@@ -133,12 +142,14 @@ def test_without_numba_python_runs_what_the_library_was_not_built_for(monkeypatc
 
 def test_both_ways_make_the_same_plans() -> None:
     """Move by move, for every intent."""
-    said = [
-        subprocess.run([sys.executable, "-c", PLANS, way, DEPLOY], capture_output=True, text=True, check=True).stdout
+    ran = [
+        subprocess.run([sys.executable, "-c", PLANS, way, DEPLOY], capture_output=True, text=True, check=True)
         for way in ("as it is", "numba")
     ]
-    assert len(said[0].splitlines()) > 20
-    assert said[0] == said[1]
+    assert len(ran[0].stdout.splitlines()) > 20
+    assert ran[0].stdout == ran[1].stdout
+    # Where there is a library, it has every loop for every type that is passed to it.
+    assert ran[0].stderr.strip() == str(compiled.library() is None)
 
 
 def test_without_a_library_numba_compiles(tmp_path: Path) -> None:

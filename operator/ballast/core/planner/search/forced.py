@@ -1,7 +1,4 @@
-"""Compiled loops for what no band excuses: replicas without a broker, on one they must leave, or too many of a topic on one.
-
-``world`` is the tuple that ``World.arrays`` packs, as in ``kernels``.
-"""
+"""Compiled loops for what no band excuses: replicas without a broker, on one they must leave, or too many of a topic on one."""
 
 from __future__ import annotations
 
@@ -9,12 +6,13 @@ from __future__ import annotations
 from typing import Any
 
 from ballast.core.compiled import kernel, part
+from ballast.core.planner.search.arrays import Arrays
 from ballast.core.planner.search.kernels import NONE, add_gain, fits, put
 
 
 @kernel
 def place_forced(
-    world: Any,
+    world: Arrays,
     load: Any,
     lead: Any,
     follow: Any,
@@ -29,8 +27,9 @@ def place_forced(
 
     Where replicas may ``roam``, so must a leader that its topic's rules do not want, once no follower may take over.
     """
-    start, cur, row, _, _, leave, rack, rack_limit, _, _, size = world[:11]
-    unlead, gives, movable, budget, masks = world[13:18]
+    start, cur, row, rack, size = world.start, world.cur, world.row, world.rack, world.size
+    gives, movable, budget, masks = world.gives, world.movable, world.budget, world.masks
+    leave, unlead, rack_limit = world.leave, world.unlead, world.rack_limit
     placed = 0
     for slot in range(len(cur)):
         p = row[slot]
@@ -64,15 +63,14 @@ def place_forced(
 
 
 @part
-def best_place(world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, slot: int, near: Any) -> int:
+def best_place(world: Arrays, load: Any, lead: Any, follow: Any, low: Any, high: Any, slot: int, near: Any) -> int:
     """The broker that a replica which cannot stay serves best; of equals, the emptiest; -1 where none may have it."""
-    start, cur, row = world[:3]
-    p = row[slot]
-    cost = lead if slot == start[p] else follow
+    p, source = world.row[slot], world.cur[slot]
+    cost = lead if slot == world.start[p] else follow
     best, best_gain, best_fill = -1, NONE, 0
     for n in range(len(near)):
         target = near[n]
-        if target == cur[slot]:
+        if target == source:
             continue
         gain = add_gain(load, low, high, target, cost, p, 1)
         if gain < best_gain:
@@ -86,10 +84,10 @@ def best_place(world: Any, load: Any, lead: Any, follow: Any, low: Any, high: An
 
 
 @kernel
-def thin_out(world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, near: Any) -> int:
+def thin_out(world: Arrays, load: Any, lead: Any, follow: Any, low: Any, high: Any, near: Any) -> int:
     """Move replicas, the smallest first, off brokers that hold more of a topic than its rule allows."""
-    cur, row, size = world[1], world[2], world[10]
-    gives, movable, budget, _, counted, tally = world[14:20]
+    cur, row, size, counted, tally = world.cur, world.row, world.size, world.counted, world.tally
+    gives, movable, budget = world.gives, world.movable, world.budget
     most = tally[:, tally.shape[1] - 1]
     placed = 0
     for slot in range(len(cur) - 1, -1, -1):

@@ -4,9 +4,8 @@ All kernels descend the same function: scaled excess over the bands, plus ``pric
 copied.  A high price lets only moves through that repair much for their bytes; as it falls to zero the bands win.  A
 replica that goes home gives its bytes back.
 
-``world`` is the tuple that ``World.arrays`` packs; numba sees each element with its own type.  Who takes, leads and must
-leave or give leadership up differs between classes of partitions: these masks lie one class after another, and
-``masks[p]`` is where those of p's class begin.
+Who takes, leads and must leave or give leadership up differs between classes of partitions: these masks lie one class
+after another, and ``masks[p]`` is where those of p's class begin.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import numpy as np
 
 from ballast.core.compiled import kernel, part
 from ballast.core.planner.problem import LOWER, UPPER
+from ballast.core.planner.search.arrays import Arrays
 
 UNIT: Final = 1024
 """``price`` is in units of 1/1024."""
@@ -95,17 +95,23 @@ def add_gain(load: Any, low: Any, high: Any, broker: int, cost: Any, row: int, s
 
 
 @part
-def may_lead(world: Any, p: int, broker: int) -> bool:
-    """May the broker be preferred leader?  Who led before may go on, unless it must give leadership up."""
-    old_start, old, leads, unlead = world[3], world[4], world[9], world[13]
-    at = world[17][p] + broker
-    return leads[at] or (not unlead[at] and old[old_start[p]] == broker)
+def is_home(world: Arrays, p: int, broker: int) -> bool:
+    """Had the broker a replica of the partition before?"""
+    home: bool = contains(world.old, world.old_start[p], world.old_start[p + 1], broker)
+    return home
 
 
 @part
-def count_racks(world: Any, p: int, without: int) -> int:
+def may_lead(world: Arrays, p: int, broker: int) -> bool:
+    """May the broker be preferred leader?  Who led before may go on, unless it must give leadership up."""
+    at = world.masks[p] + broker
+    return world.leads[at] or (not world.unlead[at] and world.old[world.old_start[p]] == broker)
+
+
+@part
+def count_racks(world: Arrays, p: int, without: int) -> int:
     """Racks that hold the partition, but for the replica in one slot."""
-    start, cur, rack = world[0], world[1], world[6]
+    start, cur, rack = world.start, world.cur, world.rack
     count = 0
     for i in range(start[p], start[p + 1]):
         if i == without or cur[i] < 0:
@@ -119,15 +125,15 @@ def count_racks(world: Any, p: int, without: int) -> int:
 
 
 @part
-def fits(world: Any, p: int, slot: int, broker: int) -> bool:
+def fits(world: Arrays, p: int, slot: int, broker: int) -> bool:
     """May this slot's replica sit on the broker: its topic's rules, no twin there, room in its rack and on its disk?"""
-    start, cur, _, old_start, old, leave, rack, rack_limit, takes, _, size, room, held = world[:13]
-    masks = world[17][p]
-    at_home = contains(old, old_start[p], old_start[p + 1], broker) and not leave[masks + broker]
-    if not takes[masks + broker] and not at_home:
+    start, cur, rack = world.start, world.cur, world.rack
+    masks = world.masks[p]
+    at_home = is_home(world, p, broker) and not world.leave[masks + broker]
+    if not world.takes[masks + broker] and not at_home:
         return False
     # Nearly all partitions are of the first class, which has no rules.
-    if masks > 0 and is_full(world[18], world[19], p, broker):
+    if masks > 0 and is_full(world.counted, world.tally, p, broker):
         return False
     if slot == start[p] and not may_lead(world, p, broker):
         return False
@@ -139,15 +145,15 @@ def fits(world: Any, p: int, slot: int, broker: int) -> bool:
                 return False
             if other >= 0 and rack[other] == rack[broker]:
                 same += 1
-    if same >= rack_limit[p] or (same > 0 and count_racks(world, p, slot) < world[21][p]):
+    if same >= world.rack_limit[p] or (same > 0 and count_racks(world, p, slot) < world.rack_least[p]):
         return False
-    return at_home or held[broker] + size[p] <= room[broker]
+    return at_home or world.held[broker] + world.size[p] <= world.room[broker]
 
 
 @part
-def breaks(world: Any, load: Any, low: Any, high: Any, broker: int, cost: Any, p: int, sign: int) -> bool:
+def breaks(world: Arrays, load: Any, low: Any, high: Any, broker: int, cost: Any, p: int, sign: int) -> bool:
     """Does this change of the broker's load cross the end of a range that is a hard limit?"""
-    hard = world[20]
+    hard = world.hard
     for k in range(load.shape[1]):
         if hard[broker, k] and crosses(hard[broker, k], load[broker, k], sign * cost[p, k], low, high, broker, k):
             return True
@@ -171,41 +177,40 @@ def is_full(counted: Any, tally: Any, p: int, broker: int) -> bool:
 
 
 @part
-def copy_cost(world: Any, p: int, source: int, target: int) -> int:
+def copy_cost(world: Arrays, p: int, source: int, target: int) -> int:
     """Scaled bytes that this change adds to the plan; negative when a replica goes home."""
-    _, _, _, old_start, old, _, _, _, _, _, size = world[:11]
     cost = 0
-    if not contains(old, old_start[p], old_start[p + 1], target):
-        cost += size[p]
-    if source >= 0 and not contains(old, old_start[p], old_start[p + 1], source):
-        cost -= size[p]
+    if not is_home(world, p, target):
+        cost += world.size[p]
+    if source >= 0 and not is_home(world, p, source):
+        cost -= world.size[p]
     return cost
 
 
 @part
-def put(world: Any, load: Any, lead: Any, follow: Any, slot: int, target: int) -> None:
+def put(world: Arrays, load: Any, lead: Any, follow: Any, slot: int, target: int) -> None:
     """Move the slot's replica and keep every sum."""
-    start, cur, row, old_start, old, _, _, _, _, _, size, _, held, _, _, _, budget, _, counted, tally = world[:20]
-    p = row[slot]
-    source = cur[slot]
-    topic = counted[p]
+    cur, held, budget, tally = world.cur, world.held, world.budget, world.tally
+    p = world.row[slot]
+    source, size = cur[slot], world.size[p]
+    topic = world.counted[p]
     if topic >= 0:
         tally[topic, target] += 1
         if source >= 0:
             tally[topic, source] -= 1
-    leader = slot == start[p]
+    leader = slot == world.start[p]
     for k in range(load.shape[1]):
         v = lead[p, k] if leader else follow[p, k]
         if source >= 0:
             load[source, k] -= v
         load[target, k] += v
-    if not contains(old, old_start[p], old_start[p + 1], target):
-        held[target] += size[p]
-        budget[0] -= size[p]
+    if not is_home(world, p, target):
+        held[target] += size
+        budget[0] -= size
         budget[1] -= 1
-    if source >= 0 and not contains(old, old_start[p], old_start[p + 1], source):
-        held[source] -= size[p]
-        budget[0] += size[p]
+    if source >= 0 and not is_home(world, p, source):
+        held[source] -= size
+        budget[0] += size
         budget[1] += 1
     cur[slot] = target
 
@@ -218,13 +223,13 @@ def worth(price: int, size: int) -> int:
 
 @part
 def best_target(
-    world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, slot: int, price: int, near: Any, window: Any
+    world: Arrays, load: Any, lead: Any, follow: Any, low: Any, high: Any, slot: int, price: int, near: Any, window: Any
 ) -> tuple[int, int]:
     """The best broker for this slot among the candidates and the homes, and its score over staying."""
-    start, cur, row, old_start, old = world[:5]
-    p = row[slot]
-    source = cur[slot]
-    cost = lead if slot == start[p] else follow
+    old_start, old = world.old_start, world.old
+    p = world.row[slot]
+    source = world.cur[slot]
+    cost = lead if slot == world.start[p] else follow
     given = 0
     if source >= 0:
         if breaks(world, load, low, high, source, cost, p, -1):
@@ -256,7 +261,7 @@ def best_target(
 
 @kernel
 def sweep(
-    world: Any,
+    world: Arrays,
     load: Any,
     lead: Any,
     follow: Any,
@@ -272,8 +277,8 @@ def sweep(
 
     The candidates of class c are ``near[near_start[c]:near_start[c + 1]]``.
     """
-    start, cur, row, old_start, old, _, _, _, _, _, size = world[:11]
-    gives, movable, budget, masks = world[14:18]
+    start, cur, row, size = world.start, world.cur, world.row, world.size
+    gives, movable, budget, masks = world.gives, world.movable, world.budget, world.masks
     resources = load.shape[1]
     most = np.zeros(resources, np.int64)
     for n in range(len(near)):
@@ -296,8 +301,7 @@ def sweep(
         p = row[slot]
         if not movable[p]:
             continue
-        at_home = contains(old, old_start[p], old_start[p + 1], source)
-        if at_home:
+        if is_home(world, p, source):
             # Where nothing is too much and nobody has too little, no move from here repairs anything.
             if not (roam and gives[source] and (scarce or over[source])):
                 continue
@@ -326,12 +330,11 @@ def sweep(
 
 @kernel
 def shift_leaders(
-    world: Any, load: Any, lead: Any, follow: Any, low: Any, high: Any, rows: Any, leader_change_cost: int
+    world: Arrays, load: Any, lead: Any, follow: Any, low: Any, high: Any, rows: Any, leader_change_cost: int
 ) -> int:
     """Offer every partition a better leader among its replicas; costs no byte, only its cost for each change from before."""
-    start, cur, _, old_start, old = world[:5]
-    unlead, gives = world[13], world[14]
-    masks = world[17]
+    start, cur, old_start, old = world.start, world.cur, world.old_start, world.old
+    unlead, gives, masks = world.unlead, world.gives, world.masks
     changed = 0
     out = np.zeros((len(load), 2), np.bool_)
     for b in range(len(load)):
@@ -385,10 +388,10 @@ def shift_leaders(
 
 @part
 def breaks_order(
-    world: Any, load: Any, low: Any, high: Any, leader: int, heir: int, lead: Any, follow: Any, p: int
+    world: Arrays, load: Any, low: Any, high: Any, leader: int, heir: int, lead: Any, follow: Any, p: int
 ) -> bool:
     """Does handing p's leadership over cross a hard limit at either end?"""
-    hard = world[20]
+    hard = world.hard
     for k in range(load.shape[1]):
         d = lead[p, k] - follow[p, k]
         if hard[leader, k] and crosses(hard[leader, k], load[leader, k], -d, low, high, leader, k):
@@ -399,10 +402,9 @@ def breaks_order(
 
 
 @part
-def hand_over(world: Any, load: Any, lead: Any, follow: Any, p: int, slot: int) -> None:
+def hand_over(world: Arrays, load: Any, lead: Any, follow: Any, p: int, slot: int) -> None:
     """Make the replica in this slot the preferred leader; the two change places."""
-    start, cur = world[:2]
-    first = start[p]
+    cur, first = world.cur, world.start[p]
     a, b = cur[first], cur[slot]
     for k in range(load.shape[1]):
         d = lead[p, k] - follow[p, k]

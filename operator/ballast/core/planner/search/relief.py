@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ballast.core.compiled import kernel, part
-from ballast.core.planner.search.kernels import contains, fits
+from ballast.core.planner.search.arrays import Arrays
+from ballast.core.planner.search.kernels import fits, is_home
 
 BYTES_PRICE = 2
 """Bytes that must leave busy brokers for each byte that is copied in addition."""
@@ -38,13 +39,12 @@ def keeps_ranges(load: Any, low: Any, high: Any, broker: int, gets: Any, p: int,
 
 
 @kernel
-def best_taker(world: Any, costs: Any, work: Any, bounds: Any, takers: Any, slot: int) -> int:
+def best_taker(world: Arrays, costs: Any, work: Any, bounds: Any, takers: Any, slot: int) -> int:
     """The broker that the copy goes to instead; -1 where there is none."""
-    start, cur, row, old_start, old = world[:5]
     load, lead, follow, low, high = costs
-    p, here = row[slot], cur[slot]
-    size = world[10][p]
-    cost = lead if slot == start[p] else follow
+    p, here = world.row[slot], world.cur[slot]
+    size = world.size[p]
+    cost = lead if slot == world.start[p] else follow
     nothing = np.zeros((1, load.shape[1]), np.int64)
     best, most_relief = -1, bounds[1]
     if not keeps_ranges(load, low, high, here, nothing, 0, cost, p):
@@ -52,7 +52,7 @@ def best_taker(world: Any, costs: Any, work: Any, bounds: Any, takers: Any, slot
     relieved = relief(work, bounds[0], here, -size)
     for target in takers:
         score = relieved + relief(work, bounds[0], target, size)
-        if score <= most_relief or target == here or contains(old, old_start[p], old_start[p + 1], target):
+        if score <= most_relief or target == here or is_home(world, p, target):
             continue
         if keeps_ranges(load, low, high, target, cost, p, nothing, 0) and fits(world, p, slot, target):
             best, most_relief = target, score
@@ -60,10 +60,9 @@ def best_taker(world: Any, costs: Any, work: Any, bounds: Any, takers: Any, slot
 
 
 @kernel
-def best_swap(world: Any, costs: Any, work: Any, bounds: Any, mates: Any, slot: int) -> int:
+def best_swap(world: Arrays, costs: Any, work: Any, bounds: Any, mates: Any, slot: int) -> int:
     """The copy that changes destinations with this one; -1 where there is none."""
-    start, cur, row = world[:3]
-    size = world[10]
+    start, cur, row, size = world.start, world.cur, world.row, world.size
     load, lead, follow, low, high = costs
     p, here = row[slot], cur[slot]
     cost = lead if slot == start[p] else follow
@@ -90,14 +89,13 @@ def best_swap(world: Any, costs: Any, work: Any, bounds: Any, mates: Any, slot: 
 
 @kernel
 def best_stand_in(
-    world: Any, costs: Any, work: Any, bounds: Any, sends: Any, mates: Any, slot: int, home: int, more: int
+    world: Arrays, costs: Any, work: Any, bounds: Any, sends: Any, mates: Any, slot: int, home: int, more: int
 ) -> int:
     """The replica at home that is copied instead of this one, which stays; -1 where there is none.
 
     ``sends`` is by partition where in ``work`` its leader's sending is, ``more`` how many bytes more may be copied.
     """
-    start, cur, row = world[:3]
-    size = world[10]
+    start, cur, row, size = world.start, world.cur, world.row, world.size
     load, lead, follow, low, high = costs
     p, here, most = row[slot], cur[slot], bounds[0]
     cost = lead if slot == start[p] else follow

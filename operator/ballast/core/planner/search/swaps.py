@@ -1,6 +1,6 @@
 """The compiled swaps: two replicas change places, for what one copy each way repairs.
 
-The same function descends as in ``kernels``, which also says what ``world`` is.
+The same function descends as in ``kernels``.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from ballast.core.compiled import kernel, part
+from ballast.core.planner.search.arrays import Arrays
 from ballast.core.planner.search.kernels import (
-    contains,
     copy_cost,
     crosses,
     excess,
     excess_of,
     excesses,
     fits,
+    is_home,
     put,
     worth,
 )
@@ -39,10 +40,10 @@ def pair_gain(load: Any, low: Any, high: Any, a: int, b: int, cost_a: Any, p: in
 
 @part
 def breaks_pair(
-    world: Any, load: Any, low: Any, high: Any, a: int, b: int, cost_a: Any, p: int, cost_b: Any, q: int
+    world: Arrays, load: Any, low: Any, high: Any, a: int, b: int, cost_a: Any, p: int, cost_b: Any, q: int
 ) -> bool:
     """Does the exchange of ``pair_gain`` cross a hard limit?"""
-    hard = world[20]
+    hard = world.hard
     for k in range(load.shape[1]):
         d = cost_b[q, k] - cost_a[p, k]
         if hard[a, k] and crosses(hard[a, k], load[a, k], d, low, high, a, k):
@@ -54,7 +55,7 @@ def breaks_pair(
 
 @part
 def best_mate(
-    world: Any,
+    world: Arrays,
     load: Any,
     lead: Any,
     follow: Any,
@@ -69,8 +70,8 @@ def best_mate(
     roam: bool,
 ) -> tuple[int, int]:
     """The best of some of broker b's replicas to change places with this slot's, and its score; -1 for none."""
-    start, cur, row, old_start, old = world[:5]
-    gives, movable, budget = world[14:17]
+    start, cur, row = world.start, world.cur, world.row
+    gives, movable, budget = world.gives, world.movable, world.budget
     p = row[slot]
     a = cur[slot]
     cost_a = lead if slot == start[p] else follow
@@ -89,7 +90,7 @@ def best_mate(
         score = pair_gain(load, low, high, a, b, cost_a, p, cost_b, q) - worth(price, added)
         if score <= best_score or added > budget[0]:
             continue
-        if not (roam and gives[b]) and contains(old, old_start[q], old_start[q + 1], b):
+        if not (roam and gives[b]) and is_home(world, q, b):
             continue
         if fits(world, q, other, a) and not breaks_pair(world, load, low, high, a, b, cost_a, p, cost_b, q):
             best, best_score = other, score
@@ -98,7 +99,7 @@ def best_mate(
 
 @kernel
 def swap_scan(
-    world: Any,
+    world: Arrays,
     load: Any,
     lead: Any,
     follow: Any,
@@ -121,8 +122,8 @@ def swap_scan(
     brokers drawn from ``seed``, among those that its class may be on; of each partner's replicas ``samples`` of all
     sizes are tried.
     """
-    cur, row, old_start, old = world[1:5]
-    gives, movable, _, masks = world[14:18]
+    cur, row, old_start, old = world.cur, world.row, world.old_start, world.old
+    gives, movable, masks = world.gives, world.movable, world.masks
     draw = np.uint64(seed * 2 + 1)
     off = excesses(load, low, high)
     changed = 0
@@ -132,7 +133,7 @@ def swap_scan(
         if not movable[p]:
             continue
         a = cur[slot]
-        away = not contains(old, old_start[p], old_start[p + 1], a)
+        away = not is_home(world, p, a)
         if not away and not (roam and gives[a]):
             continue
         best, best_score = -1, 0

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ballast.core.cluster import Flags, Ints, SmallInts
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem import FREE, LOWER, UPPER, Problem
+from ballast.core.planner.search.arrays import Arrays
 
 Saved = tuple[SmallInts, Ints, Ints, Ints, Ints]
 
@@ -44,33 +44,33 @@ class World:
         return cls(problem, cur, load, held, np.array([most_bytes, most_moves], np.int64), row, tally)
 
     @property
-    def arrays(self) -> tuple[Any, ...]:
-        """What every kernel takes, in the order in which they unpack it."""
+    def arrays(self) -> Arrays:
+        """What every kernel takes; those that change here change there."""
         p = self.problem
         s, c = p.scope, p.scope.classes
-        return (
-            p.start,
-            self.cur,
-            self.row,
-            p.old_start,
-            p.old,
-            (s.leave | c.expelled).ravel(),
-            p.rack,
-            p.rack_limit,
-            (s.takes & ~c.barred).ravel(),
-            (s.leads & ~c.unled).ravel(),
-            p.size,
-            p.room,
-            self.held,
-            (s.unlead | c.must_step_down).ravel(),
-            s.gives,
-            s.open_rows,
-            self.budget,
-            c.of * np.int32(len(p.ids)),
-            c.counted,
-            self.tally,
-            p.hard,
-            p.rack_least,
+        return Arrays(
+            start=p.start,
+            cur=self.cur,
+            row=self.row,
+            old_start=p.old_start,
+            old=p.old,
+            leave=(s.leave | c.expelled).ravel(),
+            rack=p.rack,
+            rack_limit=p.rack_limit,
+            takes=(s.takes & ~c.barred).ravel(),
+            leads=(s.leads & ~c.unled).ravel(),
+            size=p.size,
+            room=p.room,
+            held=self.held,
+            unlead=(s.unlead | c.must_step_down).ravel(),
+            gives=s.gives,
+            movable=s.open_rows,
+            budget=self.budget,
+            masks=c.of * np.int32(len(p.ids)),
+            counted=c.counted,
+            tally=self.tally,
+            hard=p.hard,
+            rack_least=p.rack_least,
         )
 
     @property
