@@ -26,15 +26,16 @@ from ballast.core.planner.search.kernels import (
 
 
 @part
-def pair_gain(load: Any, low: Any, high: Any, a: int, b: int, cost_a: Any, p: int, cost_b: Any, q: int) -> int:
-    """Excess removed when p's replica goes from a to b and q's from b to a."""
-    gain = 0
+def pair_gain(
+    load: Any, low: Any, high: Any, a: int, b: int, off: int, least: int, cost_a: Any, p: int, cost_b: Any, q: int
+) -> int:
+    """Excess removed when p's replica goes from a to b and q's from b to a, which are ``off`` now; not looked at further once it is ``least`` at most."""
+    gain = off
     for k in range(load.shape[1]):
         d = cost_b[q, k] - cost_a[p, k]
-        x = load[a, k]
-        gain += excess(x, low[a, k], high[a, k]) - excess(x + d, low[a, k], high[a, k])
-        x = load[b, k]
-        gain += excess(x, low[b, k], high[b, k]) - excess(x - d, low[b, k], high[b, k])
+        gain -= excess(load[a, k] + d, low[a, k], high[a, k]) + excess(load[b, k] - d, low[b, k], high[b, k])
+        if gain <= least:
+            break
     return gain
 
 
@@ -63,6 +64,7 @@ def best_mate(
     high: Any,
     slot: int,
     b: int,
+    off: int,
     mates: Any,
     samples: int,
     offset: int,
@@ -71,7 +73,7 @@ def best_mate(
 ) -> tuple[int, int]:
     """The best of some of broker b's replicas to change places with this slot's, and its score; -1 for none."""
     start, cur, row = world.start, world.cur, world.row
-    gives, movable, budget = world.gives, world.movable, world.budget
+    gives, movable, budget, size = world.gives, world.movable, world.budget, world.size
     p = row[slot]
     a = cur[slot]
     cost_a = lead if slot == start[p] else follow
@@ -80,14 +82,22 @@ def best_mate(
     # The broker's replicas lie in the order of their sizes: strides try every size.
     stride = len(mates) // tries
     best, best_score = -1, 0
-    for m in range(tries):
-        other = mates[(offset + m * stride) % len(mates)]
+    at = offset - stride
+    for _ in range(tries):
+        at += stride
+        if at >= len(mates):
+            at -= len(mates)
+        other = mates[at]
         q = row[other]
         if cur[other] != b or q == p or not movable[q]:
             continue
-        added = to_b + copy_cost(world, q, b, a)
         cost_b = lead if other == start[q] else follow
-        score = pair_gain(load, low, high, a, b, cost_a, p, cost_b, q) - worth(price, added)
+        least = best_score + worth(price, to_b - size[q])
+        gain = pair_gain(load, low, high, a, b, off, least, cost_a, p, cost_b, q)
+        if gain <= least:
+            continue
+        added = to_b + copy_cost(world, q, b, a)
+        score = gain - worth(price, added)
         if score <= best_score or added > budget[0]:
             continue
         if not (roam and gives[b]) and is_home(world, q, b):
@@ -160,7 +170,9 @@ def swap_scan(
                 continue
             mates = by_slot[by_start[b] : by_start[b + 1]]
             offset = np.int64((draw >> np.uint64(20)) % np.uint64(here))
-            other, score = best_mate(world, load, lead, follow, low, high, slot, b, mates, samples, offset, price, roam)
+            other, score = best_mate(
+                world, load, lead, follow, low, high, slot, b, off[a] + off[b], mates, samples, offset, price, roam
+            )
             if score > best_score:
                 best, best_score = other, score
         if best >= 0:
