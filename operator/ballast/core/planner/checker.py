@@ -366,7 +366,7 @@ class _Judge:
             if changes
             else "nothing-to-do"
         )
-        limited = self.policy.max_bytes is not None or self.policy.max_moves is not None
+        limited = self.policy.is_limited
         # Ranges that are missed and that nothing was found to mend leave nothing to do.
         missed = {o.code for o in plan.obstacles} <= {"band", "racks-of-unlike-size"}
         if isinstance(self.intent, Balance) and missed and not changes and not limited:

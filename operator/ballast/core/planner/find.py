@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -22,6 +23,8 @@ from ballast.core.planner.search.world import World
 
 WORSE: Final = 10_000
 """A plan that adds more than one part in so many of an average share to what lies outside its ranges is none."""
+LEAST: Final = 20
+"""A plan that meets no further range brings the cluster nearer to its ranges by one part in so many."""
 
 
 def find(
@@ -34,30 +37,45 @@ def find(
     seed: int,
 ) -> Found:
     """The best placement by the ranges of ``problem``, which are those of ``asked`` as far as they can be reached."""
-    world, unplaced = _descend(intent, asked, problem, policy, seed)
-    freed = None
-    if isinstance(intent, Balance) and waits_for_room(world, problem):
-        looser = with_room_freed(state, asked), with_room_freed(state, problem)
-        placed = _descend(intent, *looser, policy, seed)
-        freed = _finish(state, intent, *looser, loads, policy, seed, *placed)
-        ordered = in_order(state, asked, World.of(asked, policy).held, freed.moves)
-        if ordered is not None and not policy.at_once and _meets_more(asked, freed.after, world.load):
-            return replace(freed, moves=ordered, in_order=True)
-    found = _finish(state, intent, asked, problem, loads, policy, seed, world, unplaced)
+    freed: Found | None = None
+    for placed in _descents(intent, asked, problem, policy, seed):
+        if freed is None and isinstance(intent, Balance) and waits_for_room(placed[0], problem):
+            freed = _with_room_freed(state, intent, asked, problem, loads, policy, seed)
+        if freed is not None and freed.in_order and _meets_more(asked, freed.after, placed[0].load):
+            return freed
+    found = _finish(state, intent, asked, problem, loads, policy, seed, *placed)
     if freed is not None and _meets_more(asked, freed.after, found.after):
         return replace(found, later=missed(asked, found.after) & ~missed(asked, freed.after))
     return found
 
 
-def _descend(intent: Intent, asked: Problem, problem: Problem, policy: PlannerPolicy, seed: int) -> tuple[World, Flags]:
-    """A placement, and the replicas that have none."""
+def _descents(
+    intent: Intent, asked: Problem, problem: Problem, policy: PlannerPolicy, seed: int
+) -> Iterator[tuple[World, Flags]]:
+    """A placement, and the replicas that have none; another one where that breaks a range that is met."""
     world = World.of(problem, policy)
-    unplaced = search(world, seed=seed)
+    yield world, search(world, seed=seed)
     before = loads_before(asked)
     if isinstance(intent, Balance | Leaders) and bool(_broken(asked, before, world.load).any()):
         world = World.of(_kept(asked, problem, before), policy)
-        unplaced = search(world, seed=seed)
-    return world, unplaced
+        yield world, search(world, seed=seed)
+
+
+def _with_room_freed(
+    state: ClusterState,
+    intent: Intent,
+    asked: Problem,
+    problem: Problem,
+    loads: Loads,
+    policy: PlannerPolicy,
+    seed: int,
+) -> Found:
+    """The best placement where disks have the room that its own moves free; its moves in an order in which each fits, if there is one."""
+    looser = with_room_freed(state, asked), with_room_freed(state, problem)
+    *_, placed = _descents(intent, *looser, policy, seed)
+    freed = _finish(state, intent, *looser, loads, policy, seed, *placed)
+    ordered = None if policy.at_once else in_order(state, asked, World.of(asked, policy).held, freed.moves)
+    return freed if ordered is None else replace(freed, moves=ordered, in_order=True)
 
 
 def _finish(
@@ -77,7 +95,8 @@ def _finish(
         world, whole = _refined(world, _kept(asked, problem, before), policy, seed)
     start = World.of(problem, policy)
     worse = _excess(asked, world.load) > _excess(asked, before) + asked.average // WORSE
-    if isinstance(intent, Balance | Leaders) and worse and not start.must_act():
+    in_vain = isinstance(intent, Balance) and not policy.is_limited and not _is_worth(problem, start.load, world.load)
+    if isinstance(intent, Balance | Leaders) and (worse or in_vain) and not start.must_act():
         # Nearer to the ranges that can be reached is no reason to go further from those asked for.
         world, unplaced = start, np.zeros(len(world.cur), np.bool_)
     shorten(world, asked, _senders(state))
@@ -89,6 +108,12 @@ def _meets_more(asked: Problem, load: Ints, other: Ints) -> bool:
     """Are more of the ranges asked for met than by the other loads, and all together missed by less?"""
     fewer = int(missed(asked, load).sum()) < int(missed(asked, other).sum())
     return fewer and _excess(asked, load) < _excess(asked, other)
+
+
+def _is_worth(problem: Problem, before: Ints, after: Ints) -> bool:
+    """Is a further range met, or what is missed less by ``LEAST``?  A plan for less would be followed by another, and that by a third."""
+    fewer = int(missed(problem, after).sum()) < int(missed(problem, before).sum())
+    return fewer or _excess(problem, before) - _excess(problem, after) >= max(_excess(problem, before) // LEAST, 1)
 
 
 def _excess(asked: Problem, load: Ints) -> int:

@@ -66,7 +66,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
     if told:
         obstacles = waiving + obstacles
     bound_bytes, bound_method = _bound(problem, policy, scope, moves, after, cur)
-    bounded = policy.max_bytes is not None or policy.max_moves is not None or not isinstance(intent, Balance)
+    bounded = policy.is_limited or not isinstance(intent, Balance)
     made = Plan(
         intent=intent.words,
         cluster_id=state.cluster_id,

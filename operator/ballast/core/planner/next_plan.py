@@ -29,9 +29,8 @@ MOST: Final = 4
 
 def is_unfinished(found: Found, problem: Problem, policy: PlannerPolicy) -> bool:
     """May a plan made on the result find a broker for what has none, or come nearer to the ranges that can be reached?"""
-    limited = policy.max_bytes is not None or policy.max_moves is not None
     missed = (found.after > problem.high) | (found.after < problem.low)
-    return bool(found.moves) and not limited and bool(missed.any() or found.unplaced.any())
+    return bool(found.moves) and not policy.is_limited and bool(missed.any() or found.unplaced.any())
 
 
 def state_after(state: ClusterState, moves: Sequence[Move]) -> ClusterState:

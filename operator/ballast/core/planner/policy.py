@@ -91,6 +91,11 @@ class PlannerPolicy:
             if number is not None and number < 0:
                 raise UsageError(f"{limit} is {number}: it cannot be negative.")
 
+    @property
+    def is_limited(self) -> bool:
+        """May a plan be held to less than the cluster needs?"""
+        return self.max_bytes is not None or self.max_moves is not None
+
     def with_drained(self, brokers: Iterable[int]) -> PlannerPolicy:
         """The same policy, under which these brokers are drained as well."""
         return replace(self, draining=self.draining | frozenset(brokers))

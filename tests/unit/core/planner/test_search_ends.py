@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 from tests.unit.core.planner.clusters import cluster
 
-from ballast.core.cluster import ClusterState
+from ballast.core.cluster import Broker, ClusterState, PartitionRow, Topic, build
 from ballast.core.plan import Plan
-from ballast.core.planner import Balance, PlannerPolicy, plan
+from ballast.core.planner import Balance, Loads, PlannerPolicy, plan
+from ballast.core.planner.find import find
+from ballast.core.planner.problem import problem_of
+from ballast.core.planner.scope import scope_of
 from ballast.core.planner.search import run, swaps
 
 TIGHT = PlannerPolicy(band=0.05, trigger=0.05, slack_bytes=0, prove=False)
@@ -64,3 +67,15 @@ def test_no_scan_tries_more_than_its_share(monkeypatch: pytest.MonkeyPatch) -> N
     _, scans = scans_of(uneven(), monkeypatch)
     replicas, most_partners = 64, run.SETTLE_PARTNERS << (run.SETTLE_PATIENCE - 1)
     assert max(scans) <= max(500, replicas * most_partners)
+
+
+@pytest.mark.parametrize(("size", "limit", "moves"), [(10_000, None, False), (10_000, 5, True), (400_000, None, True)])
+def test_what_brings_a_cluster_hardly_nearer_is_no_plan(size: int, limit: int | None, *, moves: bool) -> None:
+    """Broker 1 keeps a partition that is too large for its range; another leaves it only for a twentieth of what is missed, or where plans are limited."""
+    rows = [PartitionRow("t", n, 1, (1,), (1,), sizes=(s,)) for n, s in enumerate((1_000_000, size))]
+    rows += [PartitionRow("t", n, b, (b,), (b,), sizes=(100_000,)) for n, b in enumerate((2, 3, 4), 2)]
+    state = build("c", tuple(Broker(b) for b in (1, 2, 3, 4)), (Topic("t"),), rows)
+    loads, policy = Loads.from_state(state), PlannerPolicy(band=0.6, trigger=0.6, slack_bytes=0, max_moves=limit)
+    asked = problem_of(state, loads, policy, scope_of(state, Balance(), policy), bands="target")
+    found = find(state, Balance(), asked, asked, loads, policy, 0)
+    assert bool(found.moves) is moves
