@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ballast.core.planner.bound_listed import Listed, list_placements
+from ballast.core.planner.bound_listed import Listed, list_placements, listable
 from ballast.core.planner.bound_program import Program, raise_prices
 from ballast.core.planner.bound_value import Relaxation
 
@@ -80,7 +80,7 @@ def _parted(case: _Case) -> tuple[Listed, ...] | None:
     """The partition and broker where most bytes are split, as two cases; None where none is left."""
     r, p = case.relaxation, case.relaxation.problem
     split = np.minimum(case.held, 1 - case.held) * (p.size / max(p.average, 1))[:, None]
-    by_row = split.max(axis=1)
+    by_row = np.where(listable(r.kind), split.max(axis=1), 0)
     known = {one.row: one for one in r.listed}
     for row in np.argsort(-by_row, kind="stable").tolist():
         if by_row[row] < WHOLE:

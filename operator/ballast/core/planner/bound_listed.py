@@ -54,10 +54,15 @@ def listed(p: Problem, high: Ints, kind: npt.NDArray[np.int8], gone: Flags) -> t
         return ()
     least = high[used].min(axis=0)
     large = np.flatnonzero((p.follow > least).any(axis=1) | (p.lead > least).any(axis=1))
-    large = large[np.isin(kind[large], (APART, LOOSE))]
+    large = large[listable(kind)[large]]
     ranked = large[np.argsort(-p.size[large], kind="stable")][:MOST_LISTED]
     out = (list_placements(p, int(row), high, kind, gone) for row in ranked.tolist())
     return tuple(found for found in out if found is not None)
+
+
+def listable(kind: npt.NDArray[np.int8]) -> Flags:
+    """By partition: are the rules that a listing goes by held against it?"""
+    return np.isin(kind, (APART, LOOSE))
 
 
 def list_placements(p: Problem, row: int, high: Ints, kind: npt.NDArray[np.int8], gone: Flags) -> Listed | None:

@@ -170,6 +170,21 @@ def test_shares_whose_rounding_is_more_than_there_is_are_kept() -> None:
     assert made.status == "misses-some-goals"
 
 
+def test_a_partition_that_no_broker_may_take_is_not_divided_into_cases() -> None:
+    """One replica stays on a broker that is down, since no other may take it: the bound has no rule for that partition."""
+    brokers = tuple(Broker(b, rack="r0", alive=b not in {5, 7}) for b in range(1, 8))
+    rows = [PartitionRow("t0", n, 1, (1,), (1,), sizes=(0,)) for n in range(3)]
+    members = ((6, 7, 5, 4), 100), ((1, 3, 4, 7), 0), ((1, 2, 3, 4), 7), ((1, 2, 3, 4), 0)
+    for n, (those, size) in enumerate(members):
+        rows.append(PartitionRow("t1", n, those[0], those, tuple({*those} - {5, 7}), sizes=(size,) * 4))
+    rows += [PartitionRow("t2", n, 1, (1,), (1,), sizes=(7,)) for n in range(3)]
+    state = build("c", brokers, tuple(Topic(t) for t in ("t0", "t1", "t2")), rows)
+    rule = TopicRule(topics=".*", not_brokers=frozenset({9}), most_per_broker=3)
+    made = plan(state, Balance(), policy=replace(TIGHT, topic_rules=(rule,)))
+    assert made.bound_bytes is not None
+    assert made.bound_bytes <= made.bytes_moved
+
+
 @settings(max_examples=60)
 @given(clusters(), rules())
 def test_the_bound_is_never_above_the_plan(state: ClusterState, ruled: tuple[TopicRule, ...]) -> None:
