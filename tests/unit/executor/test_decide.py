@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ballast.core.cluster import TopicPartition
+from ballast.core.cluster import UNKNOWN, Broker, PartitionRow, Topic, TopicPartition, build
 from ballast.core.guards import verdict
 from ballast.core.plan import Move
 from ballast.core.throttles import FOLLOWER_RATE, LEADER_RATE, LOG_DIR_RATE, DesiredThrottles, Setting, entries
@@ -184,6 +184,30 @@ def test_a_cancel_that_would_leave_no_leader_waits(
         return
     assert (m.stage, m.note) == (Moving(way_back=way_back), note("cancel-unsafe", replicas=way_back or (1, 2)))
     assert decide(after, looks, NOW)[0].moves[name(0)] is m
+
+
+@pytest.mark.parametrize(
+    ("isr", "min_isr", "held"),
+    [
+        ((1, 3), 2, True),
+        ((1, 2, 3), 2, False),
+        # They are refused already.
+        ((1,), 2, False),
+        ((1, 3), 1, False),
+        ((1, 3), UNKNOWN, False),
+        # Brokers ask for no more replicas in sync than there are.
+        ((1, 2, 3), 3, False),
+    ],
+)
+def test_a_cancel_that_would_stop_writes_waits(isr: tuple[int, ...], min_isr: int, *, held: bool) -> None:
+    """What the move added is in sync, and too few of the old replicas are."""
+    run = run_of(moves(Moving()), phase=Phase.CANCELLING)
+    row = PartitionRow("t", 0, 1, (3, 2, 1), isr, adding=(3,), removing=(1,))
+    state = build("c", tuple(map(Broker, (1, 2, 3))), (Topic("t", min_isr=min_isr),), [row])
+    after, effects = decide(run, replace(seen((3, 2, 1), listed=(0,), isr=isr), state=state), NOW)
+    assert bool(effects) is not held
+    if held:
+        assert after.moves[name(0)].note == note("cancel-below-min-isr", replicas=(1, 2), in_sync=1, min_isr=2)
 
 
 # Log dirs.

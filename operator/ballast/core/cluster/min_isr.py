@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from ballast.core.cluster.state import UNKNOWN, ClusterState, Flags, Ints
+from ballast.core.cluster.state import UNKNOWN, ClusterState, Flags, Ints, TopicPartition
 
 BOUNDED_SINCE: Final = (3, 7)
 """The first release whose brokers ask for no more replicas in sync than there are."""
@@ -25,6 +25,12 @@ def bounded(state: ClusterState) -> bool:
 def least(state: ClusterState, min_isr: int, replicas: int) -> int:
     """Of a partition with so many replicas, whose topic asks for ``min_isr``."""
     return min(min_isr, replicas) if bounded(state) else min_isr
+
+
+def min_isr_of(state: ClusterState, name: TopicPartition, replicas: int) -> int:
+    """Of this partition, were it to have so many replicas; ``UNKNOWN`` where its topic's minimum is."""
+    row = state.index.get(name)
+    return UNKNOWN if row is None else least(state, state.topics[int(state.partitions.topic[row])].min_isr, replicas)
 
 
 def min_isrs(state: ClusterState, *, more: int = 0) -> Ints:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ballast.core.guards.checks import (
     cancel_is_safe,
+    cancel_stops_writes,
     in_flight,
     judge,
     repairs,
@@ -12,4 +13,14 @@ from ballast.core.guards.checks import (
 )
 from ballast.core.guards.verdicts import Verdict, verdict
 
-__all__ = ["Verdict", "cancel_is_safe", "in_flight", "judge", "repairs", "rooms", "unhealthy_partitions", "verdict"]
+__all__ = [
+    "Verdict",
+    "cancel_is_safe",
+    "cancel_stops_writes",
+    "in_flight",
+    "judge",
+    "repairs",
+    "rooms",
+    "unhealthy_partitions",
+    "verdict",
+]

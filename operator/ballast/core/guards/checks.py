@@ -71,6 +71,11 @@ def cancel_is_safe(old: Sequence[int], isr: Collection[int], alive: Collection[i
     return any(b in isr and b in alive for b in old)
 
 
+def cancel_stops_writes(old: Sequence[int], isr: Collection[int], min_isr: int) -> bool:
+    """Would brokers refuse writes with ``acks=all``, which they take now, once nothing but the old list is in sync?"""
+    return len([b for b in old if b in isr]) < min_isr <= len(isr)
+
+
 def rooms(state: ClusterState, incoming: Mapping[Place, int], reserve_share: float) -> dict[Place, int]:
     """Bytes that each broker, and each of its log dirs, can still take; where the free space is unknown nothing is said.
 

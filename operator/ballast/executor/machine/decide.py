@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ballast.core import guards
-from ballast.core.cluster import TopicPartition
+from ballast.core.cluster import UNKNOWN, TopicPartition
+from ballast.core.cluster.min_isr import min_isr_of
 from ballast.core.throttles import (
     FOLLOWER_RATE,
     LEADER_RATE,
@@ -19,7 +20,7 @@ from ballast.core.throttles import (
     brokers_involved,
     entries,
 )
-from ballast.executor.machine.notes import note
+from ballast.executor.machine.notes import Note, note
 from ballast.executor.machine.observation import Picture
 from ballast.executor.machine.observe import misplaced
 from ballast.executor.machine.relocation import is_given_up, taken_back
@@ -54,6 +55,7 @@ from ballast.executor.machine.stages import (
     Verified,
 )
 from ballast.executor.machine.transitions import Effect, EffectKind, elect_to, move_to
+from ballast.ports.cluster import PartitionState
 
 RESEND_S = 5.0
 """A free change that was journaled and does not show is sent again after this long."""
@@ -106,14 +108,27 @@ def _cancel(run: Run, picture: Picture, now: Now, effects: list[Effect]) -> Run:
             if stage.cancel_at_s > now.s or name not in picture.reassignments or state is None:
                 continue
             back = stage.way_back or m.move.old
-            if guards.cancel_is_safe(back, state.isr, picture.alive):
+            why = _keeps_from_cancel(name, back, state, picture)
+            if why is None:
                 changed[name] = move_to(m, Cancelling(stage.way_back, stage.raced), now, m.note)
                 targets[name] = None
             else:
-                why = note("cancel-unsafe", replicas=back)
                 changed[name] = replace(m, note=why) if m.note != why else m
     effects.extend(Effect(EffectKind.CANCEL, targets=c) for c in chunks(run, targets))
     return with_moves(run, changed)
+
+
+def _keeps_from_cancel(
+    name: TopicPartition, back: tuple[int, ...], state: PartitionState, picture: Picture
+) -> Note | None:
+    """Why the old list is not to be given back now: it would have no leader, or stop writes that are taken."""
+    if not guards.cancel_is_safe(back, state.isr, picture.alive):
+        return note("cancel-unsafe", replicas=back)
+    needed = UNKNOWN if picture.state is None else min_isr_of(picture.state, name, len(back))
+    if guards.cancel_stops_writes(back, state.isr, needed):
+        in_sync = sum(b in state.isr for b in back)
+        return note("cancel-below-min-isr", replicas=back, in_sync=in_sync, min_isr=needed)
+    return None
 
 
 def _wants_cancel(run: Run, m: MoveRun, stage: Moving | Stalled, now: Now) -> bool:

@@ -46,6 +46,10 @@ SENTENCES: Final[Mapping[str, str]] = {
     "copy-gone": "Its copy on broker {broker} is gone: it was stopped, or the log dir has failed.",
     # What was decided.
     "cancel-unsafe": "It is not cancelled: none of its old replicas {replicas:list} is alive and in sync.",
+    "cancel-below-min-isr": (
+        "It is not cancelled: {in_sync} of its old replicas {replicas:list} are in sync, and min.insync.replicas is {min_isr}: "
+        "brokers would refuse writes with acks=all that they take now. It goes on until more of them are in sync."
+    ),
     "not-in-log-dir": "The replica on broker {broker} is not in {path} after {attempts} attempts.",
     "log-dirs-cancelled": "The run was cancelled before its replicas were in the log dirs asked for.",
     "copy-not-stopped": "Broker {broker} is not alive and was not ordered to stop: its copy to {path} may go on when it returns.",
