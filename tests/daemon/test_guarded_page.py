@@ -5,9 +5,12 @@ from __future__ import annotations
 import http.client
 import json
 import logging
+import shutil
 import ssl
 import subprocess
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -279,6 +282,34 @@ def test_the_page_speaks_tls_and_renews_its_certificate(serve: Serve, tmp_path: 
     assert ask(web.probes_port, "/livez") == 200
     issue(tmp_path, "second")
     until(lambda: shown().split() == (tmp_path / "tls.crt").read_text().split(), "the renewed one")
+
+
+@pytest.mark.openssl
+def test_no_connection_fails_while_certificates_are_renewed(serve: Serve, tmp_path: Path) -> None:
+    """Another thread accepts connections in that very moment."""
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        issue(tmp_path / name, name)
+    issue(tmp_path, "page")
+    policy = WebPolicy(port=0, tls_certificate=tmp_path / "tls.crt", tls_key=tmp_path / "tls.key")
+    web = serve(DaemonPolicy(intervals=Intervals(settings_s=600)), web=policy).service.web
+    ended = threading.Event()
+
+    def connect() -> int:
+        connections = 0
+        while not ended.is_set():
+            ssl.get_server_certificate(("127.0.0.1", web.port), timeout=30)
+            connections += 1
+        return connections
+
+    with ThreadPoolExecutor() as pool:
+        clients = [pool.submit(connect) for _ in range(4)]
+        for n in range(400):
+            for file in ("tls.crt", "tls.key"):
+                shutil.copy(tmp_path / ("first", "second")[n % 2] / file, tmp_path / file)
+            assert web.renew() == "The page's certificate was renewed."
+        ended.set()
+        assert all(client.result() for client in clients)
 
 
 @pytest.mark.openssl

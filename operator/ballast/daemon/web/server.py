@@ -51,16 +51,22 @@ class WebServer:
         found = _digest(self._policy)
         if found == self._certificate:
             return "The page's certificate is the same."
+        renewed = _load(self._policy)
+
+        def use_renewed(connection: ssl.SSLObject, _name: str, _known: ssl.SSLContext) -> None:
+            connection.context = renewed
+
         context = self._servers[0].config.ssl
         assert context is not None
-        _load(self._policy, context)
+        # What is loaded into a context while another thread accepts with it ends the process.
+        context.sni_callback = use_renewed
         self._certificate = found
         return "The page's certificate was renewed."
 
     def _load_certificate(self) -> bytes:
         found = _digest(self._policy)
         if self._policy.tls_certificate is not None:
-            _load(self._policy, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+            _load(self._policy)
         # Here and not in the thread, where a mistake would go unseen.
         self._servers[0].config.load()
         return found
@@ -113,17 +119,17 @@ def _digest(policy: WebPolicy) -> bytes:
     return whole.digest()
 
 
-def _load(policy: WebPolicy, context: ssl.SSLContext) -> None:
-    """Into a context that is in use already, too; a chain and a key that do not fit change nothing."""
+def _load(policy: WebPolicy) -> ssl.SSLContext:
     assert policy.tls_certificate is not None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(policy.tls_certificate, policy.tls_key)
         context.load_cert_chain(policy.tls_certificate, policy.tls_key)
     except (OSError, ssl.SSLError) as failure:
         raise UsageError(
             f"The page's certificate {policy.tls_certificate} and its key {policy.tls_key} cannot be loaded.",
             hint="Both are PEM, the key without a password, and belong to each other.",
         ) from failure
+    return context
 
 
 def _listen(host: str, port: int, setting: str) -> socket.socket:
