@@ -231,7 +231,7 @@ GAUGES: Final[tuple[Spec, ...]] = (
         samples=_per_broker("preferred_leaders"),
     ),
     Spec(
-        name="ballast_broker_disk_used_bytes",
+        name="ballast_broker_replica_bytes",
         help="Bytes of all replicas on this broker whose size it reported.",
         labels=("broker",),
         samples=_per_broker("replica_bytes"),
