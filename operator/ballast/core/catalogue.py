@@ -19,6 +19,7 @@ FORMS: Final[Mapping[str, Form]] = {
     "bytes": human_bytes,
     "list": human_replicas,
     "times": lambda count: human_many(count, "time"),
+    "partitions": lambda count: human_many(count, "partition"),
     "replicas": lambda count: human_many(count, "replica"),
     "failed": lambda paths: f" Failed there: {', '.join(paths)}." if paths else "",
 }

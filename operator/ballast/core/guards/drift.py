@@ -14,9 +14,9 @@ from ballast.core.plan import Move, Plan
 SENTENCES: Final[Mapping[str, str]] = {
     # Since the plan was made.
     "topic-recreated": "topic {topic} was deleted and made again (its id was {was} and is {now})",
-    "replicas-changed": "{count} of its partitions have other replicas now ({partition} has {replicas:list})",
-    "deleted": "{count} no longer exist ({partition})",
-    "already-there": "{count} already have the replicas it wants ({partition})",
+    "replicas-changed": "replicas changed on {count:partitions} of it ({partition} has {replicas:list})",
+    "deleted": "{count:partitions} of it deleted ({partition})",
+    "already-there": "{count:partitions} of it moved already ({partition})",
     "elsewhere": "other topics or partitions were created, deleted or moved, none of the plan's own",
     # What verify finds of one partition.
     "gone": "the partition does not exist",

@@ -53,7 +53,7 @@ def test_a_topic_that_was_made_again_is_a_difference() -> None:
 def test_every_difference_has_a_sentence_that_takes_its_values(code: str) -> None:
     """Nothing of the template is left."""
     names = {name for _, name, _, _ in Formatter().parse(SENTENCES[code]) if name}
-    said = str(Difference(code, dict.fromkeys(names, (1, 2))))
+    said = str(Difference(code, {**dict.fromkeys(names, (1, 2)), "count": 2}))
     assert said
     assert not set("{}<") & set(said)
 
