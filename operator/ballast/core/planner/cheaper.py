@@ -12,22 +12,20 @@ from ballast.core.plan import Move, Reason
 from ballast.core.planner.cross_rack import Crossing, Slots, why_unknown
 from ballast.core.planner.cross_rack_policy import CrossRackPolicy
 from ballast.core.planner.found import Found
-from ballast.core.planner.intents import Intent
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.moves import moves_of
-from ballast.core.planner.policy import PlannerPolicy
-from ballast.core.planner.problem import Problem, loads_before
+from ballast.core.planner.problem import Problem
+from ballast.core.planner.question import Question
 from ballast.core.planner.search.cheaper_leaders import lead_cheaply
 from ballast.core.wording import human_bytes
 
 CODE: Final = "cross-rack"
 
 
-def with_cheaper_leaders(
-    state: ClusterState, intent: Intent, asked: Problem, loads: Loads, policy: PlannerPolicy, found: Found
-) -> Found:
+def with_cheaper_leaders(question: Question, asked: Problem, found: Found) -> Found:
     """The same replicas, led where it costs less; as it was where moves wait for room that others free, or nothing is known."""
-    world, wanted = found.world, policy.cross_rack
+    state, loads, wanted = question.state, question.loads, question.policy.cross_rack
+    world = found.world
     if found.in_order or not len(world.cur) or why_unknown(state, loads) is not None:
         return found
     crossing = Crossing(state, loads, wanted)
@@ -36,7 +34,7 @@ def with_cheaper_leaders(
     least, total = wanted.least_saving_bytes_per_s, crossing.total(slots)
     if not lead_cheaply(world, asked, cost, least=least, total=total):
         return found
-    moves, after = moves_of(state, intent, asked, loads, world.cur, loads_before(asked))
+    moves, after = moves_of(question, asked, world.cur)
     return replace(found, moves=moves, after=after)
 
 

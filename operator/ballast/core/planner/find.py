@@ -11,11 +11,11 @@ import numpy as np
 from ballast.core.cluster import ClusterState, Flags, Ints, SmallInts
 from ballast.core.planner.found import Found
 from ballast.core.planner.freed_room import in_order, missed, waits_for_room, with_room_freed
-from ballast.core.planner.intents import Balance, Intent, Leaders
-from ballast.core.planner.loads import Loads
+from ballast.core.planner.intents import Balance, Leaders
 from ballast.core.planner.moves import moves_of
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem import LOWER, UPPER, Problem, is_uniform, loads_before
+from ballast.core.planner.question import Question
 from ballast.core.planner.search.exact import refine
 from ballast.core.planner.search.run import search
 from ballast.core.planner.search.shorten import shorten
@@ -27,80 +27,55 @@ LEAST: Final = 20
 """A plan that meets no further range brings the cluster nearer to its ranges by one part in so many."""
 
 
-def find(
-    state: ClusterState,
-    intent: Intent,
-    asked: Problem,
-    problem: Problem,
-    loads: Loads,
-    policy: PlannerPolicy,
-    seed: int,
-) -> Found:
+def find(question: Question, asked: Problem, problem: Problem) -> Found:
     """The best placement by the ranges of ``problem``, which are those of ``asked`` as far as they can be reached."""
     freed: Found | None = None
-    for placed in _descents(intent, asked, problem, policy, seed):
-        if freed is None and isinstance(intent, Balance) and waits_for_room(placed[0], problem):
-            freed = _with_room_freed(state, intent, asked, problem, loads, policy, seed)
+    for placed in _descents(question, asked, problem):
+        if freed is None and isinstance(question.intent, Balance) and waits_for_room(placed[0], problem):
+            freed = _with_room_freed(question, asked, problem)
         if freed is not None and freed.in_order and _meets_more(asked, freed.after, placed[0].load):
             return freed
-    found = _finish(state, intent, asked, problem, loads, policy, seed, *placed)
+    found = _finish(question, asked, problem, *placed)
     if freed is not None and _meets_more(asked, freed.after, found.after):
         return replace(found, later=missed(asked, found.after) & ~missed(asked, freed.after))
     return found
 
 
-def _descents(
-    intent: Intent, asked: Problem, problem: Problem, policy: PlannerPolicy, seed: int
-) -> Iterator[tuple[World, Flags]]:
+def _descents(question: Question, asked: Problem, problem: Problem) -> Iterator[tuple[World, Flags]]:
     """A placement, and the replicas that have none; another one where that breaks a range that is met."""
+    policy, seed = question.policy, question.seed
     world = World.of(problem, policy)
     yield world, search(world, seed=seed)
     before = loads_before(asked)
-    if isinstance(intent, Balance | Leaders) and bool(_broken(asked, before, world.load).any()):
+    if isinstance(question.intent, Balance | Leaders) and bool(_broken(asked, before, world.load).any()):
         world = World.of(_kept(asked, problem, before), policy)
         yield world, search(world, seed=seed)
 
 
-def _with_room_freed(
-    state: ClusterState,
-    intent: Intent,
-    asked: Problem,
-    problem: Problem,
-    loads: Loads,
-    policy: PlannerPolicy,
-    seed: int,
-) -> Found:
+def _with_room_freed(question: Question, asked: Problem, problem: Problem) -> Found:
     """The best placement where disks have the room that its own moves free; its moves in an order in which each fits, if there is one."""
+    state, policy = question.state, question.policy
     looser = with_room_freed(state, asked), with_room_freed(state, problem)
-    *_, placed = _descents(intent, *looser, policy, seed)
-    freed = _finish(state, intent, *looser, loads, policy, seed, *placed)
+    *_, placed = _descents(question, *looser)
+    freed = _finish(question, *looser, *placed)
     ordered = None if policy.at_once else in_order(state, asked, World.of(asked, policy).held, freed.moves)
     return freed if ordered is None else replace(freed, moves=ordered, in_order=True)
 
 
-def _finish(
-    state: ClusterState,
-    intent: Intent,
-    asked: Problem,
-    problem: Problem,
-    loads: Loads,
-    policy: PlannerPolicy,
-    seed: int,
-    world: World,
-    unplaced: Flags,
-) -> Found:
+def _finish(question: Question, asked: Problem, problem: Problem, world: World, unplaced: Flags) -> Found:
     """The placement made better a few brokers at a time, and quicker to reach."""
+    intent, policy = question.intent, question.policy
     before, whole = loads_before(asked), True
     if isinstance(intent, Balance) and (world.excess or not is_uniform(asked)):
-        world, whole = _refined(world, _kept(asked, problem, before), policy, seed)
+        world, whole = _refined(world, _kept(asked, problem, before), policy, question.seed)
     start = World.of(problem, policy)
     worse = _excess(asked, world.load) > _excess(asked, before) + asked.average // WORSE
     in_vain = isinstance(intent, Balance) and not policy.is_limited and not _is_worth(problem, start.load, world.load)
     if isinstance(intent, Balance | Leaders) and (worse or in_vain) and not start.must_act():
         # Nearer to the ranges that can be reached is no reason to go further from those asked for.
         world, unplaced = start, np.zeros(len(world.cur), np.bool_)
-    shorten(world, asked, _senders(state))
-    moves, after = moves_of(state, intent, asked, loads, world.cur, before)
+    shorten(world, asked, _senders(question.state))
+    moves, after = moves_of(question, asked, world.cur)
     return Found(world, moves, after, unplaced, ended_early=not whole)
 
 

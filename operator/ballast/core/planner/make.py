@@ -20,6 +20,7 @@ from ballast.core.planner.moves import least_known, moves_of
 from ballast.core.planner.obstacles import left_as_they_are, obstacles_of, stuck_below_min_isr, waived
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem import Problem, loads_before, problem_of
+from ballast.core.planner.question import Question
 from ballast.core.planner.request import dump_request
 from ballast.core.planner.scope import Scope, scope_of
 from ballast.core.planner.search.world import World
@@ -44,7 +45,8 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
             "No size of a partition is known, so no plan can keep to a limit of bytes.",
             hint="It takes Describe on the cluster (DescribeLogDirs). Limit replicas instead (--max-moves, max_moves), or leave max_bytes out.",
         )
-    searched = _searched(state, intent, loads, policy, seed)
+    question = Question(state, intent, loads, policy, seed)
+    searched = _searched(question)
     asked, problem, reach = searched.asked, searched.problem, searched.reach
     found, at_rest = searched.found, searched.at_rest
     scope, before = asked.scope, loads_before(asked)
@@ -60,7 +62,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
     obstacles = (
         tuple(stuck_below_min_isr(state, asked))
         if at_rest and reach is None
-        else obstacles_of(state, intent, asked, policy, loads, found, moves, reach) + tight
+        else obstacles_of(question, asked, found, moves, reach) + tight
     )
     waiving, told = waived(state, problem), isinstance(intent, Balance | Leaders)
     if told:
@@ -87,8 +89,7 @@ def make(state: ClusterState, intent: Intent, *, loads: Loads | None, policy: Pl
         bound_method=bound_method,
         allow_replication_factor_change=any(m.changes_replication_factor for m in moves),
         request=dump_request(intent, policy, seed),
-        summary=summary_of(state, intent, asked, loads, policy, moves, before, after)
-        | {"search_ended_early": found.ended_early},
+        summary=summary_of(question, asked, moves, before, after) | {"search_ended_early": found.ended_early},
     )
     if traffic := cross_rack.summary_of_plan(state, made, loads, policy.cross_rack):
         made.summary["cross_rack"] = traffic
@@ -109,9 +110,10 @@ class _Searched:
     found: Found
 
 
-def _searched(state: ClusterState, intent: Intent, loads: Loads, policy: PlannerPolicy, seed: int) -> _Searched:
+def _searched(question: Question) -> _Searched:
     """The best that was found, with what plans on its result would add."""
-    first = _searched_once(state, intent, loads, policy, seed)
+    intent, policy = question.intent, question.policy
+    first = _searched_once(question)
     goes_on = isinstance(intent, Balance) or (isinstance(intent, Leaders) and policy.cross_rack.leaders)
     if not goes_on or first.at_rest:
         return first
@@ -119,31 +121,30 @@ def _searched(state: ClusterState, intent: Intent, loads: Loads, policy: Planner
     for _ in range(next_plan.MOST):
         if not next_plan.is_unfinished(found, first.problem, policy):
             break
-        following = _searched_once(next_plan.state_after(state, found.moves), intent, loads, policy, seed).found
-        both = following.moves and next_plan.taken_in(
-            state, intent, first.asked, first.problem, loads, policy, found, following
-        )
+        state = next_plan.state_after(question.state, found.moves)
+        following = _searched_once(replace(question, state=state)).found
+        both = following.moves and next_plan.taken_in(question, first.asked, first.problem, found, following)
         if not both:
             break
         found = both
     return replace(first, found=found)
 
 
-def _searched_once(state: ClusterState, intent: Intent, loads: Loads, policy: PlannerPolicy, seed: int) -> _Searched:
+def _searched_once(question: Question) -> _Searched:
     """One search, and leaders where less traffic crosses racks as far as the ranges that it met allow."""
-    found = _search(state, intent, loads, policy, seed)
-    if not policy.cross_rack.leaders or not isinstance(intent, Balance | Leaders):
+    found = _search(question)
+    if not question.policy.cross_rack.leaders or not isinstance(question.intent, Balance | Leaders):
         return found
     from ballast.core.planner.cheaper import with_cheaper_leaders  # noqa: PLC0415
 
-    return replace(found, found=with_cheaper_leaders(state, intent, found.asked, loads, policy, found.found))
+    return replace(found, found=with_cheaper_leaders(question, found.asked, found.found))
 
 
-def _search(state: ClusterState, intent: Intent, loads: Loads, policy: PlannerPolicy, seed: int) -> _Searched:
-    scope = scope_of(state, intent, policy)
-    asked = problem_of(state, loads, policy, scope, bands="target")
+def _search(question: Question) -> _Searched:
+    state, intent, policy = question.state, question.intent, question.policy
+    asked = problem_of(state, question.loads, policy, scope_of(state, intent, policy), bands="target")
     problem, reach, world = asked, None, World.of(asked, policy)
-    at_rest = _at_rest(state, intent, loads, policy, scope, world)
+    at_rest = _at_rest(question, world)
     if not at_rest and isinstance(intent, Balance):
         # Compiled code takes more than a second to load, which a cluster that needs no plan must not pay.
         from ballast.core.planner.reach import reach_of  # noqa: PLC0415
@@ -152,25 +153,23 @@ def _search(state: ClusterState, intent: Intent, loads: Loads, policy: PlannerPo
         if reach is not None:
             problem = replace(asked, low=reach.low, high=reach.high)
             world = World.of(problem, policy)
-            at_rest = _at_rest(state, intent, loads, policy, scope, world)
+            at_rest = _at_rest(question, world)
     if at_rest:
-        moves, after = moves_of(state, intent, asked, loads, world.cur, loads_before(asked))
+        moves, after = moves_of(question, asked, world.cur)
         return _Searched(asked, problem, reach, at_rest, Found(world, moves, after, np.zeros(len(world.cur), np.bool_)))
     from ballast.core.planner.find import find  # noqa: PLC0415
 
-    return _Searched(asked, problem, reach, at_rest, find(state, intent, asked, problem, loads, policy, seed))
+    return _Searched(asked, problem, reach, at_rest, find(question, asked, problem))
 
 
-def _at_rest(
-    state: ClusterState, intent: Intent, loads: Loads, policy: PlannerPolicy, scope: Scope, world: World
-) -> bool:
+def _at_rest(question: Question, world: World) -> bool:
     """Is everything within the wider band that triggers a plan, with nothing that must be repaired?"""
+    state, policy, p = question.state, question.policy, world.problem
     if not len(state.partitions):
         return True
-    if not isinstance(intent, Balance | Leaders) or world.must_act():
+    if not isinstance(question.intent, Balance | Leaders) or world.must_act():
         return False
-    wide = problem_of(state, loads, policy, scope, bands="trigger")
-    p = world.problem
+    wide = problem_of(state, question.loads, policy, p.scope, bands="trigger")
     wide = replace(wide, low=np.minimum(wide.low, p.low), high=np.maximum(wide.high, p.high))
     return World.of(wide, policy).excess == 0
 

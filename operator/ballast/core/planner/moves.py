@@ -18,8 +18,8 @@ from ballast.core.planner.intents import (
     Intent,
     Swap,
 )
-from ballast.core.planner.loads import Loads
-from ballast.core.planner.problem import Problem
+from ballast.core.planner.problem import Problem, loads_before
+from ballast.core.planner.question import Question
 from ballast.core.wording import human_many, human_percent
 
 REPAIRS = ("dead-broker", "decommission", "evacuate", "draining", "swap", "racks", "topic-rule", "replication-factor")
@@ -31,17 +31,16 @@ Change = tuple[int, list[int], list[int]]
 """A row, and its broker indices before and after."""
 
 
-def moves_of(
-    state: ClusterState, intent: Intent, problem: Problem, loads: Loads, cur: SmallInts, before: Ints
-) -> tuple[tuple[Move, ...], Ints]:
+def moves_of(question: Question, problem: Problem, cur: SmallInts) -> tuple[tuple[Move, ...], Ints]:
     """Moves in the order in which they should be made, and the scaled loads when all are made.
 
     Reorders come first, since they are free; then repairs; then what relieves the worst brokers most.
     """
+    state, intent, before = question.state, question.intent, loads_before(problem)
     changes = _changes(problem, cur, in_place=isinstance(intent, Swap))
     reasons = _reasons(state, intent, problem, before, changes)
     ids = problem.ids.tolist()
-    sizes = loads.told_bytes
+    sizes = question.loads.told_bytes
     topics = [t.name for t in state.topics]
     topic, number = state.partitions.topic.tolist(), state.partitions.number.tolist()
     ranked: list[tuple[tuple[int, float, int], Move]] = []

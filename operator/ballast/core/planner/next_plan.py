@@ -16,11 +16,10 @@ from ballast.core.cluster import UNKNOWN, ClusterState
 from ballast.core.plan import Move
 from ballast.core.planner.found import Found
 from ballast.core.planner.freed_room import in_order
-from ballast.core.planner.intents import Intent
-from ballast.core.planner.loads import Loads
 from ballast.core.planner.moves import moves_of
 from ballast.core.planner.policy import PlannerPolicy
-from ballast.core.planner.problem import Problem, loads_before
+from ballast.core.planner.problem import Problem
+from ballast.core.planner.question import Question
 from ballast.core.planner.search.world import World
 
 MOST: Final = 4
@@ -47,24 +46,16 @@ def state_after(state: ClusterState, moves: Sequence[Move]) -> ClusterState:
     return replace(state, partitions=columns)
 
 
-def taken_in(
-    state: ClusterState,
-    intent: Intent,
-    asked: Problem,
-    problem: Problem,
-    loads: Loads,
-    policy: PlannerPolicy,
-    found: Found,
-    following: Found,
-) -> Found | None:
+def taken_in(question: Question, asked: Problem, problem: Problem, found: Found, following: Found) -> Found | None:
     """Both as one plan, a replica that moves twice copied once; None where disks have no room for that."""
+    policy = question.policy
     world = World.of(problem, policy)
     held = world.held.copy()
     world.place(following.world.cur)
-    moves, after = moves_of(state, intent, asked, loads, world.cur, loads_before(asked))
+    moves, after = moves_of(question, asked, world.cur)
     ended_early = found.ended_early or following.ended_early
     both = Found(world, moves, after, following.unplaced, later=following.later, ended_early=ended_early)
     if not found.in_order and not following.in_order and bool((world.held <= np.maximum(held, problem.room)).all()):
         return both
-    ordered = None if policy.at_once else in_order(state, asked, held, moves)
+    ordered = None if policy.at_once else in_order(question.state, asked, held, moves)
     return None if ordered is None else replace(both, moves=ordered, in_order=True)

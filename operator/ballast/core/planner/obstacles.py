@@ -11,10 +11,11 @@ from ballast.core.cluster import ClusterState, Flags, SmallInts
 from ballast.core.plan import Move, Obstacle
 from ballast.core.plan.model import Value
 from ballast.core.planner.found import Found
-from ballast.core.planner.intents import Balance, ChangeReplicationFactor, Intent, Leaders
+from ballast.core.planner.intents import Balance, ChangeReplicationFactor, Leaders
 from ballast.core.planner.loads import DISK, Loads
 from ballast.core.planner.policy import PlannerPolicy
 from ballast.core.planner.problem import Problem
+from ballast.core.planner.question import Question
 from ballast.core.planner.scope import Scope
 from ballast.core.planner.sentences import FEW_REPLICAS, MORE_REPLICAS, NAMED, more, obstacle
 from ballast.core.wording import human_many
@@ -30,17 +31,11 @@ MOST: Final = 20
 
 
 def obstacles_of(
-    state: ClusterState,
-    intent: Intent,
-    problem: Problem,
-    policy: PlannerPolicy,
-    loads: Loads,
-    found: Found,
-    moves: tuple[Move, ...],
-    reach: Reach | None,
+    question: Question, problem: Problem, found: Found, moves: tuple[Move, ...], reach: Reach | None
 ) -> tuple[Obstacle, ...]:
     """Every obstacle, the hard ones first; ``problem`` has the ranges that were asked for."""
-    spent = _budget_spent(policy, moves, loads)
+    state, intent, policy = question.state, question.intent, question.policy
+    spent = _budget_spent(policy, moves, question.loads)
     out, hopeless = _impossible(state, problem)
     cur, unplaced = (
         found.world.cur,
@@ -54,7 +49,7 @@ def obstacles_of(
     out += _heirs(state, problem, policy, moves)
     out += _crowded(state, problem, cur, hopeless, spent)
     if isinstance(intent, Balance | Leaders):
-        out += _bands(state, intent, problem, policy, found, spent, reach)
+        out += _bands(question, problem, found, spent, reach)
         out += _room(found.later)
     return tuple(out)
 
@@ -228,19 +223,12 @@ def _crowded(state: ClusterState, problem: Problem, cur: SmallInts, hopeless: Fl
     return [*out, *more("topic-rule", len(over), MOST, "of the kind")]
 
 
-def _bands(
-    state: ClusterState,
-    intent: Intent,
-    problem: Problem,
-    policy: PlannerPolicy,
-    found: Found,
-    spent: Spent,
-    reach: Reach | None,
-) -> list[Obstacle]:
+def _bands(question: Question, problem: Problem, found: Found, spent: Spent, reach: Reach | None) -> list[Obstacle]:
+    state, policy = question.state, question.policy
     out: list[Obstacle] = []
     after, later = found.after, found.later
     for k, r in enumerate(problem.resources):
-        if isinstance(intent, Leaders) and not bool((r.lead != r.follow).any()):
+        if isinstance(question.intent, Leaders) and not bool((r.lead != r.follow).any()):
             continue
         over = np.maximum(after[:, k] - problem.high[:, k], 0)
         under = np.maximum(problem.low[:, k] - after[:, k], 0)
@@ -249,7 +237,7 @@ def _bands(
             worst = int(off[np.argmax((over + under)[off])])
             share = float(problem.share[worst, k] * problem.unit[k])
             away = (float(after[worst, k]) - share) / share if share else None
-            cause, figures = _cause(state, intent, problem, policy, k, worst, spent, reach)
+            cause, figures = _cause(question, problem, k, worst, spent, reach)
             if later is not None and bool(later[off, k].any()):
                 cause, figures = "next-plan", {}
             out.append(
@@ -278,27 +266,20 @@ def _room(later: Flags | None) -> list[Obstacle]:
 
 
 def _cause(  # noqa: PLR0911 — a table of causes, the likeliest first
-    state: ClusterState,
-    intent: Intent,
-    problem: Problem,
-    policy: PlannerPolicy,
-    k: int,
-    worst: int,
-    spent: Spent,
-    reach: Reach | None,
+    question: Question, problem: Problem, k: int, worst: int, spent: Spent, reach: Reach | None
 ) -> tuple[str, dict[str, Value]]:
     if spent:
         return "limit", spent
-    if isinstance(intent, Leaders):
+    if isinstance(question.intent, Leaders):
         return "reorders", {}
     r = problem.resources[k]
     largest = int(np.argmax(r.lead)) if len(r.lead) else 0
     fair = float(problem.share[worst, k])
-    if fair and not r.counted and len(r.lead) and float(r.lead[largest]) > 2 * policy.band_of(r.name) * fair:
-        name = state.name(largest)
+    if fair and not r.counted and len(r.lead) and float(r.lead[largest]) > 2 * question.policy.band_of(r.name) * fair:
+        name = question.state.name(largest)
         share = float(r.lead[largest]) / max(fair, 1.0)
         return "one-replica", {"partition": str(name), "topic": name.topic, "share": share}
-    if not intent.selection.is_everything:
+    if not question.intent.selection.is_everything:
         return "selection", {}
     if not bool(problem.scope.open_rows.all()):
         return "held", {}

@@ -27,6 +27,7 @@ from ballast.core.planner.intents import Balance, Expand, Leaders, Place, Select
 from ballast.core.planner.loads import Loads
 from ballast.core.planner.moves import least_known
 from ballast.core.planner.policy import PlannerPolicy
+from ballast.core.planner.question import Question
 from ballast.core.planner.sentences import FEW_REPLICAS
 from ballast.errors import UsageError
 
@@ -218,7 +219,7 @@ def make_place(
         bound_method=bound.method if bound is not None else "no byte moves",
         allow_replication_factor_change=any(m.changes_replication_factor for m in moves),
         request=dump_request(intent, policy, seed),
-        summary=summary_of(state, intent, problem, loads, policy, moves, before, after),
+        summary=summary_of(Question(state, intent, loads, policy, seed), problem, moves, before, after),
     )
     if made.is_empty:
         made = replace(made, status="nothing-to-do")

@@ -11,10 +11,9 @@ from ballast.core.cluster import ClusterState, Ints
 from ballast.core.cluster.tiered import begin_at_last_tiered
 from ballast.core.copying import copying_of, leader_in
 from ballast.core.plan import Move
-from ballast.core.planner.intents import Decommission, Evacuate, Intent
-from ballast.core.planner.loads import Loads
-from ballast.core.planner.policy import PlannerPolicy
+from ballast.core.planner.intents import Decommission, Evacuate
 from ballast.core.planner.problem import Problem
+from ballast.core.planner.question import Question
 from ballast.core.planner.ranges import Range, ranges, ranges_of
 from ballast.core.wording import human_percent
 
@@ -23,16 +22,10 @@ SAME: Final = 1e-6
 
 
 def summary_of(
-    state: ClusterState,
-    intent: Intent,
-    problem: Problem,
-    loads: Loads,
-    policy: PlannerPolicy,
-    moves: tuple[Move, ...],
-    before: Ints,
-    after: Ints,
+    question: Question, problem: Problem, moves: tuple[Move, ...], before: Ints, after: Ints
 ) -> dict[str, Any]:
     """Plain JSON values only."""
+    state, intent, policy = question.state, question.intent, question.policy
     index = state.broker_index
     copying = copying_of(moves, leader_in(state))
     outgoing = [0] * len(state.brokers)
@@ -41,7 +34,7 @@ def summary_of(
         for b in m.removing:
             outgoing[index[b]] += size
     # What is told of now is what ``status`` tells, whatever the plan is going to change of the brokers' shares.
-    was, will = ranges_of(state, loads, policy, intent.selection), ranges(problem, policy, after)
+    was, will = ranges_of(state, question.loads, policy, intent.selection), ranges(problem, policy, after)
     out: dict[str, Any] = {
         "replica_moves": sum(len(m.adding) for m in moves),
         "reorders": sum(m.is_reorder for m in moves),

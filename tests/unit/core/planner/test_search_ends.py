@@ -12,6 +12,7 @@ from ballast.core.plan import Plan
 from ballast.core.planner import Balance, Loads, PlannerPolicy, plan
 from ballast.core.planner.find import find
 from ballast.core.planner.problem import problem_of
+from ballast.core.planner.question import Question
 from ballast.core.planner.scope import scope_of
 from ballast.core.planner.search import run, swaps
 
@@ -77,5 +78,5 @@ def test_what_brings_a_cluster_hardly_nearer_is_no_plan(size: int, limit: int | 
     state = build("c", tuple(Broker(b) for b in (1, 2, 3, 4)), (Topic("t"),), rows)
     loads, policy = Loads.from_state(state), PlannerPolicy(band=0.6, trigger=0.6, slack_bytes=0, max_moves=limit)
     asked = problem_of(state, loads, policy, scope_of(state, Balance(), policy), bands="target")
-    found = find(state, Balance(), asked, asked, loads, policy, 0)
+    found = find(Question(state, Balance(), loads, policy, 0), asked, asked)
     assert bool(found.moves) is moves
