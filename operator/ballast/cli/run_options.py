@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+PATIENCE_S: Final = 300.0
+"""How long a command waits for safety checks; a daemon waits for ever."""
 _UNITS: Final[Mapping[str, int]] = {
     "": 1,
     "b": 1,
@@ -133,15 +135,13 @@ def execution_options(command: F) -> F:
         click.option(
             "--replicas-below-min-isr",
             type=click.Choice(["refuse", "allow"]),
-            default="refuse",
-            show_default=True,
+            show_default="refuse, or as the settings say",
             help="Whether to add a replica where there are fewer than min.insync.replicas: brokers refuse writes with acks=all meanwhile.",
         ),
         click.option(
             "--unknown-room",
             type=click.Choice(["refuse", "allow"]),
-            default="refuse",
-            show_default=True,
+            show_default="refuse, or as the settings say",
             help="Whether to copy where a broker's free disk space, or a partition's size, is not known.",
         ),
         click.option(
@@ -154,8 +154,7 @@ def execution_options(command: F) -> F:
         click.option(
             "--patience",
             type=click.FloatRange(0),
-            default=300.0,
-            show_default=True,
+            show_default=f"{PATIENCE_S:.0f}, or as the settings say",
             metavar="SECONDS",
             help="Maximum wait for safety checks before the command gives up (exit code 5).",
         ),
@@ -211,6 +210,7 @@ def policy_from(options: Mapping[str, Any], settings: ExecutionPolicy | None = N
         base = replace(base, throttle=rate, throttle_per_broker=said.brokers)
     if options["link"] is not None and not base.auto:
         raise UsageError("--link only means something to --throttle auto.", hint="Leave the rate out, or drop --link.")
+    patience_s = PATIENCE_S if base.refusal_patience_s is None else base.refusal_patience_s
     given = {
         "link_bytes_per_s": options["link"],
         "moves_in_per_broker": options["moves_in"],
@@ -218,7 +218,7 @@ def policy_from(options: Mapping[str, Any], settings: ExecutionPolicy | None = N
         "moves_in_cluster": options["moves_at_once"],
         "bytes_in_flight": options["bytes_at_once"],
         "cancel_stalled_after_s": options["cancel_stalled_after"],
-        "refusal_patience_s": options["patience"],
+        "refusal_patience_s": patience_s if options["patience"] is None else options["patience"],
         "journal_lost": options["journal_lost"],
         "unknown_room": options["unknown_room"],
         "replicas_below_min_isr": options["replicas_below_min_isr"],

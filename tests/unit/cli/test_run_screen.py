@@ -9,13 +9,15 @@ import re
 import signal
 import sys
 import threading
+from dataclasses import replace
+from typing import Any
 
 import click
 import pytest
 from rich.console import Console
 from tests.unit.executor.scenes import MB, T, scene
 
-from ballast.cli.run_options import Rate, Throttle, ThrottleType, policy_from
+from ballast.cli.run_options import PATIENCE_S, Rate, Throttle, ThrottleType, execution_options, policy_from
 from ballast.cli.run_screen import JsonScreen, LineScreen, LiveScreen, carry_out, screen_for
 from ballast.core.plan import Move
 from ballast.errors import UsageError
@@ -207,3 +209,22 @@ def test_policy_from_options() -> None:
         policy_from({**given, "link": 5}, fixed)
     with pytest.raises(UsageError, match="exclude each other"):
         policy_from({**given, "throttle": Throttle(5), "no_throttle": True})
+
+
+def test_an_option_that_is_not_given_leaves_what_the_settings_say() -> None:
+    """Also where the option has a default of its own."""
+
+    @click.command()
+    @execution_options
+    def command(policy_options: dict[str, Any]) -> None:
+        made.append(policy_from(policy_options, settings))
+
+    made: list[ExecutionPolicy] = []
+    settings = ExecutionPolicy(refusal_patience_s=7.0, unknown_room="allow", replicas_below_min_isr="allow")
+    command.main([], standalone_mode=False)
+    assert made == [settings]
+    command.main(["--patience", "5", "--unknown-room", "refuse"], standalone_mode=False)
+    assert made[1] == replace(settings, refusal_patience_s=5.0, unknown_room="refuse")
+    settings = ExecutionPolicy()
+    command.main([], standalone_mode=False)
+    assert made[2] == replace(settings, refusal_patience_s=PATIENCE_S)
