@@ -1,6 +1,6 @@
 """Reading a one-partition compacted topic to its end, committed records only, and making sure that it exists.
 
-Nothing here writes records or knows what they mean; ``journal_topic`` does both.
+Nothing here writes records or knows what they mean; ``journal.topic`` does both.
 """
 
 from __future__ import annotations
@@ -13,39 +13,26 @@ from typing import Any, Final, TypeVar
 import confluent_kafka as ck
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
+from ballast.adapters.journal.client_errors import (
+    FILE_HINT,
+    HANGING_HINT,
+    MISSING,
+    NOT_LET_IN,
+    NOT_REACHED,
+    PASSING,
+    READER_GROUP,
+    SICK_HINT,
+    STUCK,
+    translate,
+)
 from ballast.adapters.journal.loss import TopicMark, delete_topic
 from ballast.adapters.kafka import librdkafka
 from ballast.adapters.kafka.identity import ClusterIdentity
-from ballast.adapters.kafka.rights import PAGE
-from ballast.errors import (
-    AuthenticationFailed,
-    AuthorizationFailed,
-    BallastError,
-    Fenced,
-    Refused,
-    Unavailable,
-)
+from ballast.errors import Refused, Unavailable
 from ballast.ports.journal_codec import Entry
 
 T = TypeVar("T")
 REPLICAS: Final = 3
-READER_GROUP: Final = "ballast-journal-reader"
-"""librdkafka wants a group name even where the group is never joined and no offset committed."""
-TRANSACTIONAL_ID: Final = "ballast-journal"
-FILE_HINT: Final = "If the cluster cannot hold a journal now, keep one in a file (--journal file:PATH; of a daemon: journal.file), and that file safe."
-SICK_HINT: Final = (
-    "Start one of them and try again. If they are gone for good, evacuate them with --journal file:PATH: that moves the "
-    "journal's own partitions to living brokers as well."
-)
-LOGIN_HINT: Final = (
-    "Check user name, password, sasl.mechanism and the certificates in the client properties (--command-config)."
-)
-REACH_HINT: Final = f"See whether brokers are down or overloaded. {FILE_HINT}"
-HANGING_HINT: Final = (
-    "An unclean election can lose its end: kafka-transactions.sh find-hanging --topic TOPIC finds it, and "
-    f"kafka-transactions.sh abort ends it. {FILE_HINT}"
-)
-
 CONTROLLER_HEARD_MS: Final = 1_000
 """How old what our admin client knows of the controller may be."""
 SETTLING_S: Final = 2.0
@@ -56,92 +43,6 @@ FIRST_TRY_S: Final = 3.0
 """How long the first of several tries at a question may take; each next one may take twice as long."""
 
 _LEAST_TRY_S: Final = 0.1
-_FENCED: Final = {
-    ck.KafkaError._FENCED,  # noqa: SLF001 — librdkafka's own codes have underscored names
-    ck.KafkaError.INVALID_PRODUCER_EPOCH,
-    ck.KafkaError.PRODUCER_FENCED,
-}
-_STUCK: Final = frozenset(
-    {
-        ck.KafkaError.FENCED_LEADER_EPOCH,
-        ck.KafkaError.UNKNOWN_LEADER_EPOCH,
-        ck.KafkaError._NOENT,  # noqa: SLF001
-        ck.KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
-        ck.KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
-        ck.KafkaError._DESTROY_BROKER,  # noqa: SLF001
-    }
-)
-"""A client that asks with what it knew before an election, that finds no leader or no topic where there is one, that gave up
-the connection which its question went through."""
-_MISSING: Final = frozenset(
-    {
-        ck.KafkaError.UNKNOWN_TOPIC_OR_PART,
-        ck.KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
-        ck.KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
-        ck.KafkaError._NOENT,  # noqa: SLF001
-    }
-)
-"""The topic may be gone."""
-_PASSING: Final = {
-    *_STUCK,
-    ck.KafkaError.UNKNOWN_TOPIC_OR_PART,
-    ck.KafkaError.LEADER_NOT_AVAILABLE,
-    ck.KafkaError.NOT_LEADER_FOR_PARTITION,
-    ck.KafkaError.OFFSET_NOT_AVAILABLE,
-}
-_OWN_TOPICS: Final = (
-    "Create, Read and Write on the topics with the prefix __ballast_, and Describe and DescribeConfigs on them"
-)
-_FORBIDDEN: Final = {
-    ck.KafkaError.TOPIC_AUTHORIZATION_FAILED: _OWN_TOPICS,
-    ck.KafkaError.CLUSTER_AUTHORIZATION_FAILED: _OWN_TOPICS,
-    ck.KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: f"Describe and Write on the transactional id {TRANSACTIONAL_ID}",
-    ck.KafkaError.GROUP_AUTHORIZATION_FAILED: f"Describe on the group {READER_GROUP}",
-}
-"""What a broker forbids us, and the rights that are missing then."""
-_NOT_LET_IN: Final = {
-    ck.KafkaError._AUTHENTICATION,  # noqa: SLF001
-    ck.KafkaError._SSL,  # noqa: SLF001
-    ck.KafkaError.SASL_AUTHENTICATION_FAILED,
-}
-_NOT_REACHED: Final = {
-    ck.KafkaError._TRANSPORT,  # noqa: SLF001
-    ck.KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
-    ck.KafkaError._TIMED_OUT,  # noqa: SLF001
-    ck.KafkaError._RESOLVE,  # noqa: SLF001
-}
-"""No broker answered.  A client that is not let in fails like this as well: why is in an event of its own."""
-
-
-def lock_lost() -> Fenced:
-    """What a holder is told whose lock is another's now."""
-    return Fenced("Another process has taken this cluster's lock.", hint="This process stops; the other goes on.")
-
-
-def translate(error: ck.KafkaError, doing: str) -> BallastError:
-    """The client's error as one of ours; ``doing`` completes the sentence."""
-    code, text = error.code(), error.str()
-    if code in _FENCED:
-        return lock_lost()
-    if code in _FORBIDDEN:
-        return AuthorizationFailed(
-            f"Not authorized to {doing}: {text}.",
-            hint=f"Grant Ballast's user {_FORBIDDEN[code]}; all rights are in {PAGE}.",
-        )
-    if code in _NOT_LET_IN:
-        return AuthenticationFailed(f"Authentication failed while trying to {doing}: {text}.", hint=LOGIN_HINT)
-    if code in _NOT_REACHED:
-        return Unavailable(f"The cluster could not {doing}: {text}.", hint=REACH_HINT)
-    return Unavailable(f"The cluster could not {doing}: {text}.", hint=FILE_HINT)
-
-
-@contextlib.contextmanager
-def translated(doing: str) -> Iterator[None]:
-    """Turn the client's exceptions into ours."""
-    try:
-        yield
-    except ck.KafkaException as failure:
-        raise translate(failure.args[0], doing) from failure
 
 
 class TopicLog:
@@ -252,7 +153,7 @@ class TopicLog:
         if failure is not None:
             if failure.code() == ck.KafkaError._PARTITION_EOF:  # noqa: SLF001
                 self._at = max(self._at, message.offset())
-            elif failure.code() not in _PASSING:
+            elif failure.code() not in PASSING:
                 raise ck.KafkaException(failure)
         elif message.offset() >= end:
             self._ahead, self._at = message, max(self._at, end)
@@ -320,11 +221,11 @@ class TopicLog:
             except ck.KafkaException as failure:
                 code = failure.args[0].code()
                 late = code == ck.KafkaError._TIMED_OUT and not self._is_turned_away()  # noqa: SLF001
-                if not (late or code in _PASSING) or time.monotonic() > deadline:
+                if not (late or code in PASSING) or time.monotonic() > deadline:
                     raise
-                if late or code in _STUCK:
+                if late or code in STUCK:
                     self._begin_again()
-                if code in _MISSING:
+                if code in MISSING:
                     self.look()
                 try_s = try_s * 2 if late else try_s
             time.sleep(0.25)
@@ -480,12 +381,12 @@ class TopicLog:
             yield
         except ck.KafkaException as failure:
             error = failure.args[0]
-            if error.code() in _NOT_REACHED and self._is_turned_away():
+            if error.code() in NOT_REACHED and self._is_turned_away():
                 error = self._turned_away or error
             raise translate(error, doing) from failure
 
     def _hear(self, error: ck.KafkaError) -> None:
-        if error.code() in _NOT_LET_IN:
+        if error.code() in NOT_LET_IN:
             self._turned_away = error
 
     def _admin(self) -> AdminClient:

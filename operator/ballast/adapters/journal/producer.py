@@ -13,7 +13,7 @@ from typing import Any
 
 import confluent_kafka as ck
 
-from ballast.adapters.journal.log import FILE_HINT, translate, translated
+from ballast.adapters.journal.client_errors import FILE_HINT, translate, translated
 from ballast.adapters.kafka import librdkafka
 from ballast.errors import BallastError, Unavailable
 from ballast.ports.journal_codec import Entry

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import confluent_kafka as ck
 
-from ballast.adapters.journal.log import TopicLog, translate, translated
+from ballast.adapters.journal.client_errors import translate, translated
+from ballast.adapters.journal.log import TopicLog
 from ballast.adapters.kafka import librdkafka
 from ballast.adapters.kafka.identity import ClusterIdentity
 from ballast.errors import JournalLost, Unavailable

@@ -20,7 +20,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ballast.adapters.clock import SystemClock
-from ballast.adapters.journal.log import TRANSACTIONAL_ID, TopicLog, lock_lost
+from ballast.adapters.journal.client_errors import TRANSACTIONAL_ID, lock_lost
+from ballast.adapters.journal.log import TopicLog
 from ballast.adapters.journal.loss import NOTICED_WITHIN_S
 from ballast.adapters.journal.producer import JournalProducer, Transaction, start_transactions
 from ballast.adapters.journal.requests import RequestsTopic

@@ -12,7 +12,8 @@ import confluent_kafka as ck
 import pytest
 
 from ballast.adapters.journal import log as journal_log
-from ballast.adapters.journal.log import TopicLog, translate
+from ballast.adapters.journal.client_errors import translate
+from ballast.adapters.journal.log import TopicLog
 from ballast.errors import AuthenticationFailed, AuthorizationFailed, Unavailable
 
 EOF = ck.KafkaError(ck.KafkaError._PARTITION_EOF)
