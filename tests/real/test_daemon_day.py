@@ -93,7 +93,7 @@ class Day:
                     "alive": b.alive,
                     "replicas": sum(b.id in state.replicas(r) for r in rows),
                     "leaders": sum(int(state.partitions.leader[r]) == b.id for r in rows),
-                    "preferred": sum(state.replicas(r)[0] == b.id for r in rows),
+                    "preferredLeaders": sum(state.replicas(r)[0] == b.id for r in rows),
                 }
                 for b in state.brokers
             },
@@ -164,9 +164,11 @@ def told(daemon: Daemon) -> dict[str, Any]:
     cluster = status.get("cluster") or {}
     if not cluster:
         return {}
-    brokers = {b["id"]: {k: b[k] for k in ("alive", "replicas", "leaders", "preferred")} for b in cluster["brokers"]}
+    brokers = {
+        b["id"]: {k: b[k] for k in ("alive", "replicas", "leaders", "preferredLeaders")} for b in cluster["brokers"]
+    }
     out = {**{k: cluster[k] for k in ("underReplicated", "moving", "partitions")}, "brokers": brokers}
-    names = {"alive": "alive", "replicas": "replicas", "leaders": "leaders", "preferred": "preferred_leaders"}
+    names = {"alive": "alive", "replicas": "replicas", "leaders": "leaders", "preferredLeaders": "preferred_leaders"}
     same = all(
         metrics.get(f'ballast_broker_{names[key]}{{broker="{broker}"}}') == value
         for broker, values in brokers.items()
