@@ -87,8 +87,8 @@ def test_partitions_that_others_have_moved_since_are_not_announced_as_going_back
     elsewhere = Move(T, 0, (3, 2), (4, 2), 50 * MB)
     assert s.process().execute(s.plan(elsewhere), ONE_BY_ONE, run_id="other").status == "done"
     assert way_back(run, s.cluster.snapshot()) == (
-        "rollback r: 1 move (47.7 MiB), 1 preferred leader election (no data moved); left as it is: 1 of its partitions have other "
-        "replicas now (t-0 has 4,2)"
+        "rollback r: 1 move (47.7 MiB), 1 preferred leader election (no data moved); left as it is: replicas changed "
+        "on 1 partition of it (t-0 has 4,2)"
     )
 
 
