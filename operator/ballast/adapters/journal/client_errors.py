@@ -15,7 +15,7 @@ READER_GROUP: Final = "ballast-journal-reader"
 """librdkafka wants a group name even where the group is never joined and no offset committed."""
 TRANSACTIONAL_ID: Final = "ballast-journal"
 FILE_HINT: Final = "If the cluster cannot hold a journal now, keep one in a file (--journal file:PATH; of a daemon: journal.file), and that file safe."
-SICK_HINT: Final = (
+REPLICAS_DOWN_HINT: Final = (
     "Start one of them and try again. If they are gone for good, evacuate them with --journal file:PATH: that moves the "
     "journal's own partitions to living brokers as well."
 )
@@ -71,18 +71,18 @@ _FORBIDDEN: Final = {
     ck.KafkaError.GROUP_AUTHORIZATION_FAILED: f"Describe on the group {READER_GROUP}",
 }
 """What a broker forbids us, and the rights that are missing then."""
-NOT_LET_IN: Final = {
+AUTHENTICATION_FAILED: Final = {
     ck.KafkaError._AUTHENTICATION,  # noqa: SLF001
     ck.KafkaError._SSL,  # noqa: SLF001
     ck.KafkaError.SASL_AUTHENTICATION_FAILED,
 }
-NOT_REACHED: Final = {
+UNREACHABLE: Final = {
     ck.KafkaError._TRANSPORT,  # noqa: SLF001
     ck.KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
     ck.KafkaError._TIMED_OUT,  # noqa: SLF001
     ck.KafkaError._RESOLVE,  # noqa: SLF001
 }
-"""No broker answered.  A client that is not let in fails like this as well: why is in an event of its own."""
+"""No broker answered.  A client whose login fails sees this as well: why is in an event of its own."""
 
 
 def lock_lost() -> Fenced:
@@ -100,9 +100,9 @@ def translate(error: ck.KafkaError, doing: str) -> BallastError:
             f"Not authorized to {doing}: {text}.",
             hint=f"Grant Ballast's user {_FORBIDDEN[code]}; all rights are in {PAGE}.",
         )
-    if code in NOT_LET_IN:
+    if code in AUTHENTICATION_FAILED:
         return AuthenticationFailed(f"Authentication failed while trying to {doing}: {text}.", hint=LOGIN_HINT)
-    if code in NOT_REACHED:
+    if code in UNREACHABLE:
         return Unavailable(f"The cluster could not {doing}: {text}.", hint=REACH_HINT)
     return Unavailable(f"The cluster could not {doing}: {text}.", hint=FILE_HINT)
 

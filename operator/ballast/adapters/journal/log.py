@@ -14,15 +14,15 @@ import confluent_kafka as ck
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from ballast.adapters.journal.client_errors import (
+    AUTHENTICATION_FAILED,
     FILE_HINT,
     HANGING_HINT,
     MISSING,
-    NOT_LET_IN,
-    NOT_REACHED,
     PASSING,
     READER_GROUP,
-    SICK_HINT,
+    REPLICAS_DOWN_HINT,
     STUCK,
+    UNREACHABLE,
     translate,
 )
 from ballast.adapters.journal.loss import TopicMark, delete_topic
@@ -333,7 +333,7 @@ class TopicLog:
         deadline = time.monotonic() + self._timeout_s
         while (lack := self._lack(min_isr)) is not None:
             if time.monotonic() > deadline:
-                raise Unavailable(f"{self.topic} cannot be written: {lack}.", hint=SICK_HINT)
+                raise Unavailable(f"{self.topic} cannot be written: {lack}.", hint=REPLICAS_DOWN_HINT)
             time.sleep(0.25)
 
     def _lack(self, min_isr: int) -> str | None:
@@ -381,12 +381,12 @@ class TopicLog:
             yield
         except ck.KafkaException as failure:
             error = failure.args[0]
-            if error.code() in NOT_REACHED and self._is_turned_away():
+            if error.code() in UNREACHABLE and self._is_turned_away():
                 error = self._turned_away or error
             raise translate(error, doing) from failure
 
     def _hear(self, error: ck.KafkaError) -> None:
-        if error.code() in NOT_LET_IN:
+        if error.code() in AUTHENTICATION_FAILED:
             self._turned_away = error
 
     def _admin(self) -> AdminClient:

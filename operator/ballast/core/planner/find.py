@@ -88,7 +88,8 @@ def _meets_more(asked: Problem, load: Ints, other: Ints) -> bool:
 def _is_worth(problem: Problem, before: Ints, after: Ints) -> bool:
     """Is a further range met, or what is missed less by ``LEAST``?  A plan for less would be followed by another, and that by a third."""
     fewer = int(missed(problem, after).sum()) < int(missed(problem, before).sum())
-    return fewer or _excess(problem, before) - _excess(problem, after) >= max(_excess(problem, before) // LEAST, 1)
+    excess = _excess(problem, before)
+    return fewer or excess - _excess(problem, after) >= max(excess // LEAST, 1)
 
 
 def _excess(asked: Problem, load: Ints) -> int:

@@ -244,10 +244,11 @@ def _repair_lines(repair: Plan, rate_bytes_per_s: int | None) -> list[str]:
         return ["Nothing of it can be rebuilt on the brokers that are left.", *_obstacles(repair)]
     copies = repair.summary.get("replica_moves", 0)
     busiest = repair.summary.get("busiest_bytes", 0)
-    time = "for a time that cannot be estimated, as some sizes are not known"
-    if busiest is not None and rate_bytes_per_s is None:
+    if busiest is None:
+        time = "for a time that cannot be estimated, as some sizes are not known"
+    elif rate_bytes_per_s is None:
         time = "for a time that no throttle bounds"
-    elif busiest is not None and rate_bytes_per_s is not None:
+    else:
         rate = f"{human_bytes(rate_bytes_per_s)}/s into and out of each broker"
         time = f"about {human_time(busiest / rate_bytes_per_s)} at {rate}"
     line = f"To repair it without them, copy {human_many(copies, 'replica')} ({human_total(repair.bytes_moved, repair.unknown_sizes)}): {time}."
