@@ -218,6 +218,26 @@ def test_an_approved_drain_does_not_wait_for_the_cool_down_of_an_earlier_balance
     assert not any(2 in p.replicas for p in world.partitions())
 
 
+def test_a_plan_asked_for_right_after_a_run_is_made_from_what_the_run_left(leader: Rig, world: SimWorld) -> None:
+    """Before the loop has noticed the run's end: it is made once the cluster has been read again, and is not withdrawn."""
+    leader.parts.reading.presence = replace(leader.parts.reading.presence, changed_at_s=None)
+    assert ask(leader, "plan", intent="balance")[1]
+    assert ask(leader, "approve", plan=only_plan(leader).id)[1]
+    assert not leader.parts.runs.in_flight()
+    request = Request(id="drain", kind="plan", by="Ada", at_ms=leader.clock.now_ms(), body={"intent": "drain", "broker": "2"})
+    answer(leader, request)
+    make_wanted(leader)
+    assert leader.board.view.plans == ()
+    observe(leader)
+    make_wanted(leader)
+    act(leader)
+    assert only_plan(leader).waiting
+    assert leader.board.view.answers[-1].ok
+    leader.parts.reading.presence = replace(leader.parts.reading.presence, changed_at_s=None)
+    assert "started" in ask(leader, "approve", plan=only_plan(leader).id)[0]
+    assert not any(2 in p.replicas for p in world.partitions())
+
+
 def test_what_no_person_approved_waits_for_the_cool_down(leader: Rig) -> None:
     """In auto mode by itself; in approve mode the plan is offered, and approved it starts."""
     leader.parts.reading.presence = replace(leader.parts.reading.presence, changed_at_s=None)

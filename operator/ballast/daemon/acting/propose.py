@@ -7,6 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from ballast.core.cluster import UNKNOWN
 from ballast.core.cluster.fingerprint import fingerprint, recreated
@@ -30,6 +31,7 @@ from ballast.ports.time import Clock
 
 log = logging.getLogger("ballast.daemon")
 
+RUN_ENDED: Final = "A run has just ended: the cluster is read again before anything is decided."
 SHOWN_BROKERS = 200
 """Brokers of a plan whose loads the page draws before and after."""
 ASKED_WAITS_S = 600
@@ -87,7 +89,7 @@ class Proposals:
     def propose(self, kind: ActionKind, plan: Plan, beyond: tuple[str, ...] = ()) -> str:
         """Show the plan; start it if its kind may act by itself now; say what came of it."""
         if self.notice_end():
-            return "A run has just ended: the cluster is read again before anything is decided."
+            return RUN_ENDED
         if run := self.runs.in_flight():
             self.withdraw(kind)
             return f"Nothing is planned from a half-moved cluster: run {run} is in progress."
@@ -123,7 +125,7 @@ class Proposals:
     def act(self) -> str:
         """Start the weightiest proposal that may start by now; drop those whose cluster has changed under them."""
         if self.notice_end():
-            return "A run has ended; the cluster is read again before anything is decided."
+            return RUN_ENDED
         order = (ActionKind.REPAIR, ActionKind.ELECTIONS, ActionKind.REORDERS, ActionKind.MOVES)
         for proposal in (self.asked, *(self.by_kind.get(kind) for kind in order)):
             if proposal is None or not self._may_start(proposal):

@@ -16,7 +16,7 @@ from ballast.core.plan.log_dirs import warnings
 from ballast.core.planner import Balance, Decommission
 from ballast.daemon.acting.drains import Drains, named_broker
 from ballast.daemon.acting.policy import ActionKind
-from ballast.daemon.acting.propose import Proposal, Proposals, name_of, outline
+from ballast.daemon.acting.propose import RUN_ENDED, Proposal, Proposals, name_of, outline
 from ballast.daemon.acting.runs import Runs
 from ballast.daemon.context.view import Board
 from ballast.daemon.observing.reading import Reading
@@ -55,9 +55,11 @@ class AskedPlans:
 
     def make(self) -> str:
         """Make the plan that a person waits for; what came of it is told under the request's id."""
-        request, self.proposals.wanted = self.proposals.wanted, None
-        if request is None:
+        if self.proposals.wanted is None:
             return "No plan was requested."
+        if self.proposals.notice_end():
+            return RUN_ENDED
+        request, self.proposals.wanted = self.proposals.wanted, None
         try:
             sentence, ok = self._made(request), True
         except BallastError as failure:
