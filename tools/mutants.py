@@ -1,6 +1,7 @@
-"""Counts the small changes of the executor's code, the throttles' and the guards' ("mutants") that unit tests do not notice, and prints them.
+"""Counts the small changes of the code ("mutants") that unit tests do not notice, and prints them.
 
-``python tools/mutants.py executor/machine/step executor/journal/ledger`` with mutmut, which is no dependency of ours (``pip install
+``python tools/mutants.py executor/machine/step executor/journal/ledger`` tries them with the unit tests of the executor, the throttles and the
+guards; ``python tools/mutants.py core/leadership/skew --tests tests/unit/core/leadership`` with those that are named.  It needs mutmut, which is no dependency of ours (``pip install
 mutmut==3.8.1`` into the environment, or into a folder that ``PYTHONPATH`` names).  Mutmut wants the package in ``src``, so it
 works on a copy in ``build/mutants``; there ``python -m mutmut run NAME…`` tries some of them again.
 """
@@ -26,16 +27,10 @@ NO_TESTS: Final = ("screens", "terminal", "stream", "ten_thousand", "change_view
 """Of the executor's tests, those that look at screens and processes."""
 
 
-def copy(modules: Iterable[str]) -> None:
-    """The tree as mutmut wants it, with the present state of the code and its tests."""
-    config = COPY / "pyproject.toml"
-    before = config.read_text() if config.exists() else ""
-    shutil.copytree(ROOT, COPY, ignore=LEFT_OUT, dirs_exist_ok=True)
-    shutil.copytree(ROOT / "operator", COPY / "src", ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
-    if not (COPY / "operator").is_symlink():
-        (COPY / "operator").symlink_to("src")
+def executor_tests() -> list[str]:
+    """The unit tests of what carries plans out."""
     units = ROOT / "tests" / "unit"
-    tests = [
+    return [
         str(path.relative_to(ROOT))
         for path in (
             *sorted((units / "executor").glob("test_*.py")),
@@ -46,6 +41,16 @@ def copy(modules: Iterable[str]) -> None:
         )
         if path.stem.removeprefix("test_") not in NO_TESTS
     ]
+
+
+def copy(modules: Iterable[str], tests: list[str]) -> None:
+    """The tree as mutmut wants it, with the present state of the code and its tests."""
+    config = COPY / "pyproject.toml"
+    before = config.read_text() if config.exists() else ""
+    shutil.copytree(ROOT, COPY, ignore=LEFT_OUT, dirs_exist_ok=True)
+    shutil.copytree(ROOT / "operator", COPY / "src", ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+    if not (COPY / "operator").is_symlink():
+        (COPY / "operator").symlink_to("src")
     settings = {
         "source_paths": ["src"],
         "only_mutate": [f"src/ballast/{module}.py" for module in modules],
@@ -94,10 +99,13 @@ def main() -> None:
     """Run and tell."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("modules", nargs="+", help="such as executor/machine/step")
+    parser.add_argument(
+        "--tests", nargs="+", help="files or folders; the executor's, throttles' and guards' unit tests otherwise"
+    )
     parser.add_argument("--minutes", type=float, default=60, help="end the run after so long")
     parser.add_argument("--processes", default="2")
     asked = parser.parse_args()
-    copy(asked.modules)
+    copy(asked.modules, asked.tests or executor_tests())
     try:
         _mutmut("run", "--max-children", asked.processes, timeout=asked.minutes * 60)
     except subprocess.TimeoutExpired:

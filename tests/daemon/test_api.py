@@ -45,7 +45,13 @@ def sent(answer: Answer) -> dict[str, Any]:
 def a_full_view() -> View:
     """A view in which every part has something to show."""
     measured = figures(displaced=True)
-    silent = replace(measured.brokers[0], replica_bytes=UNKNOWN, disk_total_bytes=UNKNOWN, disk_usable_bytes=UNKNOWN)
+    silent = replace(
+        measured.brokers[0],
+        replica_bytes=UNKNOWN,
+        disk_total_bytes=UNKNOWN,
+        disk_usable_bytes=UNKNOWN,
+        disk_used_bytes=UNKNOWN,
+    )
     return a_view(
         figures=replace(measured, brokers=(silent, *measured.brokers[1:])),
         run=a_run(),

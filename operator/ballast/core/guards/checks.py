@@ -14,7 +14,7 @@ import numpy as np
 
 from ballast.core.cluster import UNKNOWN, Broker, ClusterState, TopicPartition
 from ballast.core.cluster.isr import leaves_isr_after_s
-from ballast.core.cluster.min_isr import least, min_isrs
+from ballast.core.cluster.min_isr import min_isr_of, min_isrs
 from ballast.core.guards.verdicts import Value, Verdict, verdict
 from ballast.core.plan import Move, Place
 
@@ -273,14 +273,11 @@ def _in_sync(move: Move, state: ClusterState) -> Verdict | None:
 def _below_min_isr(move: Move, state: ClusterState) -> Verdict | None:
     """Would its leader refuse writes with ``acks=all`` that it takes now, until what is added is in sync?"""
     row = state.index[move.name]
-    wanted, held, in_sync = (
-        state.topics[int(state.partitions.topic[row])].min_isr,
-        set(state.replicas(row)),
-        len(state.isr(row)),
-    )
-    now, meanwhile = least(state, wanted, len(held)), least(state, wanted, len(held.union(move.new)))
+    held, in_sync = set(state.replicas(row)), len(state.isr(row))
+    now, meanwhile = (min_isr_of(state, move.name, len(replicas)) for replicas in (held, held.union(move.new)))
     if not now <= in_sync < meanwhile:
         return None
+    wanted = state.topics[int(state.partitions.topic[row])].min_isr
     return verdict("replicas-below-min-isr", move.name, partition=move.name, replicas=len(held), min_isr=wanted)
 
 

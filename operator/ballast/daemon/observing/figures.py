@@ -55,13 +55,8 @@ class BrokerFigures:
     replica_bytes: int
     disk_total_bytes: int
     disk_usable_bytes: int
+    disk_used_bytes: int
     leader_bytes: int
-
-    @property
-    def disk_used_bytes(self) -> int:
-        """Capacity less free space, used by Kafka or by anything else."""
-        known = UNKNOWN not in (self.disk_total_bytes, self.disk_usable_bytes)
-        return self.disk_total_bytes - self.disk_usable_bytes if known else UNKNOWN
 
     @property
     def failed_log_dirs(self) -> int:
@@ -246,6 +241,7 @@ def _brokers(state: ClusterState, leaders: LeaderImbalance, draining: Collection
                 replica_bytes=int(disk[i]) if sized else UNKNOWN,
                 disk_total_bytes=broker.capacity_bytes,
                 disk_usable_bytes=broker.usable_bytes,
+                disk_used_bytes=broker.used_bytes,
                 leader_bytes=int(led_bytes[i]) if sized else UNKNOWN,
             )
         )
