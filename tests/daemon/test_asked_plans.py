@@ -224,7 +224,9 @@ def test_a_plan_asked_for_right_after_a_run_is_made_from_what_the_run_left(leade
     assert ask(leader, "plan", intent="balance")[1]
     assert ask(leader, "approve", plan=only_plan(leader).id)[1]
     assert not leader.parts.runs.in_flight()
-    request = Request(id="drain", kind="plan", by="Ada", at_ms=leader.clock.now_ms(), body={"intent": "drain", "broker": "2"})
+    request = Request(
+        id="drain", kind="plan", by="Ada", at_ms=leader.clock.now_ms(), body={"intent": "drain", "broker": "2"}
+    )
     answer(leader, request)
     make_wanted(leader)
     assert leader.board.view.plans == ()

@@ -26,6 +26,7 @@ from tests.page.conftest import (
     uneven,
 )
 
+from ballast.core.cluster import Gap
 from ballast.core.cluster.drain import Drain
 from ballast.core.planner import Decommission
 from ballast.daemon.acting.policy import DaemonPolicy, Mode, WebPolicy
@@ -703,6 +704,30 @@ def test_partitions_being_reassigned_are_those_that_the_run_moves(show: Show, op
     expect(tiles.locator("dd")).to_have_text("3")
     board.publish(run=None)
     expect(tiles.locator("dd")).to_have_text("0")
+
+
+def test_what_a_reading_lacks_is_told_once_for_each_reason(show: Show, open_page: Open) -> None:
+    """What a broker that is down or does not answer has not told is part of its own state."""
+    base = figures(down=3)
+    brokers = tuple(replace(b, reachable=b.id != 4) for b in base.brokers)
+    gaps = (
+        *(Gap(f"broker {b}", "log dirs", "the broker does not answer") for b in (3, 4)),
+        *(
+            Gap(f"topic {name}", "configs", "DescribeConfigs is not allowed")
+            for name in ("orders", "payments", "users")
+        ),
+        Gap("broker 2", "log dirs", "Describe on the cluster is not allowed"),
+    )
+    url, board, _ = show(a_view(figures=replace(base, brokers=brokers, gaps=gaps)), lambda: a_state(down=3))
+    page = open_page(url)
+    expect(page.locator("#banners .banner")).to_have_text(
+        [
+            "Missing: configs of topic orders and 2 more (DescribeConfigs is not allowed)",
+            "Missing: log dirs of broker 2 (Describe on the cluster is not allowed)",
+        ]
+    )
+    board.publish(figures=base)
+    expect(page.locator("#banners .banner")).to_have_count(0)
 
 
 def test_the_reason_of_a_plan_is_told_in_words(show: Show, open_page: Open) -> None:

@@ -184,7 +184,8 @@ class Alice:
         """That the right is missing, in the log or as a gap of the reading."""
 
         def told() -> bool:
-            said = [*daemon.messages(), *(daemon.status.get("cluster") or {}).get("gaps", [])]
+            gaps = (daemon.status.get("cluster") or {}).get("gaps", [])
+            said = [*daemon.messages(), *(f"{g['subject']}: {g['missing']} missing ({g['reason']})" for g in gaps)]
             return any(re.search(words, sentence) for sentence in said)
 
         until(f"a sentence that names {missing}", told, [daemon], 240)

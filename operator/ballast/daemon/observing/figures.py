@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from ballast.core.cluster import STORAGE_ERROR, UNKNOWN, ClusterState, Flags
+from ballast.core.cluster import STORAGE_ERROR, UNKNOWN, ClusterState, Flags, Gap
 from ballast.core.cluster.min_isr import at_min_isr, min_isr_unknown, under_min_isr, under_replicated
 from ballast.core.leadership import LeaderImbalance, imbalance
 from ballast.core.planner import Loads, PlannerPolicy
@@ -110,7 +110,7 @@ class Figures:
     cross_rack: CrossRackTraffic | None
     """Bytes per second between racks; None where racks or what producers write are not known."""
     throttles: Throttles
-    gaps: tuple[str, ...]
+    gaps: tuple[Gap, ...]
     per_topic: tuple[TopicFigures, ...] = ()
 
     @property
@@ -164,7 +164,7 @@ def measure(
         ranges=_ranges(state, brokers, policy, loads),
         cross_rack=traffic_now(state, loads, policy.cross_rack),
         throttles=throttles(state),
-        gaps=tuple(f"{g.subject}: {g.missing} missing ({g.reason})" for g in state.gaps),
+        gaps=state.gaps,
         per_topic=_topics(state, health) if per_topic else (),
     )
 

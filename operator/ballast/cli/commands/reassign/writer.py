@@ -69,8 +69,8 @@ def _ask(opened: OpenCluster, action: str) -> list[str]:
         holder = log.holder()
         if holder is None or not holder.is_follower:
             return []
-        letter = ask_to_let_go(log, this_process(f"{COMMAND} {action}").description, wait_s=WAIT_S)
+        request = ask_to_let_go(log, this_process(f"{COMMAND} {action}").description, wait_s=WAIT_S)
         say(f"{holder.description} is asked to let go.")
-        return [letter] if letter is not None else []
+        return [request] if request is not None else []
     finally:
         log.close()

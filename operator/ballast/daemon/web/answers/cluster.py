@@ -81,6 +81,14 @@ class Throttles(Part):
     """The lowest rate on any broker; null where none is set."""
 
 
+class Gap(Part):
+    """What is not known of the cluster."""
+
+    subject: str
+    missing: str
+    reason: str
+
+
 class Cluster(Part):
     """The cluster in figures."""
 
@@ -102,8 +110,8 @@ class Cluster(Part):
     brokers: list[Broker]
     ranges: list[Range]
     throttles: Throttles
-    gaps: list[str]
-    """What the reading lacks, and why."""
+    gaps: list[Gap]
+    """What the reading lacks."""
 
 
 class Point(Part):

@@ -96,12 +96,25 @@ function drawTop(s) {
   $("pause").textContent = s.pause ? "Resume" : "Pause";
 }
 
+/** What the reading lacks, in a sentence for each reason; that a broker does not answer is told by its own state. */
+function missing(c) {
+  const silent = new Set(c.brokers.filter((b) => !b.alive || !b.reachable).map((b) => `broker ${b.id}`));
+  const groups = new Map();
+  for (const gap of c.gaps) {
+    if (silent.has(gap.subject)) continue;
+    const key = `${gap.missing} ${gap.reason}`;
+    groups.set(key, [...(groups.get(key) || []), gap]);
+  }
+  return [...groups.values()].map(([first, ...more]) => `Missing: ${first.missing} of ${first.subject}${more.length ? ` and ${more.length} more` : ""} (${first.reason})`);
+}
+
 function drawBanners(s) {
   const list = [];
   if (state() === "disconnected") list.push(["bad", "Connection to Ballast lost. What is shown is old; this page keeps trying."]);
   if (s.pause) list.push(["warn", `Paused by ${s.pause.by} since ${when(s.pause.since)}${s.pause.reason ? `: ${s.pause.reason}` : ""}. Nothing new starts.`]);
   if (s.settingsProblem) list.push(["bad", `The newest settings are not active: ${s.settingsProblem}`]);
   for (const other of s.others) if (other.blocking) list.push(["warn", `Waiting for another balancer or reassignment: ${other.sentence}`]);
+  if (s.cluster) list.push(...missing(s.cluster).map((text) => ["warn", text]));
   if (s.throttlesToRestore && !s.run && !s.runElsewhere) list.push(["warn", `${plural(s.throttlesToRestore, "throttle")} set by Ballast not yet removed.`]);
   draw("banners", list, () => list.map(([tone, text]) => h("p", { class: "banner", "data-tone": tone }, text)));
 }
